@@ -1,0 +1,68 @@
+"""How the whole suite runs: the same examples every time, slow tests last, and on CI nothing left out.
+
+`./dev test --all` (PRIVET_TEST_ALL=1) multiplies every Hypothesis test's examples by `EFFORT`; a test that counts for
+itself takes the fixture `effort`.
+"""
+
+import os
+
+import pytest
+from hypothesis import is_hypothesis_test, settings
+
+ATTRIBUTE = "_hypothesis_internal_use_settings"
+EFFORT = 10 if os.environ.get("PRIVET_TEST_ALL") else 1
+
+# Plots are drawn to files; there may be no screen.
+os.environ["MPLBACKEND"] = "Agg"
+
+# Derandomized: a failure is the same on every machine, and a run that passes says so about the code and not about luck.
+# No deadline: a busy machine is no bug.
+settings.register_profile("privet", derandomize=True, deadline=None, print_blob=True)
+settings.load_profile("privet")
+
+
+@pytest.fixture(scope="session")
+def effort() -> int:
+    """1, or 10 with `./dev test --all`: what a test multiplies its own counts by."""
+    return EFFORT
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.get_closest_marker("slow") is not None)  # stable: otherwise in order
+    if EFFORT > 1:
+        for test in {_function(item) for item in items if is_hypothesis_test(_function(item))}:
+            _multiply_examples(test)
+
+
+def _function(item: pytest.Item) -> object:
+    return getattr(getattr(item, "obj", None), "__func__", getattr(item, "obj", None))
+
+
+def _multiply_examples(test: object) -> None:
+    # Hypothesis has no public way to change a test's settings from outside. If this name changes, this fails aloud.
+    own = getattr(test, ATTRIBUTE) or settings.default
+    assert isinstance(own, settings)
+    more = settings(own, max_examples=own.max_examples * EFFORT)
+    setattr(test, ATTRIBUTE, more)
+
+
+def _left_out(config: pytest.Config) -> list[str]:
+    """What was skipped, if this is CI; a skipped test is a test that nobody knows to be broken."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or not os.environ.get("CI"):
+        return []
+    return [report.nodeid for report in reporter.stats.get("skipped", [])]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if _left_out(session.config) and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if left_out := _left_out(terminalreporter.config):
+        terminalreporter.section("skipped on CI", red=True, bold=True)
+        terminalreporter.line("On CI nothing may be skipped; make these run, or remove them:")
+        for nodeid in left_out:
+            terminalreporter.line(f"  {nodeid}")
