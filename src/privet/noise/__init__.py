@@ -1,0 +1,8 @@
+"""Exact noise: integer samplers with no float in them, each beside its own pmf, cdf, quantile and tail."""
+
+from privet.noise.bernoulli import Bernoulli, BernoulliExp
+from privet.noise.geometric import Geometric
+from privet.noise.laplace import DiscreteLaplace
+from privet.noise.uniform import UniformInteger
+
+__all__ = ["Bernoulli", "BernoulliExp", "DiscreteLaplace", "Geometric", "UniformInteger"]

@@ -1,0 +1,93 @@
+"""Integers drawn digit by digit, in base 256."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privet.noise.entropy import Bits
+from privet.noise.inversion import Inversion, Rare
+
+BASE = 256
+SMALL = 4096
+"""Up to this many draws do the same work whatever the values are; larger arrays are drawn in bulk."""
+
+_CHUNK = 1 << 15
+_GROUP = 7  # levels whose sum fits 64 bits: 256^6 times the reach of an open top, or 7 digits
+
+Integers = NDArray[Any]
+"""An array of int64 or, where a value does not fit, of Python integers."""
+
+
+class Digits:
+    """The sum over j of 256^j X_j, with independent X_j of their own distributions.
+
+    Claim: every value returned is that sum, exactly, with no overflow. `levels` are the X_j, from j = 0 on.
+    """
+
+    def __init__(self, levels: Iterable[Inversion]) -> None:
+        self.levels = tuple(levels)
+        self._words = struct.Struct(f"<{len(self.levels)}Q")
+
+    def one(self, bits: Bits) -> int:
+        """One value."""
+        total = 0
+        words = self._words.unpack(bits.take(self._words.size))
+        for level, word in zip(reversed(self.levels), reversed(words), strict=True):
+            total = total * BASE + level.one(word, bits)
+        return total
+
+    def array(self, count: int, bits: Bits) -> Integers:
+        """`count` values."""
+        draw = _few if count <= SMALL else _many
+        total, exceptions = draw(self.levels[:_GROUP], count, bits)
+        for start in range(_GROUP, len(self.levels), _GROUP):
+            part, rare = draw(self.levels[start : start + _GROUP], count, bits)
+            total = total.astype(object) + part.astype(object) * BASE**start
+            exceptions += [(at, value * BASE**start) for at, value in rare]
+        return _with_exceptions(total, exceptions)
+
+
+def _few(levels: tuple[Inversion, ...], count: int, bits: Bits) -> tuple[Integers, Rare]:
+    total = np.zeros(count, dtype=np.int64)
+    exceptions: Rare = []
+    words = np.empty(count, dtype=np.uint64)
+    for j, level in enumerate(levels):
+        bits.fill(words)
+        values, rare = level.few(words, bits)
+        total += values << 8 * j
+        exceptions += [(at, value * BASE**j) for at, value in rare]
+    return total, exceptions
+
+
+def _many(levels: tuple[Inversion, ...], count: int, bits: Bits) -> tuple[Integers, Rare]:
+    total = np.empty(count, dtype=np.int64)
+    exceptions: Rare = []
+    words = np.empty(min(count, _CHUNK), dtype=np.uint16)
+    values = np.empty(min(count, _CHUNK), dtype=np.int16)
+    for start in range(0, count, _CHUNK):
+        part = total[start : start + _CHUNK]
+        leading, drawn = words[: len(part)], values[: len(part)]
+        for j in reversed(range(len(levels))):
+            bits.fill(leading)
+            rare = levels[j].many(leading, drawn, bits)
+            if j == len(levels) - 1:
+                part[:] = drawn
+            else:
+                np.left_shift(part, 8, out=part)
+                part += drawn
+            exceptions += [(start + at, value * BASE**j) for at, value in rare]
+    return total, exceptions
+
+
+def _with_exceptions(total: Integers, exceptions: Rare) -> Integers:
+    for at, value in exceptions:
+        value += int(total[at])
+        if total.dtype != object and not -(1 << 63) <= value < 1 << 63:
+            total = total.astype(object)
+        total[at] = value
+    return total

@@ -1,0 +1,174 @@
+"""Lazy inversion: an integer variable from as many random bits as its value needs.
+
+A uniform real U is drawn bit by bit, and the value is the smallest k with U < F(k), where F is the exact
+CDF. The boundaries F(k) are known by certified 64-bit prefixes, and by Arb balls beyond them, so
+U is compared with the exact boundary, always.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from flint import arb
+from numpy.typing import NDArray
+
+from privet.errors import InternalError
+from privet.exact import ball, precision
+from privet.noise.entropy import Bits
+
+UNDECIDED = -(1 << 15)
+"""What a cell holds when a boundary lies in it."""
+
+Words = NDArray[np.uint64]
+Rare = list[tuple[int, int]]
+"""(position, value) of the draws that 64 bits did not decide."""
+
+_LARGEST = (1 << 64) - 1
+
+
+class UniformReal:
+    """A uniform real in [0, 1), of which only the bits that were needed are drawn.
+
+    Claim: `below(x)` is the comparison of one fixed uniform real with the exact real x.
+    """
+
+    __slots__ = ("bits", "known", "length")
+
+    def __init__(self, bits: Bits, known: int = 0, length: int = 0) -> None:
+        self.bits, self.known, self.length = bits, known, length
+
+    def below(self, real: Callable[[], arb]) -> bool:
+        """Whether the uniform real is less than `real`, an Arb expression evaluated at rising precision."""
+        while self.length < 1 << 20:
+            with precision(self.length + 64):
+                boundary = real()
+                unit = arb(2) ** -self.length
+                if (self.known + 1) * unit <= boundary:
+                    return True
+                if self.known * unit >= boundary:
+                    return False
+            self.known = self.known << 64 | int.from_bytes(self.bits.take(8), "little")
+            self.length += 64
+        raise InternalError("a boundary could not be told from a uniform real; this is probably a bug in Privet")
+
+
+class Inversion:
+    """A variable on the integers, drawn by inverting its CDF.
+
+    Claim: `one`, `few` and `many` return k with probability exactly F(k) - F(k - 1), where `cdf` is F.
+    Why: with p = floor(2^64 F(k)) and u the first 64 bits of U, u < p gives U < F(k), u > p gives
+    U > F(k), and for u = p more bits of U are compared with F(k) itself.
+    `one` and `few` do the same comparisons for every value (but for u = p, probability 2^-64 for each
+    boundary); `many` looks at 16 bits first and at the other 48 only in cells that hold a boundary.
+
+    `prefixes` are floor(2^64 F(k)) for k = first, first + 1, ...; beyond them F must be below 2^-64
+    or above 1 - 2^-64, or the support must end.
+    """
+
+    def __init__(self, first: int, prefixes: Sequence[int], cdf: Callable[[int], arb]) -> None:
+        self.first = first
+        self.cdf = cdf
+        self.prefixes: Words = np.array(prefixes, dtype=np.uint64)
+
+    @property
+    def reach(self) -> int:
+        """The largest size of a value that 64 bits decide."""
+        return max(abs(self.first), abs(self.first + len(self.prefixes)))
+
+    @cached_property
+    def ladder(self) -> Words:
+        """The prefixes, filled up to 2^h - 1 of them: each search takes exactly h comparisons."""
+        full = (1 << len(self.prefixes).bit_length()) - 1
+        return np.concatenate([self.prefixes, np.full(full - len(self.prefixes), _LARGEST, dtype=np.uint64)])
+
+    @cached_property
+    def _rungs(self) -> list[int]:
+        return [int(p) for p in self.ladder]
+
+    @cached_property
+    def cells(self) -> NDArray[np.int16]:
+        """For each 16 leading bits the value that they decide, or `UNDECIDED`."""
+        inside = np.bincount((self.prefixes >> np.uint64(48)).astype(np.intp), minlength=1 << 16)
+        values = (self.first + np.cumsum(inside)).astype(np.int16)
+        values[inside > 0] = UNDECIDED
+        return values
+
+    def one(self, word: int, bits: Bits) -> int:
+        """The value whose first 64 uniform bits are `word`."""
+        above = bisect_right(self._rungs, word)
+        if above and self._rungs[above - 1] == word:
+            return self.resolve(word, bits)
+        return self.first + above
+
+    def few(self, words: Words, bits: Bits) -> tuple[NDArray[np.int64], Rare]:
+        """The same for an array of words; rare values stand beside the array, which holds 0 there."""
+        ladder = self.ladder
+        above = np.zeros(len(words), dtype=np.int64)
+        step = (len(ladder) + 1) >> 1
+        while step:
+            above += step * (ladder[above + (step - 1)] <= words)
+            step >>= 1
+        ties = np.flatnonzero(ladder[above - 1] == words)
+        values = above + self.first
+        return values, self._settle(values, ties, words[ties], bits)
+
+    def many(self, leading: NDArray[np.uint16], out: NDArray[np.int16], bits: Bits) -> Rare:
+        """The same from 16 leading bits each, in bulk, into `out`."""
+        self.cells.take(leading, out=out, mode="wrap")  # an index can't be out of range; "raise" would copy
+        open_cells = np.flatnonzero(out == UNDECIDED)
+        if not len(open_cells):
+            return []
+        words = np.empty(len(open_cells), dtype=np.uint64)
+        bits.fill(words)
+        words >>= np.uint64(16)
+        words |= leading[open_cells].astype(np.uint64) << np.uint64(48)
+        above = self.prefixes.searchsorted(words, side="right")
+        out[open_cells] = self.first + above
+        tied = self.prefixes.take(above - 1, mode="wrap") == words
+        return self._settle(out, open_cells[tied], words[tied], bits) if tied.any() else []
+
+    def resolve(self, word: int, bits: Bits) -> int:
+        """The value when the first 64 bits do not decide: compare with the exact boundaries."""
+        uniform = UniformReal(bits, word, 64)
+
+        def below(k: int) -> bool:
+            return uniform.below(lambda: self.cdf(k))
+
+        low = self.first + int(self.prefixes.searchsorted(np.uint64(word))) - 1
+        high, step = low + 1, 1
+        while below(low):  # gallop, for the open tails
+            high, low, step = low, low - step, 2 * step
+        step = 1
+        while not below(high):
+            low, high, step = high, high + step, 2 * step
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if below(middle) else (middle, high)
+        return high
+
+    def _settle(
+        self, values: NDArray[np.int64] | NDArray[np.int16], positions: NDArray[np.intp], words: Words, bits: Bits
+    ) -> Rare:
+        values[positions] = 0
+        return [(int(at), self.resolve(int(word), bits)) for at, word in zip(positions, words, strict=True)]
+
+
+def certified_prefixes(boundaries: Callable[[], Iterable[arb]], bits: int) -> list[int]:
+    """floor(2^64 x) of each boundary x, evaluated with `bits` bits and more until every floor is certain."""
+    while bits < 1 << 20:
+        with precision(bits):
+            scale = arb(2) ** 64
+            floors = [(x * scale).floor() for x in boundaries()]
+            if all(floor.is_exact() for floor in floors):
+                return [int(floor.fmpz()) for floor in floors]
+        bits *= 2
+    raise InternalError("a boundary could not be certified; this is probably a bug in Privet")
+
+
+def exp_minus(exponent: Fraction) -> arb:
+    """e^-exponent at the precision of the block."""
+    return ball(-exponent).exp()

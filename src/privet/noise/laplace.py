@@ -1,0 +1,187 @@
+"""The discrete Laplace distribution and its exact sampler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import overload
+
+from flint import arb
+
+from privet.exact import Enclosure, Exact, Number, ball, enclose, exact, floor, positive, probability
+from privet.noise.digits import BASE, Digits, Integers
+from privet.noise.entropy import SYSTEM
+from privet.noise.inversion import Inversion, certified_prefixes, exp_minus
+
+TOP = 16
+"""The top level's scale is at most this: few enough boundaries to certify quickly, few open cells."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteLaplace:
+    """The two-sided geometric distribution: the Laplace distribution on the integers.
+
+    Claim: P(X = k) = tanh(1/(2 scale)) e^(-|k - loc|/scale), drawn exactly: no float takes part.
+    `sample` sums base-256 digits: X is the difference of two geometric variables with ratio e^(-1/scale),
+    the digits of a geometric variable are independent, hence so are the differences of two variables'
+    digits, and what lies above all digits is discrete Laplace again, with scale / 256^J.
+
+    Example:
+        >>> X = DiscreteLaplace("2.5")
+        >>> float(X.pmf(0)), X.quantile(0.975), float(X.tail(8))
+        (0.197375320224904, 7, 0.0488076570416691)
+        >>> isinstance(X.sample(), int), X.sample(3).shape
+        (True, (3,))
+
+    Reference: Ghosh, Roughgarden, Sundararajan (2009), universally utility-maximizing mechanisms.
+    """
+
+    scale: Exact
+    loc: int = 0
+
+    def __init__(self, scale: Number, loc: int = 0) -> None:
+        object.__setattr__(self, "scale", positive(scale, name="scale", example="DiscreteLaplace(scale=2)"))
+        object.__setattr__(self, "loc", int(loc))
+
+    def at(self, loc: int) -> DiscreteLaplace:
+        """The same distribution, centred elsewhere."""
+        return DiscreteLaplace(self.scale, loc)
+
+    def pmf(self, k: int) -> Enclosure:
+        """P(X = k)."""
+        return enclose(lambda: (1 / ball(2 * self.scale)).tanh() * exp_minus(abs(k - self.loc) / self.scale))
+
+    def cdf(self, k: int) -> Enclosure:
+        """P(X <= k)."""
+        return enclose(lambda: self.cdf_ball(k))
+
+    def cdf_ball(self, k: int) -> arb:
+        """P(X <= k), at the precision of the block."""
+        return two_sided_cdf(self.scale, k - self.loc)
+
+    def tail(self, t: Number) -> Enclosure:
+        """P(|X - loc| >= t), for t > 0: 2 e^(-ceil(t)/scale) / (1 + e^(-1/scale)), at most 2 e^(-t/scale)."""
+        steps = -(-exact(t, name="t") // 1)
+        if steps <= 0:
+            return Enclosure(Fraction(1), Fraction(1))
+        return enclose(lambda: 2 * _lower_tail(self.scale, steps))
+
+    def quantile(self, p: Number) -> int:
+        """The smallest k with P(X <= k) >= p."""
+        level = probability(p, name="p", example="quantile(0.975)")
+
+        def steps(mass: Exact) -> arb:  # the real m with P(X - loc <= -m) = mass
+            return ball(self.scale) * -(ball(mass) * (1 + exp_minus(1 / self.scale))).log()
+
+        below = floor(lambda: steps(level))
+        return self.loc + (-below if below >= 1 else max(0, floor(lambda: steps(1 - level))))
+
+    def error(self, confidence: Number) -> int:
+        """The smallest t with P(|X - loc| <= t) >= confidence."""
+        level = probability(confidence, name="confidence", example="error(0.95)")
+        return max(0, self.at(0).quantile((1 + level) / 2))
+
+    @property
+    def variance(self) -> Enclosure:
+        """1 / (cosh(1/scale) - 1), near 2 scale^2 for large scales."""
+        return enclose(lambda: 1 / (2 * (1 / ball(2 * self.scale)).sinh() ** 2))
+
+    def log_ratio(self, other: DiscreteLaplace) -> Exact:
+        """The largest log(p/q) against a shifted copy: |shift| / scale."""
+        return abs(self.loc - other.loc) / self.scale
+
+    def likelier_below(self, other: DiscreteLaplace, epsilon: Exact) -> int | None:
+        """The largest k with p(k) > e^epsilon q(k), for a copy shifted to the right: there p leads on all k or less.
+
+        None when p never leads by that much.
+        """
+        shift = other.loc - self.loc
+        if epsilon >= shift / self.scale:
+            return None
+        # at loc + x, 0 <= x <= shift, the log ratio is (shift - 2x)/scale; it is constant outside
+        return self.loc + int(-(-(shift - epsilon * self.scale) / 2 // 1)) - 1
+
+    @overload
+    def sample(self) -> int: ...
+    @overload
+    def sample(self, size: int) -> Integers: ...
+    def sample(self, size: int | None = None) -> int | Integers:
+        """One draw, or an array of `size` independent draws (int64, or Python integers where one does not fit)."""
+        sampler = laplace_digits(self.scale)
+        if size is None:
+            return self.loc + sampler.one(SYSTEM)
+        draws = sampler.array(size, SYSTEM)
+        return draws + self.loc if self.loc else draws
+
+
+def _lower_tail(scale: Exact, m: int) -> arb:
+    """P(X <= -m) for m >= 1."""
+    return exp_minus(m / scale) / (1 + exp_minus(1 / scale))
+
+
+def two_sided_cdf(scale: Exact, k: int) -> arb:
+    """P(X <= k) of the discrete Laplace distribution at 0."""
+    return _lower_tail(scale, -k) if k < 0 else 1 - _lower_tail(scale, k + 1)
+
+
+def _digit_lower_tail(scale: Exact, m: int) -> arb:
+    """P(D - D' <= -m), 1 <= m, for two geometric digits: q^m (1-q^(n-m)) (1-q^(n+1-m)) / ((1-q^n)^2 (1+q)), n = 256."""
+    q = exp_minus(1 / scale)
+    return q**m * (1 - q ** (BASE - m)) * (1 - q ** (BASE + 1 - m)) / ((1 - q**BASE) ** 2 * (1 + q))
+
+
+def _digit_cdf(scale: Exact, k: int) -> arb:
+    if abs(k) >= BASE:
+        return arb(k > 0)
+    return _digit_lower_tail(scale, -k) if k < 0 else 1 - _digit_lower_tail(scale, k + 1)
+
+
+def _mirrored(lower: list[int]) -> list[int]:
+    """Prefixes of F(-m), ..., F(-1) and of their mirror images F(0), ..., F(m - 1) = 1 - F(-m)."""
+    return lower + [(1 << 64) - 1 - p for p in reversed(lower)]
+
+
+def _digit(scale: Exact) -> Inversion:
+    """One digit's difference, on -255..255, at scale / 256^j."""
+
+    def tails() -> Iterator[arb]:
+        q = exp_minus(1 / scale)
+        powers = [arb(1)]
+        for _ in range(BASE):
+            powers.append(powers[-1] * q)
+        rest = [1 - p for p in powers]
+        factor = 1 / (rest[BASE] ** 2 * (1 + q))
+        for m in range(BASE - 1, 0, -1):
+            yield factor * powers[m] * rest[BASE - m] * rest[BASE + 1 - m]
+
+    bits = 192 + 3 * (scale.numerator // scale.denominator).bit_length()
+    prefixes = _mirrored(certified_prefixes(tails, bits))
+    return Inversion(1 - BASE, prefixes, lambda k: _digit_cdf(scale, k))
+
+
+def _top(scale: Exact) -> Inversion:
+    """All above the digits: discrete Laplace again, with as many boundaries as 64 bits can tell apart."""
+    reach = int(45 * scale) + 1  # e^-45 < 2^-64: the outermost prefixes are 0 and 2^64 - 1
+
+    def tails() -> Iterator[arb]:
+        q = exp_minus(1 / scale)
+        tail = q**reach / (1 + q)
+        grow = 1 / q
+        for _ in range(reach):
+            yield tail
+            tail *= grow
+
+    prefixes = _mirrored(certified_prefixes(tails, 192))
+    return Inversion(-reach, prefixes, lambda k: two_sided_cdf(scale, k))
+
+
+@lru_cache(maxsize=32)
+def laplace_digits(scale: Exact) -> Digits:
+    """The sampler of one scale: its certified tables."""
+    levels = []
+    while scale > TOP:
+        levels.append(_digit(scale))
+        scale /= BASE
+    return Digits([*levels, _top(scale)])
