@@ -1,0 +1,5 @@
+"""Privet as a stranger sees it: checks that trust none of its own claims."""
+
+from privet.audit.sampler import SamplerReport, verify_sampler
+
+__all__ = ["SamplerReport", "verify_sampler"]

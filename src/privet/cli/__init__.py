@@ -1,0 +1,71 @@
+"""The command line: `privet --help`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from privet.errors import PrivetError
+
+_SCALES = ["1", "2.5", "10000"]
+
+app = typer.Typer(
+    help="Privet: differentially private statistics with exact noise.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def main() -> None:
+    """Run the command line; an error of the user's is one line on stderr and exit code 2."""
+    try:
+        app()
+    except PrivetError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+
+
+@app.command()
+def demo(
+    output: str = typer.Option("privet-demo.png", "--output", "-o", help="Where to save the picture."),
+) -> None:
+    """Ask for the mean of 10,000 salaries, and see what it costs and how exact it is."""
+    from privet.cli.demo import run
+
+    run(output)
+
+
+@app.command()
+def curve(
+    epsilon: str = typer.Option(..., help="The privacy loss, such as 1 or 1/3."),
+    sensitivity: str = typer.Option("1", help="How far one person can move the value."),
+    output: str = typer.Option("curve.png", "--output", "-o", help="Where to save the picture: .png, .svg or .pdf."),
+) -> None:
+    """Draw two neighbours' densities, their ratio bounded by e^epsilon, and the privacy profile."""
+    from privet.cli.curve import save_curve
+
+    save_curve(epsilon=epsilon, sensitivity=sensitivity, output=output)
+    print(output)
+
+
+@app.command()
+def audit(
+    target: str = typer.Argument(help="What to audit: noise."),
+    scale: Annotated[list[str], typer.Option(help="A scale of discrete Laplace noise; may be repeated.")] = _SCALES,
+) -> None:
+    """Verify exactly, on this machine, that the running sampler gives every value its exact probability."""
+    from privet.audit import verify_sampler
+    from privet.errors import UserError
+    from privet.noise import DiscreteLaplace
+
+    if target != "noise":
+        raise UserError(f"there is no audit of {target!r}. Write: privet audit noise --scale 2.5")
+    reports = [verify_sampler(DiscreteLaplace(each)) for each in scale]
+    for report in reports:
+        print(report)
+    if not all(report.exact for report in reports):
+        raise SystemExit(1)

@@ -1,0 +1,46 @@
+"""`privet curve`: the picture of the Laplace mechanism."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from privet.distributions import Laplace
+from privet.divergences import privacy_profile
+from privet.errors import UserError
+from privet.exact import Number, exact, nearest, positive
+from privet.plots import draw_curve
+
+FORMATS = (".png", ".svg", ".pdf")
+
+
+def save_curve(*, epsilon: Number, sensitivity: Number, output: str) -> None:
+    """Draw the two densities, their ratio and the privacy profile, and save the picture."""
+    example = "privet curve --epsilon 1 --sensitivity 1 -o curve.png"
+    loss = positive(epsilon, name="--epsilon", example=example)
+    shift = positive(sensitivity, name="--sensitivity", example=example)
+    path = Path(output)
+    if path.suffix.lower() not in FORMATS:
+        raise UserError(f"-o {output}: the picture is saved as .png, .svg or .pdf. Write: {example}")
+    if not path.parent.is_dir():
+        raise UserError(f"-o {output}: there is no folder {path.parent}. Write: {example}")
+    scale = shift / loss
+    one, other = Laplace(0, scale), Laplace(shift, scale)
+    reach = 4 * scale
+    points = sorted({-reach + Fraction(i, 400) * (2 * reach + shift) for i in range(401)} | {exact(0), shift})
+    levels = [loss * Fraction(i, 80) * Fraction(5, 4) for i in range(81)]
+    profile = privacy_profile(one, other)
+    figure = draw_curve(
+        x=np.array([nearest(x) for x in points]),
+        p=np.array([float(one.pdf(x)) for x in points]),
+        q=np.array([float(other.pdf(x)) for x in points]),
+        log_ratio=np.array([nearest(one.sliding(shift, x)) for x in points]),
+        epsilon=nearest(loss),
+        shift=nearest(shift),
+        scale=nearest(scale),
+        levels=np.array([nearest(level) for level in levels]),
+        deltas=np.array([float(profile(level)) for level in levels]),
+    )
+    figure.savefig(path, dpi=150)
