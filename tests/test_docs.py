@@ -79,7 +79,7 @@ def blocks(text: str) -> Iterator[Block]:
 
 # --- comparing ---
 
-NUMBER = re.compile(r"(?<![\w.])[-+−]?\d[\d,_]*(?:\.\d+)?(?:/\d+)?(?:[eE][-+]?\d+)?(?!\w)")
+NUMBER = re.compile(r"(?<![\w.])[-+−]?\d(?:[\d_]|,(?=\d))*(?:\.\d+)?(?:/\d+)?(?:[eE][-+]?\d+)?(?!\w)")
 RULE = re.compile(r"([^\w\s.#()\[\]{}])\1{2,}")
 ELLIPSIS = "..."
 
@@ -404,6 +404,7 @@ def test_an_error_names_the_line_of_the_page(tmp_path: Path) -> None:
         ("┃ n  ┃\n━━━━━\n  5", "┃ n   ┃\n━━━━━━━\n555"),
         ("key ... end", "key 8f3a end"),
         ("first\n...\nlast", "first\na\nb\nlast"),
+        ("max 200,000.00, 95 % sure", "max 0, 95 % sure"),
         ("a  \nb\n\n", "\na\nb"),
     ],
 )

@@ -111,6 +111,16 @@ def whole(value: object, *, name: str, least: int = 1, example: str | None = Non
     return int(number)
 
 
+def binary(value: float) -> Exact:
+    """The exact value of a float that is data, not a parameter that a person wrote.
+
+    Example:
+        >>> binary(0.5), binary(0.1) == exact(0.1)
+        (Fraction(1, 2), False)
+    """
+    return Fraction(value)
+
+
 def _parse(value: object) -> Exact | None:
     if isinstance(value, bool):
         return None

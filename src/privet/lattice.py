@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -13,12 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privet.errors import DataError, NoSensitivity, NumberError
-from privet.exact import Exact, Number, exact, nearest, positive, show
+from privet.exact import Exact, Number, binary, exact, nearest, positive, show
 
 Integers = NDArray[Any]
 """An array of int64 or, where a value does not fit, of Python integers."""
 
 _SAFE = 1 << 62
+_BOUNDS = "lower=0, upper=200_000"
+_BOUNDS_LINE = f"Write, for example: {_BOUNDS}"
+_REACH = Fraction(2) ** 500  # bounds up to this, steps down to its inverse: squares of them are floats too
+_ARROW = re.compile(r"(u?int(8|16|32|64)|halffloat|float|double|decimal\d+\(.+\)|bool|null)\Z")
 
 
 def power_of_two_below(number: Exact) -> Exact:
@@ -63,16 +68,16 @@ def from_steps(steps: int, step: Exact) -> float:
     try:
         return steps * step.numerator / step.denominator
     except OverflowError:
-        return math.copysign(math.inf, steps)
+        return math.inf if steps > 0 else -math.inf
 
 
 def array_to_steps(values: NDArray[np.float64], step: Exact) -> Integers:
     """`to_steps` of finite floats, each taken at its exact binary value; `step` is a power of two."""
     exponent = step.denominator.bit_length() - step.numerator.bit_length()
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):
         scaled = np.ldexp(values, exponent)
     if not np.all(np.abs(scaled) < _SAFE):
-        return np.array([to_steps(Fraction(x), step) for x in values.flat], dtype=object).reshape(values.shape)
+        return np.array([to_steps(binary(x), step) for x in values.flat], dtype=object).reshape(values.shape)
     whole = np.floor(scaled)
     whole += scaled - whole >= 0.5  # not floor(x + 0.5): that sum rounds
     return whole.astype(np.int64)
@@ -83,7 +88,8 @@ def array_from_steps(steps: Integers, step: Exact) -> NDArray[np.float64]:
     if steps.dtype == object:
         return np.array([from_steps(k, step) for k in steps.flat], dtype=np.float64).reshape(steps.shape)
     exponent = step.numerator.bit_length() - step.denominator.bit_length()
-    return np.ldexp(steps.astype(np.float64), exponent)
+    with np.errstate(all="ignore"):
+        return np.ldexp(steps.astype(np.float64), exponent)
 
 
 def add_exactly(left: Integers, right: Integers) -> Integers:
@@ -96,15 +102,33 @@ def add_exactly(left: Integers, right: Integers) -> Integers:
         True
     """
     if left.dtype != object and right.dtype != object and not _may_overflow(left, right):
-        total: Integers = left.astype(np.int64, copy=False) + right
-        return total
-    unbounded: Integers = left.astype(object) + right.astype(object)
+        return np.asarray(left.astype(np.int64, copy=False) + right)
+    unbounded = np.asarray(left.astype(object) + right.astype(object), dtype=object)  # numpy makes 0-d sums scalars
     fits = all(-(1 << 63) <= x < 1 << 63 for x in unbounded.flat)
     return unbounded.astype(np.int64) if fits else unbounded
 
 
 def _may_overflow(*arrays: Integers) -> bool:
     return any(a.size and (int(a.max()) >= _SAFE or int(a.min()) < -_SAFE) for a in arrays)
+
+
+def public_bounds(lower: object, upper: object, *, of: str = "answer") -> tuple[Exact, Exact]:
+    """Two bounds, exact; refused when missing, infinite or reversed.
+
+    Example:
+        >>> public_bounds(0, "0.5")
+        (Fraction(0, 1), Fraction(1, 2))
+    """
+    for name, bound in (("lower", lower), ("upper", upper)):
+        if bound is None or str(bound).strip().lower().lstrip("+-") in ("inf", "infinity"):
+            raise NoSensitivity(
+                f"{name}={bound}: without finite bounds one row can move the {of} without limit, so no noise is "
+                f"enough. Bounds come from what you know, never from the data. {_BOUNDS_LINE}"
+            )
+    low, high = (exact(bound, name=name, example=_BOUNDS) for name, bound in (("lower", lower), ("upper", upper)))
+    if low > high:
+        raise NumberError(f"lower must be below upper. Write instead: lower={show(high)}, upper={show(low)}")
+    return low, high
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,17 +151,20 @@ class Bounds:
     """Whether the step was given, so that the values are meant to be on it."""
 
     def __init__(self, lower: Number, upper: Number, *, step: Number | None = None) -> None:
-        low, high = (_finite_bound(value, name) for value, name in ((lower, "lower"), (upper, "upper")))
-        if low >= high:
-            raise NumberError(
-                f"lower ({show(low)}) must be below upper ({show(high)}). Write, for example: lower=0, upper=200_000"
-            )
+        low, high = public_bounds(lower, upper)
+        if low == high:
+            raise NumberError(f"lower must be below upper, not {show(low)} too. {_BOUNDS_LINE}")
         size = (
             power_of_two_below((high - low) / 2**32) if step is None else positive(step, name="step", example="step=1")
         )
         if not 1 <= (high - low) / size <= 2**52:
             raise NumberError(
                 f"step={show(size)} must divide {show(low)}..{show(high)} into 1 to 2^52 parts. Write: step=1"
+            )
+        if max(abs(low), abs(high)) > _REACH or size < 1 / _REACH:
+            raise NumberError(
+                f"the bounds {show(low)}..{show(high)} in steps of {show(size)} are too large or too fine for 64-bit "
+                "floats. Give data and bounds in another unit. Write, for example: lower=0, upper=200_000"
             )
         for name, value in zip(self.__slots__, (low, high, size, step is not None), strict=True):
             object.__setattr__(self, name, value)
@@ -149,11 +176,15 @@ class Bounds:
 
     @property
     def rounding(self) -> Exact:
-        """How far `encode` can move a value within the bounds; 0 where the values are meant to be on the steps."""
-        if self.stepped:
-            return Fraction(0)
+        """How far `encode` can move a value within the bounds.
+
+        Where a step was given the values are meant to be on it: they stay, if 64-bit floats can tell the steps apart,
+        and only a value clamped to `upper` can move, down to the last step.
+        """
         over = self.upper - self.lower - self.width * self.step  # what the last step leaves of the range
-        of_floats = Fraction(1, 2**51) * max(abs(self.lower), abs(self.upper))
+        of_floats = (max(abs(self.lower), abs(self.upper)) + self.upper - self.lower) / 2**51
+        if self.stepped and of_floats < self.step / 2:
+            return over
         return max(self.step / 2, over) + of_floats
 
     def code(self, value: Exact) -> int:
@@ -162,22 +193,13 @@ class Bounds:
 
     def encode(self, data: Any, *, missing: int) -> NDArray[np.int64]:
         """The codes of private values: a list or tuple, a numpy array, or an Arrow, pandas or polars column."""
-        values = _floats(data)
-        gone = np.isnan(values)
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):  # a warning would depend on a row
+            values = _floats(data)
+            gone = np.isnan(values)
             scaled = np.floor((values - nearest(self.lower)) / nearest(self.step) + 0.5)
         codes = np.clip(np.where(gone, 0.0, scaled), 0.0, float(self.width)).astype(np.int64)
         codes[gone] = missing
         return codes
-
-
-def _finite_bound(value: object, name: str) -> Exact:
-    if value is None or (isinstance(value, numbers.Real) and value in (float("inf"), float("-inf"))):
-        raise NoSensitivity(
-            f"{name}={value}: without finite bounds one row can move the answer without limit, so no noise is enough. "
-            "Bounds come from what you know, not from the data. Write, for example: lower=0, upper=200_000"
-        )
-    return exact(value, name=name, example="lower=0, upper=200_000")
 
 
 def _floats(data: Any) -> NDArray[np.float64]:
@@ -185,31 +207,34 @@ def _floats(data: Any) -> NDArray[np.float64]:
     if isinstance(data, list | tuple):
         return np.array([_float(value) for value in data], dtype=np.float64)
     array = data if isinstance(data, np.ndarray) else None
-    if array is None and hasattr(data, "to_numpy"):
-        array = data.to_numpy(**_copying(data))
+    kind = type(data).__name__
+    if type(data).__module__.partition(".")[0] == "pyarrow":
+        kind = f"{kind} of {data.type}" if hasattr(data, "type") else kind
+        # by type: a chunked dictionary's nulls would be read as other rows' values, and text can fail to decode
+        if hasattr(data, "to_numpy") and _ARROW.match(str(data.type)):
+            array = data.to_numpy(zero_copy_only=False)
+    elif array is None and hasattr(data, "to_numpy"):
+        array = data.to_numpy()
+    if array is not None:
+        kind = f"{array.ndim}-dimensional array of {array.dtype.type.__name__}"
     if array is None or array.ndim != 1 or array.dtype.kind not in "fiubO":
-        kind = type(data).__name__ if array is None else f"{array.ndim}-dimensional array of {array.dtype}"
         raise DataError(
             f"data must be a list of numbers, or a one-dimensional numpy or Arrow array of them, not a {kind}. "
             "Write, for example: mean([52_000, 61_000], lower=0, upper=200_000, epsilon=0.5)"
         )
     if array.dtype.kind == "O":
         return np.array([_float(value) for value in array], dtype=np.float64)
-    return array.astype(np.float64)
-
-
-def _copying(data: Any) -> dict[str, bool]:
-    """Arrow arrays ask for leave to copy."""
-    return {"zero_copy_only": False} if type(data).__module__.startswith("pyarrow") else {}
+    floats: NDArray[np.float64] = np.ma.filled(array.astype(np.float64), np.nan)  # what is masked is missing
+    return np.asarray(floats)
 
 
 def _float(value: Any) -> float:
     """A number of any kind as the nearest float; everything else is missing."""
-    if isinstance(value, numbers.Real | Decimal):
+    if isinstance(value, numbers.Real | Decimal | np.bool_):
         try:
             return float(value)
         except OverflowError:
             return math.inf if value > 0 else -math.inf  # type: ignore[operator]
-        except (ValueError, ArithmeticError):  # a signalling NaN
+        except Exception:  # a signalling NaN, or an object that only looks like a number
             return math.nan
     return math.nan

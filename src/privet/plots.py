@@ -66,9 +66,9 @@ def draw_curve(
     profile.fill_between(levels, deltas, color=_BAND)
     profile.plot([0, epsilon], [deltas[0], 0], "o", color=_INK, clip_on=False, zorder=3)
     profile.annotate(
-        f"total variation {deltas[0]:.3f}",
+        f"total variation {deltas[0]:.3g}",
         (0, deltas[0]),
-        xytext=(10, 0),
+        xytext=(10, 7),
         textcoords="offset points",
         va="center",
         fontsize=9,

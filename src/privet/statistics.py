@@ -18,7 +18,7 @@ from privet import accuracy, events, sensitivity
 from privet.accounting import PureAccountant
 from privet.distances import Adjacency
 from privet.errors import DataError, InternalError, NumberError
-from privet.exact import Exact, Number, down, exact, nearest, positive, show, sqrt_up, up
+from privet.exact import Exact, Number, down, exact, nearest, positive, show, sqrt_up, up, whole
 from privet.guarantees import PureDP
 from privet.lattice import Bounds
 from privet.mechanisms import Laplace
@@ -31,7 +31,7 @@ class Estimate:
     """A private statistic with its error.
 
     Claim: epsilon-differentially private for replacing one row. `interval(confidence)` holds the exact statistic of
-    the clamped data with at least that probability, whatever the data.
+    the clamped data with at least that probability, whatever the data. (If a `step` was given: of the data on it.)
     """
 
     statistic: str
@@ -161,17 +161,18 @@ def variance(
         >>> variance([0, 1, 1, 0], lower=0, upper=1, epsilon=1).sensitivity
         Fraction(3, 16)
     """
+    less = _ddof(ddof)
     table = _Table(data, lower, upper, epsilon, missing, step)
-    pairs = table.pairs(ddof)
-    most = sensitivity.variance(lower=0, upper=table.width, adjacency=_REPLACE, ddof=ddof, n=table.n)
+    pairs = table.pairs(less)
+    most = sensitivity.variance(lower=0, upper=table.width, adjacency=_REPLACE, ddof=less, n=table.n)
     return table.estimate(
         "variance",
         table.squares(),
         moved=most * pairs,
         unit=table.step**2 / pairs,
         offset=Fraction(0),
-        rounding=table.rounding * (table.upper - table.lower) * table.n / (table.n - ddof),
-        limits=(Fraction(0), table.largest_variance(ddof)),
+        rounding=table.rounding * (table.upper - table.lower) * table.n / (table.n - less),
+        limits=(Fraction(0), table.largest_variance(less)),
     )
 
 
@@ -194,10 +195,11 @@ def std(
         >>> round(float(std([0, 1, 1, 0], lower=0, upper=1, epsilon=1).sensitivity), 6)
         0.433013
     """
+    less = _ddof(ddof)
     table = _Table(data, lower, upper, epsilon, missing, step)
-    pairs = table.pairs(ddof)
+    pairs = table.pairs(less)
     fine = builtins.max(0, 24 + table.n.bit_length() // 2 - table.width.bit_length())
-    most = sensitivity.std(lower=0, upper=table.width, adjacency=_REPLACE, ddof=ddof, n=table.n)
+    most = sensitivity.std(lower=0, upper=table.width, adjacency=_REPLACE, ddof=less, n=table.n)
     unit = table.step / 2**fine
     return table.estimate(
         "std",
@@ -205,8 +207,8 @@ def std(
         moved=Fraction(math.ceil(most * 2**fine)),
         unit=unit,
         offset=Fraction(0),
-        rounding=table.rounding * Fraction(table.n, table.n - ddof) + unit,
-        limits=(Fraction(0), sqrt_up(table.largest_variance(ddof))),
+        rounding=table.rounding * Fraction(table.n, table.n - less) + unit,
+        limits=(Fraction(0), sqrt_up(table.largest_variance(less))),
     )
 
 
@@ -233,6 +235,7 @@ def quantile(
     level = exact(q, name="q", example="quantile(data, 0.5, lower=0, upper=1, epsilon=1)")
     if not 0 <= level <= 1:
         raise NumberError(f"q must be between 0 and 1, not {show(level)}. Write, for example: q=0.5")
+    _check(interpolation)
     table = _Table(data, lower, upper, epsilon, missing, step)
     return table.order_statistic("quantile", level, interpolation)
 
@@ -255,6 +258,7 @@ def median(
         >>> median([1, 2, 3], lower=0, upper=10, epsilon=1).sensitivity
         Fraction(10, 1)
     """
+    _check(interpolation)
     table = _Table(data, lower, upper, epsilon, missing, step)
     return table.order_statistic("median", Fraction(1, 2), interpolation)
 
@@ -297,6 +301,18 @@ def min(  # noqa: A001
     return table.order_statistic("min", Fraction(0), "linear")
 
 
+def _ddof(ddof: object) -> Literal[0, 1]:
+    rows = whole(ddof, name="ddof", least=0, example="ddof=0 (population) or ddof=1 (sample)")
+    if rows > 1:
+        raise NumberError(f"ddof must be 0 (population) or 1 (sample), not {rows}. Write: ddof=0")
+    return 1 if rows else 0
+
+
+def _check(interpolation: object) -> None:
+    if interpolation not in ("linear", "lower"):
+        raise NumberError('interpolation must be "linear" or "lower". Write, for example: interpolation="linear"')
+
+
 class _Table:
     """The parameters, checked before any data is read, and the data as integers in 0..width."""
 
@@ -306,7 +322,11 @@ class _Table:
         self.epsilon = positive(epsilon, name="epsilon", example="epsilon=0.5")
         bounds = Bounds(lower, upper, step=step)
         self.lower, self.upper, self.step, self.width = bounds.lower, bounds.upper, bounds.step, bounds.width
-        default = (bounds.lower + bounds.upper) / 2 if missing is None else exact(missing, name="missing")
+        default = (
+            (bounds.lower + bounds.upper) / 2
+            if missing is None
+            else exact(missing, name="missing", example="missing=0")
+        )
         if not bounds.lower <= default <= bounds.upper:
             raise NumberError(
                 f"missing ({show(default)}) must be within the bounds. Write: missing={show(bounds.lower)}"
@@ -319,8 +339,6 @@ class _Table:
 
     def pairs(self, ddof: int) -> int:
         """The number n (n - ddof), by which `squares` is divided to give a variance."""
-        if ddof not in (0, 1):
-            raise NumberError(f"ddof must be 0 (population) or 1 (sample), not {ddof}. Write: ddof=0")
         if self.n < 2:
             raise DataError("a variance or std needs two rows or more. (n is public here.)")
         return self.n * (self.n - ddof)

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
+from privet import __version__
 from privet.errors import PrivetError
 
 _SCALES = ["1", "2.5", "10000"]
 
 app = typer.Typer(
-    help="Privet: differentially private statistics with exact noise.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -27,6 +27,21 @@ def main() -> None:
     except PrivetError as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"privet {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Privet: differentially private statistics with exact noise."""
 
 
 @app.command()

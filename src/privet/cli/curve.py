@@ -16,16 +16,28 @@ from privet.plots import draw_curve
 FORMATS = (".png", ".svg", ".pdf")
 
 
+def picture_path(output: str) -> Path:
+    """Where a picture is to be saved, checked before anything is done."""
+    example = "-o curve.png"
+    path = Path(output)
+    if path.suffix.lower() not in FORMATS:
+        raise UserError(f"-o {output}: the picture is saved as .png, .svg or .pdf. Write, for example: {example}")
+    if not path.parent.is_dir():
+        raise UserError(f"-o {output}: there is no folder {path.parent}. Write, for example: {example}")
+    return path
+
+
 def save_curve(*, epsilon: Number, sensitivity: Number, output: str) -> None:
     """Draw the two densities, their ratio and the privacy profile, and save the picture."""
     example = "privet curve --epsilon 1 --sensitivity 1 -o curve.png"
     loss = positive(epsilon, name="--epsilon", example=example)
     shift = positive(sensitivity, name="--sensitivity", example=example)
-    path = Path(output)
-    if path.suffix.lower() not in FORMATS:
-        raise UserError(f"-o {output}: the picture is saved as .png, .svg or .pdf. Write: {example}")
-    if not path.parent.is_dir():
-        raise UserError(f"-o {output}: there is no folder {path.parent}. Write: {example}")
+    if not (Fraction(1, 10**100) < shift < 10**100 and Fraction(1, 10**9) < loss <= 1000):
+        raise UserError(
+            "what can be drawn: --epsilon from 1e-9 to 1000, --sensitivity from 1e-100 to 1e100. "
+            f"Write, for example: {example}"
+        )
+    path = picture_path(output)
     scale = shift / loss
     one, other = Laplace(0, scale), Laplace(shift, scale)
     reach = 4 * scale
@@ -43,4 +55,7 @@ def save_curve(*, epsilon: Number, sensitivity: Number, output: str) -> None:
         levels=np.array([nearest(level) for level in levels]),
         deltas=np.array([float(profile(level)) for level in levels]),
     )
-    figure.savefig(path, dpi=150)
+    try:
+        figure.savefig(path, dpi=150)
+    except OSError as error:
+        raise UserError(f"-o {output}: {error.strerror or error}. Write: {example}") from None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import statistics as plain
-from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from privet import statistics
-from privet.cli.curve import save_curve
+from privet.cli.curve import picture_path, save_curve
 from privet.distances import Adjacency
 
 PEOPLE, CEILING, EPSILON = 10_000, 200_000, "1/2"
@@ -24,11 +24,11 @@ def salaries() -> list[float]:
 
 def run(output: str) -> None:
     """Print the answers beside the truth, what epsilon means, and where the picture is."""
+    path = picture_path(output)
     console = Console(highlight=False, soft_wrap=True)
     data = salaries()
     console.print(
-        f"[bold]{PEOPLE:,} made-up salaries[/bold], known to lie between 0 and {CEILING:,}; "
-        f"epsilon {EPSILON} for each question.\n"
+        f"[bold]{PEOPLE:,} made-up salaries[/bold], clamped to 0..{CEILING:,}; epsilon {EPSILON} for each question.\n"
     )
     titles = "question", "private answer", "95 % interval", "truth (not private)"
     table = Table(*titles, box=None, pad_edge=False, header_style="bold")
@@ -55,5 +55,5 @@ def run(output: str) -> None:
     spent = mean.guarantee().compose(*(answers[name].guarantee() for name in ("std", "median")))
     console.print(f"[bold]Spent together:[/bold] {spent}.")
     console.print(f"[bold]What epsilon {EPSILON} means:[/bold] {mean.guarantee().meaning(Adjacency.REPLACE)}")
-    save_curve(epsilon=EPSILON, sensitivity=mean.sensitivity, output=output)
-    console.print(f"\n[bold]The picture:[/bold] {Path(output).resolve()}")
+    save_curve(epsilon=EPSILON, sensitivity=mean.sensitivity, output=str(path))
+    console.print(f"\n[bold]The picture:[/bold] {escape(str(path.resolve()))}")

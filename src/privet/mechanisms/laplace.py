@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -16,7 +15,7 @@ from privet import accuracy, events
 from privet.accounting import PureAccountant
 from privet.divergences import PrivacyProfile, privacy_profile
 from privet.errors import DataError, NumberError
-from privet.exact import Exact, Number, positive, show, up, whole
+from privet.exact import Exact, Number, binary, nearest, positive, show, up, whole
 from privet.guarantees import PureDP
 from privet.lattice import (
     Integers,
@@ -70,7 +69,8 @@ class Laplace:
     """The sensitivity in lattice steps, what rounding adds included."""
     noise: DiscreteLaplace = field(compare=False)
     """The noise of each coordinate, in lattice steps."""
-    _chosen: bool = field(compare=False)
+    _chosen: bool
+    """Whether the step was given, and so is kept by `fit`."""
 
     def __init__(
         self,
@@ -101,13 +101,11 @@ class Laplace:
         else:
             coordinates = coordinates or 1
             size = power_of_two_below(most / (coordinates << FINENESS))
-        if coordinates is None:
-            steps = max(1, math.floor(most / size))
-        else:
-            steps = math.ceil(most / size) + coordinates - 1
+        steps = math.ceil(most / size) + (coordinates or 1) - 1
         noise = DiscreteLaplace(steps / loss)
         for name, value in zip(self.__slots__, (most, loss, size, coordinates, steps, noise, chosen), strict=True):
             object.__setattr__(self, name, value)
+        self.event()  # what could not be written down is refused here, not after data were read
 
     def __repr__(self) -> str:
         lattice = "" if self.dimension is None else f", step={show(self.step)}, dimension={self.dimension}"
@@ -146,7 +144,7 @@ class Laplace:
     def error(self, confidence: Number) -> int | float:
         """The error that an answer keeps to with this confidence (each coordinate by itself)."""
         bound = accuracy.error(self.noise, confidence, step=self.step, rounded=self._rounded)
-        return int(bound) if bound.denominator == 1 else up(bound)
+        return int(bound) if self.dimension is None else up(bound)
 
     def tail(self, t: Number) -> float:
         """P(|A - f| >= t), rounded up: exact for integers, with the rounding's share for reals.
@@ -159,10 +157,18 @@ class Laplace:
 
     def interval(self, value: Any, confidence: Number) -> tuple[Any, Any]:
         """The interval around a released value that holds the true one with this confidence."""
-        half = self.fit(value).error(confidence)
-        if isinstance(value, Sequence):
-            return [v - half for v in value], [v + half for v in value]
-        return value - half, value + half
+        read = _read(value)
+        half = self._fit(read).error(confidence)
+        if read.scalar:
+            centre = read.content if isinstance(half, int) else nearest(Fraction(read.content))
+            return centre - half, centre + half
+        if isinstance(half, int):
+            by = np.full(read.content.shape, half, dtype=object)
+            low, high = add_exactly(read.content, -by), add_exactly(read.content, by)
+        else:
+            centre = read.content.astype(np.float64)
+            low, high = np.asarray(centre - half), np.asarray(centre + half)
+        return (low.tolist(), high.tolist()) if read.listed else (low, high)
 
     # --- release --------------------------------------------------------------------------------
 
@@ -200,10 +206,9 @@ class Laplace:
             if self.dimension is None:
                 return int(value.content) + self.noise.sample()
             return from_steps(to_steps(Fraction(value.content), self.step) + self.noise.sample(), self.step)
-        noise = self.noise.sample(value.content.size).reshape(value.content.shape)
-        total = add_exactly(value.steps(self.step), noise)
+        total = add_exactly(value.steps(self.step), self.noise.sample(value.content.size))
         answer = total if self.dimension is None else array_from_steps(total, self.step)
-        return answer.tolist() if value.listed else answer
+        return answer.tolist() if value.listed else answer.reshape(value.content.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,16 +228,19 @@ class _Value:
         return 1 if self.scalar else max(1, self.content.size)
 
     def steps(self, step: Exact) -> Integers:
-        if self.content.dtype == np.float64:
-            return array_to_steps(self.content, step)
+        flat: Integers = self.content.ravel()
+        if flat.dtype == np.float64:
+            return array_to_steps(flat, step)
         if step == 1 and not self.real:
-            return self.content  # type: ignore[no-any-return]
-        exactly = [to_steps(Fraction(x), step) for x in self.content.ravel().tolist()]
-        return np.array(exactly, dtype=object).reshape(self.content.shape)
+            return flat
+        return np.array([to_steps(Fraction(x), step) for x in flat.tolist()], dtype=object)
 
 
 def _read(value: Any) -> _Value:
+    if isinstance(value, np.ma.MaskedArray):  # numpy keeps what is under the mask: it would go out without noise
+        raise DataError("a masked array can't be released. Write, for example: release(values.filled(0))")
     if isinstance(value, np.ndarray):
+        value = np.asarray(value)
         if value.dtype.kind in "iu":
             return _Value(value, real=False)
         if value.dtype.kind == "f" and value.dtype.itemsize <= 8:
@@ -262,7 +270,7 @@ def _scalar(value: Any) -> _Value:
         number = float(value)
         if not math.isfinite(number):
             raise _not_finite()
-        return _Value(Fraction(number), real=True)
+        return _Value(binary(number), real=True)
     raise DataError(
         f"a {type(value).__name__} can't be released: give a number, a list of numbers or a numpy array. "
         "Write, for example: release(1234)"

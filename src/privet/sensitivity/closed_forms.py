@@ -28,6 +28,7 @@ from typing import Literal
 from privet.distances import Adjacency
 from privet.errors import NoSensitivity, NumberError
 from privet.exact import Exact, Number, exact, nonnegative, show, sqrt_up, whole
+from privet.lattice import public_bounds
 
 Interpolation = Literal["linear", "lower"]
 """Which quantile: between two order statistics, as numpy does by default, or always one of them."""
@@ -42,7 +43,7 @@ def total(*, lower: Number, upper: Number, adjacency: Adjacency | str, n: int | 
         >>> total(lower=-1, upper=5, adjacency="replace"), total(lower=-1, upper=5, adjacency="add/remove")
         (Fraction(6, 1), Fraction(5, 1))
     """
-    low, high = bounds("sum", lower, upper)
+    low, high = public_bounds(lower, upper, of="sum")
     how, _ = _neighbours("sum", adjacency, n)
     return high - low if how is Adjacency.REPLACE else max(abs(low), abs(high))
 
@@ -235,20 +236,6 @@ def for_rows(one_row: Number, *, rows: int) -> Exact:
 # --- what the forms share ---------------------------------------------------------------------
 
 
-def bounds(statistic: str, lower: object, upper: object) -> tuple[Exact, Exact]:
-    """The two bounds, exact; refused when missing, infinite or reversed."""
-    for name, bound in (("lower", lower), ("upper", upper)):
-        if bound is None or str(bound).strip().lower().lstrip("+-") in ("inf", "infinity"):
-            raise NoSensitivity(
-                f"{name}={bound}: without finite bounds one row can move the {statistic} without limit, so it has no "
-                "sensitivity. Give public bounds, not taken from the data, for example: lower=0, upper=100"
-            )
-    low, high = exact(lower, name="lower", example="lower=0"), exact(upper, name="upper", example="upper=100")
-    if low > high:
-        raise NumberError(f"lower must not exceed upper. Write instead: lower={show(high)}, upper={show(low)}")
-    return low, high
-
-
 def _neighbours(
     statistic: str, adjacency: Adjacency | str, n: object, *, least: int = 1
 ) -> tuple[Adjacency, int | None]:
@@ -266,7 +253,7 @@ def _neighbours(
 
 
 def _width(statistic: str, lower: object, upper: object) -> Exact:
-    low, high = bounds(statistic, lower, upper)
+    low, high = public_bounds(lower, upper, of=statistic)
     return high - low
 
 

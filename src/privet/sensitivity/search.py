@@ -16,8 +16,8 @@ from typing import Any
 from privet.distances import Adjacency
 from privet.errors import DataError, NoSensitivity
 from privet.exact import INFINITY, Exact, Number, nonnegative, show, whole
+from privet.lattice import public_bounds
 from privet.sensitivity.candidates import ORDERS, Pair, Rows, Stream, Values, listings
-from privet.sensitivity.closed_forms import bounds
 
 Statistic = Callable[[list[Any]], Any]
 
@@ -99,7 +99,7 @@ def search(
     Differentially Private Libraries.
     """
     how = Adjacency(adjacency)
-    low, high = bounds("statistic", lower, upper)
+    low, high = public_bounds(lower, upper, of="statistic")
     limit = nonnegative(claimed, name="claimed", example="claimed=1")
     slack = nonnegative(tolerance, name="tolerance", example="tolerance=1e-12")
     asked = _Asked(f, limit, limit + slack, whole(tries, name="tries", example="tries=20_000"))

@@ -1,0 +1,121 @@
+"""Exact noise against inexact noise (numpy) and exact noise (OpenDP), in one run, rounds alternating, medians."""
+
+from __future__ import annotations
+
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+from peer import Peer
+from rich.console import Console
+from rich.table import Table
+
+from privet import Laplace
+from privet.noise import DiscreteLaplace
+from privet.noise.laplace import laplace_digits
+
+SCALES = ("1", "10", "1e4", "1e6", "1e12")
+COUNT = 10**6
+PEER_COUNT = 20_000
+ROUNDS = 9
+OPENDP = "opendp==0.16.0"
+
+_MEMORY = """
+from privet.noise import DiscreteLaplace
+def peak():
+    return int(next(l for l in open("/proc/self/status") if l.startswith("VmHWM")).split()[1]) / 1024
+noise = DiscreteLaplace("{scale}")
+noise.sample(10**5)
+before = peak()
+draws = noise.sample(10**7)
+print(peak() - before - draws.nbytes / 2**20)
+"""
+
+
+def seconds(run: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    console = Console(width=110, highlight=False)
+    console.print(f"Python {platform.python_version()}, numpy {np.__version__}, {OPENDP}, {ROUNDS} rounds, medians\n")
+    with Peer(OPENDP, "opendp_laplace.py") as opendp:
+        _arrays(console, opendp)
+        _single(console, opendp)
+    _process(console)
+
+
+def _arrays(console: Console, opendp: Peer) -> None:
+    titles = (
+        "scale",
+        "Privet",
+        "numpy + rint",
+        "OpenDP int",
+        "OpenDP float",
+        "x numpy",
+        "x OpenDP int",
+        "x OpenDP float",
+    )
+    table = Table(*titles, title=f"Million draws a second, arrays of {COUNT:,} (OpenDP: {PEER_COUNT:,})", box=None)
+    generator = np.random.default_rng()
+    for scale in SCALES:
+        noise, width = DiscreteLaplace(scale), float(scale)
+        noise.sample(COUNT)
+        rates: dict[str, list[float]] = {name: [] for name in ("privet", "numpy", "integers", "reals")}
+        for _ in range(ROUNDS):
+            rates["privet"].append(COUNT / seconds(lambda n=noise: n.sample(COUNT)))  # type: ignore[misc]
+            rates["numpy"].append(COUNT / seconds(lambda w=width: np.rint(generator.laplace(0, w, COUNT))))  # type: ignore[misc]
+            for kind in ("integers", "reals"):
+                rates[kind].append(PEER_COUNT / opendp.ask(scale=width, count=PEER_COUNT, kind=kind))
+        ours, numpys, integers, reals = (statistics.median(each) / 1e6 for each in rates.values())
+        table.add_row(
+            scale,
+            *(f"{ours:.0f}", f"{numpys:.0f}", f"{integers:.3f}", f"{reals:.3f}"),
+            *(f"{ours / numpys:.2f}", f"{ours / integers:,.0f}", f"{ours / reals:,.0f}"),
+        )
+    console.print(table)
+
+
+def _single(console: Console, opendp: Peer) -> None:
+    table = Table("scale", "integer", "real", "new scale", "OpenDP", title="\nOne release, microseconds", box=None)
+    for scale in SCALES:
+        integer = Laplace(sensitivity=1, scale=scale)
+        real = Laplace(sensitivity="1.5", scale=scale)
+        fresh, known, reals, peers = [], [], [], []
+        for _ in range(ROUNDS):
+            laplace_digits.cache_clear()
+            fresh.append(seconds(lambda m=integer: m.release(1234)))  # type: ignore[misc]
+            real.release(1.5)
+            known.append(seconds(lambda m=integer: [m.release(1234) for _ in range(500)]) / 500)  # type: ignore[misc]
+            reals.append(seconds(lambda m=real: [m.release(1.5) for _ in range(500)]) / 500)  # type: ignore[misc]
+            peers.append(opendp.ask(scale=float(scale), count=500, kind="single") / 500)
+        table.add_row(scale, *(f"{statistics.median(each) * 1e6:.1f}" for each in (known, reals, fresh, peers)))
+    console.print(table)
+
+
+def _process(console: Console) -> None:
+    table = Table("what", "measured", title="\nOf the whole process", box=None)
+    for scale in ("1", "1e12"):
+        found = subprocess.run(
+            [sys.executable, "-c", _MEMORY.format(scale=scale)], capture_output=True, text=True, check=True
+        )
+        table.add_row(
+            f"memory beyond the output, 10^7 draws at scale {scale}", f"{max(0.0, float(found.stdout)):.1f} MB"
+        )
+    for what, line in (
+        ("import privet", "import privet"),
+        ("import privet, first use of Laplace", "import privet; privet.Laplace"),
+        ("import numpy, beside it", "import numpy"),
+    ):
+        bare, loaded = [], []
+        for _ in range(ROUNDS):
+            bare.append(seconds(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True)))
+            loaded.append(seconds(lambda code=line: subprocess.run([sys.executable, "-c", code], check=True)))  # type: ignore[misc]
+        table.add_row(what, f"{statistics.median(loaded) - statistics.median(bare):.3f} s")
+    console.print(table)

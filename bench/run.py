@@ -1,0 +1,25 @@
+"""`./dev bench [NAME]`: run one benchmark, or all of them. Each prints what it measured, also where Privet loses."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+BENCHMARKS = {"noise": "exact noise against numpy and OpenDP; single releases; memory; import time"}
+
+
+def main(arguments: list[str]) -> int:
+    names = arguments or list(BENCHMARKS)
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        print(f"there is no benchmark {unknown[0]!r}; there are:", file=sys.stderr)
+        for name, what in BENCHMARKS.items():
+            print(f"  {name:8} {what}", file=sys.stderr)
+        return 2
+    for name in names:
+        importlib.import_module(name).main()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,71 @@
+"""Write docs/reference.md from the code: `.venv/bin/python docs/make_reference.py`. A test compares the two."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import privet
+from privet.cli import app
+
+PAGE = Path(__file__).parent / "reference.md"
+
+MODULES = (
+    "statistics",
+    "mechanisms",
+    "sensitivity",
+    "guarantees",
+    "distances",
+    "distributions",
+    "divergences",
+    "events",
+    "accounting",
+    "noise",
+    "audit",
+    "exact",
+    "errors",
+)
+
+HEAD = """# Reference
+
+Every public name, with the first sentence of its documentation; `help(name)` has the rest. This page is made from the
+code by `docs/make_reference.py`.
+"""
+
+
+def public_names(module: ModuleType) -> list[str]:
+    """The names that a module offers: its `__all__`, or what it defines without an underscore."""
+    if hasattr(module, "__all__"):
+        return sorted(module.__all__)
+    defined = (name for name, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__)
+    return sorted(name for name in defined if not name.startswith("_"))
+
+
+def sentence(value: Any) -> str:
+    """The first line of a docstring."""
+    text = inspect.getdoc(value)
+    return text.splitlines()[0].replace("|", "\\|") if text and (callable(value) or inspect.ismodule(value)) else ""
+
+
+def reference() -> str:
+    """The whole page."""
+    top = [name for name in privet.__all__ if name not in MODULES]
+    lines = [HEAD, "## `import privet as pv`\n", "| name | what it is |", "|---|---|"]
+    lines += [f"| `pv.{name}` | {sentence(getattr(privet, name))} |" for name in top]
+    for name in MODULES:
+        module = import_module(f"privet.{name}")
+        lines += [f"\n## `privet.{name}`\n", sentence(module) + "\n", "| name | what it is |", "|---|---|"]
+        described = ((each, sentence(getattr(module, each))) for each in public_names(module))
+        lines += [f"| `{each}` | {what} |" for each, what in described if what]  # types have no docstring of their own
+    lines += ["\n## The command line\n", "| command | what it does |", "|---|---|"]
+    for command in app.registered_commands:
+        assert command.callback is not None
+        lines.append(f"| `privet {command.callback.__name__}` | {sentence(command.callback)} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(reference(), encoding="utf-8")

@@ -1,0 +1,201 @@
+"""The command line: pictures that are pictures, errors of one line, and a demo that says what it should."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from privet import cli
+from privet.cli.demo import salaries
+
+SIGNATURES = {".png": b"\x89PNG\r\n\x1a\n", ".svg": b"<?xml", ".pdf": b"%PDF-"}
+COMMANDS = ("audit", "curve", "demo")
+
+
+def run(*arguments: str) -> str:
+    """What a command prints; it must succeed."""
+    result = CliRunner().invoke(cli.app, arguments)
+    assert result.exit_code == 0, result.output
+    assert result.exception is None
+    return result.output
+
+
+def refusal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
+    """The one line of a command that must fail, seen as the shell sees it."""
+    monkeypatch.setattr(sys, "argv", ["privet", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == 2
+    out, err = capsys.readouterr()
+    assert "Traceback" not in err
+    assert out == ""
+    return err
+
+
+def test_help_names_every_command() -> None:
+    text = run("--help")
+    registered = {info.name or getattr(info.callback, "__name__", "") for info in cli.app.registered_commands}
+    assert registered == set(COMMANDS)
+    for command in COMMANDS:
+        assert re.search(rf"^ +{command} +\w", text, re.MULTILINE), command
+        assert "--help" in run(command, "--help")
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".pdf", ".PNG"])
+def test_curve_writes_a_picture(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"picture{suffix}"
+    assert run("curve", "--epsilon", "1/3", "--sensitivity", "2.5", "-o", str(path)).strip() == str(path)
+    content = path.read_bytes()
+    assert content.startswith(SIGNATURES[suffix.lower()])
+    assert len(content) > 10_000
+
+
+def test_the_picture_is_not_blank(tmp_path: Path) -> None:
+    path = tmp_path / "curve.png"
+    run("curve", "--epsilon", "1", "-o", str(path))
+    pixels = matplotlib.image.imread(path)
+    assert pixels.shape[:2] == (630, 1950)
+    thirds = np.split(pixels[:, :, :3], 3, axis=1)
+    for panel in thirds:  # each of the three has lines in it, on a white ground
+        dark = panel.min(axis=2) < 0.5
+        assert 0.005 < dark.mean() < 0.3
+        assert (panel.min(axis=2) > 0.99).mean() > 0.3
+
+
+def test_the_picture_says_what_it_shows(tmp_path: Path) -> None:
+    path = tmp_path / "curve.svg"
+    run("curve", "--epsilon", "0.5", "--sensitivity", "3", "-o", str(path))
+    text = path.read_text(encoding="utf-8")
+    labels = re.findall(r"<!-- (.*?) -->", text)  # matplotlib draws text as paths, with the text in a comment
+    for label in ("released value", "density", "ratio of the densities", "Privacy profile", "total variation 0.221"):
+        assert any(label in drawn for drawn in labels), label
+    assert any("noise of scale 6" in drawn for drawn in labels)
+    assert any("sensitivity 3" in drawn for drawn in labels)
+
+
+@pytest.mark.parametrize(("epsilon", "sensitivity"), [("1e-6", "1"), ("50", "1"), ("1000", "1e-50"), ("1", "1e50")])
+def test_extremes_are_drawn_without_a_warning(tmp_path: Path, epsilon: str, sensitivity: str) -> None:
+    path = tmp_path / "curve.png"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run("curve", "--epsilon", epsilon, "--sensitivity", sensitivity, "-o", str(path))
+    assert path.read_bytes().startswith(SIGNATURES[".png"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--epsilon", "0"], "--epsilon must be a number greater than 0"),
+        (["--epsilon", "-1"], "--epsilon must be a number greater than 0"),
+        (["--epsilon", "nan"], "--epsilon must be a number"),
+        (["--epsilon", "inf"], "--epsilon must be a number"),
+        (["--epsilon", "one"], "--epsilon must be a number"),
+        (["--epsilon", ""], "--epsilon must be a number"),
+        (["--epsilon", "1", "--sensitivity", "0"], "--sensitivity must be a number greater than 0"),
+        (["--epsilon", "1", "--sensitivity", "1e300"], "what can be drawn"),
+        (["--epsilon", "1e-300"], "what can be drawn"),
+        (["--epsilon", "1e12"], "what can be drawn"),
+        (["--epsilon", "1", "-o", "curve.txt"], ".png, .svg or .pdf"),
+        (["--epsilon", "1", "-o", "curve"], ".png, .svg or .pdf"),
+        (["--epsilon", "1", "-o", "no/such/folder/curve.png"], "there is no folder"),
+        (["--epsilon", "1", "-o", "folder.png"], "Is a directory"),
+    ],
+    ids=" ".join,
+)
+def test_bad_arguments_get_one_line(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    arguments: list[str],
+    says: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder.png").mkdir()
+    text = refusal(capsys, monkeypatch, "curve", *arguments)
+    assert text.startswith("error: ")
+    assert text.count("\n") == 1
+    assert says in text
+    assert [path.name for path in tmp_path.iterdir()] == ["folder.png"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["audit", "everything"], "there is no audit of 'everything'. Write: privet audit noise"),
+        (["audit", "noise", "--scale", "0"], "scale must be a number greater than 0"),
+        (["audit", "noise", "--scale", "x"], "scale must be a number greater than 0"),
+    ],
+)
+def test_bad_audits_get_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: list[str], says: str
+) -> None:
+    text = refusal(capsys, monkeypatch, *arguments)
+    assert text.startswith("error: ")
+    assert text.count("\n") == 1
+    assert says in text
+
+
+@pytest.mark.parametrize("arguments", [["curve"], ["curve", "--wrong"], ["audit"], ["nonsense"]])
+def test_usage_errors(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    text = refusal(capsys, monkeypatch, *arguments)
+    assert "Usage: " in text
+    assert "Error: " in text or "Missing" in text or "No such" in text
+
+
+def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = run("demo", "-o", "a [bold]picture.png")
+    assert "private answer" in text
+    assert "95 % interval" in text
+    for question in ("mean", "std", "median"):
+        assert re.search(rf"^{question} +[\d,]+ +[\d,]+ to [\d,]+ +[\d,]+ *$", text, re.MULTILINE), question
+    assert "Laplace noise of scale 20/epsilon = 40" in text
+    assert "Spent together: epsilon 1.5" in text
+    assert "What epsilon 1/2 means:" in text
+    assert "62 %" in text
+    picture = tmp_path / "a [bold]picture.png"
+    assert text.rstrip().endswith(str(picture))
+    assert picture.read_bytes().startswith(SIGNATURES[".png"])
+
+
+def test_the_demo_s_mean_is_near_the_truth(tmp_path: Path) -> None:
+    text = run("demo", "-o", str(tmp_path / "demo.png"))
+    found = re.search(r"^mean +([\d,]+) +([\d,]+) to ([\d,]+) +([\d,]+) *$", text, re.MULTILINE)
+    assert found is not None
+    answer, low, high, truth = (int(number.replace(",", "")) for number in found.groups())
+    assert low <= answer <= high
+    assert abs(answer - truth) < 40 * 40  # 40 scales: e^-40
+    assert truth == round(sum(min(pay, 200_000) for pay in salaries()) / len(salaries()))
+
+
+def test_audit_noise() -> None:
+    text = run("audit", "noise", "--scale", "2.5", "--scale", "1/3")
+    lines = text.strip().splitlines()
+    assert len(lines) == 2
+    assert all(re.match(r"scale \S+: .*exact$", line) for line in lines)
+    assert "NOT EXACT" not in text
+
+
+@pytest.mark.slow
+def test_as_a_program(tmp_path: Path) -> None:
+    program = Path(sys.executable).with_name("privet")
+    path = tmp_path / "curve.png"
+    done = subprocess.run(
+        [program, "curve", "--epsilon", "1", "-o", path], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert (done.stdout.strip(), done.stderr) == (str(path), "")
+    assert path.read_bytes().startswith(SIGNATURES[".png"])
+    failed = subprocess.run([program, "curve", "--epsilon", "x"], capture_output=True, text=True, check=False)
+    assert failed.returncode == 2
+    assert failed.stdout == ""
+    assert re.fullmatch(r"error: --epsilon must be .*\n", failed.stderr)

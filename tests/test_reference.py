@@ -1,0 +1,29 @@
+"""docs/reference.md says what the code says."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import privet
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("make_reference", DOCS / "make_reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_reference_is_what_the_code_says() -> None:
+    made = generator().reference()
+    written = (DOCS / "reference.md").read_text(encoding="utf-8")
+    assert written == made, "run: .venv/bin/python docs/make_reference.py"
+
+
+def test_the_reference_names_everything_public() -> None:
+    written = (DOCS / "reference.md").read_text(encoding="utf-8")
+    assert [name for name in privet.__all__ if f"pv.{name}`" not in written and f"privet.{name}`" not in written] == []
