@@ -86,14 +86,13 @@ def _single(console: Console, opendp: Peer) -> None:
     table = Table("scale", "integer", "real", "new scale", "OpenDP", title="\nOne release, microseconds", box=None)
     for scale in SCALES:
         integer = Laplace(sensitivity=1, scale=scale)
-        real = Laplace(sensitivity="1.5", scale=scale)
         fresh, known, reals, peers = [], [], [], []
         for _ in range(ROUNDS):
             laplace_digits.cache_clear()
             fresh.append(seconds(lambda m=integer: m.release(1234)))  # type: ignore[misc]
-            real.release(1.5)
+            integer.release(1.5)
             known.append(seconds(lambda m=integer: [m.release(1234) for _ in range(500)]) / 500)  # type: ignore[misc]
-            reals.append(seconds(lambda m=real: [m.release(1.5) for _ in range(500)]) / 500)  # type: ignore[misc]
+            reals.append(seconds(lambda m=integer: [m.release(1.5) for _ in range(500)]) / 500)  # type: ignore[misc]
             peers.append(opendp.ask(scale=float(scale), count=500, kind="single") / 500)
         table.add_row(scale, *(f"{statistics.median(each) * 1e6:.1f}" for each in (known, reals, fresh, peers)))
     console.print(table)

@@ -21,7 +21,7 @@ TIERS: tuple[frozenset[str], ...] = tuple(
     frozenset(line.split())
     for line in """
         errors
-        exact
+        exact columns
         distances guarantees events distributions lattice
         divergences noise
         accounting sensitivity accuracy plots

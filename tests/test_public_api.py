@@ -38,8 +38,8 @@ MODULES = {
     """,
     "events": "Composed DEEPEST Free Laplace PrivacyEvent Repeated Stated from_json leaves to_json",
     "exact": """
-        Enclosure Exact INFINITY Number ball down enclose ends exact exp floor less nearest nonnegative positive
-        precision probability show sqrt_up up whole
+        Enclosure Exact INFINITY Number ball binary down enclose ends exact exp floor less nearest nonnegative positive
+        precision probability shorter_up show show_up sqrt_up up whole
     """,
     "guarantees": "ApproxDP Guarantee PureDP ZeroConcentratedDP delta_for_population",
     "mechanisms": "Laplace epsilon_for",
@@ -59,6 +59,8 @@ ALLOWED = {
     ("mechanisms.Laplace", "epsilon"),
     ("mechanisms.Laplace", "scale"),
     # no privacy parameters: how sure a reader wants to be, and (epsilon, 0) as the question that is asked
+    ("mechanisms.Laplace.error", "confidence"),
+    ("mechanisms.Laplace.interval", "confidence"),
     ("statistics.Estimate.error", "confidence"),
     ("statistics.Estimate.interval", "confidence"),
     ("divergences.indistinguishable", "delta"),

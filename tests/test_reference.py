@@ -1,6 +1,7 @@
 """docs/reference.md says what the code says."""
 
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -27,3 +28,13 @@ def test_the_reference_is_what_the_code_says() -> None:
 def test_the_reference_names_everything_public() -> None:
     written = (DOCS / "reference.md").read_text(encoding="utf-8")
     assert [name for name in privet.__all__ if f"pv.{name}`" not in written and f"privet.{name}`" not in written] == []
+
+
+def test_the_tests_that_the_docs_name_exist() -> None:
+    root = DOCS.parent
+    pages = [*DOCS.glob("*.md"), *root.glob("*.md")]
+    named = {
+        path for page in pages for path in re.findall(r"`((?:tests|docs|bench|src)/[^`]+)`", page.read_text("utf-8"))
+    }
+    assert len(named) > 10
+    assert [path for path in sorted(named) if not (root / path).exists()] == []

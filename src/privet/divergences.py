@@ -57,7 +57,8 @@ def max_divergence(p: Distribution, q: Distribution) -> Enclosure | float:
         1.0986122886681098
     """
     if isinstance(p, Mapping) or isinstance(q, Mapping):
-        ratios = [(mass, _finite(q).get(x, Fraction(0))) for x, mass in _finite(p).items() if mass]
+        masses = _finite(q)
+        ratios = [(mass, masses.get(x, Fraction(0))) for x, mass in _finite(p).items() if mass]
         if any(other == 0 for _, other in ratios):
             return INFINITY
         largest = max(mass / other for mass, other in ratios)

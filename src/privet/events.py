@@ -18,6 +18,8 @@ from privet.exact import Exact, Number, nonnegative, positive, whole
 DEEPEST = 64
 """How deep events may be nested."""
 
+_MOST_LEAVES = 100_000  # of one event, counted once for each way to them: shared branches can be many
+
 _BITS = 4096  # of a numerator or denominator: what can be built can be written and read again
 _RATIO = re.compile(r"(0|[1-9][0-9]*)/([1-9][0-9]*)\Z")
 
@@ -108,7 +110,10 @@ def leaves(event: PrivacyEvent) -> Iterator[tuple[str, PrivacyEvent, int]]:
         >>> list(leaves(Composed([Free(), Repeated(Free(), 3)])))
         [('events[0]', Free(), 1), ('events[1].event', Free(), 3)]
     """
-    return _walk(event, "", 1, 1)
+    for number, leaf in enumerate(_walk(event, "", 1, 1)):
+        if number >= _MOST_LEAVES:
+            raise _refusal("", f"the event has over {_MOST_LEAVES:,} leaves. Use Repeated for what happened often")
+        yield leaf
 
 
 def _walk(event: PrivacyEvent, path: str, times: int, depth: int) -> Iterator[tuple[str, PrivacyEvent, int]]:

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -35,6 +35,7 @@ INFINITY = math.inf
 _DECIMAL = re.compile(r"[+-]?(\d[\d_]*\.?[\d_]*|\.\d[\d_]*)([eE](?P<exponent>[+-]?\d{1,4}))?\Z")
 _RATIO = re.compile(r"[+-]?\d+/\d+\Z")
 _LONGEST = 400  # characters of a number's text, and the largest power of ten in it
+_FINEST = 2**16
 _WIDEST = 2**26  # bits of a number that was rounded outward: e^(10^12) would fill the memory
 
 
@@ -124,8 +125,10 @@ def binary(value: float) -> Exact:
 def _parse(value: object) -> Exact | None:
     if isinstance(value, bool):
         return None
-    if isinstance(value, Fraction):
+    if type(value) is Fraction:
         return value
+    if isinstance(value, Fraction):  # a subclass may compute otherwise
+        return Fraction(int(value.numerator), int(value.denominator))
     if isinstance(value, numbers.Integral):
         return Fraction(int(value))
     if isinstance(value, Decimal):
@@ -135,7 +138,7 @@ def _parse(value: object) -> Exact | None:
     if isinstance(value, numbers.Real):  # numpy's other floats: str is their shortest decimal
         return _parse(str(value)) if math.isfinite(value) else None
     if isinstance(value, str):
-        return _read(value.strip())
+        return _read(str.strip(value))
     return None
 
 
@@ -195,16 +198,43 @@ def nearest(number: Exact) -> float:
         return math.inf if number > 0 else -math.inf
 
 
-def show(number: Exact | float, digits: int = 6) -> str:
+def show(number: Exact | float, digits: int = 6, *, rounding: str = ROUND_HALF_EVEN) -> str:
     """A number as a person writes it: exact where that is short, else `digits` significant digits.
 
     Example:
         >>> show(Fraction(1, 10)), show(Fraction(200_000)), show(Fraction(1, 3)), show(Fraction(1, 10**9))
-        ('0.1', '200000', '0.333333', '1e-09')
+        ('0.1', '200000', '0.333333', '1e-9')
     """
-    if isinstance(number, Fraction) and number.denominator == 1 and abs(number) < 10**15:
+    if isinstance(number, float):
+        return f"{number:.{digits}g}"
+    if number.denominator == 1 and abs(number) < 10**15:
         return str(number.numerator)
-    return f"{nearest(number) if isinstance(number, Fraction) else number:.{digits}g}"
+    with localcontext(prec=digits, rounding=rounding) as context:
+        decimal = context.divide(Decimal(number.numerator), Decimal(number.denominator)).normalize()
+        plain = -5 < decimal.adjusted() < 15
+    return f"{decimal:f}" if plain else f"{decimal:e}".replace("e+", "e")
+
+
+def show_up(number: Exact, digits: int = 6) -> str:
+    """The same, rounded up: what is promised is never shown smaller than it is.
+
+    Example:
+        >>> show_up(Fraction("0.1000001")), show_up(Fraction(1, 10))
+        ('0.100001', '0.1')
+    """
+    return show(number, digits, rounding=ROUND_CEILING)
+
+
+def shorter_up(number: Exact) -> Exact:
+    """A number that is not smaller, and short: itself, or a multiple of 2^-320 if its denominator has over 256 bits.
+
+    Example:
+        >>> shorter_up(Fraction(1, 3)), 0 < shorter_up(Fraction(1, 3**999)) - Fraction(1, 3**999) < Fraction(1, 2**320)
+        (Fraction(1, 3), True)
+    """
+    if number.denominator.bit_length() <= 256:
+        return number
+    return Fraction(math.ceil(number * 2**320), 2**320)
 
 
 def sqrt_up(number: Exact, bits: int = 96) -> Exact:
@@ -291,13 +321,15 @@ def ends(real: arb) -> Enclosure:
         >>> ends(ball(Fraction(1, 4)))
         Enclosure(0.25, width 0)
     """
-    return Enclosure(_dyadic(real.lower()), _dyadic(real.upper()))
+    return Enclosure(_dyadic_down(real.lower()), -_dyadic_down(-real.upper()))
 
 
-def _dyadic(point: arb) -> Exact:
+def _dyadic_down(point: arb) -> Exact:
     mantissa, exponent = map(int, point.man_exp())
-    if abs(exponent) > _WIDEST:
-        raise NumberError("a number such as e^epsilon is too large or small to write down; choose a smaller epsilon.")
+    if exponent > _WIDEST:
+        raise NumberError("a number such as e^epsilon is too large to write down; choose a smaller epsilon.")
+    if exponent + mantissa.bit_length() < -_FINEST:  # too near to 0 for its digits to be of use to anybody
+        return Fraction(0) if mantissa >= 0 else -Fraction(1, 1 << _FINEST)
     return Fraction(mantissa << exponent) if exponent >= 0 else Fraction(mantissa, 1 << -exponent)
 
 

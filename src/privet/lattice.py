@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
-import re
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -13,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privet.errors import DataError, NoSensitivity, NumberError
+from privet.columns import as_floats
+from privet.errors import NoSensitivity, NumberError
 from privet.exact import Exact, Number, binary, exact, nearest, positive, show
 
 Integers = NDArray[Any]
@@ -23,7 +22,6 @@ _SAFE = 1 << 62
 _BOUNDS = "lower=0, upper=200_000"
 _BOUNDS_LINE = f"Write, for example: {_BOUNDS}"
 _REACH = Fraction(2) ** 500  # bounds up to this, steps down to its inverse: squares of them are floats too
-_ARROW = re.compile(r"(u?int(8|16|32|64)|halffloat|float|double|decimal\d+\(.+\)|bool|null)\Z")
 
 
 def power_of_two_below(number: Exact) -> Exact:
@@ -120,7 +118,7 @@ def public_bounds(lower: object, upper: object, *, of: str = "answer") -> tuple[
         (Fraction(0, 1), Fraction(1, 2))
     """
     for name, bound in (("lower", lower), ("upper", upper)):
-        if bound is None or str(bound).strip().lower().lstrip("+-") in ("inf", "infinity"):
+        if bound is None or _is_infinite(bound):
             raise NoSensitivity(
                 f"{name}={bound}: without finite bounds one row can move the {of} without limit, so no noise is "
                 f"enough. Bounds come from what you know, never from the data. {_BOUNDS_LINE}"
@@ -129,6 +127,12 @@ def public_bounds(lower: object, upper: object, *, of: str = "answer") -> tuple[
     if low > high:
         raise NumberError(f"lower must be below upper. Write instead: lower={show(high)}, upper={show(low)}")
     return low, high
+
+
+def _is_infinite(bound: object) -> bool:
+    if isinstance(bound, str):
+        return bound.strip().lower().lstrip("+-") in ("inf", "infinity")
+    return isinstance(bound, float | np.floating | Decimal) and abs(bound) == math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,48 +197,10 @@ class Bounds:
 
     def encode(self, data: Any, *, missing: int) -> NDArray[np.int64]:
         """The codes of private values: a list or tuple, a numpy array, or an Arrow, pandas or polars column."""
+        values = as_floats(data)
+        gone = np.isnan(values)
         with np.errstate(all="ignore"):  # a warning would depend on a row
-            values = _floats(data)
-            gone = np.isnan(values)
             scaled = np.floor((values - nearest(self.lower)) / nearest(self.step) + 0.5)
         codes = np.clip(np.where(gone, 0.0, scaled), 0.0, float(self.width)).astype(np.int64)
         codes[gone] = missing
         return codes
-
-
-def _floats(data: Any) -> NDArray[np.float64]:
-    """Private values as floats, NaN for missing; what is refused depends on type and shape alone."""
-    if isinstance(data, list | tuple):
-        return np.array([_float(value) for value in data], dtype=np.float64)
-    array = data if isinstance(data, np.ndarray) else None
-    kind = type(data).__name__
-    if type(data).__module__.partition(".")[0] == "pyarrow":
-        kind = f"{kind} of {data.type}" if hasattr(data, "type") else kind
-        # by type: a chunked dictionary's nulls would be read as other rows' values, and text can fail to decode
-        if hasattr(data, "to_numpy") and _ARROW.match(str(data.type)):
-            array = data.to_numpy(zero_copy_only=False)
-    elif array is None and hasattr(data, "to_numpy"):
-        array = data.to_numpy()
-    if array is not None:
-        kind = f"{array.ndim}-dimensional array of {array.dtype.type.__name__}"
-    if array is None or array.ndim != 1 or array.dtype.kind not in "fiubO":
-        raise DataError(
-            f"data must be a list of numbers, or a one-dimensional numpy or Arrow array of them, not a {kind}. "
-            "Write, for example: mean([52_000, 61_000], lower=0, upper=200_000, epsilon=0.5)"
-        )
-    if array.dtype.kind == "O":
-        return np.array([_float(value) for value in array], dtype=np.float64)
-    floats: NDArray[np.float64] = np.ma.filled(array.astype(np.float64), np.nan)  # what is masked is missing
-    return np.asarray(floats)
-
-
-def _float(value: Any) -> float:
-    """A number of any kind as the nearest float; everything else is missing."""
-    if isinstance(value, numbers.Real | Decimal | np.bool_):
-        try:
-            return float(value)
-        except OverflowError:
-            return math.inf if value > 0 else -math.inf  # type: ignore[operator]
-        except Exception:  # a signalling NaN, or an object that only looks like a number
-            return math.nan
-    return math.nan

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import builtins
 import math
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -18,7 +19,7 @@ from privet import accuracy, events, sensitivity
 from privet.accounting import PureAccountant
 from privet.distances import Adjacency
 from privet.errors import DataError, InternalError, NumberError
-from privet.exact import Exact, Number, down, exact, nearest, positive, show, sqrt_up, up, whole
+from privet.exact import Exact, Number, down, exact, nearest, positive, show, show_up, sqrt_up, up
 from privet.guarantees import PureDP
 from privet.lattice import Bounds
 from privet.mechanisms import Laplace
@@ -26,7 +27,7 @@ from privet.mechanisms import Laplace
 _REPLACE = Adjacency.REPLACE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Estimate:
     """A private statistic with its error.
 
@@ -38,14 +39,18 @@ class Estimate:
     value: float
     """The noisy answer, moved into the range that the statistic can have (which is public)."""
     n: int
-    epsilon: Exact
     sensitivity: Exact
     """How far one row can move the statistic, in its own units."""
-    _answer: Exact = field(repr=False)
-    _mechanism: Laplace = field(repr=False)
-    _unit: Exact = field(repr=False)
-    _rounding: Exact = field(repr=False)
-    _range: tuple[Exact, Exact] = field(repr=False)
+    _answer: Exact
+    _mechanism: Laplace
+    _unit: Exact
+    _rounding: Exact
+    _range: tuple[Exact, Exact]
+
+    @property
+    def epsilon(self) -> Exact:
+        """What it cost."""
+        return self._mechanism.epsilon
 
     @property
     def scale(self) -> Exact:
@@ -60,34 +65,53 @@ class Estimate:
         """What was promised, recomputed from the event."""
         return PureAccountant().account(self.event())
 
+    def meaning(self) -> str:
+        """What that means for one person, whose data could be replaced by any other."""
+        return self.guarantee().meaning(_REPLACE)
+
     def error(self, confidence: Number = 0.95) -> float:
         """The error that the noise keeps to with this confidence, what rounding to steps adds included."""
         return up(self._error(confidence))
 
     def interval(self, confidence: Number = 0.95) -> tuple[float, float]:
         """An interval for the statistic of the clamped data, within the range that it can have."""
-        half, (low, high) = self._error(confidence), self._range
-        lower, upper = (
-            builtins.min(builtins.max(end, low), high) for end in (self._answer - half, self._answer + half)
-        )
-        return down(lower), up(upper)
+        low, high = self._interval(confidence)
+        return down(low), up(high)
 
     def _error(self, confidence: Number) -> Exact:
         return accuracy.error(self._mechanism.noise, confidence, step=self._unit) + self._rounding
 
+    def _interval(self, confidence: Number) -> tuple[Exact, Exact]:
+        half, (low, high) = self._error(confidence), self._range
+        ends = self._answer - half, self._answer + half
+        return builtins.min(builtins.max(ends[0], low), high), builtins.min(builtins.max(ends[1], low), high)
+
     def __float__(self) -> float:
         return self.value
 
+    def __format__(self, spec: str) -> str:
+        return format(self.value, spec) if spec else str(self)
+
+    def __round__(self, digits: int | None = None) -> float:
+        return round(self.value, digits)
+
+    def __repr__(self) -> str:
+        return f"Estimate({self})"
+
     def __str__(self) -> str:
-        low, high = self.interval()
+        low, high = self._interval(Fraction(95, 100))
         return (
-            f"{self.statistic} {_shown(self.value)}, 95 % interval {_shown(low)} to {_shown(high)} "
-            f"(epsilon {show(self.epsilon)}, n {self.n})"
+            f"{self.statistic} {_shown(exact(self.value), round)}, 95 % interval {_shown(low, math.floor)} to "
+            f"{_shown(high, math.ceil)} (epsilon {show_up(self.epsilon)}, n {self.n})"
         )
 
 
-def _shown(number: float) -> str:
-    return f"{number:,.2f}" if abs(number) >= 100 else f"{number:.6g}"
+def _shown(number: Exact, rounding: Callable[[Exact], int]) -> str:
+    """Two decimals, or for small numbers more; rounded as asked."""
+    size = abs(number)
+    digits = 2 if size >= 100 or not size else 5 - math.floor(math.log10(nearest(size)) if nearest(size) else -300)
+    shown = nearest(Fraction(rounding(number * 10**digits)) / 10**digits)
+    return f"{shown:,.2f}" if size >= 100 else f"{shown:.6g}"
 
 
 def sum(  # noqa: A001
@@ -161,7 +185,8 @@ def variance(
         >>> variance([0, 1, 1, 0], lower=0, upper=1, epsilon=1).sensitivity
         Fraction(3, 16)
     """
-    less = _ddof(ddof)
+    sensitivity.variance(lower=lower, upper=upper, adjacency=_REPLACE, ddof=ddof)  # refuses before data are read
+    less: Literal[0, 1] = 1 if exact(ddof) else 0
     table = _Table(data, lower, upper, epsilon, missing, step)
     pairs = table.pairs(less)
     most = sensitivity.variance(lower=0, upper=table.width, adjacency=_REPLACE, ddof=less, n=table.n)
@@ -195,7 +220,8 @@ def std(
         >>> round(float(std([0, 1, 1, 0], lower=0, upper=1, epsilon=1).sensitivity), 6)
         0.433013
     """
-    less = _ddof(ddof)
+    sensitivity.variance(lower=lower, upper=upper, adjacency=_REPLACE, ddof=ddof)  # refuses before data are read
+    less: Literal[0, 1] = 1 if exact(ddof) else 0
     table = _Table(data, lower, upper, epsilon, missing, step)
     pairs = table.pairs(less)
     fine = builtins.max(0, 24 + table.n.bit_length() // 2 - table.width.bit_length())
@@ -232,12 +258,9 @@ def quantile(
         >>> quantile([1, 2, 3, 4], 0.5, lower=0, upper=10, epsilon=1).sensitivity
         Fraction(5, 1)
     """
-    level = exact(q, name="q", example="quantile(data, 0.5, lower=0, upper=1, epsilon=1)")
-    if not 0 <= level <= 1:
-        raise NumberError(f"q must be between 0 and 1, not {show(level)}. Write, for example: q=0.5")
-    _check(interpolation)
+    sensitivity.quantile(q, lower=lower, upper=upper, adjacency=_REPLACE, interpolation=interpolation)  # may refuse
     table = _Table(data, lower, upper, epsilon, missing, step)
-    return table.order_statistic("quantile", level, interpolation)
+    return table.order_statistic("quantile", exact(q), interpolation)
 
 
 def median(
@@ -258,7 +281,7 @@ def median(
         >>> median([1, 2, 3], lower=0, upper=10, epsilon=1).sensitivity
         Fraction(10, 1)
     """
-    _check(interpolation)
+    sensitivity.median(lower=lower, upper=upper, adjacency=_REPLACE, interpolation=interpolation)  # may refuse
     table = _Table(data, lower, upper, epsilon, missing, step)
     return table.order_statistic("median", Fraction(1, 2), interpolation)
 
@@ -301,18 +324,6 @@ def min(  # noqa: A001
     return table.order_statistic("min", Fraction(0), "linear")
 
 
-def _ddof(ddof: object) -> Literal[0, 1]:
-    rows = whole(ddof, name="ddof", least=0, example="ddof=0 (population) or ddof=1 (sample)")
-    if rows > 1:
-        raise NumberError(f"ddof must be 0 (population) or 1 (sample), not {rows}. Write: ddof=0")
-    return 1 if rows else 0
-
-
-def _check(interpolation: object) -> None:
-    if interpolation not in ("linear", "lower"):
-        raise NumberError('interpolation must be "linear" or "lower". Write, for example: interpolation="linear"')
-
-
 class _Table:
     """The parameters, checked before any data is read, and the data as integers in 0..width."""
 
@@ -330,6 +341,11 @@ class _Table:
         if not bounds.lower <= default <= bounds.upper:
             raise NumberError(
                 f"missing ({show(default)}) must be within the bounds. Write: missing={show(bounds.lower)}"
+            )
+        if bounds.stepped and (default - bounds.lower) % bounds.step:
+            raise NumberError(
+                f"a missing value would count as {show(default)}, which is not on the steps of {show(bounds.step)}. "
+                f"Write, for example: missing={show(bounds.lower)}"
             )
         self.rounding = bounds.rounding
         self.codes: list[int] = bounds.encode(data, missing=bounds.code(default)).tolist()
@@ -394,7 +410,6 @@ class _Table:
             statistic=name,
             value=nearest(builtins.min(builtins.max(answer, limits[0]), limits[1])),
             n=self.n,
-            epsilon=self.epsilon,
             sensitivity=moved * unit,
             _answer=answer,
             _mechanism=mechanism,

@@ -379,7 +379,6 @@ def test_errors_hold_with_their_confidence_and_no_smaller_one_would(scale: Any, 
     assert isinstance(error, int)
     assert inside(mechanism.noise, error)[0] >= Fraction(str(confidence))
     assert error == 0 or inside(mechanism.noise, error - 1)[1] < Fraction(str(confidence))
-    assert error == mechanism.noise.error(confidence)
 
 
 def test_published_errors() -> None:
@@ -533,7 +532,7 @@ def test_a_mechanism_is_a_value() -> None:
         assert same == mechanism
         assert isinstance(same.release(3), int)
     assert repr(mechanism) == "Laplace(sensitivity=1, epsilon=0.1)"
-    assert repr(mechanism.fit([0.5, 1])) == "Laplace(sensitivity=1, epsilon=0.1, step=2.98023e-08, dimension=2)"
+    assert repr(mechanism.fit([0.5, 1])) == "Laplace(sensitivity=1, epsilon=0.1, step=2.98023e-8, dimension=2)"
     assert eval(repr(mechanism), {"Laplace": Laplace}) == mechanism
 
 

@@ -174,7 +174,11 @@ def test_zero_has_no_sign() -> None:
         (Fraction(1, 3), "0.333333"),
         (Fraction(10**14 + 1), "100000000000001"),
         (2.5, "2.5"),
-        (Fraction(10**400), "inf"),
+        (Fraction(10**400), "1e400"),
+        (Fraction(1, 10**400), "1e-400"),
+        (Fraction(1, 10**6), "1e-6"),
+        (Fraction(1, 10**4), "0.0001"),
+        (Fraction(-2, 3), "-0.666667"),
     ],
 )
 def test_shown(number: Fraction | float, text: str) -> None:
@@ -242,7 +246,45 @@ def test_precision_is_put_back() -> None:
     assert ctx.prec == before
 
 
-@pytest.mark.parametrize("power", [10**12, 10**30, -(10**12), -(10**30)])
+@pytest.mark.parametrize("power", [10**12, 10**30])
 def test_what_would_fill_the_memory_is_refused(power: int) -> None:
     with pytest.raises(NumberError, match="smaller epsilon"):
         x.exp(Fraction(power))
+
+
+@pytest.mark.parametrize("power", [-(10**6), -(10**12), -(10**30)])
+def test_what_is_nearly_zero_is_enclosed_between_zero_and_little(power: int) -> None:
+    found = x.exp(Fraction(power))
+    assert 0 <= found.lower < found.upper < Fraction(1, 10**300)
+
+
+@given(st.fractions(min_value=0, max_value=10**6))
+def test_what_is_shown_rounded_up_is_not_smaller(number: Fraction) -> None:
+    shown = Fraction(x.show_up(number))
+    assert shown >= number
+    assert shown - number <= max(number, Fraction(1, 10**9)) / 10**5
+    assert Fraction(x.show(number)) <= shown
+
+
+@given(st.fractions(min_value=0))
+def test_a_shorter_number_is_not_smaller(number: Fraction) -> None:
+    assert x.shorter_up(number) == number
+    long = number + Fraction(1, 3**200)
+    assert 0 < x.shorter_up(long) - long < Fraction(1, 2**320)
+    assert x.shorter_up(long).denominator <= 2**320
+
+
+def test_subclasses_that_compute_otherwise_do_not_come_in() -> None:
+    class Evil(Fraction):
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        __hash__ = Fraction.__hash__
+
+        def __rtruediv__(self, other: object) -> Fraction:  # type: ignore[override]
+            return Fraction(1, 1000)
+
+    came = x.exact(Evil(1, 10))
+    assert type(came) is Fraction
+    assert came == Fraction(1, 10)
+    assert 1 / came == 10

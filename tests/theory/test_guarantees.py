@@ -93,8 +93,8 @@ def test_guarantees_are_values(g: Guarantee) -> None:
 def test_texts() -> None:
     assert repr(PureDP("1/3")) == "PureDP('1/3')"
     assert repr(PureDP.ZERO) == "PureDP.ZERO"
-    assert repr(ApproxDP(1, 1e-6).group(2)) == "ApproxDP(2, ~3.71828e-06)"
-    assert str(ApproxDP(1, 1e-6)) == "epsilon 1, delta 1e-06"
+    assert repr(ApproxDP(1, 1e-6).group(2)) == "ApproxDP(2, ~3.71828e-6)"
+    assert str(ApproxDP(1, 1e-6)) == "epsilon 1, delta 1e-6"
     assert str(ZeroConcentratedDP(0.125)) == "rho 0.125"
 
 
@@ -114,7 +114,7 @@ def test_composition_adds_up_exactly() -> None:
 @pytest.mark.parametrize(
     ("one", "other", "line"),
     [
-        (PureDP(1), ZeroConcentratedDP(1), "to_approx(delta=1e-6)"),
+        (PureDP(1), ZeroConcentratedDP(1), "pure.to_zcdp().compose(other)"),
         (ApproxDP(1, 0.1), ZeroConcentratedDP(1), "to_approx(delta=1e-6)"),
         (ZeroConcentratedDP(1), PureDP(1), "other.to_zcdp()"),
         (ZeroConcentratedDP(1), ApproxDP(1, 0.1), "to_approx(delta=1e-6)"),
@@ -409,9 +409,9 @@ def test_meaning() -> None:
     assert "in the data" not in PureDP(1).meaning("replace")
     assert "probability" not in text
     approx = ApproxDP(1, 1e-6).meaning("add/remove")
-    assert "reveals everything with probability 1e-06, and except with that probability" in approx
+    assert "reveals everything with probability 1e-6, and except with that probability" in approx
     zcdp = ZeroConcentratedDP(0.1).meaning("replace", delta=1e-6)
-    assert zcdp.startswith("rho 0.1 is epsilon 2.142 at delta 1e-06. ")
+    assert zcdp.startswith("rho 0.1 is epsilon 2.142 at delta 1e-6. ")
     assert ApproxDP.capped(Fraction(1), Fraction(1)).meaning("replace") == "With delta 1 nothing is promised."
     for bad in ("both", None):
         with pytest.raises(UserError, match="'add/remove' or 'replace'"):

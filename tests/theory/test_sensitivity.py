@@ -134,7 +134,7 @@ def test_count_and_histogram(how: Adjacency) -> None:
 
 @pytest.mark.parametrize("n", range(2, 30))
 def test_published_values_replace(n: int) -> None:
-    """REFERENCES: sensitivities on [0,1]^n, replace one, n public (lecture notes, brute force)."""
+    """Published: sensitivities on [0,1]^n, replace one, n public (lecture notes, brute force)."""
     unit: dict[str, Any] = {"lower": 0, "upper": 1, "adjacency": "replace", "n": n}
     assert sensitivity.mean(**unit) == Fraction(1, n)
     assert sensitivity.variance(ddof=0, **unit) == Fraction(n - 1, n * n)
@@ -148,7 +148,7 @@ def test_published_values_replace(n: int) -> None:
 
 
 def test_published_values_add_remove() -> None:
-    """REFERENCES: the same, add/remove, n private (brute force)."""
+    """Published: the same, add/remove, n private (brute force)."""
     unit: dict[str, Any] = {"lower": 0, "upper": 1, "adjacency": "add/remove"}
     assert sensitivity.std(ddof=0, **unit) == sensitivity.mean(**unit) == Fraction(1, 2)
     assert sensitivity.median(interpolation="lower", **unit) == sensitivity.max(**unit) == 1

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from privet.errors import AccountingError
 from privet.events import Free, Laplace, PrivacyEvent, Stated, leaves
-from privet.exact import Exact
+from privet.exact import Exact, shorter_up
 from privet.guarantees import PureDP
 
 
@@ -14,7 +14,8 @@ class PureAccountant:
     """Prices in epsilon alone, exactly.
 
     Claim: epsilon is the sum over the leaves: sensitivity / scale for Laplace noise, what is stated if its
-    delta is 0, nothing for what is free. Anything else is refused, before anything is priced.
+    delta is 0, nothing for what is free. Anything else is refused, before anything is priced. (A price with a
+    denominator of over 256 bits is rounded up, by less than 2^-320, so that odd parameters can't make sums slow.)
 
     Example:
         >>> from privet.events import Composed, Repeated
@@ -32,7 +33,7 @@ class PureAccountant:
 
     def account(self, event: PrivacyEvent, /) -> PureDP:
         """The price of the whole tree; PureDP.ZERO if nothing was revealed."""
-        epsilon = sum([times * _epsilon(leaf, path) for path, leaf, times in leaves(event)], Exact(0))
+        epsilon = sum([times * shorter_up(_epsilon(leaf, path)) for path, leaf, times in leaves(event)], Exact(0))
         return PureDP(epsilon) if epsilon else PureDP.ZERO
 
 

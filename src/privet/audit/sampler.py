@@ -7,9 +7,7 @@ difference of digits the product of two polynomials), not from the formulas that
 
 from __future__ import annotations
 
-import math
-import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -20,18 +18,23 @@ from flint import arb, arb_poly
 from numpy.typing import NDArray
 
 from privet.errors import InternalError
-from privet.exact import Exact, ball, ends, precision, show
+from privet.exact import Exact, ball, ends, floor, precision, show
 from privet.noise import DiscreteLaplace, Geometric
-from privet.noise.digits import BASE, SMALL, Digits
+from privet.noise.digits import BASE, CHUNK, GROUP, SMALL, Digits
 from privet.noise.geometric import geometric_digits
-from privet.noise.inversion import UNDECIDED, Inversion
+from privet.noise.inversion import UNDECIDED, Inversion, Rare
 from privet.noise.laplace import laplace_digits
 
-PROBE_BITS = 112
-"""Boundaries are probed on both sides to 2^-112, so each value's measure is known to 2^-110, below 1e-30."""
+PROBE_BITS = 128
+"""Boundaries are probed on both sides to 2^-128, so each value's measure is known to 2^-126, below 2e-38."""
 
-_PRECISION = 512
+DEEP = (4, 24)
+"""How many 64-bit words of zeros (or ones) lead into the open tails: as far as 2^-1536."""
+
+_PRECISION = 384
+_LARGEST = (1 << 64) - 1
 _CELLS = np.arange(1 << 16, dtype=np.uint64) << np.uint64(48)
+_WIDEST = 256  # an open table of a larger scale would have too many values to enumerate, and to fit 16 bits
 
 Words = NDArray[np.uint64]
 
@@ -48,7 +51,7 @@ class SamplerReport:
 
     @property
     def exact(self) -> bool:
-        """Whether nothing was found: each value's measure is its exact probability, to 1e-30."""
+        """Whether nothing was found: each value's measure is its exact probability, to 1e-37."""
         return not self.findings
 
     def __str__(self) -> str:
@@ -57,21 +60,23 @@ class SamplerReport:
 
 
 class Script:
-    """A source of bits that are given, not drawn; running out of them is an error."""
+    """A source of bits that are given, not drawn; asking for other bits, or leaving some, is an error."""
 
     def __init__(self, *parts: bytes | NDArray[Any]) -> None:
-        self._parts = [part if isinstance(part, bytes) else part.tobytes() for part in parts]
+        self._parts = [part if isinstance(part, bytes) else part.tobytes() for part in parts][::-1]
 
     def take(self, count: int) -> bytes:
-        return self._next(count)
+        if not self._parts or len(self._parts[-1]) != count:
+            raise LookupError("the sampler asked for bits that an exact one would not need")
+        return self._parts.pop()
 
     def fill(self, array: NDArray[Any]) -> None:
-        array[:] = np.frombuffer(self._next(array.nbytes), dtype=array.dtype)
+        array[:] = np.frombuffer(self.take(array.nbytes), dtype=array.dtype)
 
-    def _next(self, count: int) -> bytes:
-        if not self._parts or len(self._parts[0]) != count:
-            raise LookupError("the sampler asked for bits that an exact one would not need")
-        return self._parts.pop(0)
+    def finish(self) -> None:
+        """Nothing may be left."""
+        if self._parts:
+            raise LookupError("the sampler did not use bits that an exact one would need")
 
 
 class Expected:
@@ -80,12 +85,11 @@ class Expected:
     def __init__(self, first: int, masses: Sequence[arb], below: arb) -> None:
         self.first = first
         self.masses = masses
-        self.boundaries: list[arb] = []
+        self.fine: list[int] = []
         total = below
         for mass in masses:
             total = total + mass
-            self.boundaries.append(total)
-        self.fine = [_leading_bits(b) for b in self.boundaries]
+            self.fine.append(_leading_bits(total))
         self.prefixes: Words = np.array([b >> PROBE_BITS - 64 for b in self.fine], dtype=np.uint64)
 
     def values(self, words: Words) -> NDArray[np.int64]:
@@ -94,21 +98,67 @@ class Expected:
 
 
 def _leading_bits(boundary: arb) -> int:
-    """floor(2^112 F); a boundary that can't be told from 1 gets the last string of bits."""
-    known = ends(boundary * arb(2) ** PROBE_BITS)
-    low, high = math.floor(known.lower), math.floor(known.upper)
-    if low != high and high < 1 << PROBE_BITS:
+    """floor(2^128 F); a boundary that can't be told from 1 gets the last string of bits."""
+    known = (boundary * arb(2) ** PROBE_BITS).floor()
+    if known.is_exact():
+        return min(int(known.fmpz()), (1 << PROBE_BITS) - 1)
+    if not known.upper() >= arb(2) ** PROBE_BITS:
         raise InternalError("an expected boundary is not sharp enough; this is probably a bug in Privet")
-    return min(low, (1 << PROBE_BITS) - 1)
+    return (1 << PROBE_BITS) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Probes:
+    """Bit strings whose values are known: 64 bits each, and further bits where those do not decide."""
+
+    words: Words
+    more: NDArray[np.object_]
+    values: NDArray[np.int64]
+
+    @staticmethod
+    def of(words: Sequence[int], more: Sequence[bytes], values: Sequence[int]) -> Probes:
+        """Probes from lists."""
+        further = np.empty(len(more), dtype=object)
+        further[:] = more
+        return Probes(np.array(words, dtype=np.uint64), further, np.array(values, dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __getitem__(self, at: slice | NDArray[Any]) -> Probes:
+        return Probes(self.words[at], self.more[at], self.values[at])
+
+    def __add__(self, other: Probes) -> Probes:
+        words, more, values = (self.words, other.words), (self.more, other.more), (self.values, other.values)
+        return Probes(np.concatenate(words), np.concatenate(more), np.concatenate(values))
+
+    def pieces(self) -> Iterator[bytes]:
+        """The further bits, which are asked for eight bytes at a time."""
+        return (bits[i : i + 8] for bits in self.more if bits for i in range(0, len(bits), 8))
+
+    @property
+    def leading(self) -> NDArray[np.uint16]:
+        """The first 16 bits of each."""
+        return (self.words >> np.uint64(48)).astype(np.uint16)
+
+    def rest(self, level: Inversion) -> list[Words]:
+        """The other 48 bits, for cells that hold a boundary, if there are such."""
+        undecided = level.cells[self.leading] == UNDECIDED
+        return [self.words[undecided] << np.uint64(16)] if undecided.any() else []
 
 
 def verify_sampler(distribution: DiscreteLaplace | Geometric, sampler: Digits | None = None) -> SamplerReport:
     """Certify that the running sampler gives each value its exact probability.
 
     Claim: if the report is exact, then for every table the measure of bit strings that lead to value k is
-    P(k) to 1e-30: all 65,536 cells are enumerated, and both sides of each boundary are probed at 2^-64 and at 2^-112,
-    open tails included, in each of the three ways of drawing; the values are summed with the right powers of 256;
-    and the tables' distributions together have the pmf of `distribution`.
+    P(k) to 1e-37. Both ends of all 65,536 cells, and both sides of each boundary at 2^-64 and at 2^-128, lead to the
+    right value, open tails down to 2^-1536 included. Each of the three ways of drawing is asked, and each
+    word that 64 bits do not decide is put to each of them. Digits are drawn from bits of their own and summed with the
+    right powers of 256, across the pieces of long arrays too, with draws that need more bits among
+    them. The tables' distributions together have the pmf of `distribution`.
+
+    What it takes for granted: the bits are fair, and the code only compares them with its tables, so that between
+    two neighbouring probes nothing can change.
 
     Example:
         >>> verify_sampler(DiscreteLaplace("2.5")).exact
@@ -117,20 +167,27 @@ def verify_sampler(distribution: DiscreteLaplace | Geometric, sampler: Digits | 
     two_sided = isinstance(distribution, DiscreteLaplace)
     if sampler is None:
         sampler = laplace_digits(distribution.scale) if two_sided else geometric_digits(distribution.scale)
+    count = len(sampler.levels)
+    if distribution.scale > _WIDEST * BASE ** (count - 1):
+        return SamplerReport(distribution.scale, count, 0, 0, (f"{count} tables are too few for this scale",))
     findings: list[str] = []
     probes = 0
     with precision(_PRECISION):
-        expected = expected_levels(distribution.scale, len(sampler.levels), two_sided)
+        expected = expected_levels(distribution.scale, count, two_sided)
+        pools = []
         for j, (level, truth) in enumerate(zip(sampler.levels, expected, strict=True)):
-            for finding in _check_level(level, truth):
-                if isinstance(finding, int):
-                    probes += finding
-                else:
-                    findings.append(f"table {j}: {finding}")
-        findings += _check_sum(sampler, expected)
+            cells = _decided(truth, _CELLS, _CELLS + np.uint64((1 << 48) - 1))  # both ends of every cell
+            near = _decided(truth, truth.prefixes - np.uint64(1), truth.prefixes + np.uint64(1))
+            fine = _fine(truth)
+            deep = _deep(distribution.scale / BASE**j, two_sided) if j == count - 1 else fine[:0]
+            pools.append((cells + near, deep + fine))
+            for name, draw, asked in _ways(cells, near, fine, deep):
+                probes += len(asked)
+                findings += [f"table {j}: {name} draws {finding}" for finding in _compare(level, draw, asked)]
+        findings += _check_sum(sampler, pools)
         findings += _check_pmf(distribution, expected)
     values = sum(len(truth.masses) for truth in expected)
-    return SamplerReport(distribution.scale, len(expected), values, probes, tuple(findings))
+    return SamplerReport(distribution.scale, count, values, probes, tuple(findings))
 
 
 @lru_cache(maxsize=4)
@@ -154,93 +211,166 @@ def expected_levels(scale: Exact, count: int, two_sided: bool) -> tuple[Expected
     return tuple(levels)
 
 
-def _check_level(level: Inversion, truth: Expected) -> Iterator[int | str]:
-    """Yield how many probes were made, and what was found."""
-    if np.any(level.prefixes[1:] < level.prefixes[:-1]):
-        yield "its boundaries are not in order"
-    inner = truth.prefixes[(truth.prefixes > 0) & (truth.prefixes < (1 << 64) - 1)]
-    near = np.concatenate([inner - np.uint64(1), inner + np.uint64(1)])
-    words = np.concatenate([_CELLS, _CELLS + np.uint64((1 << 48) - 1), near])
-    # 0 and 2^64 - 1 stand for open tails, which fine probes cover; a word that equals a boundary's prefix is undecided
-    edge = (words == 0) | (words == (1 << 64) - 1)
-    words = words[~np.isin(words, truth.prefixes) & ~edge]
-    wanted = truth.values(words)
-    yield from _compare("bulk", words, wanted, lambda: _draw_many(level, words))
-    yield from _compare("array", words, wanted, lambda: _draw_few(level, words))
-    near = near[~np.isin(near, truth.prefixes)]
-    yield from _compare("single", near, truth.values(near), lambda: [level.one(int(w), Script()) for w in near])
-    yield from _check_fine(level, truth)
+# --- what is probed ---------------------------------------------------------------------------
 
 
-def _check_fine(level: Inversion, truth: Expected) -> Iterator[int | str]:
-    strings, wanted = [], []
+def _decided(truth: Expected, *parts: Words) -> Probes:
+    """Those of the strings that 64 bits decide."""
+    words = np.concatenate(parts)
+    # a word that equals a boundary's prefix is undecided; 0 and 2^64 - 1 belong to open tails
+    words = words[~np.isin(words, truth.prefixes) & (words > 0) & (words < _LARGEST)]
+    return Probes(words, np.full(len(words), b"", dtype=object), truth.values(words))
+
+
+def _fine(truth: Expected) -> Probes:
+    """Strings next to a boundary at 2^-128; nearly all share their first 64 bits with it."""
+    strings, values = [], []
     padded = [0, *truth.fine, 1 << PROBE_BITS]
     for i, fine in enumerate(truth.fine):
-        if min(fine - padded[i], padded[i + 2] - fine) > 4:  # closer together than that: less than 1e-30 in all
+        if min(fine - padded[i], padded[i + 2] - fine) > 4:  # closer together than that: less than 1e-37 in all
             strings += [fine - 1, fine + 1]
-            wanted += [truth.first + i, truth.first + i + 1]
-    yield from _compare("refined", strings, wanted, lambda: [_draw_fine(level, string) for string in strings])
+            values += [truth.first + i, truth.first + i + 1]
+    words, prefixes = [string >> 64 for string in strings], set(truth.prefixes.tolist())
+    more = [string.to_bytes(16, "little")[:8] if string >> 64 in prefixes else b"" for string in strings]
+    return Probes.of(words, more, values)
 
 
-def _compare(name: str, asked: Sequence[Any] | Words, wanted: Any, draw: Any) -> Iterator[int | str]:
-    yield len(asked)
+def _deep(scale: Exact, two_sided: bool) -> Probes:
+    """Strings far out in the open tails: zeros, or ones, and then a half."""
+
+    def away(mass: Exact) -> int:  # the last m for which P(X <= -m) and P(X >= m) exceed `mass`
+        return floor(lambda: ball(scale) * -(ball(mass) * (1 + ball(-1 / scale).exp() if two_sided else 1)).log())
+
+    words, more, values = [], [], []
+    for count in DEEP:
+        value = away(Fraction(1, 2 << 64 * count))
+        for filler, sign in ((bytes(8), -1), (b"\xff" * 8, 1)) if two_sided else ((b"\xff" * 8, 1),):
+            words.append(int.from_bytes(filler, "little"))
+            more.append(filler * (count - 1) + (1 << 63).to_bytes(8, "little"))
+            values.append(sign * value)
+    return Probes.of(words, more, values)
+
+
+# --- one table --------------------------------------------------------------------------------
+
+
+Draw = Callable[[Inversion, Probes], NDArray[Any]]
+
+
+def _ways(cells: Probes, near: Probes, fine: Probes, deep: Probes) -> Iterator[tuple[str, Draw, Probes]]:
+    """What each way of drawing is asked."""
+    under = np.unique(fine.words, return_index=True)[1]
+    over = len(fine) - 1 - np.unique(fine.words[::-1], return_index=True)[1]
+    yield "bulk", _draw_many, cells + near + fine[over] + deep
+    yield "array", _draw_few, cells + near + fine[under] + deep
+    yield "single", _draw_one, near + fine + deep
+
+
+def _compare(level: Inversion, draw: Draw, asked: Probes) -> Iterator[str]:
     try:
-        got = np.asarray(draw())
-    except (LookupError, ArithmeticError) as error:
-        yield f"{name} draws failed ({error})"
+        got = draw(level, asked)
+    except Exception as error:  # whatever a broken sampler does, it is a finding
+        yield f"failed ({error})"
         return
-    wrong = np.flatnonzero(got != np.asarray(wanted))
+    wrong = np.flatnonzero(got != asked.values)
     if len(wrong):
-        at = int(wrong[0])
-        yield f"{name} draws give {got[at]} where {wanted[at]} is right, at {len(wrong)} of {len(asked)} probes"
+        at = wrong[0]
+        yield f"give {got[at]} where {asked.values[at]} is right, at {len(wrong)} of {len(got)} probes"
 
 
-def _draw_many(level: Inversion, words: Words) -> NDArray[np.int16]:
-    leading = (words >> np.uint64(48)).astype(np.uint16)
-    open_cells = level.cells[leading] == UNDECIDED
-    out = np.empty(len(words), dtype=np.int16)
-    level.many(leading, out, Script(words[open_cells] << np.uint64(16)) if open_cells.any() else Script())
-    return out
+def _draw_one(level: Inversion, probes: Probes) -> NDArray[Any]:
+    values = []
+    for word, more in zip(probes.words.tolist(), probes.more, strict=True):
+        script = Script(*(more[i : i + 8] for i in range(0, len(more), 8)))
+        values.append(level.one(word, script))
+        script.finish()
+    return np.array(values, dtype=object)
 
 
-def _draw_few(level: Inversion, words: Words) -> NDArray[np.int64]:
-    return level.few(words, Script())[0]
+def _draw_few(level: Inversion, probes: Probes) -> NDArray[Any]:
+    script = Script(*probes.pieces())
+    values, rare = level.few(probes.words, script)
+    script.finish()
+    return _put(values, rare)
 
 
-def _draw_fine(level: Inversion, string: int) -> int:
-    word, rest = divmod(string, 1 << PROBE_BITS - 64)
-    return level.one(word, Script(struct.pack("<Q", rest << 128 - PROBE_BITS)))
+def _draw_many(level: Inversion, probes: Probes) -> NDArray[Any]:
+    script = Script(*probes.rest(level), *probes.pieces())
+    values = np.empty(len(probes), dtype=np.int16)
+    rare = level.many(probes.leading, values, script)
+    script.finish()
+    return _put(values, rare)
 
 
-def _check_sum(sampler: Digits, expected: tuple[Expected, ...]) -> Iterator[str]:
+def _put(values: NDArray[Any], rare: Rare) -> NDArray[np.int64]:
+    placed = values.astype(np.int64)
+    for at, value in rare:
+        placed[at] += value
+    return placed
+
+
+# --- the sum of all tables --------------------------------------------------------------------
+
+
+def _check_sum(sampler: Digits, pools: Sequence[tuple[Probes, Probes]]) -> Iterator[str]:
     """Draw known digits together and look at their sum."""
-    count = SMALL + 1
-    words, total = [], np.zeros(count, dtype=object)
-    for j, (level, truth) in enumerate(zip(sampler.levels, expected, strict=True)):
-        decided = np.flatnonzero(level.cells != UNDECIDED)  # spread over the cells with a stride that visits all
-        cells = decided[(np.arange(count) * (2 * j + 1) * 7919) % len(decided)].astype(np.uint64)
-        words.append(cells << np.uint64(48) | np.uint64(1 << 47))
-        total += truth.values(words[-1]).astype(object) * BASE**j
-    ways: dict[str, Callable[[], Iterable[int]]] = {
-        "single": lambda: [sampler.one(Script(b"".join(w[i].tobytes() for w in words))) for i in range(64)],
-        "array": lambda: sampler.array(SMALL, Script(*(w[:SMALL] for w in words))),
-        "bulk": lambda: sampler.array(count, Script(*_bulk_order(words))),
-    }
-    for name, draw in ways.items():
-        try:
-            got = list(draw())
-        except LookupError as error:
-            yield f"{name} sums failed ({error})"
-            continue
-        if got != total[: len(got)].tolist():
-            yield f"{name} draws do not add up their digits with the powers of {BASE}"
+    long = CHUNK + 64
+    chosen, total = [], np.zeros(long, dtype=object)
+    for j, (decided, fine) in enumerate(pools):
+        # stride through the table; at every 512th position all digits need more bits, at others this one does
+        places = (np.arange(long) * (2 * j + 1) * 7919) % len(decided)
+        tied = np.flatnonzero(np.isin(np.arange(long) % 512, (0, j + 1)))
+        places[tied] = len(decided) + np.arange(len(tied)) % len(fine)
+        chosen.append((decided + fine)[places])
+        total += chosen[-1].values.astype(object) * BASE**j
+    small = [probes[:SMALL] for probes in chosen]
+    yield from _compare_sums("single", total[:64], lambda: [_sum_one(sampler, chosen, i) for i in range(64)])
+    yield from _compare_sums("array", total[:SMALL], lambda: _sum_array(sampler, SMALL, _few_script(small)))
+    yield from _compare_sums("bulk", total, lambda: _sum_array(sampler, long, _many_script(sampler, chosen)))
 
 
-def _bulk_order(words: list[Words]) -> list[NDArray[np.uint16]]:
-    """Bulk draws take 16 bits at a time, from the highest level of each group of seven."""
-    leading = [(w >> np.uint64(48)).astype(np.uint16) for w in words]
-    groups = [leading[start : start + 7] for start in range(0, len(leading), 7)]
-    return [part for group in groups for part in reversed(group)]
+def _compare_sums(name: str, total: NDArray[np.object_], draw: Callable[[], list[int]]) -> Iterator[str]:
+    try:
+        right = draw() == total.tolist()
+    except Exception as error:  # as above
+        yield f"{name} sums failed ({error})"
+        return
+    if not right:
+        yield f"{name} draws do not add up their digits with the powers of {BASE}"
+
+
+def _sum_one(sampler: Digits, chosen: list[Probes], i: int) -> int:
+    digits = [probes[i : i + 1] for probes in chosen]
+    script = Script(b"".join(d.words.tobytes() for d in digits), *(p for d in reversed(digits) for p in d.pieces()))
+    value = sampler.one(script)
+    script.finish()
+    return value
+
+
+def _sum_array(sampler: Digits, count: int, parts: list[bytes | NDArray[Any]]) -> list[int]:
+    script = Script(*parts)
+    values: list[int] = sampler.array(count, script).tolist()
+    script.finish()
+    return values
+
+
+def _few_script(chosen: list[Probes]) -> list[bytes | NDArray[Any]]:
+    parts: list[bytes | NDArray[Any]] = []
+    for probes in chosen:
+        parts += [probes.words, *probes.pieces()]
+    return parts
+
+
+def _many_script(sampler: Digits, chosen: list[Probes]) -> list[bytes | NDArray[Any]]:
+    """Bulk draws take 16 bits at a time, from the highest level of each group of seven, piece by piece."""
+    parts: list[bytes | NDArray[Any]] = []
+    levels = list(zip(sampler.levels, chosen, strict=True))
+    for group in range(0, len(levels), GROUP):
+        for start in range(0, len(chosen[0]), CHUNK):
+            for level, probes in reversed(levels[group : group + GROUP]):
+                piece = probes[start : start + CHUNK]
+                parts += [piece.leading, *piece.rest(level), *piece.pieces()]
+    return parts
 
 
 def _check_pmf(distribution: DiscreteLaplace | Geometric, expected: tuple[Expected, ...]) -> Iterator[str]:

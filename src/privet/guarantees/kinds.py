@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from privet.errors import NumberError, UserError
-from privet.exact import Exact, Number, ball, enclose, nearest, nonnegative, positive, show, whole
+from privet.exact import Exact, Number, ball, enclose, nearest, nonnegative, positive, show, show_up, whole
 from privet.guarantees import conversion, meaning
-
-_HUGE = 4096  # from this k * epsilon on, a group's delta is taken as 1
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -52,10 +50,12 @@ class PureDP:
         return f"PureDP({_literal(self.epsilon)})" if self.epsilon else "PureDP.ZERO"
 
     def __str__(self) -> str:
-        return f"epsilon {show(self.epsilon)}"
+        return f"epsilon {show_up(self.epsilon)}"
 
     def compose(self, *others: Guarantee) -> PureDP | ApproxDP:
         """The guarantee of all together, exactly: epsilons add up; with an ApproxDP among them, deltas too."""
+        if any(isinstance(other, ZeroConcentratedDP) for other in _all_guarantees(*others)):
+            raise _mixed(self, ZeroConcentratedDP.ZERO, "pure.to_zcdp().compose(other)")
         pure = [other for other in others if isinstance(other, PureDP)]
         if len(pure) < len(others):
             return self.to_approx().compose(*others)
@@ -122,7 +122,7 @@ class ApproxDP:
 
     Example:
         >>> ApproxDP(1, 1e-6).compose(PureDP(0.5)), ApproxDP(0, 0.01).group(3)
-        (ApproxDP(1.5, 1e-06), ApproxDP(0, 0.03))
+        (ApproxDP(1.5, 1e-6), ApproxDP(0, 0.03))
 
     Reference: Dwork, Kenthapadi, McSherry, Mironov, Naor, "Our data, ourselves", EUROCRYPT 2006.
     """
@@ -151,7 +151,7 @@ class ApproxDP:
         return f"ApproxDP({_literal(self.epsilon)}, {_literal(self.delta)})"
 
     def __str__(self) -> str:
-        return f"epsilon {show(self.epsilon)}, delta {show(self.delta)}"
+        return f"epsilon {show_up(self.epsilon)}, delta {show_up(self.delta)}"
 
     def compose(self, *others: Guarantee) -> ApproxDP:
         """The guarantee of all together, by basic composition, exactly: epsilons and deltas add up."""
@@ -173,7 +173,7 @@ class ApproxDP:
         k, epsilon = _size(k), self.epsilon
         if k <= 1 or epsilon == 0 or self.delta == 0:
             return ApproxDP.capped(k * epsilon, k * self.delta)
-        if k * epsilon > _HUGE:
+        if k * epsilon > meaning.HUGE:
             return ApproxDP.capped(k * epsilon, Exact(1))
         factor = enclose(lambda: ball(k * epsilon).expm1() / ball(epsilon).expm1()).upper
         return ApproxDP.capped(k * epsilon, self.delta * factor)
@@ -240,7 +240,7 @@ class ApproxDP:
 
         Example:
             >>> print(ApproxDP(1, 1e-6).advice(population=10_000))
-            delta 1e-06 is above 1/n^2 = 1e-08: if failures publish one person each, 0.01 of 10000 are expected.
+            delta 1e-6 is above 1/n^2 = 1e-8: if failures publish one person each, 0.01 of 10000 are expected.
         """
         n = whole(population, name="population", example="advice(population=1_000_000)")
         small = delta_for_population(n)
@@ -283,7 +283,7 @@ class ZeroConcentratedDP:
         return f"ZeroConcentratedDP({_literal(self.rho)})" if self.rho else "ZeroConcentratedDP.ZERO"
 
     def __str__(self) -> str:
-        return f"rho {show(self.rho)}"
+        return f"rho {show_up(self.rho)}"
 
     def compose(self, *others: Guarantee) -> ZeroConcentratedDP:
         """The guarantee of all together, exactly: rhos add up."""
@@ -350,7 +350,7 @@ class ZeroConcentratedDP:
         """What it means for one person, as (epsilon, delta) with the delta that is stated here."""
         approx = self.to_approx(delta=delta)
         words = meaning.in_words(approx.epsilon, approx.delta, adjacency)
-        return f"rho {show(self.rho)} is epsilon {show(approx.epsilon, 4)} at delta {show(approx.delta)}. {words}"
+        return f"rho {show(self.rho)} is epsilon {show_up(approx.epsilon, 4)} at delta {show(approx.delta)}. {words}"
 
 
 PureDP.ZERO = PureDP._of(Exact(0))

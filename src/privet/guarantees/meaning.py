@@ -5,7 +5,7 @@ from __future__ import annotations
 from privet.errors import NumberError, UserError
 from privet.exact import Exact, Number, exact, exp, show
 
-_HUGE = 4096  # from this epsilon on, e^-epsilon is taken as 0, which errs on the safe side
+HUGE = 4096  # from this epsilon on, e^-epsilon is taken as 0, which errs on the safe side
 
 
 def posterior(epsilon: Exact, prior: Number) -> Exact:
@@ -67,4 +67,4 @@ def _share(value: object, name: str, line: str) -> Exact:
 
 
 def _exp_minus_down(epsilon: Exact) -> Exact:
-    return exp(-epsilon).lower if epsilon <= _HUGE else Exact(0)
+    return exp(-epsilon).lower if epsilon <= HUGE else Exact(0)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import numbers
 from dataclasses import dataclass, field
-from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,19 +13,18 @@ import numpy as np
 from privet import accuracy, events
 from privet.accounting import PureAccountant
 from privet.divergences import PrivacyProfile, privacy_profile
-from privet.errors import DataError, NumberError
-from privet.exact import Exact, Number, binary, nearest, positive, show, up, whole
+from privet.errors import NumberError
+from privet.exact import Exact, Number, positive, show, up, whole
 from privet.guarantees import PureDP
 from privet.lattice import (
-    Integers,
     add_exactly,
     array_from_steps,
-    array_to_steps,
     from_steps,
     is_power_of_two,
     power_of_two_below,
     to_steps,
 )
+from privet.mechanisms.values import Value, read
 from privet.noise import DiscreteLaplace
 
 FINENESS = 24
@@ -44,7 +42,8 @@ class Laplace:
 
     Integers get integer noise. Real numbers are rounded to a lattice whose step is a power of two, which can bring
     values D apart to ceil(D / step) steps apart (plus d - 1 for d coordinates). The noise is scaled for that, so it is
-    larger than sensitivity / epsilon, by a part in 2^23 at most. `fit(value)` is the mechanism that `release` uses.
+    larger than sensitivity / epsilon: by a part in 2^23 at most, unless a coarser `step` is asked for. `fit(value)` is
+    the mechanism that `release(value)` uses.
 
     What it can't see: a float that you computed carries its own rounding error, which depends on the data and adds to
     the sensitivity (a float sum of n numbers can move by far more than one of them). Compute in integers, or use
@@ -141,9 +140,12 @@ class Laplace:
     def _rounded(self) -> Exact:
         return Fraction(0) if self.dimension is None else Fraction(1, 2)
 
-    def error(self, confidence: Number) -> int | float:
+    def _error(self, confidence: Number) -> Exact:
+        return accuracy.error(self.noise, confidence, step=self.step, rounded=self._rounded)
+
+    def error(self, confidence: Number = 0.95) -> int | float:
         """The error that an answer keeps to with this confidence (each coordinate by itself)."""
-        bound = accuracy.error(self.noise, confidence, step=self.step, rounded=self._rounded)
+        bound = self._error(confidence)
         return int(bound) if self.dimension is None else up(bound)
 
     def tail(self, t: Number) -> float:
@@ -155,20 +157,21 @@ class Laplace:
         """
         return min(1.0, up(accuracy.tail(self.noise, t, step=self.step, rounded=self._rounded).upper))
 
-    def interval(self, value: Any, confidence: Number) -> tuple[Any, Any]:
-        """The interval around a released value that holds the true one with this confidence."""
-        read = _read(value)
-        half = self._fit(read).error(confidence)
-        if read.scalar:
-            centre = read.content if isinstance(half, int) else nearest(Fraction(read.content))
-            return centre - half, centre + half
+    def interval(self, value: Any, confidence: Number = 0.95) -> tuple[Any, Any]:
+        """The interval around a released value that holds the true one with this confidence (each coordinate).
+
+        Real ends are rounded outwards, and hold what the float of the answer itself lost.
+        """
+        content = read(value)
+        half = self._fit(content).error(confidence)
         if isinstance(half, int):
-            by = np.full(read.content.shape, half, dtype=object)
-            low, high = add_exactly(read.content, -by), add_exactly(read.content, by)
+            shape = content.array.shape
+            low, high = (add_exactly(content.array, np.full(shape, by, dtype=object)) for by in (-half, half))
         else:
-            centre = read.content.astype(np.float64)
-            low, high = np.asarray(centre - half), np.asarray(centre + half)
-        return (low.tolist(), high.tolist()) if read.listed else (low, high)
+            centre = content.array.astype(np.float64)
+            wide = np.nextafter(half + np.spacing(np.abs(centre)), np.inf)
+            low, high = np.nextafter(centre - wide, -np.inf), np.nextafter(centre + wide, np.inf)
+        return content.like(low), content.like(high)
 
     # --- release --------------------------------------------------------------------------------
 
@@ -177,17 +180,16 @@ class Laplace:
 
         Example:
             >>> Laplace(sensitivity=1, epsilon=0.5).fit([0.5, 1.5])
-            Laplace(sensitivity=1, epsilon=0.5, step=2.98023e-08, dimension=2)
+            Laplace(sensitivity=1, epsilon=0.5, step=2.98023e-8, dimension=2)
         """
-        return self._fit(_read(value))
+        return self._fit(read(value))
 
-    def _fit(self, value: _Value) -> Laplace:
+    def _fit(self, value: Value) -> Laplace:
         if self.dimension is None and not value.real:
             return self
         if self.dimension is not None and value.length <= self.dimension:
             return self
-        step = self.step if self._chosen else None
-        return Laplace(sensitivity=self.sensitivity, epsilon=self.epsilon, step=step, dimension=value.length)
+        return _fitted(self.sensitivity, self.epsilon, self.step if self._chosen else None, value.length)
 
     def release(self, value: Any) -> Any:
         """The value plus noise: an int, float, list or array like `value` (a number, list, tuple or numpy array).
@@ -198,84 +200,18 @@ class Laplace:
             >>> type(Laplace(sensitivity=2, epsilon=1).release([10, 20, 30]))
             <class 'list'>
         """
-        read = _read(value)
-        return self._fit(read)._release(read)
+        content = read(value)
+        return self._fit(content)._release(content)
 
-    def _release(self, value: _Value) -> Any:
+    def _release(self, value: Value) -> Any:
+        if value.scalar and self.dimension is None:  # a count: nothing to round, no array to make
+            return int(value.content) + self.noise.sample()
         if value.scalar:
-            if self.dimension is None:
-                return int(value.content) + self.noise.sample()
             return from_steps(to_steps(Fraction(value.content), self.step) + self.noise.sample(), self.step)
         total = add_exactly(value.steps(self.step), self.noise.sample(value.content.size))
-        answer = total if self.dimension is None else array_from_steps(total, self.step)
-        return answer.tolist() if value.listed else answer.reshape(value.content.shape)
+        return value.like(total if self.dimension is None else array_from_steps(total, self.step))
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
-    """A value that was read: an int, a Fraction, or an array of integers, of floats or (from a list) of both."""
-
-    content: Any
-    real: bool
-    listed: bool = False
-
-    @property
-    def scalar(self) -> bool:
-        return not isinstance(self.content, np.ndarray)
-
-    @property
-    def length(self) -> int:
-        return 1 if self.scalar else max(1, self.content.size)
-
-    def steps(self, step: Exact) -> Integers:
-        flat: Integers = self.content.ravel()
-        if flat.dtype == np.float64:
-            return array_to_steps(flat, step)
-        if step == 1 and not self.real:
-            return flat
-        return np.array([to_steps(Fraction(x), step) for x in flat.tolist()], dtype=object)
-
-
-def _read(value: Any) -> _Value:
-    if isinstance(value, np.ma.MaskedArray):  # numpy keeps what is under the mask: it would go out without noise
-        raise DataError("a masked array can't be released. Write, for example: release(values.filled(0))")
-    if isinstance(value, np.ndarray):
-        value = np.asarray(value)
-        if value.dtype.kind in "iu":
-            return _Value(value, real=False)
-        if value.dtype.kind == "f" and value.dtype.itemsize <= 8:
-            if not np.isfinite(value).all():
-                raise _not_finite()
-            return _Value(value.astype(np.float64), real=True)
-        raise DataError(f"an array of {value.dtype} can't be released. Write: release(values.astype(float))")
-    if isinstance(value, list | tuple):
-        items = [_scalar(item) for item in value]
-        real = any(item.real for item in items)
-        content = np.empty(len(items), dtype=object)
-        content[:] = [item.content for item in items]
-        return _Value(content, real, listed=True)
-    return _scalar(value)
-
-
-def _scalar(value: Any) -> _Value:
-    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
-        return _Value(int(value), real=False)
-    if isinstance(value, numbers.Rational) and not isinstance(value, bool):
-        return _Value(Fraction(value), real=True)
-    if isinstance(value, Decimal):
-        if not value.is_finite():
-            raise _not_finite()
-        return _Value(Fraction(value), real=True)
-    if isinstance(value, numbers.Real) and not isinstance(value, bool):
-        number = float(value)
-        if not math.isfinite(number):
-            raise _not_finite()
-        return _Value(binary(number), real=True)
-    raise DataError(
-        f"a {type(value).__name__} can't be released: give a number, a list of numbers or a numpy array. "
-        "Write, for example: release(1234)"
-    )
-
-
-def _not_finite() -> DataError:
-    return DataError("NaN and infinity can't be released: no sensitivity covers them. Clamp the value before.")
+@lru_cache(maxsize=64)
+def _fitted(sensitivity: Exact, epsilon: Exact, step: Exact | None, dimension: int) -> Laplace:
+    return Laplace(sensitivity=sensitivity, epsilon=epsilon, step=step, dimension=dimension)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from privet.errors import NumberError
+from privet.exact import Exact, Number, positive, whole
+from privet.lattice import Integers
 from privet.noise.entropy import Bits
 from privet.noise.inversion import Inversion, Rare
 
@@ -16,11 +17,23 @@ BASE = 256
 SMALL = 4096
 """Up to this many draws do the same work whatever the values are; larger arrays are drawn in bulk."""
 
-_CHUNK = 1 << 15
-_GROUP = 7  # levels whose sum fits 64 bits: 256^6 times the reach of an open top, or 7 digits
+CHUNK = 1 << 17
+"""Bulk arrays are drawn in pieces of this length: long enough to hide the cost of a call, short for the cache."""
 
-Integers = NDArray[Any]
-"""An array of int64 or, where a value does not fit, of Python integers."""
+GROUP = 7
+"""Levels whose sum fits 64 bits: 256^6 times the reach of an open top, or 7 digits."""
+
+TOP = 16
+"""What lies above all digits has at most this scale: few boundaries to certify, few cells that hold one."""
+
+REACH = 45
+"""Its table reaches this many scales out: e^-45 < 2^-64."""
+
+LARGEST = 1 << 2048
+"""The largest scale that is drawn: 256 tables, which take some 40 MB."""
+
+KEPT = 16
+"""For so many scales tables are kept."""
 
 
 class Digits:
@@ -44,9 +57,9 @@ class Digits:
     def array(self, count: int, bits: Bits) -> Integers:
         """`count` values."""
         draw = _few if count <= SMALL else _many
-        total, exceptions = draw(self.levels[:_GROUP], count, bits)
-        for start in range(_GROUP, len(self.levels), _GROUP):
-            part, rare = draw(self.levels[start : start + _GROUP], count, bits)
+        total, exceptions = draw(self.levels[:GROUP], count, bits)
+        for start in range(GROUP, len(self.levels), GROUP):
+            part, rare = draw(self.levels[start : start + GROUP], count, bits)
             total = total.astype(object) + part.astype(object) * BASE**start
             exceptions += [(at, value * BASE**start) for at, value in rare]
         return _with_exceptions(total, exceptions)
@@ -67,10 +80,10 @@ def _few(levels: tuple[Inversion, ...], count: int, bits: Bits) -> tuple[Integer
 def _many(levels: tuple[Inversion, ...], count: int, bits: Bits) -> tuple[Integers, Rare]:
     total = np.empty(count, dtype=np.int64)
     exceptions: Rare = []
-    words = np.empty(min(count, _CHUNK), dtype=np.uint16)
-    values = np.empty(min(count, _CHUNK), dtype=np.int16)
-    for start in range(0, count, _CHUNK):
-        part = total[start : start + _CHUNK]
+    words = np.empty(min(count, CHUNK), dtype=np.uint16)
+    values = np.empty(min(count, CHUNK), dtype=np.int16)
+    for start in range(0, count, CHUNK):
+        part = total[start : start + CHUNK]
         leading, drawn = words[: len(part)], values[: len(part)]
         for j in reversed(range(len(levels))):
             bits.fill(leading)
@@ -91,3 +104,21 @@ def _with_exceptions(total: Integers, exceptions: Rare) -> Integers:
             total = total.astype(object)
         total[at] = value
     return total
+
+
+def drawable(scale: Number, name: str) -> Exact:
+    """A scale that can be drawn.
+
+    Example:
+        >>> drawable("2.5", "Geometric")
+        Fraction(5, 2)
+    """
+    number = positive(scale, name="scale", example=f"{name}(scale=2)")
+    if number > LARGEST:
+        raise NumberError(f"scale must be at most 2^2048, about 1e616. Write, for example: {name}(scale=2)")
+    return number
+
+
+def size_of(size: object) -> int:
+    """How many draws are asked for."""
+    return whole(size, name="size", least=0, example="sample(1000)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from typing import Any, Protocol
 
 import numpy as np
@@ -58,7 +59,7 @@ class SystemBits:
 
     def __init__(self) -> None:
         self._local = threading.local()
-        _sources.append(self)
+        _sources.add(self)
 
     def take(self, count: int) -> bytes:
         if count > len(_ZEROS):
@@ -85,7 +86,7 @@ class SystemBits:
         self._local = threading.local()
 
 
-_sources: list[SystemBits] = []
+_sources: weakref.WeakSet[SystemBits] = weakref.WeakSet()
 
 
 def _forget_all() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,12 +11,11 @@ from typing import overload
 
 from flint import arb
 
-from privet.exact import Enclosure, Exact, Number, ball, enclose, exact, floor, positive, probability
-from privet.noise.digits import BASE, Digits, Integers
+from privet.exact import Enclosure, Exact, Number, ball, enclose, exact, floor, probability
+from privet.lattice import Integers
+from privet.noise.digits import BASE, KEPT, REACH, TOP, Digits, drawable, size_of
 from privet.noise.entropy import SYSTEM
 from privet.noise.inversion import Inversion, certified_prefixes, exp_minus
-
-TOP = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +35,19 @@ class Geometric:
     scale: Exact
 
     def __init__(self, scale: Number) -> None:
-        object.__setattr__(self, "scale", positive(scale, name="scale", example="Geometric(scale=2)"))
+        object.__setattr__(self, "scale", drawable(scale, "Geometric"))
 
     def pmf(self, k: int) -> Enclosure:
         """P(G = k)."""
-        if k < 0:
+        if k < 0 or k != int(k):
             return Enclosure(Fraction(0), Fraction(0))
-        return enclose(lambda: -(-1 / ball(self.scale)).expm1() * exp_minus(k / self.scale))
+        return enclose(lambda: -(-1 / ball(self.scale)).expm1() * exp_minus(int(k) / self.scale))
 
     def cdf(self, k: int) -> Enclosure:
         """P(G <= k)."""
         if k < 0:
             return Enclosure(Fraction(0), Fraction(0))
-        return enclose(lambda: geometric_cdf(self.scale, k))
+        return enclose(lambda: geometric_cdf(self.scale, math.floor(k)))
 
     def tail(self, t: Number) -> Enclosure:
         """P(G >= t) = e^(-ceil(t)/scale)."""
@@ -66,7 +66,7 @@ class Geometric:
     def sample(self, size: int | None = None) -> int | Integers:
         """One draw, or an array of `size` independent draws."""
         sampler = geometric_digits(self.scale)
-        return sampler.one(SYSTEM) if size is None else sampler.array(size, SYSTEM)
+        return sampler.one(SYSTEM) if size is None else sampler.array(size_of(size), SYSTEM)
 
 
 def geometric_cdf(scale: Exact, k: int) -> arb:
@@ -83,25 +83,26 @@ def _digit_cdf(scale: Exact, k: int) -> arb:
 def _level(scale: Exact, reach: int, whole: int | None) -> Inversion:
     """The boundaries F(0), ..., F(reach - 1) of a digit (whole = 256 values) or of the open top (whole = None)."""
 
-    def boundaries() -> Iterator[arb]:
+    def beyond() -> Iterator[arb]:  # 1 - F(k), so that e^(-1/scale) may be as small as it likes
         q = exp_minus(1 / scale)
-        total = 1 if whole is None else 1 - q**whole
+        last = 0 if whole is None else q**whole
         power = arb(1)
         for _ in range(reach):
             power *= q
-            yield (1 - power) / total
+            yield (power - last) / (1 - last)
 
     bits = 192 + 2 * (scale.numerator // scale.denominator).bit_length()
     cdf = geometric_cdf if whole is None else _digit_cdf
-    return Inversion(0, certified_prefixes(boundaries, bits), lambda k: cdf(scale, k))
+    prefixes = [(1 << 64) - 1 - p for p in certified_prefixes(beyond, bits)]
+    return Inversion(0, prefixes, lambda k: cdf(scale, k))
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=KEPT)
 def geometric_digits(scale: Exact) -> Digits:
     """The sampler of one scale: its certified tables."""
     levels = []
     while scale > TOP:
         levels.append(_level(scale, BASE - 1, BASE))
         scale /= BASE
-    # e^-45 < 2^-64: the last prefix is 2^64 - 1, which 64 bits never decide
-    return Digits([*levels, _level(scale, int(45 * scale) + 1, None)])
+    # the last prefix is 2^64 - 1, which 64 bits never decide
+    return Digits([*levels, _level(scale, int(REACH * scale) + 1, None)])

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 from flint import arb
@@ -28,6 +29,8 @@ Rare = list[tuple[int, int]]
 """(position, value) of the draws that 64 bits did not decide."""
 
 _LARGEST = (1 << 64) - 1
+
+Table = TypeVar("Table", bound=NDArray[Any])
 
 
 class UniformReal:
@@ -72,7 +75,7 @@ class Inversion:
     def __init__(self, first: int, prefixes: Sequence[int], cdf: Callable[[int], arb]) -> None:
         self.first = first
         self.cdf = cdf
-        self.prefixes: Words = np.array(prefixes, dtype=np.uint64)
+        self.prefixes: Words = _frozen(np.array(prefixes, dtype=np.uint64))
 
     @property
     def reach(self) -> int:
@@ -83,11 +86,12 @@ class Inversion:
     def ladder(self) -> Words:
         """The prefixes, filled up to 2^h - 1 of them: each search takes exactly h comparisons."""
         full = (1 << len(self.prefixes).bit_length()) - 1
-        return np.concatenate([self.prefixes, np.full(full - len(self.prefixes), _LARGEST, dtype=np.uint64)])
+        filling = np.full(full - len(self.prefixes), _LARGEST, dtype=np.uint64)
+        return _frozen(np.concatenate([self.prefixes, filling]))
 
     @cached_property
-    def _rungs(self) -> list[int]:
-        return [int(p) for p in self.ladder]
+    def _rungs(self) -> tuple[int, ...]:
+        return tuple(self.ladder.tolist())
 
     @cached_property
     def cells(self) -> NDArray[np.int16]:
@@ -95,12 +99,12 @@ class Inversion:
         inside = np.bincount((self.prefixes >> np.uint64(48)).astype(np.intp), minlength=1 << 16)
         values = (self.first + np.cumsum(inside)).astype(np.int16)
         values[inside > 0] = UNDECIDED
-        return values
+        return _frozen(values)
 
     def one(self, word: int, bits: Bits) -> int:
         """The value whose first 64 uniform bits are `word`."""
         above = bisect_right(self._rungs, word)
-        if above and self._rungs[above - 1] == word:
+        if self._rungs[above - 1] == word:  # for above = 0 that is the last rung, which is larger: no branch for it
             return self.resolve(word, bits)
         return self.first + above
 
@@ -155,6 +159,12 @@ class Inversion:
     ) -> Rare:
         values[positions] = 0
         return [(int(at), self.resolve(int(word), bits)) for at, word in zip(positions, words, strict=True)]
+
+
+def _frozen(table: Table) -> Table:
+    """Tables are shared by all who draw from them: nobody may write to one."""
+    table.setflags(write=False)
+    return table
 
 
 def certified_prefixes(boundaries: Callable[[], Iterable[arb]], bits: int) -> list[int]:

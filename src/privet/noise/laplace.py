@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import overload
 
+import numpy as np
 from flint import arb
 
-from privet.exact import Enclosure, Exact, Number, ball, enclose, exact, floor, positive, probability
-from privet.noise.digits import BASE, Digits, Integers
+from privet.errors import NumberError
+from privet.exact import Enclosure, Exact, Number, ball, enclose, exact, floor, probability
+from privet.lattice import Integers, add_exactly
+from privet.noise.digits import BASE, KEPT, REACH, TOP, Digits, drawable, size_of
 from privet.noise.entropy import SYSTEM
 from privet.noise.inversion import Inversion, certified_prefixes, exp_minus
-
-TOP = 16
-"""The top level's scale is at most this: few enough boundaries to certify quickly, few open cells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,11 @@ class DiscreteLaplace:
     loc: int = 0
 
     def __init__(self, scale: Number, loc: int = 0) -> None:
-        object.__setattr__(self, "scale", positive(scale, name="scale", example="DiscreteLaplace(scale=2)"))
-        object.__setattr__(self, "loc", int(loc))
+        object.__setattr__(self, "scale", drawable(scale, "DiscreteLaplace"))
+        centre = exact(loc, name="loc", example="DiscreteLaplace(scale=2, loc=10)")
+        if centre.denominator != 1:
+            raise NumberError(f"loc must be a whole number, not {loc}. Write, for example: DiscreteLaplace(2, loc=10)")
+        object.__setattr__(self, "loc", int(centre))
 
     def at(self, loc: int) -> DiscreteLaplace:
         """The same distribution, centred elsewhere."""
@@ -51,7 +55,9 @@ class DiscreteLaplace:
 
     def pmf(self, k: int) -> Enclosure:
         """P(X = k)."""
-        return enclose(lambda: (1 / ball(2 * self.scale)).tanh() * exp_minus(abs(k - self.loc) / self.scale))
+        if k != int(k):
+            return Enclosure(Fraction(0), Fraction(0))
+        return enclose(lambda: (1 / ball(2 * self.scale)).tanh() * exp_minus(abs(int(k) - self.loc) / self.scale))
 
     def cdf(self, k: int) -> Enclosure:
         """P(X <= k)."""
@@ -59,7 +65,7 @@ class DiscreteLaplace:
 
     def cdf_ball(self, k: int) -> arb:
         """P(X <= k), at the precision of the block."""
-        return two_sided_cdf(self.scale, k - self.loc)
+        return two_sided_cdf(self.scale, math.floor(k) - self.loc)
 
     def tail(self, t: Number) -> Enclosure:
         """P(|X - loc| >= t), for t > 0: 2 e^(-ceil(t)/scale) / (1 + e^(-1/scale)), at most 2 e^(-t/scale)."""
@@ -77,11 +83,6 @@ class DiscreteLaplace:
 
         below = floor(lambda: steps(level))
         return self.loc + (-below if below >= 1 else max(0, floor(lambda: steps(1 - level))))
-
-    def error(self, confidence: Number) -> int:
-        """The smallest t with P(|X - loc| <= t) >= confidence."""
-        level = probability(confidence, name="confidence", example="error(0.95)")
-        return max(0, self.at(0).quantile((1 + level) / 2))
 
     @property
     def variance(self) -> Enclosure:
@@ -108,17 +109,18 @@ class DiscreteLaplace:
     @overload
     def sample(self, size: int) -> Integers: ...
     def sample(self, size: int | None = None) -> int | Integers:
-        """One draw, or an array of `size` independent draws (int64, or Python integers where one does not fit)."""
+        """One draw, or an array of `size` independent draws: int64, or Python integers for scales above 4e15."""
         sampler = laplace_digits(self.scale)
         if size is None:
             return self.loc + sampler.one(SYSTEM)
-        draws = sampler.array(size, SYSTEM)
-        return draws + self.loc if self.loc else draws
+        draws = sampler.array(size_of(size), SYSTEM)
+        return add_exactly(draws, np.array([self.loc], dtype=object)) if self.loc else draws
 
 
 def _lower_tail(scale: Exact, m: int) -> arb:
     """P(X <= -m) for m >= 1."""
-    return exp_minus(m / scale) / (1 + exp_minus(1 / scale))
+    x = ball(1 / scale)
+    return (-m * x).exp() / (1 + (-x).exp())
 
 
 def two_sided_cdf(scale: Exact, k: int) -> arb:
@@ -128,8 +130,12 @@ def two_sided_cdf(scale: Exact, k: int) -> arb:
 
 def _digit_lower_tail(scale: Exact, m: int) -> arb:
     """P(D - D' <= -m), 1 <= m, for two geometric digits: q^m (1-q^(n-m)) (1-q^(n+1-m)) / ((1-q^n)^2 (1+q)), n = 256."""
-    q = exp_minus(1 / scale)
-    return q**m * (1 - q ** (BASE - m)) * (1 - q ** (BASE + 1 - m)) / ((1 - q**BASE) ** 2 * (1 + q))
+    x = ball(1 / scale)
+
+    def rest(n: int) -> arb:  # 1 - q^n, with no digits lost where q is near 1
+        return -(-n * x).expm1()
+
+    return (-m * x).exp() * rest(BASE - m) * rest(BASE + 1 - m) / (rest(BASE) ** 2 * (1 + (-x).exp()))
 
 
 def _digit_cdf(scale: Exact, k: int) -> arb:
@@ -163,7 +169,7 @@ def _digit(scale: Exact) -> Inversion:
 
 def _top(scale: Exact) -> Inversion:
     """All above the digits: discrete Laplace again, with as many boundaries as 64 bits can tell apart."""
-    reach = int(45 * scale) + 1  # e^-45 < 2^-64: the outermost prefixes are 0 and 2^64 - 1
+    reach = int(REACH * scale) + 1  # the outermost prefixes are 0 and 2^64 - 1
 
     def tails() -> Iterator[arb]:
         q = exp_minus(1 / scale)
@@ -177,7 +183,7 @@ def _top(scale: Exact) -> Inversion:
     return Inversion(-reach, prefixes, lambda k: two_sided_cdf(scale, k))
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=KEPT)
 def laplace_digits(scale: Exact) -> Digits:
     """The sampler of one scale: its certified tables."""
     levels = []

@@ -258,8 +258,9 @@ def _width(statistic: str, lower: object, upper: object) -> Exact:
 
 
 def _spread(statistic: str, adjacency: Adjacency | str, n: object, ddof: object) -> Exact:
-    if ddof not in (0, 1) or isinstance(ddof, bool):
-        raise NumberError(f"ddof must be 0 (population) or 1 (sample), not {ddof}. Write, for example: ddof=1")
+    ddof = whole(ddof, name="ddof", least=0, example="ddof=0 (population) or ddof=1 (sample)")
+    if ddof > 1:
+        raise NumberError(f"ddof must be 0 (population) or 1 (sample), not {ddof}. Write, for example: ddof=0")
     how, rows = _neighbours(statistic, adjacency, n, least=1 + int(ddof == 1))
     if how is Adjacency.ADD_REMOVE:
         return Fraction(1, 3) if ddof else Fraction(1, 4)
@@ -281,6 +282,9 @@ def _quantile(
     if interpolation == "lower":
         return width
     if interpolation != "linear":
-        raise NumberError(f'interpolation must be "linear" or "lower", not {interpolation!r}.')
+        raise NumberError(
+            f'interpolation must be "linear" or "lower", not {interpolation!r}. '
+            'Write, for example: interpolation="linear"'
+        )
     part = q if how is Adjacency.ADD_REMOVE else (((rows or 1) - 1) * q) % 1
     return max(part, 1 - part) * width

@@ -1,0 +1,101 @@
+"""What may be released: a number, a list of numbers, or an array of them."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privet.errors import DataError
+from privet.exact import Exact, binary
+from privet.lattice import Integers, array_to_steps, to_steps
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value that was read: an int, a Fraction, or an array of integers, of floats or (from a list) of both."""
+
+    content: Any
+    real: bool
+    listed: bool = False
+
+    @property
+    def scalar(self) -> bool:
+        """Whether it is one number."""
+        return not isinstance(self.content, np.ndarray)
+
+    @property
+    def array(self) -> NDArray[Any]:
+        """Its numbers as an array, of no dimensions for one number."""
+        return np.asarray(self.content, dtype=object) if self.scalar else self.content
+
+    @property
+    def length(self) -> int:
+        """How many coordinates it has."""
+        return max(1, self.array.size)
+
+    def steps(self, step: Exact) -> Integers:
+        """Its coordinates as lattice steps, in one row."""
+        flat: Integers = self.array.ravel()
+        if flat.dtype == np.float64:
+            return array_to_steps(flat, step)
+        if step == 1 and not self.real:
+            return flat
+        return np.array([to_steps(Fraction(x), step) for x in flat.tolist()], dtype=object)
+
+    def like(self, entries: NDArray[Any]) -> Any:
+        """Numbers in the form in which this value came: one number, a list, or an array of its shape."""
+        if self.scalar:
+            return entries.item()
+        return entries.tolist() if self.listed else entries.reshape(self.content.shape)
+
+
+def read(value: Any) -> Value:
+    """The value, or an error that depends on its type, and for floats on whether they are finite."""
+    if isinstance(value, np.ma.MaskedArray):  # numpy keeps what is under the mask: it would go out without noise
+        raise DataError("a masked array can't be released. Write, for example: release(values.filled(0))")
+    if isinstance(value, np.ndarray) and value.dtype.kind in "iu":
+        return Value(np.asarray(value), real=False)
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.dtype.itemsize <= 8:
+        if not np.isfinite(value).all():
+            raise _not_finite()
+        return Value(np.asarray(value).astype(np.float64), real=True)
+    if isinstance(value, np.ndarray) and value.dtype.kind != "O":
+        raise DataError(f"an array of {value.dtype} can't be released. Write: release(values.astype(float))")
+    if isinstance(value, list | tuple | np.ndarray):
+        items = [_scalar(item) for item in (value.ravel() if isinstance(value, np.ndarray) else value)]
+        content = np.empty(len(items), dtype=object)
+        content[:] = [item.content for item in items]
+        shaped = content.reshape(value.shape) if isinstance(value, np.ndarray) else content
+        return Value(shaped, any(item.real for item in items), listed=not isinstance(value, np.ndarray))
+    return _scalar(value)
+
+
+def _scalar(value: Any) -> Value:
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        return Value(int(value), real=False)
+    if isinstance(value, numbers.Rational) and not isinstance(value, bool):
+        return Value(Fraction(value), real=True)
+    if isinstance(value, Decimal):
+        if not value.is_finite():
+            raise _not_finite()
+        return Value(Fraction(value), real=True)
+    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+        number = float(value)
+        if not math.isfinite(number):
+            raise _not_finite()
+        return Value(binary(number), real=True)
+    raise DataError(
+        f"a {type(value).__name__} can't be released: give a number, a list of numbers or a numpy array. "
+        "Write, for example: release(1234)"
+    )
+
+
+def _not_finite() -> DataError:
+    return DataError("NaN and infinity can't be released: no sensitivity covers them. Clamp the value before.")
