@@ -207,7 +207,7 @@ class Strange:
         raise RuntimeError("the salary is 61,234")
 
 
-MISSING: list[Any] = [None, math.nan, -math.nan, np.nan, np.float32("nan"), np.datetime64("NaT"), Decimal("nan")]
+MISSING: list[Any] = [None, math.nan, -math.nan, np.nan, np.float32("nan"), np.datetime64("NaT", "s"), Decimal("nan")]
 MISSING += [Decimal("sNaN"), Decimal("-sNaN123"), "", "3", "nan", "x" * 10_000, b"3", 3j, complex(3), np.complex128(3)]
 MISSING += [[3], (3,), {}, {"a": 3}, {3}, object(), np.array([3]), Liar(3), Strange(), float, math, np.str_("3")]
 

@@ -48,7 +48,7 @@ def draw_curve(
     densities.plot(x, p, color=_ONE, label="the answer, one way")
     densities.plot(x, q, color=_OTHER, label="one person's data changed")
     _finish(densities, f"Two neighbours' answers, noise of scale {scale:g}", "released value", "density")
-    densities.set_ylim(0, 1.28 * float(max(p.max(), q.max())))
+    densities.set_ylim(0, 1.28 * float(np.max([p, q])))
     densities.legend(frameon=False, loc="upper right", fontsize=9)
 
     ratio.axhspan(-epsilon, epsilon, color=_BAND)
