@@ -162,7 +162,7 @@ def _digit(scale: Exact) -> Inversion:
         for m in range(BASE - 1, 0, -1):
             yield factor * powers[m] * rest[BASE - m] * rest[BASE + 1 - m]
 
-    bits = 192 + 3 * (scale.numerator // scale.denominator).bit_length()
+    bits = 128 + (scale.numerator // scale.denominator).bit_length()
     prefixes = _mirrored(certified_prefixes(tails, bits))
     return Inversion(1 - BASE, prefixes, lambda k: _digit_cdf(scale, k))
 
@@ -179,7 +179,7 @@ def _top(scale: Exact) -> Inversion:
             yield tail
             tail *= grow
 
-    prefixes = _mirrored(certified_prefixes(tails, 192))
+    prefixes = _mirrored(certified_prefixes(tails, 128))
     return Inversion(-reach, prefixes, lambda k: two_sided_cdf(scale, k))
 
 
