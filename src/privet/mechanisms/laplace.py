@@ -189,7 +189,7 @@ class Laplace:
             return self
         if self.dimension is not None and value.length <= self.dimension:
             return self
-        return _fitted(self.sensitivity, self.epsilon, self.step if self._chosen else None, value.length)
+        return _fitted(self, value.length)
 
     def release(self, value: Any) -> Any:
         """The value plus noise: an int, float, list or array like `value` (a number, list, tuple or numpy array).
@@ -213,5 +213,6 @@ class Laplace:
 
 
 @lru_cache(maxsize=64)
-def _fitted(sensitivity: Exact, epsilon: Exact, step: Exact | None, dimension: int) -> Laplace:
-    return Laplace(sensitivity=sensitivity, epsilon=epsilon, step=step, dimension=dimension)
+def _fitted(mechanism: Laplace, dimension: int) -> Laplace:
+    step = mechanism.step if mechanism._chosen else None
+    return Laplace(sensitivity=mechanism.sensitivity, epsilon=mechanism.epsilon, step=step, dimension=dimension)

@@ -58,6 +58,10 @@ class Value:
 
 def read(value: Any) -> Value:
     """The value, or an error that depends on its type, and for floats on whether they are finite."""
+    if type(value) is int:  # the two most frequent kinds first: the checks for the others are slow
+        return Value(value, real=False)
+    if type(value) is float and math.isfinite(value):
+        return Value(binary(value), real=True)
     if isinstance(value, np.ma.MaskedArray):  # numpy keeps what is under the mask: it would go out without noise
         raise DataError("a masked array can't be released. Write, for example: release(values.filled(0))")
     if isinstance(value, np.ndarray) and value.dtype.kind in "iu":
