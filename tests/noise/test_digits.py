@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from privet.audit.sampler import Script
+from privet.audit.script import Script
 from privet.noise import DiscreteLaplace, Geometric
 from privet.noise.digits import BASE, CHUNK, GROUP, SMALL, Digits
 from privet.noise.geometric import geometric_digits

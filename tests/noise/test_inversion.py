@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from privet.audit.sampler import Script
+from privet.audit.script import Script
 from privet.errors import InternalError
 from privet.exact import ball
 from privet.noise.digits import BASE

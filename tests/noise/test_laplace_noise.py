@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from privet import accuracy
-from privet.audit.sampler import Script
+from privet.audit.script import Script
 from privet.errors import NumberError
 from privet.noise import DiscreteLaplace, Geometric
 from privet.noise import laplace as module

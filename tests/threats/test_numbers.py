@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from privet.accounting import PureAccountant
-from privet.audit.sampler import Script
+from privet.audit.script import Script
 from privet.errors import UserError
 from privet.events import Composed, Repeated
 from privet.guarantees import ApproxDP, PureDP

@@ -1,8 +1,7 @@
 """Exact verification of a running sampler: not samples and statistics, but every cell of its tables.
 
 A draw is a walk through finite tables, so what the code does with *every* string of leading bits can be
-enumerated. The expected boundaries are computed here anew, from the definition (sums of exponentials, and for a
-difference of digits the product of two polynomials), not from the formulas that built the tables.
+enumerated, and compared with what it must be (`expected`).
 """
 
 from __future__ import annotations
@@ -10,23 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from flint import arb, arb_poly
 from numpy.typing import NDArray
 
-from privet.errors import InternalError
-from privet.exact import Exact, ball, ends, floor, precision, show
+from privet.audit.expected import PROBE_BITS, Expected, differences, expected_levels
+from privet.audit.script import Probes, Script
+from privet.exact import Exact, ball, floor, precision, show
 from privet.noise import DiscreteLaplace, Geometric
 from privet.noise.digits import BASE, CHUNK, GROUP, SMALL, Digits
 from privet.noise.geometric import geometric_digits
-from privet.noise.inversion import UNDECIDED, Inversion, Rare
+from privet.noise.inversion import Inversion, Rare
 from privet.noise.laplace import laplace_digits
-
-PROBE_BITS = 128
-"""Boundaries are probed on both sides to 2^-128, so each value's measure is known to 2^-126, below 2e-38."""
 
 DEEP = (4, 24)
 """How many 64-bit words of zeros (or ones) lead into the open tails: as far as 2^-1536."""
@@ -57,94 +52,6 @@ class SamplerReport:
     def __str__(self) -> str:
         verdict = "exact" if self.exact else "NOT EXACT: " + "; ".join(self.findings)
         return f"scale {show(self.scale)}: {self.levels} tables, {self.values} values, {self.probes} probes: {verdict}"
-
-
-class Script:
-    """A source of bits that are given, not drawn; asking for other bits, or leaving some, is an error."""
-
-    def __init__(self, *parts: bytes | NDArray[Any]) -> None:
-        self._parts = [part if isinstance(part, bytes) else part.tobytes() for part in parts][::-1]
-
-    def take(self, count: int) -> bytes:
-        if not self._parts or len(self._parts[-1]) != count:
-            raise LookupError("the sampler asked for bits that an exact one would not need")
-        return self._parts.pop()
-
-    def fill(self, array: NDArray[Any]) -> None:
-        array[:] = np.frombuffer(self.take(array.nbytes), dtype=array.dtype)
-
-    def finish(self) -> None:
-        """Nothing may be left."""
-        if self._parts:
-            raise LookupError("the sampler did not use bits that an exact one would need")
-
-
-class Expected:
-    """One level's distribution from its definition: F(first), F(first + 1), ... as Arb balls."""
-
-    def __init__(self, first: int, masses: Sequence[arb], below: arb) -> None:
-        self.first = first
-        self.masses = masses
-        self.fine: list[int] = []
-        total = below
-        for mass in masses:
-            total = total + mass
-            self.fine.append(_leading_bits(total))
-        self.prefixes: Words = np.array([b >> PROBE_BITS - 64 for b in self.fine], dtype=np.uint64)
-
-    def values(self, words: Words) -> NDArray[np.int64]:
-        """The value that 64 bits decide."""
-        return self.first + np.searchsorted(self.prefixes, words, side="right")
-
-
-def _leading_bits(boundary: arb) -> int:
-    """floor(2^128 F); a boundary that can't be told from 1 gets the last string of bits."""
-    known = (boundary * arb(2) ** PROBE_BITS).floor()
-    if known.is_exact():
-        return min(int(known.fmpz()), (1 << PROBE_BITS) - 1)
-    if not known.upper() >= arb(2) ** PROBE_BITS:
-        raise InternalError("an expected boundary is not sharp enough; this is probably a bug in Privet")
-    return (1 << PROBE_BITS) - 1
-
-
-@dataclass(frozen=True, slots=True)
-class Probes:
-    """Bit strings whose values are known: 64 bits each, and further bits where those do not decide."""
-
-    words: Words
-    more: NDArray[np.object_]
-    values: NDArray[np.int64]
-
-    @staticmethod
-    def of(words: Sequence[int], more: Sequence[bytes], values: Sequence[int]) -> Probes:
-        """Probes from lists."""
-        further = np.empty(len(more), dtype=object)
-        further[:] = more
-        return Probes(np.array(words, dtype=np.uint64), further, np.array(values, dtype=np.int64))
-
-    def __len__(self) -> int:
-        return len(self.words)
-
-    def __getitem__(self, at: slice | NDArray[Any]) -> Probes:
-        return Probes(self.words[at], self.more[at], self.values[at])
-
-    def __add__(self, other: Probes) -> Probes:
-        words, more, values = (self.words, other.words), (self.more, other.more), (self.values, other.values)
-        return Probes(np.concatenate(words), np.concatenate(more), np.concatenate(values))
-
-    def pieces(self) -> Iterator[bytes]:
-        """The further bits, which are asked for eight bytes at a time."""
-        return (bits[i : i + 8] for bits in self.more if bits for i in range(0, len(bits), 8))
-
-    @property
-    def leading(self) -> NDArray[np.uint16]:
-        """The first 16 bits of each."""
-        return (self.words >> np.uint64(48)).astype(np.uint16)
-
-    def rest(self, level: Inversion) -> list[Words]:
-        """The other 48 bits, for cells that hold a boundary, if there are such."""
-        undecided = level.cells[self.leading] == UNDECIDED
-        return [self.words[undecided] << np.uint64(16)] if undecided.any() else []
 
 
 def verify_sampler(distribution: DiscreteLaplace | Geometric, sampler: Digits | None = None) -> SamplerReport:
@@ -185,30 +92,9 @@ def verify_sampler(distribution: DiscreteLaplace | Geometric, sampler: Digits | 
                 probes += len(asked)
                 findings += [f"table {j}: {name} draws {finding}" for finding in _compare(level, draw, asked)]
         findings += _check_sum(sampler, pools)
-        findings += _check_pmf(distribution, expected)
+        findings += differences(distribution, expected)
     values = sum(len(truth.masses) for truth in expected)
     return SamplerReport(distribution.scale, count, values, probes, tuple(findings))
-
-
-@lru_cache(maxsize=4)
-def expected_levels(scale: Exact, count: int, two_sided: bool) -> tuple[Expected, ...]:
-    """The distributions that `count` levels of a sampler must have, lowest digit first."""
-    levels = []
-    for _ in range(count - 1):
-        weights = [ball(-k / scale).exp() for k in range(BASE)]
-        if two_sided:
-            product = arb_poly(weights) * arb_poly(weights[::-1])
-            weights = [product[i] for i in range(2 * BASE - 1)]
-        total = sum(weights, arb(0))
-        levels.append(Expected(1 - BASE if two_sided else 0, [w / total for w in weights], arb(0)))
-        scale /= BASE
-    reach = int(140 * scale) + 2  # e^-140 < 2^-200: the mass beyond is below what is probed
-    weights = [ball(-abs(k) / scale).exp() for k in range(-reach if two_sided else 0, reach + 1)]
-    beyond = ball(Fraction(-reach - 1) / scale).exp() / (1 - ball(-1 / scale).exp())
-    total = sum(weights, arb(0)) + (2 * beyond if two_sided else beyond)
-    masses = [w / total for w in weights]
-    levels.append(Expected(-reach if two_sided else 0, masses, beyond / total if two_sided else arb(0)))
-    return tuple(levels)
 
 
 # --- what is probed ---------------------------------------------------------------------------
@@ -371,36 +257,3 @@ def _many_script(sampler: Digits, chosen: list[Probes]) -> list[bytes | NDArray[
                 piece = probes[start : start + CHUNK]
                 parts += [piece.leading, *piece.rest(level), *piece.pieces()]
     return parts
-
-
-def _check_pmf(distribution: DiscreteLaplace | Geometric, expected: tuple[Expected, ...]) -> Iterator[str]:
-    """The digits' distributions together against the closed-form pmf, near zero, at carries and far out."""
-    scale = distribution.scale
-    two_sided = isinstance(distribution, DiscreteLaplace)
-    far = [int(scale * t) for t in (Fraction(1, 3), 1, 3, 10, 40)]
-    points = {*range(300), *(BASE**j + d for j in range(len(expected)) for d in (-1, 0, 1)), *far}
-    q = ball(-1 / scale).exp()
-    centre = (1 - q) / (1 + q) if two_sided else 1 - q
-    memo: dict[tuple[int, int], arb] = {}
-    points = {x for x in points if x <= max(1, 100 * scale)}
-    for x in sorted(points | {-p for p in points} if two_sided else points):
-        closed = centre * ball(-abs(x) / scale).exp()
-        apart = ends(_mass(expected, 0, x, memo) / closed - 1)
-        if not -Fraction(1, 10**30) < apart.lower <= apart.upper < Fraction(1, 10**30):
-            yield f"P({x}) of the digits together is not the pmf: relative difference {float(apart):.3g}"
-            return
-
-
-def _mass(expected: tuple[Expected, ...], j: int, x: int, memo: dict[tuple[int, int], arb]) -> arb:
-    """P(sum over i >= j of 256^(i-j) X_i = x)."""
-    if (j, x) not in memo:
-        truth = expected[j]
-        if j == len(expected) - 1:
-            inside = 0 <= x - truth.first < len(truth.masses)
-            memo[j, x] = truth.masses[x - truth.first] if inside else arb(0)
-        else:
-            digit = x % BASE
-            choices = [d for d in (digit, digit - BASE) if 0 <= d - truth.first < len(truth.masses)]
-            parts = (truth.masses[d - truth.first] * _mass(expected, j + 1, (x - d) // BASE, memo) for d in choices)
-            memo[j, x] = sum(parts, arb(0))
-    return memo[j, x]

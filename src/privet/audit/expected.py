@@ -1,0 +1,105 @@
+"""What a sampler's tables must be, from the definition of the distribution: sums of exponentials, and for a
+difference of two digits the product of two polynomials; not from the formulas that built the tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from flint import arb, arb_poly
+from numpy.typing import NDArray
+
+from privet.errors import InternalError
+from privet.exact import Exact, ball, ends
+from privet.noise import DiscreteLaplace, Geometric
+from privet.noise.digits import BASE
+
+Words = NDArray[np.uint64]
+
+PROBE_BITS = 128
+"""Boundaries are probed on both sides to 2^-128, so each value's measure is known to 2^-126, below 2e-38."""
+
+
+class Expected:
+    """One level's distribution from its definition: F(first), F(first + 1), ... as Arb balls."""
+
+    def __init__(self, first: int, masses: Sequence[arb], below: arb) -> None:
+        self.first = first
+        self.masses = masses
+        self.fine: list[int] = []
+        total = below
+        for mass in masses:
+            total = total + mass
+            self.fine.append(_leading_bits(total))
+        self.prefixes: Words = np.array([b >> PROBE_BITS - 64 for b in self.fine], dtype=np.uint64)
+
+    def values(self, words: Words) -> NDArray[np.int64]:
+        """The value that 64 bits decide."""
+        return self.first + np.searchsorted(self.prefixes, words, side="right")
+
+
+def _leading_bits(boundary: arb) -> int:
+    """floor(2^128 F); a boundary that can't be told from 1 gets the last string of bits."""
+    known = (boundary * arb(2) ** PROBE_BITS).floor()
+    if known.is_exact():
+        return min(int(known.fmpz()), (1 << PROBE_BITS) - 1)
+    if not known.upper() >= arb(2) ** PROBE_BITS:
+        raise InternalError("an expected boundary is not sharp enough; this is probably a bug in Privet")
+    return (1 << PROBE_BITS) - 1
+
+
+@lru_cache(maxsize=4)
+def expected_levels(scale: Exact, count: int, two_sided: bool) -> tuple[Expected, ...]:
+    """The distributions that `count` levels of a sampler must have, lowest digit first."""
+    levels = []
+    for _ in range(count - 1):
+        weights = [ball(-k / scale).exp() for k in range(BASE)]
+        if two_sided:
+            product = arb_poly(weights) * arb_poly(weights[::-1])
+            weights = [product[i] for i in range(2 * BASE - 1)]
+        total = sum(weights, arb(0))
+        levels.append(Expected(1 - BASE if two_sided else 0, [w / total for w in weights], arb(0)))
+        scale /= BASE
+    reach = int(140 * scale) + 2  # e^-140 < 2^-200: the mass beyond is below what is probed
+    weights = [ball(-abs(k) / scale).exp() for k in range(-reach if two_sided else 0, reach + 1)]
+    beyond = ball(Fraction(-reach - 1) / scale).exp() / (1 - ball(-1 / scale).exp())
+    total = sum(weights, arb(0)) + (2 * beyond if two_sided else beyond)
+    masses = [w / total for w in weights]
+    levels.append(Expected(-reach if two_sided else 0, masses, beyond / total if two_sided else arb(0)))
+    return tuple(levels)
+
+
+def differences(distribution: DiscreteLaplace | Geometric, expected: tuple[Expected, ...]) -> Iterator[str]:
+    """The digits' distributions together against the closed-form pmf, near zero, at carries and far out."""
+    scale = distribution.scale
+    two_sided = isinstance(distribution, DiscreteLaplace)
+    far = [int(scale * t) for t in (Fraction(1, 3), 1, 3, 10, 40)]
+    points = {*range(300), *(BASE**j + d for j in range(len(expected)) for d in (-1, 0, 1)), *far}
+    q = ball(-1 / scale).exp()
+    centre = (1 - q) / (1 + q) if two_sided else 1 - q
+    memo: dict[tuple[int, int], arb] = {}
+    points = {x for x in points if x <= max(1, 100 * scale)}
+    for x in sorted(points | {-p for p in points} if two_sided else points):
+        closed = centre * ball(-abs(x) / scale).exp()
+        apart = ends(_mass(expected, 0, x, memo) / closed - 1)
+        if not -Fraction(1, 10**30) < apart.lower <= apart.upper < Fraction(1, 10**30):
+            yield f"P({x}) of the digits together is not the pmf: relative difference {float(apart):.3g}"
+            return
+
+
+def _mass(expected: tuple[Expected, ...], j: int, x: int, memo: dict[tuple[int, int], arb]) -> arb:
+    """P(sum over i >= j of 256^(i-j) X_i = x)."""
+    if (j, x) not in memo:
+        truth = expected[j]
+        if j == len(expected) - 1:
+            inside = 0 <= x - truth.first < len(truth.masses)
+            memo[j, x] = truth.masses[x - truth.first] if inside else arb(0)
+        else:
+            digit = x % BASE
+            choices = [d for d in (digit, digit - BASE) if 0 <= d - truth.first < len(truth.masses)]
+            parts = (truth.masses[d - truth.first] * _mass(expected, j + 1, (x - d) // BASE, memo) for d in choices)
+            memo[j, x] = sum(parts, arb(0))
+    return memo[j, x]

@@ -1,0 +1,102 @@
+"""A private statistic with its error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from privet import accuracy, events
+from privet.accounting import PureAccountant
+from privet.distances import Adjacency
+from privet.exact import Exact, Number, down, exact, nearest, show_up, up
+from privet.guarantees import PureDP
+from privet.mechanisms import Laplace
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Estimate:
+    """A private statistic with its error.
+
+    Claim: epsilon-differentially private for replacing one row. `interval(confidence)` holds the exact statistic of
+    the clamped data with at least that probability, whatever the data. (If a `step` was given: of the data on it.)
+    """
+
+    statistic: str
+    value: float
+    """The noisy answer, moved into the range that the statistic can have (which is public)."""
+    n: int
+    sensitivity: Exact
+    """How far one row can move the statistic, in its own units."""
+    _answer: Exact
+    _mechanism: Laplace
+    _unit: Exact
+    _rounding: Exact
+    _range: tuple[Exact, Exact]
+
+    @property
+    def epsilon(self) -> Exact:
+        """What it cost."""
+        return self._mechanism.epsilon
+
+    @property
+    def scale(self) -> Exact:
+        """The scale of the noise in units of the statistic: sensitivity / epsilon."""
+        return self._mechanism.noise.scale * self._unit
+
+    def event(self) -> events.Laplace:
+        """What was done, as accountants see it."""
+        return self._mechanism.event()
+
+    def guarantee(self) -> PureDP:
+        """What was promised, recomputed from the event."""
+        return PureAccountant().account(self.event())
+
+    def meaning(self) -> str:
+        """What that means for one person, whose data could be replaced by any other."""
+        return self.guarantee().meaning(Adjacency.REPLACE)
+
+    def error(self, confidence: Number = 0.95) -> float:
+        """The error that the noise keeps to with this confidence, what rounding to steps adds included."""
+        return up(self._error(confidence))
+
+    def interval(self, confidence: Number = 0.95) -> tuple[float, float]:
+        """An interval for the statistic of the clamped data, within the range that it can have."""
+        low, high = self._interval(confidence)
+        return down(low), up(high)
+
+    def _error(self, confidence: Number) -> Exact:
+        return accuracy.error(self._mechanism.noise, confidence, step=self._unit) + self._rounding
+
+    def _interval(self, confidence: Number) -> tuple[Exact, Exact]:
+        half, (low, high) = self._error(confidence), self._range
+        ends = self._answer - half, self._answer + half
+        return min(max(ends[0], low), high), min(max(ends[1], low), high)
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __format__(self, spec: str) -> str:
+        return format(self.value, spec) if spec else str(self)
+
+    def __round__(self, digits: int | None = None) -> float:
+        return round(self.value, digits)
+
+    def __repr__(self) -> str:
+        return f"Estimate({self})"
+
+    def __str__(self) -> str:
+        low, high = self._interval(Fraction(95, 100))
+        return (
+            f"{self.statistic} {_shown(exact(self.value), round)}, 95 % interval {_shown(low, math.floor)} to "
+            f"{_shown(high, math.ceil)} (epsilon {show_up(self.epsilon)}, n {self.n})"
+        )
+
+
+def _shown(number: Exact, rounding: Callable[[Exact], int]) -> str:
+    """Two decimals, or for small numbers more; rounded as asked."""
+    size = abs(number)
+    digits = 2 if size >= 100 or not size else 5 - math.floor(math.log10(nearest(size)) if nearest(size) else -300)
+    shown = nearest(Fraction(rounding(number * 10**digits)) / 10**digits)
+    return f"{shown:,.2f}" if size >= 100 else f"{shown:.6g}"
