@@ -290,3 +290,15 @@ def test_subclasses_that_compute_otherwise_do_not_come_in() -> None:
     assert type(came) is Fraction
     assert came == Fraction(1, 10)
     assert 1 / came == 10
+
+
+@given(st.fractions(), st.fractions(min_value=0), st.fractions())
+def test_comparisons_of_enclosures_are_certain(lower: Fraction, width: Fraction, number: Fraction) -> None:
+    found = x.Enclosure(lower, lower + width)
+    for end in (found.lower, found.upper):  # the real number could be either
+        assert not found < number or end < number
+        assert not found <= number or end <= number
+        assert not found > number or end > number
+        assert not found >= number or end >= number
+    assert found < found.upper + 1
+    assert found > found.lower - 1

@@ -1,0 +1,37 @@
+"""Exact numbers: the only place where a float becomes exact, or an exact number becomes a float.
+
+Parameters (epsilon, delta, bounds, scales) are rationals. What is irrational (e^x, square roots) is
+known by an `Enclosure`, two rationals with the true number between them, from Arb's ball arithmetic.
+Rounding has a direction and the direction is in the name: `down`, `up`.
+"""
+
+from privet.exact.enclosures import Enclosure, ball, enclose, ends, exp, floor, less, precision
+from privet.exact.rationals import INFINITY, Exact, Number, binary, exact, nonnegative, positive, probability, whole
+from privet.exact.rounding import down, nearest, shorter_up, show, show_up, sqrt_up, up
+
+__all__ = [
+    "INFINITY",
+    "Enclosure",
+    "Exact",
+    "Number",
+    "ball",
+    "binary",
+    "down",
+    "enclose",
+    "ends",
+    "exact",
+    "exp",
+    "floor",
+    "less",
+    "nearest",
+    "nonnegative",
+    "positive",
+    "precision",
+    "probability",
+    "shorter_up",
+    "show",
+    "show_up",
+    "sqrt_up",
+    "up",
+    "whole",
+]

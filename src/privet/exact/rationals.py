@@ -1,0 +1,153 @@
+"""What a person writes, as an exact rational."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+from privet.errors import NumberError
+
+Exact = Fraction
+"""An exact rational number."""
+
+Number = int | float | str | Decimal | Fraction
+"""What users may write where a number is asked for; numpy scalars too."""
+
+INFINITY = math.inf
+"""The one value outside the rationals that a divergence can take."""
+
+_DECIMAL = re.compile(r"[+-]?(\d[\d_]*\.?[\d_]*|\.\d[\d_]*)([eE](?P<exponent>[+-]?\d{1,4}))?\Z")
+_RATIO = re.compile(r"[+-]?\d+/\d+\Z")
+_LONGEST = 400  # characters of a number's text, and the largest power of ten in it
+
+
+def exact(value: object, *, name: str = "number", example: str | None = None) -> Exact:
+    """The rational that a person means by `value`.
+
+    Claim: a float means its shortest decimal (the one that Python prints), so ten times 0.1 is 1; a
+    numpy scalar means its own shortest decimal; int, str ("0.1", "1/3"), Decimal and Fraction are
+    taken as they are. NaN, infinities, bools and other text are refused.
+
+    Example:
+        >>> exact(0.1), exact("1/3"), 10 * exact(0.1) == 1
+        (Fraction(1, 10), Fraction(1, 3), True)
+        >>> exact(float("nan"), name="epsilon", example="epsilon=0.5")
+        Traceback (most recent call last):
+        privet.errors.NumberError: epsilon must be a number, not nan. Write, for example: epsilon=0.5
+    """
+    number = _parse(value)
+    if number is None:
+        raise _refusal(name, "a number", value, example)
+    return number
+
+
+def positive(value: object, *, name: str, example: str | None = None) -> Exact:
+    """An exact number greater than zero.
+
+    Example:
+        >>> positive(0, name="epsilon", example="epsilon=0.5")
+        Traceback (most recent call last):
+        privet.errors.NumberError: epsilon must be a number greater than 0, not 0. Write, for example: epsilon=0.5
+    """
+    number = _parse(value)
+    if number is None or number <= 0:
+        raise _refusal(name, "a number greater than 0", value, example)
+    return number
+
+
+def nonnegative(value: object, *, name: str, example: str | None = None) -> Exact:
+    """An exact number, zero or greater.
+
+    Example:
+        >>> nonnegative("1e-9", name="delta")
+        Fraction(1, 1000000000)
+    """
+    number = _parse(value)
+    if number is None or number < 0:
+        raise _refusal(name, "a number, 0 or greater", value, example)
+    return number
+
+
+def probability(value: object, *, name: str, example: str | None = None) -> Exact:
+    """An exact number strictly between 0 and 1, such as a confidence.
+
+    Example:
+        >>> probability(0.95, name="confidence")
+        Fraction(19, 20)
+    """
+    number = _parse(value)
+    if number is None or not 0 < number < 1:
+        raise _refusal(name, "a number between 0 and 1, both excluded", value, example)
+    return number
+
+
+def whole(value: object, *, name: str, least: int = 1, example: str | None = None) -> int:
+    """An integer, `least` or greater; 3.0 is 3, 2.5 is refused.
+
+    Example:
+        >>> whole(3.0, name="max_rows")
+        3
+    """
+    number = _parse(value)
+    if number is None or number.denominator != 1 or number < least:
+        raise _refusal(name, f"a whole number, {least} or greater", value, example)
+    return int(number)
+
+
+def binary(value: float) -> Exact:
+    """The exact value of a float that is data, not a parameter that a person wrote.
+
+    Example:
+        >>> binary(0.5), binary(0.1) == exact(0.1)
+        (Fraction(1, 2), False)
+    """
+    return Fraction(value)
+
+
+def _parse(value: object) -> Exact | None:
+    if isinstance(value, bool):
+        return None
+    if type(value) is Fraction:
+        return value
+    if isinstance(value, Fraction):  # a subclass may compute otherwise
+        return Fraction(int(value.numerator), int(value.denominator))
+    if isinstance(value, numbers.Integral):
+        return Fraction(int(value))
+    if isinstance(value, Decimal):
+        return _parse(str(value)) if value.is_finite() else None
+    if isinstance(value, float):
+        return Fraction(float.__repr__(value)) if math.isfinite(value) else None
+    if isinstance(value, numbers.Real):  # numpy's other floats: str is their shortest decimal
+        return _parse(str(value)) if math.isfinite(value) else None
+    if isinstance(value, str):
+        return _read(str.strip(value))
+    return None
+
+
+def _read(text: str) -> Exact | None:
+    if len(text) > _LONGEST:
+        return None
+    found = _DECIMAL.match(text)
+    if found is None and _RATIO.match(text) is None:
+        return None
+    if found is not None and abs(int(found["exponent"] or 0)) >= _LONGEST:
+        return None
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        return None
+
+
+def _refusal(name: str, allowed: str, value: object, example: str | None) -> NumberError:
+    try:
+        shown = repr(value) if isinstance(value, str) else str(value)
+    except ValueError:  # Python does not print integers of thousands of digits
+        shown = "a number too long to print"
+    shown = shown if len(shown) <= 60 else shown[:57] + "..."
+    if not isinstance(value, str | numbers.Number | Decimal):
+        shown = f"{shown} ({type(value).__name__})"
+    line = f" Write, for example: {example}" if example else ""
+    return NumberError(f"{name} must be {allowed}, not {shown}.{line}")

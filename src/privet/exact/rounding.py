@@ -1,0 +1,89 @@
+"""Exact numbers out: as floats, as text, or shorter, rounded in the direction that the name says."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal, localcontext
+from fractions import Fraction
+
+from privet.exact.rationals import Exact
+
+
+def down(number: Exact) -> float:
+    """The greatest float that is not greater than `number`.
+
+    Example:
+        >>> down(Fraction(1, 3)) < up(Fraction(1, 3)), down(Fraction(1, 2))
+        (True, 0.5)
+    """
+    return 0.0 - up(-number)  # so that 0 gives 0.0, not -0.0
+
+
+def up(number: Exact) -> float:
+    """The smallest float that is not smaller than `number`."""
+    try:
+        rounded = number.numerator / number.denominator
+    except OverflowError:
+        return math.inf if number > 0 else -math.nextafter(math.inf, 0)
+    return math.nextafter(rounded, math.inf) if Fraction(rounded) < number else rounded
+
+
+def nearest(number: Exact) -> float:
+    """The float nearest to `number`, infinite when out of range."""
+    try:
+        return number.numerator / number.denominator
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
+def show(number: Exact | float, digits: int = 6, *, rounding: str = ROUND_HALF_EVEN) -> str:
+    """A number as a person writes it: exact where that is short, else `digits` significant digits.
+
+    Example:
+        >>> show(Fraction(1, 10)), show(Fraction(200_000)), show(Fraction(1, 3)), show(Fraction(1, 10**9))
+        ('0.1', '200000', '0.333333', '1e-9')
+    """
+    if isinstance(number, float):
+        return f"{number:.{digits}g}"
+    if number.denominator == 1 and abs(number) < 10**15:
+        return str(number.numerator)
+    with localcontext(prec=digits, rounding=rounding) as context:
+        decimal = context.divide(Decimal(number.numerator), Decimal(number.denominator)).normalize()
+        plain = -5 < decimal.adjusted() < 15
+    return f"{decimal:f}" if plain else f"{decimal:e}".replace("e+", "e")
+
+
+def show_up(number: Exact, digits: int = 6) -> str:
+    """The same, rounded up: what is promised is never shown smaller than it is.
+
+    Example:
+        >>> show_up(Fraction("0.1000001")), show_up(Fraction(1, 10))
+        ('0.100001', '0.1')
+    """
+    return show(number, digits, rounding=ROUND_CEILING)
+
+
+def shorter_up(number: Exact) -> Exact:
+    """A number that is not smaller, and short: itself, or a multiple of 2^-320 if its denominator has over 256 bits.
+
+    Example:
+        >>> shorter_up(Fraction(1, 3)), 0 < shorter_up(Fraction(1, 3**999)) - Fraction(1, 3**999) < Fraction(1, 2**320)
+        (Fraction(1, 3), True)
+    """
+    if number.denominator.bit_length() <= 256:
+        return number
+    return Fraction(math.ceil(number * 2**320), 2**320)
+
+
+def sqrt_up(number: Exact, bits: int = 96) -> Exact:
+    """A rational not smaller than the square root, exact for perfect squares, else within 2^-bits.
+
+    Example:
+        >>> sqrt_up(Fraction(9, 4)), 0 < sqrt_up(Fraction(2)) ** 2 - 2 < Fraction(1, 2**64)
+        (Fraction(3, 2), True)
+    """
+    p, q = number.numerator, number.denominator
+    root = math.isqrt(p * q)
+    if root * root == p * q:
+        return Fraction(root, q)
+    return Fraction(math.isqrt((p * q) << (2 * bits)) + 1, q << bits)
