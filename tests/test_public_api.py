@@ -38,8 +38,8 @@ MODULES = {
     """,
     "events": "Composed DEEPEST Free Laplace PrivacyEvent Repeated Stated from_json leaves to_json",
     "exact": """
-        Enclosure Exact INFINITY Number ball binary down enclose ends exact exp floor less nearest nonnegative positive
-        precision probability shorter_up show show_up sqrt_up up whole
+        Enclosure Exact INFINITY Number ball binary down enclose ends exact exp floor less literal nearest nonnegative
+        positive precision probability shorter_up show show_up sqrt_up up whole
     """,
     "guarantees": "ApproxDP Guarantee PureDP ZeroConcentratedDP delta_for_population",
     "mechanisms": "Laplace epsilon_for",

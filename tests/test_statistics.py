@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import math
 import random
 import statistics as plain
@@ -483,3 +484,37 @@ def test_how_an_estimate_reads() -> None:
         text = str(statistics.mean([52_000, 61_000, 58_000], lower=0, upper=200_000, epsilon=100))
     assert text == "mean 57,000.00, 95 % interval 55,002.84 to 58,997.16 (epsilon 100, n 3)"
     assert "_answer" not in repr(statistics.mean([1], lower=0, upper=2, epsilon=1))
+
+
+def test_an_interval_never_shrinks_to_a_point() -> None:
+    """When the noise throws the answer far out of the range, only the range is known."""
+    widths = set()
+    for _ in range(400):
+        low, high = statistics.max([200_000] * 5, lower=0, upper=200_000, epsilon=0.5).interval(0.5)
+        assert 0 <= low < high <= 200_000
+        widths.add(high - low == 200_000)
+    assert True in widths
+
+
+@pytest.mark.parametrize("answer", [0.001234567, 12.3456789, 1234.5678, 70_395_443_670_478.70, 2.6e30])
+def test_what_is_printed_is_rounded_outward(answer: float) -> None:
+    top = 3 * answer
+    with noise_off():
+        found = statistics.mean([answer] * 10, lower=0, upper=top, epsilon=50)
+    low, high = found._interval("0.95")
+    words = str(found).replace(",", "").split()
+    assert Fraction(words[words.index("interval") + 1]) <= low
+    assert Fraction(words[words.index("to") + 1]) >= high
+
+
+def test_printing_does_not_mind_the_user_s_decimal_context() -> None:
+    with decimal.localcontext(decimal.Context(prec=2, Emax=3, Emin=-3, traps=[decimal.Inexact, decimal.Overflow])):
+        assert "epsilon 0.333334" in str(statistics.mean([1, 2], lower=0, upper=10**9, epsilon="1/3"))
+
+
+def test_the_line_to_write_is_exact() -> None:
+    bounds = {"lower": "-1234567.25", "upper": 7654321.5, "epsilon": 1}
+    with pytest.raises(NumberError, match=r"missing=-1234567\.25"):
+        statistics.mean([1], missing="-9999999", **bounds)  # type: ignore[arg-type]
+    with pytest.raises(NumberError, match=r"lower=-7654321\.25, upper=1234567\.5"):
+        statistics.mean([1], lower=1234567.5, upper=-7654321.25, epsilon=1)

@@ -41,11 +41,13 @@ def as_floats(data: Any) -> Floats:
             return _from_arrow(data)
         if library == "pandas":
             return _from_pandas(data)
-        if library == "polars" and hasattr(data, "dtype") and _POLARS.match(str(data.dtype)):
+        if library == "polars" and hasattr(data, "dtype"):
+            if not _POLARS.match(str(data.dtype)):
+                raise _refusal(f"polars {type(data).__name__} of {data.dtype.base_type().__name__}")
             return _from_arrow(data.to_arrow())
         if isinstance(data, np.ndarray | array.array):
             return _from_numpy(np.ma.asanyarray(data))
-    raise _refusal(type(data).__name__)
+    raise _refusal(type(data).__name__, a_table=hasattr(data, "columns"))
 
 
 def _each(values: Any) -> Floats:
@@ -63,7 +65,7 @@ def _from_numpy(column: np.ma.MaskedArray[Any, Any]) -> Floats:
 def _from_arrow(column: Any) -> Floats:
     kind = str(getattr(column, "type", ""))
     if not _ARROW.match(kind) or not hasattr(column, "to_numpy"):
-        raise _refusal(f"{type(column).__name__} of {kind}" if kind else type(column).__name__)
+        raise _refusal(f"{type(column).__name__} of {kind}" if kind else type(column).__name__, a_table=not kind)
     return _from_numpy(np.ma.asanyarray(column.to_numpy(zero_copy_only=False)))
 
 
@@ -71,7 +73,7 @@ def _from_pandas(column: Any) -> Floats:
     """A plain numpy column, a nullable one of numbers, or one that Arrow holds; no categories, text or dates."""
     dtype = getattr(column, "dtype", None)
     if dtype is None or column.ndim != 1:
-        raise _refusal(type(column).__name__)
+        raise _refusal(type(column).__name__, a_table=True)
     if hasattr(dtype, "pyarrow_dtype"):
         return _from_arrow(column.array.__arrow_array__())
     if isinstance(dtype, np.dtype):
@@ -92,8 +94,9 @@ def _float(value: Any) -> float:
     return math.nan
 
 
-def _refusal(kind: str) -> DataError:
+def _refusal(kind: str, *, a_table: bool = False) -> DataError:
+    example = 'table["salary"]' if a_table else "[52_000, 61_000]"
     return DataError(
-        f"data must be a list of numbers, or one column of numbers (numpy, Arrow, pandas, polars), not a {kind}. "
-        "Write, for example: mean([52_000, 61_000], lower=0, upper=200_000, epsilon=0.5)"
+        f"data must be a list of numbers, or one column of numbers (numpy, Arrow, pandas, polars); this is: {kind}. "
+        f"Write, for example: mean({example}, lower=0, upper=200_000, epsilon=0.5)"
     )

@@ -18,7 +18,7 @@ Example:
 
 
 class PrivetError(Exception):
-    """The root of the tree."""
+    """The base class of all errors that Privet raises."""
 
 
 class UserError(PrivetError, ValueError):

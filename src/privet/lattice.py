@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from privet.columns import as_floats
 from privet.errors import NoSensitivity, NumberError
-from privet.exact import Exact, Number, binary, exact, nearest, positive, show
+from privet.exact import Exact, Number, binary, exact, literal, nearest, positive, show
 
 Integers = NDArray[Any]
 """An array of int64 or, where a value does not fit, of Python integers."""
@@ -125,7 +125,7 @@ def public_bounds(lower: object, upper: object, *, of: str = "answer") -> tuple[
             )
     low, high = (exact(bound, name=name, example=_BOUNDS) for name, bound in (("lower", lower), ("upper", upper)))
     if low > high:
-        raise NumberError(f"lower must be below upper. Write instead: lower={show(high)}, upper={show(low)}")
+        raise NumberError(f"lower must be below upper. Write instead: lower={literal(high)}, upper={literal(low)}")
     return low, high
 
 
@@ -162,8 +162,10 @@ class Bounds:
             power_of_two_below((high - low) / 2**32) if step is None else positive(step, name="step", example="step=1")
         )
         if not 1 <= (high - low) / size <= 2**52:
+            fine = literal(power_of_two_below((high - low) / 2**32))
             raise NumberError(
-                f"step={show(size)} must divide {show(low)}..{show(high)} into 1 to 2^52 parts. Write: step=1"
+                f"step={show(size)} must divide {show(low)}..{show(high)} into 1 to 2^52 parts. "
+                f"Leave it out, or be coarser or finer. Write, for example: step={fine}"
             )
         if max(abs(low), abs(high)) > _REACH or size < 1 / _REACH:
             raise NumberError(

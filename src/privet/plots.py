@@ -45,7 +45,7 @@ def draw_curve(
 
     densities.fill_between(x, p, color=_ONE, alpha=0.18)
     densities.fill_between(x, q, color=_OTHER, alpha=0.18)
-    densities.plot(x, p, color=_ONE, label="the answer, one way")
+    densities.plot(x, p, color=_ONE, label="the answer on these data")
     densities.plot(x, q, color=_OTHER, label="one person's data changed")
     _finish(densities, f"Two neighbours' answers, noise of scale {scale:g}", "released value", "density")
     densities.set_ylim(0, 1.28 * float(np.max([p, q])))

@@ -23,6 +23,7 @@ from privet import distributions, lattice
 from privet.errors import DataError, NumberError, UserError
 from privet.guarantees import PureDP
 from privet.mechanisms import Laplace, epsilon_for
+from privet.mechanisms.values import read
 from privet.noise import DiscreteLaplace
 
 SURE = "1e9"
@@ -207,10 +208,15 @@ def test_fit() -> None:
     assert wide.fit([0.5] * 6).dimension == 6
     coarse = Laplace(sensitivity=3, epsilon="0.5", step=2)
     assert (coarse.dimension, coarse.step, coarse.steps) == (1, Fraction(2), 2)
-    assert coarse.fit([0.5] * 3) == Laplace(sensitivity=3, epsilon="0.5", step=2, dimension=3)
-    whole = Laplace(sensitivity=3, epsilon="0.5", step=1)
-    assert whole.fit(0.5) == Laplace(sensitivity=3, epsilon="0.5", step=1, dimension=1)
+    with pytest.raises(DataError, match=r"Write: Laplace\(\.\.\., step=2, dimension=3\)"):
+        coarse.fit([0.5] * 3)
+    with pytest.raises(DataError, match=r"Write: Laplace\(\.\.\., step=1, dimension=1\)"):
+        Laplace(sensitivity=3, epsilon="0.5", step=1).release(0.5)
+    assert Laplace(sensitivity=3, epsilon="0.5", step=2, dimension=3).fit([0.5] * 3).dimension == 3
+    whole = Laplace(sensitivity=3, epsilon="0.5", step=1, dimension=1)
+    assert whole.fit(0.5) is whole
     assert whole.release(0.5).is_integer()
+    assert repr(Laplace(sensitivity=3, epsilon="0.5", step=1)) == "Laplace(sensitivity=3, epsilon=0.5, step=1)"
 
 
 @pytest.mark.parametrize("step", [3, "0.1", Fraction(1, 3), 0, -1, math.nan, True, "x"])
@@ -545,3 +551,25 @@ def test_an_event_that_a_ledger_could_not_hold_is_refused_as_a_user_s_error() ->
 def test_the_lattice_s_names() -> None:
     assert lattice.is_power_of_two(Laplace(sensitivity="0.3", epsilon=1).step)
     assert Laplace(sensitivity="0.3", epsilon=1).step <= Fraction("0.3") / 2**24
+
+
+def test_wide_floats_are_not_rounded_first() -> None:
+    """Neighbours 1 apart stay 1 apart, though as 64-bit floats they would be 256 apart."""
+    low = np.longdouble(2**60) + np.longdouble(128)
+    wide = low + np.longdouble(1) != low  # else long doubles are 64-bit floats here
+    for form in (lambda value: value, lambda value: [value]):
+        codes = [read(form(value)).steps(Fraction(1, 4))[0] for value in (low, low + np.longdouble(1))]
+        assert codes[1] - codes[0] == (4 if wide else 0)
+
+
+@pytest.mark.parametrize("value", [np.longdouble("nan"), np.longdouble("inf"), [np.longdouble("inf")], Decimal("sNaN")])
+def test_wide_floats_that_are_not_finite_are_refused(value: Any) -> None:
+    with pytest.raises(DataError, match="isfinite"):
+        Laplace(sensitivity=1, epsilon=1).release(value)
+
+
+@pytest.mark.parametrize(("sensitivity", "dimension"), [(1, 1), (1, 7), ("0.3", 2)])
+def test_epsilon_for_reals(sensitivity: Any, dimension: int) -> None:
+    epsilon = epsilon_for(error=0.5, confidence=0.95, sensitivity=sensitivity, dimension=dimension)
+    mechanism = Laplace(sensitivity=sensitivity, epsilon=epsilon, dimension=dimension)
+    assert 0.49 < mechanism.error(0.95) <= 0.5

@@ -32,7 +32,7 @@ def save_curve(*, epsilon: Number, sensitivity: Number, output: str) -> None:
     example = "privet curve --epsilon 1 --sensitivity 1 -o curve.png"
     loss = positive(epsilon, name="--epsilon", example=example)
     shift = positive(sensitivity, name="--sensitivity", example=example)
-    if not (Fraction(1, 10**100) < shift < 10**100 and Fraction(1, 10**9) < loss <= 1000):
+    if not (Fraction(1, 10**100) <= shift <= 10**100 and Fraction(1, 10**9) <= loss <= 1000):
         raise UserError(
             "what can be drawn: --epsilon from 1e-9 to 1000, --sensitivity from 1e-100 to 1e100. "
             f"Write, for example: {example}"

@@ -7,7 +7,7 @@ Rounding has a direction and the direction is in the name: `down`, `up`.
 
 from privet.exact.enclosures import Enclosure, ball, enclose, ends, exp, floor, less, precision
 from privet.exact.rationals import INFINITY, Exact, Number, binary, exact, nonnegative, positive, probability, whole
-from privet.exact.rounding import down, nearest, shorter_up, show, show_up, sqrt_up, up
+from privet.exact.rounding import down, literal, nearest, shorter_up, show, show_up, sqrt_up, up
 
 __all__ = [
     "INFINITY",
@@ -23,6 +23,7 @@ __all__ = [
     "exp",
     "floor",
     "less",
+    "literal",
     "nearest",
     "nonnegative",
     "positive",

@@ -115,7 +115,10 @@ def _parse(value: object) -> Exact | None:
     if isinstance(value, Fraction):  # a subclass may compute otherwise
         return Fraction(int(value.numerator), int(value.denominator))
     if isinstance(value, numbers.Integral):
-        return Fraction(int(value))
+        try:
+            return Fraction(int(value))
+        except (TypeError, ValueError):  # a time difference of numpy's counts as Integral
+            return None
     if isinstance(value, Decimal):
         return _parse(str(value)) if value.is_finite() else None
     if isinstance(value, float):
@@ -149,5 +152,7 @@ def _refusal(name: str, allowed: str, value: object, example: str | None) -> Num
     shown = shown if len(shown) <= 60 else shown[:57] + "..."
     if not isinstance(value, str | numbers.Number | Decimal):
         shown = f"{shown} ({type(value).__name__})"
+    if isinstance(value, str | Decimal) and _DECIMAL.match(str(value).strip()):
+        allowed += f", of at most {_LONGEST} characters, with an exponent below {_LONGEST}"
     line = f" Write, for example: {example}" if example else ""
     return NumberError(f"{name} must be {allowed}, not {shown}.{line}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal, localcontext
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal, Inexact
 from fractions import Fraction
 
 from privet.exact.rationals import Exact
@@ -47,10 +47,28 @@ def show(number: Exact | float, digits: int = 6, *, rounding: str = ROUND_HALF_E
         return f"{number:.{digits}g}"
     if number.denominator == 1 and abs(number) < 10**15:
         return str(number.numerator)
-    with localcontext(prec=digits, rounding=rounding) as context:
-        decimal = context.divide(Decimal(number.numerator), Decimal(number.denominator)).normalize()
-        plain = -5 < decimal.adjusted() < 15
-    return f"{decimal:f}" if plain else f"{decimal:e}".replace("e+", "e")
+    decimal, _ = _decimal(number, digits, rounding)
+    return f"{decimal:f}" if -5 < decimal.adjusted() < 15 else f"{decimal:e}".replace("e+", "e")
+
+
+def literal(number: Exact) -> str:
+    """The number exactly, as it may be written in a call.
+
+    Example:
+        >>> literal(Fraction("1234567.25")), literal(Fraction(1, 3))
+        ('1234567.25', '"1/3"')
+    """
+    decimal, exactly = _decimal(number, 17, ROUND_HALF_EVEN)
+    if exactly and abs(decimal.adjusted()) < 17:
+        return f"{decimal:f}"
+    return f'"{number.numerator}/{number.denominator}"' if number.denominator != 1 else str(number.numerator)
+
+
+def _decimal(number: Exact, digits: int, rounding: str) -> tuple[Decimal, bool]:
+    """The number to so many digits, and whether that is all of it; whatever the user's decimal context is."""
+    context = Context(digits, rounding, MIN_EMIN, MAX_EMAX, traps=[])
+    decimal = context.divide(Decimal(number.numerator), Decimal(number.denominator))
+    return decimal.normalize(context), not context.flags[Inexact]
 
 
 def show_up(number: Exact, digits: int = 6) -> str:

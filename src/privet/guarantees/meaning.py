@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from privet.errors import NumberError, UserError
-from privet.exact import Exact, Number, exact, exp, show
+from privet.exact import Exact, Number, exact, exp, show, show_up
 
 HUGE = 4096  # from this epsilon on, e^-epsilon is taken as 0, which errs on the safe side
 
@@ -41,7 +41,7 @@ def in_words(epsilon: Exact, delta: Exact, adjacency: str) -> str:
     first = "Even knowing all others' data, "
     if delta:
         first = (
-            f"It is no worse than a mechanism that reveals everything with probability {show(delta)}, "
+            f"It is no worse than a mechanism that reveals everything with probability {show_up(delta)}, "
             "and except with that probability keeps to this: even knowing all others' data, "
         )
     return f"{first}{text}. The best test with 5 % false alarms has {hits} % true ones. Percentages are rounded."

@@ -12,8 +12,17 @@ from privet.mechanisms.laplace import Laplace
 _EXAMPLE = "epsilon_for(error=50, confidence=0.95, sensitivity=1)"
 
 
-def epsilon_for(*, error: Number, confidence: Number, sensitivity: Number, step: Number | None = None) -> Exact:
+def epsilon_for(
+    *,
+    error: Number,
+    confidence: Number,
+    sensitivity: Number,
+    step: Number | None = None,
+    dimension: int | None = None,
+) -> Exact:
     """The smallest epsilon (to six digits, rounded up) whose Laplace noise keeps to `error` with this confidence.
+
+    With an integer sensitivity that is integer noise; for floats, or a vector of them, give `dimension`.
 
     Claim: Laplace(sensitivity=..., epsilon=epsilon_for(...)).error(confidence) <= error, and one unit less in the
     sixth digit would not do. The error falls as epsilon rises, so it is found by bisection: first its power of ten,
@@ -27,14 +36,16 @@ def epsilon_for(*, error: Number, confidence: Number, sensitivity: Number, step:
     """
     wanted = positive(error, name="error", example=_EXAMPLE)
     level = probability(confidence, name="confidence", example=_EXAMPLE)
-    unit = Laplace(sensitivity=sensitivity, epsilon=1, step=step)
+    unit = Laplace(sensitivity=sensitivity, epsilon=1, step=step, dimension=dimension)
     if unit.dimension is not None and wanted < up(unit.step / 2):
         raise NumberError(
             f"error={show(wanted)} is below half a lattice step ({show(unit.step)}). Write, for example: {_EXAMPLE}"
         )
 
     def enough(candidate: Exact) -> bool:  # once true, it stays true for every greater epsilon
-        return Laplace(sensitivity=sensitivity, epsilon=candidate, step=step).error(level) <= wanted
+        return (
+            Laplace(sensitivity=sensitivity, epsilon=candidate, step=step, dimension=dimension).error(level) <= wanted
+        )
 
     ten, low, high = Fraction(10), -1, 0
     while enough(ten**low):

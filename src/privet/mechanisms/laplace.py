@@ -13,8 +13,8 @@ import numpy as np
 from privet import accuracy, events
 from privet.accounting import PureAccountant
 from privet.divergences import PrivacyProfile, privacy_profile
-from privet.errors import NumberError
-from privet.exact import Exact, Number, positive, show, up, whole
+from privet.errors import DataError, NumberError
+from privet.exact import Exact, Number, literal, positive, show, up, whole
 from privet.guarantees import PureDP
 from privet.lattice import (
     add_exactly,
@@ -42,8 +42,10 @@ class Laplace:
 
     Integers get integer noise. Real numbers are rounded to a lattice whose step is a power of two, which can bring
     values D apart to ceil(D / step) steps apart (plus d - 1 for d coordinates). The noise is scaled for that, so it is
-    larger than sensitivity / epsilon: by a part in 2^23 at most, unless a coarser `step` is asked for. `fit(value)` is
-    the mechanism that `release(value)` uses.
+    larger than sensitivity / epsilon: by a part in 2^23 at most, unless a coarser `step` is asked for.
+
+    `fit(value)` is the mechanism that `release(value)` uses. With an integer sensitivity the mechanism itself is the
+    one for integers, and so are `error`, `tail` and `scale`; for floats ask `fit(12.5).error()`, or give `dimension=1`.
 
     What it can't see: a float that you computed carries its own rounding error, which depends on the data and adds to
     the sensitivity (a float sum of n numbers can move by far more than one of them). Compute in integers, or use
@@ -69,7 +71,7 @@ class Laplace:
     noise: DiscreteLaplace = field(compare=False)
     """The noise of each coordinate, in lattice steps."""
     _chosen: bool
-    """Whether the step was given, and so is kept by `fit`."""
+    """Whether the step was given, and so is kept."""
 
     def __init__(
         self,
@@ -108,6 +110,8 @@ class Laplace:
 
     def __repr__(self) -> str:
         lattice = "" if self.dimension is None else f", step={show(self.step)}, dimension={self.dimension}"
+        if self._chosen and self.dimension is None:
+            lattice = f", step={show(self.step)}"
         return f"Laplace(sensitivity={show(self.sensitivity)}, epsilon={show(self.epsilon)}{lattice})"
 
     # --- the noise and what it costs ------------------------------------------------------------
@@ -144,7 +148,7 @@ class Laplace:
         return accuracy.error(self.noise, confidence, step=self.step, rounded=self._rounded)
 
     def error(self, confidence: Number = 0.95) -> int | float:
-        """The error that an answer keeps to with this confidence (each coordinate by itself)."""
+        """The error that an answer keeps to with this confidence (each coordinate by itself; floats: `fit(12.5)`)."""
         bound = self._error(confidence)
         return int(bound) if self.dimension is None else up(bound)
 
@@ -189,6 +193,12 @@ class Laplace:
             return self
         if self.dimension is not None and value.length <= self.dimension:
             return self
+        if self._chosen:
+            takes = "integers" if self.dimension is None else f"up to {self.dimension} numbers"
+            raise DataError(
+                f"{self!r} takes {takes}: rounding to a step of your own can cost noise, which depends on how many "
+                f"numbers are rounded. Write: Laplace(..., step={literal(self.step)}, dimension={value.length})"
+            )
         return _fitted(self, value.length)
 
     def release(self, value: Any) -> Any:
@@ -214,5 +224,4 @@ class Laplace:
 
 @lru_cache(maxsize=64)
 def _fitted(mechanism: Laplace, dimension: int) -> Laplace:
-    step = mechanism.step if mechanism._chosen else None
-    return Laplace(sensitivity=mechanism.sensitivity, epsilon=mechanism.epsilon, step=step, dimension=dimension)
+    return Laplace(sensitivity=mechanism.sensitivity, epsilon=mechanism.epsilon, dimension=dimension)

@@ -71,7 +71,9 @@ def read(value: Any) -> Value:
             raise _not_finite()
         return Value(np.asarray(value).astype(np.float64), real=True)
     if isinstance(value, np.ndarray) and value.dtype.kind != "O":
-        raise DataError(f"an array of {value.dtype} can't be released. Write: release(values.astype(float))")
+        lines = {"b": "release(values.astype(int))", "f": "release(values.astype(float))"}
+        line = lines.get(value.dtype.kind, "release(np.array([1.5, 2.5]))")
+        raise DataError(f"an array of {value.dtype} can't be released. Write, for example: {line}")
     if isinstance(value, list | tuple | np.ndarray):
         items = [_scalar(item) for item in (value.ravel() if isinstance(value, np.ndarray) else value)]
         content = np.empty(len(items), dtype=object)
@@ -82,24 +84,24 @@ def read(value: Any) -> Value:
 
 
 def _scalar(value: Any) -> Value:
-    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
-        return Value(int(value), real=False)
-    if isinstance(value, numbers.Rational) and not isinstance(value, bool):
-        return Value(Fraction(value), real=True)
-    if isinstance(value, Decimal):
-        if not value.is_finite():
-            raise _not_finite()
-        return Value(Fraction(value), real=True)
-    if isinstance(value, numbers.Real) and not isinstance(value, bool):
-        number = float(value)
-        if not math.isfinite(number):
-            raise _not_finite()
-        return Value(binary(number), real=True)
+    """A number at its exact value: a wider float than 64 bits is not rounded first, which would move it."""
+    if not isinstance(value, bool | np.timedelta64):
+        if isinstance(value, numbers.Integral):
+            return Value(int(value), real=False)
+        if isinstance(value, numbers.Real | Decimal) and hasattr(value, "as_integer_ratio"):
+            try:
+                return Value(Fraction(*value.as_integer_ratio()), real=True)
+            except (ValueError, OverflowError):
+                raise _not_finite() from None
+    line = "release(column.to_numpy())" if hasattr(value, "to_numpy") else "release(1234)"
     raise DataError(
-        f"a {type(value).__name__} can't be released: give a number, a list of numbers or a numpy array. "
-        "Write, for example: release(1234)"
+        f"what is released is a number, a list of numbers or a numpy array, not {type(value).__name__}. "
+        f"Write, for example: {line}"
     )
 
 
 def _not_finite() -> DataError:
-    return DataError("NaN and infinity can't be released: no sensitivity covers them. Clamp the value before.")
+    return DataError(
+        "NaN and infinity can't be released: no sensitivity covers them. "
+        "Write, for example: release(value if math.isfinite(value) else 0)"
+    )

@@ -39,15 +39,17 @@ class Geometric:
 
     def pmf(self, k: int) -> Enclosure:
         """P(G = k)."""
-        if k < 0 or k != int(k):
+        at = exact(k, name="k", example="pmf(3)")
+        if at < 0 or at.denominator != 1:
             return Enclosure(Fraction(0), Fraction(0))
-        return enclose(lambda: -(-1 / ball(self.scale)).expm1() * exp_minus(int(k) / self.scale))
+        return enclose(lambda: -(-1 / ball(self.scale)).expm1() * exp_minus(at / self.scale))
 
     def cdf(self, k: int) -> Enclosure:
         """P(G <= k)."""
-        if k < 0:
+        at = math.floor(exact(k, name="k", example="cdf(3)"))
+        if at < 0:
             return Enclosure(Fraction(0), Fraction(0))
-        return enclose(lambda: geometric_cdf(self.scale, math.floor(k)))
+        return enclose(lambda: geometric_cdf(self.scale, at))
 
     def tail(self, t: Number) -> Enclosure:
         """P(G >= t) = e^(-ceil(t)/scale)."""

@@ -55,17 +55,19 @@ class DiscreteLaplace:
 
     def pmf(self, k: int) -> Enclosure:
         """P(X = k)."""
-        if k != int(k):
+        at = exact(k, name="k", example="pmf(3)")
+        if at.denominator != 1:
             return Enclosure(Fraction(0), Fraction(0))
-        return enclose(lambda: (1 / ball(2 * self.scale)).tanh() * exp_minus(abs(int(k) - self.loc) / self.scale))
+        return enclose(lambda: (1 / ball(2 * self.scale)).tanh() * exp_minus(abs(at - self.loc) / self.scale))
 
     def cdf(self, k: int) -> Enclosure:
         """P(X <= k)."""
-        return enclose(lambda: self.cdf_ball(k))
+        at = math.floor(exact(k, name="k", example="cdf(3)"))
+        return enclose(lambda: self.cdf_ball(at))
 
     def cdf_ball(self, k: int) -> arb:
         """P(X <= k), at the precision of the block."""
-        return two_sided_cdf(self.scale, math.floor(k) - self.loc)
+        return two_sided_cdf(self.scale, k - self.loc)
 
     def tail(self, t: Number) -> Enclosure:
         """P(|X - loc| >= t), for t > 0: 2 e^(-ceil(t)/scale) / (1 + e^(-1/scale)), at most 2 e^(-t/scale)."""

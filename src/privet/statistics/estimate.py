@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 
 from privet import accuracy, events
 from privet.accounting import PureAccountant
 from privet.distances import Adjacency
-from privet.exact import Exact, Number, down, exact, nearest, show_up, up
+from privet.exact import Exact, Number, down, exact, show, show_up, up
 from privet.guarantees import PureDP
 from privet.mechanisms import Laplace
 
@@ -72,7 +72,9 @@ class Estimate:
     def _interval(self, confidence: Number) -> tuple[Exact, Exact]:
         half, (low, high) = self._error(confidence), self._range
         ends = self._answer - half, self._answer + half
-        return min(max(ends[0], low), high), min(max(ends[1], low), high)
+        if ends[1] <= low or ends[0] >= high:  # the noise was larger than that: nothing is known but the range
+            return low, high
+        return max(ends[0], low), min(ends[1], high)
 
     def __float__(self) -> float:
         return self.value
@@ -89,14 +91,14 @@ class Estimate:
     def __str__(self) -> str:
         low, high = self._interval(Fraction(95, 100))
         return (
-            f"{self.statistic} {_shown(exact(self.value), round)}, 95 % interval {_shown(low, math.floor)} to "
-            f"{_shown(high, math.ceil)} (epsilon {show_up(self.epsilon)}, n {self.n})"
+            f"{self.statistic} {_shown(exact(self.value))}, 95 % interval {_shown(low, ROUND_FLOOR)} to "
+            f"{_shown(high, ROUND_CEILING)} (epsilon {show_up(self.epsilon)}, n {self.n})"
         )
 
 
-def _shown(number: Exact, rounding: Callable[[Exact], int]) -> str:
-    """Two decimals, or for small numbers more; rounded as asked."""
-    size = abs(number)
-    digits = 2 if size >= 100 or not size else 5 - math.floor(math.log10(nearest(size)) if nearest(size) else -300)
-    shown = nearest(Fraction(rounding(number * 10**digits)) / 10**digits)
-    return f"{shown:,.2f}" if size >= 100 else f"{shown:.6g}"
+def _shown(number: Exact, rounding: str = ROUND_HALF_EVEN) -> str:
+    """Six digits, or two decimals where that is more; rounded as asked."""
+    if not 10**4 <= abs(number) < 10**15:
+        return show(number, 6, rounding=rounding)
+    digits = len(str(math.floor(abs(number)))) + 2
+    return f"{Decimal(show(number, digits, rounding=rounding)):,.2f}"

@@ -9,7 +9,7 @@ from typing import Any
 from privet import sensitivity
 from privet.distances import Adjacency
 from privet.errors import DataError, InternalError, NumberError
-from privet.exact import Exact, Number, exact, nearest, positive, show
+from privet.exact import Exact, Number, exact, literal, nearest, positive, show
 from privet.lattice import Bounds
 from privet.mechanisms import Laplace
 from privet.statistics.estimate import Estimate
@@ -31,18 +31,21 @@ class Rows:
         )
         if not bounds.lower <= default <= bounds.upper:
             raise NumberError(
-                f"missing ({show(default)}) must be within the bounds. Write: missing={show(bounds.lower)}"
+                f"missing ({show(default)}) must be within the bounds. Write: missing={literal(bounds.lower)}"
             )
         if bounds.stepped and (default - bounds.lower) % bounds.step:
             raise NumberError(
                 f"a missing value would count as {show(default)}, which is not on the steps of {show(bounds.step)}. "
-                f"Write, for example: missing={show(bounds.lower)}"
+                "(Whether there is one is private, so this is asked before data are read.) "
+                f"Write, for example: missing={literal(bounds.lower)}"
             )
         self.rounding = bounds.rounding
         self.codes: list[int] = bounds.encode(data, missing=bounds.code(default)).tolist()
         self.n = len(self.codes)
         if self.n == 0:
-            raise DataError("there are no rows, and a statistic of no rows does not exist. (n is public here.)")
+            raise DataError(
+                "there are no rows, and a statistic of no rows does not exist; give one or more. (n is public.)"
+            )
 
     def pairs(self, ddof: int) -> int:
         """The number n (n - ddof), by which `squares` is divided to give a variance."""
