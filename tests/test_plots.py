@@ -46,7 +46,7 @@ def test_draw_curve_draws_what_it_is_given() -> None:
     legend = densities.get_legend()
     assert legend is not None
     labels = [text.get_text() for text in legend.get_texts()]
-    assert labels == ["the answer, one way", "one person's data changed"]
+    assert labels == ["the answer on these data", "one person's data changed"]
     assert "sensitivity 1" in figure.get_suptitle()
 
 
