@@ -144,12 +144,9 @@ class Laplace:
     def _rounded(self) -> Exact:
         return Fraction(0) if self.dimension is None else Fraction(1, 2)
 
-    def _error(self, confidence: Number) -> Exact:
-        return accuracy.error(self.noise, confidence, step=self.step, rounded=self._rounded)
-
     def error(self, confidence: Number = 0.95) -> int | float:
         """The error that an answer keeps to with this confidence (each coordinate by itself; floats: `fit(12.5)`)."""
-        bound = self._error(confidence)
+        bound = accuracy.error(self.noise, confidence, step=self.step, rounded=self._rounded)
         return int(bound) if self.dimension is None else up(bound)
 
     def tail(self, t: Number) -> float:
