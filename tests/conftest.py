@@ -7,7 +7,7 @@ itself takes the fixture `effort`.
 import os
 
 import pytest
-from hypothesis import is_hypothesis_test, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 ATTRIBUTE = "_hypothesis_internal_use_settings"
 EFFORT = 10 if os.environ.get("PRIVET_TEST_ALL") else 1
@@ -16,8 +16,10 @@ EFFORT = 10 if os.environ.get("PRIVET_TEST_ALL") else 1
 os.environ["MPLBACKEND"] = "Agg"
 
 # Derandomized: a failure is the same on every machine, and a run that passes says so about the code and not about luck.
-# No deadline: a busy machine is no bug.
-settings.register_profile("privet", derandomize=True, deadline=None, print_blob=True)
+# No deadline, and no complaint about slow examples: a busy machine is no bug.
+settings.register_profile(
+    "privet", derandomize=True, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("privet")
 
 

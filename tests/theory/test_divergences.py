@@ -284,3 +284,12 @@ def test_bad_epsilons_are_refused(bad: Any) -> None:
         hockey_stick({0: 1}, {0: 1}, bad)
     with pytest.raises(NumberError, match="delta must be"):
         indistinguishable({0: 1}, {0: 1}, 1, bad)
+
+
+def test_the_loss_of_discrete_laplace_as_google_publishes_it() -> None:
+    """dp_accounting, scale 1, sensitivity 1: the privacy loss is 1 with probability .73105858, -1 with .26894142."""
+    here = DiscreteLaplace(1)
+    assert here.log_ratio(here.at(1)) == 1
+    assert float(here.cdf(0)) == pytest.approx(0.73105858, abs=1e-8)  # where loc 0 is the likelier: x <= 0
+    assert 1 - float(here.cdf(0)) == pytest.approx(0.26894142, abs=1e-8)
+    assert float(hockey_stick(here, here.at(1), 0)) == pytest.approx(0.73105858 - 0.26894142, abs=1e-8)
