@@ -573,3 +573,24 @@ def test_epsilon_for_reals(sensitivity: Any, dimension: int) -> None:
     epsilon = epsilon_for(error=0.5, confidence=0.95, sensitivity=sensitivity, dimension=dimension)
     mechanism = Laplace(sensitivity=sensitivity, epsilon=epsilon, dimension=dimension)
     assert 0.49 < mechanism.error(0.95) <= 0.5
+
+
+def test_intervals_hold_what_the_answer_s_float_lost() -> None:
+    """Near 10^17 floats are 16 apart: the interval must cover the true value, which lies between two of them."""
+    mechanism, truth = Laplace(sensitivity=0.5, epsilon=1), Fraction(2 * 10**17 + 15, 2)
+    covered = 0
+    for _ in range(400):
+        low, high = mechanism.interval(mechanism.release(truth), 0.95)
+        covered += Fraction(low) <= truth <= Fraction(high)
+    assert covered >= 350
+
+
+def test_a_released_array_of_any_size_has_an_interval() -> None:
+    mechanism = Laplace(sensitivity=1, epsilon="1e-20")
+    released = mechanism.release(np.array([[0, 0], [0, 2**62]]))
+    low, high = mechanism.interval(released, 0.95)
+    assert released.shape == low.shape == high.shape == (2, 2)
+    assert all(a < r < b for a, r, b in zip(low.flat, released.flat, high.flat, strict=True))
+    again = mechanism.release(released)
+    assert again.shape == (2, 2)
+    assert all(type(value) is int for value in again.ravel().tolist())

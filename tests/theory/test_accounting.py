@@ -157,3 +157,12 @@ def test_unknown_kinds_fail_closed(accountant: Accountant, unknown: PrivacyEvent
     object.__setattr__(inner, "event", unknown)  # the constructor would have refused it already
     with pytest.raises(AccountingError, match=rf"^events\[1\]\.event: .*{type(unknown).__name__}"):
         accountant.account(tree)
+
+
+@pytest.mark.parametrize("accountant", [PureAccountant(), ApproxAccountant()])
+def test_odd_parameters_cost_no_less_and_stay_short(accountant: PureAccountant | ApproxAccountant) -> None:
+    scales = [Fraction(3**900 + 2 * k, 2**1400) for k in range(50)]
+    price = accountant.account(Composed([Laplace(sensitivity=1, scale=scale) for scale in scales])).epsilon
+    exactly = sum(1 / scale for scale in scales)
+    assert 0 <= price - exactly < Fraction(50, 2**320)
+    assert price.denominator <= 2**320

@@ -207,3 +207,11 @@ def test_leaves_are_counted() -> None:
         ("events[1]", Free(), 1),
     ]
     assert list(leaves(Free())) == [("the event", Free(), 1)]
+
+
+def test_a_tree_of_shared_branches_is_refused_before_it_fills_the_time() -> None:
+    tree: PrivacyEvent = Free()
+    for _ in range(40):
+        tree = Composed([tree, tree])
+    with pytest.raises(AccountingError, match="Use Repeated"):
+        list(leaves(tree))
