@@ -49,7 +49,7 @@ class Laplace:
 
     What it can't see: a float that you computed carries its own rounding error, which depends on the data and adds to
     the sensitivity (a float sum of n numbers can move by far more than one of them). Compute in integers, or use
-    `privet.statistics`, which does. Nor does it keep count of what you spend: a session does.
+    `privet.statistics`, which does. Nor does it keep count of what you spend.
 
     Example:
         >>> mechanism = Laplace(sensitivity=1, epsilon=0.5)
