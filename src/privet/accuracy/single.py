@@ -1,4 +1,4 @@
-"""How far an answer is from the truth: pure functions of the noise.
+"""How far one answer is from the truth.
 
 `noise` is a symmetric distribution on the integers (lattice steps), `step` the size of a step, and `rounded` the share
 of a step that the value itself may have moved when it was put on the lattice (0 or 1/2).
