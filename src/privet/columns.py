@@ -88,8 +88,12 @@ def _float(value: Any) -> float:
         try:
             return float(value)
         except OverflowError:
-            return math.inf if value > 0 else -math.inf  # type: ignore[operator]
+            pass
         except Exception:  # a signalling NaN, or an object that only looks like a number
+            return math.nan
+        try:
+            return math.inf if value > 0 else -math.inf  # type: ignore[operator]
+        except Exception:
             return math.nan
     return math.nan
 

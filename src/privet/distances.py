@@ -189,6 +189,10 @@ class Distance:
 # --- what is protected ------------------------------------------------------------------------
 
 _PERSON = 'person("person_id", max_rows=3)'
+_PERSON_GROUPS = 'person("person_id", max_groups=2, max_rows_per_group=3)'
+
+_MOST_ROWS = 2**30
+"""No cap on the rows of a person may be above this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,14 +219,39 @@ class EachRow:
 
 @dataclass(frozen=True, slots=True, init=False)
 class Person:
-    """All rows with the same value of column `id`, of which at most `max_rows` are used."""
+    """All rows with the same value of column `id`, of which at most `max_rows` are used.
+
+    Or, for answers in groups: rows in at most `max_groups` groups, and at most `max_rows_per_group` in each.
+    """
 
     id: str
     max_rows: int
+    max_groups: int | None
+    max_rows_per_group: int | None
 
-    def __init__(self, id: str, *, max_rows: int) -> None:  # noqa: A002
+    def __init__(
+        self,
+        id: str,  # noqa: A002
+        *,
+        max_rows: int | None = None,
+        max_groups: int | None = None,
+        max_rows_per_group: int | None = None,
+    ) -> None:
         object.__setattr__(self, "id", _column(id))
-        object.__setattr__(self, "max_rows", whole(max_rows, name="max_rows", example=_PERSON))
+        if (max_rows is None) == (max_groups is None) or (max_groups is None) != (max_rows_per_group is None):
+            raise UserError(
+                "give max_rows, or max_groups and max_rows_per_group: without a cap one person could move an answer "
+                f"without limit. Write, for example: {_PERSON}"
+            )
+        if max_groups is not None:
+            max_groups = whole(max_groups, name="max_groups", example=_PERSON_GROUPS)
+            max_rows_per_group = whole(max_rows_per_group, name="max_rows_per_group", example=_PERSON_GROUPS)
+        rows = max_groups * max_rows_per_group if max_groups and max_rows_per_group else max_rows
+        rows = whole(rows, name="max_rows", example=_PERSON)
+        if rows > _MOST_ROWS:
+            raise UserError(f"a person has at most 2^30 rows in an answer, not {rows}. Write, for example: {_PERSON}")
+        for name, value in (("max_rows", rows), ("max_groups", max_groups), ("max_rows_per_group", max_rows_per_group)):
+            object.__setattr__(self, name, value)
 
     def distance(self, adjacency: Adjacency | str, metric: Metric = Metric.SYMMETRIC) -> Distance:
         """How far apart neighbouring tables are, after at most `max_rows` rows of each person were kept.
@@ -237,7 +266,16 @@ class Person:
         return _unit_distance(self.max_rows, adjacency, metric)
 
     def __str__(self) -> str:
-        return f"each person ({self.id}), at most {self.max_rows} row{'s' if self.max_rows > 1 else ''}"
+        if self.max_groups is not None:
+            return (
+                f"each person ({self.id}), at most {_some(self.max_groups, 'group')} with "
+                f"{_some(self.max_rows_per_group or 0, 'row')} each"
+            )
+        return f"each person ({self.id}), at most {_some(self.max_rows, 'row')}"
+
+
+def _some(count: int, what: str) -> str:
+    return f"{count} {what}{'s' if count > 1 else ''}"
 
 
 Protected = EachRow | Person
@@ -254,14 +292,24 @@ def each_row() -> EachRow:
     return EachRow()
 
 
-def person(id: str, *, max_rows: int) -> Person:  # noqa: A002
-    """Protect all rows of one person; rows over `max_rows` are left out.
+def person(
+    id: str,  # noqa: A002
+    *,
+    max_rows: int | None = None,
+    max_groups: int | None = None,
+    max_rows_per_group: int | None = None,
+) -> Person:
+    """Protect all rows of one person; rows over the cap are left out.
+
+    The cap is `max_rows` in all; or, for answers in groups, `max_groups` with `max_rows_per_group` in each.
 
     Example:
         >>> print(person("person_id", max_rows=3))
         each person (person_id), at most 3 rows
+        >>> print(person("person_id", max_groups=2, max_rows_per_group=1))
+        each person (person_id), at most 2 groups with 1 row each
     """
-    return Person(id, max_rows=max_rows)
+    return Person(id, max_rows=max_rows, max_groups=max_groups, max_rows_per_group=max_rows_per_group)
 
 
 def _column(name: object) -> str:

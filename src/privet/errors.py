@@ -7,7 +7,13 @@
     │   ├── NumberError                  not a number that may stand there
     │   ├── DataError                    values of a kind that the call can't take
     │   ├── NoSensitivity                no finite bound exists, so nothing can be released
-    │   └── AccountingError              an event that this accountant can't account for
+    │   ├── AccountingError              an event that this accountant can't account for
+    │   ├── SourceError                  a table that can't be registered: no such file, column or type
+    │   ├── QueryError                   a question that can't be asked
+    │   └── BudgetError                  a question that costs more than is left; nothing was spent
+    ├── VerificationError                a certificate that does not hold
+    ├── NoAnswer                         the engine failed after the debit; the text is always the same
+    │   └── DatasetClosed                the engine failed too often; the steward must reopen the dataset
     └── InternalError                    a bug or a broken machine; nothing was released
         └── EntropyError                 the operating system gave no random bits
 
@@ -39,6 +45,30 @@ class NoSensitivity(UserError):
 
 class AccountingError(UserError):
     """An accountant met an event that it can't account for."""
+
+
+class SourceError(UserError):
+    """A table can't be registered: its file, its columns or their types are not what was declared."""
+
+
+class QueryError(UserError):
+    """A question can't be asked in this way."""
+
+
+class BudgetError(UserError):
+    """A question costs more than is left. Nothing was spent, and no data were read."""
+
+
+class VerificationError(PrivetError):
+    """A certificate does not hold."""
+
+
+class NoAnswer(PrivetError):
+    """The engine failed after the debit. The text is the same whatever happened: it could tell of a row."""
+
+
+class DatasetClosed(NoAnswer):
+    """The engine failed too often; the dataset stays closed until the steward reopens it."""
 
 
 class InternalError(PrivetError):

@@ -169,15 +169,36 @@ def test_a_person_needs_a_column(name: object) -> None:
         person(name, max_rows=1)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("k", [0, -1, True, 1.5, None, "many", np.bool_(True)])
+@pytest.mark.parametrize("k", [0, -1, True, 1.5, "many", np.bool_(True)])
 def test_a_person_needs_a_cap(k: object) -> None:
     with pytest.raises(NumberError, match=r'max_rows must be.*person\("person_id", max_rows=3\)'):
         person("id", max_rows=k)  # type: ignore[arg-type]
 
 
-def test_the_cap_has_no_default() -> None:
-    with pytest.raises(TypeError):
-        Person("id")  # type: ignore[call-arg]
+CAPS: list[dict[str, int]] = [
+    {},
+    {"max_groups": 2},
+    {"max_rows_per_group": 2},
+    {"max_rows": 2, "max_groups": 2, "max_rows_per_group": 2},
+    {"max_rows": 2, "max_groups": 2},
+]
+
+
+@pytest.mark.parametrize("caps", CAPS, ids=str)
+def test_the_cap_has_no_default(caps: dict[str, int]) -> None:
+    with pytest.raises(UserError, match="give max_rows, or max_groups and max_rows_per_group"):
+        Person("id", **caps)
+
+
+def test_a_cap_on_groups_is_a_cap_on_rows() -> None:
+    both = person("id", max_groups=2, max_rows_per_group=3)
+    assert both.max_rows == 6
+    assert both.distance("add/remove") == person("id", max_rows=6).distance("add/remove")
+    assert str(both) == "each person (id), at most 2 groups with 3 rows each"
+    with pytest.raises(NumberError, match="max_groups"):
+        person("id", max_groups=0, max_rows_per_group=3)
+    with pytest.raises(UserError, match=r"2\^30"):
+        person("id", max_groups=2**20, max_rows_per_group=2**20)
 
 
 @pytest.mark.parametrize("bad", ["both", "", None, 1, "Replace"])

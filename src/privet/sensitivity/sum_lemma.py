@@ -45,13 +45,36 @@ def diameter(phis: Iterable[Vector], *, same_rows: bool = False) -> int:
     """
     rows = _vectors(phis)
     points = set(rows) if same_rows else {*rows, (0,) * len(rows[0])}
+    if all(sum(map(bool, u)) <= 1 for u in points):
+        return _diameter_on_axes(points)
     return max((sum(abs(a - b) for a, b in zip(u, v, strict=True)) for u, v in combinations(points, 2)), default=0)
 
 
-def of_sum(phis: Iterable[Vector], *, adjacency: Adjacency | str, rows: int = 1, same_rows: bool = False) -> int:
+def _diameter_on_axes(points: set[tuple[int, ...]]) -> int:
+    """The same for vectors with one coordinate at most: two on one axis are |a - b| apart, on two axes |a| + |b|."""
+    ends: dict[int, list[int]] = {}
+    for u in points:
+        axis = next((i for i, part in enumerate(u) if part), -1)
+        ends.setdefault(axis, []).append(u[axis] if axis >= 0 else 0)
+    zero = [0] if -1 in ends else []
+    spread = max(max([*values, *zero]) - min([*values, *zero]) for values in ends.values())
+    reach = sorted((max(map(abs, values)) for axis, values in ends.items() if axis >= 0), reverse=True)
+    return max(spread, sum(reach[:2]) if len(reach) > 1 else 0)
+
+
+def of_sum(
+    phis: Iterable[Vector],
+    *,
+    adjacency: Adjacency | str,
+    rows: int = 1,
+    groups: int = 1,
+    same_rows: bool = False,
+) -> int:
     """The L1 sensitivity of the sum of phi over rows, for a unit with at most `rows` rows.
 
-    Claim: rows * radius for add/remove, rows * diameter for replace.
+    Claim: rows * radius for add/remove, rows * diameter for replace; with two or more groups, each with a block of
+    coordinates of its own, rows * 2 * radius for replace. `phis` may be the corners of any convex set that holds Phi:
+    norms and distances are convex, so that they are greatest at corners.
 
     Example:
         >>> bins = [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
@@ -61,6 +84,8 @@ def of_sum(phis: Iterable[Vector], *, adjacency: Adjacency | str, rows: int = 1,
     k = whole(rows, name="rows", example="rows=3")
     if Adjacency(adjacency) is Adjacency.ADD_REMOVE:
         return k * radius(phis)
+    if whole(groups, name="groups", example="groups=2") > 1:
+        return k * 2 * radius(phis)
     return k * diameter(phis, same_rows=same_rows)
 
 

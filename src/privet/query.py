@@ -1,0 +1,307 @@
+"""Tables and queries: immutable, compared by value, built step by step.
+
+>>> import privet as pv
+>>> people = Schema.declare("people", protect=pv.each_row(), columns={"age": pv.integer(0, 110)})
+>>> adults = Relation(Scan(people)).where(pv.col("age") >= 18)
+>>> adults.agg(n=pv.count()) == adults.agg(n=pv.count())
+True
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from privet.distances import Protected
+from privet.errors import QueryError, UserError
+from privet.relation import operators
+from privet.relation.aggregates import (
+    Aggregate,
+    Count,
+    CountPeople,
+    Histogram,
+    Mean,
+    Ratio,
+    Std,
+    Sum,
+    Variance,
+    summed,
+)
+from privet.relation.expressions import DEEPEST, Column, Logic, Node, Types, sized
+from privet.relation.language import Expr, column, node, show
+from privet.relation.operators import OfPerson, Operator, Scan, WithColumns
+from privet.relation.schema import PublicSchema, Schema, called
+from privet.relation.types import MOST_GROUPS, KeyValue
+
+MOST_COLUMNS = 200
+"""How many columns one answer may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What an answer is grouped by: an expression, and all values that it can have."""
+
+    name: str
+    of: Node
+
+    def values(self, types: Types) -> tuple[KeyValue, ...]:
+        """Every value, in the order of the answer."""
+        return self.of.type(types).keys()
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question: rows, what they are grouped by, and what is asked of each group."""
+
+    of: Operator
+    keys: tuple[Key, ...]
+    aggregates: tuple[tuple[str, Aggregate], ...]
+
+    def __post_init__(self) -> None:
+        types = self.of.types()
+        if len(self.aggregates) > MOST_COLUMNS:
+            raise QueryError(f"a query asks for at most {MOST_COLUMNS} columns, not {len(self.aggregates)}")
+        names = [key.name for key in self.keys]
+        for name, aggregate in self.aggregates:
+            bins = sized(aggregate.of).type(types).keys() if isinstance(aggregate, Histogram) else ()
+            names += [name, *(f"{name} {label}" for label in bins)]
+        for name in names:
+            called(name, "column of the answer")
+        if len(names) > 2 * MOST_COLUMNS:
+            raise QueryError(f"an answer has at most {MOST_COLUMNS} columns. Take fewer, or fewer bins")
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise QueryError(f"two columns of the answer are called {twice[0]!r}. Give one of them another name")
+        if not self.aggregates:
+            raise QueryError("a query asks for something. Write, for example: .agg(n=pv.count())")
+        groups = 1
+        for key in self.keys:
+            groups *= len(key.values(types))
+            if groups > MOST_GROUPS:
+                raise QueryError(
+                    f"these keys make more than {MOST_GROUPS:,} groups. Take fewer or wider ones. "
+                    'Write, for example: group_by(pv.bins("age", [0, 18, 65, 110]))'
+                )
+        for _, aggregate in self.aggregates:
+            _check(aggregate, types)
+
+    def __str__(self) -> str:
+        by = f" by {', '.join(key.name for key in self.keys)}" if self.keys else ""
+        return f"{', '.join(f'{name} = {what}' for name, what in self.aggregates)}{by}"
+
+
+def _check(aggregate: Aggregate, types: Types) -> None:
+    match aggregate:
+        case Count(of):
+            if of is not None:
+                sized(of).type(types)
+        case CountPeople():
+            pass
+        case Sum(of) | Mean(of) | Variance(of) | Std(of):
+            summed(sized(of), types, aggregate)
+        case Histogram(of):
+            sized(of).type(types)
+        case Ratio(numerator, denominator):
+            _check(numerator, types)
+            _check(denominator, types)
+        case _:
+            raise QueryError(
+                f'{aggregate!r} is nothing that can be asked. Write, for example: n=pv.count(), pay=pv.mean("income")'
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Rows to ask about: a table, perhaps filtered, with further columns, joined."""
+
+    of: Operator
+
+    def __post_init__(self) -> None:
+        if operators.depth(self.of) > DEEPEST:
+            raise QueryError(f"a query has at most {DEEPEST} steps. Put several conditions into one where(..., ...)")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of its columns."""
+        return tuple(self.of.types())
+
+    @property
+    def protect(self) -> Protected:
+        """What is protected."""
+        return operators.protected(self.of)
+
+    def where(self, *conditions: Expr) -> Relation:
+        """Only the rows for which all conditions are true."""
+        if not conditions:
+            raise QueryError('where needs a condition. Write, for example: where(pv.col("age") >= 18)')
+        for condition in conditions:
+            if not isinstance(condition, Expr | bool):
+                raise QueryError(f'where needs a condition, not {condition!r}. Write, for example: pv.col("age") >= 18')
+        nodes = tuple(node(condition) for condition in conditions)
+        return Relation(operators.where(self.of, sized(nodes[0] if len(nodes) == 1 else Logic("and", nodes))))
+
+    def with_columns(self, **columns: Any) -> Relation:
+        """Further columns, each computed from its own row; a name that exists is replaced."""
+        if not columns:
+            raise QueryError('with_columns needs a column. Write: with_columns(rate=pv.col("pay") / pv.col("hours"))')
+        added = tuple((called(name, "column"), sized(node(value))) for name, value in columns.items())
+        made = WithColumns(self.of, added)
+        made.types()
+        return Relation(made)
+
+    def join(self, other: Any, *, on: str | None = None, how: str = "inner") -> Relation:
+        """With a public table, on its unique key; or with another table of the same people, on the person."""
+        if isinstance(other, PublicTable):
+            return Relation(operators.join_public(self.of, other.schema, on=on or other.schema.key, how=how))
+        if not isinstance(other, Relation | Table):
+            raise QueryError(
+                f"join needs a public table or a table of the same people, not {type(other).__name__}. "
+                'Write, for example: people.join(regions, on="region")'
+            )
+        if on is not None or how != "inner":
+            raise QueryError("tables of the same people are joined on the person, inner. Leave out on= and how=")
+        right = other.relation if isinstance(other, Table) else other
+        return Relation(operators.join_person(self.of, right.of))
+
+    def per_person(self, **values: Any) -> Relation:
+        """One row for each person, with values computed from all their rows.
+
+        Values are `pv.count()`, `pv.sum(...)`, `pv.mean(...)`, `pv.least(...)`, `pv.greatest(...)`. Counts and sums
+        have no bounds of their own: clip them before they are summed over people.
+        """
+        columns = tuple((called(name, "column"), _of_person(value)) for name, value in values.items())
+        return Relation(operators.per_person(self.of, columns))
+
+    def group_by(self, *keys: str | Expr, **named: str | Expr) -> Grouped:
+        """One answer for each value of these keys, or each combination of several."""
+        found = [Key(_key_name(key), sized(column(key))) for key in keys]
+        found += [Key(name, sized(column(key))) for name, key in named.items()]
+        if not found:
+            raise QueryError('group_by needs a key. Write, for example: group_by("region")')
+        types = self.of.types()
+        for key in found:
+            key.values(types)
+        return Grouped(self.of, tuple(found))
+
+    def agg(self, **aggregates: Aggregate) -> Query:
+        """The question: what is wanted, by name."""
+        return Query(self.of, (), tuple(aggregates.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """Rows in groups, to be asked about."""
+
+    of: Operator
+    keys: tuple[Key, ...]
+
+    def agg(self, **aggregates: Aggregate) -> Query:
+        """The question: what is wanted of each group, by name."""
+        return Query(self.of, self.keys, tuple(aggregates.items()))
+
+
+def _of_person(value: Any) -> OfPerson:
+    match value:
+        case Count(of):
+            return OfPerson("count", None if of is None else sized(of))
+        case Sum(of):
+            return OfPerson("sum", sized(of))
+        case Mean(of):
+            return OfPerson("mean", sized(of))
+        case OfPerson():
+            return value
+    raise QueryError(
+        f"{value!r} can't be computed for each person. There are: pv.count(), pv.sum(...), pv.mean(...), "
+        "pv.least(...), pv.greatest(...)"
+    )
+
+
+def least(of: str | Expr) -> OfPerson:
+    """The least value of one person, in `per_person`."""
+    return OfPerson("min", sized(column(of)))
+
+
+def greatest(of: str | Expr) -> OfPerson:
+    """The greatest value of one person, in `per_person`."""
+    return OfPerson("max", sized(column(of)))
+
+
+def _key_name(key: str | Expr) -> str:
+    of = column(key)
+    while not isinstance(of, Column):
+        inner = getattr(of, "of", None)
+        if inner is None or isinstance(inner, tuple):
+            raise QueryError(f"give this key a name: {show(column(key))}. Write, for example: group_by(kind=...)")
+        of = inner
+    return of.name
+
+
+# --- tables -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A private table: its declaration, and where its rows are. Asking is done through a session."""
+
+    schema: Schema
+    source: Any = field(repr=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        return self.schema.name
+
+    @property
+    def relation(self) -> Relation:
+        """All its rows."""
+        return Relation(Scan(self.schema))
+
+    def where(self, *conditions: Expr) -> Relation:
+        """Only the rows for which all conditions are true."""
+        return self.relation.where(*conditions)
+
+    def with_columns(self, **columns: Any) -> Relation:
+        """Further columns, each computed from its own row."""
+        return self.relation.with_columns(**columns)
+
+    def join(self, other: Any, *, on: str | None = None, how: str = "inner") -> Relation:
+        """With a public table, on its unique key; or with another table of the same people, on the person."""
+        return self.relation.join(other, on=on, how=how)
+
+    def per_person(self, **values: Any) -> Relation:
+        """One row for each person, with values computed from all their rows."""
+        return self.relation.per_person(**values)
+
+    def group_by(self, *keys: str | Expr, **named: str | Expr) -> Grouped:
+        """One answer for each value of these keys."""
+        return self.relation.group_by(*keys, **named)
+
+    def agg(self, **aggregates: Aggregate) -> Query:
+        """The question: what is wanted, by name."""
+        return self.relation.agg(**aggregates)
+
+    def _no_rows(self) -> NoReturn:
+        raise UserError(
+            f"the rows of {self.name!r} are private: they can't be looked at, counted or iterated. "
+            "Write, for example: session.release(people.agg(n=pv.count()), epsilon=0.5)"
+        )
+
+    def __len__(self) -> int:
+        self._no_rows()
+
+    def __iter__(self) -> NoReturn:
+        self._no_rows()
+
+    def __bool__(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class PublicTable:
+    """A public table to join with; its contents are known to everybody."""
+
+    schema: PublicSchema
+    source: Any = field(repr=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        return self.schema.name

@@ -1,0 +1,417 @@
+"""Expressions over one row: every one is total, so no row can make it fail.
+
+A node is a frozen value; its constructor takes nothing apart. `type(node, schema)` refuses what is ill-typed and
+gives the public range of the result by interval arithmetic. A missing operand makes the result missing, as in SQL.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Literal as OneOf
+
+from privet.errors import QueryError
+from privet.exact import Exact, show
+from privet.relation.types import (
+    BooleanType,
+    KeyType,
+    NumberType,
+    TextType,
+    TimeType,
+    Type,
+    Unit,
+    clipped,
+    truncate,
+)
+
+Types = Mapping[str, Type]
+"""What columns there are, and their types."""
+
+LARGEST = Exact(2) ** 900
+"""Beyond this, numbers are refused (as bounds) or missing (as quotients): 64-bit floats never overflow."""
+
+MOST_NODES = 2_000
+DEEPEST = 64
+"""How large an expression may be, and how deeply nested."""
+
+Part = OneOf["year", "quarter", "month", "day", "weekday", "hour"]
+PARTS: dict[str, tuple[int, int]] = {
+    "year": (0, 9999), "quarter": (1, 4), "month": (1, 12), "day": (1, 31), "weekday": (1, 7), "hour": (0, 23)
+}  # fmt: skip
+"""The parts of a date, and their ranges; weekday 1 is Monday."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The value of a column."""
+
+    name: str
+
+    def type(self, schema: Types) -> Type:
+        if self.name in schema:
+            return schema[self.name]
+        raise QueryError(f"there is no column {self.name!r}. There are: {', '.join(schema)}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant:
+    """A public value; the number 1 is not the boolean True."""
+
+    value: Exact | str | bool | date
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Constant):
+            return NotImplemented
+        return type(self.value) is type(other.value) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
+
+    def type(self, schema: Types) -> Type:
+        match self.value:
+            case bool():
+                return BooleanType(missing=False)
+            case str():
+                return KeyType((self.value,), missing=False)
+            case date():
+                return TimeType(self.value, self.value, missing=False)
+            case _:
+                whole = self.value.denominator == 1
+                return NumberType(self.value, self.value, integer=whole, missing=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """Two numbers added, subtracted, multiplied or divided (by zero: missing); or the days between two dates."""
+
+    operator: OneOf["+", "-", "*", "/"]
+    left: Node
+    right: Node
+
+    def type(self, schema: Types) -> Type:
+        left, right = self.left.type(schema), self.right.type(schema)
+        if self.operator == "-" and isinstance(left, TimeType) and isinstance(right, TimeType):
+            return _days(left, right)
+        a, b = as_number(left, self.operator), as_number(right, self.operator)
+        missing, wide = a.missing or b.missing, a.wide or b.wide
+        whole = a.integer and b.integer
+        match self.operator:
+            case "+":
+                ends = [a.lower + b.lower, a.upper + b.upper]
+            case "-":
+                ends = [a.lower - b.upper, a.upper - b.lower]
+            case "*":
+                ends = [x * y for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
+            case _:
+                whole = False
+                if b.lower <= 0 <= b.upper:
+                    return NumberType(-LARGEST, LARGEST, missing=True, wide=True)
+                ends = [x / y for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
+        low, high = _short(min(ends), math.floor), _short(max(ends), math.ceil)
+        if max(abs(low), abs(high)) > LARGEST:
+            raise QueryError(
+                f"the result of {self.operator} could be too large to compute with: {show(low)}..{show(high)}. "
+                'Clip what goes into it. Write, for example: pv.col("income").clip(0, 200_000)'
+            )
+        exact = whole and max(abs(low), abs(high)) <= 2**53
+        return NumberType(low, high, integer=exact, missing=missing or self.operator == "/", wide=wide)
+
+
+@dataclass(frozen=True, slots=True)
+class Rounded:
+    """The greatest integer not above (floor), the least not below (ceil), or the absolute value (abs)."""
+
+    function: OneOf["floor", "ceil", "abs"]
+    of: Node
+
+    def type(self, schema: Types) -> Type:
+        number = as_number(self.of.type(schema), self.function)
+        if self.function == "abs":
+            low = max(number.lower, -number.upper, Exact(0))
+            return replace(number, lower=low, upper=max(-number.lower, number.upper), step=None)
+        whole = math.floor if self.function == "floor" else math.ceil
+        low, high = Exact(whole(number.lower)), Exact(whole(number.upper))
+        return replace(number, lower=low, upper=high, integer=max(abs(low), abs(high)) <= 2**53, step=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """A number clamped to bounds of one's own."""
+
+    of: Node
+    lower: Exact
+    upper: Exact
+
+    def type(self, schema: Types) -> Type:
+        return clipped(as_number(self.of.type(schema), "clip"), self.lower, self.upper)
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """Whether one value equals, or is below, or above another."""
+
+    operator: OneOf["==", "!=", "<", "<=", ">", ">="]
+    left: Node
+    right: Node
+
+    def type(self, schema: Types) -> Type:
+        left, right = self.left.type(schema), self.right.type(schema)
+        ordered = self.operator not in ("==", "!=")
+        if not comparable(left, right) or (ordered and not isinstance(left, NumberType | TimeType)):
+            raise QueryError(
+                f"{left} and {right} can't be compared with {self.operator}. Numbers and dates have an order; texts, "
+                'keys and booleans can be equal or not. Write, for example: pv.col("age") >= 18'
+            )
+        return BooleanType(missing=left.missing or right.missing)
+
+
+@dataclass(frozen=True, slots=True)
+class Logic:
+    """All of these, or any of these."""
+
+    operator: OneOf["and", "or"]
+    of: tuple[Node, ...]
+
+    def type(self, schema: Types) -> Type:
+        types = [_boolean(node.type(schema), self.operator) for node in self.of]
+        return BooleanType(missing=any(t.missing for t in types))
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The opposite."""
+
+    of: Node
+
+    def type(self, schema: Types) -> Type:
+        return _boolean(self.of.type(schema), "not")
+
+
+@dataclass(frozen=True, slots=True)
+class IsIn:
+    """Whether a value is one of a list."""
+
+    of: Node
+    values: tuple[Constant, ...]
+
+    def type(self, schema: Types) -> Type:
+        mine = self.of.type(schema)
+        if not self.values or len(self.values) > 10_000:
+            raise QueryError('is_in needs 1 to 10,000 values. Write, for example: pv.col("region").is_in(["north"])')
+        for value in self.values:
+            if not comparable(mine, value.type(schema)):
+                raise QueryError(f"{mine} is never equal to {value.value!r}. Give values of the same kind")
+        return BooleanType(missing=mine.missing)
+
+
+@dataclass(frozen=True, slots=True)
+class IsMissing:
+    """Whether there is no value."""
+
+    of: Node
+
+    def type(self, schema: Types) -> Type:
+        self.of.type(schema)
+        return BooleanType(missing=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StartsWith:
+    """Whether a text begins with another."""
+
+    of: Node
+    prefix: str
+
+    def type(self, schema: Types) -> Type:
+        mine = self.of.type(schema)
+        if isinstance(mine, TextType) or (isinstance(mine, KeyType) and mine.textual):
+            return BooleanType(missing=mine.missing)
+        raise QueryError(f'{mine} has no beginning; a text has. Write, for example: pv.col("name").starts_with("A")')
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The value beside the first condition that is true; `otherwise` if none is (missing if that is None)."""
+
+    branches: tuple[tuple[Node, Node], ...]
+    otherwise: Node | None
+
+    def type(self, schema: Types) -> Type:
+        for condition, _ in self.branches:
+            _boolean(condition.type(schema), "when")
+        values = [value for _, value in self.branches] + ([] if self.otherwise is None else [self.otherwise])
+        joined = union([value.type(schema) for value in values])
+        return replace(joined, missing=True) if self.otherwise is None else joined
+
+
+@dataclass(frozen=True, slots=True)
+class DatePart:
+    """The year, quarter, month, day, weekday or hour of a date."""
+
+    of: Node
+    part: Part
+
+    def type(self, schema: Types) -> Type:
+        time = _time(self.of.type(schema), self.part)
+        if self.part == "hour" and not time.timed:
+            raise QueryError('a date has no hour; a timestamp has. Write, for example: .part("weekday")')
+        low, high = (time.first.year, time.last.year) if self.part == "year" else PARTS[self.part]
+        return NumberType(Exact(low), Exact(high), integer=True, missing=time.missing)
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """The start of the year, quarter, month, week, day or hour."""
+
+    of: Node
+    unit: Unit
+
+    def type(self, schema: Types) -> Type:
+        time = _time(self.of.type(schema), "truncate")
+        if self.unit == "hour" and not time.timed:
+            raise QueryError('a date has no hour; a timestamp has. Write, for example: .truncate("month")')
+        first, last = truncate(time.first, self.unit), truncate(time.last, self.unit)
+        return TimeType(first, last, self.unit, time.missing)
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Which of the ranges edges[i]..edges[i+1] holds a number: each without its end, the last with it."""
+
+    of: Node
+    edges: tuple[Exact, ...]
+
+    def type(self, schema: Types) -> Type:
+        number = as_number(self.of.type(schema), "bins")
+        labels = tuple(
+            f"[{show(a)}, {show(b)}{']' if i == len(self.edges) - 2 else ')'}"
+            for i, (a, b) in enumerate(zip(self.edges, self.edges[1:], strict=False))
+        )
+        if len(set(labels)) < len(labels):
+            raise QueryError("two of these bins look the same when printed. Take edges that lie further apart")
+        inside = self.edges[0] <= number.lower and number.upper <= self.edges[-1]
+        return KeyType(labels, missing=number.missing or not inside)
+
+
+Node = (
+    Column | Constant | Arithmetic | Rounded | Clip | Compare | Logic | Not | IsIn | IsMissing | StartsWith | Case
+    | DatePart | Truncate | Bin
+)  # fmt: skip
+"""Every kind of expression there is."""
+
+
+def sized(node: Node) -> Node:
+    """The same expression, if it is not too large to look at: shared parts count each time that they stand there."""
+    left, pile = MOST_NODES, [(node, 1)]
+    while pile:
+        part, depth = pile.pop()
+        left -= 1
+        if left < 0 or depth > DEEPEST:
+            raise QueryError(
+                f"an expression has at most {MOST_NODES:,} parts, nested at most {DEEPEST} deep. "
+                "Give parts of it names first. Write, for example: with_columns(rate=...)"
+            )
+        pile += [(inner, depth + 1) for inner in parts(part)]
+    return node
+
+
+# --- typing rules -----------------------------------------------------------------------------
+
+
+def as_number(of: Type, where: str) -> NumberType:
+    """A number, or a boolean as 0 or 1."""
+    match of:
+        case NumberType():
+            return of
+        case BooleanType():
+            return of.as_number()
+    raise QueryError(f"{where} needs a number, and this is {of}. Numbers are declared with pv.number(lower, upper)")
+
+
+def comparable(left: Type, right: Type) -> bool:
+    """Whether two values can be equal."""
+    match left, right:
+        case (NumberType(), NumberType()) | (BooleanType(), BooleanType()) | (TimeType(), TimeType()):
+            return True
+        case (KeyType() as key, NumberType() as number) | (NumberType() as number, KeyType() as key):
+            return not key.textual and number.integer
+        case (KeyType() as a, KeyType() as b):
+            return a.textual == b.textual
+        case (TextType(), TextType()):
+            return True
+        case (KeyType() as key, TextType()) | (TextType(), KeyType() as key):
+            return key.textual
+    return False
+
+
+def union(types: list[Type]) -> Type:
+    """The type that holds all of these."""
+    missing = any(t.missing for t in types)
+    first = types[0]
+    if all(isinstance(t, BooleanType) for t in types):
+        return BooleanType(missing)
+    if all(isinstance(t, NumberType | BooleanType) for t in types):
+        numbers = [as_number(t, "when") for t in types]
+        return NumberType(
+            min(t.lower for t in numbers),
+            max(t.upper for t in numbers),
+            integer=all(t.integer for t in numbers),
+            missing=missing,
+            wide=any(t.wide for t in numbers),
+        )
+    if all(isinstance(t, KeyType) and t.textual for t in types):
+        values = dict.fromkeys(key for t in types for key in t.keys())  # noqa: SIM118
+        return KeyType(tuple(str(v) for v in values), missing=missing)
+    if all(isinstance(t, TimeType) and t.timed == first.timed for t in types if isinstance(first, TimeType)):
+        times = [t for t in types if isinstance(t, TimeType)]
+        if len(times) == len(types):
+            return TimeType(min(t.first for t in times), max(t.last for t in times), missing=missing)
+    raise QueryError(
+        "the values of a case must be of one kind (numbers, texts, dates, booleans), not "
+        f"{', '.join(map(str, types))}. Write, for example: "
+        'pv.when(pv.col("age") < 18, "child").otherwise("adult")'
+    )
+
+
+def _boolean(of: Type, where: str) -> BooleanType:
+    if isinstance(of, BooleanType):
+        return of
+    raise QueryError(f'{where} needs a condition, and this is {of}. Write, for example: pv.col("age") >= 18')
+
+
+def _time(of: Type, where: str) -> TimeType:
+    if isinstance(of, TimeType):
+        return of
+    raise QueryError(f"{where} needs a date or a timestamp, and this is {of}")
+
+
+def _short(bound: Exact, outwards: Callable[[Exact], int]) -> Exact:
+    """A bound that is short: itself, or 128 significant bits of it, rounded outwards, if it has over 1,024 bits."""
+    if max(bound.numerator.bit_length(), bound.denominator.bit_length()) <= 1024:
+        return bound
+    unit = Exact(2) ** (bound.numerator.bit_length() - bound.denominator.bit_length() - 128)
+    return outwards(bound / unit) * unit
+
+
+def _days(left: TimeType, right: TimeType) -> NumberType:
+    if left.timed or right.timed:
+        raise QueryError('the days between two dates need dates. Write, for example: .truncate("day") in the source')
+    low, high = (left.first - right.last).days, (left.last - right.first).days
+    return NumberType(Exact(low), Exact(high), integer=True, missing=left.missing or right.missing)
+
+
+def parts(node: Node) -> tuple[Node, ...]:
+    """What an expression is made of."""
+    match node:
+        case Column() | Constant():
+            return ()
+        case Arithmetic(_, a, b) | Compare(_, a, b):
+            return (a, b)
+        case Logic(_, of):
+            return of
+        case Case(branches, otherwise):
+            return (*(part for branch in branches for part in branch), *([] if otherwise is None else [otherwise]))
+        case _:
+            return (node.of,)

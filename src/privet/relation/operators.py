@@ -1,0 +1,252 @@
+"""What is done to tables before anything is counted.
+
+Every operator is *person-local*: each row that comes out belongs to one person (or is one protected row), and depends
+on that person's rows and on public data only. So whatever stands here, bounding (the last step before rows are
+counted) leaves at most k rows of each person, and no person's rows depend on another's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from privet.distances import Adjacency, EachRow, Person, Protected
+from privet.errors import QueryError
+from privet.exact import Exact
+from privet.relation.expressions import LARGEST, Node, Types, as_number, comparable
+from privet.relation.language import show
+from privet.relation.schema import CEILING, PublicSchema, Schema
+from privet.relation.types import BooleanType, NumberType, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """The rows of a declared table."""
+
+    table: Schema
+
+    def types(self) -> Types:
+        return {name: column.type for name, column in self.table.columns}
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The rows for which a condition is true (not false, not missing)."""
+
+    of: Operator
+    condition: Node
+
+    def types(self) -> Types:
+        return self.of.types()
+
+
+@dataclass(frozen=True, slots=True)
+class WithColumns:
+    """The rows with further columns; a name that exists is replaced."""
+
+    of: Operator
+    columns: tuple[tuple[str, Node], ...]
+
+    def types(self) -> Types:
+        before = self.of.types()
+        return {**before, **{name: node.type(before) for name, node in self.columns}}
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPublic:
+    """Each row with the one row of a public table that has its key; `left` keeps rows without one."""
+
+    of: Operator
+    table: PublicSchema
+    on: str
+    how: Literal["inner", "left"]
+
+    def types(self) -> Types:
+        added = {name: kind for name, kind in self.table.columns if name != self.table.key}
+        if self.how == "left":
+            added = {name: replace(kind, missing=True) for name, kind in added.items()}
+        return {**self.of.types(), **added}
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPerson:
+    """Every row of a person on the left with every row of the same person on the right."""
+
+    left: Operator
+    right: Operator
+
+    def types(self) -> Types:
+        return {**self.left.types(), **self.right.types()}
+
+
+@dataclass(frozen=True, slots=True)
+class OfPerson:
+    """A value of one person: the number of their rows, or the sum, mean, least or greatest of an expression."""
+
+    function: Literal["count", "sum", "mean", "min", "max"]
+    of: Node | None = None
+
+    def type(self, schema: Types) -> Type:
+        if self.function == "count":
+            if self.of is not None:
+                self.of.type(schema)
+            return NumberType(Exact(0), Exact(CEILING), integer=True, missing=False, wide=True)
+        assert self.of is not None
+        number = as_number(self.of.type(schema), self.function)
+        if self.function in ("sum", "mean"):
+            if number.wide:
+                raise QueryError(f"the {self.function} of {show(self.of)} needs bounds. Write: .clip(lower, upper)")
+            number.bounds()  # they are summed on a lattice: refused here if there is none
+        if self.function == "sum":
+            low, high = min(number.lower, Exact(0)) * CEILING, max(number.upper, Exact(0)) * CEILING
+            if max(-low, high) > LARGEST:
+                raise QueryError(f"the sum of {show(self.of)} could be too large. Write: .clip(lower, upper)")
+            return NumberType(low, high, integer=number.integer, missing=number.missing, wide=True)
+        whole = number.integer and self.function != "mean"
+        return replace(number, integer=whole, step=number.step if self.function != "mean" else None)
+
+
+@dataclass(frozen=True, slots=True)
+class PerPerson:
+    """One row for each person, with values computed from their rows."""
+
+    of: Operator
+    columns: tuple[tuple[str, OfPerson], ...]
+
+    def types(self) -> Types:
+        before = self.of.types()
+        return {name: value.type(before) for name, value in self.columns}
+
+
+Operator = Scan | Where | WithColumns | JoinPublic | JoinPerson | PerPerson
+"""Every kind of operator there is."""
+
+
+def tables(of: Operator) -> tuple[Schema, ...]:
+    """The private tables that are read, in order."""
+    match of:
+        case Scan(table):
+            return (table,)
+        case JoinPerson(left, right):
+            return tuple(dict.fromkeys((*tables(left), *tables(right))))
+        case _:
+            return tables(of.of)
+
+
+def public_tables(of: Operator) -> tuple[PublicSchema, ...]:
+    """The public tables that are joined."""
+    match of:
+        case Scan():
+            return ()
+        case JoinPerson(left, right):
+            return (*public_tables(left), *public_tables(right))
+        case JoinPublic(inner, table):
+            return (*public_tables(inner), table)
+        case _:
+            return public_tables(of.of)
+
+
+def depth(of: Operator) -> int:
+    """How many steps lie between the tables and the rows."""
+    steps = 1
+    while not isinstance(of, Scan):
+        if isinstance(of, JoinPerson):
+            return steps + max(depth(of.left), depth(of.right))
+        of = of.of
+        steps += 1
+    return steps
+
+
+def protected(of: Operator) -> Protected:
+    """What is protected: as the first table declares it."""
+    return tables(of)[0].protect
+
+
+def adjacency(of: Operator) -> Adjacency:
+    """How neighbours differ; all tables of one dataset agree."""
+    return tables(of)[0].adjacency
+
+
+def one_row_each(of: Operator) -> bool:
+    """Whether every person has at most one row, whatever the data: after `per_person`, until the next join."""
+    match of:
+        case PerPerson():
+            return True
+        case Scan() | JoinPerson():
+            return False
+        case _:
+            return one_row_each(of.of)
+
+
+def keeps_all_rows(of: Operator) -> bool:
+    """Whether every row comes out, and no row more: no filter, no inner join, nothing per person."""
+    match of:
+        case Scan(table):
+            return isinstance(table.protect, EachRow)
+        case WithColumns(inner):
+            return keeps_all_rows(inner)
+        case JoinPublic(inner, how="left"):
+            return keeps_all_rows(inner)
+        case _:
+            return False
+
+
+# --- building, with checks ----------------------------------------------------------------------
+
+
+def where(of: Operator, condition: Node) -> Where:
+    """The filter, if its condition is one."""
+    kind = condition.type(of.types())
+    if not isinstance(kind, BooleanType):
+        raise QueryError(f'where needs a condition, and this is {kind}. Write, for example: pv.col("age") >= 18')
+    return Where(of, condition)
+
+
+def join_public(of: Operator, table: PublicSchema, *, on: str, how: str = "inner") -> JoinPublic:
+    """The join with a public table on its unique key."""
+    if how not in ("inner", "left"):
+        raise QueryError(f"how must be 'inner' or 'left', not {how!r}.")
+    types = of.types()
+    if on not in types:
+        raise QueryError(f"there is no column {on!r} to join on. There are: {', '.join(types)}")
+    theirs = dict(table.columns)[table.key]
+    if not comparable(types[on], theirs):
+        raise QueryError(f"{on!r} is {types[on]}, the key {table.key!r} of {table.name!r} is {theirs}: never equal.")
+    _no_clash(types, {name for name, _ in table.columns if name != table.key}, table.name)
+    return JoinPublic(of, table, on, "left" if how == "left" else "inner")
+
+
+def join_person(left: Operator, right: Operator) -> JoinPerson:
+    """The join of two tables of the same people."""
+    if not isinstance(protected(left), Person) or not isinstance(protected(right), Person):
+        raise QueryError(
+            "two private tables can be joined on the person only, and one of them protects each row. "
+            'Write, for example: protect=pv.person("person_id", max_rows=3) for both'
+        )
+    if adjacency(left) is not adjacency(right):
+        raise QueryError("two tables of the same people must declare the same adjacency.")
+    _no_clash(left.types(), set(right.types()), tables(right)[0].name)
+    return JoinPerson(left, right)
+
+
+def per_person(of: Operator, columns: tuple[tuple[str, OfPerson], ...]) -> PerPerson:
+    """The aggregation to one row for each person."""
+    if not isinstance(protected(of), Person):
+        raise QueryError(
+            "per_person needs a table that protects persons; this one protects each row. "
+            'Write, for example: protect=pv.person("person_id", max_rows=3)'
+        )
+    if not columns:
+        raise QueryError('per_person needs a value. Write, for example: per_person(total=pv.sum("amount"))')
+    made = PerPerson(of, columns)
+    made.types()
+    return made
+
+
+def _no_clash(mine: Types, theirs: set[str], name: str) -> None:
+    twice = sorted(set(mine) & theirs)
+    if twice:
+        raise QueryError(
+            f"both sides of the join with {name!r} have a column {twice[0]!r}. "
+            "Declare it in one of them only, or make it under another name with with_columns"
+        )

@@ -1,0 +1,117 @@
+"""What an engine is asked to compute: exact integers for each group. Nothing here is private, and nothing is noisy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from privet.exact import Exact
+from privet.relation.expressions import Node
+from privet.relation.operators import Operator
+from privet.relation.types import KeyValue
+
+# --- what an engine counts ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The number of rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """The number of rows where an expression is not missing."""
+
+    of: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """The number of rows where a condition is true."""
+
+    of: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The sum of the lattice codes of an expression (0..width, from `lower` in steps of `step`)."""
+
+    of: Node
+    lower: Exact
+    step: Exact
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Squares:
+    """The sum of the squares of the lattice codes of an expression."""
+
+    of: Node
+    lower: Exact
+    step: Exact
+    width: int
+
+
+Tally = Rows | Present | Holds | Total | Squares
+"""What an engine can count or add up, exactly."""
+
+
+# --- how many rows of a person may take part ------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Unbounded:
+    """All rows: each is protected by itself, or each person has one at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtMostRows:
+    """At most this many rows of each person."""
+
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class AtMostGroups:
+    """At most this many groups for each person, and in each at most so many rows."""
+
+    groups: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleInGroups:
+    """One row for each person and group, in at most this many groups for each person."""
+
+    groups: int
+
+
+Bounding = Unbounded | AtMostRows | AtMostGroups | PeopleInGroups
+"""Every way of bounding there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """Rows, the expressions that group them, the bounding, and what is counted or added up in each group.
+
+    Claim: the result is one integer for each group and tally, for every group there can be, in the order of
+    `itertools.product` over the keys' values. A row with a key that is missing, or none of its values, takes no part,
+    and is dropped before bounding. Bounding keeps, of each person, the rows with the least keyed hash of what the
+    statement reads of them, ties broken by these values themselves: what survives of a person depends on that
+    person's rows and the salt alone, and rows that still tie are the same for the statement.
+    """
+
+    of: Operator
+    keys: tuple[Node, ...]
+    bounding: Bounding
+    tallies: tuple[Tally, ...]
+
+    def domains(self) -> tuple[tuple[KeyValue, ...], ...]:
+        """All values of each key."""
+        types = self.of.types()
+        return tuple(key.type(types).keys() for key in self.keys)
+
+    @property
+    def groups(self) -> int:
+        """How many groups there are."""
+        return prod(len(values) for values in self.domains())
