@@ -1,0 +1,173 @@
+"""Which types of a source can hold what was declared.
+
+A source's type belongs to a family (integers, floats, texts, ...); a declaration can be read from some families. Both
+are public: no value is looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Literal
+
+from privet.distances import Person
+from privet.errors import SourceError
+from privet.relation.schema import Schema
+from privet.relation.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type
+
+Family = Literal[
+    "integer", "float", "decimal", "boolean", "text", "date", "timestamp", "uuid", "anything", "nothing", "no use"
+]
+"""What a type of a source holds; `anything` is a column of Python objects, `nothing` one of NULLs."""
+
+Kind = Literal["number", "integer", "boolean", "text", "key", "date", "timestamp", "person"]
+"""What is declared; `text` are keys of texts too, `key` keys of integers, `person` the id of a person."""
+
+HOLD: dict[Kind, tuple[Family, ...]] = {
+    "number": ("integer", "float", "decimal"),
+    "integer": ("integer", "float", "decimal"),
+    "boolean": ("boolean",),
+    "text": ("text",),
+    "key": ("integer",),
+    "date": ("date", "timestamp"),
+    "timestamp": ("timestamp", "date"),
+    "person": ("integer", "text", "uuid", "decimal", "float"),
+}
+"""What can be read as what, besides `anything` and `nothing`, of which all that does not convert is missing."""
+
+_NAMES: dict[Family, str] = {
+    "integer": "integers",
+    "float": "floats",
+    "decimal": "decimals",
+    "boolean": "booleans",
+    "text": "texts",
+    "date": "dates",
+    "timestamp": "timestamps",
+    "uuid": "UUIDs",
+}
+_LINES: dict[Family, str] = {
+    "integer": "pv.integer(0, 110)",
+    "float": "pv.number(0, 200_000)",
+    "decimal": "pv.number(0, 200_000)",
+    "boolean": "pv.boolean()",
+    "text": 'pv.keys("north", "south")',
+    "date": 'pv.date("2024-01-01", "2024-12-31")',
+    "timestamp": 'pv.timestamp("2024-01-01", "2024-12-31")',
+    "uuid": "pv.text()",
+}
+_DUCKDB: tuple[tuple[str, Family], ...] = (
+    (r"U?(TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)", "integer"),
+    (r"FLOAT|DOUBLE", "float"),
+    (r"DECIMAL\(.*\)", "decimal"),
+    (r"BOOLEAN", "boolean"),
+    (r"VARCHAR|ENUM\(.*\)", "text"),
+    (r"DATE", "date"),
+    (r"TIMESTAMP(_S|_MS|_NS)?|TIMESTAMP WITH TIME ZONE|TIMESTAMPTZ(_NS)?", "timestamp"),
+    (r"UUID", "uuid"),
+    (r'"?NULL"?', "nothing"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The type of a column in a source: its name there, and what it holds."""
+
+    name: str
+    family: Family
+
+
+def of_duckdb(name: str) -> Found:
+    """What a type of DuckDB holds.
+
+    Example:
+        >>> of_duckdb("UTINYINT").family, of_duckdb("VARCHAR[]").family
+        ('integer', 'no use')
+    """
+    for pattern, family in _DUCKDB:
+        if re.fullmatch(pattern, name, re.DOTALL):
+            return Found(name, family)
+    return Found(name, "no use")
+
+
+def declared(kind: Type) -> Kind:
+    """What a column is declared to be.
+
+    Example:
+        >>> declared(KeyType((1, 2))), declared(KeyType(("a", "b")))
+        ('key', 'text')
+    """
+    match kind:
+        case NumberType():
+            return "integer" if kind.integer else "number"
+        case BooleanType():
+            return "boolean"
+        case KeyType():
+            return "text" if kind.textual else "key"
+        case TextType():
+            return "text"
+        case TimeType():
+            return "timestamp" if kind.timed else "date"
+
+
+def kinds(schema: Schema) -> dict[str, Kind]:
+    """What must be read: the person's id first, then the declared columns; an id is read as one, declared or not."""
+    person: dict[str, Kind] = {schema.protect.id: "person"} if isinstance(schema.protect, Person) else {}
+    return person | {name: declared(column.type) for name, column in schema.columns if name not in person}
+
+
+def check(schema: Schema, found: Mapping[str, Found], where: str) -> None:
+    """Refuse a source that lacks a column, or can't hold what one was declared to be."""
+    wanted = kinds(schema)
+    folded: dict[str, str] = {}
+    for name in wanted:
+        other = folded.setdefault(name.casefold(), name)
+        if other != name:
+            raise SourceError(
+                f"the columns {other!r} and {name!r} of {schema.name!r} differ in capital letters only: engines can't "
+                "tell them apart. Give one of them another name in the source"
+            )
+    for name in wanted:
+        if name not in found:
+            raise missing_column(name, list(found), where, _line(schema, name))
+    types = {name: column.type for name, column in schema.columns}
+    for name, kind in wanted.items():
+        _fits(name, kind, found[name], where, types.get(name))
+        if name in types and kind == "person":  # an id that is asked about, too
+            _fits(name, declared(types[name]), found[name], where, types[name])
+
+
+def missing_column(name: str, existing: Sequence[str], where: str, line: str = "") -> SourceError:
+    """The refusal of a name that is not there, with the nearest one that is."""
+    shown = ", ".join(existing[:50]) + (", ..." if len(existing) > 50 else "")
+    by_case = {other.casefold(): other for other in existing}
+    near = [by_case[case] for case in get_close_matches(name.casefold(), list(by_case), n=1)]
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return SourceError(f"there is no column {name!r} in {where}. There are: {shown or 'none'}.{hint}{line}")
+
+
+def _line(schema: Schema, name: str) -> str:
+    if isinstance(schema.protect, Person) and name == schema.protect.id:
+        return ' It is the id of the person: write, for example: protect=pv.person("person_id", max_rows=3)'
+    return ""
+
+
+def _fits(name: str, kind: Kind, found: Found, where: str, of: Type | None) -> None:
+    if found.family in HOLD[kind] or found.family in ("anything", "nothing"):
+        return
+    allowed = " or ".join(_NAMES[family] for family in HOLD[kind])
+    if kind == "person" or of is None:
+        raise SourceError(
+            f"column {name!r} of {where} is the id of a person, and holds {found.name}. An id is read from {allowed}. "
+            'Write, for example: protect=pv.person("person_id", max_rows=3)'
+        )
+    if kind == "key" and found.family in ("float", "decimal"):  # pandas, where an integer is missing
+        line = f'Make them integers first. Write, for pandas: frame.astype({{"{name}": "Int64"}})'
+    elif found.family in _LINES:
+        line = f'Write, for example: columns={{"{name}": {_LINES[found.family]}}}'
+    else:
+        line = "Leave the column out, or convert it in the source"
+    raise SourceError(
+        f"column {name!r} of {where} is declared as {of}, and holds {found.name}. This is read from {allowed}. {line}"
+    )

@@ -1,0 +1,252 @@
+"""Private tables: what was declared, and where the rows are, checked against each other.
+
+Everything that can be wrong with a file, a column or a type is said here, to the steward, before any session exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from privet.distances import Adjacency, Person, Protected
+from privet.errors import SourceError
+from privet.query import Table
+from privet.relation.schema import Column, Schema
+from privet.sources import frames, kinds, reading
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+_CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+_LINE = (
+    'Write, for example: "people.parquet", a pandas, Polars or Arrow table, an Ibis table, or '
+    'pv.duckdb_file("people.duckdb", "people")'
+)
+
+
+class Source(Protocol):
+    """Rows of which only the declared columns, and the id of the person, can be seen."""
+
+    def types(self) -> Mapping[str, str]:
+        """DuckDB's name of each column's type."""
+
+    def files(self) -> Sequence[str]:
+        """The absolute paths of the files that must stay readable."""
+
+    def attach(self, connection: DuckDBPyConnection, name: str) -> None:
+        """Make the rows known to a connection under a name, before it loses its access to files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parquet:
+    """Rows in Parquet files, read where they are."""
+
+    paths: tuple[str, ...]
+    columns: tuple[tuple[str, str], ...]
+    person: str | None
+
+    def types(self) -> Mapping[str, str]:
+        """DuckDB's name of each column's type."""
+        return reading.exposed_types(dict(self.columns))
+
+    def files(self) -> Sequence[str]:
+        """The absolute paths of the files that must stay readable."""
+        return self.paths
+
+    def attach(self, connection: DuckDBPyConnection, name: str) -> None:
+        """Make a view of this name."""
+        chosen = reading.exposed(dict(self.columns), self.person)
+        connection.execute(
+            f"CREATE VIEW {reading.identifier(name)} AS SELECT {chosen} FROM {reading.parquet(self.paths)}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DuckDBFile:
+    """A table in a DuckDB file; what `duckdb_file` gives."""
+
+    path: str
+    table: str
+    schema: str
+    columns: tuple[tuple[str, str], ...] = ()
+    person: str | None = None
+
+    def types(self) -> Mapping[str, str]:
+        """DuckDB's name of each column's type."""
+        return reading.exposed_types(dict(self.columns))
+
+    def files(self) -> Sequence[str]:
+        """The absolute paths of the files that must stay readable."""
+        return (self.path,)
+
+    def attach(self, connection: DuckDBPyConnection, name: str) -> None:
+        """Attach the file, to be read only, and make a view of this name."""
+        rows = self.rows(connection, f"file of {name}")
+        chosen = reading.exposed(dict(self.columns), self.person)
+        connection.execute(f"CREATE VIEW {reading.identifier(name)} AS SELECT {chosen} FROM {rows}")
+
+    def rows(self, connection: DuckDBPyConnection, alias: str) -> str:
+        """The attached table, by its full name."""
+        database = reading.identifier(alias)
+        connection.execute(f"ATTACH {reading.literal(self.path)} AS {database} (TYPE duckdb, READ_ONLY)")
+        return f"{database}.{reading.identifier(self.schema)}.{reading.identifier(self.table)}"
+
+
+def duckdb_file(path: str | Path, table: str, *, schema: str = "main") -> DuckDBFile:
+    """A table in a DuckDB file, as a source for `table`.
+
+    Example:
+        >>> duckdb_file("people.duckdb", "people").table
+        'people'
+    """
+    given: tuple[object, ...] = (path, table, schema)
+    if not all(isinstance(part, str | Path) and str(part) for part in given):
+        raise SourceError('duckdb_file needs a path and a table. Write: pv.duckdb_file("people.duckdb", "people")')
+    return DuckDBFile(str(Path(path).expanduser().absolute()), table, schema)
+
+
+def table(
+    name: str,
+    source: Any,
+    *,
+    protect: Protected,
+    columns: Mapping[str, Column],
+    adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+    rows: int | None = None,
+) -> Table:
+    """A private table: its declaration, and a source that matches it.
+
+    The source is a path to Parquet, a pattern or a list of paths, an Arrow, pandas or Polars table, an Ibis table, or
+    a `duckdb_file`. Frames are copied. Files are read where they are; texts and times in Parquet are read once here, to
+    see that they can be.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> import privet as pv
+        >>> from privet.relation.schema import integer
+        >>> rows = pa.table({"id": [1, 2, 2], "age": [30, None, 50], "name": ["Ann", "Bea", "Bea"]})
+        >>> people = table("people", rows, protect=pv.person("id", max_rows=1), columns={"age": integer(0, 110)})
+        >>> people.source.types()
+        {'id': 'BIGINT', 'age': 'BIGINT'}
+        >>> table("people", rows, protect=pv.each_row(), columns={"agee": integer(0, 110)})
+        Traceback (most recent call last):
+        privet.errors.SourceError: there is no column 'agee' in the Arrow table. There are: id, age, name. Did you mean
+        'age'?
+    """
+    schema = Schema.declare(name, protect=protect, columns=columns, adjacency=adjacency, rows=rows)
+    opened = _opened(schema, source)
+    if schema.rows is not None and (found := _count(opened)) != schema.rows:
+        raise SourceError(
+            f"{schema.rows:,} rows of {name!r} were declared as public, and it has {found:,}. Write: rows={found}"
+        )
+    return Table(schema, opened)
+
+
+def _count(source: Source) -> int:
+    import duckdb
+
+    with duckdb.connect() as connection:
+        source.attach(connection, "counted")
+        found = connection.execute("SELECT count(*) FROM counted").fetchall()
+    return int(found[0][0])
+
+
+def _opened(schema: Schema, source: Any) -> Source:
+    if isinstance(source, DuckDBFile):
+        return _duckdb(schema, source)
+    if isinstance(source, str | Path | list | tuple):
+        return _parquet(schema, source)
+    frame = frames.columns(source)
+    if frame is None:
+        raise SourceError(f"the source of {schema.name!r} is {type(source).__name__}, which holds no table. {_LINE}")
+    kinds.check(schema, frame.types, frame.where)
+    return frame.read(kinds.kinds(schema))
+
+
+def _person(schema: Schema) -> str | None:
+    return schema.protect.id if isinstance(schema.protect, Person) else None
+
+
+def _parquet(schema: Schema, source: Any) -> Parquet:
+    listed = source if isinstance(source, list | tuple) else [source]
+    for path in listed:
+        lowered = str(path).lower()
+        if lowered.endswith(_CSV):
+            raise SourceError(
+                f"{str(path)!r}: a CSV is imported once, strictly, into a Parquet file. "
+                f'Write: pv.import_csv({str(path)!r}, "{Path(str(path)).name.partition(".")[0]}.parquet", columns=...)'
+            )
+        if lowered.endswith((".duckdb", ".ddb")):
+            raise SourceError(f"{str(path)!r} is a database. Write: pv.duckdb_file({str(path)!r}, {schema.name!r})")
+    paths = reading.paths(source)
+    wanted = kinds.kinds(schema)
+    agreed: dict[str, str] = {}
+    with reading.reader() as connection:
+        for path in paths:
+            types = _described(connection, path)
+            kinds.check(schema, {name: kinds.of_duckdb(kind) for name, kind in types.items()}, repr(path))
+            mine = {name: types[name] for name in wanted}
+            for name, kind in (agreed or mine).items():
+                if mine[name] != kind:
+                    raise SourceError(
+                        f"column {name!r} is {kind} in {paths[0]!r}, but {mine[name]} in {path!r}: "
+                        "files of one table must agree. Write the files with one schema"
+                    )
+            agreed = mine
+        _check_readable(connection, paths, agreed)
+    return Parquet(paths, tuple(agreed.items()), _person(schema))
+
+
+def _described(connection: DuckDBPyConnection, path: str) -> dict[str, str]:
+    import duckdb
+
+    try:
+        return reading.describe(connection, reading.parquet([path]))
+    except duckdb.Error:
+        raise SourceError(f"{path!r} is no Parquet file that can be read. {_LINE}") from None
+
+
+def _check_readable(connection: DuckDBPyConnection, paths: Sequence[str], types: Mapping[str, str]) -> None:
+    """Read once what can fail to be read: it would make a later answer fail, for the sake of one row."""
+    import duckdb
+
+    plain = ("integer", "float", "boolean", "date")
+    names = [name for name, kind in types.items() if kinds.of_duckdb(kind).family not in plain]
+    if not names:
+        return
+    hashes = ", ".join(f"bit_xor(hash({reading.identifier(name)}))" for name in names)  # reads every byte
+    try:
+        connection.execute(f"SELECT {hashes} FROM {reading.parquet(paths)}").fetchall()
+    except duckdb.Error:
+        raise SourceError(
+            f"one of the columns {', '.join(names)} of {paths[0]!r}{' and others' if len(paths) > 1 else ''} can't be "
+            "read: it is damaged, or holds bytes that are no UTF-8 text, or a time beyond all calendars. "
+            "Write the file again"
+        ) from None
+
+
+def _duckdb(schema: Schema, source: DuckDBFile) -> DuckDBFile:
+    import duckdb
+
+    if not Path(source.path).is_file():
+        raise SourceError(f'there is no file {source.path!r}. Write: pv.duckdb_file("people.duckdb", "people")')
+    with reading.reader() as connection:
+        try:
+            rows = source.rows(connection, "source")
+            known = connection.execute(
+                "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'source' AND NOT internal"
+            ).fetchall()
+        except duckdb.Error:
+            raise SourceError(
+                f"{source.path!r} is no DuckDB file that can be read; or another process holds it open for writing"
+            ) from None
+        if (source.schema, source.table) not in known:
+            names = ", ".join(sorted(t if s == "main" else f"{t} (schema {s})" for s, t in known)) or "none"
+            raise SourceError(f"there is no table {source.table!r} in {source.path!r}. There are: {names}")
+        types = reading.describe(connection, rows)
+    where = f"table {source.table!r} of {source.path!r}"
+    kinds.check(schema, {name: kinds.of_duckdb(kind) for name, kind in types.items()}, where)
+    chosen = tuple((name, types[name]) for name in kinds.kinds(schema))
+    return DuckDBFile(source.path, source.table, source.schema, chosen, _person(schema))

@@ -1,0 +1,207 @@
+"""Public tables and lists of keys: known to everybody, so their types and ranges are taken from their contents."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+from privet.errors import SourceError, UserError
+from privet.exact import Exact, binary
+from privet.query import PublicTable
+from privet.relation.schema import Column, PublicSchema, called, keys
+from privet.relation.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type
+from privet.sources import frames, kinds, reading
+from privet.sources.kinds import Family, Kind
+
+MOST_ROWS = 1_000_000
+"""How many rows a public table may have."""
+
+MOST_KEYS = 10_000
+"""How many different texts of a public column may be keys."""
+
+_REACH = 2.0**500
+_READ_AS: dict[Family, Kind] = {
+    "integer": "integer",
+    "float": "number",
+    "decimal": "number",
+    "boolean": "boolean",
+    "text": "text",
+    "date": "date",
+    "timestamp": "timestamp",
+    "nothing": "text",
+}
+_LINE = 'Write, for example: pv.public_table("regions", "regions.parquet", key="region")'
+
+
+def public_table(name: str, source: Any, *, key: str) -> PublicTable:
+    """A public table to join with on its unique key: a path to Parquet or CSV, or a frame; read at once, and kept.
+
+    Numbers have the range that they have, texts are keys if there are at most 10,000 different ones. Columns of other
+    types (lists, bytes, mixed objects) are left out.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> regions = public_table("regions", pa.table({"region": ["n", "s"], "people": [7, 9]}), key="region")
+        >>> [f"{column}: {kind}" for column, kind in regions.schema.columns]
+        ['region: one of 2 keys', 'people: an integer in 7..9']
+    """
+    called(name, "table")
+    found = _read(source)
+    if key not in found.types:
+        raise kinds.missing_column(key, list(found.types), found.where, f" {_LINE}")
+    chosen = {column: _kind(found, column) for column, kind in found.types.items() if kind.family in _READ_AS}
+    if chosen.get(key) not in ("integer", "text", "boolean", "date", "timestamp"):
+        held = found.types[key].name
+        raise SourceError(f"the key {key!r} of {name!r} holds {held}; a key is of integers, texts, dates or booleans")
+    for column in chosen:
+        called(column, "column")
+    folded = {column.casefold() for column in chosen}
+    if len(folded) < len(chosen):
+        raise SourceError(f"two columns of {name!r} differ in capital letters only. Give one of them another name")
+    rows = found.read(chosen).rows
+    if rows.num_rows > MOST_ROWS:
+        raise SourceError(f"{name!r} has {rows.num_rows:,} rows; a public table has at most {MOST_ROWS:,}")
+    if rows.num_rows == 0:
+        raise SourceError(f"{name!r} has no rows, so nothing can be joined with it")
+    _unique(name, key, rows.column(key).to_pylist())
+    typed: dict[str, Type] = {}
+    for column, kind in chosen.items():
+        typed[column] = _typed(rows.column(column), column, kind)
+    rows = rows.sort_by(key)
+    schema = PublicSchema(name, key, tuple(typed.items()), _digest(rows))
+    return PublicTable(schema, frames.Frame(rows))
+
+
+def keys_from(source: Any, column: str, *, other: str | int | None = None) -> Column:
+    """Keys from a column of a public file or frame: each value once, in the order in which they stand there.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> keys_from(pa.table({"region": ["south", "north", None, "south"]}), "region").type.keys()
+        ('south', 'north')
+    """
+    line = 'Write, for example: pv.keys_from("regions.parquet", "region", other="elsewhere")'
+    found = _read(source)
+    if column not in found.types:
+        raise kinds.missing_column(column, list(found.types), found.where, f" {line}")
+    kind = found.types[column]
+    if kind.family not in ("integer", "text"):
+        raise SourceError(
+            f"keys are texts or integers, and column {column!r} of {found.where} holds {kind.name}. {line}"
+        )
+    read = found.read({column: "key" if kind.family == "integer" else "text"})
+    values = [value for value in read.rows.column(column).unique().to_pylist() if value is not None]
+    if not 1 <= len(values) <= MOST_KEYS:
+        raise SourceError(
+            f"column {column!r} of {found.where} has {len(values):,} keys; 1 to {MOST_KEYS:,} are allowed"
+        )
+    return keys(*values, other=other)
+
+
+def _read(source: Any) -> frames.Columns:
+    """The columns of a public file or frame, as a frame."""
+    if isinstance(source, str | Path | list | tuple):
+        paths = reading.paths(source)
+        where = repr(paths[0]) if len(paths) == 1 else f"{len(paths)} files"
+        return _file(paths, where)
+    found = frames.columns(source)
+    if found is None:
+        raise SourceError(
+            f"a public table is a path to Parquet or CSV, or a frame, not {type(source).__name__}. {_LINE}"
+        )
+    return frames.settled(found)
+
+
+def _file(paths: tuple[str, ...], where: str) -> frames.Columns:
+    import duckdb
+
+    listed = ", ".join(map(reading.literal, paths))
+    as_csv = all(Path(path).suffix.lower() in (".csv", ".tsv") for path in paths)
+    rows = f"read_csv([{listed}])" if as_csv else reading.parquet(paths)
+    with reading.reader() as connection:
+        try:
+            table = connection.sql(f"SELECT * FROM {rows} LIMIT {MOST_ROWS + 1}").to_arrow_table()
+        except duckdb.Error as error:
+            told = str(error).splitlines()[0][:200]
+            raise SourceError(f"{where} can't be read as {'CSV' if as_csv else 'Parquet'} ({told}). {_LINE}") from None
+    found = frames.columns(table)
+    assert found is not None
+    return frames.Columns(where, found.types, found.frame)
+
+
+def _kind(found: frames.Columns, column: str) -> Kind:
+    """How a public column is read: integers beyond 2^62 as floats."""
+    import pyarrow.compute as pc
+
+    kind = _READ_AS[found.types[column].family]
+    if kind == "integer":
+        ends = pc.min_max(found.frame.column(column)).as_py()
+        if ends["min"] is not None and max(-ends["min"], ends["max"]) > 2**62:
+            return "number"
+    return kind
+
+
+def _unique(name: str, key: str, values: list[Any]) -> None:
+    seen: set[Any] = set()
+    for value in values:
+        if value is None:
+            raise SourceError(f"the key {key!r} of {name!r} is missing in a row; every row needs one")
+        if value in seen:
+            raise SourceError(
+                f"the key {key!r} of {name!r} has {value!r} twice; it must be unique, or rows would multiply"
+            )
+        seen.add(value)
+
+
+def _typed(values: Any, column: str, kind: Kind) -> Type:
+    """The type of a public column: its range, and whether something is missing."""
+    import pyarrow.compute as pc
+
+    missing = values.null_count > 0
+    if kind == "boolean":
+        return BooleanType(missing)
+    if kind == "text":
+        return _texts(values, missing)
+    ends = pc.min_max(values).as_py()
+    first, last = ends["min"], ends["max"]
+    if kind in ("date", "timestamp"):
+        if first is None:
+            first = last = datetime(2000, 1, 1) if kind == "timestamp" else date(2000, 1, 1)
+        return TimeType(_within(first, column), _within(last, column), missing=missing)
+    if first is None:
+        return NumberType(Exact(0), Exact(0), integer=kind == "integer", missing=True)
+    if kind == "integer":
+        return NumberType(Exact(first), Exact(last), integer=True, missing=missing)
+    if max(-first, last) > _REACH:
+        raise SourceError(f"column {column!r} has a number beyond 2^500. Leave it out, or give it in another unit")
+    return NumberType(binary(first), binary(last), missing=missing)
+
+
+def _within(moment: date, column: str) -> date:
+    if 2 <= moment.year <= 9000:
+        return moment
+    raise SourceError(f"column {column!r} has a date in the year {moment.year}; the years 2 to 9000 are allowed")
+
+
+def _texts(values: Any, missing: bool) -> Type:
+    different = [value for value in values.unique().to_pylist() if value is not None]
+    if 1 <= len(different) <= MOST_KEYS:
+        try:
+            keys(*different)
+        except UserError:  # longer than a key, or not printable
+            return TextType(missing)
+        return KeyType(tuple(sorted(different)), missing=missing)
+    return TextType(missing)
+
+
+def _digest(rows: Any) -> str:
+    """A hash of the names, the types and the values of all columns, in the order of the key."""
+    hashed = hashlib.sha256()
+    for field in rows.schema:
+        hashed.update(json.dumps([field.name, str(field.type)]).encode())
+        values = rows.column(field.name).to_pylist()
+        hashed.update(json.dumps(values, default=str, allow_nan=False).encode())
+    return hashed.hexdigest()
