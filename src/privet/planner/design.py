@@ -1,0 +1,293 @@
+"""Which measurements answer a query, and how the budget is shared between them.
+
+Measurements are shared: one vector can give the count, sum, mean and variance of a column. Errors are compared in units
+of one person's largest effect, relative to a measurement of its own at full epsilon; a query's error is its worst one.
+If measurement i must answer something with relative error c_i (times its weight), the best shares are proportional
+to c_i, and the worst error is then the sum of all c_i. The design with the least sum is taken. All of it is public.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from privet.exact import Exact
+from privet.lattice import Bounds
+from privet.planner import measurements as m
+from privet.planner.linear import Linear
+from privet.planner.measurements import Measurement
+from privet.planner.outputs import Fixed, Output, Quotient, Spread, Straight
+from privet.query import Query
+from privet.relation.aggregates import Aggregate, Count, CountPeople, Histogram, Mean, Ratio, Std, Sum, Variance
+from privet.relation.expressions import Node, Types
+from privet.relation.operators import adjacency, keeps_all_rows, tables
+from privet.relation.statement import Present
+from privet.sensitivity import of_sum, radius
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """The measurements, the share of epsilon that each deserves, and what is made of them."""
+
+    measurements: tuple[Measurement, ...]
+    shares: tuple[Exact, ...]
+    columns: tuple[tuple[str, Output], ...]
+    reason: str
+    """Why this design: for people to read."""
+
+    @property
+    def worst(self) -> Exact:
+        """The worst relative error; the smaller, the better."""
+        return sum(self.shares, Exact(0))
+
+
+def designs(query: Query, weights: Mapping[str, Exact]) -> list[Design]:
+    """All designs that come into question: the row count by itself, or from the vector of a column."""
+    rows = _fixed_rows(query)
+    found = [_Builder(query, weights, rows, None).build()]
+    if rows is None and _counts_rows(query):
+        found += [_Builder(query, weights, rows, of).build() for of in _summed(query)]
+    return found
+
+
+def best(candidates: Sequence[Design]) -> Design:
+    """The design whose worst relative error is least."""
+    best = min(candidates, key=lambda d: d.worst)
+    if len(candidates) == 1:
+        return best
+    own, other = candidates[0], min(candidates[1:], key=lambda d: d.worst)
+    reason = (
+        "Errors relative to a measurement of one's own with all of epsilon: with a row count of its own at worst "
+        f"{_two(own.worst)}, with the row count from the vector of a column {_two(other.worst)}. The smaller is used."
+    )
+    return Design(best.measurements, best.shares, best.columns, reason)
+
+
+def _two(x: Exact) -> str:
+    return f"{float(x):.2f}"
+
+
+def _fixed_rows(query: Query) -> int | None:
+    """The public number of rows, if every one of them takes part."""
+    table = tables(query.of)[0]
+    return table.rows if not query.keys and keeps_all_rows(query.of) else None
+
+
+def _parts(query: Query) -> list[Aggregate]:
+    found: list[Aggregate] = []
+    for _, aggregate in query.aggregates:
+        found += [aggregate.numerator, aggregate.denominator] if isinstance(aggregate, Ratio) else [aggregate]
+    return found
+
+
+def _counts_rows(query: Query) -> bool:
+    types = query.of.types()
+    counts = [part.of for part in _parts(query) if isinstance(part, Count)]
+    return any(of is None or not of.type(types).missing for of in counts)
+
+
+def _summed(query: Query) -> list[Node]:
+    return list(dict.fromkeys(p.of for p in _parts(query) if isinstance(p, Sum | Mean | Variance | Std)))
+
+
+@dataclass
+class _Column:
+    """What is needed of one expression."""
+
+    bounds: Bounds
+    missing: bool
+    sum: bool = False
+    count: bool = False
+    mean: bool = False
+    spread: bool = False
+
+
+@dataclass
+class _Builder:
+    """Collects what is needed, makes the measurements, then the outputs."""
+
+    query: Query
+    weights: Mapping[str, Exact]
+    rows: int | None
+    serves_count: Node | None
+    """The expression whose vector also gives the number of rows."""
+    measurements: list[Measurement] = field(default_factory=list)
+    shares: list[Exact] = field(default_factory=list)
+    places: dict[object, int] = field(default_factory=dict)
+
+    def build(self) -> Design:
+        self.types: Types = self.query.of.types()
+        self.columns: dict[Node, _Column] = {}
+        for part in _parts(self.query):
+            self._need(part)
+        if self.serves_count is not None:
+            self.columns[self.serves_count].count = True
+        self._measure()
+        columns: list[tuple[str, Output]] = []
+        for name, aggregate in self.query.aggregates:
+            weight = self.weights.get(name, Exact(1))
+            columns += self._outputs(name, aggregate, weight)
+        for place, measurement in enumerate(self.measurements):
+            self.shares[place] *= self._stretch(measurement)
+        reason = "Each measurement gets the share of epsilon that makes the worst error of the answer least."
+        return Design(tuple(self.measurements), tuple(self.shares), tuple(columns), reason)
+
+    def _stretch(self, measurement: Measurement) -> Exact:
+        """How much more than its radius a row can move it: 1 if rows are added or removed, else up to 2."""
+        groups = prod(len(key.values(self.types)) for key in self.query.keys)
+        kind = adjacency(self.query.of)
+        return Exact(of_sum(measurement.corners, adjacency=kind, groups=groups), radius(measurement.corners))
+
+    # --- what is needed -------------------------------------------------------------------------
+
+    def _need(self, part: Aggregate) -> None:
+        match part:
+            case Sum(of) | Mean(of) | Variance(of) | Std(of):
+                spread = isinstance(part, Variance | Std)
+                bounds = m.lattice(of, self.types, part, squared=spread)
+                column = self.columns.setdefault(of, _Column(bounds, self._type_missing(of)))
+                column.sum |= isinstance(part, Sum)
+                column.mean |= isinstance(part, Mean)
+                column.spread |= spread
+
+    def _type_missing(self, of: Node) -> bool:
+        return of.type(self.types).missing
+
+    def _measure(self) -> None:
+        for part in _parts(self.query):  # counts of what is not missing come from the column's vector, if there is one
+            if isinstance(part, Count) and part.of in self.columns and self.columns[part.of].missing:
+                self.columns[part.of].count = True
+        for of, column in self.columns.items():
+            everything = column.missing and of == self.serves_count
+            if column.spread:
+                self._add(of, m.triple(of, column.bounds, missing=everything))
+            elif self.rows is not None and not column.missing:
+                self._add(of, m.total(of, column.bounds, missing=column.missing))
+            elif column.mean or column.count:
+                self._add(of, m.pair(of, column.bounds, missing=everything))
+            else:
+                self._add(of, m.total(of, column.bounds, missing=column.missing))
+
+    def _add(self, key: object, measurement: Measurement) -> int:
+        if key not in self.places:
+            self.places[key] = len(self.measurements)
+            self.measurements.append(measurement)
+            self.shares.append(Exact(0))
+        return self.places[key]
+
+    def _claim(self, place: int, relative: float, weight: Exact) -> None:
+        """Let the measurement have a share that gives an output this relative error."""
+        self.shares[place] = max(self.shares[place], Exact(math.ceil(relative * 1000), 1000) * weight)
+
+    # --- outputs --------------------------------------------------------------------------------
+
+    def _outputs(self, name: str, aggregate: Aggregate, weight: Exact) -> list[tuple[str, Output]]:
+        match aggregate:
+            case Histogram(of):
+                place = self._add(of, m.histogram(of))
+                self._claim(place, 1, weight)
+                kind = of.type(self.types)
+                return [
+                    (f"{name} {label}", Straight(Linear(((place, i, Exact(1)),)), integer=True))
+                    for i, label in enumerate(kind.keys())
+                ]
+            case Mean(of):
+                return [(name, self._mean(of, weight))]
+            case Variance(of) | Std(of):
+                place, column = self.places[of], self.columns[of]
+                self._claim(place, 1, weight)
+                return [(name, Spread(place, column.bounds.width, column.bounds.step, isinstance(aggregate, Std)))]
+            case Ratio(top, bottom):
+                return [(name, self._ratio(top, bottom, weight))]
+            case _:
+                return [(name, self._straight(aggregate, weight))]
+
+    def _fixed(self, part: Count | CountPeople | Sum) -> Fixed | None:
+        """A count that is public."""
+        if self.rows is not None and isinstance(part, Count) and (part.of is None or not self._type_missing(part.of)):
+            return Fixed(self.rows)
+        return None
+
+    def _straight(self, part: Count | CountPeople | Sum, weight: Exact) -> Output:
+        return self._fixed(part) or Straight(self._form(part, weight), integer=not isinstance(part, Sum))
+
+    def _form(self, part: Count | CountPeople | Sum, weight: Exact) -> Linear:
+        match part:
+            case CountPeople():
+                return self._own(part, m.count_people(), weight)
+            case Sum(of):
+                return self._sum(of, weight)
+            case Count(of):
+                if of is not None and self._type_missing(of):
+                    if of in self.columns:
+                        return self._count(of, weight, everything=False)
+                    return self._own(Present(of), m.count_present(of), weight)
+                if self.serves_count is not None:
+                    return self._count(self.serves_count, weight, everything=True)
+                return self._own(Count(None), m.count_rows(), weight)
+
+    def _own(self, key: object, measurement: Measurement, weight: Exact) -> Linear:
+        place = self._add(key, measurement)
+        self._claim(place, 1, weight)
+        return Linear(((place, 0, Exact(1)),))
+
+    def _count(self, of: Node, weight: Exact, *, everything: bool) -> Linear:
+        """The number of rows, or of rows with a value, from a column's vector: its coordinates add up to it."""
+        place, column = self.places[of], self.columns[of]
+        norm = column.bounds.width ** (2 if column.spread else 1)
+        used = range(self.measurements[place].size if everything else 3 if column.spread else 2)
+        self._claim(place, math.sqrt(len(used)), weight)
+        return Linear(tuple((place, i, Exact(1, norm)) for i in used))
+
+    def _codes(self, of: Node) -> Linear:
+        """The sum of the codes v, in units of 1/W."""
+        place, width = self.places[of], Exact(self.columns[of].bounds.width)
+        if self.columns[of].spread:
+            return Linear(((place, 1, 1 / (2 * width)), (place, 2, 1 / width)))
+        return Linear(((place, 0, Exact(1)),))
+
+    def _sum(self, of: Node, weight: Exact) -> Linear:
+        place, bounds = self.places[of], self.columns[of].bounds
+        if self.measurements[place].rule == "sum/1":
+            self._claim(place, 1, weight)
+            return Linear(((place, 0, bounds.step / (bounds.lower / bounds.step).denominator),))
+        count = self._count(of, Exact(0), everything=False)
+        form = self._codes(of).times(bounds.step).plus(count.times(bounds.lower))
+        largest = max(abs(bounds.lower), abs(bounds.lower + bounds.width * bounds.step))
+        norm = bounds.width ** (2 if self.columns[of].spread else 1)
+        self._claim(place, math.sqrt(sum(float(w * norm / largest) ** 2 for w in form.weights())), weight)
+        return form
+
+    def _mean(self, of: Node, weight: Exact) -> Output:
+        place, column = self.places[of], self.columns[of]
+        bounds = column.bounds
+        if self.measurements[place].rule == "sum/1":  # the number of rows is public
+            assert self.rows is not None
+            return Straight(self._sum(of, weight).times(Exact(1, self.rows)), integer=False)
+        self._claim(place, 1.12 if column.spread else 1, weight)
+        count = self._count(of, Exact(0), everything=False)
+        return Quotient(
+            self._codes(of), count, most=Exact(bounds.width), lower=bounds.lower, unit=bounds.step, each=Exact(1),
+            at=Exact(0),
+        )  # fmt: skip
+
+    def _ratio(self, top: Count | CountPeople | Sum, bottom: Count | CountPeople | Sum, weight: Exact) -> Output:
+        if isinstance(self._fixed(bottom), Fixed):
+            assert self.rows is not None
+            if isinstance(self._fixed(top), Fixed):
+                return Straight(Linear((), Exact(1)), integer=False)
+            return Straight(self._form(top, weight).times(Exact(1, self.rows)), integer=False)
+        upper, lower = self._form(top, weight), self._form(bottom, weight)
+        each, other = self._typical(bottom), self._typical(top)
+        return Quotient(
+            upper, lower, most=None, lower=Exact(0), unit=Exact(1), each=each, at=other / each
+        )  # fmt: skip
+
+    def _typical(self, part: Count | CountPeople | Sum) -> Exact:
+        """What a row adds, taken at the middle of its range (or, if that is 0, at its end)."""
+        if not isinstance(part, Sum):
+            return Exact(1)
+        bounds = self.columns[part.of].bounds
+        return abs(bounds.lower + bounds.upper) / 2 or bounds.upper

@@ -1,0 +1,187 @@
+"""A plan in words: from the source to the guarantee, rule by rule, with numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from textwrap import wrap
+
+from privet.distances import Adjacency, Person
+from privet.exact import Exact, show, show_up
+from privet.planner.plan import Noised, ReleasePlan, bounding
+from privet.relation import operators
+from privet.relation.language import show as show_node
+from privet.relation.operators import (
+    JoinPerson,
+    JoinPublic,
+    OfPerson,
+    Operator,
+    PerPerson,
+    Scan,
+    Where,
+    WithColumns,
+)
+from privet.relation.statement import AtMostGroups, AtMostRows, Bounding, PeopleInGroups, Total, Unbounded
+from privet.relation.types import KeyType
+
+_WIDTH = 100
+
+
+def explain(plan: ReleasePlan) -> str:
+    """The whole plan, to be read from top to bottom."""
+    sections = [
+        ("Query", [str(plan.query)]),
+        ("Rows", list(_rows(plan.query.of))),
+        ("Groups", list(_groups(plan))),
+        ("Bounding", list(_bounding(plan))),
+        *((f"Noise {i}", list(_noise(plan, part))) for i, part in enumerate(plan.noised, 1)),
+        ("Shares", [plan.design.reason]),
+        ("Guarantee", list(_guarantee(plan))),
+        ("Errors", list(_errors(plan))),
+        ("Meaning", [plan.guarantee().meaning(operators.adjacency(plan.query.of))]),
+    ]
+    out = []
+    for title, lines in sections:
+        if title == "Shares" and len(plan.noised) < 2 and "relative" not in plan.design.reason:
+            continue
+        folded = [part for line in lines for part in wrap(line, _WIDTH - 11, subsequent_indent="  ")]
+        out += [f"{title if i == 0 else '':<11}{line}" for i, line in enumerate(folded)]
+    return "\n".join(out)
+
+
+def _rows(of: Operator) -> Iterator[str]:
+    match of:
+        case Scan(table):
+            how = "added or removed" if table.adjacency is Adjacency.ADD_REMOVE else "replaced by any other"
+            who = f"each person ({table.protect.id})" if isinstance(table.protect, Person) else "each row"
+            yield f"{table.name}; protected is {who}, {how}."
+        case Where(inner, condition):
+            yield from _rows(inner)
+            yield f"Only where {show_node(condition)}."
+        case WithColumns(inner, columns):
+            yield from _rows(inner)
+            yield from (f"With {name} = {show_node(node)}." for name, node in columns)
+        case JoinPublic(inner, table, on, how):
+            yield from _rows(inner)
+            kept = "rows without a match are left out" if how == "inner" else "rows without a match are kept"
+            yield f"Each with its row of the public table {table.name} ({on} = {table.key}, which is unique); {kept}."
+        case JoinPerson(left, right):
+            yield from _rows(left)
+            yield from (f"Joined by person: {line}" for line in _rows(right))
+        case PerPerson(inner, columns):
+            yield from _rows(inner)
+            yield f"One row for each person: {', '.join(f'{name} = {_of_person(v)}' for name, v in columns)}."
+
+
+def _of_person(value: OfPerson) -> str:
+    return f"{value.function}({'' if value.of is None else show_node(value.of)})"
+
+
+def _groups(plan: ReleasePlan) -> Iterator[str]:
+    types = plan.query.of.types()
+    if not plan.query.keys:
+        yield "None: one answer for all rows."
+    for key in plan.query.keys:
+        values = [str(value) for value in key.values(types)]
+        shown = ", ".join(values) if len(values) <= 6 else f"{', '.join(values[:3])}, ... {values[-1]}"
+        kind = key.of.type(types)
+        rest = "rows with no such value are left out"
+        if isinstance(kind, KeyType) and kind.other is not None:
+            rest = f"any other value counts as {kind.other}, rows without a value are left out"
+        yield f"{key.name}: {len(values)} public values ({shown}); {rest}."
+    if plan.query.keys:
+        yield f"{plan.groups} groups; each appears in the answer, empty or not."
+
+
+def _bounding(plan: ReleasePlan) -> Iterator[str]:
+    kinds = dict.fromkeys(part.measurement.people for part in plan.noised)
+    for people in kinds:
+        how, rows = bounding(plan.query, people=people)
+        yield _how(how, rows, operators.protected(plan.query.of))
+
+
+def _how(how: Bounding, rows: int, protect: object) -> str:
+    match how:
+        case Unbounded():
+            if isinstance(protect, Person):
+                return "Each person has one row, made of all of theirs: nothing is left out."
+            return "Each row is protected by itself: nothing is left out."
+        case AtMostRows(most):
+            few = f"at most {_some(most, 'row')} take{'s' if most == 1 else ''} part"
+            return f"Of each person {few}, chosen by a keyed hash; others are left out."
+        case AtMostGroups(groups, most):
+            few = f"at most {_some(groups, 'group')} with at most {_some(most, 'row')} each"
+            return f"Of each person {few} take part, so {_some(rows, 'row')} in all, chosen by a keyed hash."
+        case PeopleInGroups(groups):
+            return f"A person is counted once in a group, in at most {_some(groups, 'group')}, chosen by a keyed hash."
+
+
+def _some(count: int, what: str) -> str:
+    return f"{count} {what}{'s' if count > 1 else ''}"
+
+
+def _exactly(number: Exact) -> str:
+    """A number exactly, if that is short: 0.5, 1/3; else rounded."""
+    text = show(number)
+    exact = "e" not in text and Exact(text) == number
+    return text if exact or len(str(number)) > 12 else str(number)
+
+
+def _noise(plan: ReleasePlan, part: Noised) -> Iterator[str]:
+    what = part.measurement
+    yield f"{what.of[:1].upper()}{what.of[1:]}: a row contributes phi = {what.phi} (rule {what.rule})."
+    for tally in what.tallies:
+        if isinstance(tally, Total):
+            top = show(tally.lower + tally.width * tally.step)
+            yield (
+                f"{show_node(tally.of)} is clamped to {show(tally.lower)}..{top} and counted in steps of "
+                f"{show(tally.step)}: v = 0..{tally.width}."
+            )
+    rule = "the radius of phi" if part.adjacency is Adjacency.ADD_REMOVE else "the diameter of phi and zero"
+    if part.same_rows:
+        rule = "the diameter of phi, since every neighbour has the same rows"
+    elif part.adjacency is Adjacency.REPLACE and part.groups > 1:
+        rule = "twice the radius of phi, since a row can move to another group"
+    once = part.sensitivity // part.rows
+    yield f"L1 sensitivity: {_some(part.rows, 'row')} x {once} ({rule}) = {part.sensitivity}."
+    price = _exactly(part.epsilon)
+    yield (
+        f"Discrete Laplace noise of scale {part.sensitivity} / {f'({price})' if '/' in price else price} "
+        f"= {_exactly(part.scale)} "
+        f"on {_some(what.size * part.groups, 'number')}."
+    )
+
+
+def _guarantee(plan: ReleasePlan) -> Iterator[str]:
+    if not plan.noised:
+        yield "Nothing private is used: the answer is public."
+        return
+    parts = " + ".join(_exactly(part.epsilon) for part in plan.noised)
+    total = f"{parts} = {_exactly(plan.epsilon)}" if len(plan.noised) > 1 else _exactly(plan.epsilon)
+    again = _exactly(plan.guarantee().epsilon)
+    yield f"epsilon {total}, delta 0 (pure differential privacy); computed again from the noise: epsilon {again}."
+
+
+def _errors(plan: ReleasePlan) -> Iterator[str]:
+    if not plan.noised:
+        yield "None: there is no noise."
+        return
+    together = "all cells together" if plan.simultaneous else "each cell by itself"
+    yield f"From the noise alone, {show(plan.confidence * 100)} % of the time, for {together}:"
+    width = max(len(name) for name, _ in plan.columns)
+    for name, _ in plan.columns:
+        error = plan.expected(name)
+        if error is None:
+            yield f"  {name:<{width}}  depends on the size of a group; say what to assume: assuming=500"
+        else:
+            where = "a group has" if plan.query.keys else "there are"
+            rows = "" if plan.assuming is None or not plan.depends(name) else f" if {where} {plan.assuming} rows"
+            yield f"  {name:<{width}}  within {show_up(error)}{rows}"
+    lost = _lost(plan)
+    if lost:
+        yield f"What {lost} is not in these errors."
+
+
+def _lost(plan: ReleasePlan) -> str:
+    capped = any(not isinstance(s.bounding, Unbounded) for s in plan.statements())
+    clamped = any(isinstance(tally, Total) for s in plan.statements() for tally in s.tallies)
+    return " and ".join(["rows over the cap change"] * capped + ["clamping changes"] * clamped)

@@ -1,0 +1,94 @@
+"""A plan as JSON: every fact from the query to the guarantee, for programs and certificates."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from privet import events
+from privet.errors import UserError
+from privet.exact import Exact
+from privet.planner.plan import Noised, ReleasePlan, plan
+from privet.query import Key, Query
+from privet.relation.codec import decode, encode
+
+QUERY_CLASSES = {"query": Query, "key": Key}
+
+
+def ratio(number: Exact) -> str:
+    """An exact number as text."""
+    return f"{number.numerator}/{number.denominator}"
+
+
+def asked(made: ReleasePlan) -> dict[str, Any]:
+    """What was asked: from it alone everything in `derived` follows."""
+    return {
+        "query": encode(made.query, also=QUERY_CLASSES),
+        "epsilon": _maybe(made.asked),
+        "within": None if made.within is None else {name: ratio(error) for name, error in made.within},
+        "confidence": ratio(made.confidence),
+        "simultaneous": made.simultaneous,
+        "assuming": made.assuming,
+        "weights": {name: ratio(weight) for name, weight in made.weights},
+    }
+
+
+def plan_again(tree: Any) -> ReleasePlan:
+    """The plan for what `asked` wrote down: made anew, by the rules of today."""
+    fields = {"query", "epsilon", "within", "confidence", "simultaneous", "assuming", "weights"}
+    if not isinstance(tree, dict) or set(tree) != fields:
+        raise UserError(f"asked: must have the fields {', '.join(sorted(fields))}")
+    query = decode(tree["query"], also=QUERY_CLASSES)
+    if not isinstance(query, Query) or not isinstance(tree["simultaneous"], bool):
+        raise UserError("asked: is not a query with its parameters")
+    return plan(
+        query,
+        epsilon=tree["epsilon"],
+        within=tree["within"],
+        confidence=tree["confidence"],
+        simultaneous=tree["simultaneous"],
+        assuming=tree["assuming"],
+        weights=tree["weights"] or None,
+    )
+
+
+def derived(made: ReleasePlan) -> dict[str, Any]:
+    """What follows by the rules: sensitivities, scales, event, guarantee and errors."""
+    return {
+        "measurements": [_measurement(part) for part in made.noised],
+        "columns": [
+            {"name": name, "kind": type(output).__name__.lower(), "expected_error": _maybe(made.expected(name))}
+            for name, output in made.columns
+        ],
+        "groups": [
+            {"name": key.name, "values": [str(value) for value in key.values(made.query.of.types())]}
+            for key in made.query.keys
+        ],
+        "design": made.design.reason,
+        "event": json.loads(events.to_json(made.event())),
+        "epsilon": ratio(made.epsilon),
+        "guarantee": {"kind": "pure", "epsilon": ratio(made.guarantee().epsilon), "delta": "0/1"},
+    }
+
+
+def _measurement(part: Noised) -> dict[str, Any]:
+    what = part.measurement
+    return {
+        "rule": what.rule,
+        "of": what.of,
+        "phi": what.phi,
+        "tallies": [encode(tally) for tally in what.tallies],
+        "matrix": [list(row) for row in what.matrix],
+        "corners": [list(corner) for corner in what.corners],
+        "rows_per_person": part.rows,
+        "groups": part.groups,
+        "adjacency": str(part.adjacency),
+        "same_rows": part.same_rows,
+        "sensitivity": part.sensitivity,
+        "epsilon": ratio(part.epsilon),
+        "scale": ratio(part.scale),
+    }
+
+
+def _maybe(number: Exact | None) -> str | None:
+    return None if number is None else ratio(number)

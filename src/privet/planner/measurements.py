@@ -1,0 +1,150 @@
+"""What is measured with noise: integer vectors, each a sum over rows of phi(row).
+
+A measurement states its phi by the corners of a convex set that holds every phi(row); `sensitivity.of_sum` does the
+rest. Its coordinates are integer combinations of what an engine counts. v is the lattice code of a row's value, in
+0..W; a value is lower + step * v.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from privet.errors import QueryError
+from privet.lattice import Bounds
+from privet.relation.aggregates import summed
+from privet.relation.expressions import Bin, Compare, Constant, Logic, Node, Types
+from privet.relation.language import show
+from privet.relation.schema import CEILING
+from privet.relation.statement import Holds, Present, Rows, Squares, Tally, Total
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One integer vector for each group.
+
+    Claim: for every row, `matrix` applied to what the row adds to the tallies lies in the convex hull of `corners`.
+    """
+
+    rule: str
+    """The name and version of the rule; a certificate is checked by it."""
+    of: str
+    """What it measures, for people to read."""
+    phi: str
+    """What a row contributes, for people to read."""
+    tallies: tuple[Tally, ...]
+    matrix: tuple[tuple[int, ...], ...]
+    corners: tuple[tuple[int, ...], ...]
+    people: bool = False
+    """Whether its rows are persons in groups instead of rows of the table."""
+
+    @property
+    def size(self) -> int:
+        """How many coordinates it has in each group."""
+        return len(self.matrix)
+
+    def coordinates(self, tallies: dict[Tally, int]) -> tuple[int, ...]:
+        """The exact vector of one group."""
+        found = [tallies[tally] for tally in self.tallies]
+        return tuple(sum(a * x for a, x in zip(row, found, strict=True)) for row in self.matrix)
+
+
+def lattice(of: Node, types: Types, what: object, *, squared: bool = False) -> Bounds:
+    """The lattice of what is summed; refused if 2^40 rows of it could overflow 128 bits."""
+    bounds = summed(of, types, what).bounds()
+    if bounds.width ** (2 if squared else 1) * CEILING >= 2**126:
+        raise QueryError(
+            f"{what}: its squares could overflow 128 bits, since it has {bounds.width:,} steps. "
+            "Clip it to a narrower range, or declare the column as a number with a coarser step"
+        )
+    return bounds
+
+
+def count_rows() -> Measurement:
+    """How many rows."""
+    return Measurement("count/1", "rows", "1", (Rows(),), ((1,),), ((1,),))
+
+
+def count_people() -> Measurement:
+    """How many persons: one row for each person and group."""
+    return Measurement("people/1", "persons", "1", (Rows(),), ((1,),), ((1,),), people=True)
+
+
+def count_present(of: Node) -> Measurement:
+    """How many rows have a value."""
+    return Measurement("present/1", f"rows with {show(of)}", "1 if not missing", (Present(of),), ((1,),), ((1,), (0,)))
+
+
+def histogram(of: Bin) -> Measurement:
+    """How many rows lie in each bin: a row is in one of them, or in none."""
+    size = len(of.edges) - 1
+    tallies = tuple(Holds(condition) for condition in bin_conditions(of))
+    identity = tuple(tuple(int(i == j) for j in range(size)) for i in range(size))
+    return Measurement(
+        "histogram/1", f"bins of {show(of.of)}", "1 in its bin", tallies, identity, (*identity, (0,) * size)
+    )
+
+
+def bin_conditions(of: Bin) -> tuple[Node, ...]:
+    """The condition of each bin."""
+    last = len(of.edges) - 2
+    return tuple(
+        Logic(
+            "and",
+            (
+                Compare(">=", of.of, Constant(low)),
+                Compare("<=" if i == last else "<", of.of, Constant(high)),
+            ),
+        )
+        for i, (low, high) in enumerate(zip(of.edges[:-1], of.edges[1:], strict=True))
+    )
+
+
+def total(of: Node, bounds: Bounds, *, missing: bool) -> Measurement:
+    """The sum alone, in units of step / q where lower / step = p / q: phi = p + q v."""
+    ratio = bounds.lower / bounds.step
+    p, q, width = ratio.numerator, ratio.denominator, bounds.width
+    phi = "v" if (p, q) == (0, 1) else f"{p} + {'' if q == 1 else f'{q} '}v"
+    tallies = (Present(of), Total(of, bounds.lower, bounds.step, width))
+    ends: tuple[tuple[int, ...], ...] = ((p,), (p + q * width,))
+    return Measurement("sum/1", f"sum of {show(of)}", phi, tallies, ((p, q),), (*ends, (0,)) if missing else ends)
+
+
+def pair(of: Node, bounds: Bounds, *, missing: bool) -> Measurement:
+    """Count and sum together: phi = (v, W - v), of norm W; a further coordinate W for rows with no value.
+
+    Claim: the sum of the coordinates is W times the number of rows, so one vector at full epsilon gives count, sum and
+    mean; the vectors lie on the segment from (0, W) to (W, 0).
+    """
+    width = bounds.width
+    tallies: tuple[Tally, ...] = (Present(of), Total(of, bounds.lower, bounds.step, width))
+    matrix: tuple[tuple[int, ...], ...] = ((0, 1), (width, -1))
+    if missing:
+        tallies = (*tallies, Rows())
+        matrix = ((0, 1, 0), (width, -1, 0), (-width, 0, width))
+    phi = f"(v, W - v{', W if missing' if missing else ''}), W = {width}"
+    name = f"count and sum of {show(of)}"
+    return Measurement("pair/1", name, phi, tallies, matrix, _axes(width, len(matrix), gone=not missing))
+
+
+def triple(of: Node, bounds: Bounds, *, missing: bool) -> Measurement:
+    """Count, sum and sum of squares together: phi = ((W - v)^2, 2 v (W - v), v^2), of norm W^2.
+
+    Claim: the coordinates are not negative and add up to W^2 times the number of rows: they lie in the simplex of
+    norm W^2.
+    """
+    width = bounds.width
+    common = (bounds.lower, bounds.step, width)
+    tallies: tuple[Tally, ...] = (Present(of), Total(of, *common), Squares(of, *common))
+    matrix: tuple[tuple[int, ...], ...] = ((width**2, -2 * width, 1), (0, 2 * width, -2), (0, 0, 1))
+    if missing:
+        tallies = (*tallies, Rows())
+        matrix = (*((*row, 0) for row in matrix), (-(width**2), 0, 0, width**2))
+    phi = f"((W - v)^2, 2 v (W - v), v^2{', W^2 if missing' if missing else ''}), W = {width}"
+    name = f"count, sum and squares of {show(of)}"
+    return Measurement("triple/1", name, phi, tallies, matrix, _axes(width**2, len(matrix), gone=not missing))
+
+
+def _axes(norm: int, size: int, *, gone: bool) -> tuple[tuple[int, ...], ...]:
+    """The corners of the simplex of this norm; with zero, if a row may contribute nothing."""
+    axes = tuple(tuple(norm if i == j else 0 for j in range(size)) for i in range(size))
+    return (*axes, (0,) * size) if gone else axes
