@@ -1,0 +1,8 @@
+"""What comes back: an answer with its intervals, and a certificate that anyone can check."""
+
+from privet.release.answer import Release
+from privet.release.certificate import Certificate
+from privet.release.signing import new_signing_key
+from privet.release.verification import Verification, verify
+
+__all__ = ["Certificate", "Release", "Verification", "new_signing_key", "verify"]

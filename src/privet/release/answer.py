@@ -1,0 +1,221 @@
+"""A release: the noisy integers, and what is made of them, which costs nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privet.errors import InternalError, QueryError, UserError
+from privet.exact import Exact, nearest, show
+from privet.guarantees import ApproxDP, PureDP
+from privet.planner import ReleasePlan
+from privet.planner.outputs import Cell, Cells, Fixed, Straight
+from privet.relation.types import KeyValue
+from privet.release import pictures, printing
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Release:
+    """What a query was answered with: a value and an interval for each group and column.
+
+    Claim: everything but `spent`, `remaining` and `certificate` is a function of the plan and the noisy integers.
+    """
+
+    plan: ReleasePlan
+    noisy: tuple[tuple[tuple[int, ...], ...], ...]
+    """The noisy integers: by measurement, by group, by coordinate."""
+    spent: PureDP
+    """What this release cost."""
+    remaining: PureDP | ApproxDP | None
+    """What is left of the budget afterwards; None if nobody knows."""
+    certificate: Any = field(compare=False)
+    """The claim, to be checked by anyone."""
+    cells: Mapping[str, Cells] | None = field(default=None, compare=False)
+    """What the noisy integers come to; computed if not given."""
+
+    def __post_init__(self) -> None:
+        sizes = [[len(group) for group in part] for part in self.noisy]
+        if sizes != [[part.measurement.size] * self.plan.groups for part in self.plan.noised]:
+            raise InternalError("the noisy integers are not those of this plan. This is a bug in Privet.")
+        if self.cells is None:
+            object.__setattr__(self, "cells", self.plan.cells(self.noisy))
+
+    @property
+    def _found(self) -> Mapping[str, Cells]:
+        assert self.cells is not None
+        return self.cells
+
+    # --- columns --------------------------------------------------------------------------------
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of all columns: keys first, then what was asked for."""
+        return (*(key.name for key in self.plan.query.keys), *self._found)
+
+    @property
+    def keys(self) -> list[tuple[KeyValue, ...]]:
+        """The keys of each group, in the fixed order; without keys there is one group, ()."""
+        types = self.plan.query.of.types()
+        return list(product(*(key.values(types) for key in self.plan.query.keys)))
+
+    @property
+    def confidence(self) -> float:
+        """The confidence of the intervals: of each by itself, or of all together if that was asked for."""
+        return nearest(self.plan.confidence)
+
+    def values(self, column: str) -> list[Any]:
+        """The values of a column: keys, integers for counts, floats for everything else."""
+        for name, values in self._keys():
+            if name == column:
+                return values
+        return list(self._of(column).values)
+
+    def interval(self, column: str) -> tuple[list[Cell], list[Cell]]:
+        """The lower and the upper ends of a column's intervals; an end can be infinite."""
+        cells = self._of(column)
+        return list(cells.low), list(cells.high)
+
+    def too_noisy(self, column: str) -> list[bool]:
+        """Whether a value is mostly noise: its interval is about as wide as what it tells."""
+        return list(self._of(column).noisy)
+
+    def __len__(self) -> int:
+        """The number of groups."""
+        return self.plan.groups
+
+    def _of(self, column: str) -> Cells:
+        if column in self._found:
+            return self._found[column]
+        raise QueryError(f"the answer has no numbers called {column!r}. There are: {', '.join(self._found)}")
+
+    def _keys(self) -> list[tuple[str, list[KeyValue]]]:
+        keys = self.keys
+        return [(key.name, [group[i] for group in keys]) for i, key in enumerate(self.plan.query.keys)]
+
+    # --- frames ---------------------------------------------------------------------------------
+
+    def to_arrow(self, intervals: bool = False) -> pa.Table:
+        """A pyarrow table; with intervals, each column `n` is followed by `n_low` and `n_high`.
+
+        Counts are int64, or, should one not fit, decimals of 38 digits, or floats.
+        """
+        import pyarrow as pa
+
+        columns: list[tuple[str, list[Any], pa.DataType]] = [
+            (name, values, _key_type(values[0])) for name, values in self._keys()
+        ]
+        for name, cells in self._found.items():
+            kind = _number_type((*cells.values, *cells.low, *cells.high))
+            parts = [("", cells.values), ("_low", cells.low), ("_high", cells.high)][: 3 if intervals else 1]
+            columns += [(name + end, [_fitting(x, kind) for x in part], kind) for end, part in parts]
+        names = [name for name, _, _ in columns]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise UserError(
+                f"with intervals, two columns would be called {twice[0]!r}. Write, for example: to_arrow(), and "
+                f"interval({next(iter(self._found))!r}) for the intervals"
+            )
+        return pa.table([pa.array(values, kind) for _, values, kind in columns], names=names)
+
+    def to_pandas(self, intervals: bool = False) -> pd.DataFrame:
+        """A pandas DataFrame, with the columns of `to_arrow`."""
+        try:
+            import pandas  # noqa: F401
+        except ImportError as error:
+            raise UserError("to_pandas needs pandas. Write: pip install 'privet[frames]'") from error
+        return self.to_arrow(intervals).to_pandas()
+
+    def to_polars(self, intervals: bool = False) -> pl.DataFrame:
+        """A Polars DataFrame, with the columns of `to_arrow`."""
+        try:
+            import polars as pl
+        except ImportError as error:
+            raise UserError("to_polars needs polars. Write: pip install 'privet[frames]'") from error
+        return pl.DataFrame(self.to_arrow(intervals))
+
+    def to_dicts(self, intervals: bool = False) -> list[dict[str, Any]]:
+        """A dict for each group, with the columns of `to_arrow`."""
+        rows: list[dict[str, Any]] = self.to_arrow(intervals).to_pylist()
+        return rows
+
+    # --- to look at -----------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        return f"<Release of {self.plan.query}: {len(self)} group{'s' if len(self) > 1 else ''}, {self.spent}>"
+
+    def __str__(self) -> str:
+        return "\n".join([*printing.table(*self._printed()), "", *self._notes()])
+
+    def _repr_html_(self) -> str:
+        return printing.html(*self._printed(), self._notes())
+
+    def _printed(self) -> tuple[list[printing.Keys], list[printing.Column]]:
+        outputs = dict(self.plan.columns)
+        columns = [
+            printing.Column(name, cells, isinstance(outputs[name], Straight | Fixed), isinstance(outputs[name], Fixed))
+            for name, cells in self._found.items()
+        ]
+        return [printing.Keys(name, values) for name, values in self._keys()], columns
+
+    def _notes(self) -> list[str]:
+        return printing.notes(
+            columns=self._printed()[1],
+            confidence=self.plan.confidence,
+            simultaneous=self.plan.simultaneous,
+            spent=self.spent,
+            remaining=self.remaining,
+        )
+
+    def plot(self, column: str | None = None, path: str | Path | None = None) -> Figure:
+        """A picture of one column, or of all, each with its intervals; saved if a path is given."""
+        how = "all cells together" if self.plan.simultaneous else "each cell by itself"
+        return pictures.draw(
+            pictures.panels(self.plan.query, self._printed()[0], self._found, column),
+            title=pictures.title(self.plan.query, column),
+            footer=f"{show(self.plan.confidence * 100)} % intervals, {how}; {self.spent}",
+            path=path,
+        )
+
+
+def _key_type(value: KeyValue) -> pa.DataType:
+    import pyarrow as pa
+
+    match value:
+        case bool():
+            return pa.bool_()
+        case int():
+            return pa.int64()
+        case datetime():
+            return pa.timestamp("us")
+        case date():
+            return pa.date32()
+        case str():
+            return pa.string()
+
+
+def _number_type(numbers: Sequence[Cell]) -> pa.DataType:
+    """The type that holds all of them: the values of a column, and the ends of its intervals."""
+    import pyarrow as pa
+
+    if not all(isinstance(x, int) for x in numbers):
+        return pa.float64()
+    most = max(map(abs, numbers))
+    return pa.int64() if most < 2**63 else pa.decimal128(38) if most < 10**38 else pa.float64()
+
+
+def _fitting(x: Cell, kind: pa.DataType) -> Cell | Decimal:
+    import pyarrow as pa
+
+    if pa.types.is_floating(kind):
+        return x if isinstance(x, float) else nearest(Exact(x))
+    return Decimal(x) if pa.types.is_decimal(kind) else x

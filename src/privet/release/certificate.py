@@ -1,0 +1,143 @@
+"""A certificate: a release with everything that is needed to check its claim, without the data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from privet import events
+from privet.errors import VerificationError
+from privet.mechanisms import Laplace
+from privet.planner import ReleasePlan
+from privet.planner.facts import asked, derived, ratio
+from privet.planner.outputs import Cells
+from privet.release.signing import SigningKey, signer
+
+FORMAT = "privet-certificate/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """A JSON document, and a signature if the steward has a key."""
+
+    document: dict[str, Any]
+    signature: str | None = None
+
+    def to_json(self) -> str:
+        """The canonical text: sorted keys, no blanks."""
+        return canonical({"document": self.document, "signature": self.signature})
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Certificate:
+        """A certificate from its text; anything but the canonical text of one is refused."""
+        try:
+            given = text.encode() if isinstance(text, str) else bytes(text)
+            tree = json.loads(given, object_pairs_hook=_unique, parse_constant=_no_constant)
+            again = canonical(tree).encode()
+        except (ValueError, RecursionError, TypeError) as error:
+            raise VerificationError(f"this is no certificate: not JSON ({str(error)[:100]})") from None
+        if not isinstance(tree, dict) or set(tree) != {"document", "signature"}:
+            raise VerificationError("this is no certificate: it must have a document and a signature, and nothing else")
+        document, signature = tree["document"], tree["signature"]
+        if not isinstance(document, dict) or not isinstance(signature, str | None):
+            raise VerificationError("this is no certificate: its document is no object, or its signature no text")
+        if again != given.rstrip(b"\n"):
+            raise VerificationError("this certificate was reformatted: it is not in its canonical form")
+        return cls(document, signature)
+
+    def save(self, path: str | Path) -> Path:
+        """Write it to a file."""
+        target = Path(path)
+        target.write_text(self.to_json() + "\n", encoding="utf-8")
+        return target
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the document."""
+        return hashlib.sha256(canonical(self.document).encode()).hexdigest()
+
+    def __str__(self) -> str:
+        return json.dumps(self.document, indent=2, ensure_ascii=False)
+
+
+def certify(
+    body: dict[str, Any], *, dataset: str, link: dict[str, Any], version: str, key: SigningKey | None
+) -> Certificate:
+    """A certificate for a release: what was asked, what follows, what came out, and the ledger's entry."""
+    document = {"format": FORMAT, "version": version, "dataset": dataset, "ledger": link, **body}
+    document = json.loads(canonical(document))  # what is signed is what will be read
+    signature = signer(key).sign(canonical(document).encode()).hex() if key is not None else None
+    return Certificate(document, signature)
+
+
+def of_query(plan: ReleasePlan, noisy: Any, cells: Mapping[str, Cells]) -> dict[str, Any]:
+    """What a certificate says of an answered query."""
+    return {
+        "kind": "query",
+        "asked": asked(plan),
+        "derived": derived(plan),
+        "noisy": [[list(vector) for vector in part] for part in noisy],
+        "answer": answered(cells),
+    }
+
+
+def answered(cells: Mapping[str, Cells]) -> dict[str, Any]:
+    """Values and intervals of every column; what is infinite is null."""
+    return {
+        name: {"values": _cells(c.values), "low": _cells(c.low), "high": _cells(c.high)} for name, c in cells.items()
+    }
+
+
+def _cells(cells: tuple[Any, ...]) -> list[Any]:
+    return [None if isinstance(x, float) and not math.isfinite(x) else x for x in cells]
+
+
+def of_value(mechanism: Laplace, released: Any, label: str) -> dict[str, Any]:
+    """What a certificate says of a value whose sensitivity the user stated."""
+    return {
+        "kind": "value",
+        "asked": {
+            "label": label,
+            "sensitivity": ratio(mechanism.sensitivity),
+            "epsilon": ratio(mechanism.epsilon),
+            "dimension": mechanism.dimension,
+        },
+        "derived": derived_value(mechanism),
+        "answer": released,
+    }
+
+
+def derived_value(mechanism: Laplace) -> dict[str, Any]:
+    """What follows from a stated sensitivity."""
+    return {
+        "event": json.loads(events.to_json(mechanism.event())),
+        "step": ratio(mechanism.step),
+        "scale": ratio(mechanism.scale),
+        "guarantee": {"kind": "pure", "epsilon": ratio(mechanism.guarantee().epsilon), "delta": "0/1"},
+    }
+
+
+def plain(tree: Any) -> Any:
+    """A tree as JSON will give it back."""
+    return json.loads(canonical(tree))
+
+
+def canonical(tree: Any) -> str:
+    """The one text of a JSON tree."""
+    return json.dumps(tree, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a field stands twice")
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number that may stand there")

@@ -1,0 +1,173 @@
+"""Checking a certificate, in three levels.
+
+(1) The rules: every sensitivity, scale, event, guarantee, value and interval is derived anew from the query, the
+declarations and the noisy integers. (2) With a key: the steward's signature over every byte. (3) With a ledger: the
+debit is there, and for this certificate. All of it proves the claim; nothing can prove that noise was drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from privet import events
+from privet.errors import UserError, VerificationError
+from privet.exact import Exact
+from privet.ledger import Ledger
+from privet.mechanisms import Laplace
+from privet.planner.facts import asked, derived, plan_again, ratio
+from privet.release.certificate import FORMAT, Certificate, answered, canonical, of_value, plain
+from privet.release.signing import VerifyingKey, signs, verifier
+
+_CLOSE = 1e-9  # intervals come from floats, which differ in their last bits between machines
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Which levels were checked; all that were hold, else `verify` raises."""
+
+    rules: bool
+    signature: bool
+    ledger: bool
+    promise: str
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [
+                f"rules      {'hold' if self.rules else 'not checked'}: {self.promise}",
+                f"signature  {'is by this key' if self.signature else 'not checked: no key was given'}",
+                f"ledger     {'has the debit' if self.ledger else 'not checked: no ledger was given'}",
+            ]
+        )
+
+
+def verify(
+    certificate: Certificate | str | bytes | Path,
+    *,
+    key: VerifyingKey | None = None,
+    ledger: Ledger | None = None,
+) -> Verification:
+    """Check a certificate (itself, its text, or its file); raises `VerificationError` naming what does not hold.
+
+    Claim: a certificate whose derived fields were altered is rejected by the rules; any altered byte, by the signature.
+    """
+    found = _load(certificate)
+    document = found.document
+    if document.get("format") != FORMAT:
+        raise VerificationError(f"format: this version checks {FORMAT!r}, not {str(document.get('format'))[:40]!r}")
+    for name, kind in (("dataset", str), ("version", str), ("ledger", dict)):
+        if not isinstance(document.get(name), kind):
+            raise VerificationError(f"{name}: must be {'a text' if kind is str else 'an object'}")
+    try:
+        promise = {"query": _check_query, "value": _check_value}[document["kind"]](document)
+    except (UserError, KeyError, TypeError, AttributeError, IndexError, ValueError, RecursionError) as error:
+        raise VerificationError(f"the document is malformed: {str(error)[:200]}") from None
+    if key is not None:
+        _check_signature(found, verifier(key))
+    if ledger is not None:
+        _check_ledger(found, ledger)
+    return Verification(True, key is not None, ledger is not None, promise)
+
+
+def _load(certificate: Certificate | str | bytes | Path) -> Certificate:
+    if isinstance(certificate, Certificate):
+        return Certificate.from_json(certificate.to_json())
+    if isinstance(certificate, Path) or (isinstance(certificate, str) and not certificate.lstrip().startswith("{")):
+        try:
+            certificate = Path(certificate).read_bytes()
+        except (OSError, ValueError) as error:
+            raise UserError(f"the certificate can't be read: {error}") from None
+    if not isinstance(certificate, str | bytes):
+        raise UserError("a certificate, its text or its file is needed. Write: pv.verify(release.certificate)")
+    return Certificate.from_json(certificate)
+
+
+_HEAD = {"format", "version", "dataset", "ledger", "kind", "asked", "derived", "answer"}
+
+
+def _check_query(document: dict[str, Any]) -> str:
+    _same(sorted(document), sorted({*_HEAD, "noisy"}), "fields of the document")
+    plan = plan_again(document["asked"])
+    _same(document["asked"], plain(asked(plan)), "asked")
+    _same(document["derived"], plain(derived(plan)), "derived")
+    noisy = document["noisy"]
+    _same([len(part) for part in noisy], [plan.groups for _ in plan.noised], "noisy: number of groups")
+    for i, (part, noised) in enumerate(zip(noisy, plan.noised, strict=True)):
+        for vector in part:
+            if len(vector) != noised.measurement.size or not all(type(x) is int for x in vector):
+                raise VerificationError(f"noisy[{i}]: must be {noised.measurement.size} integers for each group")
+    _same(document["answer"], plain(answered(plan.cells(noisy))), "answer")
+    return f"{plan.guarantee()}, for {plan.query}"
+
+
+def _check_value(document: dict[str, Any]) -> str:
+    _same(sorted(document), sorted(_HEAD), "fields of the document")
+    given = document["asked"]
+    mechanism = Laplace(sensitivity=given["sensitivity"], epsilon=given["epsilon"], dimension=given["dimension"])
+    again = of_value(mechanism, document["answer"], given["label"])
+    _same(given, plain(again["asked"]), "asked")
+    _same(document["derived"], plain(again["derived"]), "derived")
+    _check_lattice(mechanism, document["answer"])
+    return f"{mechanism.guarantee()}, if the sensitivity of {given['label']!r} is what was stated"
+
+
+def _check_lattice(mechanism: Laplace, answer: Any) -> None:
+    """A released value is a number or a list of them, each a multiple of the step (as far as floats tell)."""
+    numbers = answer if isinstance(answer, list) else [answer]
+    if not numbers or (mechanism.dimension is not None and len(numbers) > mechanism.dimension):
+        raise VerificationError("answer: has not as many numbers as were paid for")
+    for number in numbers:
+        if type(number) not in (int, float):
+            raise VerificationError(f"answer: {str(number)[:40]!r} is no number")
+        if (Exact(number) / mechanism.step).denominator != 1:
+            raise VerificationError(f"answer: {number!r} is no multiple of the step {ratio(mechanism.step)}")
+
+
+def _check_signature(found: Certificate, key: Ed25519PublicKey) -> None:
+    if found.signature is None:
+        raise VerificationError("signature: there is none")
+    try:
+        signature = bytes.fromhex(found.signature)
+    except ValueError:
+        signature = b""
+    if found.signature != signature.hex() or not signs(key, signature, canonical(found.document).encode()):
+        raise VerificationError("signature: it is not this key's signature of this document")
+
+
+def _check_ledger(found: Certificate, ledger: Ledger) -> None:
+    link, dataset = found.document["ledger"], found.document["dataset"]
+    try:
+        entries = {entry.number: entry for entry in ledger.history(dataset)}
+    except UserError as error:
+        raise VerificationError(f"ledger: {error}") from None
+    entry = entries.get(link["entry"]) if isinstance(link, dict) and type(link.get("entry")) is int else None
+    if entry is None or entry.request_id != link.get("request_id") or entry.analyst != link.get("analyst"):
+        raise VerificationError("ledger: it has no such entry")
+    event = events.from_json(canonical(found.document["derived"]["event"]))
+    if entry.events != (event,):
+        raise VerificationError("ledger: the entry paid for something else")
+    if entry.answer != found.digest:
+        raise VerificationError("ledger: the entry's answer is another one")
+
+
+def _same(given: Any, expected: Any, path: str) -> None:
+    """Compare two JSON trees; floats may differ in their last bits."""
+    if isinstance(given, dict) and isinstance(expected, dict):
+        for name in sorted({*given, *expected}, key=str):
+            if name not in given:
+                raise VerificationError(f"{path}.{name}: is missing")
+            if name not in expected:
+                raise VerificationError(f"{path}.{name}: does not belong there")
+            _same(given[name], expected[name], f"{path}.{name}")
+    elif isinstance(given, list) and isinstance(expected, list) and len(given) == len(expected):
+        for i, (a, b) in enumerate(zip(given, expected, strict=True)):
+            _same(a, b, f"{path}[{i}]")
+    elif type(given) is float and type(expected) is float:
+        if not math.isclose(given, expected, rel_tol=_CLOSE, abs_tol=0.0):
+            raise VerificationError(f"{path}: is {given!r}, and by the rules {expected!r}")
+    elif type(given) is not type(expected) or given != expected:
+        raise VerificationError(f"{path}: is {str(given)[:60]!r}, and by the rules {str(expected)[:60]!r}")

@@ -1,0 +1,131 @@
+"""Certificates of several kinds of questions, from fixed noisy integers: no engine, no data, nothing random."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+import privet as pv
+from privet.distances import Adjacency
+from privet.guarantees import PureDP
+from privet.ledger import Dataset, MemoryLedger
+from privet.mechanisms import Laplace
+from privet.planner.plan import ReleasePlan, plan
+from privet.query import Query, Relation
+from privet.relation.operators import Scan
+from privet.relation.schema import Schema
+from privet.release.certificate import Certificate, certify, of_query, of_value
+
+KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+OTHER_KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(1, 33)))
+PUBLIC = KEY.public_key()
+
+COLUMNS: dict[str, Any] = {
+    "age": pv.integer(0, 110),
+    "pay": pv.number(-100, 200_000, step="1/4"),
+    "hours": pv.integer(1, 60, required=True),
+    "region": pv.keys("north", "süd", other="elsewhere"),
+    "born": pv.date("2000-01-01", "2000-03-31"),
+    "flag": pv.boolean(),
+}
+
+
+def people(**how: Any) -> Relation:
+    return Relation(Scan(Schema.declare("people", **{"protect": pv.each_row(), "columns": COLUMNS, **how})))
+
+
+def persons(**how: Any) -> Relation:
+    return people(**{"protect": pv.person("id", max_groups=2, max_rows_per_group=3), **how})
+
+
+ASKED: dict[str, tuple[Callable[[], Query], dict[str, Any]]] = {
+    "count": (lambda: people().agg(n=pv.count()), {"epsilon": 1}),
+    "groups": (
+        lambda: persons().where(pv.col("age") >= 18).group_by("region").agg(n=pv.count(), pay=pv.mean("pay")),
+        {"epsilon": "1/3", "assuming": 500, "confidence": 0.9, "weights": {"n": 2}},
+    ),
+    "spread": (
+        lambda: people(adjacency="replace").agg(v=pv.variance("age"), s=pv.std("age"), t=pv.sum("age")),
+        {"epsilon": 0.5, "simultaneous": True},
+    ),
+    "within": (
+        lambda: persons(adjacency="replace").agg(n=pv.count_people(), r=pv.sum("hours") / pv.sum("age")),
+        {"within": {"n": 50, "r": 1}, "assuming": 1000},
+    ),
+    "histogram": (
+        lambda: people().group_by(month=pv.col("born").truncate("month")).agg(h=pv.histogram("pay", [0, 10, 1000])),
+        {"epsilon": 2},
+    ),
+    "public": (
+        lambda: people(adjacency="replace", rows=1000).agg(n=pv.count(), hours=pv.mean("hours")),
+        {"epsilon": 1},
+    ),
+    "per person": (
+        lambda: (
+            people(protect=pv.person("id", max_rows=2))
+            .per_person(total=pv.sum("hours"), most=pv.greatest("pay"))
+            .with_columns(
+                band=pv.when(pv.col("most") > 1000, "high").when(pv.col("most").is_missing(), "none").otherwise("low")
+            )
+            .group_by("band")
+            .agg(m=pv.mean(pv.col("total").clip(0, 500)), share=pv.mean(pv.col("most") > 10))
+        ),
+        {"epsilon": 1, "assuming": 100},
+    ),
+}
+
+
+def noisy_of(made: ReleasePlan) -> list[list[list[int]]]:
+    """Integers as noise might have left them: mostly sensible, some negative."""
+    return [
+        [
+            [
+                1000 + 37 * (i + 1) * (g + 2) + 11 * c if (g + c) % 4 else -3 * (c + 1)
+                for c in range(part.measurement.size)
+            ]
+            for g in range(made.groups)
+        ]
+        for i, part in enumerate(made.noised)
+    ]
+
+
+def made_plan(name: str) -> ReleasePlan:
+    ask, how = ASKED[name]
+    return plan(ask(), **how)
+
+
+LINK = {"entry": 1, "request_id": "first", "analyst": "ann"}
+
+
+def certificate(name: str, *, key: Any = KEY, link: dict[str, Any] = LINK) -> Certificate:
+    if name == "value":
+        mechanism = Laplace(sensitivity="1/3", epsilon=0.5).fit([1.5, 2.5])
+        body = of_value(mechanism, [float(mechanism.step) * 7, float(mechanism.step) * -9], "two medians")
+    else:
+        made = made_plan(name)
+        noisy = noisy_of(made)
+        body = of_query(made, noisy, made.cells(noisy))
+    return certify(body, dataset="people", link=link, version="0.1.0", key=key)
+
+
+def event_of(name: str) -> Any:
+    if name == "value":
+        return Laplace(sensitivity="1/3", epsilon=0.5).fit([1.5, 2.5]).event()
+    return made_plan(name).event()
+
+
+def ledger_for(name: str, found: Certificate) -> MemoryLedger:
+    """A ledger that holds the debit of this certificate."""
+    ledger = MemoryLedger()
+    ledger.create(Dataset("people", "row", Adjacency.ADD_REMOVE, PureDP(Fraction(10**6))))
+    charge = ledger.reserve(dataset="people", analyst="ann", request_id="first", events=[event_of(name)])
+    ledger.settle(charge, "answered", found.digest)
+    return ledger
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
