@@ -27,7 +27,7 @@ TIERS: tuple[frozenset[str], ...] = tuple(
         accounting sensitivity accuracy plots
         mechanisms relation
         statistics query
-        sql planner engine ledger
+        sql planner engine ledger sources
         policy release
         session
         audit

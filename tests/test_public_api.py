@@ -18,9 +18,11 @@ import pytest
 import privet
 
 FACE = """
-    Adjacency ApproxDP InternalError Laplace PrivetError PureDP UserError ZeroConcentratedDP accounting audit distances
-    distributions divergences each_row epsilon_for errors events exact guarantees mechanisms noise person sensitivity
-    statistics
+    Adjacency ApproxDP Certificate InternalError Laplace PrivetError PublicTable PureDP Query Release ReleasePlan
+    Session Table UserError ZeroConcentratedDP accounting audit bins boolean col count count_people date distances
+    distributions divergences duckdb_file each_row epsilon_for errors events exact greatest guarantees histogram
+    import_csv integer keys keys_from least ledger lit mean mechanisms new_signing_key noise number person planner
+    public_table release sensitivity sources statistics std sum table text timestamp variance verify when
 """
 MODULES = {
     "accounting": "Accountant ApproxAccountant PureAccountant",
@@ -34,7 +36,8 @@ MODULES = {
         total_variation
     """,
     "errors": """
-        AccountingError DataError EntropyError InternalError NoSensitivity NumberError PrivetError UserError
+        AccountingError BudgetError DataError DatasetClosed EntropyError InternalError NoAnswer NoSensitivity
+        NumberError PrivetError QueryError SourceError UserError VerificationError
     """,
     "events": "Composed DEEPEST Free Laplace PrivacyEvent Repeated Stated from_json leaves to_json",
     "exact": """
@@ -42,12 +45,16 @@ MODULES = {
         positive precision probability shorter_up show show_up sqrt_up up whole
     """,
     "guarantees": "ApproxDP Guarantee PureDP ZeroConcentratedDP delta_for_population",
+    "ledger": "Balance Budget Charge Dataset Entry Ledger MemoryLedger Outcome",
     "mechanisms": "Laplace epsilon_for",
     "noise": "Bernoulli BernoulliExp DiscreteLaplace Geometric UniformInteger",
+    "planner": "ReleasePlan plan",
+    "release": "Certificate Release Verification new_signing_key verify",
     "sensitivity": """
         Counterexample Interpolation count diameter for_rows histogram max mean median min of_sum quantile radius
         search std sum variance
     """,
+    "sources": "ImportReport duckdb_file import_csv keys_from public_table table",
     "statistics": "Estimate max mean median min quantile std sum variance",
 }
 NEVER_BY_DEFAULT = {
@@ -64,6 +71,14 @@ ALLOWED = {
     ("statistics.Estimate.error", "confidence"),
     ("statistics.Estimate.interval", "confidence"),
     ("divergences.indistinguishable", "delta"),
+    # max_rows, or max_groups and max_rows_per_group must be given; neither has a value of its own
+    ("distances.Person", "max_rows"),
+    ("distances.person", "max_rows"),
+    # epsilon or within must be given
+    ("planner.plan", "epsilon"),
+    ("planner.plan", "confidence"),
+    # that a person is in the table or not is what most people mean
+    ("sources.table", "adjacency"),
 }
 
 

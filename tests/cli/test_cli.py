@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import privet as pv
 from privet import cli
-from privet.cli.demo import salaries
 
 SIGNATURES = {".png": b"\x89PNG\r\n\x1a\n", ".svg": b"<?xml", ".pdf": b"%PDF-"}
 COMMANDS = ("audit", "curve", "demo")
@@ -154,28 +154,38 @@ def test_usage_errors(
 
 def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    text = run("demo", "-o", "a [bold]picture.png")
-    assert "private answer" in text
-    assert "95 % interval" in text
-    for question in ("mean", "std", "median"):
-        assert re.search(rf"^{question} +[\d,]+ +[\d,]+ to [\d,]+ +[\d,]+ *$", text, re.MULTILINE), question
-    assert "Laplace noise of scale 20/epsilon = 40" in text
-    assert "Spent together: epsilon 1.5" in text
-    assert "What epsilon 1/2 means:" in text
+    text = run("demo", "-o", "a [bold]folder")
+    assert text.count("95 % intervals, each cell by itself") == 3
+    assert text.count("The certificate holds: epsilon 0.5") == 3
+    assert "Budget: epsilon 1.5 is spent, epsilon 0.5 is left." in text
+    assert "this costs epsilon 2, and epsilon 0.5 is left of epsilon 2. Nothing was spent." in text
     assert "62 %" in text
-    picture = tmp_path / "a [bold]picture.png"
-    assert text.rstrip().endswith(str(picture))
-    assert picture.read_bytes().startswith(SIGNATURES[".png"])
+    folder = tmp_path / "a [bold]folder"
+    assert text.rstrip().endswith(str(folder))
+    assert sorted(path.name for path in folder.iterdir()) == [
+        f"{name}{suffix}" for name in ("adults", "spending", "visits") for suffix in (".json", ".png")
+    ]
+    for picture in folder.glob("*.png"):
+        assert picture.read_bytes().startswith(SIGNATURES[".png"])
+    for certificate in folder.glob("*.json"):
+        assert pv.verify(certificate).rules
+
+    # The noise is small beside these numbers, so what is printed must be near the truth, which is printed below it.
+    found = re.findall(r"^(\w[\w-]*) +([\d,]+) +(?:± [\d,]+ +)?([\d,.]+)", text, re.MULTILINE)
+    answers = [row for row in found if row[0] in ("north", "capital")]
+    assert len(answers) == 4
+    for region in ("north", "capital"):
+        adults, truth = (int(row[1].replace(",", "")) for row in answers if row[0] == region)
+        assert abs(adults - truth) < 400
+        assert adults > 5_000
 
 
-def test_the_demo_s_mean_is_near_the_truth(tmp_path: Path) -> None:
-    text = run("demo", "-o", str(tmp_path / "demo.png"))
-    found = re.search(r"^mean +([\d,]+) +([\d,]+) to ([\d,]+) +([\d,]+) *$", text, re.MULTILINE)
-    assert found is not None
-    answer, low, high, truth = (int(number.replace(",", "")) for number in found.groups())
-    assert low <= answer <= high
-    assert abs(answer - truth) < 40 * 40  # 40 scales: e^-40
-    assert truth == round(sum(min(pay, 200_000) for pay in salaries()) / len(salaries()))
+def test_the_demo_does_not_overwrite_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "notes").write_text("mine")
+    assert "is a file" in refusal(capsys, monkeypatch, "demo", "-o", str(tmp_path / "notes"))
+    assert (tmp_path / "notes").read_text() == "mine"
 
 
 def test_audit_noise() -> None:

@@ -46,9 +46,9 @@ def options(
 
 @app.command()
 def demo(
-    output: str = typer.Option("privet-demo.png", "--output", "-o", help="Where to save the picture."),
+    output: str = typer.Option("privet-demo", "--output", "-o", help="The folder for pictures and certificates."),
 ) -> None:
-    """Ask for the mean of 10,000 salaries, and see what it costs and how exact it is."""
+    """Ask a made-up survey of 100,000 people three questions, and see what they cost and how exact the answers are."""
     from privet.cli.demo import run
 
     run(output)

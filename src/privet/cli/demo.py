@@ -1,59 +1,162 @@
-"""`privet demo`: the salary example of the lecture notes, end to end."""
+"""`privet demo`: three questions to a made-up survey, from the tables to the certificates."""
 
 from __future__ import annotations
 
-import math
-import statistics as plain
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+import duckdb
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Table as Grid
 
-from privet import statistics
-from privet.cli.curve import picture_path, save_curve
-from privet.distances import Adjacency
+import privet as pv
+from privet.cli.survey import KINDS, REGIONS, Survey, make_survey
+from privet.errors import UserError
+from privet.query import Query, Table
+from privet.release import Release
 
-PEOPLE, CEILING, EPSILON = 10_000, 200_000, "1/2"
+PEOPLE = 100_000
+BUDGET = 2
 
 
-def salaries() -> list[float]:
-    """Made-up salaries: a lognormal's quantiles, with a median of 52,000."""
-    normal = plain.NormalDist(math.log(52_000), 0.45)
-    return [round(math.exp(normal.inv_cdf((i + 0.5) / PEOPLE)), 2) for i in range(PEOPLE)]
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked, at what epsilon; and the SQL that gives the truth, which only a made-up survey may show."""
+
+    title: str
+    query: Query
+    epsilon: float
+    truth: str
+    picture: str
+
+
+def tables(survey: Survey) -> tuple[Table, Table]:
+    """The survey's two tables, declared: who is protected, and the public range of every column."""
+    people = pv.table(
+        "people",
+        survey.people,
+        protect=pv.person("person_id", max_rows=1),
+        columns={
+            "region": pv.keys(*REGIONS),
+            "age": pv.integer(0, 110),
+            "income": pv.number(0, 200_000),
+            "smoker": pv.boolean(),
+        },
+    )
+    visits = pv.table(
+        "visits",
+        survey.visits,
+        protect=pv.person("person_id", max_rows=20),
+        columns={
+            "day": pv.date("2025-01-01", "2025-12-31"),
+            "kind": pv.keys(*KINDS),
+            "cost": pv.number(0, 2_000),
+            "minutes": pv.integer(0, 480),
+        },
+    )
+    return people, visits
+
+
+def questions(people: Table, visits: Table) -> list[Question]:
+    """Three questions: rows of people, rows of visits in time, and people with what they spent in a year."""
+    yearly = visits.per_person(spent=pv.sum("cost"))
+    return [
+        Question(
+            "How many adults live in each region, what do they earn, and how many smoke?",
+            people.where(pv.col("age") >= 18)
+            .group_by("region")
+            .agg(adults=pv.count(), income=pv.mean("income"), smokers=pv.mean("smoker")),
+            0.5,
+            "SELECT region, count(*) AS adults, avg(income) AS income, avg(smoker::INT) AS smokers "
+            "FROM people WHERE age >= 18 GROUP BY region",
+            "adults",
+        ),
+        Question(
+            "How many visits were there in each quarter, and what did they cost together?",
+            visits.group_by(quarter=pv.col("day").truncate("quarter")).agg(visits=pv.count(), cost=pv.sum("cost")),
+            0.5,
+            "SELECT date_trunc('quarter', day)::DATE AS quarter, count(*) AS visits, sum(cost) AS cost "
+            "FROM visits GROUP BY quarter",
+            "visits",
+        ),
+        Question(
+            "What does a person spend in a year, by age?",
+            people.join(yearly)
+            .group_by(age=pv.bins("age", [0, 30, 60, 110]))
+            .agg(people=pv.count(), spent=pv.mean(pv.col("spent").clip(0, 20_000))),
+            0.5,
+            "SELECT CASE WHEN age < 30 THEN '[0, 30)' WHEN age < 60 THEN '[30, 60)' ELSE '[60, 110]' END AS age, "
+            "count(*) AS people, avg(spent) AS spent FROM people JOIN "
+            "(SELECT person_id, sum(cost) AS spent FROM visits GROUP BY person_id) USING (person_id) GROUP BY 1",
+            "spending",
+        ),
+    ]
 
 
 def run(output: str) -> None:
-    """Print the answers beside the truth, what epsilon means, and where the picture is."""
-    path = picture_path(output)
+    """Print the answers beside the truth, the budget before and after, what was checked, and where the pictures are."""
+    folder = Path(output)
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{output} is a file; the demo saves pictures and certificates into a folder. Write: -o demo")
     console = Console(highlight=False, soft_wrap=True)
-    data = salaries()
-    console.print(
-        f"[bold]{PEOPLE:,} made-up salaries[/bold], clamped to 0..{CEILING:,}; epsilon {EPSILON} for each question.\n"
-    )
-    titles = "question", "private answer", "95 % interval", "truth (not private)"
-    table = Table(*titles, box=None, pad_edge=False, header_style="bold")
-    clamped = [min(max(x, 0), CEILING) for x in data]
-    questions = {
-        "mean": (statistics.mean, plain.fmean(clamped)),
-        "std": (statistics.std, plain.pstdev(clamped)),
-        "median": (statistics.median, plain.median(clamped)),
-    }
-    answers = {name: ask(data, lower=0, upper=CEILING, epsilon=EPSILON) for name, (ask, _) in questions.items()}
-    for name, answer in answers.items():
-        low, high = answer.interval(0.95)
-        table.add_row(name, f"{answer.value:,.0f}", f"{low:,.0f} to {high:,.0f}", f"{questions[name][1]:,.0f}")
-    console.print(table)
+    with tempfile.TemporaryDirectory(prefix="privet-demo-") as scratch:
+        survey = make_survey(scratch, PEOPLE)
+        people, visits = tables(survey)
+        console.print(
+            f"[bold]A made-up survey[/bold]: {PEOPLE:,} people and their visits. Protected is each person: "
+            f"whether they are in it, and everything it says about them.\n"
+            f"Budget: epsilon {BUDGET}, for all questions together.\n"
+        )
+        folder.mkdir(parents=True, exist_ok=True)
+        with pv.Session([people, visits], budget=pv.PureDP(BUDGET), ledger=None, name="survey") as session:
+            for number, question in enumerate(questions(people, visits), 1):
+                _ask(console, session, survey, number, question, folder)
+            console.print(f"[bold]Budget:[/bold] {session.spent} is spent, {session.remaining} is left.")
+            _refused(console, session, people)
+    console.print(f"\n[bold]Pictures and certificates:[/bold] {escape(str(folder.resolve()))}")
 
-    mean = answers["mean"]
-    moves, scale = float(mean.sensitivity), float(mean.scale)
-    console.print(
-        f"\nOne person can move the mean by {CEILING:,}/{PEOPLE:,} = {moves:g}, so it got Laplace noise of scale "
-        f"{moves:g}/epsilon = {scale:g}: an error of at most {mean.error(0.95):.0f}, 95 % of the time.\n"
-        "A median can jump across the whole range when one person changes, so its noise is useless here: "
-        "the interval says so.\n"
-    )
-    spent = mean.guarantee().compose(*(answers[name].guarantee() for name in ("std", "median")))
-    console.print(f"[bold]Spent together:[/bold] {spent}.")
-    console.print(f"[bold]What epsilon {EPSILON} means:[/bold] {mean.guarantee().meaning(Adjacency.REPLACE)}")
-    save_curve(epsilon=EPSILON, sensitivity=mean.sensitivity, output=str(path))
-    console.print(f"\n[bold]The picture:[/bold] {escape(str(path.resolve()))}")
+
+def _ask(console: Console, session: pv.Session, survey: Survey, number: int, question: Question, folder: Path) -> None:
+    console.print(f"[bold]{number}. {question.title}[/bold]")
+    if number == 1:
+        console.print("\nHow it will be answered (nothing is spent yet):\n")
+        console.print(escape(session.explain(question.query, epsilon=question.epsilon, assuming=5_000)), style="dim")
+        console.print()
+    release = session.release(question.query, epsilon=question.epsilon)
+    console.print(escape(str(release)))
+    console.print("\nThe truth of all rows, which no analyst sees (bounding and clipping leave some of it out):")
+    console.print(_truth(survey, question, release))
+    release.plot(path=folder / f"{question.picture}.png")
+    checked = pv.verify(release.certificate.save(folder / f"{question.picture}.json"), ledger=session.ledger)
+    console.print(f"The certificate holds: {escape(checked.promise)}.\n")
+
+
+def _truth(survey: Survey, question: Question, release: Release) -> Grid:
+    """The true numbers, in the order of the answer."""
+    with duckdb.connect() as connection:
+        for name, path in (("people", survey.people), ("visits", survey.visits)):
+            connection.read_parquet(str(path)).create_view(name)
+        found = {row[0]: row[1:] for row in connection.execute(question.truth).fetchall()}
+    grid = Grid(box=None, pad_edge=False, show_header=False, style="dim")
+    grid.add_column()
+    for _ in release.columns[1:]:
+        grid.add_column(justify="right")
+    for (key,) in release.keys:
+        grid.add_row(escape(str(key)), *map(_number, found.get(key, ())))
+    return grid
+
+
+def _number(value: Any) -> str:
+    return f"{value:,.3f}" if isinstance(value, float) and abs(value) < 10 else f"{value:,.0f}"
+
+
+def _refused(console: Console, session: pv.Session, people: Table) -> None:
+    try:
+        session.release(people.agg(n=pv.count()), epsilon=BUDGET)
+    except pv.UserError as error:
+        console.print(
+            f"[bold]A question over the budget is refused[/bold] before any data are read: {escape(str(error))}"
+        )
