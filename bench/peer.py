@@ -15,10 +15,13 @@ ENVIRONMENTS = HERE.parent / ".bench"
 
 
 class Peer:
-    """A script in peers/, running in an environment that holds `requirement`; one JSON line in, one out."""
+    """A script in peers/, running in an environment that holds `requirement`; one JSON line in, one out.
 
-    def __init__(self, requirement: str, script: str) -> None:
-        python = self._environment(requirement)
+    `requirement` may be several, with spaces between them; None stands for the environment of the benchmark itself.
+    """
+
+    def __init__(self, requirement: str | None, script: str) -> None:
+        python = Path(sys.executable) if requirement is None else self._environment(requirement)
         self._process = subprocess.Popen(
             [str(python), str(HERE / "peers" / script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -41,17 +44,16 @@ class Peer:
     ) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(timeout=10)
+        self._process.wait(timeout=60)
 
     @staticmethod
     def _environment(requirement: str) -> Path:
-        home = ENVIRONMENTS / f"{requirement}-py{sys.version_info.major}.{sys.version_info.minor}"
+        home = ENVIRONMENTS / f"{requirement.replace(' ', '_')}-py{sys.version_info.major}.{sys.version_info.minor}"
         python = home / "bin" / "python"
         if not (home / "ready").exists():
             print(f"bench: installing {requirement} into an environment of its own", file=sys.stderr)
             venv.create(home, with_pip=True, clear=True)
-            subprocess.run(
-                [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check", requirement], check=True
-            )
+            pip = [str(python), "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
+            subprocess.run([*pip, *requirement.split()], check=True)
             (home / "ready").touch()
         return python

@@ -5,7 +5,12 @@ from __future__ import annotations
 import importlib
 import sys
 
-BENCHMARKS = {"noise": "exact noise against numpy and OpenDP; single releases; memory; import time"}
+BENCHMARKS = {
+    "noise": "exact noise against numpy and OpenDP; single releases; memory; import time",
+    "tables": "private tables against DuckDB, Polars, OpenDP, Tumult, PipelineDP, SmartNoise and diffprivlib",
+    "large": "10^8 rows with 2 GB of memory",
+    "coverage": "intervals on real data: coverage and width, and what bounding moved",
+}
 
 
 def main(arguments: list[str]) -> int:

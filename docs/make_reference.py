@@ -25,6 +25,10 @@ MODULES = (
     "accounting",
     "noise",
     "audit",
+    "sources",
+    "planner",
+    "ledger",
+    "release",
     "exact",
     "errors",
 )
