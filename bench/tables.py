@@ -26,7 +26,8 @@ LIBRARIES = {  # what is installed for it, and its script
     "diffprivlib": ("diffprivlib==0.6.6 scikit-learn==1.6.1 polars==2.1.0", "tables_diffprivlib.py"),
 }
 CAPS = (1, 2, 5, 20, 100)
-ROUNDS = 7
+ROUNDS = 21
+PERSON_ROUNDS = 3
 CAP = 5
 
 
@@ -82,7 +83,7 @@ def main() -> None:
 def _each_row(console: Console, plain: Peer, privet: Peer, sizes: Sequence[int]) -> None:
     table = Table("rows", "plain DuckDB", "Privet", "ratio", "peak MB: plain", "Privet", title="each_row()", box=None)
     for rows in sizes:
-        bare, ours = alternating([plain, privet], data(rows), 0, 3 * ROUNDS)
+        bare, ours = alternating([plain, privet], data(rows), 0, ROUNDS)
         table.add_row(
             f"{rows:,}", f"{bare['seconds']:.3f} s", f"{ours['seconds']:.3f} s", f"{ours['ratio']:.2f}",
             f"{bare['peak']:.0f}", f"{ours['peak']:.0f}",
@@ -105,7 +106,7 @@ def _person(console: Console, obvious: Peer, privet: Peer, ties: Peer, polars: P
     table = Table(*titles, title="\nperson, at most so many rows: seconds", box=None)
     for rows in sizes:
         for cap in CAPS:
-            found = alternating([privet, obvious, ties, polars], data(rows), cap, ROUNDS)
+            found = alternating([privet, obvious, ties, polars], data(rows), cap, PERSON_ROUNDS)
             table.add_row(
                 f"{rows:,}", str(cap), *(f"{each['seconds']:.2f}" for each in (*found[1:], found[0])),
                 *(f"{1 / each['ratio']:.2f}" for each in found[1:]),

@@ -166,9 +166,10 @@ class DuckDB:
 
     def close(self) -> None:
         """Ends the connection and removes its folder."""
-        if hasattr(self, "_connection"):
-            self._connection.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        with self._lock:  # what is running ends first
+            if hasattr(self, "_connection"):
+                self._connection.close()
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def __enter__(self) -> DuckDB:
         return self

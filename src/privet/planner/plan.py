@@ -211,14 +211,14 @@ def _priced(draft: ReleasePlan, prices: Sequence[Exact]) -> ReleasePlan:
 
     Prices with long denominators are rounded down, so that an accountant need not round them up.
     """
+    if prices and sum(prices) < LEAST_EPSILON:
+        raise QueryError(f"epsilon={show(sum(prices, Exact(0)))} is below 10^-9: the answer would be noise alone.")
     prices = [p if p.denominator.bit_length() <= 200 else Exact(math.floor(p * 2**200), 2**200) for p in prices]
     noised = tuple(
         Noised(p.measurement, p.rows, p.groups, p.adjacency, p.same_rows, p.sensitivity, price)
         for p, price in zip(draft.noised, prices, strict=True)
     )
     total = sum(prices, Exact(0))
-    if noised and total < LEAST_EPSILON:
-        raise QueryError(f"epsilon={show(total)} is below 10^-9: the answer would be noise alone.")
     made = replace(draft, noised=noised, epsilon=total)
     if made.guarantee().epsilon > made.epsilon:
         raise InternalError(

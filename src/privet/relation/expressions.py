@@ -388,10 +388,11 @@ def _time(of: Type, where: str) -> TimeType:
 
 
 def _short(bound: Exact, outwards: Callable[[Exact], int]) -> Exact:
-    """A bound that is short: itself, or 128 significant bits of it, rounded outwards, if it has over 1,024 bits."""
+    """A bound that is short: itself; or, from 1,024 bits on, 128 significant ones of it, down to 2^-1000, outwards."""
     if max(bound.numerator.bit_length(), bound.denominator.bit_length()) <= 1024:
         return bound
-    unit = Exact(2) ** (bound.numerator.bit_length() - bound.denominator.bit_length() - 128)
+    exponent = bound.numerator.bit_length() - bound.denominator.bit_length() - 128
+    unit = Exact(2) ** max(exponent, -1000)
     return outwards(bound / unit) * unit
 
 
