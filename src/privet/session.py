@@ -23,7 +23,7 @@ from privet.engine import DuckDB
 from privet.errors import InternalError, NoAnswer, QueryError, UserError
 from privet.exact import Number, whole
 from privet.guarantees import ApproxDP, PureDP
-from privet.ledger import Balance, Budget, Charge, Dataset, Ledger, MemoryLedger
+from privet.ledger import Balance, Budget, Dataset, Ledger, MemoryLedger
 from privet.mechanisms import Laplace
 from privet.noise import DiscreteLaplace
 from privet.noise.entropy import SystemBits
@@ -168,7 +168,7 @@ class Session:
         """The plan in words; takes what `plan` takes."""
         made = self.plan(query, **how)
         fits = self.balance.covers(made.guarantee())
-        left = f"{self.remaining} is left of {self.balance.budget}{'' if fits else ': not enough'}."
+        left = f"{self.balance.left} is left of {self.balance.budget}{'' if fits else ': not enough'}."
         return f"{made.explain()}\n{'Budget':<11}{left}"
 
     def release(
@@ -196,7 +196,7 @@ class Session:
         event = made.event()
         compiled = [self._engine.compile(statement) for statement in made.statements()]  # refused here, or not at all
 
-        def answer(charge: Charge, link: dict[str, Any]) -> Release:
+        def answer(link: dict[str, Any]) -> Release:
             exact = made.coordinates([self._engine.answer(each) for each in compiled])
             noisy, drawn = add_noise(made, exact)
             if drawn != event:
@@ -222,7 +222,7 @@ class Session:
         called(label, "label")
         mechanism = Laplace(sensitivity=sensitivity, epsilon=epsilon).fit(value)
 
-        def answer(charge: Charge, link: dict[str, Any]) -> ReleasedValue:
+        def answer(link: dict[str, Any]) -> ReleasedValue:
             released = mechanism.release(value)
             plain = released.tolist() if hasattr(released, "tolist") else released
             certificate = self._certify(of_value(mechanism, plain, label), link)
@@ -236,7 +236,7 @@ class Session:
         self,
         event: events.PrivacyEvent,
         request_id: str | None,
-        answer: Callable[[Charge, dict[str, Any]], _T],
+        answer: Callable[[dict[str, Any]], _T],
     ) -> _T:
         """Debit, answer, settle. Whatever goes wrong after the debit looks the same from outside."""
         if self._closed:
@@ -245,7 +245,7 @@ class Session:
         charge = self._ledger.reserve(dataset=self.name, analyst=self.analyst, request_id=request, events=[event])
         link = {"entry": charge.number, "request_id": request, "analyst": self.analyst}
         try:
-            made = answer(charge, link)
+            made = answer(link)
             self._ledger.settle(charge, "answered", made.certificate.digest)  # type: ignore[attr-defined]
         except BaseException as error:
             self._ledger.settle(charge, "failed")
@@ -285,7 +285,7 @@ class Session:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Session({', '.join(self.tables)}; {self.remaining} left of {self.balance.budget})"
+        return f"Session({', '.join(self.tables)}; {self.balance.left} left of {self.balance.budget})"
 
 
 def add_noise(

@@ -8,11 +8,12 @@ import pyarrow as pa
 import pytest
 
 from privet.distances import each_row, person
+from privet.engine import DuckDB
 from privet.errors import InternalError, SourceError
 from privet.exact import Exact
 from privet.relation import schema as declared
 from privet.relation.expressions import Node
-from privet.relation.language import col
+from privet.relation.language import bins, col
 from privet.relation.operators import (
     OfPerson,
     Operator,
@@ -37,6 +38,7 @@ from privet.relation.statement import (
 from privet.relation.types import KeyType, NumberType, Type
 
 from .conftest import Make
+from .conftest import Rows as ArrowRows
 
 PEOPLE = Schema.declare(
     "people",
@@ -168,3 +170,14 @@ def test_the_declaration_must_be_the_engines_own(make: Make) -> None:
     wider = Schema.declare("people", protect=each_row(), columns={"age": declared.integer(0, 10**6)})
     with pytest.raises(InternalError):
         ask(make(PEOPLE, ROWS), Scan(wider))
+
+
+def test_out_of_range_is_no_key_of_a_required_column_either() -> None:
+    columns = {"k": declared.integer(0, 2, required=True), "x": declared.number(0, 2, required=True)}
+    schema = Schema.declare("t", protect=each_row(), columns=columns)
+    rows = pa.table({"k": pa.array([99, -1, 1, None], pa.int64()), "x": [9.0, float("nan"), 1.5, None]})
+    with DuckDB({"t": (schema, ArrowRows(rows))}, salt=b"s") as engine:
+        by_number = Statement(Scan(schema), (col("k").node,), Unbounded(), (Rows(),))
+        assert engine.tally(by_number) == [[1], [1], [0]]
+        by_bin = Statement(Scan(schema), (bins("x", [0, 1, 2]).node,), Unbounded(), (Rows(),))
+        assert engine.tally(by_bin) == [[2], [1]]

@@ -114,7 +114,7 @@ def run(output: str) -> None:
         with pv.Session([people, visits], budget=pv.PureDP(BUDGET), ledger=None, name="survey") as session:
             for number, question in enumerate(questions(people, visits), 1):
                 _ask(console, session, survey, number, question, folder)
-            console.print(f"[bold]Budget:[/bold] {session.spent} is spent, {session.remaining} is left.")
+            console.print(f"[bold]Budget:[/bold] {session.spent} is spent, {session.balance.left} is left.")
             _refused(console, session, people)
     console.print(f"\n[bold]Pictures and certificates:[/bold] {escape(str(folder.resolve()))}")
 

@@ -6,13 +6,13 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType, TracebackType
 from typing import Any, Protocol
+from weakref import finalize
 
 import duckdb
 
@@ -67,6 +67,7 @@ class DuckDB:
         self._lock = Lock()
         self._calls = count()
         self._folder = tempfile.mkdtemp(prefix="privet-", dir=spill)
+        finalize(self, shutil.rmtree, self._folder, True)  # for sessions that nobody closes
         try:
             self._connection = duckdb.connect(
                 ":memory:",
@@ -146,8 +147,15 @@ class DuckDB:
     def answer(self, made: Compiled) -> list[list[int]]:
         """The same, of a statement that was compiled before."""
         rows: list[tuple[Any, ...]] | None = None
-        with suppress(Exception):
+        interrupted = False
+        try:
             rows = self._run(made.sql, made.context)
+        except duckdb.InterruptException:
+            interrupted = True
+        except Exception:
+            pass
+        if interrupted:
+            raise KeyboardInterrupt
         if rows is None:  # raised out here, so that nothing of the engine's own error is attached
             raise NoAnswer(FAILED)
         return made.read(rows)

@@ -109,17 +109,21 @@ def _number(kind: NumberType, default: Exact | bool | None, source: str, sql: st
     if d is None or t is None:
         return None
     if kind.integer:
-        value = _clamped(t, d, integer(int(kind.lower)), integer(int(kind.upper)), key=mode == "key", split="0e0")
-        return Value(_or_default(value, None if default is None else integer(int(default))), "integer")
-    low, high = double(kind.lower), double(kind.upper)
-    value = _clamped(d, d, low, high, key=mode == "key", split=low)
-    return Value(_or_default(value, None if default is None else double(Exact(default))), "double")
+        held, low, high, split = t, integer(int(kind.lower)), integer(int(kind.upper)), "0e0"
+        instead = None if default is None else integer(int(default))
+    else:
+        held, low, high, split = d, double(kind.lower), double(kind.upper), double(kind.lower)
+        instead = None if default is None else double(Exact(default))
+    if mode == "key":  # out of range is no key; only what is missing reads as the default
+        gone = "" if instead is None else f"WHEN {d} IS NULL OR isnan({d}) THEN {instead} "
+        found = f"CASE {gone}WHEN {held} BETWEEN {low} AND {high} THEN {held} END"
+    else:
+        found = _or_default(_clamped(held, d, low, high, split=split), instead)
+    return Value(found, "integer" if kind.integer else "double")
 
 
-def _clamped(value: str, d: str, low: str, high: str, *, key: bool, split: str) -> str:
+def _clamped(value: str, d: str, low: str, high: str, *, split: str) -> str:
     """The value clamped; where it is NULL because it does not fit, the double says on which side it lies."""
-    if key:
-        return f"CASE WHEN {value} BETWEEN {low} AND {high} THEN {value} END"
     outside = f"WHEN {d} < {split} THEN {low} WHEN NOT isnan({d}) THEN {high}"
     if value != d:
         outside = f"WHEN {value} < {low} THEN {low} WHEN {value} > {high} THEN {high} {outside}"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_DOWN
 from typing import Literal, Protocol
 
 from privet.accounting import Accountant, ApproxAccountant, PureAccountant
 from privet.distances import Adjacency
 from privet.errors import UserError
 from privet.events import Composed, PrivacyEvent
-from privet.exact import Exact
+from privet.exact import Exact, show
 from privet.guarantees import ApproxDP, PureDP
 
 Budget = PureDP | ApproxDP
@@ -83,6 +84,18 @@ class Balance:
             return PureDP(epsilon) if epsilon else PureDP.ZERO
         assert isinstance(self.spent, ApproxDP)
         return ApproxDP.capped(epsilon, max(self.budget.delta - self.spent.delta, Exact(0)))
+
+    @property
+    def left(self) -> str:
+        """What is left, in words, rounded down.
+
+        Example:
+            >>> Balance(PureDP(1), PureDP("1e-9")).left
+            'epsilon 0.999999'
+        """
+        left = self.remaining
+        text = f"epsilon {show(left.epsilon, rounding=ROUND_DOWN)}"
+        return text if isinstance(left, PureDP) else f"{text}, delta {show(left.delta, rounding=ROUND_DOWN)}"
 
     def covers(self, cost: Budget) -> bool:
         """Whether a further cost is within the budget; exactly, never in floats."""

@@ -123,6 +123,6 @@ def over_budget(balance: Balance, cost: Budget) -> BudgetError:
     """What is left, and what would fit."""
     left = balance.remaining
     if isinstance(cost, ApproxDP) and isinstance(left, ApproxDP) and cost.delta > left.delta:
-        return BudgetError(f"this costs {cost}, and {left} is left. Nothing was spent.")
+        return BudgetError(f"this costs {cost}, and {balance.left} is left. Nothing was spent.")
     fits = f"Write, for example: epsilon={literal(left.epsilon)}" if left.epsilon else "Ask the steward for more"
-    return BudgetError(f"this costs {cost}, and {left} is left of {balance.budget}. Nothing was spent. {fits}")
+    return BudgetError(f"this costs {cost}, and {balance.left} is left of {balance.budget}. Nothing was spent. {fits}")

@@ -26,6 +26,9 @@ from privet.relation.operators import adjacency, keeps_all_rows, tables
 from privet.relation.statement import Present
 from privet.sensitivity import of_sum, radius
 
+_TRIED = 8
+"""So many columns are tried as the one whose vector gives the row count."""
+
 
 @dataclass(frozen=True, slots=True)
 class Design:
@@ -46,9 +49,11 @@ class Design:
 def designs(query: Query, weights: Mapping[str, Exact]) -> list[Design]:
     """All designs that come into question: the row count by itself, or from the vector of a column."""
     rows = _fixed_rows(query)
-    found = [_Builder(query, weights, rows, None).build()]
-    if rows is None and _counts_rows(query):
-        found += [_Builder(query, weights, rows, of).build() for of in _summed(query)]
+    types = query.of.types()
+    groups = prod(len(key.values(types)) for key in query.keys)
+    found = [_Builder(query, weights, rows, groups, None).build()]
+    if rows is None and _counts_rows(query):  # any of the first few can serve as well as any other
+        found += [_Builder(query, weights, rows, groups, of).build() for of in _summed(query)[:_TRIED]]
     return found
 
 
@@ -111,6 +116,7 @@ class _Builder:
     query: Query
     weights: Mapping[str, Exact]
     rows: int | None
+    groups: int
     serves_count: Node | None
     """The expression whose vector also gives the number of rows."""
     measurements: list[Measurement] = field(default_factory=list)
@@ -136,9 +142,8 @@ class _Builder:
 
     def _stretch(self, measurement: Measurement) -> Exact:
         """How much more than its radius a row can move it: 1 if rows are added or removed, else up to 2."""
-        groups = prod(len(key.values(self.types)) for key in self.query.keys)
         kind = adjacency(self.query.of)
-        return Exact(of_sum(measurement.corners, adjacency=kind, groups=groups), radius(measurement.corners))
+        return Exact(of_sum(measurement.corners, adjacency=kind, groups=self.groups), radius(measurement.corners))
 
     # --- what is needed -------------------------------------------------------------------------
 

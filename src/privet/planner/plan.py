@@ -211,8 +211,9 @@ def _priced(draft: ReleasePlan, prices: Sequence[Exact]) -> ReleasePlan:
 
     Prices with long denominators are rounded down, so that an accountant need not round them up.
     """
-    if prices and sum(prices) < LEAST_EPSILON:
-        raise QueryError(f"epsilon={show(sum(prices, Exact(0)))} is below 10^-9: the answer would be noise alone.")
+    if prices and (sum(prices) < LEAST_EPSILON or min(prices) < LEAST_EPSILON**2):
+        low = sum(prices, Exact(0)) if sum(prices) < LEAST_EPSILON else min(prices)
+        raise QueryError(f"epsilon={show(low)} is below 10^-9: the answer would be noise alone.")
     prices = [p if p.denominator.bit_length() <= 200 else Exact(math.floor(p * 2**200), 2**200) for p in prices]
     noised = tuple(
         Noised(p.measurement, p.rows, p.groups, p.adjacency, p.same_rows, p.sensitivity, price)
@@ -248,13 +249,13 @@ def _statement(query: Query, how: Bounding, tallies: tuple[Tally, ...]) -> State
 
 
 def _unpriced(query: Query, shape: Design) -> tuple[Noised, ...]:
-    return tuple(_bounded(query, measurement) for measurement in shape.measurements)
+    groups = _statement(query, Unbounded(), ()).groups
+    caps = {people: bounding(query, people=people)[1] for people in (False, True)}
+    return tuple(_bounded(query, each, caps[each.people], groups) for each in shape.measurements)
 
 
-def _bounded(query: Query, measurement: Measurement) -> Noised:
-    how, rows = bounding(query, people=measurement.people)
+def _bounded(query: Query, measurement: Measurement, rows: int, groups: int) -> Noised:
     adjacency = operators.adjacency(query.of)
-    groups = _statement(query, how, ()).groups
     same_rows = (
         adjacency is Adjacency.REPLACE
         and measurement.rule == "sum/1"

@@ -20,6 +20,7 @@ from privet.exact import Exact
 from privet.ledger import Ledger
 from privet.mechanisms import Laplace
 from privet.planner.facts import asked, derived, plan_again, ratio
+from privet.relation.schema import called
 from privet.release.certificate import FORMAT, Certificate, answered, canonical, of_value, plain
 from privet.release.signing import VerifyingKey, signs, verifier
 
@@ -64,7 +65,7 @@ def verify(
             raise VerificationError(f"{name}: must be {'a text' if kind is str else 'an object'}")
     try:
         promise = {"query": _check_query, "value": _check_value}[document["kind"]](document)
-    except (UserError, KeyError, TypeError, AttributeError, IndexError, ValueError, RecursionError) as error:
+    except (UserError, LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
         raise VerificationError(f"the document is malformed: {str(error)[:200]}") from None
     if key is not None:
         _check_signature(found, verifier(key))
@@ -98,7 +99,7 @@ def _check_query(document: dict[str, Any]) -> str:
     _same([len(part) for part in noisy], [plan.groups for _ in plan.noised], "noisy: number of groups")
     for i, (part, noised) in enumerate(zip(noisy, plan.noised, strict=True)):
         for vector in part:
-            if len(vector) != noised.measurement.size or not all(type(x) is int for x in vector):
+            if len(vector) != noised.measurement.size or not all(type(x) is int and abs(x) < 2**900 for x in vector):
                 raise VerificationError(f"noisy[{i}]: must be {noised.measurement.size} integers for each group")
     _same(document["answer"], plain(answered(plan.cells(noisy))), "answer")
     return f"{plan.guarantee()}, for {plan.query}"
@@ -107,6 +108,7 @@ def _check_query(document: dict[str, Any]) -> str:
 def _check_value(document: dict[str, Any]) -> str:
     _same(sorted(document), sorted(_HEAD), "fields of the document")
     given = document["asked"]
+    called(given["label"], "label")
     mechanism = Laplace(sensitivity=given["sensitivity"], epsilon=given["epsilon"], dimension=given["dimension"])
     again = of_value(mechanism, document["answer"], given["label"])
     _same(given, plain(again["asked"]), "asked")
