@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privet.accuracy.ratios import ROUNDING, Bools, outermost, plausible, ratio_estimate, ratio_interval, rejected_below
-from privet.accuracy.sums import Floats
+from privet.accuracy.sums import Floats, smoothed
 from privet.exact import Number, probability
 
 _MEAN = (0.0, 0.5, 1.0)
@@ -64,13 +64,13 @@ def variance_interval(values: ArrayLike, scale: float, width: float, *, confiden
     level = rejected_below(1 - (1 - _FOR_THE_MEAN) * wrong)
     cuts = low[..., None] + (high - low)[..., None] * np.linspace(0, 1, _PIECES + 1)
     cuts[..., -1] = high
-    least, most = _pieces(x[..., None, :], cuts[..., :-1], cuts[..., 1:], noise, level)
+    least, most = _pieces(x[..., None, :], cuts[..., :-1], cuts[..., 1:], smoothed(noise), level)
     estimate = variance_estimate(x, width)
     square = float(width) ** 2
     return np.minimum(least.min(axis=-1) * square, estimate), np.maximum(most.max(axis=-1) * square, estimate)
 
 
-def _pieces(x: Floats, left: Floats, right: Floats, noise: Floats, level: float) -> tuple[Floats, Floats]:
+def _pieces(x: Floats, left: Floats, right: Floats, smooth: Floats, level: float) -> tuple[Floats, Floats]:
     """An interval for the variance (in units of W^2) where the mean (in units of W) is anywhere in [left, right].
 
     Claim: contains the interval for each mean between. For each the accepted points hang together with its estimate,
@@ -90,7 +90,7 @@ def _pieces(x: Floats, left: Floats, right: Floats, noise: Floats, level: float)
         weights[..., 1] = most + tau
         statistic = squares - tau * count
         apart = np.where((statistic > 0).all(axis=0) | (statistic < 0).all(axis=0), np.abs(statistic).min(axis=0), 0.0)
-        return plausible(weights + ROUNDING, apart - slack, noise, level)
+        return plausible(weights + ROUNDING, apart - slack, smooth, level)
 
     with np.errstate(all="ignore"):
         roots = np.nan_to_num(squares / count, nan=0.0)

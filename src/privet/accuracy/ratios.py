@@ -73,9 +73,13 @@ def ratio_interval(
     associated to convex measures.
     """
     x = np.asarray(values, dtype=np.float64)
-    alpha, beta = (np.broadcast_to(np.asarray(side, dtype=np.float64), x.shape) for side in (numerator, denominator))
+    sides = [np.broadcast_to(np.asarray(side, dtype=np.float64), x.shape) for side in (numerator, denominator)]
+    estimate = ratio_estimate(x, *sides, lower=lower, upper=upper)
+    # both ends at once: cells that look downwards, then cells that look upwards
+    x, alpha, beta = (np.stack([part, part]) for part in (x, *sides))
     noise = np.asarray(scales, dtype=np.float64)
     level = rejected_below(confidence)
+    smooth = smoothed(noise)
     top, bottom = _dot(alpha, x), _dot(beta, x)
     box = Box(noise, level) if x.shape[-1] == 2 and noise.min() > 0 and noise.max() <= LARGEST else None
 
@@ -84,19 +88,19 @@ def ratio_interval(
         a, b = np.where(far, 0.0, alpha), np.where(far, 1.0, t[..., None]) * beta
         w, lost = a - b, ROUNDING * (np.abs(a) + np.abs(b))
         distance = np.abs(_dot(w, x)) - (lost * np.abs(x)).sum(axis=-1)
-        accepted = plausible(np.abs(w) + lost, distance, noise, level)
+        accepted = plausible(np.abs(w) + lost, distance, smooth, level)
         if box is None:
             return accepted
         exactly = box.tail(np.abs(w), distance - lost.sum(axis=-1) * box.reach) >= level
         return np.where(np.abs(bottom) > box.reach * np.abs(beta).sum(axis=-1) * 1.01, exactly, accepted)
 
-    estimate = ratio_estimate(x, alpha, beta, lower=lower, upper=upper)
     with np.errstate(all="ignore"):
         root = np.where(bottom == 0, estimate, top / bottom)
         start = np.clip(np.where(np.isfinite(root), root, estimate), lower, upper)
         spread = ((np.abs(alpha - start[..., None] * beta) * (noise + 1)).sum(axis=-1)) / np.abs(bottom)
         unit = np.where(np.isfinite(spread) & (spread > 0), spread, 1.0)
-    low, high = (outermost(accepts, start, np.full_like(start, end), unit) for end in (lower, upper))
+        ends = np.stack([np.full_like(estimate, lower), np.full_like(estimate, upper)])
+        low, high = outermost(accepts, start, ends, unit)
     return np.minimum(low, estimate), np.maximum(high, estimate)
 
 
@@ -105,10 +109,10 @@ def rejected_below(confidence: Number) -> float:
     return down(Fraction(1) - probability(confidence, name="confidence", example="confidence=0.95"))
 
 
-def plausible(weights: Floats, distance: Floats, scales: Floats, level: float) -> Bools:
-    """Whether a bound on P(|w . noise| >= distance) is `level` or more, for discrete Laplace noise."""
-    margin = np.where(scales > 0, weights / 2, 0.0).sum(axis=-1)
-    return tail_of_sum(weights * smoothed(scales), distance - margin * (1 + ROUNDING)) >= level
+def plausible(weights: Floats, distance: Floats, smooth: Floats, level: float) -> Bools:
+    """Whether a bound on P(|w . noise| >= distance) is `level` or more, for discrete Laplace noise, `smoothed`."""
+    margin = np.where(smooth > 0, weights / 2, 0.0).sum(axis=-1)
+    return tail_of_sum(weights * smooth, distance - margin * (1 + ROUNDING)) >= level
 
 
 def outermost(accepts: Callable[[Floats], Bools], start: Floats, end: Floats, unit: Floats) -> Floats:
