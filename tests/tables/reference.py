@@ -289,7 +289,8 @@ def read_value(column: Column, arrow: str, raw: Any, mode: str) -> Any:
             return raw
         case TimeType() as kind:
             return _time(kind, raw, mode)
-    if found is None and column.default is not None:
+    missing = raw is None or raw != raw
+    if missing and column.default is not None:  # out of range is no key, and not missing
         if isinstance(column.default, bool):
             return column.default
         return int(column.default) if column.type.integer else nearest(column.default)  # type: ignore[union-attr]
@@ -311,7 +312,7 @@ def _number(kind: NumberType, arrow: str, raw: Any, mode: str) -> Any:
 
 
 def _rounded(raw: float) -> Any:
-    return raw if abs(raw) >= 2**52 else math.floor(raw + 0.5)
+    return round(raw)
 
 
 def _time(kind: TimeType, raw: int | None, mode: str) -> date | None:
