@@ -18,6 +18,7 @@ from privet.relation import expressions as e
 from privet.relation import schema as declared
 from privet.relation.language import bins, col, lit, when
 from privet.relation.operators import Operator, Scan, WithColumns
+from privet.relation.rules import as_number
 from privet.relation.schema import Schema
 from privet.relation.statement import Holds, Present, Rows, Squares, Statement, Total, Unbounded
 from privet.relation.types import KeyType, NumberType, TimeType, truncate
@@ -366,7 +367,7 @@ TYPES = Scan(SCHEMA).types()
 
 
 def lattice(node: e.Node) -> Bounds:
-    kind = e.as_number(node.type(TYPES), "test")
+    kind = as_number(node.type(TYPES), "test")
     return Bounds(-3, 3) if kind.wide else kind.bounds()
 
 

@@ -13,8 +13,8 @@ from privet.errors import UserError
 from privet.exact import Exact
 from privet.planner import ReleasePlan, plan
 from privet.query import PublicTable, Query, Relation
-from privet.relation.expressions import comparable
 from privet.relation.language import Expr
+from privet.relation.rules import comparable
 from privet.relation.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type
 
 PARTS: list[Any] = ["year", "quarter", "month", "day", "weekday", "hour"]

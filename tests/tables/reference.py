@@ -20,6 +20,7 @@ from privet.distances import Person
 from privet.exact import Exact, nearest
 from privet.relation import expressions as e
 from privet.relation import operators as o
+from privet.relation.rules import as_number
 from privet.relation.schema import Column
 from privet.relation.statement import Holds, PeopleInGroups, Present, Rows, Squares, Statement, Unbounded
 from privet.relation.types import BooleanType, KeyType, NumberType, TextType, TimeType, truncate
@@ -139,7 +140,7 @@ class Reference:
         if what.function in ("min", "max"):
             values = [int(v) if isinstance(v, bool) else v for v in values]
             return min(values) if what.function == "min" else max(values)
-        bounds = e.as_number(what.of.type(types), "").bounds()
+        bounds = as_number(what.of.type(types), "").bounds()
         total = sum(encoded(v, bounds.lower, bounds.step, bounds.width) or 0 for v in values)
         lower, step, count = nearest(bounds.lower), nearest(bounds.step), float(len(values))
         if what.function == "sum":

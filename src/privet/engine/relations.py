@@ -15,7 +15,6 @@ from privet.engine.expressions import Compiler, Wanted, alike, encode
 from privet.engine.leaves import Code, id_class, person_id, read, read_code
 from privet.engine.sql import Context, Layers, Value, double, name
 from privet.errors import InternalError
-from privet.relation.expressions import as_number
 from privet.relation.operators import (
     JoinPerson,
     JoinPublic,
@@ -27,6 +26,7 @@ from privet.relation.operators import (
     WithColumns,
     tables,
 )
+from privet.relation.rules import as_number
 from privet.relation.schema import Column, PublicSchema, Schema
 
 

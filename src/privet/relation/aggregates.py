@@ -11,8 +11,9 @@ from typing import Any
 
 from privet.errors import QueryError
 from privet.exact import Number
-from privet.relation.expressions import Bin, Node, Types, as_number
+from privet.relation.expressions import Bin, Node, Types
 from privet.relation.language import Expr, bins, column, show
+from privet.relation.rules import as_number
 from privet.relation.types import NumberType
 
 MOST_BINS = 100

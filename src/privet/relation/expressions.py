@@ -7,13 +7,14 @@ gives the public range of the result by interval arithmetic. A missing operand m
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Literal as OneOf
 
 from privet.errors import QueryError
 from privet.exact import Exact, show
+from privet.relation.rules import as_boolean, as_number, as_time, comparable, days_between, shortened, union
 from privet.relation.types import (
     BooleanType,
     KeyType,
@@ -93,7 +94,7 @@ class Arithmetic:
     def type(self, schema: Types) -> Type:
         left, right = self.left.type(schema), self.right.type(schema)
         if self.operator == "-" and isinstance(left, TimeType) and isinstance(right, TimeType):
-            return _days(left, right)
+            return days_between(left, right)
         a, b = as_number(left, self.operator), as_number(right, self.operator)
         missing, wide = a.missing or b.missing, a.wide or b.wide
         whole = a.integer and b.integer
@@ -109,7 +110,7 @@ class Arithmetic:
                 if b.lower <= 0 <= b.upper:
                     return NumberType(-LARGEST, LARGEST, missing=True, wide=True)
                 ends = [x / y for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
-        low, high = _short(min(ends), math.floor), _short(max(ends), math.ceil)
+        low, high = shortened(min(ends), math.floor), shortened(max(ends), math.ceil)
         if max(abs(low), abs(high)) > LARGEST:
             raise QueryError(
                 f"the result of {self.operator} could be too large to compute with: {show(low)}..{show(high)}. "
@@ -175,7 +176,7 @@ class Logic:
     of: tuple[Node, ...]
 
     def type(self, schema: Types) -> Type:
-        types = [_boolean(node.type(schema), self.operator) for node in self.of]
+        types = [as_boolean(node.type(schema), self.operator) for node in self.of]
         return BooleanType(missing=any(t.missing for t in types))
 
 
@@ -186,7 +187,7 @@ class Not:
     of: Node
 
     def type(self, schema: Types) -> Type:
-        return _boolean(self.of.type(schema), "not")
+        return as_boolean(self.of.type(schema), "not")
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +241,7 @@ class Case:
 
     def type(self, schema: Types) -> Type:
         for condition, _ in self.branches:
-            _boolean(condition.type(schema), "when")
+            as_boolean(condition.type(schema), "when")
         values = [value for _, value in self.branches] + ([] if self.otherwise is None else [self.otherwise])
         joined = union([value.type(schema) for value in values])
         return replace(joined, missing=True) if self.otherwise is None else joined
@@ -254,7 +255,7 @@ class DatePart:
     part: Part
 
     def type(self, schema: Types) -> Type:
-        time = _time(self.of.type(schema), self.part)
+        time = as_time(self.of.type(schema), self.part)
         if self.part == "hour" and not time.timed:
             raise QueryError('a date has no hour; a timestamp has. Write, for example: .part("weekday")')
         low, high = (time.first.year, time.last.year) if self.part == "year" else PARTS[self.part]
@@ -269,7 +270,7 @@ class Truncate:
     unit: Unit
 
     def type(self, schema: Types) -> Type:
-        time = _time(self.of.type(schema), "truncate")
+        time = as_time(self.of.type(schema), "truncate")
         if self.unit == "hour" and not time.timed:
             raise QueryError('a date has no hour; a timestamp has. Write, for example: .truncate("month")')
         first, last = truncate(time.first, self.unit), truncate(time.last, self.unit)
@@ -315,92 +316,6 @@ def sized(node: Node) -> Node:
             )
         pile += [(inner, depth + 1) for inner in parts(part)]
     return node
-
-
-# --- typing rules -----------------------------------------------------------------------------
-
-
-def as_number(of: Type, where: str) -> NumberType:
-    """A number, or a boolean as 0 or 1."""
-    match of:
-        case NumberType():
-            return of
-        case BooleanType():
-            return of.as_number()
-    raise QueryError(f"{where} needs a number, and this is {of}. Numbers are declared with pv.number(lower, upper)")
-
-
-def comparable(left: Type, right: Type) -> bool:
-    """Whether two values can be equal."""
-    match left, right:
-        case (NumberType(), NumberType()) | (BooleanType(), BooleanType()) | (TimeType(), TimeType()):
-            return True
-        case (KeyType() as key, NumberType() as number) | (NumberType() as number, KeyType() as key):
-            return not key.textual and number.integer
-        case (KeyType() as a, KeyType() as b):
-            return a.textual == b.textual
-        case (TextType(), TextType()):
-            return True
-        case (KeyType() as key, TextType()) | (TextType(), KeyType() as key):
-            return key.textual
-    return False
-
-
-def union(types: list[Type]) -> Type:
-    """The type that holds all of these."""
-    missing = any(t.missing for t in types)
-    first = types[0]
-    if all(isinstance(t, BooleanType) for t in types):
-        return BooleanType(missing)
-    if all(isinstance(t, NumberType | BooleanType) for t in types):
-        numbers = [as_number(t, "when") for t in types]
-        return NumberType(
-            min(t.lower for t in numbers),
-            max(t.upper for t in numbers),
-            integer=all(t.integer for t in numbers),
-            missing=missing,
-            wide=any(t.wide for t in numbers),
-        )
-    if all(isinstance(t, KeyType) and t.textual for t in types):
-        values = dict.fromkeys(key for t in types for key in t.keys())  # noqa: SIM118
-        return KeyType(tuple(str(v) for v in values), missing=missing)
-    if all(isinstance(t, TimeType) and t.timed == first.timed for t in types if isinstance(first, TimeType)):
-        times = [t for t in types if isinstance(t, TimeType)]
-        if len(times) == len(types):
-            return TimeType(min(t.first for t in times), max(t.last for t in times), missing=missing)
-    raise QueryError(
-        "the values of a case must be of one kind (numbers, texts, dates, booleans), not "
-        f"{', '.join(map(str, types))}. Write, for example: "
-        'pv.when(pv.col("age") < 18, "child").otherwise("adult")'
-    )
-
-
-def _boolean(of: Type, where: str) -> BooleanType:
-    if isinstance(of, BooleanType):
-        return of
-    raise QueryError(f'{where} needs a condition, and this is {of}. Write, for example: pv.col("age") >= 18')
-
-
-def _time(of: Type, where: str) -> TimeType:
-    if isinstance(of, TimeType):
-        return of
-    raise QueryError(f"{where} needs a date or a timestamp, and this is {of}")
-
-
-def _short(bound: Exact, outwards: Callable[[Exact], int]) -> Exact:
-    """A bound that is short: itself; or, from 1,024 bits on, 128 significant ones of it, down to 2^-1000, outwards."""
-    if max(bound.numerator.bit_length(), bound.denominator.bit_length()) <= 1024:
-        return bound
-    exponent = bound.numerator.bit_length() - bound.denominator.bit_length() - 128
-    unit = Exact(2) ** max(exponent, -1000)
-    return outwards(bound / unit) * unit
-
-
-def _days(left: TimeType, right: TimeType) -> NumberType:
-    if left.timed or right.timed:
-        raise QueryError('the days between two dates need dates. Write, for example: .truncate("day") in the source')
-    low, high = (left.first - right.last).days, (left.last - right.first).days
-    return NumberType(Exact(low), Exact(high), integer=True, missing=left.missing or right.missing)
 
 
 def parts(node: Node) -> tuple[Node, ...]:

@@ -13,8 +13,9 @@ from typing import Literal
 from privet.distances import Adjacency, EachRow, Person, Protected
 from privet.errors import QueryError
 from privet.exact import Exact
-from privet.relation.expressions import LARGEST, Node, Types, as_number, comparable
+from privet.relation.expressions import LARGEST, Node, Types
 from privet.relation.language import show
+from privet.relation.rules import as_number, comparable
 from privet.relation.schema import CEILING, PublicSchema, Schema
 from privet.relation.types import BooleanType, NumberType, Type
 

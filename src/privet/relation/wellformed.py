@@ -16,8 +16,9 @@ from privet.errors import QueryError, UserError
 from privet.relation import expressions as e
 from privet.relation import language, operators, schema, statement
 from privet.relation import types as t
-from privet.relation.expressions import LARGEST, as_number
+from privet.relation.expressions import LARGEST
 from privet.relation.language import Expr
+from privet.relation.rules import as_number
 from privet.relation.types import MOST_GROUPS
 
 MOST_TABLES = 16
