@@ -303,7 +303,9 @@ def test_a_list_an_array_and_an_arrow_column_of_floats_are_read_alike(rows: list
         (pa.chunked_array([], pa.int64()), []),
         (pa.chunked_array([[1], [], [None]], pa.int64()), [1, 5]),
     ],
-    ids=repr,
+    ids=lambda value: (
+        f"{value.type} {value.to_pylist()}" if isinstance(value, pa.Array | pa.ChunkedArray) else repr(value)
+    ),
 )
 def test_columns(column: Any, codes: list[int]) -> None:
     assert Bounds(0, 10, step=1).encode(column, missing=5).tolist() == codes

@@ -83,8 +83,13 @@ def codes(row: tuple[Any, ...]) -> tuple[int | None, ...]:
     return tuple(found)
 
 
+def ends(mine: list[Any], most: int, *, narrow: bool) -> list[Any]:
+    """Of sorted rows the first so many; of two that fit into one word each, the first and the last."""
+    return [mine[0], mine[-1]] if narrow and most == 2 and len(mine) > 1 else mine[:most]
+
+
 def obvious(rows: list[tuple[Any, ...]], bounding: Bounding, read: tuple[int, ...]) -> Counter[tuple[Any, ...]]:
-    """The survivors with a constant hash: the least by group, then by the codes that are read, missing ones last."""
+    """The survivors with a constant hash: the least (of two the ends) by group and codes, missing last."""
     order = {region: i for i, region in enumerate(REGIONS)}
     of: dict[Any, list[tuple[Any, ...]]] = defaultdict(list)
     for row in rows:
@@ -96,7 +101,7 @@ def obvious(rows: list[tuple[Any, ...]], bounding: Bounding, read: tuple[int, ..
         mine.sort()
         match bounding:
             case AtMostRows(most):
-                kept.update(mine[:most])
+                kept.update(ends(mine, most, narrow=len(read) == 1))
             case AtMostGroups(groups, most):
                 for g in sorted({row[0] for row in mine})[:groups]:
                     kept.update([row for row in mine if row[0] == g][:most])
@@ -186,7 +191,8 @@ def test_the_fast_way_keeps_whom_the_obvious_way_keeps(largest: int) -> None:
             mine = [row for row in known if row[0] == person_]
             match bounding:
                 case AtMostRows(most):
-                    kept.update(row[1:4] for row in sorted(mine, key=lambda row: by_row(row, bits))[:most])
+                    inorder = sorted(mine, key=lambda row: by_row(row, bits))
+                    kept.update(row[1:4] for row in ends(inorder, most, narrow=bits <= 40))
                 case AtMostGroups(groups, most):
                     for _, g in sorted({(row[5] >> group.bits, row[1]) for row in mine})[:groups]:
                         there = sorted((r for r in mine if r[1] == g), key=lambda row: by_row(row, bits - group.bits))
@@ -195,7 +201,14 @@ def test_the_fast_way_keeps_whom_the_obvious_way_keeps(largest: int) -> None:
                     kept.update((g,) for _, g in sorted({(row[5] >> group.bits, row[1]) for row in mine})[:groups])
         return kept
 
-    for bounding in (AtMostRows(1), AtMostRows(3), AtMostRows(50), AtMostGroups(2, 2), AtMostGroups(4, 1)):
+    for bounding in (
+        AtMostRows(1),
+        AtMostRows(2),
+        AtMostRows(3),
+        AtMostRows(50),
+        AtMostGroups(2, 2),
+        AtMostGroups(4, 1),
+    ):
         sql = bounded("SELECT * FROM base", bounding, group, fields, hashed)
         assert Counter(connection.execute(f"SELECT g, r0, r1 FROM ({sql})").fetchall()) == survivors(bounding)
     for people in (PeopleInGroups(1), PeopleInGroups(3), PeopleInGroups(4)):

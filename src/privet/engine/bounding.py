@@ -4,8 +4,9 @@ A row comes here as the person `u`, the group `g`, and what the statement reads 
 integers all of them. They are packed, behind a keyed hash of the person and of themselves, into one word or a few: the
 order of the words is the order of the hash, ties broken by the values themselves.
 
-Claim: the rows of a person that survive are those with the least words. Rows with equal words are the same for the
-statement, so the result does not depend on which of them survive: not on the order of rows, on threads, or on others.
+Claim: the rows of a person that survive are those with the least words (of two: the least and the greatest, which is
+as even a choice and needs no sorting). Rows with equal words are the same for the statement, so the result does not
+depend on which of them survive: not on the order of rows, on threads, or on others.
 """
 
 from __future__ import annotations
@@ -113,8 +114,11 @@ def _rows(rows: str, most: int, fields: tuple[Field, ...], hashed: Hash) -> str:
     packed = words.packed(hashed(["u", *(f.plain for f in fields)]))
     order = ", ".join(words.columns)
     both = f"SELECT u, {', '.join(packed)} FROM ({rows})"
-    if most == 1 and words.together:
-        kept = f"SELECT min(p) AS p FROM ({both}) GROUP BY u"
+    if words.together and most <= len(_ENDS):
+        ends = f"SELECT {', '.join(_ENDS[:most])}, count(*) AS n FROM ({both}) GROUP BY u"
+        kept = f"SELECT least AS p FROM ({ends})"
+        if most == 2:
+            kept = f"SELECT unnest(CASE WHEN n > 1 THEN [least, greatest] ELSE [least] END) AS p FROM ({ends})"
     else:
         ranked = f"row_number() OVER (PARTITION BY u ORDER BY {order})"
         kept = f"SELECT {order} FROM ({both}) QUALIFY {ranked} <= {most}"
@@ -145,4 +149,5 @@ def _people(rows: str, groups: int, group: Field, hashed: Hash) -> str:
     return f"SELECT {words.unpacked()[0]} FROM ({kept})"
 
 
+_ENDS = "min(p) AS least", "max(p) AS greatest"
 _WINDOW = "WINDOW w AS (PARTITION BY u ORDER BY q)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -28,7 +29,15 @@ class Linear:
 
     def value(self, noisy: Noisy) -> Exact:
         """Its value for one group."""
-        return self.offset + sum((w * noisy[m][c] for m, c, w in self.terms), Exact(0))
+        (whole,), unit = self.wholes([noisy])
+        return Exact(whole, unit)
+
+    def wholes(self, groups: Sequence[Noisy], also: int = 1) -> tuple[list[int], int]:
+        """Its values for all groups as integers over one denominator, a multiple of `also`."""
+        unit = math.lcm(also, self.offset.denominator, *(w.denominator for _, _, w in self.terms))
+        offset = int(self.offset * unit)
+        terms = [(m, c, int(w * unit)) for m, c, w in self.terms]
+        return [offset + sum([w * noisy[m][c] for m, c, w in terms]) for noisy in groups], unit
 
     def times(self, factor: Exact) -> Linear:
         return Linear(tuple((m, c, w * factor) for m, c, w in self.terms if w * factor), self.offset * factor)

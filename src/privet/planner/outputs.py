@@ -61,19 +61,17 @@ class Straight:
 
     def cells(self, groups: Sequence[Noisy], scales: Sequence[Exact], confidence: Exact) -> Cells:
         half = self._half(scales, confidence)
-        found = [self.form.value(noisy) for noisy in groups]
+        found, unit = self.form.wholes(groups, also=half.denominator)
+        room = int(half * unit)
         if self.integer:  # the true number is an integer inside
-            values: list[Cell] = [math.floor(x + Exact(1, 2)) for x in found]
-            low: list[Cell] = [min(math.ceil(x - half), int(v)) for x, v in zip(found, values, strict=True)]
-            high: list[Cell] = [max(math.floor(x + half), int(v)) for x, v in zip(found, values, strict=True)]
+            values: list[Cell] = [(2 * x + unit) // (2 * unit) for x in found]
+            low: list[Cell] = [min(-((room - x) // unit), int(v)) for x, v in zip(found, values, strict=True)]
+            high: list[Cell] = [max((x + room) // unit, int(v)) for x, v in zip(found, values, strict=True)]
         else:
-            values, low, high = (
-                [nearest(x) for x in found],
-                [down(x - half) for x in found],
-                [up(x + half) for x in found],
-            )
-        small = tuple(abs(x) < half for x in found)
-        return Cells(tuple(values), tuple(low), tuple(high), small)
+            values = [nearest(Exact(x, unit)) for x in found]
+            low = [down(Exact(x - room, unit)) for x in found]
+            high = [up(Exact(x + room, unit)) for x in found]
+        return Cells(tuple(values), tuple(low), tuple(high), tuple(abs(x) < room for x in found))
 
     def _half(self, scales: Sequence[Exact], confidence: Exact) -> Exact:
         return accuracy.error_of_sum(self.form.weights(), self.form.scales(scales), confidence)
