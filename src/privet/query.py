@@ -9,11 +9,13 @@ True
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from privet.distances import Protected
 from privet.errors import QueryError, UserError
+from privet.exact import whole
 from privet.relation import operators
 from privet.relation.aggregates import (
     Aggregate,
@@ -27,11 +29,13 @@ from privet.relation.aggregates import (
     Variance,
     summed,
 )
-from privet.relation.expressions import DEEPEST, Column, Logic, Node, Types, sized
+from privet.relation.arrangement import EVERYTHING, Arrangement, Order
+from privet.relation.expressions import DEEPEST, LARGEST, Column, Node, Types, joined, sized
+from privet.relation.fields import LATER
 from privet.relation.language import Expr, column, node, show
 from privet.relation.operators import OfPerson, Operator, Scan, WithColumns
 from privet.relation.schema import PublicSchema, Schema, called
-from privet.relation.types import MOST_GROUPS, KeyValue
+from privet.relation.types import MOST_GROUPS, KeyValue, NumberType
 
 MOST_COLUMNS = 200
 """How many columns one answer may have."""
@@ -51,20 +55,22 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A question: rows, what they are grouped by, and what is asked of each group."""
+    """A question: rows, what they are grouped by, what is asked of each group, and how the answer is arranged."""
 
     of: Operator
     keys: tuple[Key, ...]
     aggregates: tuple[tuple[str, Aggregate], ...]
+    arrangement: Arrangement = field(default=EVERYTHING, metadata=LATER)
 
     def __post_init__(self) -> None:
         types = self.of.types()
         if len(self.aggregates) > MOST_COLUMNS:
             raise QueryError(f"a query asks for at most {MOST_COLUMNS} columns, not {len(self.aggregates)}")
+        columns = self.columns()
         names = [key.name for key in self.keys]
-        for name, aggregate in self.aggregates:
-            bins = sized(aggregate.of).type(types).keys() if isinstance(aggregate, Histogram) else ()
-            names += [name, *(f"{name} {label}" for label in bins)]
+        for name, _ in self.aggregates:
+            made = columns[name]
+            names += [name, *(made if made != (name,) else ())]
         for name in names:
             called(name, "column of the answer")
         if len(names) > 2 * MOST_COLUMNS:
@@ -84,10 +90,64 @@ class Query:
                 )
         for _, aggregate in self.aggregates:
             _check(aggregate, types)
+        if self.arrangement != EVERYTHING:
+            numbers = {column: _RELEASED for made in columns.values() for column in made}
+            self.arrangement.check({key.name: key.of.type(types) for key in self.keys}, numbers, columns)
+
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        """The columns of numbers that each aggregate makes: one, or one for each bin of a histogram."""
+        types = self.of.types()
+        return {
+            name: tuple(f"{name} {label}" for label in sized(what.of).type(types).keys())  # noqa: SIM118
+            if isinstance(what, Histogram)
+            else (name,)
+            for name, what in self.aggregates
+        }
+
+    # --- how the answer is arranged: always having, then order_by, then limit -------------------
+
+    def having(self, *conditions: Expr) -> Query:
+        """Show only the groups for which all conditions on columns of the answer are true: it costs nothing."""
+        if not conditions or not all(isinstance(condition, Expr) for condition in conditions):
+            raise QueryError('having needs a condition on the answer. Write, for example: having(pv.col("n") >= 100)')
+        before = self.arrangement.having
+        nodes = [*([] if before is None else [before]), *map(node, conditions)]
+        return self._arranged(having=joined("and", nodes))
+
+    def order_by(self, *columns: str, descending: bool | Sequence[bool] = False) -> Query:
+        """Show the groups sorted by these columns of the answer, the first one counting most."""
+        line = 'Write, for example: order_by("n", "region", descending=[True, False])'
+        down = [descending] * len(columns) if isinstance(descending, bool) else list(descending)
+        if not columns or not all(isinstance(name, str) for name in columns):
+            raise QueryError(f"order_by needs names of columns. {line}")
+        if len(down) != len(columns) or not all(isinstance(one, bool) for one in down):
+            raise QueryError(f"descending is True or False, or a list of them, one for each column. {line}")
+        if self.arrangement.order:
+            raise QueryError(f"this query has an order already. Give all columns at once. {line}")
+        return self._arranged(order=tuple(map(Order, columns, down)))
+
+    def limit(self, groups: int) -> Query:
+        """Show only the first so many groups: sorted as `order_by` says, or else in the fixed order of keys."""
+        few = whole(groups, name="limit", example="limit(10)")
+        before = self.arrangement.limit
+        return self._arranged(limit=few if before is None else min(few, before))
+
+    def hide(self, *names: str) -> Query:
+        """Measure and pay for these columns, for `having` or `order_by`, and do not show them."""
+        if not names or not all(isinstance(name, str) for name in names):
+            raise QueryError('hide needs names of columns. Write, for example: hide("n")')
+        return self._arranged(hidden=tuple(sorted({*self.arrangement.hidden, *names})))
+
+    def _arranged(self, **changes: Any) -> Query:
+        return replace(self, arrangement=replace(self.arrangement, **changes))
 
     def __str__(self) -> str:
         by = f" by {', '.join(key.name for key in self.keys)}" if self.keys else ""
-        return f"{', '.join(f'{name} = {what}' for name, what in self.aggregates)}{by}"
+        return f"{', '.join(f'{name} = {what}' for name, what in self.aggregates)}{by}{self.arrangement}"
+
+
+_RELEASED = NumberType(-LARGEST, LARGEST, missing=False, wide=True)
+"""What is known of a released number before it is there."""
 
 
 def _check(aggregate: Aggregate, types: Types) -> None:
@@ -138,7 +198,7 @@ class Relation:
             if not isinstance(condition, Expr | bool):
                 raise QueryError(f'where needs a condition, not {condition!r}. Write, for example: pv.col("age") >= 18')
         nodes = tuple(node(condition) for condition in conditions)
-        return Relation(operators.where(self.of, sized(nodes[0] if len(nodes) == 1 else Logic("and", nodes))))
+        return Relation(operators.where(self.of, sized(joined("and", nodes))))
 
     def with_columns(self, **columns: Any) -> Relation:
         """Further columns, each computed from its own row; a name that exists is replaced."""

@@ -68,6 +68,16 @@ ASKED: dict[str, tuple[Callable[[], Query], dict[str, Any]]] = {
         .agg(n=pv.count(), total=pv.mean(pv.col("total").clip(0, 500_000))),
         {"within": {"n": 20, "total": 10_000}, "assuming": 2_000},
     ),
+    "arranged": (
+        lambda: table(**COLUMNS)
+        .group_by("region")
+        .agg(n=pv.count(), pay=pv.mean("income"))
+        .having(pv.col("n") >= 100, pv.col("region") != "north")
+        .order_by("pay", "region", descending=[True, False])
+        .limit(2)
+        .hide("pay"),
+        {"epsilon": 1, "assuming": 500},
+    ),
     "public": (lambda: table(adjacency="replace", rows=10_000, **COLUMNS).agg(n=pv.count()), {"epsilon": 1}),
 }  # fmt: skip
 

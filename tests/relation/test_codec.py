@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from privet.distances import each_row, person
 from privet.errors import UserError
 from privet.query import Key, Query, Relation, Table, greatest, least
-from privet.relation import aggregates, expressions, operators, schema, statement, types
+from privet.relation import aggregates, arrangement, expressions, operators, schema, statement, types
 from privet.relation.aggregates import count, count_people, histogram, mean, std, variance
 from privet.relation.aggregates import sum as total
 from privet.relation.codec import BITS, DEEPEST, KINDS, decode, encode
@@ -94,6 +94,8 @@ QUERIES: list[Query] = [
     WIDE.group_by(col("seen").truncate("month"), day=col("born").part("weekday"))
     .agg(h=histogram("age", [0, 18, "64.5", 110])),
     PEOPLE.group_by(b=bins("age", [0, 18, 65, 110])).agg(n=count_people()),
+    PEOPLE.group_by("region").agg(n=count(), m=mean("age")).having((col("n") > 5) & (col("region") != "north"))
+    .order_by("m", "region", descending=[True, False]).limit(3).hide("m"),
     PEOPLE.join(VISITS).per_person(c=count(), s=total("cost"), m=mean("cost"), lo=least("age"), hi=greatest("age"))
     .where(col("c") > 2)
     .agg(n=count(), s=total(col("s").clip(0, 100))),
@@ -136,7 +138,7 @@ def test_every_kind_is_among_the_examples() -> None:
 def test_every_record_of_the_language_has_a_kind() -> None:
     classes = {
         made
-        for module in (aggregates, expressions, operators, schema, statement, types)
+        for module in (aggregates, arrangement, expressions, operators, schema, statement, types)
         for made in vars(module).values()
         if isinstance(made, type) and dataclasses.is_dataclass(made) and made.__module__ == module.__name__
     }
@@ -159,6 +161,8 @@ GOLDEN: list[tuple[Any, str]] = [
      ('{"adjacency":"replace","columns":[["x",{"default":null,"kind":"declared","type":{"integer":true,'
      '"kind":"number type","lower":"0/1","missing":true,"step":null,"upper":"9/1","wide":false}}]],"kind":"schema",'
      '"name":"r","protect":{"kind":"each row"},"rows":100}')),
+    (ROWS.agg(n=count()).limit(3).arrangement,
+     '{"having":null,"hidden":[],"kind":"arrangement","limit":3,"order":[]}'),
     (person("id", max_rows=3), '{"id":"id","kind":"person","max_groups":null,"max_rows":3,"max_rows_per_group":null}'),
 ]  # fmt: skip
 
@@ -262,6 +266,27 @@ def test_an_ill_typed_query_is_refused() -> None:
     ):
         with pytest.raises(UserError) as caught:
             decode(changed(where, change), also=ALSO)
+        assert str(caught.value).startswith(message)
+
+
+def test_a_query_without_an_arrangement_is_written_as_it_always_was() -> None:
+    tree = encode(PEOPLE.agg(n=count()), also=ALSO)
+    assert set(tree) == {"kind", "of", "keys", "aggregates"}
+    arranged = encode(PEOPLE.agg(n=count()).limit(3), also=ALSO)
+    assert set(arranged) == {"kind", "of", "keys", "aggregates", "arrangement"}
+    nothing: dict[str, Any] = {"kind": "arrangement", "having": None, "order": [], "limit": None, "hidden": []}
+    for change, message in (
+        (nothing, "arrangement: says nothing, so it must be left out"),
+        (None, "arrangement: must be an object with a kind, not None"),
+        ({**nothing, "limit": 0}, "the record: limit must be 1 to 10,000"),
+        ({**nothing, "hidden": ["n"]}, "the record: an answer shows at least one number"),
+        (
+            {**nothing, "order": [{"kind": "order", "column": "x", "descending": True}]},
+            "the record: order_by: the answer",
+        ),
+    ):
+        with pytest.raises(UserError) as caught:
+            decode({**tree, "arrangement": change}, also=ALSO)
         assert str(caught.value).startswith(message)
 
 

@@ -264,3 +264,34 @@ def test_html_of_long_answers_is_cut_too() -> None:
     text = counted(table(age=integer(0, 399)), *range(400))._repr_html_()
     assert text.count("<tr>") == 62
     assert '<td colspan="2">... 341 more groups: to_pandas() has all</td>' in text
+
+
+# --- arranged -------------------------------------------------------------------------------------
+
+
+def arranged(*counts: int, **how: object) -> Release:
+    query = table(region=keys("north", "south", "east")).group_by("region").agg(n=ask.count(), m=ask.count("region"))
+    made = plan(query.having(pv.col("n") > 100).order_by("n", descending=True).hide("m"), epsilon=0.5)
+    noisy = tuple(tuple((n,) for n in counts) for _ in made.noised)
+    return Release(made, noisy, made.guarantee(), PureDP(2.5), None)
+
+
+def test_arranged_answers_say_what_is_not_shown() -> None:
+    text = str(arranged(300, 50, 900)).splitlines()
+    assert [line.split()[0] for line in text[:3]] == ["region", "east", "north"]
+    assert text[4:] == [
+        "95 % intervals, each cell by itself, for the bounded rows and clamped values.",
+        "1 group is not shown.",
+        "Noisy values decided which groups are shown: these intervals hold less often than they say.",
+        "Spent epsilon 0.5; 2.5 left.",
+    ]
+
+
+def test_an_answer_without_groups_is_printed_too() -> None:
+    answer = arranged(1, 2, 3)
+    assert str(answer).splitlines()[0].split() == ["region", "n"]
+    assert "3 groups are not shown." in str(answer)
+    assert len(answer) == 0
+    assert repr(answer).endswith("0 groups, epsilon 0.5>")
+    assert "<tbody>\n</tbody>" in answer._repr_html_()
+    assert answer.to_arrow(intervals=True).num_rows == 0

@@ -9,6 +9,7 @@ from privet.distances import Adjacency, Person
 from privet.exact import Exact, show, show_up
 from privet.planner.plan import Noised, ReleasePlan, bounding
 from privet.relation import operators
+from privet.relation.arrangement import EVERYTHING
 from privet.relation.language import show as show_node
 from privet.relation.operators import (
     JoinPerson,
@@ -32,6 +33,7 @@ def explain(plan: ReleasePlan) -> str:
         ("Query", [str(plan.query)]),
         ("Rows", list(_rows(plan.query.of))),
         ("Groups", list(_groups(plan))),
+        ("Shown", list(_shown(plan))),
         ("Bounding", list(_bounding(plan))),
         *((f"Noise {i}", list(_noise(plan, part))) for i, part in enumerate(plan.noised, 1)),
         ("Shares", [plan.design.reason]),
@@ -90,6 +92,20 @@ def _groups(plan: ReleasePlan) -> Iterator[str]:
         yield f"{key.name}: {len(values)} public values ({shown}); {rest}."
     if plan.query.keys:
         yield f"{plan.groups} groups; each appears in the answer, empty or not."
+
+
+def _shown(plan: ReleasePlan) -> Iterator[str]:
+    arranged = plan.query.arrangement
+    if arranged.having is not None:
+        yield f"Only groups where {show_node(arranged.having)}."
+    if arranged.order:
+        yield f"Sorted by {', '.join(map(str, arranged.order))}."
+    if arranged.limit is not None:
+        yield f"Only the first {arranged.limit if arranged.limit > 1 else 'one'} of them."
+    if arranged.hidden:
+        yield f"Measured and paid for, not shown: {', '.join(arranged.hidden)}."
+    if arranged != EVERYTHING:
+        yield "This is done with the released answer, so it costs nothing more."
 
 
 def _bounding(plan: ReleasePlan) -> Iterator[str]:
@@ -176,6 +192,8 @@ def _errors(plan: ReleasePlan) -> Iterator[str]:
             where = "a group has" if plan.query.keys else "there are"
             rows = "" if plan.assuming is None or not plan.depends(name) else f" if {where} {plan.assuming} rows"
             yield f"  {name:<{width}}  within {show_up(error)}{rows}"
+    if plan.chosen_by_noise:
+        yield "Noisy values decide which groups are shown: for those, errors are larger than this more often."
     lost = _lost(plan)
     if lost:
         yield f"What {lost} is not in these errors."

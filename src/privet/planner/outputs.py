@@ -28,6 +28,12 @@ class Cells:
     high: tuple[Cell, ...]
     noisy: tuple[bool, ...]
 
+    def at(self, groups: Sequence[int]) -> Cells:
+        """The cells of these groups, in this order."""
+        parts = (self.values, self.low, self.high, self.noisy)
+        values, low, high, noisy = (tuple(part[i] for i in groups) for part in parts)
+        return Cells(values, low, high, noisy)  # type: ignore[arg-type]
+
 
 @dataclass(frozen=True, slots=True)
 class Fixed:

@@ -80,13 +80,19 @@ class ReleasePlan:
 
     @property
     def groups(self) -> int:
-        """How many rows the answer has."""
+        """How many groups are measured, shown or not."""
         return _statement(self.query, Unbounded(), ()).groups
 
     @property
     def columns(self) -> tuple[tuple[str, Output], ...]:
         """The columns of the answer that hold numbers."""
         return self.design.columns
+
+    @property
+    def chosen_by_noise(self) -> bool:
+        """Whether noisy numbers decide which groups are shown: their intervals then hold less often than they say."""
+        noisy = {name for name, output in self.columns if not isinstance(output, Fixed)}
+        return bool(noisy & self.query.arrangement.chooses_by())
 
     @property
     def scales(self) -> tuple[Exact, ...]:

@@ -16,11 +16,11 @@ from typing import Any
 from privet.distances import EachRow, Person
 from privet.errors import UserError
 from privet.relation import aggregates as a
+from privet.relation import arrangement, schema, statement
 from privet.relation import expressions as e
 from privet.relation import operators as o
-from privet.relation import schema, statement
 from privet.relation import types as t
-from privet.relation.fields import Form, forms
+from privet.relation.fields import Form, forms, later
 from privet.relation.wellformed import rebuilt
 
 DEEPEST = 200
@@ -47,6 +47,8 @@ KINDS: dict[str, type] = {
     # aggregates
     "count": a.Count, "count people": a.CountPeople, "sum": a.Sum, "mean": a.Mean, "variance": a.Variance,
     "std": a.Std, "histogram": a.Histogram, "ratio": a.Ratio,
+    # how an answer is arranged
+    "arrangement": arrangement.Arrangement, "order": arrangement.Order,
     # what an engine is asked
     "rows": statement.Rows, "present": statement.Present, "holds": statement.Holds, "total": statement.Total,
     "squares": statement.Squares,
@@ -94,7 +96,10 @@ def _write(value: Any, form: Form, names: Mapping[type, str], path: str, depth: 
         raise _refusal(path, f"objects and lists are nested deeper than {DEEPEST}")
     if kind in form.records and kind in names:
         made: dict[str, Any] = {"kind": names[kind]}
+        absent = later(kind)
         for name, inner in forms(kind).items():
+            if name in absent and getattr(value, name) == absent[name]:
+                continue
             made[name] = _write(getattr(value, name), inner, names, _join(path, name), depth + 1)
         return made
     if kind is tuple:
@@ -143,10 +148,17 @@ def _read(tree: Any, form: Form, kinds: Mapping[str, type], path: str, depth: in
         if made is None or made not in form.records:
             allowed = ", ".join(name for name, one in kinds.items() if one in form.records)
             raise _refusal(_join(path, "kind"), f"must be one of {allowed or 'none'}, not {_shown(kind)}")
-        inner = forms(made)
-        if {*tree} != {*inner, "kind"}:
+        inner, absent = forms(made), later(made)
+        if {*tree} | {*absent} != {*inner, "kind"}:
             raise _refusal(path, f"the fields of {kind} are: {', '.join(inner) or 'none'}; not {_listed(tree)}")
-        values = {name: _read(tree[name], one, kinds, _join(path, name), depth + 1) for name, one in inner.items()}
+        values = {
+            name: _read(tree[name], one, kinds, _join(path, name), depth + 1)
+            for name, one in inner.items()
+            if name in tree
+        }
+        for name, default in absent.items():
+            if name in values and values[name] == default:
+                raise _refusal(_join(path, name), "says nothing, so it must be left out")
         return _made(made, values, path)
     if shape is list:
         for items in form.items(len(tree)):

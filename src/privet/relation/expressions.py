@@ -7,7 +7,7 @@ gives the public range of the result by interval arithmetic. A missing operand m
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Literal as OneOf
@@ -301,6 +301,14 @@ Node = (
     | DatePart | Truncate | Bin
 )  # fmt: skip
 """Every kind of expression there is."""
+
+
+def joined(operator: OneOf["and", "or"], of: Sequence[Node]) -> Node:
+    """All of these, or any of these, side by side: `(a and b) and c` is `a and b and c`."""
+    flat: list[Node] = []
+    for node in of:
+        flat += node.of if isinstance(node, Logic) and node.operator == operator else (node,)
+    return flat[0] if len(flat) == 1 else Logic(operator, tuple(flat))
 
 
 def sized(node: Node) -> Node:

@@ -43,6 +43,15 @@ _WORDS: dict[type, str] = {
 }  # fmt: skip
 
 
+LATER = {"later": True}
+"""Marks a field that records did not have at first: left out where it has its default, so that old texts stay valid."""
+
+
+def later(made: type) -> dict[str, Any]:
+    """The fields of a class that may be left out, and what they are then."""
+    return {field.name: field.default for field in fields(made) if "later" in field.metadata}
+
+
 def forms(made: type) -> dict[str, Form]:
     """The fields of a class, and what each may hold."""
     if made not in _FORMS:

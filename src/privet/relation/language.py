@@ -69,16 +69,16 @@ class Expr:
         return Expr(e.Compare(">=", self.node, node(other)))
 
     def __and__(self, other: Any) -> Expr:
-        return Expr(e.Logic("and", (self.node, node(other))))
+        return Expr(e.joined("and", (self.node, node(other))))
 
     def __or__(self, other: Any) -> Expr:
-        return Expr(e.Logic("or", (self.node, node(other))))
+        return Expr(e.joined("or", (self.node, node(other))))
 
     def __rand__(self, other: Any) -> Expr:
-        return Expr(e.Logic("and", (node(other), self.node)))
+        return Expr(e.joined("and", (node(other), self.node)))
 
     def __ror__(self, other: Any) -> Expr:
-        return Expr(e.Logic("or", (node(other), self.node)))
+        return Expr(e.joined("or", (node(other), self.node)))
 
     def __invert__(self) -> Expr:
         return Expr(e.Not(self.node))

@@ -235,4 +235,7 @@ def called(name: object, what: str) -> str:
     """A name that may be given to a table or a column."""
     if isinstance(name, str) and name.strip() and name.isprintable() and len(name) <= 120:
         return name
-    raise QueryError(f"the name of a {what} is a printable text of 1 to 120 characters, not {ascii(name)[:40]}.")
+    article = "an" if what[0] in "aeiou" else "a"
+    raise QueryError(
+        f"the name of {article} {what} is a printable text of 1 to 120 characters, not {ascii(name)[:40]}."
+    )

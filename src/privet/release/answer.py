@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from privet.guarantees import ApproxDP, PureDP
 from privet.planner import ReleasePlan
 from privet.planner.outputs import Cell, Cells, Fixed, Straight
 from privet.relation.types import KeyValue
-from privet.release import pictures, printing
+from privet.release import arranging, charts, pictures, printing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +41,10 @@ class Release:
     certificate: Any = field(compare=False)
     """The claim, to be checked by anyone."""
     cells: Mapping[str, Cells] | None = field(default=None, compare=False)
-    """What the noisy integers come to; computed if not given."""
+    """What the noisy integers come to, for every group, shown or not; computed if not given."""
+    _rows: tuple[int, ...] = field(init=False, compare=False)
+    _found: Mapping[str, Cells] = field(init=False, compare=False)
+    """What is shown: the chosen groups in their order, without hidden columns."""
 
     def __post_init__(self) -> None:
         sizes = [[len(group) for group in part] for part in self.noisy]
@@ -50,11 +52,14 @@ class Release:
             raise InternalError("the noisy integers are not those of this plan. This is a bug in Privet.")
         if self.cells is None:
             object.__setattr__(self, "cells", self.plan.cells(self.noisy))
-
-    @property
-    def _found(self) -> Mapping[str, Cells]:
         assert self.cells is not None
-        return self.cells
+        query = self.plan.query
+        rows = arranging.shown(self.plan, self.cells)
+        columns = query.columns()
+        hidden = {column for name in query.arrangement.hidden for column in columns[name]}
+        found = {name: cells.at(rows) for name, cells in self.cells.items() if name not in hidden}
+        object.__setattr__(self, "_rows", rows)
+        object.__setattr__(self, "_found", found)
 
     # --- columns --------------------------------------------------------------------------------
 
@@ -65,9 +70,9 @@ class Release:
 
     @property
     def keys(self) -> list[tuple[KeyValue, ...]]:
-        """The keys of each group, in the fixed order; without keys there is one group, ()."""
-        types = self.plan.query.of.types()
-        return list(product(*(key.values(types) for key in self.plan.query.keys)))
+        """The keys of each group that is shown, in the order of the answer; without keys there is one group, ()."""
+        every = arranging.groups(self.plan.query)
+        return [every[i] for i in self._rows]
 
     @property
     def confidence(self) -> float:
@@ -91,13 +96,19 @@ class Release:
         return list(self._of(column).noisy)
 
     def __len__(self) -> int:
-        """The number of groups."""
-        return self.plan.groups
+        """The number of groups that are shown."""
+        return len(self._rows)
 
     def _of(self, column: str) -> Cells:
         if column in self._found:
             return self._found[column]
         raise QueryError(f"the answer has no numbers called {column!r}. There are: {', '.join(self._found)}")
+
+    def _every(self, column: str) -> tuple[Cell, ...]:
+        """All numbers of a column, of groups that are not shown too: its type must not follow from what is shown."""
+        assert self.cells is not None
+        cells = self.cells[column]
+        return (*cells.values, *cells.low, *cells.high)
 
     def _keys(self) -> list[tuple[str, list[KeyValue]]]:
         keys = self.keys
@@ -112,11 +123,13 @@ class Release:
         """
         import pyarrow as pa
 
+        types = self.plan.query.of.types()
         columns: list[tuple[str, list[Any], pa.DataType]] = [
-            (name, values, _key_type(values[0])) for name, values in self._keys()
+            (name, values, _key_type(key.values(types)[0]))
+            for key, (name, values) in zip(self.plan.query.keys, self._keys(), strict=True)
         ]
         for name, cells in self._found.items():
-            kind = _number_type((*cells.values, *cells.low, *cells.high))
+            kind = _number_type(self._every(name))
             parts = [("", cells.values), ("_low", cells.low), ("_high", cells.high)][: 3 if intervals else 1]
             columns += [(name + end, [_fitting(x, kind) for x in part], kind) for end, part in parts]
         names = [name for name, _, _ in columns]
@@ -151,13 +164,13 @@ class Release:
     # --- to look at -----------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        return f"<Release of {self.plan.query}: {len(self)} group{'s' if len(self) > 1 else ''}, {self.spent}>"
+        return f"<Release of {self.plan.query}: {len(self)} group{'' if len(self) == 1 else 's'}, {self.spent}>"
 
     def __str__(self) -> str:
-        return "\n".join([*printing.table(*self._printed()), "", *self._notes()])
+        return "\n".join([*printing.table(*self._printed()), "", *self.notes()])
 
     def _repr_html_(self) -> str:
-        return printing.html(*self._printed(), self._notes())
+        return printing.html(*self._printed(), self.notes())
 
     def _printed(self) -> tuple[list[printing.Keys], list[printing.Column]]:
         outputs = dict(self.plan.columns)
@@ -167,22 +180,30 @@ class Release:
         ]
         return [printing.Keys(name, values) for name, values in self._keys()], columns
 
-    def _notes(self) -> list[str]:
+    def notes(self) -> list[str]:
+        """What the numbers mean and cost, as it stands below the table."""
         return printing.notes(
             columns=self._printed()[1],
             confidence=self.plan.confidence,
             simultaneous=self.plan.simultaneous,
             spent=self.spent,
             remaining=self.remaining,
+            left_out=self.plan.groups - len(self),
+            chosen_by_noise=self.plan.chosen_by_noise,
         )
+
+    def chart(self, width: int = 100) -> str:
+        """Bars with error bars in characters, for a terminal."""
+        return "\n".join(charts.chart(*self._printed(), width))
 
     def plot(self, column: str | None = None, path: str | Path | None = None) -> Figure:
         """A picture of one column, or of all, each with its intervals; saved if a path is given."""
         how = "all cells together" if self.plan.simultaneous else "each cell by itself"
+        chosen = "; groups chosen by noisy values" if self.plan.chosen_by_noise else ""
         return pictures.draw(
             pictures.panels(self.plan.query, self._printed()[0], self._found, column),
             title=pictures.title(self.plan.query, column),
-            footer=f"{show(self.plan.confidence * 100)} % intervals, {how}; {self.spent}",
+            footer=f"{show(self.plan.confidence * 100)} % intervals, {how}{chosen}; {self.spent}",
             path=path,
         )
 

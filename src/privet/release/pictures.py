@@ -33,12 +33,16 @@ def panels(query: Query, keys: Sequence[Keys], cells: Mapping[str, Cells], colum
     for name, aggregate in query.aggregates:
         bins = list(map(str, aggregate.of.type(types).keys())) if isinstance(aggregate, Histogram) else []
         names = [f"{name} {label}" for label in bins] or [name]
+        if names[0] not in cells:  # measured, not shown
+            continue
         if bins and not keys and column in (None, name):
             found.append(_bars(name, "", bins, (), [cells[each] for each in names]))
         else:
             found += [_grouped(each, keys, cells[each]) for each in names if column in (None, name, each)]
     if not found:
         raise QueryError(f"the answer has no numbers called {column!r}. There are: {', '.join(cells)}")
+    if not next(iter(cells.values())).values:
+        raise UserError("no group is shown, so there is nothing to draw. Look at it with print(answer)")
     if len(found) > MOST_PANELS:
         raise UserError(
             f"a picture shows at most {MOST_PANELS} columns, not {len(found)}. "
@@ -50,7 +54,12 @@ def panels(query: Query, keys: Sequence[Keys], cells: Mapping[str, Cells], colum
 def title(query: Query, column: str | None) -> str:
     """What is drawn, in words."""
     by = f" by {', '.join(key.name for key in query.keys)}" if query.keys else ""
-    drawn = [f"{name} = {what}" for name, what in query.aggregates if column is None or column == name]
+    hidden = query.arrangement.hidden
+    drawn = [
+        f"{name} = {what}"
+        for name, what in query.aggregates
+        if name not in hidden and (column is None or column == name)
+    ]
     return f"{', '.join(drawn) or column}{by}"
 
 
@@ -76,7 +85,9 @@ def _grouped(name: str, keys: Sequence[Keys], cells: Cells) -> Bars:
     groups = len(cells.values)
     if len(keys) == 2 and groups <= MOST_UPRIGHT:
         inner = len(set(texts[1]))
-        if 2 <= inner <= MOST_SERIES:
+        outer = texts[0][::inner]
+        every = [(a, b) for a in outer for b in texts[1][:inner]]  # not so if some are left out, or sorted
+        if 2 <= inner <= MOST_SERIES and every == list(zip(*texts, strict=True)):
             return _bars(name, keys[0].name, texts[0][::inner], texts[1][:inner], [cells])
     labels = [", ".join(parts) for parts in zip(*texts, strict=True)] if keys else [""]
     return _bars(name, axis, labels, (), [cells])

@@ -52,7 +52,7 @@ class Keys:
 
     @property
     def numeric(self) -> bool:
-        return type(self.values[0]) is int
+        return bool(self.values) and type(self.values[0]) is int
 
     def texts(self) -> list[str]:
         """Keys as texts: dates in ISO form, with a time of day where one is not midnight.
@@ -101,12 +101,12 @@ def table(keys: Sequence[Keys], columns: Sequence[Column]) -> list[str]:
     """The lines of a table: a header, then one for each group, in the fixed order."""
     lines = LINES
     blocks = _blocks(keys, columns, lines)
-    if len(blocks) > 1 and not keys:
+    groups = len(columns[0].cells.values)
+    if len(blocks) > 1 and not keys and groups:
         return _upended(columns)
     if len(blocks) > 1:
         lines = max(_FEWEST, LINES // len(blocks))
         blocks = _blocks(keys, columns, lines)
-    groups = len(columns[0].cells.values)
     first, _ = ends(groups, lines)
     more = _more(groups, lines, "groups")
     return [
@@ -169,12 +169,18 @@ def notes(
     simultaneous: bool,
     spent: PureDP,
     remaining: PureDP | ApproxDP | None,
+    left_out: int = 0,
+    chosen_by_noise: bool = False,
 ) -> list[str]:
-    """What stands below a table: what the intervals cover, what `~` means, and what was spent."""
+    """What stands below a table: what the intervals cover, what is not shown, what `~` means, and what was spent."""
     lines = []
     if not all(column.public for column in columns):
         how = "all cells together" if simultaneous else "each cell by itself"
         lines.append(f"{show(confidence * 100)} % intervals, {how}, for the bounded rows and clamped values.")
+    if left_out:
+        lines.append(f"{left_out:,} group{'s are' if left_out > 1 else ' is'} not shown.")
+    if chosen_by_noise:
+        lines.append("Noisy values decided which groups are shown: these intervals hold less often than they say.")
     if any(noisy for column in columns for noisy in column.cells.noisy):
         lines.append("~ mostly noise: the interval says how little is known.")
     cost = f"Spent {spent}" if spent.epsilon else "Nothing was spent"

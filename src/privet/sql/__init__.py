@@ -1,0 +1,50 @@
+"""Questions in SQL: a SELECT becomes the same value that the fluent language makes, or is refused by name.
+
+No text of an analyst ever reaches a database. A statement passes a list of words and limits (`tokens`), sqlglot's
+parser, a list of nodes and arguments (`grammar`), and is then read into a `Query`; all lists fail closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from privet.errors import QueryError
+from privet.query import PublicTable, Query, Table
+from privet.sql import grammar, tokens
+from privet.sql.names import Catalogue
+from privet.sql.questions import Question
+from privet.sql.source import Source
+
+__all__ = ["parse"]
+
+
+def parse(text: str, tables: Mapping[str, Table], public: Mapping[str, PublicTable] | None = None) -> Query:
+    """The question that a SELECT asks of these tables; what can't be asked is refused, with a mark under it.
+
+    Claim: equal to what `where`, `group_by`, `agg` and their kin make; whatever the text, a Query or a QueryError.
+
+    Example:
+        >>> import privet as pv
+        >>> from privet.relation.schema import Schema
+        >>> columns = {"age": pv.integer(0, 110), "region": pv.keys("north", "south")}
+        >>> people = Table(Schema.declare("people", protect=pv.each_row(), columns=columns), None)
+        >>> text = "SELECT region, COUNT(*) AS n FROM people WHERE age >= 18 GROUP BY region"
+        >>> query = parse(text, {"people": people})
+        >>> query == people.where(pv.col("age") >= 18).group_by("region").agg(n=pv.count())
+        True
+    """
+    if not isinstance(text, str):
+        raise QueryError(
+            f"a statement is a text, not {type(text).__name__}. Write, for example: SELECT COUNT(*) FROM people"
+        )
+    source = Source(text)
+    catalogue = Catalogue(source, tables, public or {})
+    try:
+        select = grammar.parsed(source, tokens.read(source, catalogue.names()))
+        return Question(catalogue, select).query()
+    except QueryError:
+        raise
+    except RecursionError:
+        raise QueryError("the statement is nested too deeply. Name its parts in a WITH.") from None
+    except Exception as error:  # a bug, which the tests look for by its cause; nobody else must meet it
+        raise QueryError("this statement can't be read as a question.") from error

@@ -1,0 +1,170 @@
+"""Numbers of many rows: COUNT, SUM, AVG, VAR_POP, STDDEV_POP, and a count or a sum divided by another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from privet.errors import QueryError, UserError
+from privet.relation.aggregates import Aggregate, Count, CountPeople, Mean, Ratio, Std, Sum, Variance, summed
+from privet.relation.expressions import Clip, Column, Node
+from privet.relation.language import show
+from privet.relation.operators import OfPerson, Operator
+from privet.sql import hints
+from privet.sql.bounds import of_person
+from privet.sql.expressions import AGGREGATES, Reader
+from privet.sql.grammar import Tree, bare, span, whole
+from privet.sql.literals import number
+from privet.sql.source import without_python
+
+_LONGEST = 100
+_MADE: dict[type[Tree], type[Sum | Mean | Variance | Std]] = {
+    exp.Sum: Sum, exp.Avg: Mean, exp.VariancePop: Variance, exp.StddevPop: Std,
+}  # fmt: skip
+_OPERATORS: dict[type[Tree], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Neg: "-"}
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """Reads aggregates over rows; `is_person` tells the id of the protected persons."""
+
+    reader: Reader
+    rows: Operator
+    is_person: Callable[[Tree], bool]
+
+    def read(self, tree: Tree) -> Aggregate:
+        """What is asked of each group."""
+        tree = bare(tree)
+        match tree:
+            case exp.Count():
+                return self._count(tree)
+            case exp.Sum() | exp.Avg() | exp.VariancePop() | exp.StddevPop():
+                return self._bounded(tree, _MADE[type(tree)](self._of(tree)))
+            case exp.Min() | exp.Max():
+                raise self._no(tree, hints.call(self._words(tree)))
+            case exp.Div() if has_aggregate(tree):
+                return self._ratio(tree)
+        raise self._no(tree, _arithmetic(tree))
+
+    def of_person(self, tree: Tree) -> OfPerson:
+        """What is computed for each person, in a subquery."""
+        inner = bare(tree)
+        match inner:
+            case exp.Count():
+                counted = self._count(inner)
+                if isinstance(counted, Count):
+                    return OfPerson("count", counted.of)
+            case exp.Sum() | exp.Avg() | exp.Min() | exp.Max():
+                function = {exp.Sum: "sum", exp.Avg: "mean", exp.Min: "min", exp.Max: "max"}[type(inner)]
+                return OfPerson(function, self._of(inner))  # type: ignore[arg-type]
+        why = "of each person there are COUNT, SUM, AVG, MIN and MAX. Give it a name with AS, and compute outside."
+        raise self.reader.source.refusal(whole(tree), why)
+
+    def _count(self, tree: exp.Count) -> Count | CountPeople:
+        of = tree.this
+        if isinstance(of, exp.Star):
+            return Count()
+        if isinstance(of, exp.Distinct):
+            if len(of.expressions) == 1 and self.is_person(of.expressions[0]):
+                return CountPeople()
+            for each in of.expressions:
+                self.reader.read(each)  # a name that means nothing is the first thing to say
+            raise self._no(of, hints.word("DISTINCT"))
+        if of is None:
+            raise self._no(tree, "COUNT needs what to count. Write COUNT(*).")
+        if number(self.reader.source, of) is not None:
+            return Count()
+        return Count(self.reader.read(of))
+
+    def _of(self, tree: Tree) -> Node:
+        of = tree.this
+        if isinstance(of, exp.Distinct):
+            raise self._no(of, hints.word("DISTINCT"))
+        inner = next((part for part in of.walk() if isinstance(part, AGGREGATES)), None)
+        if inner is not None:
+            why = f"{self._words(inner)} inside of {self._words(tree)}: make it in a subquery first, for each person."
+            raise self._no(inner, why)
+        return self.reader.read(of)
+
+    def _bounded(self, tree: Tree, made: Sum | Mean | Variance | Std) -> Aggregate:
+        ends = of_person(self.rows, made.of.name) if isinstance(made.of, Column) else None
+        if ends is not None:
+            made = replace(made, of=Clip(made.of, *ends))
+        try:
+            kind = summed(made.of, self.reader.types, made)
+            kind.bounds()
+        except UserError as error:
+            shown = self.reader.source.words(whole(tree.this))
+            function = self._words(tree)
+            wide = "without limit" in str(error)
+            hint = f" Write, for example: {function}(CLIP({shown}, 0, 1000))." if wide else ""
+            why = "one person could move this without limit, so no noise is enough. Choose bounds."
+            plain = why if wide else without_python(str(error)).replace(str(made), f"{function}({shown})")
+            raise self.reader.source.refusal(whole(tree), plain + hint) from None
+        return made
+
+    def _ratio(self, tree: exp.Div) -> Ratio:
+        top, bottom = bare(tree.this), bare(tree.expression)
+        if isinstance(bottom, exp.Nullif) and number(self.reader.source, bottom.expression) == 0:
+            bottom = bare(bottom.this)  # a ratio is never divided by zero
+        if not isinstance(top, exp.Count | exp.Sum) or not isinstance(bottom, exp.Count | exp.Sum):
+            raise self.reader.source.refusal(whole(tree), _arithmetic(tree))
+        over, under = self.read(top), self.read(bottom)
+        assert isinstance(over, Count | CountPeople | Sum)
+        assert isinstance(under, Count | CountPeople | Sum)
+        return Ratio(over, under)
+
+    def _words(self, tree: Tree) -> str:
+        return self.reader.source.words(span(tree))
+
+    def _no(self, at: Tree, why: str) -> QueryError:
+        return self.reader.source.refusal(span(at), why)
+
+
+def has_aggregate(tree: Tree) -> bool:
+    """Whether a number of many rows stands in it."""
+    return any(isinstance(part, AGGREGATES) for part in tree.walk())
+
+
+def name_of(what: Aggregate | OfPerson | Node) -> str:
+    """What a column is called that was given no name: the function and the words of what it is of.
+
+    Example:
+        >>> from privet.relation.aggregates import count, mean, sum
+        >>> from privet.relation.language import col
+        >>> name_of(count()), name_of(mean("income")), name_of(sum(col("pay") / 12) / count())
+        ('count', 'avg_income', 'sum_pay_12_per_count')
+    """
+    match what:
+        case Count(None) | OfPerson("count", None):
+            name = "count"
+        case CountPeople():
+            name = "count_people"
+        case Ratio(top, bottom):
+            name = f"{name_of(top)[:45]}_per_{name_of(bottom)[:45]}"
+        case OfPerson(function, of) if of is not None:
+            name = f"{'avg' if function == 'mean' else function}_{_words(of)}"
+        case Count(of) | Sum(of) | Mean(of) | Variance(of) | Std(of) if of is not None:
+            functions = {Count: "count", Sum: "sum", Mean: "avg", Variance: "var_pop", Std: "stddev_pop"}
+            name = f"{functions[type(what)]}_{_words(of)}"
+        case _:
+            name = _words(what)  # type: ignore[arg-type]
+    return name[:_LONGEST]
+
+
+def _words(node: Node) -> str:
+    node = node.of if isinstance(node, Clip) else node
+    return "_".join(re.findall(r"\w+", show(node))) or "value"
+
+
+def _arithmetic(tree: Tree) -> str:
+    sign = _OPERATORS.get(type(tree))
+    nearest = (
+        "A count or a sum divided by another is: SUM(pay) / SUM(hours). A factor goes inside: SUM(pay * 100) / COUNT(*)"
+    )
+    if sign is None:
+        return f"only numbers of many rows can be asked for, such as {', '.join(hints.AGGREGATES)}."
+    return f"{sign} between released numbers is not supported. {nearest}. Or ask for both and compute with the answer."

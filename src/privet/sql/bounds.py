@@ -1,0 +1,118 @@
+"""Bounds and bins, as SQL writes them: CLIP, LEAST, GREATEST, FLOOR(x / 10) * 10, WIDTH_BUCKET."""
+
+from __future__ import annotations
+
+import math
+from typing import cast
+
+from sqlglot import exp
+
+from privet.distances import Person
+from privet.errors import UserError
+from privet.exact import Exact
+from privet.relation import expressions as e
+from privet.relation.language import Expr, bins
+from privet.relation.operators import JoinPerson, Operator, PerPerson, Scan, WithColumns, tables
+from privet.relation.rules import as_number
+from privet.relation.schema import CEILING
+from privet.relation.types import NumberType
+from privet.sql.grammar import Tree, bare, span
+from privet.sql.literals import number
+from privet.sql.source import Source, without_python
+
+MOST_BINS = 1_000
+
+
+def bound(source: Source, tree: Tree) -> Exact:
+    """The number that is written there."""
+    value = number(source, tree)
+    if value is None:
+        raise source.refusal(span(tree), "this must be a number, such as 100000.")
+    return value
+
+
+def one_end(source: Source, tree: exp.Least | exp.Greatest) -> tuple[Tree, Exact]:
+    """What LEAST or GREATEST clamps, and to which number."""
+    sides = [tree.this, *tree.expressions]
+    ends = [number(source, side) for side in sides]
+    if len(sides) == 2 and sum(end is None for end in ends) == 1:
+        place = 0 if ends[0] is None else 1
+        return sides[place], cast(Exact, ends[1 - place])
+    why = "this takes an expression and a number. Of two expressions write CASE WHEN a < b THEN a ELSE b END."
+    raise source.refusal(span(tree), why)
+
+
+def numeric(source: Source, at: Tree, node: e.Node, types: e.Types) -> NumberType:
+    """The public range of a number; refused if it is none, or if nobody chose its bounds."""
+    try:
+        kind = as_number(node.type(types), source.words(span(at)))
+    except UserError as error:
+        raise source.refusal(span(at), without_python(str(error))) from None
+    if kind.wide:
+        raise source.refusal(span(at), "this has no bounds of its own: give it both. Write CLIP(total, 0, 1000).")
+    return kind
+
+
+def binned(tree: Tree, source: Source) -> tuple[Tree, Exact] | None:
+    """What FLOOR(x / 10) * 10 cuts into bins, and how wide they are; None if this is something else."""
+    product = bare(tree)
+    if not isinstance(product, exp.Mul):
+        return None
+    for floor, by in ((product.this, product.expression), (product.expression, product.this)):
+        inner = bare(floor)
+        ratio = bare(inner.this) if isinstance(inner, exp.Floor) else None
+        width = number(source, by)
+        if isinstance(ratio, exp.Div) and width is not None and number(source, ratio.expression) == width:
+            return ratio.this, width
+    return None
+
+
+def bins_of(source: Source, at: Tree, node: e.Node, kind: NumberType, width: Exact) -> e.Node:
+    """Bins of this width that hold the whole range, from a multiple of it on."""
+    if width <= 0:
+        raise source.refusal(span(at), "bins need a width greater than 0.")
+    first, last = math.floor(kind.lower / width), math.floor(kind.upper / width) + 1
+    if last - first > MOST_BINS:
+        why = f"this makes {last - first:,} bins; at most {MOST_BINS:,} are allowed. Take wider ones."
+        raise source.refusal(span(at), why)
+    return bins(Expr(node), [i * width for i in range(first, last + 1)]).node
+
+
+def buckets(source: Source, tree: exp.WidthBucket, node: e.Node, kind: NumberType) -> e.Node:
+    """The n equal ranges from lower to upper, and one below and above if what is declared reaches further."""
+    ends = [tree.args.get(name) for name in ("min_value", "max_value", "num_buckets")]
+    if any(end is None for end in ends):
+        raise source.refusal(span(tree), "write WIDTH_BUCKET(age, 0, 100, 10).")
+    low, high, count = (bound(source, cast(Tree, end)) for end in ends)
+    if count.denominator != 1 or not 1 <= count <= MOST_BINS - 2 or low >= high:
+        why = f"WIDTH_BUCKET takes a lower end, an upper end above it, and how many: 1 to {MOST_BINS - 2}."
+        raise source.refusal(span(tree), why)
+    edges = [low + (high - low) * i / count for i in range(int(count) + 1)]
+    below, above = [kind.lower] * (kind.lower < low), [kind.upper] * (kind.upper > high)
+    return bins(Expr(node), [*below, *edges, *above]).node
+
+
+def of_person(of: Operator, name: str) -> tuple[Exact, Exact] | None:
+    """What as many rows as a person may have can come to, for a count or a sum of each person; None for all else.
+
+    A person with more rows than that has no bound of their own, so that something must be chosen: this is what the
+    steward's cap means.
+    """
+    match of:
+        case PerPerson(inner, columns):
+            value, people = dict(columns).get(name), [table.protect for table in tables(inner)]
+            if value is None or value.function not in ("count", "sum"):
+                return None
+            rows = math.prod(each.max_rows for each in people if isinstance(each, Person))
+            kind = value.type(inner.types())
+            assert isinstance(kind, NumberType)
+            return kind.lower / CEILING * rows, kind.upper / CEILING * rows
+        case JoinPerson(left, right):
+            return of_person(left, name) or of_person(right, name)
+        case WithColumns(inner, columns) if name in dict(columns):
+            same = dict(columns)[name]
+            return of_person(inner, same.name) if isinstance(same, e.Column) else None
+        case Scan():
+            return None
+        case _:
+            return of_person(of.of, name)

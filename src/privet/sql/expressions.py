@@ -1,0 +1,294 @@
+"""Expressions over one row: from the parsed tree to the same nodes that the fluent language makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from sqlglot import exp
+
+from privet.errors import QueryError, UserError
+from privet.exact import Exact
+from privet.relation import expressions as e
+from privet.relation.language import Expr
+from privet.relation.types import UNITS
+from privet.sql import bounds, hints
+from privet.sql.grammar import Tree, bare, span, whole
+from privet.sql.literals import constant, fitted
+from privet.sql.source import Source, without_python
+
+_ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
+_COMPARE = {exp.EQ: "==", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
+_ROUNDED = {exp.Floor: "floor", exp.Ceil: "ceil", exp.Abs: "abs"}
+_PARTS = {
+    "YEAR": "year", "QUARTER": "quarter", "MONTH": "month", "DAY": "day", "HOUR": "hour", "ISODOW": "weekday",
+}  # fmt: skip
+_PART_OF = {
+    exp.Year: "year", exp.Quarter: "quarter", exp.Month: "month", exp.Day: "day", exp.Hour: "hour",
+    exp.DayOfWeekIso: "weekday",
+}  # fmt: skip
+AGGREGATES = (
+    exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.VariancePop, exp.StddevPop,
+)  # fmt: skip
+"""The nodes that stand for numbers of many rows."""
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads expressions; `leaf` says what a column, or any larger part that has a name, means."""
+
+    source: Source
+    types: e.Types
+    leaf: Callable[[Tree], e.Node | None]
+    _made: list[tuple[Tree, e.Node]] = field(default_factory=list)
+    _sizes: dict[int, int] = field(default_factory=dict)
+
+    def read(self, tree: Tree) -> e.Node:
+        """The node, well typed; what is wrong is shown at the smallest part that is."""
+        self._made.clear()
+        self._sizes.clear()
+        node = self._read(tree)
+        try:
+            e.sized(node).type(self.types)
+        except UserError as error:
+            where, why = tree, error
+            for part, inner in self._made:
+                try:
+                    inner.type(self.types)
+                except UserError as first:
+                    where, why = part, first
+                    break
+            raise self.source.refusal(whole(where), without_python(str(why))) from None
+        return node
+
+    def condition(self, tree: Tree, where: str) -> e.Node:
+        """The same, if it is true or false."""
+        node = self.read(tree)
+        kind = node.type(self.types)
+        if not hasattr(kind, "as_number"):
+            raise self.source.refusal(whole(tree), f"{where} needs a condition, such as age >= 18; this is {kind}.")
+        return node
+
+    def key(self, tree: Tree) -> e.Node:
+        """What rows are grouped by: FLOOR(x / 10) * 10 and WIDTH_BUCKET(x, ...) are bins."""
+        inner = bare(tree)
+        if isinstance(inner, exp.WidthBucket):
+            node = self.read(inner.this)
+            return bounds.buckets(self.source, inner, node, bounds.numeric(self.source, inner.this, node, self.types))
+        found = bounds.binned(tree, self.source)
+        if found is None:
+            return self.read(tree)
+        of, width = found
+        node = self.read(of)
+        return bounds.bins_of(self.source, tree, node, bounds.numeric(self.source, of, node, self.types), width)
+
+    # --- one node after the other ---------------------------------------------------------------
+
+    def _read(self, tree: Tree) -> e.Node:
+        node = self.leaf(tree)
+        if node is None:
+            node = constant(self.source, tree)
+        if node is None:
+            node = self._compound(tree)
+        self._made.append((tree, node))
+        if self._size(node) > e.MOST_NODES:  # a part that is used twice, as in COALESCE, counts twice
+            raise self._no(tree, f"an expression has at most {e.MOST_NODES:,} parts. Name parts of it in a WITH.")
+        return node
+
+    def _size(self, node: e.Node) -> int:
+        if id(node) not in self._sizes:
+            self._sizes[id(node)] = 1 + sum(map(self._size, e.parts(node)))
+        return self._sizes[id(node)]
+
+    def _compound(self, tree: Tree) -> e.Node:
+        made: Any = type(tree)
+        match tree:
+            case exp.Paren():
+                return self._read(tree.this)
+            case exp.Neg():
+                return e.Arithmetic("-", e.Constant(Exact(0)), self._read(tree.this))
+            case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
+                left, right = self._read(tree.this), self._read(tree.expression)
+                return e.Arithmetic(cast(Any, _ARITHMETIC[made]), left, right)
+            case exp.And() | exp.Or():
+                return e.joined("and" if made is exp.And else "or", [self._read(part) for part in _chain(tree)])
+            case exp.Not():
+                return e.Not(self._read(tree.this))
+            case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
+                return self._compare(_COMPARE[made], self._side(tree.this), tree.expression)
+            case exp.Between():
+                of = self._side(tree.this)
+                low = self._compare(">=", of, tree.args["low"])
+                return e.Logic("and", (low, self._compare("<=", of, tree.args["high"])))
+            case exp.In():
+                return self._is_in(tree)
+            case exp.Is():
+                if not isinstance(tree.expression, exp.Null):
+                    raise self._no(tree, "IS goes with NULL and NOT NULL. Write smoker = TRUE.")
+                return e.IsMissing(self._read(tree.this))
+            case exp.Like():
+                return self._like(tree)
+            case exp.StartsWith():
+                return e.StartsWith(self._read(tree.this), self._text(tree.expression))
+            case exp.Case() | exp.If():
+                return self._case(tree)
+            case exp.Coalesce():
+                return self._coalesce([tree.this, *tree.expressions])
+            case exp.Floor() | exp.Ceil() | exp.Abs():
+                return e.Rounded(cast(Any, _ROUNDED[made]), self._read(tree.this))
+            case exp.Least() | exp.Greatest():
+                return self._clamped(tree)
+            case exp.TimestampTrunc() | exp.DateTrunc():
+                return self._truncate(tree)
+            case exp.Year() | exp.Quarter() | exp.Month() | exp.Day() | exp.Hour() | exp.DayOfWeekIso():
+                return e.DatePart(self._read(tree.this), cast(e.Part, _PART_OF[made]))
+            case exp.Extract():
+                return self._part(tree.this, tree.expression)
+            case exp.Anonymous():
+                return self._called(tree)
+        raise self._refused(tree)
+
+    def _compare(self, operator: str, left: e.Node, right: Tree) -> e.Node:
+        other = self._side(right)
+        return e.Compare(cast(Any, operator), self._fitted(left, other), self._fitted(other, left))
+
+    def _side(self, tree: Tree) -> e.Node:
+        if isinstance(bare(tree), exp.Null):
+            raise self._no(tree, "nothing is equal to NULL. Write IS NULL, or IS NOT NULL.")
+        return self._read(tree)
+
+    def _fitted(self, value: e.Node, like: e.Node) -> e.Node:
+        if not isinstance(value, e.Constant):
+            return value
+        try:
+            return fitted(value, like.type(self.types))
+        except UserError:
+            return value  # what it is compared with is ill-typed, and refused as a whole
+
+    def _is_in(self, tree: exp.In) -> e.Node:
+        of = self._read(tree.this)
+        values = []
+        for item in tree.expressions:
+            value = constant(self.source, item)
+            if value is None:
+                raise self._no(item, "IN takes a list of values, such as ('north', 'south').")
+            values.append(cast(e.Constant, self._fitted(value, of)))
+        if not values:
+            raise self._no(tree, "IN takes a list of values, such as ('north', 'south').")
+        return e.IsIn(of, tuple(values))
+
+    def _like(self, tree: exp.Like) -> e.Node:
+        pattern = self._text(tree.expression)
+        prefix = pattern[:-1]
+        if not pattern.endswith("%") or not prefix or "%" in prefix or "_" in prefix or "\\" in prefix:
+            raise self._no(
+                tree.expression, "LIKE takes the beginning of a text, such as 'North%', and no other pattern."
+            )
+        made = e.StartsWith(self._read(tree.this), prefix)
+        return e.Not(made) if tree.args.get("negate") else made
+
+    def _case(self, tree: exp.Case | exp.If) -> e.Node:
+        operand, ifs = (tree.this, tree.args["ifs"]) if isinstance(tree, exp.Case) else (None, [tree])
+        of = None if operand is None else self._side(operand)
+        last = tree.args.get("default" if isinstance(tree, exp.Case) else "false")
+        branches = []
+        for branch in ifs:
+            value = branch.args["true"]
+            if isinstance(bare(value), exp.Null):
+                raise self._no(value, "NULL can stand after ELSE only. Turn the condition around.")
+            when = self._read(branch.this) if of is None else self._compare("==", of, branch.this)
+            branches.append((when, self._read(value)))
+        if last is None or isinstance(bare(last), exp.Null):
+            return e.Case(tuple(branches), None)
+        return e.Case(tuple(branches), self._read(last))
+
+    def _coalesce(self, values: list[Tree]) -> e.Node:
+        node = self._read(values[-1])
+        for value in reversed(values[:-1]):
+            of = self._read(value)
+            node = e.Case(((e.IsMissing(of), node),), of)
+        return node
+
+    def _truncate(self, tree: Tree) -> e.Node:
+        unit = _word(tree.args["unit"]).lower()
+        if unit not in UNITS:
+            raise self._no(tree, f"a date can't be cut to {unit or 'this'}. There are: {', '.join(UNITS)}.")
+        return Expr(self._read(tree.this)).truncate(cast(Any, unit)).node
+
+    def _part(self, part: Tree, of: Tree) -> e.Node:
+        name = _word(part).upper()
+        if name not in _PARTS:
+            hint = f" {hints.CALLS[name]}." if name in hints.CALLS else ""
+            raise self._no(
+                part, f"a date has no part {name or 'like this'} here. There are: {', '.join(_PARTS)}.{hint}"
+            )
+        return e.DatePart(self._read(of), cast(e.Part, _PARTS[name]))
+
+    def _called(self, tree: exp.Anonymous) -> e.Node:
+        given = tree.expressions
+        if str(tree.this).upper() == "DATE_PART" and len(given) == 2:
+            return self._part(*given)
+        if str(tree.this).upper() == "CLIP" and len(given) == 3:
+            low, high = (bounds.bound(self.source, end) for end in given[1:])
+            return e.Clip(self._read(given[0]), low, high)
+        raise self._no(tree, "write CLIP(income, 0, 100000), or DATE_PART('year', day).")
+
+    def _clamped(self, tree: exp.Least | exp.Greatest) -> e.Node:
+        """LEAST(GREATEST(x, 0), 10) and the other way round; or one end, if the other is declared."""
+        of, end = bounds.one_end(self.source, tree)
+        inner = bare(of)
+        if isinstance(inner, exp.Least | exp.Greatest) and type(inner) is not type(tree):
+            of, other = bounds.one_end(self.source, inner)
+            node = self._read(of)
+        else:
+            node = self._read(of)
+            declared = bounds.numeric(self.source, of, node, self.types)
+            other = declared.lower if isinstance(tree, exp.Least) else declared.upper
+        return e.Clip(node, *((other, end) if isinstance(tree, exp.Least) else (end, other)))
+
+    # --- refusals -------------------------------------------------------------------------------
+
+    def _text(self, tree: Tree) -> str:
+        found = constant(self.source, tree)
+        if found is None or not isinstance(found.value, str):
+            raise self._no(tree, "this must be a text, such as 'North%'.")
+        return found.value
+
+    def _no(self, at: Tree, why: str) -> QueryError:
+        return self.source.refusal(span(at), why)
+
+    def _refused(self, tree: Tree) -> QueryError:
+        name = self.source.words(span(tree))
+        if isinstance(tree, AGGREGATES):
+            return self._no(tree, f"{name} of many rows can't stand here, beside values of one row.")
+        match tree:
+            case exp.Null():
+                return self._no(tree, "NULL can't stand here. It goes with IS NULL and ELSE NULL.")
+            case exp.WidthBucket():
+                return self._no(tree, "WIDTH_BUCKET goes with GROUP BY. Elsewhere write FLOOR(age / 10).")
+            case exp.Nullif():
+                return self._no(tree, hints.call(name))
+            case exp.Select() | exp.Subquery():
+                return self._no(tree, "a SELECT can't stand here. It can in FROM and WITH.")
+        return self._no(tree, f"{name} can't stand here.")
+
+
+def _chain(tree: Tree) -> list[Tree]:
+    """What a chain of AND, or of OR, joins."""
+    kind: type[Tree] = type(tree)
+    found: list[Tree] = []
+    while type(tree) is kind:
+        found.append(tree.expression)
+        tree = tree.this
+    return [tree, *reversed(found)]
+
+
+def _word(tree: object) -> str:
+    """A word, written as such or as a text: year, 'year'."""
+    match tree:
+        case exp.Var() | exp.Literal():
+            return str(tree.this)
+        case exp.Column() if tree.args.get("table") is None:
+            return str(tree.this.this)
+    return ""

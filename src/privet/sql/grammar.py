@@ -1,0 +1,261 @@
+"""The allow-list over the parsed tree: every kind of node, with every argument that it may have. All else is refused.
+
+The tree is sqlglot's. What it can say is far more than a question; a node, or a part of one, that is not written down
+here never gets any further, whatever a later version of the parser may make of a text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel, ParseError
+from sqlglot.tokenizer_core import Token
+
+from privet.sql import hints
+from privet.sql.source import Source, Span
+from privet.sql.tokens import DIALECT
+
+MOST_NODES = 2_000
+DEEPEST = 100
+"""How large the tree may be, and how deep; a chain of AND or OR counts once."""
+
+Tree = exp.Expr
+
+_BINARY = (exp.Add, exp.Sub, exp.Mul, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.And, exp.Or, exp.Is)
+_UNARY = (exp.Paren, exp.Neg, exp.Not, exp.Where, exp.Having, exp.From)
+_ARGUMENTS: dict[type[Tree], str] = {
+    exp.Select: "expressions from_ joins where group having order limit with_",
+    exp.Subquery: "this alias",
+    exp.With: "expressions",
+    exp.CTE: "this alias",
+    exp.Table: "this alias",
+    exp.TableAlias: "this",
+    exp.Join: "this on using side kind",
+    exp.Group: "expressions",
+    exp.Order: "expressions",
+    exp.Ordered: "this desc nulls_first",
+    exp.Limit: "expression",
+    exp.Alias: "this alias",
+    exp.Identifier: "this quoted",
+    exp.Column: "this table",
+    exp.Star: "",
+    exp.Literal: "this is_string",
+    exp.Boolean: "this",
+    exp.Null: "",
+    exp.Var: "this",
+    exp.Cast: "this to",
+    exp.DataType: "this nested",
+    **dict.fromkeys(_BINARY, "this expression"),
+    **dict.fromkeys(_UNARY, "this"),
+    exp.Div: "this expression typed safe",
+    exp.In: "this expressions",
+    exp.Between: "this low high",
+    exp.Like: "this expression negate",
+    exp.Case: "this ifs default",
+    exp.If: "this true false",
+    exp.Count: "this big_int",
+    exp.Distinct: "expressions",
+    **dict.fromkeys((exp.Sum, exp.Avg, exp.Min, exp.Max, exp.VariancePop, exp.StddevPop), "this"),
+    **dict.fromkeys((exp.Abs, exp.Floor, exp.Ceil), "this"),
+    **dict.fromkeys((exp.Least, exp.Greatest), "this expressions ignore_nulls"),
+    exp.Coalesce: "this expressions",
+    exp.Nullif: "this expression",
+    exp.StartsWith: "this expression",
+    exp.WidthBucket: "this min_value max_value num_buckets",
+    exp.TimestampTrunc: "this unit",
+    exp.DateTrunc: "this unit",
+    exp.Extract: "this expression",
+    **dict.fromkeys((exp.Year, exp.Quarter, exp.Month, exp.Day, exp.Hour, exp.DayOfWeekIso), "this"),
+    exp.Anonymous: "this expressions",
+}
+ARGUMENTS = {made: frozenset(names.split()) for made, names in _ARGUMENTS.items()}
+"""Every node there is, and its arguments."""
+
+SHAPES: dict[tuple[type[Tree], str], tuple[type[Tree], ...]] = {
+    (exp.Column, "this"): (exp.Identifier,),
+    (exp.Column, "table"): (exp.Identifier,),
+    (exp.Alias, "alias"): (exp.Identifier,),
+    (exp.TableAlias, "this"): (exp.Identifier,),
+    (exp.CTE, "alias"): (exp.TableAlias,),
+    (exp.Table, "alias"): (exp.TableAlias,),
+    (exp.Table, "this"): (exp.Identifier,),
+    (exp.Subquery, "alias"): (exp.TableAlias,),
+    (exp.Subquery, "this"): (exp.Select, exp.Subquery),
+    (exp.From, "this"): (exp.Table, exp.Subquery),
+    (exp.Join, "this"): (exp.Table, exp.Subquery),
+    (exp.Join, "using"): (exp.Identifier,),
+    (exp.With, "expressions"): (exp.CTE,),
+    (exp.Order, "expressions"): (exp.Ordered,),
+    (exp.Case, "ifs"): (exp.If,),
+    (exp.Cast, "to"): (exp.DataType,),
+}
+"""What may stand in the arguments that hold the tree together."""
+
+CALLED: dict[type[Tree], tuple[str, ...]] = {
+    exp.Count: ("COUNT",), exp.Sum: ("SUM",), exp.Avg: ("AVG",), exp.Min: ("MIN",), exp.Max: ("MAX",),
+    exp.VariancePop: ("VAR_POP",), exp.StddevPop: ("STDDEV_POP",),
+    exp.Abs: ("ABS",), exp.Floor: ("FLOOR",), exp.Ceil: ("CEIL", "CEILING"),
+    exp.Least: ("LEAST",), exp.Greatest: ("GREATEST",), exp.Coalesce: ("COALESCE",), exp.Nullif: ("NULLIF",),
+    exp.StartsWith: ("STARTS_WITH",), exp.WidthBucket: ("WIDTH_BUCKET",),
+    exp.TimestampTrunc: ("DATE_TRUNC",), exp.DateTrunc: ("DATE_TRUNC",), exp.Extract: ("EXTRACT",),
+    exp.Year: ("YEAR",), exp.Quarter: ("QUARTER",), exp.Month: ("MONTH",), exp.Day: ("DAY",), exp.Hour: ("HOUR",),
+    exp.DayOfWeekIso: ("ISODOW",), exp.Anonymous: ("CLIP", "DATE_PART"),
+}  # fmt: skip
+"""The names by which functions are called: other names for the same node may mean something else."""
+
+_PARTS = {
+    "query": "a subquery in IN is not supported. Join the tables on the person instead.",
+    "joins": "a join in brackets is not supported. Write the joins one after the other.",
+    "expressions": "one argument is allowed here.",
+    "columns": "names for the columns of a table are not supported. Write AS inside of its SELECT.",
+    "db": "tables have no schema. Write the name alone.",
+    "laterals": hints.word("LATERAL"),
+    "offset": hints.word("OFFSET"),
+    "distinct": hints.word("DISTINCT"),
+    "method": "this kind of join is not supported. Write JOIN ... ON ..., or LEFT JOIN with a public table.",
+    "decimals": "rounding to digits is not supported. Write FLOOR(x) or CEIL(x).",
+    "sample": hints.word("USING SAMPLE"),
+    "materialized": "MATERIALIZED is not supported. Leave it out.",
+    "recursive": hints.word("RECURSIVE"),
+}
+
+
+def parsed(source: Source, tokens: list[Token]) -> exp.Select:
+    """The tree of a statement, all of it allowed."""
+    try:
+        found = DIALECT.parser(error_level=ErrorLevel.IMMEDIATE).parse(tokens, source.text)
+    except ParseError as error:
+        raise _unreadable(source, tokens, error) from None
+    except RecursionError:
+        raise source.refusal(Span(0, 0), "nested too deeply. Name the parts in a WITH.") from None
+    except Exception:  # whatever a foreign parser raises, the text is at fault
+        raise source.refusal(Span(0, 0), "this can't be read as SQL.") from None
+    tree = found[0] if len(found) == 1 else None
+    if not isinstance(tree, exp.Expr):
+        raise source.refusal(Span(0, 0), "this can't be read as SQL.")
+    _place(tree, tokens)
+    _check(source, tree)
+    if not isinstance(tree, exp.Select):
+        raise source.refusal(span(tree), "a question begins with SELECT or WITH.")
+    return tree
+
+
+def span(node: Tree) -> Span:
+    """Where a node stands: its own name if it has one, else all of its parts; else where it belongs."""
+    if "start" in node.meta:
+        return Span(node.meta["start"], node.meta["end"])
+    return whole(node)
+
+
+def bare(node: Tree) -> Tree:
+    """Without the brackets around it."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def whole(node: Tree) -> Span:
+    """From the first to the last character of a node, as far as they are known."""
+    found = [part.meta for part in node.walk() if "start" in part.meta]
+    if found:
+        return Span(min(meta["start"] for meta in found), max(meta["end"] for meta in found))
+    return span(node.parent) if node.parent is not None else Span(0, 0)
+
+
+_CLAUSES: dict[type[Tree], str] = {
+    exp.Select: "SELECT", exp.Group: "GROUP BY", exp.Having: "HAVING", exp.Order: "ORDER BY", exp.Limit: "LIMIT",
+    exp.Join: "JOIN", exp.Where: "WHERE",
+}  # fmt: skip
+
+
+def _place(tree: Tree, tokens: list[Token]) -> None:
+    """Give clauses, and functions with a grammar of their own, the place of their names; the parser leaves it out."""
+    nulls = [node for node in tree.walk(bfs=False) if isinstance(node, exp.Null)]
+    for null, token in zip(nulls, [token for token in tokens if token.text.upper() == "NULL"], strict=False):
+        null.meta.update(start=token.start, end=token.end)
+    for node in tree.walk():
+        kind = type(node)
+        call = isinstance(node, exp.Func) and (kind in CALLED or kind not in ARGUMENTS)
+        if "start" in node.meta or not (call or kind in _CLAUSES):
+            continue
+        items = node.args.get("expressions") if kind is exp.Select else None
+        first = whole(items[0] if items else node).start
+        for i in range(len(tokens) - 2, -1, -1):
+            named = tokens[i].text.upper() == _CLAUSES.get(kind)
+            called = tokens[i + 1].text == "(" and tokens[i].text[:1].isalpha()
+            if tokens[i].start < first and (named or (call and called)):
+                node.meta.update(start=tokens[i].start, end=tokens[i].end)
+                break
+
+
+def _check(source: Source, tree: Tree) -> None:
+    pile: list[tuple[Tree, int]] = [(tree, 1)]
+    left = MOST_NODES
+    while pile:
+        node, depth = pile.pop()
+        left -= 1
+        if left < 0:
+            raise source.refusal(Span(0, 0), f"a statement has at most {MOST_NODES:,} parts. Ask for less at once.")
+        if depth > DEEPEST:
+            raise source.refusal(span(node), f"nested more than {DEEPEST} deep. Name the parts in a WITH.")
+        _check_node(source, node)
+        chain = isinstance(node, exp.And | exp.Or)
+        children = list(_children(node))
+        pile += [(part, depth + (not (chain and type(part) is type(node)))) for part in reversed(children)]
+
+
+def _check_node(source: Source, node: Tree) -> None:
+    allowed = ARGUMENTS.get(type(node))
+    called = source.text[node.meta["start"] : node.meta["end"] + 1] if "start" in node.meta else ""
+    if allowed is None:
+        inner = next((part for part in node.walk() if isinstance(part, exp.Func) and type(part) not in ARGUMENTS), node)
+        if inner is not node:
+            _check_node(source, inner)
+        is_call = called.upper() in hints.CALLS or (isinstance(node, exp.Func) and called[:1].isalpha())
+        placed = any("start" in part.meta for part in node.walk())
+        name = called or (source.words(whole(node)) if placed else type(node).key.upper())
+        raise source.refusal(span(node), hints.call(name) if is_call else hints.word(name))
+    if type(node) in CALLED and called.upper() not in CALLED[type(node)]:
+        raise source.refusal(span(node), hints.call(called or type(node).key.upper()))
+    if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
+        raise source.refusal(span(node), "* is not supported. Rows are private: ask for numbers, such as COUNT(*).")
+    for name, value in node.args.items():
+        if name not in allowed and value not in (None, False, "", []):
+            part = next(_children_of(value), node)
+            where = span(part) if name in ("query", "joins", "columns", "db", "laterals", "offset") else span(node)
+            why = _PARTS.get(name, f"{name.strip('_')} is not supported here.")
+            raise source.refusal(where, why)
+        shape = SHAPES.get((type(node), name))
+        odd = next((part for part in _children_of(value) if shape is not None and not isinstance(part, shape)), None)
+        if odd is not None and type(odd) in ARGUMENTS and not isinstance(odd, exp.Star):  # else refused by its own name
+            why = (
+                "only a SELECT can stand in brackets here."
+                if isinstance(node, exp.Subquery)
+                else "a name is needed here."
+            )
+            raise source.refusal(span(odd), why)
+
+
+def _children(node: Tree) -> Iterator[Tree]:
+    for value in node.args.values():
+        yield from _children_of(value)
+
+
+def _children_of(value: object) -> Iterator[Tree]:
+    if isinstance(value, exp.Expr):
+        yield value
+    elif isinstance(value, list):
+        yield from (part for part in value if isinstance(part, exp.Expr))
+
+
+def _unreadable(source: Source, tokens: list[Token], error: ParseError) -> Exception:
+    """The parser's complaint, at the place that it names."""
+    details = error.errors[0] if error.errors else {}
+    line, column = details.get("line"), details.get("col")
+    at = next((token for token in tokens if (token.line, token.col) == (line, column)), tokens[-1])
+    near = f"'{source.words(Span(at.start, at.end))}'"
+    why = f"this can't be read as SQL, near {near}."
+    if at is tokens[-1]:
+        why = f"this can't be read as SQL: something is missing after {near}, or too much."
+    return source.refusal(Span(at.start, at.end), why)

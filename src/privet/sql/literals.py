@@ -1,0 +1,96 @@
+"""Public values, exactly as they are written: 0.1 is one tenth."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime
+from typing import cast
+
+from sqlglot import exp
+
+from privet.errors import UserError
+from privet.exact import Exact
+from privet.relation.expressions import LARGEST, Constant, Node
+from privet.relation.language import lit
+from privet.relation.types import TimeType, Type
+from privet.sql.grammar import Tree, span
+from privet.sql.source import Source, without_python
+
+_NUMBER = re.compile(r"([0-9]{0,400})(?:\.([0-9]{0,400}))?(?:[eE]([+-]?[0-9]{1,3}))?", re.ASCII)
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?", re.ASCII)
+
+
+def number(source: Source, node: Tree) -> Exact | None:
+    """The number that is written there, with its sign; None if it is something else."""
+    sign = 1
+    while isinstance(node, exp.Neg | exp.Paren):
+        sign = -sign if isinstance(node, exp.Neg) else sign
+        node = node.this
+    if not isinstance(node, exp.Literal) or node.is_string:
+        return None
+    found = _NUMBER.fullmatch(str(node.this))
+    if found is None or not (found[1] or found[2]):
+        raise source.refusal(span(node), f"{source.words(span(node))} is no number, or too long a one.")
+    digits, after, exponent = found[1], found[2] or "", int(found[3] or 0)
+    value = Exact(int(digits + after or "0")) * Exact(10) ** (exponent - len(after))
+    if value and not 1 / LARGEST <= value <= LARGEST:
+        raise source.refusal(span(node), "this number is too large or too small to compute with.")
+    return sign * value
+
+
+def constant(source: Source, node: Tree) -> Constant | None:
+    """The number, text, truth value, date or timestamp that is written there; None if it is something else."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    match node:
+        case exp.Literal() if node.is_string:
+            return _text(source, node, str(node.this))
+        case exp.Boolean():
+            return Constant(bool(node.this))
+        case exp.Cast():
+            return _moment(source, node)
+    value = number(source, node)
+    return None if value is None else Constant(value)
+
+
+def fitted(value: Node, like: Type) -> Node:
+    """A text as a date or timestamp, if it is one and is compared with one: `day >= '2025-01-31'`."""
+    if not isinstance(value, Constant) or not isinstance(value.value, str) or not isinstance(like, TimeType):
+        return value
+    moment = _read(value.value, timed=like.timed)
+    return value if moment is None else Constant(moment)
+
+
+def _moment(source: Source, node: exp.Cast) -> Constant:
+    """DATE '2025-01-31' and TIMESTAMP '2025-01-31 12:00:00', which the parser takes for casts of a text."""
+    kind, text = node.args["to"].this, node.this
+    if not isinstance(text, exp.Literal) or not text.is_string or kind not in _KINDS:
+        raise source.refusal(span(node), "casts are not supported. For a date write DATE '2025-01-31'.")
+    moment = _read(str(text.this), timed=_KINDS[kind])
+    if moment is None:
+        form = "TIMESTAMP '2025-01-31 12:00:00'" if _KINDS[kind] else "DATE '2025-01-31'"
+        raise source.refusal(span(text), f"{source.words(span(text))} is not in the form {form}.")
+    return Constant(moment)
+
+
+_KINDS = {
+    exp.DataType.Type.DATE: False,
+    exp.DataType.Type.TIMESTAMP: True,
+    exp.DataType.Type.TIMESTAMPNTZ: True,
+}
+
+
+def _read(text: str, *, timed: bool) -> date | None:
+    if not _MOMENT.fullmatch(text) or (len(text) > 10 and not timed):
+        return None
+    try:
+        return datetime.fromisoformat(text) if timed else date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _text(source: Source, node: Tree, value: str) -> Constant:
+    try:
+        return cast(Constant, lit(value).node)
+    except UserError as error:
+        raise source.refusal(span(node), without_python(str(error))) from None

@@ -1,0 +1,150 @@
+"""Which table or column a name means: the catalogue, and what is in sight at one place of a statement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from privet.distances import Person
+from privet.query import PublicTable, Relation, Table
+from privet.relation.expressions import Types
+from privet.sql.grammar import Tree, span
+from privet.sql.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Visible:
+    """A table in FROM, by the name that it has there; what each of its columns is called below; and the person's id."""
+
+    name: str | None
+    columns: tuple[tuple[str, str], ...]
+    person: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows to ask about, and the names by which their columns can be called."""
+
+    relation: Relation
+    visible: tuple[Visible, ...]
+    tables: int = 1
+    """How many private tables are read, each counted as often as it is."""
+
+    @property
+    def types(self) -> Types:
+        return self.relation.of.types()
+
+    def called(self, name: str | None) -> Rows:
+        """The same rows as one table with this name."""
+        columns = tuple(column for one in self.visible for column in one.columns)
+        person = next((one.person for one in self.visible if one.person is not None), None)
+        return Rows(self.relation, (Visible(name, columns, person),), self.tables)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """The tables that a statement may name: declared ones, and those that it makes itself in WITH."""
+
+    source: Source
+    tables: Mapping[str, Table]
+    public: Mapping[str, PublicTable]
+    made: dict[str, Rows] = field(default_factory=dict)
+
+    def names(self) -> frozenset[str]:
+        """Every name of a table or a column, in lower case."""
+        found = {*self.tables, *self.public}
+        for table in self.tables.values():
+            found |= {name for name, _ in table.schema.columns}
+            found |= {table.schema.protect.id} if isinstance(table.schema.protect, Person) else set()
+        for public in self.public.values():
+            found |= {name for name, _ in public.schema.columns}
+        return frozenset(name.casefold() for name in found)
+
+    def table(self, name: exp.Identifier) -> Rows | PublicTable:
+        """The table with this name: one of WITH, else a declared one."""
+        for place in (self.made, {**self.tables, **self.public}):
+            found = matching(name, place)
+            if len(found) > 1:
+                raise self._ambiguous(name, found)
+            if found and place is self.made:
+                return self.made[found[0]]
+            if found and found[0] in self.public:
+                return self.public[found[0]]
+            if found:
+                return _declared(self.tables[found[0]])
+        there = [*self.made, *self.tables, *(f"{each} (public)" for each in self.public)]
+        raise self.source.refusal(span(name), f"there is no table {name.name}. There are: {', '.join(there)}.")
+
+    def column(self, rows: Rows, column: exp.Column) -> str | None:
+        """What a column is called below; None if nothing in sight has this name."""
+        name = _name(column)
+        found = {(sql, below) for one in self._in_sight(rows, column) for sql, below in one.columns if _same(name, sql)}
+        if len({below for _, below in found}) > 1:
+            raise self._ambiguous(name, sorted(sql for sql, _ in found))
+        return next((below for _, below in found), None)
+
+    def spelled(self, rows: Rows, column: exp.Column) -> str:
+        """The name of a column as it is in sight, which can differ from what it is called below."""
+        found = {sql for one in self._in_sight(rows, column) for sql, _ in one.columns if _same(_name(column), sql)}
+        return min(found, default=str(column.this.this))
+
+    def is_person(self, rows: Rows, node: Tree) -> bool:
+        """Whether this is the id of the protected persons."""
+        return isinstance(node, exp.Column) and any(
+            one.person is not None and _same(_name(node), one.person) for one in self._in_sight(rows, node)
+        )
+
+    def no_column(self, rows: Rows, column: exp.Column) -> Exception:
+        """The error for a name that means nothing here."""
+        shown = self.source.words(span(column))
+        if self.is_person(rows, column):
+            why = (
+                f"{shown} says who a person is, so it can't be read. It can be counted, COUNT(DISTINCT {shown}), "
+                "joined on, and grouped by in a subquery."
+            )
+            return self.source.refusal(span(column), why)
+        there = dict.fromkeys(sql for one in self._in_sight(rows, column) for sql, _ in one.columns)
+        return self.source.refusal(
+            span(column), f"there is no column {shown}. There are: {', '.join(there) or 'none'}."
+        )
+
+    def _in_sight(self, rows: Rows, column: exp.Column) -> tuple[Visible, ...]:
+        table = column.args.get("table")
+        if table is None:
+            return rows.visible
+        found = [one for one in rows.visible if one.name is not None and _same(table, one.name)]
+        if len(found) == 1:
+            return (found[0],)
+        there = ", ".join(one.name for one in rows.visible if one.name is not None) or "none"
+        why = f"there is no table {table.name} in this FROM" if not found else f"{table.name} stands there twice"
+        raise self.source.refusal(span(table), f"{why}. There are: {there}.")
+
+    def _ambiguous(self, name: exp.Identifier, found: Iterable[str]) -> Exception:
+        several = ", ".join(f'"{each}"' for each in dict.fromkeys(found))
+        why = f"{name.name} can mean several things: {several}. Write one of them in double quotes, or with its table."
+        return self.source.refusal(span(name), why)
+
+
+def matching(name: exp.Identifier, among: Iterable[str]) -> list[str]:
+    """The names that an identifier can mean: to the letter if it is quoted, else in upper or lower case."""
+    return [each for each in among if _same(name, each)]
+
+
+def _same(name: exp.Identifier, other: str) -> bool:
+    written = str(name.this)
+    return written == other if name.args.get("quoted") else written.casefold() == other.casefold()
+
+
+def _name(column: exp.Column) -> exp.Identifier:
+    name = column.this
+    assert isinstance(name, exp.Identifier)
+    return name
+
+
+def _declared(table: Table) -> Rows:
+    protect = table.schema.protect
+    person = protect.id if isinstance(protect, Person) else None
+    columns = tuple((name, name) for name, _ in table.schema.columns)
+    return Rows(table.relation, (Visible(table.name, columns, person),))

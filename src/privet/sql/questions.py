@@ -1,0 +1,294 @@
+"""The outermost SELECT: what is asked of which groups, and how the answer is arranged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from privet.errors import QueryError, UserError
+from privet.query import Key, Query
+from privet.relation.aggregates import Aggregate
+from privet.relation.arrangement import Arrangement, Order, names
+from privet.relation.expressions import LARGEST, Bin, Column, Node, Truncate
+from privet.relation.types import NumberType, TimeType, Type
+from privet.sql.aggregates import Measures, has_aggregate, name_of
+from privet.sql.expressions import AGGREGATES, Reader
+from privet.sql.grammar import Tree, bare, span, whole
+from privet.sql.literals import number
+from privet.sql.names import Catalogue, Rows
+from privet.sql.relations import Relations
+from privet.sql.source import Source, without_python
+
+_COMPARING = (
+    exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between,
+    exp.Literal, exp.Boolean, exp.Cast, exp.Subquery, exp.Null,
+)  # fmt: skip
+"""What HAVING is made of, besides columns of the answer."""
+_NUMBER = NumberType(-LARGEST, LARGEST, missing=False, wide=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One item of SELECT: as it is written, its name if it has one, and what it asks for, or groups by."""
+
+    tree: Tree
+    alias: str | None
+    what: Aggregate | Node
+    asked: bool
+
+
+@dataclass(slots=True)
+class Question:
+    """Reads one SELECT; `numbers` grows when HAVING or ORDER BY need a number that is not shown."""
+
+    catalogue: Catalogue
+    select: exp.Select
+    rows: Rows = field(init=False)
+    reader: Reader = field(init=False)
+    measures: Measures = field(init=False)
+    items: list[Item] = field(init=False)
+    keys: list[Key] = field(init=False)
+    numbers: dict[str, Aggregate] = field(init=False)
+    hidden: list[str] = field(default_factory=list)
+
+    def query(self) -> Query:
+        """The question as a value."""
+        relations = Relations(self.catalogue)
+        self.rows = relations.rows(self.select)
+        self.reader, self.measures = relations.reader(self.rows), relations.measures(self.rows)
+        self.items = [self._item(item) for item in self.select.expressions]
+        self.keys = self._keys()
+        self._check_items()
+        self.numbers = self._numbers()
+        arrangement = Arrangement(self._having(), self._order(), self._limit(), tuple(sorted(self.hidden)))
+        try:
+            return Query(self.rows.relation.of, tuple(self.keys), tuple(self.numbers.items()), arrangement)
+        except UserError as error:
+            at = self.select.args.get("group") if "groups" in str(error) else None
+            raise self.source.refusal(span(at or self.select), without_python(str(error))) from None
+
+    @property
+    def source(self) -> Source:
+        return self.catalogue.source
+
+    # --- SELECT and GROUP BY --------------------------------------------------------------------
+
+    def _item(self, item: Tree) -> Item:
+        alias = str(item.args["alias"].this) if isinstance(item, exp.Alias) else None
+        tree = bare(item.this if isinstance(item, exp.Alias) else item)
+        asked = has_aggregate(tree)
+        return Item(tree, alias, self.measures.read(tree) if asked else self._key_of(tree), asked)
+
+    def _key_of(self, tree: Tree) -> Node:
+        if self.catalogue.is_person(self.rows, tree) and self.catalogue.column(self.rows, tree) is None:  # type: ignore[arg-type]
+            shown = self.source.words(span(tree))
+            why = f"{shown} says who a person is, so it can't be shown or grouped by. Write COUNT(DISTINCT {shown})."
+            raise self.source.refusal(span(tree), why)
+        return self.reader.key(tree)
+
+    def _keys(self) -> list[Key]:
+        group = self.select.args.get("group")
+        keys: list[Key] = []
+        if group is not None and not group.expressions:
+            raise self._no(group, "GROUP BY needs what to group by, such as GROUP BY region.")
+        for tree in [] if group is None else group.expressions:
+            node = self._grouped(tree)
+            if not names(node):
+                raise self._no(tree, "this is the same for all rows. Group by a column, without quotes.")
+            if any(key.of == node for key in keys):
+                raise self._no(tree, "this stands in GROUP BY twice.")
+            key = Key(self._key_name(tree, node), node)
+            try:
+                key.values(self.rows.types)
+            except UserError as error:
+                kind = node.type(self.rows.types)
+                hint = " Group by ranges: FLOOR(age / 10) * 10." if isinstance(kind, NumberType) else ""
+                hint = " Write DATE_TRUNC('month', ...)." if isinstance(kind, TimeType) else hint
+                raise self._no(tree, without_python(str(error)) + hint) from None
+            keys.append(key)
+        return keys
+
+    def _key_name(self, tree: Tree, node: Node) -> str:
+        """The name given in SELECT; else that of a column, its bins or its months; else the words of the expression."""
+        items = [item for item in self.items if not item.asked and item.what == node]
+        for item in items:
+            if item.alias:
+                return item.alias
+        for written in (tree, *(item.tree for item in items)):
+            if isinstance(written, exp.Column) and isinstance(node, Column):
+                return self.catalogue.spelled(self.rows, written)
+        inner = node
+        while isinstance(inner, Bin | Truncate):
+            inner = inner.of
+        return inner.name if isinstance(inner, Column) else name_of(node)
+
+    def _grouped(self, tree: Tree) -> Node:
+        """A position, a name given in SELECT, or an expression."""
+        item = self._at(tree) or self._aliased(tree)
+        column = isinstance(tree, exp.Column) and self.catalogue.column(self.rows, tree) is not None
+        if item is not None and item.asked and not column:
+            raise self._no(tree, "rows are grouped by columns, not by numbers of many rows.")
+        if item is None or column:
+            node = self._key_of(tree)
+            if item is not None and not item.asked and item.what != node:
+                why = f"{self.source.words(span(tree))} is a column, and a name given to something else. Rename it: AS."
+                raise self._no(tree, why)
+            return node
+        return item.what  # type: ignore[return-value]
+
+    def _at(self, tree: Tree) -> Item | None:
+        """The item of SELECT that a number means."""
+        place = number(self.source, tree)
+        if place is None:
+            return None
+        if place.denominator != 1 or not 1 <= place <= len(self.items):
+            raise self._no(tree, f"positions in SELECT are 1 to {len(self.items)}.")
+        return self.items[int(place) - 1]
+
+    def _aliased(self, tree: Tree) -> Item | None:
+        """The item of SELECT that has this name."""
+        if not isinstance(tree, exp.Column) or tree.args.get("table") is not None:
+            return None
+        name, quoted = str(tree.this.this), tree.this.args.get("quoted")
+        found = [
+            item
+            for item in self.items
+            if item.alias is not None and (item.alias == name if quoted else item.alias.casefold() == name.casefold())
+        ]
+        return found[0] if len(found) == 1 else None
+
+    def _check_items(self) -> None:
+        seen: list[Node] = []
+        for item in self.items:
+            if item.asked:
+                continue
+            shown = self.source.words(whole(item.tree))
+            if not names(item.what):  # type: ignore[arg-type]
+                raise self._no(item.tree, f"{shown} is the same for all rows. Ask for a number, such as COUNT(*).")
+            if not any(key.of == item.what for key in self.keys):
+                why = f"{shown} is neither grouped by nor counted. Write GROUP BY {shown}, or an aggregate of it."
+                raise self.source.refusal(whole(item.tree), why)
+            if any(before == item.what for before in seen):
+                raise self.source.refusal(whole(item.tree), f"{shown} stands in SELECT twice.")
+            seen.append(item.what)  # type: ignore[arg-type]
+
+    def _numbers(self) -> dict[str, Aggregate]:
+        found: dict[str, Aggregate] = {}
+        taken = {key.name for key in self.keys}
+        for item in self.items:
+            if item.asked:
+                name = item.alias or name_of(item.what)
+                if name in taken:
+                    why = f"two columns of the answer are called {name}. Give one of them another name: AS."
+                    raise self.source.refusal(whole(item.tree), why)
+                found[name] = item.what  # type: ignore[assignment]
+                taken.add(name)
+        if not found:
+            raise self._no(self.select, "a question asks for a number of each group. Add one, such as COUNT(*).")
+        return found
+
+    # --- HAVING, ORDER BY, LIMIT ----------------------------------------------------------------
+
+    def _having(self) -> Node | None:
+        having = self.select.args.get("having")
+        if having is None:
+            return None
+        return Reader(self.source, _Answer(self), self._shown).condition(having.this, "HAVING")
+
+    def _order(self) -> tuple[Order, ...]:
+        order = self.select.args.get("order")
+        found: list[Order] = []
+        for ordered in [] if order is None else order.expressions:
+            tree = bare(ordered.this)
+            item = self._at(tree)
+            name = self._shown(tree) if item is None else self._column(item)
+            if not isinstance(name, Column):
+                raise self._no(tree, "an answer is sorted by its columns: a key, an aggregate, or a name of one.")
+            if any(before.column == name.name for before in found):
+                raise self._no(tree, "this stands in ORDER BY twice.")
+            found.append(Order(name.name, bool(ordered.args.get("desc"))))
+        return tuple(found)
+
+    def _limit(self) -> int | None:
+        limit = self.select.args.get("limit")
+        if limit is None:
+            return None
+        few = number(self.source, limit.expression)
+        if few is None or few.denominator != 1 or not 1 <= few <= 10_000:
+            raise self._no(limit, "LIMIT takes a number of groups, 1 to 10,000.")
+        return int(few)
+
+    def _shown(self, tree: Tree) -> Node | None:
+        """The column of the answer that a part of HAVING or ORDER BY means; a number that is not there is added."""
+        if isinstance(tree, AGGREGATES) or (isinstance(tree, exp.Div) and has_aggregate(tree)):
+            return Column(self._measured(self.measures.read(tree)))
+        item = self._aliased(tree)
+        if item is not None:
+            below = self.catalogue.column(self.rows, tree)  # type: ignore[arg-type]
+            if item.what != Column(below or "") and any(key.of == Column(below or "") for key in self.keys):
+                raise self._no(tree, "this is a key, and a name given to something else. Rename it: AS.")
+            return self._column(item)
+        by_name = self._by_name(tree)
+        if by_name is not None:
+            return by_name
+        if isinstance(tree, _COMPARING) or number(self.source, tree) is not None:
+            return None
+        if isinstance(tree, exp.Is | exp.Like):
+            raise self._no(tree, "an answer is compared: = <> < <= > >= IN BETWEEN. Nothing in it is missing.")
+        if has_aggregate(tree):
+            self.measures.read(tree)  # refused, with what works
+        if any(self._aliased(part) or self._by_name(part) for part in tree.walk()):
+            raise self.source.refusal(whole(tree), "columns of the answer are compared here, not computed with.")
+        node = self._key_of(tree)
+        key = next((key for key in self.keys if key.of == node), None)
+        if key is not None:
+            return Column(key.name)
+        shown = self.source.words(whole(tree))
+        why = f"{shown} is no column of the answer. Group by it, or take an aggregate of it."
+        raise self.source.refusal(whole(tree), why)
+
+    def _by_name(self, tree: Tree) -> Column | None:
+        """A number of the answer by the name that it was given by itself, such as avg_income."""
+        if not isinstance(tree, exp.Column) or tree.args.get("table") is not None:
+            return None
+        if self.catalogue.column(self.rows, tree) is not None:
+            return None
+        name = str(tree.this.this)
+        return Column(name) if name in self.numbers and name not in self.hidden else None
+
+    def _column(self, item: Item) -> Column:
+        if not item.asked:
+            return Column(next(key.name for key in self.keys if key.of == item.what))
+        return Column(item.alias or name_of(item.what))
+
+    def _measured(self, what: Aggregate) -> str:
+        for name, known in self.numbers.items():
+            if known == what:
+                return name
+        taken = {*self.numbers, *(key.name for key in self.keys)}
+        name = base = name_of(what)
+        count = 1
+        while name in taken:
+            count += 1
+            name = f"{base}_{count}"
+        self.numbers[name] = what
+        self.hidden.append(name)
+        return name
+
+    def _no(self, at: Tree, why: str) -> QueryError:
+        return self.source.refusal(span(at), why)
+
+
+class _Answer(dict[str, Type]):
+    """The types of an answer's columns, of numbers that are still to come too."""
+
+    def __init__(self, question: Question) -> None:
+        types = question.rows.types
+        super().__init__({key.name: key.of.type(types) for key in question.keys})
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __missing__(self, name: str) -> NumberType:
+        return _NUMBER

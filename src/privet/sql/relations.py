@@ -1,0 +1,275 @@
+"""FROM: tables, joins, and SELECTs in brackets or WITH, as rows to ask about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from privet.errors import QueryError, UserError
+from privet.query import PublicTable, Relation
+from privet.relation import operators
+from privet.relation.expressions import Column, Node
+from privet.relation.operators import WithColumns
+from privet.relation.schema import called
+from privet.relation.wellformed import MOST_TABLES
+from privet.sql.aggregates import Measures, has_aggregate, name_of
+from privet.sql.expressions import AGGREGATES, Reader
+from privet.sql.grammar import Tree, bare, span, whole
+from privet.sql.names import Catalogue, Rows, Visible
+from privet.sql.source import Source, without_python
+
+_ELSEWHERE = {
+    "having": "HAVING chooses groups of the answer. In a subquery put the condition into the WHERE outside of it.",
+    "order": "ORDER BY arranges the answer: it goes with the outermost SELECT.",
+    "limit": "LIMIT arranges the answer: it goes with the outermost SELECT.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Relations:
+    """Reads what a SELECT is FROM, and SELECTs that are not the question itself."""
+
+    catalogue: Catalogue
+
+    @property
+    def source(self) -> Source:
+        return self.catalogue.source
+
+    def reader(self, rows: Rows) -> Reader:
+        """How expressions over these rows are read."""
+
+        def leaf(tree: Tree) -> Node | None:
+            if not isinstance(tree, exp.Column):
+                return None
+            name = self.catalogue.column(rows, tree)
+            if name is None:
+                raise self.catalogue.no_column(rows, tree)
+            return Column(name)
+
+        return Reader(self.source, rows.types, leaf)
+
+    def measures(self, rows: Rows) -> Measures:
+        """How aggregates over these rows are read."""
+        return Measures(self.reader(rows), rows.relation.of, lambda tree: self.catalogue.is_person(rows, tree))
+
+    def rows(self, select: exp.Select) -> Rows:
+        """What a SELECT reads: WITH, FROM, joins and WHERE."""
+        named: list[str] = []
+        for cte in select.args["with_"].expressions if select.args.get("with_") else ():
+            identifier = cte.args["alias"].this
+            name = self._name(identifier, str(identifier.this), named)
+            named.append(name)
+            self.catalogue.made[name] = self.derived(cte.this).called(name)
+        if select.args.get("from_") is None:
+            raise self.source.refusal(span(select), "a question needs FROM. Write, for example: FROM people.")
+        rows = self._from(select.args["from_"].this)
+        for join in select.args.get("joins") or ():
+            rows = self._join(rows, join)
+        where = select.args.get("where")
+        if where is None:
+            return rows
+        found = next((part for part in where.walk() if isinstance(part, AGGREGATES)), None)
+        if found is not None and where.find(exp.Select) is None:  # a SELECT is refused by its own name
+            raise self.source.refusal(span(found), "WHERE chooses rows, one by one. Groups are chosen by HAVING.")
+        condition = self.reader(rows).condition(where.this, "WHERE")
+        return self._with(rows, lambda: Relation(operators.where(rows.relation.of, condition)), where)
+
+    # --- SELECTs inside -------------------------------------------------------------------------
+
+    def derived(self, select: Tree) -> Rows:
+        """The rows of a SELECT in brackets or WITH: some of the rows below, or one row for each person."""
+        while isinstance(select, exp.Subquery | exp.Paren):
+            select = select.this
+        if not isinstance(select, exp.Select):
+            raise self.source.refusal(span(select), "a SELECT is needed here.")
+        for part, why in _ELSEWHERE.items():
+            if select.args.get(part) is not None:
+                raise self.source.refusal(span(select.args[part]), why)
+        before = dict(self.catalogue.made)
+        rows = self.rows(select)
+        if select.args.get("group") is not None or any(map(has_aggregate, select.expressions)):
+            rows = self._per_person(rows, select)
+        else:
+            rows = self._projected(rows, select)
+        self.catalogue.made.clear()
+        self.catalogue.made.update(before)
+        return rows
+
+    def _projected(self, rows: Rows, select: exp.Select) -> Rows:
+        reader = self.reader(rows)
+        shown: list[str] = []
+        added: list[tuple[str, Node]] = []
+        person = None
+        for item in select.expressions:
+            alias, tree = _named(item)
+            if self.catalogue.is_person(rows, tree) and self.catalogue.column(rows, tree) is None:  # type: ignore[arg-type]
+                person = alias or str(tree.this.this)
+                continue
+            node = reader.read(tree)
+            own = self.catalogue.spelled(rows, tree) if isinstance(tree, exp.Column) else name_of(node)
+            name = self._name(item, alias or own, shown)
+            if node != Column(name):
+                added.append((name, node))
+            shown.append(name)
+        visible = (Visible(None, tuple((name, name) for name in shown), person),)
+        if not added:
+            return Rows(rows.relation, visible, rows.tables)
+        made = self._with(rows, lambda: _checked(WithColumns(rows.relation.of, tuple(added))), select)
+        return Rows(made.relation, visible, rows.tables)
+
+    def _per_person(self, rows: Rows, select: exp.Select) -> Rows:
+        group = select.args.get("group")
+        keys = [] if group is None else group.expressions
+        if len(keys) != 1 or not self.catalogue.is_person(rows, self._item(select, keys[0])):
+            at = group if group is not None else select
+            ids = {one.person for one in rows.visible if one.person is not None}
+            id_ = min(ids, default="person_id")
+            why = f"in a subquery rows can be grouped by the person only: GROUP BY {id_}. Groups go outside of it."
+            raise self.source.refusal(span(at), why)
+        measures = self.measures(rows)
+        names: list[str] = []
+        columns = []
+        person = None
+        for item in select.expressions:
+            alias, tree = _named(item)
+            if self.catalogue.is_person(rows, tree):
+                person = alias or str(tree.this.this)
+                continue
+            value = measures.of_person(tree)
+            names.append(self._name(item, alias or name_of(value), names))
+            columns.append((names[-1], value))
+        if not columns:
+            raise self.source.refusal(span(select), "of each person something must be computed, such as COUNT(*) AS n.")
+        made = self._with(rows, lambda: Relation(operators.per_person(rows.relation.of, tuple(columns))), select)
+        return Rows(made.relation, (Visible(None, tuple((name, name) for name in names), person),), rows.tables)
+
+    def _item(self, select: exp.Select, key: Tree) -> Tree:
+        """What GROUP BY 1 means."""
+        place = str(key.this) if isinstance(key, exp.Literal) and not key.is_string else ""
+        if place.isdecimal() and len(place) < 5 and 1 <= int(place) <= len(select.expressions):
+            return _named(select.expressions[int(place) - 1])[1]
+        return key
+
+    def _name(self, item: Tree, name: str, before: list[str]) -> str:
+        if name in before:
+            raise self.source.refusal(whole(item), f"two of them are called {name}. Give one of them another name: AS.")
+        try:
+            return called(name, "column")
+        except UserError as error:
+            raise self.source.refusal(whole(item), str(error)) from None
+
+    # --- tables and joins -----------------------------------------------------------------------
+
+    def _from(self, tree: Tree) -> Rows:
+        found, name = self._table(tree)
+        if isinstance(found, PublicTable):
+            why = f"{found.name} is public, so it needs no privacy. Begin with a private table: FROM people JOIN ..."
+            raise self.source.refusal(span(tree), why)
+        return found.called(name)
+
+    def _table(self, tree: Tree) -> tuple[Rows | PublicTable, str | None]:
+        alias = tree.args.get("alias")
+        name = str(alias.this.this) if alias is not None and alias.this is not None else None
+        match tree:
+            case exp.Subquery():
+                return self.derived(tree.this), name
+            case exp.Table(this=exp.Identifier() as of):
+                found = self.catalogue.table(of)
+                return found, name or (found.name if isinstance(found, PublicTable) else found.visible[0].name)
+        raise self.source.refusal(span(tree), "FROM takes a table that the steward declared, or a SELECT in brackets.")
+
+    def _join(self, left: Rows, join: exp.Join) -> Rows:
+        side, kind = str(join.args.get("side") or ""), str(join.args.get("kind") or "")
+        if side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER"):
+            why = f"{side or kind} JOIN is not supported. Write JOIN ... ON ..., or LEFT JOIN with a public table."
+            raise self.source.refusal(span(join), why)
+        if join.args.get("on") is None and not join.args.get("using"):
+            why = "tables are joined with JOIN ... ON ..., on the person or on the key of a public table."
+            raise self.source.refusal(span(join), why)
+        right, name = self._table(join.this)
+        if name is not None and any(
+            one.name is not None and one.name.casefold() == name.casefold() for one in left.visible
+        ):
+            raise self.source.refusal(span(join.this), f"two tables are called {name}. Give one of them another: AS.")
+        if isinstance(right, PublicTable):
+            return self._join_public(left, right, name, join, "left" if side else "inner")
+        if side:
+            why = "LEFT JOIN goes with a public table. Tables of the same people are joined with JOIN."
+            raise self.source.refusal(span(join), why)
+        return self._join_person(left, right.called(name), join)
+
+    def _join_public(self, left: Rows, table: PublicTable, name: str | None, join: exp.Join, how: str) -> Rows:
+        schema = table.schema
+        theirs = Visible(name, tuple((column, column) for column, _ in schema.columns), None)
+        other = Rows(left.relation, (theirs,))
+        mine: list[str] = []
+        for a, b in self._pairs(left, other, join):
+            key, on = self.catalogue.column(other, b), self.catalogue.column(left, a)
+            if key != schema.key:
+                why = f"{table.name} is joined on its unique key, {schema.key}."
+                raise self.source.refusal(span(b), why)
+            if on is None:
+                raise self.catalogue.no_column(left, a)
+            mine.append(on)
+        kept = [column for column, _ in schema.columns if column != schema.key]
+        columns = [(column, column) for column in kept] + ([(schema.key, mine[0])] if how == "inner" else [])
+        made = self._with(
+            left, lambda: Relation(operators.join_public(left.relation.of, schema, on=mine[0], how=how)), join
+        )
+        return Rows(made.relation, (*left.visible, Visible(name, tuple(columns), None)), left.tables)
+
+    def _join_person(self, left: Rows, right: Rows, join: exp.Join) -> Rows:
+        for a, b in self._pairs(left, right, join):
+            for rows, column in ((left, a), (right, b)):
+                if not self.catalogue.is_person(rows, column):
+                    why = "tables of the same people are joined on the person: ON a.person_id = b.person_id."
+                    raise self.source.refusal(span(column), why)
+        count = left.tables + right.tables
+        if count > MOST_TABLES:
+            raise self.source.refusal(span(join), f"a question reads at most {MOST_TABLES} private tables.")
+        both = self._with(left, lambda: left.relation.join(right.relation), join)
+        return Rows(both.relation, (*left.visible, *right.visible), count)
+
+    def _pairs(self, left: Rows, right: Rows, join: exp.Join) -> list[tuple[exp.Column, exp.Column]]:
+        """What must be equal: a column of the left and one of the right."""
+        using = join.args.get("using") or []
+        on = bare(join.args["on"]) if join.args.get("on") is not None else None
+        pairs = [(exp.Column(this=name), exp.Column(this=name)) for name in using if isinstance(name, exp.Identifier)]
+        if len(pairs) == 1 and len(using) == 1:
+            return pairs
+        if isinstance(on, exp.EQ):
+            a, b = bare(on.this), bare(on.expression)
+            if isinstance(a, exp.Column) and isinstance(b, exp.Column):
+                return [(b, a)] if self._is_of(right, a) and not self._is_of(right, b) else [(a, b)]
+        at = on if on is not None else join
+        raise self.source.refusal(whole(at), "a join takes one equality, ON a.key = b.key. Conditions go into WHERE.")
+
+    def _is_of(self, rows: Rows, column: exp.Column) -> bool:
+        table = column.args.get("table")
+        if table is not None and not any(
+            one.name is not None and one.name.casefold() == str(table.this).casefold() for one in rows.visible
+        ):
+            return False
+        return self.catalogue.is_person(rows, column) or self.catalogue.column(rows, column) is not None
+
+    def _with(self, rows: Rows, make: Callable[[], Relation], at: Tree) -> Rows:
+        """The rows after a further step; what the step refuses is shown where it stands."""
+        try:
+            relation = make()
+        except QueryError as error:
+            raise self.source.refusal(span(at), without_python(str(error))) from None
+        return Rows(relation, rows.visible, rows.tables)
+
+
+def _checked(made: WithColumns) -> Relation:
+    made.types()
+    return Relation(made)
+
+
+def _named(item: Tree) -> tuple[str | None, Tree]:
+    """The name that an item of SELECT is given, if it is, and the item."""
+    if isinstance(item, exp.Alias):
+        return str(item.args["alias"].this), bare(item.this)
+    return None, bare(item)

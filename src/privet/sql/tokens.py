@@ -1,0 +1,203 @@
+"""What stands in front of the parser: a statement is measured and looked at word by word before anything reads it.
+
+sqlglot's parser is permissive, recursive, and in some corners exponential (a type name before a bracket, joins without
+a condition). So nothing reaches it but words and signs of this list, in a text of bounded length and nesting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import TokenError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from privet.errors import QueryError
+from privet.sql import hints
+from privet.sql.source import Source, Span
+
+LONGEST = 16 * 1024
+"""How many bytes a statement may have."""
+MOST_TOKENS = 2_000
+"""How many words and signs."""
+DEEPEST = 24
+"""How deeply brackets, cases and signs may be nested: the parser takes some 30 calls for each, and Python has 1,000."""
+MOST_JOINS = 15
+
+DIALECT = DuckDB()
+
+_T = TokenType
+_SIGNS = {
+    _T.L_PAREN, _T.R_PAREN, _T.COMMA, _T.DOT, _T.STAR, _T.PLUS, _T.DASH, _T.SLASH, _T.EQ, _T.NEQ, _T.LT, _T.LTE,
+    _T.GT, _T.GTE,
+}  # fmt: skip
+_KEYWORDS = {
+    _T.SELECT, _T.FROM, _T.WHERE, _T.GROUP_BY, _T.HAVING, _T.ORDER_BY, _T.LIMIT, _T.ALIAS, _T.AND, _T.OR, _T.NOT,
+    _T.IN, _T.BETWEEN, _T.LIKE, _T.IS, _T.NULL, _T.TRUE, _T.FALSE, _T.CASE, _T.WHEN, _T.THEN, _T.ELSE, _T.END,
+    _T.WITH, _T.JOIN, _T.INNER, _T.LEFT, _T.OUTER, _T.ON, _T.USING, _T.ASC, _T.DESC,
+}  # fmt: skip
+_CLAUSES = {_T.FROM, _T.WHERE, _T.GROUP_BY, _T.HAVING, _T.ORDER_BY, _T.LIMIT, _T.SELECT}
+_NAMES = {_T.VAR, _T.IDENTIFIER, _T.NUMBER, _T.STRING}
+_LITERALS = {"DATE": _T.DATE, "TIMESTAMP": _T.TIMESTAMPNTZ}
+_TYPES = DIALECT.parser_class.TYPE_TOKENS
+
+
+def read(source: Source, names: frozenset[str]) -> list[Token]:
+    """The words and signs of a statement, if all of them may stand there; `names` are the catalogue's, lower case."""
+    text = source.text
+    if len(text) > LONGEST or len(text.encode(errors="replace")) > LONGEST:
+        raise QueryError(f"a statement has at most {LONGEST // 1024} KB of text, not {len(text):,} characters")
+    for place, sign in enumerate(text):
+        if (not sign.isprintable() and not sign.isspace()) or sign in "\x1c\x1d\x1e\x1f\x85\u2028\u2029\x0b\x0c":
+            raise source.refusal(Span(place, place), f"the character {sign!a} can't stand in a statement.")
+    tokens = _tokens(source)
+    if len(tokens) > MOST_TOKENS:
+        raise QueryError(f"a statement has at most {MOST_TOKENS:,} words and signs, not {len(tokens):,}")
+    _begins(source, tokens)
+    _no_comments(source, tokens)
+    tokens = _one_statement(source, tokens)
+    known = names | {after.text.casefold() for token, after in pairwise(tokens) if _is(token, _T.ALIAS)}
+    for place in range(len(tokens)):
+        _check(source, tokens, place, known)
+    _check_nesting(source, tokens)
+    _check_joins(source, tokens)
+    return tokens
+
+
+def span(token: Token) -> Span:
+    """Where a token stands."""
+    return Span(token.start, token.end)
+
+
+def _tokens(source: Source) -> list[Token]:
+    try:
+        return list(DIALECT.tokenize(source.text))
+    except TokenError:
+        pass
+    except Exception:  # whatever a foreign tokenizer raises, the text is at fault
+        raise source.refusal(Span(0, 0), "this can't be read as SQL.") from None
+    opened = _open_quote(source.text)
+    raise source.refusal(Span(opened, opened), "a quote or a comment is opened here and not closed.")
+
+
+def _open_quote(text: str) -> int:
+    """Where the quote or comment begins that has no end."""
+    place = 0
+    while place < len(text):
+        for mark, end in (("'", "'"), ('"', '"'), ("/*", "*/"), ("--", "\n")):
+            if text.startswith(mark, place):
+                stop = text.find(end, place + len(mark))
+                if stop < 0:
+                    return place
+                place = stop + len(end) - 1
+                break
+        place += 1
+    return 0
+
+
+def _begins(source: Source, tokens: Sequence[Token]) -> None:
+    if not tokens or (len(tokens) == 1 and _is(tokens[0], _T.SEMICOLON)):
+        raise QueryError("the statement is empty. Write, for example: SELECT COUNT(*) FROM people")
+    first = tokens[0].text
+    if not _is(tokens[0], _T.SELECT, _T.WITH) and not source.text[: tokens[0].start].strip():
+        why = hints.word(first) if first.upper() in hints.WORDS else "a question begins with SELECT or WITH."
+        raise source.refusal(span(tokens[0]), why)
+
+
+def _no_comments(source: Source, tokens: Sequence[Token]) -> None:
+    """Whatever stands between two tokens and is not blank was taken for a comment."""
+    ends = [0, *(token.end + 1 for token in tokens)]
+    starts = [*(token.start for token in tokens), len(source.text)]
+    for begin, end in zip(ends, starts, strict=True):
+        between = source.text[begin:end]
+        if between.strip():
+            at = begin + len(between) - len(between.lstrip())
+            raise source.refusal(Span(at, at + 1), "comments are not supported. Leave them out.")
+
+
+def _one_statement(source: Source, tokens: list[Token]) -> list[Token]:
+    if tokens and _is(tokens[-1], _T.SEMICOLON):
+        tokens = tokens[:-1]
+    for token, after in zip(tokens, [*tokens[1:], tokens[-1]], strict=True):
+        if _is(token, _T.SEMICOLON):
+            raise source.refusal(span(after), "a second statement is not supported. Ask one question at a time.")
+    return tokens
+
+
+def _check(source: Source, tokens: Sequence[Token], place: int, known: frozenset[str]) -> None:
+    token = tokens[place]
+    before = tokens[place - 1] if place else None
+    after = tokens[place + 1] if place + 1 < len(tokens) else None
+    called = after is not None and _is(after, _T.L_PAREN)
+    text = source.text[token.start : token.end + 1]
+    word = text.upper()
+    if _is(token, _T.COMMA) and (after is None or _is(after, _T.COMMA, _T.R_PAREN, *_CLAUSES)):
+        raise source.refusal(span(token), "something is missing after this comma.")
+    if _is(token, *_SIGNS):
+        return
+    if _is(token, *_KEYWORDS) and not (word == "!" or (word == "LEFT" and called)):
+        if _is(token, _T.FROM, _T.JOIN) and after is not None and _is(after, _T.STRING):
+            raise source.refusal(span(after), "files can't be read. FROM takes a table that the steward declared.")
+        return
+    if called and (token.token_type in _TYPES or word in ("CAST", "TRY_CAST", "LEFT")):
+        raise source.refusal(span(token), hints.call(text, cast=True))
+    if _is(token, *_NAMES):
+        touching = after is not None and after.start == token.end + 1
+        if (
+            touching
+            and after is not None
+            and _is(token, _T.NUMBER, _T.VAR)
+            and _is(after, _T.VAR, _T.STRING, _T.NUMBER)
+        ):
+            both = Span(token.start, after.end)
+            raise source.refusal(both, f"{source.words(both)} is neither a number, a name nor a text.")
+        if word == "NULLS" and after is not None and after.text.upper() in ("FIRST", "LAST"):
+            raise source.refusal(span(token), hints.word(text))
+        return
+    if word in _LITERALS and after is not None and _is(after, _T.STRING):
+        return
+    if _is(token, _T.DISTINCT) and [t.text.upper() for t in tokens[max(0, place - 2) : place]] == ["COUNT", "("]:
+        return
+    if text[0].isalpha() or text[0] == "_":
+        if (before is not None and _is(before, _T.ALIAS, _T.DOT)) or text.casefold() in known:
+            return
+        raise source.refusal(span(token), hints.call(text) if called and word in hints.CALLS else hints.word(text))
+    raise source.refusal(span(token), hints.word(text if len(text) <= 20 else text[:20] + "..."))
+
+
+def _check_nesting(source: Source, tokens: Sequence[Token]) -> None:
+    open_: list[TokenType] = []
+    signs = 0
+    for token in tokens:
+        kind = token.token_type
+        signs = signs + 1 if _is(token, _T.NOT, _T.DASH, _T.PLUS) else 0
+        if _is(token, _T.L_PAREN, _T.CASE):
+            open_.append(kind)
+        elif _is(token, _T.R_PAREN, _T.END) and open_:
+            open_.pop()
+        if len(open_) + signs > DEEPEST:
+            raise source.refusal(span(token), f"nested more than {DEEPEST} deep. Name the parts in a WITH.")
+
+
+def _check_joins(source: Source, tokens: Sequence[Token]) -> None:
+    waiting: list[Token | None] = [None]
+    joins = [token for token in tokens if _is(token, _T.JOIN)]
+    if len(joins) > MOST_JOINS:
+        raise source.refusal(span(joins[MOST_JOINS]), f"a statement has at most {MOST_JOINS} joins.")
+    for token in [*tokens, None]:
+        if token is None or _is(token, _T.JOIN, _T.R_PAREN):
+            if (missing := waiting[-1]) is not None:
+                raise source.refusal(span(missing), "JOIN needs a condition. Write JOIN ... ON a.key = b.key.")
+            if token is not None and _is(token, _T.R_PAREN) and len(waiting) > 1:
+                waiting.pop()
+        if token is not None and _is(token, _T.L_PAREN):
+            waiting.append(None)
+        elif token is not None and _is(token, _T.JOIN):
+            waiting[-1] = token
+        elif token is not None and _is(token, _T.ON, _T.USING):
+            waiting[-1] = None
+
+
+def _is(token: Token, *kinds: TokenType) -> bool:
+    return token.token_type in kinds

@@ -1,0 +1,216 @@
+"""Charts of characters: every bar of the same width, every value inside of its interval, whatever is drawn."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from privet.planner.outputs import Cells
+from privet.release.charts import chart
+from privet.release.printing import Column, Keys, places
+
+BAR = "█├─┼┤"
+INFINITE = math.inf
+
+
+def cells(*groups: tuple[Any, Any, Any]) -> Cells:
+    values, low, high = zip(*groups, strict=True) if groups else ((), (), ())
+    return Cells(values, low, high, (False,) * len(groups))
+
+
+def drawn(groups: list[tuple[Any, Any, Any]], labels: list[Any] | None = None, width: int = 100) -> list[str]:
+    """The lines of one panel without its title; with these labels, or a, b, c, ..."""
+    keys = [Keys("key", [f"g{i}" for i in range(len(groups))] if labels is None else labels)]
+    title, *lines = chart(keys, [Column("n", cells(*groups), around=False)], width)
+    assert title == "n"
+    return lines
+
+
+# --- pictures -----------------------------------------------------------------------------------------
+
+
+def picture(text: str) -> list[str]:
+    return text.strip("\n").splitlines()
+
+
+def test_counts() -> None:
+    keys = [Keys("region", ["north", "south", "elsewhere"])]
+    column = Column("n", cells((20, 10, 30), (32, 23, 41), (167, 157, 177)), around=True)
+    assert chart(keys, [column], width=60) == picture("""
+n
+north      ██├─┼─┤                                  20 ± 10
+south      █████├─┼─┤                               32 ± 9
+elsewhere  ██████████████████████████████████├─┼─┤  167 ± 10
+""")
+
+
+def test_below_zero() -> None:
+    """Bars go from zero to the left, and to the right."""
+    assert drawn([(-50, -60, -40), (0, -20, 20), (100, 90, 110)], width=60) == picture("""
+g0  ├─┼─┤█████████                          -50 (-60 to -40)
+g1          ├────┼───┤                      0 (-20 to 20)
+g2               ████████████████████├─┼─┤  100 (90 to 110)
+""")
+
+
+def test_two_columns_and_two_keys() -> None:
+    """A panel for each, with a scale of its own; what has no bound reaches to the border."""
+    keys = [Keys("region", ["north", "south"]), Keys("smoker", [True, False])]
+    columns = [
+        Column("n", cells((8, 6, 10), (4, 2, 6)), around=True),
+        Column("pay", cells((1.5, 1.0, 2.0), (0.5, 0.25, INFINITE)), around=False),
+    ]
+    assert chart(keys, columns, width=50) == picture("""
+n
+north, True   █████████████████├─────┼────┤  8 ± 2
+south, False  █████├─────┼─────┤             4 ± 2
+
+pay
+north, True   ███████├──┼──┤  1.50 (1.00 to 2.00)
+south, False  █├─┼─────────┤  0.50 (at least 0.25)
+""")
+
+
+def test_one_huge_value_leaves_the_others_visible() -> None:
+    huge = 10**30
+    assert drawn([(huge, huge * 9 // 10, huge * 11 // 10), (1, 0, 2), (-1, -2, 0)], width=80) == picture("""
+g0  ██████████████████████████████████████├───┼───┤  1.00e30 (9.0e29 to 1.10e30)
+g1  █                                                1 (0 to 2)
+g2  █                                                -1 (-2 to 0)
+""")
+
+
+def test_without_keys() -> None:
+    assert chart([], [Column("n", cells((8, 6, 10)), around=True)], width=40) == picture("""
+n
+██████████████████├─────┼─────┤  8 ± 2
+""")
+
+
+def test_nothing() -> None:
+    assert chart([Keys("g", [])], [Column("n", cells(), around=True)]) == ["n"]
+    assert chart([Keys("g", [])], [Column("n", cells(), True), Column("m", cells(), True)]) == ["n", "", "m"]
+    assert [line.count("█") for line in drawn([(0, 0, 0), (0, 0, 0)])] == [1, 1]
+
+
+def test_a_public_number_has_no_error_bar() -> None:
+    _, line = chart([Keys("g", ["a"])], [Column("n", cells((5, 5, 5)), around=True, public=True)], width=40)
+    assert set(line[3:]) & set("├─┼┤") == set()
+    assert line.endswith("5 (public)")
+
+
+# --- what holds for all -------------------------------------------------------------------------------
+
+NUMBERS = st.one_of(
+    st.integers(-(10**6), 10**6),
+    st.integers(-(2**70), 2**70),
+    st.floats(-1e6, 1e6),
+    st.floats(allow_nan=False, allow_infinity=False, width=32),
+)
+
+
+@st.composite
+def groups(draw: st.DrawFn) -> tuple[Any, Any, Any]:
+    """A value between the ends of its interval, either of which can be infinite."""
+    low, value, high = sorted(draw(st.tuples(NUMBERS, NUMBERS, NUMBERS)))
+    return value, draw(st.sampled_from([low, value, -INFINITE])), draw(st.sampled_from([high, value, INFINITE]))
+
+
+LABELS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Zl", "Zp", "Mn", "Me"]), max_size=12)
+
+
+@given(st.lists(st.tuples(groups(), LABELS), min_size=1, max_size=8), st.integers(0, 200))
+@example([((1e300, -INFINITE, INFINITE), "北海道"), ((1, 0, 2), "a")], 80)
+@example([((2**70, 0, 2**71), "huge"), ((1, 0, 2), "small")], 80)
+@example([((-5, -9, -1), ""), ((-1, -2, 0), "")], 40)
+@example([((5e-324, 0.0, 1e-323), "tiny")], 40)
+@settings(max_examples=300)
+def test_every_line_is_a_bar_of_the_same_width(made: list[tuple[Any, str]], width: int) -> None:
+    labels = [label for _, label in made]
+    lines = drawn([group for group, _ in made], labels, width)
+    texts = [" ".join(Column("n", cells(group), around=False).texts(0)) for group, _ in made]
+    left, right = max(map(places, labels)), max(map(places, texts))
+    room = max(12, width - left - right - 4)
+    zeros = set()
+    for line, label, text, (value, low, high) in zip(lines, labels, texts, [group for group, _ in made], strict=True):
+        assert line.endswith(text)
+        bar = line[: len(line) - len(text)]
+        if left:
+            assert bar.startswith(label)
+            bar = bar[len(label) + left - places(label) + 2 :]
+        assert len(bar) == room + 2
+        assert bar.endswith("  ")
+        assert places(line) <= max(width, room + left + right + 4)
+        columns = bar[:-2]
+        assert set(columns) <= set(BAR + " ")
+        if "├" in columns:
+            at = {sign: columns.index(sign) for sign in "├┤"}
+            assert at["├"] < at["┤"]
+            inside = columns[at["├"] : at["┤"] + 1]
+            assert set(inside[1:-1]) <= set("─┼")
+            assert inside.count("┼") <= 1  # hidden by an end if it is nearer to it than a column
+        else:
+            assert low == high or "█" in columns
+        filled = [i for i, sign in enumerate(columns) if sign != " "]
+        assert filled == list(range(filled[0], filled[-1] + 1))  # without a gap, from zero to the farthest end
+        if value > 0 and low >= 0:
+            zeros.add(filled[0])
+    assert len(zeros) <= 1
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=2, max_size=9), st.integers(40, 160))
+def test_longer_bars_are_of_larger_values(values: list[int], width: int) -> None:
+    lines = drawn([(value, value, value) for value in values], width=width)
+    lengths = [line.count("█") for line in lines]
+    for value, length in zip(values, lengths, strict=True):
+        for other, its in zip(values, lengths, strict=True):
+            assert (value <= other) <= (length <= its)
+
+
+@given(groups())
+def test_the_value_stands_in_its_interval(group: tuple[Any, Any, Any]) -> None:
+    (line,) = drawn([group])
+    if "┼" in line:
+        assert line.index("├") < line.index("┼") < line.index("┤")
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400), 1.7e308, -1.7e308], ids=["huge", "-huge", "float", "-float"])
+def test_beyond_floats(value: Any) -> None:
+    """A count can be a larger integer than any float: there is a picture all the same."""
+    lines = drawn([(value, -INFINITE, INFINITE), (1, 0, 2), (-value, -value, INFINITE)], width=80)
+    assert [set(line[4:16]) <= set(BAR + " ") for line in lines] == [True] * 3
+    assert "├" in lines[0]
+
+
+def test_infinite_ends_reach_to_the_border() -> None:
+    assert drawn([(5, -INFINITE, INFINITE), (10, 9, 11)], width=60) == picture("""
+g0  ├──────────────────┼─────────────────────┤  5 (no bound)
+g1  ██████████████████████████████████├───┼──┤  10 (9 to 11)
+""")
+
+
+@pytest.mark.parametrize("count", [59, 60, 61, 400, 5_000])
+def test_many_groups(count: int) -> None:
+    lines = drawn([(i, i - 1, i + 1) for i in range(1, count + 1)], width=80)
+    assert len(lines) == min(count, 60)
+    told = [line for line in lines if line.startswith("...")]
+    assert told == ([] if count <= 60 else [f"... {count - 59:,} more groups"])
+    assert lines[0].startswith("g0 ")
+    assert lines[-1].startswith(f"g{count - 1} ")
+
+
+def test_wide_and_combining_signs() -> None:
+    labels = ["北海道", "e\u0301te\u0301", "ascii"]
+    lines = drawn([(1, 1, 1), (2, 2, 2), (3, 3, 3)], labels, width=60)
+    assert len({places(line[: line.index("█")]) for line in lines}) == 1
+
+
+@pytest.mark.parametrize("width", [-5, 0, 1, 12, 1_000])
+def test_any_width(width: int) -> None:
+    """A bar has at least 12 places, however narrow the terminal is."""
+    first, second = drawn([(5, 4, 6), (10, 9, 11)], width=width)
+    assert first.index("5 (4") == second.index("10 (9") == max(12, width - 2 - 12 - 4) + 6

@@ -1,0 +1,47 @@
+"""Refusals to the letter: what was wrong, where, and the nearest thing that works."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import pytest
+from tests.sql.catalogue import GOLDEN, Pair, asked, pairs
+
+from privet.errors import QueryError
+
+PATH = GOLDEN / "refused.txt"
+REFUSED = list(pairs(PATH, "! "))
+
+
+def refusal(sql: str) -> str:
+    with pytest.raises(QueryError) as caught:
+        asked(sql)
+    assert caught.value.__cause__ is None, f"a bug: {caught.value.__cause__!r}"
+    return str(caught.value)
+
+
+def test_golden() -> None:
+    if os.environ.get("PRIVET_GOLDEN") == "write":
+        head = PATH.read_text(encoding="utf-8").partition("\n-- ")[0]
+        blocks = [f"\n-- {pair.name}\n{pair.sql}\n! {refusal(pair.sql)}\n" for pair in REFUSED]
+        PATH.write_text(head + "".join(blocks), encoding="utf-8")
+    changed = [pair.sql for pair in pairs(PATH, "! ") if refusal(pair.sql) != pair.other]
+    assert changed == []
+
+
+def test_there_are_enough_and_all_different() -> None:
+    assert len(REFUSED) >= 300
+    assert len({pair.sql for pair in REFUSED}) == len(REFUSED) == len({pair.name for pair in REFUSED})
+
+
+@pytest.mark.parametrize("pair", REFUSED, ids=[pair.name for pair in REFUSED])
+def test_each_one_points_at_its_place(pair: Pair) -> None:
+    said = refusal(pair.sql)
+    place = re.match(r"line (\d+), column (\d+): (.+)\n  (.*)\n  ( *)(\^+)", said)
+    assert place is not None, said
+    line = pair.sql.splitlines()[int(place[1]) - 1]
+    assert 1 <= int(place[2]) <= len(line) + 1
+    assert place[4].strip(".").strip() in line
+    assert not re.search(r"pv\.|QueryError|sqlglot|exp\.|Expression|object at", said)
+    assert place[3].rstrip()[-1] in ".?", said
