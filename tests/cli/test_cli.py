@@ -17,7 +17,7 @@ import privet as pv
 from privet import cli
 
 SIGNATURES = {".png": b"\x89PNG\r\n\x1a\n", ".svg": b"<?xml", ".pdf": b"%PDF-"}
-COMMANDS = ("audit", "curve", "demo")
+COMMANDS = ("audit", "budget", "curve", "demo", "explain", "import", "init", "query", "schema", "verify")
 
 
 def run(*arguments: str) -> str:
@@ -28,12 +28,12 @@ def run(*arguments: str) -> str:
     return result.output
 
 
-def refusal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
+def refusal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str, code: int = 2) -> str:
     """The one line of a command that must fail, seen as the shell sees it."""
     monkeypatch.setattr(sys, "argv", ["privet", *arguments])
     with pytest.raises(SystemExit) as stopped:
         cli.main()
-    assert stopped.value.code == 2
+    assert stopped.value.code == code
     out, err = capsys.readouterr()
     assert "Traceback" not in err
     assert out == ""

@@ -1,32 +1,77 @@
-"""The command line: `privet --help`."""
+"""The command line: `privet --help`.
+
+Answers go to stdout, everything else to stderr. Exit codes: 0 done; 1 a check that does not hold (`verify`, `audit`);
+2 the call can be mended; 3 the budget does not cover it; 4 paid for and not answered, or the dataset is closed; 5 the
+ledger can't be read, written or trusted; 70 a bug.
+"""
 
 from __future__ import annotations
 
+import io
+import re
 import sys
 from typing import Annotated
 
 import typer
 
 from privet import __version__
-from privet.errors import PrivetError
+from privet.cli import asking, importing, ledger
+from privet.cli import init as policies
+from privet.cli.schema import schema
+from privet.errors import (
+    BudgetError,
+    InternalError,
+    LedgerError,
+    NoAnswer,
+    PrivetError,
+    UserError,
+    VerificationError,
+)
 
 _SCALES = ["1", "2.5", "10000"]
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+app.command()(policies.init)
+app.command("import")(importing.import_)
+app.command()(schema)
+app.command()(asking.query)
+app.command()(asking.explain)
+app.command()(ledger.budget)
+app.add_typer(ledger.app, name="ledger")
+app.command()(asking.verify)
+
+EXITS: tuple[tuple[type[PrivetError], int], ...] = (
+    (BudgetError, 3),
+    (UserError, 2),
+    (VerificationError, 1),
+    (NoAnswer, 4),
+    (LedgerError, 5),
+    (InternalError, 70),
 )
 
 
 def main() -> None:
-    """Run the command line; an error of the user's is one line on stderr and exit code 2."""
+    """Run the command line; an error is a text on stderr and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that has no sign for plus or minus gets another one
     try:
         app()
-    except PrivetError as error:
-        print(f"error: {error}", file=sys.stderr)
+    except OSError as error:  # a full disk, a closed pipe
+        print(
+            f"error: what was found can't be written: {error}. What was paid for is free to ask again", file=sys.stderr
+        )
         raise SystemExit(2) from None
+    except PrivetError as error:
+        print(f"error: {_in_the_terminal(str(error))}", file=sys.stderr)
+        raise SystemExit(next((code for kind, code in EXITS if isinstance(error, kind)), 70)) from None
+
+
+def _in_the_terminal(text: str) -> str:
+    """An error with flags in place of Python's arguments."""
+    text = re.sub(r'\bwithin=\{"(\w+)": ([^}]*)\}', r"--within \1=\2", text)
+    text = re.sub(r'\b(epsilon|confidence|assuming)=("?)([0-9][0-9./e-]*)\2', r"--\1 \3", text)
+    return re.sub(r"\b(fresh|simultaneous)=True", r"--\1", text)
 
 
 def _version(asked: bool) -> None:
@@ -48,7 +93,10 @@ def options(
 def demo(
     output: str = typer.Option("privet-demo", "--output", "-o", help="The folder for pictures and certificates."),
 ) -> None:
-    """Ask a made-up survey of 100,000 people three questions, and see what they cost and how exact the answers are."""
+    """Ask a made-up survey of 100,000 people three questions, and see what they cost and how exact the answers are.
+
+    Example: privet demo -o privet-demo
+    """
     from privet.cli.demo import run
 
     run(output)
@@ -60,7 +108,10 @@ def curve(
     sensitivity: str = typer.Option("1", help="How far one person can move the value."),
     output: str = typer.Option("curve.png", "--output", "-o", help="Where to save the picture: .png, .svg or .pdf."),
 ) -> None:
-    """Draw two neighbours' densities, their ratio bounded by e^epsilon, and the privacy profile."""
+    """Draw two neighbours' densities, their ratio bounded by e^epsilon, and the privacy profile.
+
+    Example: privet curve --epsilon 1 --sensitivity 1 -o curve.png
+    """
     from privet.cli.curve import save_curve
 
     save_curve(epsilon=epsilon, sensitivity=sensitivity, output=output)
@@ -72,7 +123,10 @@ def audit(
     target: str = typer.Argument(help="What to audit: noise."),
     scale: Annotated[list[str], typer.Option(help="A scale of discrete Laplace noise; may be repeated.")] = _SCALES,
 ) -> None:
-    """Verify exactly, on this machine, that the running sampler gives every value its exact probability."""
+    """Verify exactly, on this machine, that the running sampler gives every value its exact probability.
+
+    Example: privet audit noise --scale 2.5
+    """
     from privet.audit import verify_sampler
     from privet.errors import UserError
     from privet.noise import DiscreteLaplace

@@ -1,0 +1,10 @@
+"""The steward's policy, privet.toml: datasets, tables, bounds, keys and budgets, which no analyst can change.
+
+Loading a policy reads no data. What is wrong with it is told at once, with the line and what to write there instead.
+"""
+
+from privet.errors import PolicyError
+from privet.policy.contract import DatasetPolicy, Policy, TablePolicy, load, parse
+from privet.policy.shape import schema
+
+__all__ = ["DatasetPolicy", "Policy", "PolicyError", "TablePolicy", "load", "parse", "schema"]

@@ -1,0 +1,381 @@
+"""A policy that was read: what a session and a ledger need. Data are opened only when tables are asked for."""
+
+from __future__ import annotations
+
+import glob
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from difflib import get_close_matches
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from privet.distances import Adjacency, Person, Protected
+from privet.errors import PolicyError, UserError
+from privet.exact import literal
+from privet.guarantees import ApproxDP, PureDP
+from privet.ledger import Budget, Dataset, Ledger
+from privet.policy import blame, checks, problems
+from privet.policy.columns import declared
+from privet.policy.positions import Place, positions
+from privet.policy.problems import Problem
+from privet.policy.shape import BudgetShape, DatasetShape, DuckDBShape, FileShape, TableShape
+from privet.query import PublicTable, Table
+from privet.relation.schema import Column
+
+_SYNTAX = re.compile(r"(?P<what>.*) \(at (line (?P<line>\d+), column \d+|end of document)\)")
+_TEXTS = re.compile(r"'(?:[^']|'')*'")
+_READ = re.compile(r'\b(?:FROM|JOIN)\s+("[^"]*"|\w+)', re.IGNORECASE)
+"""The tables of a statement, near enough to choose a dataset by."""
+_TOML = 'name = "a text in quotes", number = 3, or a header: [datasets.health]'
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The text of a policy: where it is, what it holds, and on which lines."""
+
+    where: str
+    """As it was named."""
+    folder: Path
+    tree: Mapping[str, Any] = field(repr=False)
+    lines: dict[Place, int] = field(repr=False)
+
+    def refusal(self, found: Sequence[Problem]) -> PolicyError:
+        """The error that names all of these."""
+        return problems.refusal(self.where, found, self.lines)
+
+    def resolve(self, path: str) -> str:
+        """A path of the policy as one that can be opened from anywhere."""
+        try:
+            return str(self.folder / Path(path).expanduser())
+        except RuntimeError:  # ~nobody
+            return str(self.folder / path)
+
+
+@dataclass(frozen=True, slots=True)
+class TablePolicy:
+    """A private table of a policy, before it is opened."""
+
+    name: str
+    adjacency: Adjacency
+    protect: Protected
+    place: Place
+    document: Document = field(repr=False)
+    shape: TableShape = field(repr=False)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The paths or patterns of its source."""
+        given = self.shape.source
+        paths = [given.duckdb] if isinstance(given, DuckDBShape) else [given] if isinstance(given, str) else given
+        return tuple(map(self.document.resolve, paths))
+
+    def columns(self) -> dict[str, Column]:
+        """The declared columns; only `keys_from` reads a file, a public one."""
+        made: dict[str, Column] = {}
+        found: list[Problem] = []
+        for name, shape in self.shape.columns.items():
+            try:
+                made[name] = declared(shape).column(self.document.resolve)
+            except UserError as error:
+                found.append(blame.column(error, (*self.place, "columns", name), self.document.tree))
+        if found:
+            raise self.document.refusal(found)
+        return made
+
+    def table(self) -> Table:
+        """The table, its source checked against what is declared."""
+        from privet.sources import duckdb_file, table
+
+        columns = self.columns()
+        if not columns:
+            what = "no column is declared, so that nothing can be asked."
+            place = (*self.place, "columns")
+            raise self.document.refusal([Problem(place, what, "age = { integer = [0, 110] }")])
+        given, files = self.shape.source, list(self.files)
+        source: Any = files
+        if isinstance(given, DuckDBShape):
+            source = duckdb_file(files[0], given.table, schema=given.schema_)
+        try:
+            return table(
+                self.name,
+                source,
+                protect=self.protect,
+                columns=columns,
+                adjacency=self.adjacency,
+                rows=self.shape.rows,
+            )
+        except UserError as error:
+            raise self.document.refusal([blame.table(error, self.place, self.shape, self.document.tree)]) from None
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetPolicy:
+    """All tables about the same people, and what may be spent on them."""
+
+    name: str
+    budget: Budget
+    adjacency: Adjacency
+    protects: Literal["person", "row"]
+    version: str
+    accountant: str
+    """The accountant's name; by default the one of the budget's kind."""
+    analysts: Mapping[str, Budget]
+    """What single analysts may spend."""
+    per_query: Budget | None
+    """What one question may cost."""
+    signing_key: Path | None
+    population: int | None
+    memory: str | None
+    threads: int | None
+    declared: Mapping[str, TablePolicy] = field(repr=False)
+    """The tables, before they are opened."""
+    _public: Callable[[], tuple[PublicTable, ...]] = field(repr=False)
+
+    def tables(self) -> tuple[Table, ...]:
+        """The private tables, their sources checked; everything that is wrong with them is told at once."""
+        made: list[Table] = []
+        errors: list[PolicyError] = []
+        for one in self.declared.values():
+            try:
+                made.append(one.table())
+            except PolicyError as error:
+                errors.append(error)
+        if errors:
+            document = next(iter(self.declared.values())).document
+            raise document.refusal([problem for error in errors for problem in error.problems])
+        return tuple(made)
+
+    def public(self) -> tuple[PublicTable, ...]:
+        """The public tables of the policy."""
+        return self._public()
+
+    def facts(self) -> Dataset:
+        """What a ledger keeps of the dataset."""
+        return Dataset(self.name, self.protects, self.adjacency, self.budget, self.accountant)
+
+    def grant(self, ledger: Ledger) -> None:
+        """Set the caps of analysts and of each question in a ledger that has none yet; refused where they differ.
+
+        Caps of analysts that the policy does not name are left as they are.
+        """
+        known = ledger.analysts(self.name)
+        caps = [(name, cap, known[name].cap if name in known else None) for name, cap in self.analysts.items()]
+        if self.per_query is not None:
+            caps.append(("", self.per_query, ledger.balance(self.name).per_query))
+        for analyst, cap, was in caps:
+            if was is None:
+                ledger.cap(self.name, cap, analyst=analyst or None, query=not analyst, reason="the policy says so")
+            elif was != cap:
+                whose, flag = (f"of {analyst!r}", f"--analyst {analyst}") if analyst else ("of one question", "--query")
+                raise UserError(
+                    f"the cap {whose} is {cap} in the policy and {was} in the ledger. Change one of them. Write, for "
+                    f'example: privet ledger cap LEDGER {flag} --epsilon {literal(cap.epsilon)} --reason "..."'
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the steward decides: analysts choose nothing of it."""
+
+    path: Path
+    ledger: str
+    """A file that can be opened from anywhere, or a Postgres address."""
+    datasets: Mapping[str, DatasetPolicy]
+    document: Document = field(repr=False)
+    shape: FileShape = field(repr=False)
+
+    def public(self) -> tuple[PublicTable, ...]:
+        """The public tables, read now."""
+        return _public(self.document, self.shape)
+
+    def files(self) -> set[Path]:
+        """Every file that the policy is made of or names: nothing else may be written there."""
+        named = [
+            file for dataset in self.datasets.values() for each in dataset.declared.values() for file in each.files
+        ]
+        named += [self.document.resolve(each.source) for each in self.shape.public.values()]
+        if "://" not in self.ledger:
+            named += [self.ledger + end for end in ("", "-wal", "-shm")]
+        keys = [each.signing_key for each in self.datasets.values() if each.signing_key is not None]
+        return {Path(found).resolve() for name in [*named, *map(str, keys), str(self.path)] for found in _matched(name)}
+
+    def table(self, name: str) -> TablePolicy:
+        """A private table, before it is opened; capital letters don't matter."""
+        known = [each for dataset in self.datasets.values() for each in dataset.declared.values()]
+        for each in known:
+            if each.name.casefold() == name.casefold():
+                return each
+        names = [each.name for each in known]
+        near = get_close_matches(name, names, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise UserError(f"{self.document.where} declares no table {name!r}. It has: {', '.join(names)}.{hint}")
+
+    def dataset_of(self, table: str) -> DatasetPolicy:
+        """The dataset that a private table belongs to."""
+        return self.datasets[str(self.table(table).place[1])]
+
+    def chosen(self, dataset: str | None = None, asking: str = "") -> DatasetPolicy:
+        """The dataset of this name; or the only one; or the one whose tables a statement reads."""
+        names = ", ".join(self.datasets)
+        if dataset is not None:
+            if dataset not in self.datasets:
+                raise UserError(f"{self.document.where} has no dataset {dataset!r}. It has: {names}")
+            return self.datasets[dataset]
+        if len(self.datasets) == 1:
+            return next(iter(self.datasets.values()))
+        read = {name.strip('"').casefold() for name in _READ.findall(_TEXTS.sub("''", asking))}
+        found = [each for each in self.datasets.values() if any(name.casefold() in read for name in each.declared)]
+        if len(found) == 1:
+            return found[0]
+        what = "tables of several datasets; a question is about one" if found else "no table of any dataset"
+        raise UserError(f"{self.document.where} has the datasets {names}, and this names {what}. Name a dataset")
+
+
+def _matched(name: str) -> list[str]:
+    return [name, *glob.glob(name, recursive=True)]  # noqa: PTH207 (patterns are absolute)
+
+
+# --- reading ----------------------------------------------------------------------------------
+
+
+def load(path: str | Path = "privet.toml") -> Policy:
+    """The policy in a file. Nothing else is read: tables are opened when they are asked for."""
+    where = Path(path)
+    try:
+        raw = where.read_bytes()
+    except OSError as error:
+        reason = "" if isinstance(error, FileNotFoundError) else f" that can be read ({error.strerror})"
+        raise UserError(
+            f"there is no policy {str(path)!r}{reason}. Write, for example: privet init people.parquet -o {path}"
+        ) from None
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise problems.refusal(
+            str(path), [Problem((), "a policy is a text in UTF-8; this is none.")], {(): line}
+        ) from None
+    return parse(text, where)
+
+
+def parse(text: str, path: str | Path = "privet.toml") -> Policy:
+    """The policy in a text; `path` is where it stands, or will stand.
+
+    Example:
+        >>> policy = parse('''
+        ...     ledger = "people.ledger"
+        ...     [datasets.health]
+        ...     budget = { epsilon = 3 }
+        ...     adjacency = "add/remove"
+        ...     [datasets.health.tables.people]
+        ...     source = "people.parquet"
+        ...     protect = { person = "person_id", max_rows = 1 }
+        ...     columns = { age = { integer = [0, 110] } }
+        ... ''')
+        >>> policy.dataset_of("people").budget
+        PureDP(3)
+    """
+    where, path = str(path), Path(path).absolute()
+    tree, lines = _tree(text, where)
+    document = Document(where, path.parent, tree, lines)
+    try:
+        shape = FileShape.model_validate(tree)
+    except ValidationError as error:
+        raise document.refusal(problems.problems(error, tree)) from None
+    if found := list(checks.check(shape)):
+        raise document.refusal(found)
+    ledger = shape.ledger if "://" in shape.ledger else document.resolve(shape.ledger)
+    datasets = {name: _dataset(name, each, document, shape) for name, each in shape.datasets.items()}
+    if found := list(_shared(datasets)):
+        raise document.refusal(found)
+    return Policy(path, ledger, MappingProxyType(datasets), document, shape)
+
+
+def _shared(datasets: Mapping[str, DatasetPolicy]) -> Iterator[Problem]:
+    """The same rows in two datasets would have two budgets."""
+    owners: dict[tuple[str, str], str] = {}
+    for name, dataset in datasets.items():
+        for table in dataset.declared.values():
+            given = table.shape.source
+            part = f"{given.schema_}.{given.table}" if isinstance(given, DuckDBShape) else ""
+            for file in {str(Path(found).resolve()) for named in table.files for found in _matched(named)}:
+                owner = owners.setdefault((file, part), name)
+                if owner != name:
+                    what = f"the dataset {owner!r} has the same rows: the same people would have two budgets."
+                    yield Problem((*table.place, "source"), what)
+
+
+def _tree(text: str, where: str) -> tuple[dict[str, Any], dict[Place, int]]:
+    try:
+        return tomllib.loads(text, parse_float=_float), positions(text)
+    except RecursionError:
+        raise problems.refusal(where, [Problem((), "brackets are nested too deeply.")], {}) from None
+    except tomllib.TOMLDecodeError as error:
+        found = _SYNTAX.fullmatch(str(error))
+        what = found["what"] if found else str(error)
+        line = int(found["line"]) if found and found["line"] else text.count("\n") + 1
+        problem = Problem((), f"this is no TOML: {what[:1].lower()}{what[1:]}.", _TOML)
+        raise problems.refusal(where, [problem], {(): line}) from None
+    except ValueError:  # Python reads no integer of thousands of digits
+        long = re.search(r"[0-9][0-9_]{4000,}", text)
+        line = text.count("\n", 0, long.start()) + 1 if long else 1
+        raise problems.refusal(where, [Problem((), "a number has too many digits.")], {(): line}) from None
+
+
+def _float(text: str) -> Decimal | float:
+    """Every digit counts; what no decimal can hold is infinite, and refused later."""
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return float(text)
+
+
+def _dataset(name: str, shape: DatasetShape, document: Document, file: FileShape) -> DatasetPolicy:
+    adjacency = Adjacency(shape.adjacency)
+    pure = shape.budget.delta is None
+    tables = {}
+    for table, each in shape.tables.items():
+        place: Place = ("datasets", name, "tables", table)
+        tables[table] = TablePolicy(table, adjacency, each.protected(), place, document, each)
+    return DatasetPolicy(
+        name=name,
+        budget=_cap(shape.budget, pure),
+        adjacency=adjacency,
+        protects="person" if all(isinstance(each.protect, Person) for each in tables.values()) else "row",
+        version=shape.version,
+        accountant=shape.accountant or ("pure" if pure else "approx"),
+        analysts=MappingProxyType({analyst: _cap(cap, pure) for analyst, cap in shape.analysts.items()}),
+        per_query=None if shape.per_query is None else _cap(shape.per_query, pure),
+        signing_key=None if shape.signing_key is None else Path(document.resolve(shape.signing_key)),
+        population=shape.population,
+        memory=shape.memory,
+        threads=shape.threads,
+        declared=MappingProxyType(tables),
+        _public=lambda: _public(document, file),
+    )
+
+
+def _cap(shape: BudgetShape, pure: bool) -> Budget:
+    """A cap in the kind of the dataset's budget; where that has a delta, a cap without one allows none."""
+    return PureDP(shape.epsilon) if pure else ApproxDP(shape.epsilon, 0 if shape.delta is None else shape.delta)
+
+
+def _public(document: Document, shape: FileShape) -> tuple[PublicTable, ...]:
+    from privet.sources import public_table
+
+    made: list[PublicTable] = []
+    found: list[Problem] = []
+    for name, each in shape.public.items():
+        try:
+            made.append(public_table(name, document.resolve(each.source), key=each.key))
+        except UserError as error:
+            found.append(blame.public(error, ("public", name), each.key))
+    if found:
+        raise document.refusal(found)
+    return tuple(made)

@@ -1,0 +1,307 @@
+"""What is wrong with a policy: where, why, and what to write instead; everything at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import ValidationError
+
+from privet.errors import PolicyError, UserError
+from privet.policy import columns, fields, shape, toml
+from privet.policy.positions import Place, line_of
+
+_ADVICE = re.compile(r"\s*(Write|It is the id of the person: write)( instead)?(, [^:.]*)?: .*\Z", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong."""
+
+    place: Place
+    what: str
+    write: str = ""
+    """The line to write instead."""
+
+
+def refusal(where: str, problems: Iterable[Problem], lines: dict[Place, int]) -> PolicyError:
+    """The error that names every line to mend."""
+    found = sorted(problems, key=lambda problem: line_of(lines, problem.place))
+    text = "\n".join(_told(where, problem, line_of(lines, problem.place)) for problem in found)
+    return PolicyError(text, tuple(found))
+
+
+def _told(where: str, problem: Problem, line: int) -> str:
+    shown = unit(problem.place)
+    key = f", {toml.dotted(shown)}" if shown else ""
+    write = f"\n  Write, for example: {problem.write}" if problem.write else ""
+    return f"{where}, line {line}{key}: {problem.what}{write}"
+
+
+def without_advice(text: str) -> str:
+    """The text of an error without the line of Python that it recommends.
+
+    Example:
+        >>> without_advice("keys needs at least one value. Write, for example: pv.keys(1, 2)")
+        'keys needs at least one value.'
+    """
+    return _ADVICE.sub("", text)
+
+
+# --- what to write ----------------------------------------------------------------------------
+
+_DATASET: dict[str, str] = {
+    "budget": "{ epsilon = 3 }",
+    "adjacency": '"add/remove"',
+    "version": '"1"',
+    "accountant": '"pure"',
+    "per_query": "{ epsilon = 0.5 }",
+    "analysts": "{ research = { epsilon = 1 } }",
+    "signing_key": '"steward.key"',
+    "population": "100_000",
+    "memory": '"2GB"',
+    "threads": "2",
+}
+_TABLE: dict[str, str] = {
+    "source": '"people.parquet"',
+    "protect": '{ person = "person_id", max_rows = 1 }',
+    "rows": "10_000",
+}
+_PUBLIC: dict[str, str] = {"source": '"regions.csv"', "key": '"region"'}
+
+
+def unit(place: Place) -> Place:
+    """The part of a place that is written anew: a whole column, a whole budget, not one end of a range.
+
+    Example:
+        >>> unit(("datasets", "health", "budget", "epsilon"))
+        ('datasets', 'health', 'budget')
+    """
+    match place:
+        case ("datasets", _, "tables", _, "columns", _, *_):
+            return place[:6]
+        case ("datasets", _, "tables", _, _, *_):
+            return place[:5]
+        case ("datasets", _, "analysts", _, *_):
+            return place[:4]
+        case ("datasets", _, _, *_) if place[2] != "tables":
+            return place[:3]
+        case ("public", _, _, *_):
+            return place[:3]
+    return place
+
+
+def example(place: Place, value: Any = None) -> str:
+    """A line to write at this place, or a header.
+
+    Example:
+        >>> print(example(("datasets", "health", "tables", "people", "columns", "age"), {"integer": [9]}))
+        age = { integer = [0, 110] }
+    """
+    match unit(place):
+        case ():
+            return ""
+        case ("ledger",):
+            return 'ledger = "people.ledger"'
+        case ("datasets",) | ("datasets", _):
+            return f"[{toml.dotted(('datasets', *(place[1:] or ('health',))))}]"
+        case ("datasets", _, "analysts", str(name)):
+            return f"{toml.key(name)} = {{ epsilon = 1 }}"
+        case ("datasets", str(), "tables", *rest):
+            return _table(place, rest, value)
+        case ("datasets", str(), "budget") if isinstance(value, dict) and "delta" in value:
+            return "budget = { epsilon = 3, delta = 1e-6 }"
+        case ("datasets", str(), str(name)) if name in _DATASET:
+            return f"{name} = {_DATASET[name]}"
+        case ("public", *rest):
+            return _public(place, rest)
+    return ""
+
+
+def _table(place: Place, rest: list[str | int], value: Any) -> str:
+    match rest:
+        case []:
+            return f"[{toml.dotted((*place, 'people'))}]"
+        case [_] | [_, "columns"]:
+            return f"[{toml.dotted(place)}]"
+        case [_, "columns", str(name), *_]:
+            kind = value if isinstance(value, str) else columns.kind(value)
+            if kind == "type" and str(value["type"]) in columns.EXAMPLES:
+                kind = str(value["type"])
+            return f"{toml.key(name)} = {columns.EXAMPLES.get(kind or '', columns.EXAMPLES['integer'])}"
+        case [_, "source"] if isinstance(value, dict):
+            return 'source = { duckdb = "people.duckdb", table = "people" }'
+        case [_, str(name), *_] if name in _TABLE:
+            return f"{name} = {_TABLE[name]}"
+    return ""
+
+
+def _public(place: Place, rest: list[str | int]) -> str:
+    match rest:
+        case []:
+            return "[public.regions]"
+        case [_]:
+            return f"[{toml.dotted(place)}]"
+        case [_, str(name), *_] if name in _PUBLIC:
+            return f"{name} = {_PUBLIC[name]}"
+    return ""
+
+
+def _known(place: Place, tree: Any) -> tuple[str, ...]:
+    """The keys that may stand in the table at this place."""
+    model: type[fields.Part]
+    match place:
+        case ():
+            model = shape.FileShape
+        case ("datasets", _):
+            model = shape.DatasetShape
+        case ("datasets", _, "budget" | "per_query") | ("datasets", _, "analysts", _):
+            model = shape.BudgetShape
+        case ("datasets", _, "tables", _):
+            model = shape.TableShape
+        case ("datasets", _, "tables", _, "source"):
+            model = shape.DuckDBShape
+        case ("datasets", _, "tables", _, "protect"):
+            model = shape.PersonShape
+        case ("datasets", _, "tables", _, "columns", _):
+            model = columns.KINDS[str(columns.kind(value_at(tree, place)))]
+        case _:
+            model = shape.PublicShape
+    return tuple(field.alias or name for name, field in model.model_fields.items())
+
+
+def value_at(tree: Any, place: Place) -> Any:
+    """What stands at a place; None if nothing does."""
+    for key in place:
+        if isinstance(tree, Mapping):
+            tree = tree.get(key)
+        elif isinstance(tree, list) and isinstance(key, int) and key < len(tree):
+            tree = tree[key]
+        else:
+            return None
+    return tree
+
+
+# --- from pydantic's words to ours ------------------------------------------------------------
+
+
+def problems(error: ValidationError, tree: Any) -> list[Problem]:
+    """Everything that pydantic found, in our words; a key that is only misspelt is not missing too."""
+    found = [dict(each) for each in error.errors(include_url=False)]
+    meant: set[Place] = set()
+    for each in found:
+        if each["type"] == "extra_forbidden" and (near := _nearest(_place(each), tree)):
+            meant.add((*_place(each)[:-1], near))
+    return [_problem(each, tree) for each in found if each["type"] != "missing" or _place(each) not in meant]
+
+
+def of_column(error: ValidationError, place: Place, tree: Any) -> list[Problem]:
+    """The same for a column that was checked by itself, and stands at this place."""
+    found = [dict(each) | {"loc": (*place, *each["loc"])} for each in error.errors(include_url=False)]
+    return [_problem(each, tree) for each in found]
+
+
+def _place(error: Mapping[str, Any]) -> Place:
+    keys = tuple(key for key in error["loc"] if not str(key).startswith(columns.TAG))
+    return keys[:-1] if keys[-1:] == ("[key]",) else keys
+
+
+def _problem(error: Mapping[str, Any], tree: Any) -> Problem:
+    place, kind = _place(error), error["type"]
+    if kind == "missing":
+        return Problem(place[:-1], f"{place[-1]} is missing.", _whole_example(place, tree))
+    if kind == "extra_forbidden":
+        return _unknown(place, tree)
+    cause = error.get("ctx", {}).get("error")
+    if error["loc"][-1:] == ("[key]",):
+        return Problem(place, without_advice(str(cause)).replace(fields.NAMED, _NOUNS[place[-2]]))
+    written = _whole_example(place, tree)
+    if isinstance(cause, fields.Wrong) and cause.write is not None:
+        written = f"{toml.key(str(unit(place)[-1]))} = {toml.value(cause.write)}"
+    return Problem(place, _words(kind, place, error["input"], cause, error), written)
+
+
+_NOUNS: dict[str | int, str] = {
+    "datasets": "dataset",
+    "tables": "table",
+    "public": "table",
+    "columns": "column",
+    "analysts": "analyst",
+}
+
+
+def _whole_example(place: Place, tree: Any) -> str:
+    return example(place, value_at(tree, unit(place)))
+
+
+_TYPES = {
+    "string_type": "a text",
+    "bool_type": "true or false",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "model_attributes_type": "a table",
+    "list_type": "a list",
+}
+
+
+def _words(kind: str, place: Place, given: Any, cause: Exception | None, error: Mapping[str, Any]) -> str:
+    name = toml.dotted(place[-2:] if isinstance(place[-1], int) else place[-1:])
+    if isinstance(cause, UserError):
+        return without_advice(str(cause)).replace(fields.NAMED, name)
+    if kind in _TYPES:
+        return f"{name} must be {_TYPES[kind]}, not {toml.brief(given)}."
+    if kind == "union_tag_not_found" or (kind == "literal_error" and name in _FORMS):
+        return _FORMS.get(name, columns.refusal)(given)
+    if kind == "literal_error":
+        allowed = str(error.get("ctx", {})["expected"]).replace("'", '"')
+        return f"{name} must be {allowed}, not {toml.brief(given)}."
+    if kind == "too_short":
+        return f"{name} must not be empty."
+    return f"{name}: {error['msg']}, not {toml.brief(given)}."
+
+
+_FORMS: dict[str, Callable[[Any], str]] = {
+    "source": lambda given: f"source must be a path, a list of paths or a table, not {toml.brief(given)}.",
+    "protect": lambda given: f'protect must be a table or "each row", not {toml.brief(given)}.',
+}
+
+
+def _unknown(place: Place, tree: Any) -> Problem:
+    name, inside = str(place[-1]), place[:-1]
+    known = _known(inside, tree)
+    if len(inside) == 6 and inside[4] == "columns":
+        if name in columns.KINDS:
+            kind = columns.kind(value_at(tree, inside))
+            return Problem(place, f"a column is of one kind, not both {kind} and {name}.", _whole_example(place, tree))
+        if name == "required":
+            what = "only integers, numbers and booleans can be required."
+            return Problem(place, what, _whole_example(place, tree))
+    if name in _MEANT and inside[:1] == ("datasets",) and len(inside) == 2:
+        return Problem(place, *_MEANT[name])
+    near = _nearest(place, tree)
+    if near is None:
+        return Problem(place, f"there is no {toml.brief(name)} here. There are: {', '.join(known)}.")
+    what = f"there is no {toml.brief(name)} here. Did you mean {near}?"
+    if unit(place) != inside:
+        return Problem(place, what, _whole_example((*inside, near), tree))
+    mended = {near if key == name else key: value for key, value in value_at(tree, inside).items()}
+    return Problem(place, what, f"{toml.key(str(inside[-1]))} = {toml.value(mended)}")
+
+
+def _nearest(place: Place, tree: Any) -> str | None:
+    """The key that is meant by one that is not known."""
+    there = value_at(tree, place[:-1])
+    free = [name for name in _known(place[:-1], tree) if name not in there]
+    return next(iter(get_close_matches(str(place[-1]), free, n=1)), None)
+
+
+_MEANT = {
+    "epsilon": ("epsilon stands in the budget.", "budget = { epsilon = 3 }"),
+    "delta": ("delta stands in the budget.", "budget = { epsilon = 3, delta = 1e-6 }"),
+    "protect": ("protect stands in each table.", "[datasets.health.tables.people]"),
+    "columns": ("columns stand in each table.", "[datasets.health.tables.people.columns]"),
+    "source": ("a source stands in each table.", "[datasets.health.tables.people]"),
+}

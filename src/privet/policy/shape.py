@@ -1,0 +1,225 @@
+"""The shape of a policy file: every key, what it means, and what may stand there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
+
+from privet.accounting import ACCOUNTANTS
+from privet.distances import Person, Protected, each_row
+from privet.errors import UserError
+from privet.guarantees import ApproxDP, PureDP
+from privet.policy import fields, toml
+from privet.policy.columns import TAG, ColumnShape
+from privet.policy.fields import Part
+
+_CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+_DATABASE = (".duckdb", ".ddb")
+_MEMORY = r"[1-9][0-9]*(\.[0-9]+)? ?([KMGT]i?)?B"
+
+
+class BudgetShape(Part):
+    """An amount of privacy loss. Numbers are exact: 0.1 is 1/10, and "1/3" may be written."""
+
+    epsilon: fields.Epsilon
+    """The privacy loss."""
+    delta: fields.Delta | None = None
+    """The probability with which more may be lost; without it the promise is pure."""
+
+    @model_validator(mode="after")
+    def _check(self) -> BudgetShape:
+        self.guarantee()
+        return self
+
+    def guarantee(self) -> PureDP | ApproxDP:
+        """The amount, as a guarantee."""
+        return PureDP(self.epsilon) if self.delta is None else ApproxDP(self.epsilon, self.delta)
+
+
+class PersonShape(Part):
+    """All rows of a person are protected together; rows over the cap are left out of an answer."""
+
+    person: str
+    """The column that tells whose row it is."""
+    max_rows: fields.Whole | None = None
+    """How many rows of one person take part in an answer."""
+    max_groups: fields.Whole | None = None
+    """In how many groups rows of one person take part; it goes with max_rows_per_group."""
+    max_rows_per_group: fields.Whole | None = None
+    """How many rows of one person take part in each of these groups."""
+
+    @model_validator(mode="after")
+    def _check(self) -> PersonShape:
+        self.protected()
+        return self
+
+    def protected(self) -> Person:
+        """What is protected."""
+        return Person(
+            self.person,
+            max_rows=self.max_rows,
+            max_groups=self.max_groups,
+            max_rows_per_group=self.max_rows_per_group,
+        )
+
+
+class DuckDBShape(Part):
+    """A table in a DuckDB file."""
+
+    duckdb: fields.FilePath
+    """The file."""
+    table: str
+    """The table in it."""
+    schema_: str = fields.aliased("schema", "main")
+    """The schema that the table is in."""
+
+
+def _no_csv(path: str) -> str:
+    if path.lower().endswith(_CSV):
+        snapshot = re.sub(r"\.[ct]sv(\.gz)?$", ".parquet", path, flags=re.IGNORECASE)
+        raise fields.Wrong(
+            f"a CSV is imported once, strictly, into a Parquet file: privet import {path} -o {snapshot}", snapshot
+        )
+    if path.lower().endswith(_DATABASE):
+        raise fields.Wrong(f"{toml.text(path)} is a database.", {"duckdb": path, "table": "people"})
+    return path
+
+
+Rows = Annotated[fields.FilePath, AfterValidator(_no_csv)]
+
+
+def _by_form(value: Any) -> str | None:
+    match value:
+        case str():
+            return TAG + "text"
+        case list():
+            return TAG + "list"
+        case Mapping():
+            return TAG + "table"
+    return None
+
+
+SourceShape = Annotated[
+    Annotated[Rows, Tag(TAG + "text")]
+    | Annotated[list[Rows], Field(min_length=1), Tag(TAG + "list")]
+    | Annotated[DuckDBShape, Tag(TAG + "table")],
+    Discriminator(_by_form),
+]
+ProtectShape = Annotated[
+    Annotated[Literal["each row"], Tag(TAG + "text")] | Annotated[PersonShape, Tag(TAG + "table")],
+    Discriminator(_by_form),
+]
+
+
+class TableShape(Part):
+    """A private table. What is not declared here, analysts can't use."""
+
+    source: SourceShape
+    """A Parquet file, a pattern or a list of them, or a table in a DuckDB file; relative to the policy."""
+    protect: ProtectShape
+    """Who is protected: each person, with a cap on rows, or "each row" if no person has two."""
+    rows: fields.Whole | None = None
+    """The number of rows, where it is public: with replace and "each row" only."""
+    columns: dict[fields.Name, ColumnShape] = Field(default={})
+    """The columns that analysts may use, with their public ranges, from what you know, never from the data."""
+
+    def protected(self) -> Protected:
+        """What is protected."""
+        return self.protect.protected() if isinstance(self.protect, PersonShape) else each_row()
+
+
+def _accountant(name: str) -> str:
+    if name not in ACCOUNTANTS:
+        raise UserError(f"there is no accountant {toml.text(name)}. There are: {', '.join(ACCOUNTANTS)}.")
+    return name
+
+
+def _memory(size: str) -> str:
+    if not re.fullmatch(_MEMORY, size):
+        raise UserError(f"memory must be a size, not {toml.text(size)}.")
+    return size
+
+
+class DatasetShape(Part):
+    """All tables about the same people: one budget."""
+
+    budget: BudgetShape
+    """What all questions together may cost, for the whole life of the dataset."""
+    adjacency: Literal["add/remove", "replace"]
+    """How neighbouring tables differ: a person is added or removed, or replaced by another. Fixed for ever."""
+    version: fields.Name = "1"
+    """The name of the data; a new one when they change. It does not renew the budget."""
+    accountant: (
+        Annotated[str, AfterValidator(_accountant), WithJsonSchema({"type": "string", "enum": list(ACCOUNTANTS)})]
+        | None
+    ) = None
+    """What adds up the costs; by default the one of the budget's kind. Fixed for ever."""
+    per_query: BudgetShape | None = None
+    """What one question may cost."""
+    analysts: dict[fields.Name, BudgetShape] = Field(default={})
+    """What single analysts may spend of the budget."""
+    signing_key: fields.FilePath | None = None
+    """The steward's private key, which signs certificates; relative to the policy."""
+    population: fields.Whole | None = None
+    """How many people the data are about, if that is public: delta must be less than one in so many."""
+    memory: (
+        Annotated[str, AfterValidator(_memory), WithJsonSchema({"type": "string", "pattern": f"^{_MEMORY}$"})] | None
+    ) = None
+    """How much memory the engine may use."""
+    threads: fields.Whole | None = None
+    """How many threads the engine may use."""
+    tables: dict[fields.Name, TableShape] = Field(min_length=1)
+    """The private tables."""
+
+
+class PublicShape(Part):
+    """A public table to join with: known to everybody, so that its types and ranges are taken from it."""
+
+    source: fields.FilePath
+    """A CSV or Parquet file; relative to the policy."""
+    key: str
+    """The column, with a different value in each row, on which it is joined."""
+
+
+class FileShape(Part):
+    """What the steward decides: datasets, tables, bounds, keys and budgets. Analysts can't change any of it."""
+
+    ledger: str
+    """Where debits are kept: a file, relative to the policy, or a postgresql:// address."""
+    datasets: dict[fields.Name, DatasetShape] = Field(min_length=1)
+    """The datasets, by name."""
+    public: dict[fields.Name, PublicShape] = Field(default={})
+    """Public tables, by name."""
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of a policy, for editors.
+
+    Example:
+        >>> schema()["required"]
+        ['ledger', 'datasets']
+    """
+    made = FileShape.model_json_schema()
+    made["$defs"] = {name.removesuffix("Shape"): part for name, part in made["$defs"].items()}
+    tidy: dict[str, Any] = _tidy(made)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **tidy, "title": "privet.toml"}
+
+
+def _tidy(part: Any) -> Any:
+    """Without null, which TOML does not have; the title of a field is its key."""
+    if isinstance(part, list):
+        return [_tidy(one) for one in part]
+    if not isinstance(part, dict):
+        return part.replace("Shape", "") if isinstance(part, str) and part.startswith("#/$defs/") else part
+    found = {name: _tidy(one) for name, one in part.items() if name != "default" or one}
+    if {"type": "null"} in found.get("anyOf", ()):
+        forms = [form for form in found.pop("anyOf") if form != {"type": "null"}]
+        found = {**found, **(forms[0] if len(forms) == 1 else {"anyOf": forms})}
+    if isinstance(found.get("properties"), dict):
+        found["properties"] = {name: {**one, "title": name} for name, one in found["properties"].items()}
+        if "title" in found:
+            found["title"] = found["title"].removesuffix("Shape")
+    return found

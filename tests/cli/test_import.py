@@ -1,0 +1,158 @@
+"""`privet import`: strict, all or nothing, with the columns of a policy or of the flags."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.cli.steward import ran, refused
+
+Capture = pytest.CaptureFixture[str]
+POLICY = """
+ledger = "people.ledger"
+[datasets.people]
+budget = { epsilon = 1 }
+adjacency = "add/remove"
+[datasets.people.tables.people]
+source = "people.parquet"
+protect = { person = "person_id", max_rows = 1 }
+[datasets.people.tables.people.columns]
+age = { integer = [0, 110] }
+region = { keys = ["north", "south"] }
+[datasets.people.tables.ages]
+source = "ages/ages.parquet"
+protect = { person = "age", max_rows = 1 }
+columns = { age = { integer = [0, 110] } }
+[datasets.people.tables.empty]
+source = "empty.parquet"
+protect = { person = "age", max_rows = 1 }
+"""
+CSV = "person_id,age,region,secret\na,30,north,1\nb,,south,2\n"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.csv").write_text(CSV, encoding="utf-8")
+    (tmp_path / "privet.toml").write_text(POLICY, encoding="utf-8")
+    (tmp_path / "ages").mkdir()
+    return tmp_path
+
+
+def test_help() -> None:
+    assert "Example: privet import people.csv -o people.parquet" in ran("import", "--help").output
+
+
+def test_with_a_policy(here: Path) -> None:
+    result = ran("import", "people.csv", "-o", "people.parquet", "--policy", "privet.toml")
+    assert result.stdout == "people.parquet\n"
+    assert result.stderr.splitlines() == [
+        "people.csv -> people.parquet",
+        "For the steward only: this tells of single rows.",
+        "2 rows, 0 bad; 0 empty lines skipped",
+        "  person_id  0 missing, 0 bad",
+        "  age        1 missing, 0 bad",
+        "  region     0 missing, 0 bad",
+    ]
+    assert pq.read_table("people.parquet").to_pydict() == {
+        "person_id": ["a", "b"],
+        "age": [30, None],
+        "region": ["north", "south"],
+    }
+
+
+@pytest.mark.parametrize("arguments", [(), ("--table", "people"), ("--policy", "privet.toml"), ("--table", "PEOPLE")])
+def test_what_can_be_left_out(here: Path, arguments: tuple[str, ...]) -> None:
+    ran("import", "people.csv", *arguments)
+    assert pq.read_schema("people.parquet").names == ["person_id", "age", "region"]
+
+
+def test_the_id_is_of_its_declared_type(here: Path) -> None:
+    ran("import", "people.csv", "--table", "ages")
+    assert pq.read_schema("ages/ages.parquet") == pa.schema({"age": pa.int64()})
+
+
+def test_from_another_folder(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("ages")
+    ran("import", "../people.csv", "-o", "../people.parquet", "--policy", "../privet.toml")
+    assert (here / "people.parquet").exists()
+
+
+def test_with_flags(here: Path) -> None:
+    (here / "odd.csv").write_text("1|1,5|yes|2024-01-01|NA\n", encoding="latin-1")
+    columns = ("who=integer", "pay=number 0 10", "smoker=boolean", "day=date", "kind=keys 1 2")
+    flags = [word for column in columns[1:] for word in ("--column", column)]
+    dialect = ("--separator", "|", "--decimal", ",", "--encoding", "latin-1", "--missing", "NA")
+    names = ("--header", "who,pay,smoker,day,kind", "--id", "who", "--id-type", "integer")
+    ran("import", "odd.csv", "-o", "odd.parquet", *flags, *dialect, *names)
+    assert [str(kind) for kind in pq.read_schema("odd.parquet").types] == [
+        "int64",
+        "double",
+        "bool",
+        "date32[day]",
+        "int64",
+    ]
+    (row,) = pq.read_table("odd.parquet").to_pylist()
+    assert (row["who"], row["pay"], row["kind"]) == (1, 1.5, None)
+
+
+def test_one_bad_value_and_nothing_is_written(here: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "people.csv").write_text(f"{CSV}c,qzx7marker,north,3\nd,4\n", encoding="utf-8")
+    said = refused(capsys, monkeypatch, "import", "people.csv")
+    first, *rest = said.splitlines()
+    assert first.startswith("error: 'people.csv' was not imported, and nothing was written: 1 bad rows, 1 bad values.")
+    assert rest == [
+        "  line 5: 2 fields, and not 4",
+        "  line 4: age is no integer of 64 bits",
+        "Mend the file; or take them as missing: --bad-rows missing, --bad-values missing",
+    ]
+    assert sorted(path.name for path in here.iterdir()) == ["ages", "people.csv", "privet.toml"]
+    ran("import", "people.csv", "--bad-rows", "missing", "--bad-values", "missing")
+    assert pq.read_table("people.parquet").column("age").to_pylist() == [30, None, None, None]
+
+
+def test_a_file_is_not_replaced(here: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "people.parquet").write_text("mine", encoding="utf-8")
+    assert refused(capsys, monkeypatch, "import", "people.csv").endswith(
+        "exists already. Write, to replace it: --force\n"
+    )
+    assert (here / "people.parquet").read_text(encoding="utf-8") == "mine"
+    ran("import", "people.csv", "--force")
+    assert pq.read_metadata("people.parquet").num_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nowhere.csv", "-o", "people.parquet"), "there is no file 'nowhere.csv'"),
+        (("people.csv", "-o", "x.parquet"), "Name one with --table: people, ages, empty"),
+        (("people.csv", "--table", "peeple"), "Did you mean 'people'?"),
+        (("people.csv", "--table", "empty"), "declares no column of 'empty'"),
+        (("people.csv", "--column", "age=integer"), "Write, for example: privet import people.csv -o people.parquet"),
+        (("people.csv", "--column", "age=integer", "--policy", "privet.toml"), "not from both"),
+        (("people.csv", "-o", "x.parquet", "--column", "age"), "declares no column"),
+        (("people.csv", "-o", "x.parquet", "--column", "age=int"), "'int' is no kind of column"),
+        (
+            ("people.csv", "-o", "x.parquet", "--column", "agee=integer"),
+            "Did you mean 'age'? Write, for example: privet",
+        ),
+        (("people.csv", "-o", "x.parquet", "--column", "age=integer", "--id-type", "number"), "id_type must be"),
+        (("people.csv", "--separator", ";;"), "Write, for example: --separator ';'"),
+        (("people.csv", "--bad-rows", "ignore"), "bad_rows must be 'fail' or 'missing'"),
+        (("people.csv", "--policy", "other.toml"), "there is no policy 'other.toml'"),
+    ],
+)
+def test_refusals(
+    here: Path, arguments: tuple[str, ...], said: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert said in refused(capsys, monkeypatch, "import", *arguments)
+    assert not (here / "people.parquet").exists()
+    assert not (here / "x.parquet").exists()
+
+
+def test_without_columns(here: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "privet.toml").unlink()
+    said = refused(capsys, monkeypatch, "import", "people.csv")
+    assert "privet import people.csv -o people.parquet --id person_id --column age=integer" in said

@@ -1,0 +1,370 @@
+"""`privet init`: a policy from names and types and from what is answered, that loads; and no value in it."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.cli.steward import ran, refused
+
+import privet as pv
+from privet.cli.survey import make_survey
+from privet.policy import load, parse
+from privet.policy.catalog import find
+from privet.policy.proposals import person, proposal
+
+Refusal = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    make_survey(".", 200)
+    return tmp_path
+
+
+def written(path: str = "privet.toml") -> dict[str, Any]:
+    return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+
+
+def test_help() -> None:
+    assert "Example: privet init people.parquet" in ran("init", "--help").output
+
+
+def test_from_data_to_an_answer(here: Path) -> None:
+    """The whole way: init, load, open, ask."""
+    arguments = ("--person", "person_id", "--max-rows", "1", "--max-rows", "visits=20", "--epsilon", "3")
+    columns = ("--column", "income=number 0 200000", "--column", "region=keys north south other elsewhere")
+    result = ran("init", "people.parquet", "visits.parquet", "--yes", "--dataset", "health", *arguments, *columns)
+    assert result.stdout == "privet.toml\n"
+    assert result.stderr == "Left out, as comments to fill in: visits.kind, visits.cost, visits.minutes\n"
+    policy = load()
+    dataset = policy.dataset_of("visits")
+    assert dataset.name == "health"
+    assert dataset.budget == pv.PureDP(3)
+    people, visits = dataset.tables()
+    assert people.schema == (
+        pv.table(
+            "people",
+            "people.parquet",
+            protect=pv.person("person_id", max_rows=1),
+            columns={
+                "region": pv.keys("north", "south", other="elsewhere"),
+                "age": pv.integer(0, 110),
+                "income": pv.number(0, 200_000),
+                "smoker": pv.boolean(),
+            },
+        ).schema
+    )
+    assert visits.schema.protect == pv.person("person_id", max_rows=20)
+    with pv.Session(
+        [people, visits], budget=dataset.budget, ledger=policy.ledger, name=dataset.name, version=dataset.version
+    ) as session:
+        answer = session.release(people.group_by("region").agg(n=pv.count(), pay=pv.mean("income")), epsilon=1)
+    assert len(answer.values("n")) == 3
+    assert (here / "health.ledger").exists()
+
+
+def test_only_proposals(here: Path) -> None:
+    ran("init", "people.parquet", "--yes")
+    tree = written()
+    assert tree["datasets"]["people"]["budget"] == {"epsilon": 1}
+    table = tree["datasets"]["people"]["tables"]["people"]
+    assert table["protect"] == {"person": "person_id", "max_rows": 1}
+    assert table["columns"] == {"age": {"integer": [0, 110]}, "smoker": "boolean"}
+    lines = (here / "privet.toml").read_text(encoding="utf-8").splitlines()
+    assert "# income = { number = [LOWER, UPPER] }    # bounds that you know" in lines
+    assert max(map(len, lines)) <= 120
+    more = ("# per_query", "# [datasets.people.analysts]", "# research")
+    parse("\n".join(line.removeprefix("# ") if line.startswith(more) else line for line in lines))
+
+
+def test_comments_can_be_filled_in(here: Path) -> None:
+    """Every line that was left out, without its sign and with its gaps filled, is a column."""
+    ran("init", "people.parquet", "visits.parquet", "--yes")
+    filled = []
+    for line in (here / "privet.toml").read_text(encoding="utf-8").splitlines():
+        if "LOWER, UPPER" in line or '"...", "..."' in line:
+            line = line.removeprefix("# ").replace("LOWER, UPPER", "0, 9").replace('"...", "..."', '"a", "b"')
+        filled.append(line)
+    tables = parse("\n".join(filled), here / "privet.toml").datasets["people"].tables()
+    assert [len(table.schema.columns) for table in tables] == [4, 4]
+
+
+def test_questions(here: Path) -> None:
+    answers = (
+        "health",
+        "nobody",  # there is no such column: asked again
+        "person_id",
+        "zero",  # no number: asked again
+        "2",
+        "?",  # the forms, then asked again
+        "keys north south other elsewhere",
+        "",  # as proposed
+        "number 9 0",  # reversed: asked again
+        "number 0 200000",
+        "",
+        "",  # visits: the person as proposed
+        "20",
+        "",
+        "skip",
+        "number 0 2000 required",
+        "skip",
+        "-1",  # epsilon: asked again
+        "2.5",
+        "either",  # adjacency: asked again
+        "replace",
+    )
+    result = ran("init", "people.parquet", "visits.parquet", answers=answers)
+    for said in (
+        "There is no column 'nobody'. There are: person_id, region, age, income, smoker",
+        "max_rows must be a whole number, 1 or greater, not 'zero'",
+        "keys north south other elsewhere",
+        "income: lower must be less than upper, not [9, 0].",
+        "epsilon must be a number",
+    ):
+        assert said in result.output
+    dataset = load().datasets["health"]
+    assert dataset.budget == pv.PureDP("2.5")
+    assert dataset.adjacency == "replace"
+    people, visits = dataset.tables()
+    assert people.schema.protect == pv.person("person_id", max_rows=2)
+    assert dict(people.schema.columns)["income"] == pv.number(0, 200_000)
+    assert [name for name, _ in visits.schema.columns] == ["day", "cost"]
+    assert dict(visits.schema.columns)["cost"] == pv.number(0, 2000, required=True)
+
+
+def test_each_row(here: Path) -> None:
+    ran(
+        "init", "people.parquet", "--yes", "--each-row", "--adjacency", "replace", "--epsilon", "1/3", "--delta", "1e-6"
+    )
+    dataset = load().datasets["people"]
+    assert dataset.budget == pv.ApproxDP("1/3", "1e-6")
+    (people,) = dataset.tables()
+    assert people.schema.protect == pv.each_row()
+    assert "# person_id = { integer = [LOWER, UPPER] }" in (here / "privet.toml").read_text(encoding="utf-8")
+
+
+def test_a_pattern_and_another_folder(here: Path) -> None:
+    (here / "years").mkdir()
+    for year in ("2023", "2024"):
+        (here / "years" / f"{year}.parquet").write_bytes((here / "people.parquet").read_bytes())
+    (here / "policies").mkdir()
+    ran("init", "years/*.parquet", "other=people.parquet", "--yes", "-o", "policies/p.toml")
+    tables = written("policies/p.toml")["datasets"]["years"]["tables"]
+    assert tables["years"]["source"] == "../years/*.parquet"
+    assert tables["other"]["source"] == "../people.parquet"
+    assert len(load("policies/p.toml").datasets["years"].tables()) == 2
+
+
+def test_a_database(here: Path) -> None:
+    with duckdb.connect("homes.duckdb") as connection:
+        connection.execute("CREATE TABLE homes (customer_id UUID, rooms INT, kind ENUM('marker'), seen TIMESTAMP)")
+        connection.execute("CREATE TABLE sales (customer_id UUID, month UTINYINT, photo BLOB, shares STRUCT(a INT))")
+        connection.execute("CREATE SCHEMA raw; CREATE TABLE raw.notes (id INT, percent DOUBLE)")
+    ran("init", "homes.duckdb", "--yes", "--person", "notes=id")
+    text = (here / "privet.toml").read_text(encoding="utf-8")
+    tables = {table.name: table for table in load().dataset_of("homes").tables()}
+    assert set(tables) == {"homes", "sales", "notes"}
+    assert "# photo    # its type can't be asked about" in text
+    assert 'source = { duckdb = "homes.duckdb", table = "notes", schema = "raw" }' in text
+    assert "marker" not in text
+    assert dict(tables["sales"].schema.columns) == {"month": pv.integer(1, 12)}
+    ran("init", "flats=homes.duckdb:homes", "--yes", "--force")
+    assert list(load().dataset_of("flats").declared) == ["flats"]
+
+
+# --- CSV ----------------------------------------------------------------------------------------
+
+CSV = (
+    "patient_id;age;pay;smoker;seen;at;note;empty\n"
+    "1;30;2000.5;yes;2024-01-01;2024-01-01T10:00:00;a;\n"
+    "2;;;no;2024-02-01;2024-01-01;b;\n"
+)
+
+
+def test_a_csv_with_consent(here: Path) -> None:
+    (here / "pay.csv").write_text(CSV, encoding="utf-8")
+    result = ran("init", "pay.csv", "--yes", "--sniff", "--column", "pay=number 0 9000")
+    line = "privet import pay.csv -o pay.parquet --policy privet.toml --separator ';' --id-type integer"
+    assert f"Next: {line}\n" in result.stderr
+    assert f"# pay.csv is imported into this file, once and strictly: {line}\n" in Path("privet.toml").read_text(
+        "utf-8"
+    )
+    table = written()["datasets"]["pay"]["tables"]["pay"]
+    assert table["source"] == "pay.parquet"
+    assert list(table["columns"]) == ["age", "pay", "smoker", "seen", "at"]
+    ran("import", "pay.csv", "-o", "pay.parquet", "--policy", "privet.toml", "--separator", ";", "--id-type", "integer")
+    (pay,) = load().datasets["pay"].tables()
+    assert pay.source.types()["patient_id"] == "BIGINT"
+    assert pay.source.types()["at"] == "TIMESTAMP"
+
+
+def test_a_csv_without_consent(here: Path) -> None:
+    """Its values are not read: a file that can't be decoded after its header is no hindrance."""
+    (here / "pay.csv").write_bytes(b"patient_id,age,pay\n" + b"\xff\xfe,\xff,\x00\n" * 3)
+    ran("init", "pay.csv", "--yes", "--column", "pay=number 0 9000")
+    table = written()["datasets"]["pay"]["tables"]["pay"]
+    assert table["columns"] == {"pay": {"number": [0, 9000]}}
+    answers = ("n", "", "", "", "integer 0 99", "", "")
+    result = ran("init", "pay.csv", "--force", answers=answers)
+    assert "Its values can be read to propose some; they are never shown." in result.output
+    assert written()["datasets"]["pay"]["tables"]["pay"]["columns"] == {"pay": {"integer": [0, 99]}}
+
+
+@pytest.mark.parametrize("header", ["1,2,3", "name,,x", "a,2024-01-01", ""])
+def test_a_csv_without_a_header(here: Path, header: str, capsys: Refusal, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "pay.csv").write_text(f"{header}\nx,y,z\n", encoding="utf-8")
+    said = refused(capsys, monkeypatch, "init", "pay.csv", "--yes")
+    assert "looks like values" in said or "has no header" in said
+    assert "2024" not in said
+
+
+# --- what is never shown ------------------------------------------------------------------------
+
+MARKER = "qzx7marker"
+
+
+def test_no_value_is_shown(here: Path) -> None:
+    """A marker in every cell, in statistics and in the names of types: it is in no output and in no file."""
+    cells = {
+        "person_id": pa.array([MARKER] * 3),
+        "region": pa.array([MARKER] * 3).dictionary_encode(),
+        "age": pa.array([7_777_777] * 3, pa.int64()),
+        "pay": pa.array([7_777_777.0] * 3),
+        "born": pa.array([7_777_777 // 1000] * 3, pa.int32()).cast(pa.date32()),
+    }
+    pq.write_table(pa.table(cells), here / "marked.parquet", write_statistics=True)
+    (here / "marked_csv.csv").write_text(
+        "person_id,region,age,pay,born\n" + f"{MARKER},{MARKER},7777777,7777777.0,1991-04-17\n" * 3, encoding="utf-8"
+    )
+    with duckdb.connect("marked_db.duckdb") as connection:
+        connection.execute(f"CREATE TABLE marked_db AS SELECT '{MARKER}' AS person_id, '{MARKER}'::ENUM('{MARKER}') k")
+    data = ("marked.parquet", "marked_csv.csv", "marked_db.duckdb")
+    outputs = [ran("init", *data, "--yes", "--sniff").output]
+    text = Path("privet.toml").read_text(encoding="utf-8")
+    outputs.append(ran("init", *data, "--force", answers=("y", *[""] * 30)).output)
+    for shown in (*outputs, text, Path("privet.toml").read_text(encoding="utf-8")):
+        for marker in (MARKER, "7777777", "7_777_777", "1991-04-17"):
+            assert marker not in shown
+    assert sorted(path.name for path in here.iterdir() if MARKER.encode() in path.read_bytes()) == [
+        "marked.parquet",
+        "marked_csv.csv",
+        "marked_db.duckdb",
+    ]
+
+
+def test_only_the_schema_is_read(here: Path) -> None:
+    """Pages that are broken are no hindrance; nor would a statistic be."""
+    raw = bytearray((here / "people.parquet").read_bytes())
+    footer = int.from_bytes(raw[-8:-4], "little") + 8
+    raw[4:-footer] = b"\xff" * (len(raw) - footer - 4)
+    (here / "people.parquet").write_bytes(raw)
+    ran("init", "people.parquet", "--yes")
+    assert list(load().dataset_of("people").declared) == ["people"]
+
+
+# --- what is refused ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nowhere.parquet", "--yes"), "there is no file 'nowhere.parquet'"),
+        (("nowhere.csv", "--yes"), "there is no file 'nowhere.csv'"),
+        (("nowhere.duckdb", "--yes"), "there is no file 'nowhere.duckdb'"),
+        (("people.parquet", "--yes", "--person", "persn_id"), "Did you mean 'person_id'?"),
+        (("people.parquet", "--yes", "--person", "person_id", "--each-row"), "--person or --each-row, not both"),
+        (("people.parquet", "--yes", "--max-rows", "0"), "max_rows must be a whole number, 1 or greater"),
+        (("people.parquet", "--yes", "--epsilon", "-1"), "epsilon must be a number"),
+        (("people.parquet", "--yes", "--adjacency", "add"), "adjacency must be 'add/remove' or 'replace'"),
+        (("people.parquet", "--yes", "--column", "age"), "declares no column"),
+        (("people.parquet", "--yes", "--column", "agee=integer 0 1"), "there is no column 'agee'"),
+        (("people.parquet", "--yes", "--column", "age=integer 1 0"), "lower must be less than upper"),
+        (("people.parquet", "people.parquet", "--yes"), "two tables would be called 'people'"),
+        (("people.parquet", "--yes", "-o", "nowhere/privet.toml"), "there is no folder"),
+        (("anonymous.parquet", "--yes"), "whose row is a row of 'anonymous'?"),
+        (("privet.ledger", "--yes"), "is no Parquet file"),
+        (("text.duckdb", "--yes"), "is no DuckDB file"),
+    ],
+)
+def test_refusals(
+    here: Path, arguments: tuple[str, ...], said: str, capsys: Refusal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pq.write_table(pa.table({"id": [1], "age": [1]}), here / "anonymous.parquet")
+    for name in ("privet.ledger", "text.duckdb"):
+        (here / name).write_text("no data", encoding="utf-8")
+    assert said in refused(capsys, monkeypatch, "init", *arguments)
+    assert not (here / "privet.toml").exists()
+
+
+def test_a_policy_is_not_replaced(here: Path, capsys: Refusal, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "privet.toml").write_text("mine", encoding="utf-8")
+    said = refused(capsys, monkeypatch, "init", "people.parquet", "--yes")
+    assert said == "error: 'privet.toml' exists already. Write, to replace it: --force\n"
+    assert (here / "privet.toml").read_text(encoding="utf-8") == "mine"
+    ran("init", "people.parquet", "--yes", "--force")
+    load()
+
+
+def test_odd_names(here: Path) -> None:
+    """Whatever columns are called, what is written loads."""
+    odd = ['a "b"', "Age", "age", "tab\there", "x" * 130, "# c", "line\nbreak", "emoji \U0001f600", "is.dotted", "="]
+    columns = {name: pa.array([True]) for name in odd}
+    pq.write_table(pa.table({"person_id": [1], **columns}), here / "odd table.parquet")
+    ran("init", "odd table.parquet", "--yes")
+    table = written()["datasets"]["odd table"]["tables"]["odd table"]
+    assert set(table["columns"]) == {'a "b"', "Age", "age_1", "# c", "emoji \U0001f600", "is.dotted", "="}
+    (opened,) = load().dataset_of("odd table").tables()  # age_1 is what DuckDB makes of the second one
+    assert len(opened.schema.columns) == 7
+    (here / "odd.csv").write_text("person_id,Age,age\n1,2,3\n", encoding="utf-8")
+    ran("init", "odd.csv", "--yes", "--sniff", "--force")
+    assert list(load().table("odd").columns()) == ["Age"]
+
+
+# --- proposals ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "family", "line"),
+    [
+        ("age", "integer", "integer 0 110"),
+        ("patientAge", "float", "number 0 110"),
+        ("AGE_YEARS", "integer", "integer 0 110"),
+        ("average", "integer", None),
+        ("age_group", "integer", None),
+        ("birth_year", "integer", "integer 1900 2026"),
+        ("year", "integer", "integer 1900 2100"),
+        ("percent_paid", "decimal", "number 0 100"),
+        ("is_member", "integer", "integer 0 1"),
+        ("smoker", "boolean", "boolean"),
+        ("born", "date", "date 1900-01-01 2026-12-31"),
+        ("seen", "timestamp", "timestamp 1900-01-01 2026-12-31T23:59:59"),
+        ("region", "text", None),
+        ("income", "float", None),
+        ("photo", "no use", None),
+        ("lat", "float", "number -90 90"),
+    ],
+)
+def test_proposals(name: str, family: Any, line: str | None) -> None:
+    from datetime import date
+
+    assert proposal(name, family, date(2026, 5, 1)).line == line
+
+
+def test_persons() -> None:
+    assert person([("visit_id", "integer"), ("patientId", "integer")]) == ("patientId", True)
+    assert person([("person", "integer"), ("age", "integer")]) == (None, False)
+    assert person([("user_id", "float"), ("id", "text")]) == ("id", False)
+
+
+def test_separators(here: Path) -> None:
+    for sign in (",", ";", "\t", "|"):
+        (here / "x.csv").write_text(sign.join(("a", "b", "c")), encoding="utf-8")
+        (found,) = find("x.csv")
+        assert list(found.columns) == ["a", "b", "c"]

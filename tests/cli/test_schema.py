@@ -1,0 +1,119 @@
+"""`privet schema`: what may be asked, by the policy alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.asking import Shell, made
+
+from privet.policy import schema
+
+TEXT = """\
+people: epsilon 3 for all questions, add/remove
+
+  people: each person_id is protected: at most 1 row
+    region  north, south; all others are elsewhere
+    age     an integer in 0..110
+    income  a number in 0..200000
+    smoker  a boolean
+    day     a date in 2025-01-01..2025-03-31
+
+Ask: COUNT(*), COUNT(column), COUNT(DISTINCT person), SUM, AVG, VAR_POP, STDDEV_POP, SUM(a) / SUM(b), CLIP(x, 0, 9)
+"""
+MORE = """
+ledger = "all.ledger"
+
+[datasets.health]
+budget = { epsilon = "1/3", delta = 1e-6 }
+adjacency = "replace"
+version = "2026-11"
+
+[datasets.health.tables.visits]
+source = "none.parquet"
+protect = { person = "patient", max_groups = 2, max_rows_per_group = 5 }
+columns = { cost = { number = [-1, 0.5] }, floor = { keys = [-1, 0, 1, 2, 3, 4, 5, 6, 7, 8] }, "Größe 北" = "text" }
+
+[datasets.health.tables.stays]
+source = "none.parquet"
+protect = { person = "patient", max_rows = 20 }
+columns = { at = { timestamp = [2024-01-01, 2024-12-31] } }
+
+[datasets.homes]
+budget = { epsilon = 1 }
+adjacency = "add/remove"
+[datasets.homes.tables.homes]
+source = "homes.parquet"
+protect = "each row"
+columns = { kind = { keys_from = "kinds.csv", column = "kind" } }
+
+[public.kinds]
+source = "kinds.csv"
+key = "kind"
+"""
+
+
+@pytest.fixture
+def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    monkeypatch.chdir(tmp_path)
+    made(tmp_path)
+    (tmp_path / "kinds.csv").write_text("kind,rooms\nflat,3\nhouse,7\n")
+    (tmp_path / "more.toml").write_text(MORE, encoding="utf-8")
+    return Shell(capsys, monkeypatch)
+
+
+def test_text(shell: Shell) -> None:
+    assert shell("schema") == (0, TEXT, "")
+
+
+def test_every_kind(shell: Shell) -> None:
+    text = shell.out("schema", "--policy", "more.toml")
+    for line in (
+        "health: epsilon 0.333334, delta 1e-6 for all questions, replace",
+        "  visits: each patient is protected: 2 groups, 5 rows in each",
+        "    cost     a number in -1..0.5",
+        "    floor    -1, 0, 1, 2, 3, 4, 5, 6, ... (10 keys)",
+        "    Größe 北  a text",
+        "  stays: each patient is protected: at most 20 rows",
+        "    at  a timestamp in 2024-01-01 00:00:00..2024-12-31 00:00:00",
+        "homes: epsilon 1 for all questions, add/remove",
+        "  homes: each row is protected",
+        "    kind  flat, house",
+        "  kinds: public, joined on kind: kind, rooms",
+    ):
+        assert line in text.splitlines(), line
+
+
+def test_json(shell: Shell) -> None:
+    (people,) = shell.json("schema", "--json")
+    assert people["budget"] == "epsilon 3"
+    assert people["tables"]["people"]["columns"]["age"] == "an integer in 0..110"
+    health, homes = shell.json("schema", "--policy", "more.toml", "--json")
+    assert (health["dataset"], health["adjacency"], health["version"]) == ("health", "replace", "2026-11")
+    assert list(health["tables"]) == ["visits", "stays"]
+    assert "Größe 北" in health["tables"]["visits"]["columns"]
+    assert homes["tables"]["homes"]["protects"] == "each row is protected"
+
+
+def test_of_policies(shell: Shell) -> None:
+    assert shell.json("schema", "--of-policy") == json.loads(json.dumps(schema()))
+    assert shell.json("schema", "--of-policy", "--policy", "none.toml") == schema()
+
+
+def test_no_data_are_read_and_no_ledger_is_made(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "people.parquet").write_bytes(b"no Parquet")
+    (tmp_path / "steward.key").unlink()
+    assert shell.out("schema") == TEXT
+    assert not (tmp_path / "people.ledger").exists()
+
+
+def test_refusals(shell: Shell, tmp_path: Path) -> None:
+    assert "there is no policy 'none.toml'" in shell.refused(2, "schema", "--policy", "none.toml")
+    (tmp_path / "privet.toml").write_text(MORE.replace("replace", "swap").replace("number", "float"))
+    error = shell.refused(2, "schema")
+    assert "privet.toml, line 6, datasets.health.adjacency: " in error
+    assert "number" in error
+    (tmp_path / "kinds.csv").unlink()
+    for form in ([], ["--json"]):
+        assert "kinds.csv" in shell.refused(2, "schema", "--policy", "more.toml", *form)
