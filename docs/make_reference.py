@@ -67,7 +67,7 @@ def reference() -> str:
     lines += ["\n## The command line\n", "| command | what it does |", "|---|---|"]
     for command in app.registered_commands:
         assert command.callback is not None
-        lines.append(f"| `privet {command.callback.__name__}` | {sentence(command.callback)} |")
+        lines.append(f"| `privet {command.name or command.callback.__name__}` | {sentence(command.callback)} |")
     return "\n".join(lines) + "\n"
 
 

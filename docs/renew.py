@@ -18,26 +18,33 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.test_docs import OUTPUT, PAGES, WIDTH, Block, blocks, run_python  # noqa: E402
+from tests.test_docs import OUTPUT, PAGES, RUN, SHELL, WIDTH, blocks, commands, run, run_python  # noqa: E402
 
 
 def renewed(text: str, name: str) -> str:
-    """The page with the output of its Python blocks as it is today."""
+    """The page with the output of its blocks as it is today."""
     module = types.ModuleType("__docs__")
     sys.modules["__docs__"] = module
     lines = text.splitlines()
-    changes: list[tuple[Block, str]] = []
+    changes: list[tuple[int, int, str]] = []  # lines from, to, and what stands there now
     printed: str | None = None
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for block in blocks(text):
             before, printed = printed, None
             if block.language == "python" and not block.not_run:
                 printed = run_python(block, module, name)
+            elif block.language in SHELL and not block.not_run:
+                for command in commands(block):
+                    if command.text.split()[0] in RUN:
+                        output, shown = run(command, Path(folder)), command.expected
+                        start = command.line
+                        while lines[start - 1].endswith("\\"):
+                            start += 1
+                        if shown.strip() and "..." not in shown:
+                            changes.append((start, start + len(shown.splitlines()), output))
             elif block.language in OUTPUT and block.follows and before is not None and "..." not in block.content:
-                changes.append((block, before))
-    for block, output in reversed(changes):
-        start = block.line - 1
-        end = next(i for i in range(start, len(lines)) if lines[i].strip().startswith("```"))
+                changes.append((block.line - 1, block.line - 1 + len(block.content.splitlines()), before))
+    for start, end, output in reversed(changes):
         lines[start:end] = [line.rstrip() for line in output.strip("\n").splitlines()]
     return "\n".join(lines) + "\n"
 

@@ -21,11 +21,12 @@ FACE = """
     Adjacency ApproxDP Certificate InternalError Laplace PrivetError PublicTable PureDP Query Release ReleasePlan
     Session Table UserError ZeroConcentratedDP accounting audit bins boolean col count count_people date distances
     distributions divergences duckdb_file each_row epsilon_for errors events exact greatest guarantees histogram
-    import_csv integer keys keys_from least ledger lit mean mechanisms new_signing_key noise number person planner
-    public_table release sensitivity sources statistics std sum table text timestamp variance verify when
+    import_csv integer keys keys_from least ledger lit mean mechanisms new_signing_key noise number open_ledger
+    person planner public_table release sensitivity sources statistics std sum table text timestamp variance verify
+    when
 """
 MODULES = {
-    "accounting": "Accountant ApproxAccountant PureAccountant",
+    "accounting": "ACCOUNTANTS Accountant ApproxAccountant PureAccountant",
     "audit": "SamplerReport verify_sampler",
     "distances": """
         Adjacency Distance EachRow Metric Person Protected each_row hamming l1 l2_squared l2_up linf person symmetric
@@ -36,8 +37,8 @@ MODULES = {
         total_variation
     """,
     "errors": """
-        AccountingError BudgetError DataError DatasetClosed EntropyError InternalError NoAnswer NoSensitivity
-        NumberError PrivetError QueryError SourceError UserError VerificationError
+        AccountingError BudgetError DataError DatasetClosed EntropyError InternalError LedgerError NoAnswer
+        NoSensitivity NumberError PolicyError PrivetError QueryError SourceError UserError VerificationError
     """,
     "events": "Composed DEEPEST Free Laplace PrivacyEvent Repeated Stated from_json leaves to_json",
     "exact": """
@@ -45,7 +46,10 @@ MODULES = {
         positive precision probability shorter_up show show_up sqrt_up up whole
     """,
     "guarantees": "ApproxDP Guarantee PureDP ZeroConcentratedDP delta_for_population",
-    "ledger": "Balance Budget Charge Dataset Entry Ledger MemoryLedger Outcome",
+    "ledger": """
+        Balance Budget CLOSES_AFTER Charge Dataset DurableLedger Entry Ledger MemoryLedger Outcome Ration Receipt Totals
+        open_ledger verify_export words
+    """,
     "mechanisms": "Laplace epsilon_for",
     "noise": "Bernoulli BernoulliExp DiscreteLaplace Geometric UniformInteger",
     "planner": "ReleasePlan plan",
@@ -214,7 +218,7 @@ def loaded_by(code: str) -> set[str]:
 
 
 def test_import_privet_is_light() -> None:
-    heavy = {"numpy", "flint", "pyarrow", "matplotlib", "typer", "rich", "cryptography"}
+    heavy = {"numpy", "flint", "pyarrow", "matplotlib", "typer", "rich", "cryptography", "sqlalchemy", "duckdb"}
     loaded = loaded_by("import privet; privet.__version__; dir(privet)")
     assert "privet" in loaded
     assert loaded & heavy == set()
@@ -225,11 +229,11 @@ def test_help_is_light() -> None:
     ask = "import sys; sys.argv = ['privet', '--help']; from privet.cli import main"
     loaded = loaded_by(f"{ask}\ntry:\n    main()\nexcept SystemExit:\n    pass")
     assert "typer" in loaded
-    assert loaded & {"numpy", "matplotlib", "flint", "pyarrow"} == set()
+    assert loaded & {"numpy", "matplotlib", "flint", "pyarrow", "sqlalchemy", "duckdb"} == set()
 
 
-def test_numbers_need_no_plots_and_no_arrow() -> None:
+def test_numbers_need_no_plots_no_arrow_and_no_ledger() -> None:
     mean = "privet.statistics.mean([1, 2], lower=0, upper=3, epsilon=1)"
     loaded = loaded_by(f"import privet; {mean}; privet.Laplace(sensitivity=1, epsilon=1).release(3)")
     assert "numpy" in loaded
-    assert loaded & {"matplotlib", "pyarrow", "typer"} == set()
+    assert loaded & {"matplotlib", "pyarrow", "typer", "sqlalchemy", "duckdb"} == set()

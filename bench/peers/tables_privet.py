@@ -29,7 +29,7 @@ def session(path, rows_per_person, bounds):
 def query(path, epsilon, rows_per_person, bounds):
     table, opened = session(path, rows_per_person, bounds)
     asked = table.group_by("region").agg(count=pv.count(), sum=pv.sum("income"), mean=pv.mean("income"))
-    release = opened.release(asked, epsilon=epsilon)
+    release = opened.release(asked, epsilon=epsilon, fresh=True)
     names = release.values("region")
     return {name: dict(zip(names, release.values(name), strict=True)) for name in ("count", "sum", "mean")}
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from privet.distances import Adjacency, each_row, person
     from privet.errors import InternalError, PrivetError, UserError
     from privet.guarantees import ApproxDP, PureDP, ZeroConcentratedDP
+    from privet.ledger import open_ledger
     from privet.mechanisms import Laplace, epsilon_for
     from privet.planner import ReleasePlan
     from privet.query import PublicTable, Query, Table, greatest, least
@@ -84,6 +85,7 @@ _HOMES = {
     "mean": "relation.aggregates",
     "new_signing_key": "release",
     "number": "relation.schema",
+    "open_ledger": "ledger",
     "person": "distances",
     "public_table": "sources",
     "std": "relation.aggregates",
@@ -144,6 +146,7 @@ __all__ = [
     "new_signing_key",
     "noise",
     "number",
+    "open_ledger",
     "person",
     "planner",
     "public_table",

@@ -9,8 +9,10 @@
     │   ├── NoSensitivity                no finite bound exists, so nothing can be released
     │   ├── AccountingError              an event that this accountant can't account for
     │   ├── SourceError                  a table that can't be registered: no such file, column or type
+    │   ├── PolicyError                  a policy that can't be used; it names every line to mend
     │   ├── QueryError                   a question that can't be asked
     │   └── BudgetError                  a question that costs more than is left; nothing was spent
+    ├── LedgerError                      the ledger can't be read, written or trusted; nothing is answered until it can
     ├── VerificationError                a certificate that does not hold
     ├── NoAnswer                         the engine failed after the debit; the text is always the same
     │   └── DatasetClosed                the engine failed too often; the steward must reopen the dataset
@@ -21,6 +23,8 @@ Example:
     >>> issubclass(NumberError, ValueError)
     True
 """
+
+from typing import Any
 
 
 class PrivetError(Exception):
@@ -51,12 +55,24 @@ class SourceError(UserError):
     """A table can't be registered: its file, its columns or their types are not what was declared."""
 
 
+class PolicyError(UserError):
+    """A policy can't be used. It names every line to mend."""
+
+    def __init__(self, text: str, problems: tuple[Any, ...] = ()) -> None:
+        super().__init__(text)
+        self.problems = problems
+
+
 class QueryError(UserError):
     """A question can't be asked in this way."""
 
 
 class BudgetError(UserError):
     """A question costs more than is left. Nothing was spent, and no data were read."""
+
+
+class LedgerError(PrivetError):
+    """The ledger can't be read or written, or does not verify. Nothing is answered until it is mended."""
 
 
 class VerificationError(PrivetError):

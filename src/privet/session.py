@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import re
 import sys
-import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from privet import events
 from privet.distances import Person
@@ -23,21 +21,36 @@ from privet.engine import DuckDB
 from privet.errors import InternalError, NoAnswer, QueryError, UserError
 from privet.exact import Number, whole
 from privet.guarantees import ApproxDP, PureDP
-from privet.ledger import Balance, Budget, Dataset, Ledger, MemoryLedger
+from privet.ledger import Balance, Budget, Dataset, Ledger, MemoryLedger, failpoints, open_ledger, words
 from privet.mechanisms import Laplace
 from privet.noise import DiscreteLaplace
-from privet.noise.entropy import SystemBits
 from privet.planner import ReleasePlan, plan
 from privet.query import PublicTable, Query, Table
 from privet.relation import operators
 from privet.relation.schema import called
 from privet.release import Certificate, Release
 from privet.release.certificate import certify, of_query, of_value
+from privet.release.recall import asked_digest, question_digest, recalled, recalled_value
 from privet.release.signing import SigningKey, signer
+from privet.release.value import ReleasedValue
 
-_SESSION = "pv.Session([people], budget=pv.PureDP(3), ledger=None)"
+if TYPE_CHECKING:  # pydantic takes its time, and most sessions need none of it
+    from privet.policy import Policy
+
+_SESSION = 'pv.Session([people], budget=pv.PureDP(3), ledger="people.ledger")'
 _FAILED = "The question could not be answered. It was paid for, and nothing was released."
 _T = TypeVar("_T")
+
+
+class How(TypedDict, total=False):
+    """How a question is asked: an epsilon, or errors to keep `within`, and what the intervals are to be."""
+
+    epsilon: Number | None
+    within: Mapping[str, Number] | None
+    confidence: Number
+    simultaneous: bool
+    assuming: int | None
+    weights: Mapping[str, Number] | None
 
 
 @cache
@@ -45,25 +58,12 @@ def _version() -> str:
     return version("privet")
 
 
-@dataclass(frozen=True, slots=True)
-class ReleasedValue:
-    """A user's own statistic with noise, what it cost, and what is left."""
-
-    value: Any
-    mechanism: Laplace = field(repr=False)
-    spent: PureDP
-    remaining: Budget
-    certificate: Certificate = field(repr=False)
-
-    def interval(self, confidence: Number = 0.95) -> tuple[Any, Any]:
-        """The interval that holds the true value with this confidence."""
-        return self.mechanism.interval(self.value, confidence)
-
-
 class Session:
     """Private tables about the same people, one budget for all questions about them, and a ledger that keeps count.
 
-    `ledger=None` must be written: debits are then kept in memory, and forgotten when the process ends.
+    `ledger` is a file, a postgresql:// address, or an open ledger. `ledger=None` must be written: debits are then kept
+    in memory, and forgotten when the process ends. `version` names the data: answers are kept for each version, and
+    a new one does not renew the budget.
     """
 
     def __init__(
@@ -71,10 +71,11 @@ class Session:
         tables: Sequence[Table],
         *,
         budget: Budget,
-        ledger: Ledger | None,
+        ledger: Ledger | str | Path | None,
         public: Sequence[PublicTable] = (),
         name: str | None = None,
         analyst: str = "analyst",
+        version: str = "1",
         signing_key: SigningKey | None = None,
         memory: str | None = None,
         threads: int | None = None,
@@ -90,27 +91,64 @@ class Session:
         self.public = _named(public, PublicTable, "public")
         if not isinstance(budget, PureDP | ApproxDP):
             raise UserError(f"budget must be a guarantee, not {budget!r}. Write, for example: {_SESSION}")
-        if isinstance(ledger, str | Path):
-            raise UserError(f"a ledger in a file is not there yet. Write ledger=None to keep it in memory: {_SESSION}")
-        if ledger is not None and not hasattr(ledger, "reserve"):
-            raise UserError(f"ledger must be a ledger, or None to keep it in memory. Write, for example: {_SESSION}")
+        if ledger is not None and not isinstance(ledger, str | Path) and not hasattr(ledger, "reserve"):
+            raise UserError(f"ledger must be a file, an address, or None for memory. Write, for example: {_SESSION}")
         first = next(iter(self.tables.values())).schema
         self.name = first.name if name is None else called(name, "dataset")
         self.analyst = called(analyst, "analyst")
+        self.version = called(version, "version")
         self._closed = False
         self._key = None if signing_key is None else signer(signing_key)
-        self._ledger: Ledger = MemoryLedger() if ledger is None else ledger
+        self._opened = open_ledger(ledger) if isinstance(ledger, str | Path) else None
+        self._ledger: Ledger = self._opened or ledger or MemoryLedger()  # type: ignore[assignment]
         unit = "person" if isinstance(first.protect, Person) else "row"
-        self._ledger.create(Dataset(self.name, unit, first.adjacency, budget))  # type: ignore[arg-type]
-        self._engine = DuckDB(
-            {table.name: (table.schema, table.source) for table in self.tables.values()},
-            {table.name: (table.schema, table.source) for table in self.public.values()},
-            salt=SystemBits().take(16),
-            memory=memory,
-            threads=threads,
-            spill=None if spill is None else Path(spill),
-            progress=sys.stderr.isatty(),
+        try:
+            salt = self._ledger.create(Dataset(self.name, unit, first.adjacency, budget))  # type: ignore[arg-type]
+            self._ledger.declare(self.name, self.version)
+            self._engine = DuckDB(
+                {table.name: (table.schema, table.source) for table in self.tables.values()},
+                {table.name: (table.schema, table.source) for table in self.public.values()},
+                salt=salt,
+                memory=memory,
+                threads=threads,
+                spill=None if spill is None else Path(spill),
+                progress=sys.stderr.isatty(),
+            )
+        except BaseException:
+            if self._opened is not None:
+                self._opened.close()
+            raise
+
+    @classmethod
+    def open(
+        cls, policy: Policy | str | Path, *, dataset: str | None = None, analyst: str = "analyst", asking: str = ""
+    ) -> Session:
+        """A session by the steward's policy, which says all but who asks.
+
+        With several datasets, name one; or give the statement that is `asking`, whose tables tell.
+        """
+        from privet.policy import load
+
+        found = load(policy) if isinstance(policy, str | Path) else policy
+        chosen = found.chosen(dataset, asking)
+        session = cls(
+            chosen.tables(),
+            budget=chosen.budget,
+            ledger=found.ledger,
+            public=chosen.public(),
+            name=chosen.name,
+            analyst=analyst,
+            version=chosen.version,
+            signing_key=chosen.signing_key,
+            memory=chosen.memory,
+            threads=chosen.threads,
         )
+        try:
+            chosen.grant(session.ledger)
+        except BaseException:
+            session.close()
+            raise
+        return session
 
     # --- the budget -----------------------------------------------------------------------------
 
@@ -121,8 +159,8 @@ class Session:
 
     @property
     def balance(self) -> Balance:
-        """What was granted and what is spent."""
-        return self._ledger.balance(self.name)
+        """What was granted and what is spent; for an analyst with a cap, of that too."""
+        return self._ledger.balance(self.name, self.analyst)
 
     @property
     def spent(self) -> Budget:
@@ -140,59 +178,39 @@ class Session:
 
     # --- asking ---------------------------------------------------------------------------------
 
-    def plan(
-        self,
-        query: Query,
-        *,
-        epsilon: Number | None = None,
-        within: Mapping[str, Number] | None = None,
-        confidence: Number = 0.95,
-        simultaneous: bool = False,
-        assuming: int | None = None,
-        weights: Mapping[str, Number] | None = None,
-    ) -> ReleasePlan:
-        """How a query would be answered, and what it would cost. Nothing is read and nothing is spent."""
-        made = plan(
-            query,
-            epsilon=epsilon,
-            within=within,
-            confidence=confidence,
-            simultaneous=simultaneous,
-            assuming=assuming,
-            weights=weights,
-        )
-        self._knows(query)
+    def parse(self, text: str) -> Query:
+        """The question that a SELECT asks: the same value that the fluent language makes."""
+        from privet.sql import parse
+
+        return parse(text, self.tables, self.public)
+
+    def plan(self, query: Query | str, **how: Unpack[How]) -> ReleasePlan:
+        """How a query, or a SELECT, would be answered, and what it would cost. Nothing is read and nothing is spent."""
+        asked = self.parse(query) if isinstance(query, str) else query
+        made = plan(asked, **how)
+        self._knows(asked)
         return made
 
-    def explain(self, query: Query, **how: Any) -> str:
-        """The plan in words; takes what `plan` takes."""
+    def explain(self, query: Query | str, **how: Unpack[How]) -> str:
+        """The plan in words."""
         made = self.plan(query, **how)
-        fits = self.balance.covers(made.guarantee())
-        left = f"{self.balance.left} is left of {self.balance.budget}{'' if fits else ': not enough'}."
+        balance = self.balance
+        fits = balance.covers(made.guarantee())
+        nearest = min(balance.limits(self.analyst), key=lambda limit: limit.left.epsilon)
+        left = f"{words(nearest.left)} is left of {nearest.what}{'' if fits else ': not enough'}."
         return f"{made.explain()}\n{'Budget':<11}{left}"
 
     def release(
-        self,
-        query: Query,
-        *,
-        epsilon: Number | None = None,
-        within: Mapping[str, Number] | None = None,
-        confidence: Number = 0.95,
-        simultaneous: bool = False,
-        assuming: int | None = None,
-        weights: Mapping[str, Number] | None = None,
-        request_id: str | None = None,
+        self, query: Query | str, *, request_id: str | None = None, fresh: bool = False, **how: Unpack[How]
     ) -> Release:
-        """A private answer, at an epsilon for the whole query or within errors for its columns."""
-        made = self.plan(
-            query,
-            epsilon=epsilon,
-            within=within,
-            confidence=confidence,
-            simultaneous=simultaneous,
-            assuming=assuming,
-            weights=weights,
-        )
+        """A private answer to a query or a SELECT, at an epsilon for all of it or within errors for its columns.
+
+        What was measured before, of this version of the data and with no more noise, is answered from the ledger and
+        costs nothing; `fresh=True` pays for a new draw. A request id makes a retry safe: it is answered once.
+        """
+        if not isinstance(fresh, bool):
+            raise UserError(f"fresh must be True or False, not {fresh!r}. Write, for example: fresh=True")
+        made = self.plan(query, **how)
         event = made.event()
         compiled = [self._engine.compile(statement) for statement in made.statements()]  # refused here, or not at all
 
@@ -205,7 +223,11 @@ class Session:
             certificate = self._certify(of_query(made, noisy, cells), link)
             return Release(made, noisy, made.guarantee(), self.remaining, certificate, cells)
 
-        return self._paid(event, request_id, answer)
+        def again(text: str) -> Release:
+            return recalled(made, text, self.remaining)
+
+        asked = asked_digest(made)
+        return self._paid(event, answer, again, asked, request_id, question=question_digest(made), fresh=fresh)
 
     def release_value(
         self,
@@ -228,31 +250,66 @@ class Session:
             certificate = self._certify(of_value(mechanism, plain, label), link)
             return ReleasedValue(released, mechanism, mechanism.guarantee(), self.remaining, certificate)
 
-        return self._paid(mechanism.event(), request_id, answer)
+        def again(text: str) -> ReleasedValue:
+            released, certificate = recalled_value(text, like=value)
+            return ReleasedValue(released, mechanism, PureDP.ZERO, self.remaining, certificate)
+
+        form = [type(value).__name__, list(getattr(value, "shape", ()))]
+        asked = asked_digest({**of_value(mechanism, None, label)["asked"], "form": form})
+        return self._paid(mechanism.event(), answer, again, asked, request_id)
 
     # --- inside ---------------------------------------------------------------------------------
 
     def _paid(
         self,
         event: events.PrivacyEvent,
-        request_id: str | None,
         answer: Callable[[dict[str, Any]], _T],
+        again: Callable[[str], _T],
+        asked: str,
+        request_id: str | None,
+        *,
+        question: str = "",
+        fresh: bool = False,
     ) -> _T:
-        """Debit, answer, settle. Whatever goes wrong after the debit looks the same from outside."""
+        """Debit, answer, settle; or what was answered before. Whatever goes wrong after the debit looks the same."""
         if self._closed:
             raise UserError(f"this session is closed. Write, for example: session = {_SESSION}")
-        request = uuid.uuid4().hex if request_id is None else called(request_id, "request id")
-        charge = self._ledger.reserve(dataset=self.name, analyst=self.analyst, request_id=request, events=[event])
-        link = {"entry": charge.number, "request_id": request, "analyst": self.analyst}
+        charge = self._ledger.reserve(
+            dataset=self.name,
+            analyst=self.analyst,
+            request_id=None if request_id is None else called(request_id, "request id"),
+            events=[event],
+            asked=asked,
+            question=question,
+            version=self.version,
+            fresh=fresh,
+        )
+        if charge.state == "running":
+            charge = self._ledger.wait(charge)
+        if charge.state == "failed":
+            raise NoAnswer(_FAILED)
+        if charge.answer is not None:
+            return again(charge.answer)
+        link = {"entry": charge.number, "hash": charge.hash, "request_id": charge.request_id, "analyst": self.analyst}
+        made, interrupt = None, None
         try:
             made = answer(link)
-            self._ledger.settle(charge, "answered", made.certificate.digest)  # type: ignore[attr-defined]
+            failpoints.reached("answer: drawn")
+        except Exception:
+            made = None
         except BaseException as error:
-            self._ledger.settle(charge, "failed")
-            if not isinstance(error, Exception):
-                raise
-        else:
-            return made
+            made, interrupt = None, error
+        # settled out here, so that nothing of the engine's own error is attached to what the ledger may raise
+        try:
+            if made is None:
+                self._ledger.settle(charge, "failed")
+            else:
+                self._ledger.settle(charge, "answered", made.certificate.to_json())  # type: ignore[attr-defined]
+                return made
+        except InternalError:  # nobody renewed its lease, so that it counts as failed already
+            pass
+        if interrupt is not None:
+            raise interrupt
         raise NoAnswer(_FAILED)
 
     def _certify(self, body: dict[str, Any], link: dict[str, Any]) -> Certificate:
@@ -272,9 +329,11 @@ class Session:
                 )
 
     def close(self) -> None:
-        """Let go of the data."""
+        """Let go of the data, and of a ledger that the session opened."""
         self._closed = True
         self._engine.close()
+        if self._opened is not None:
+            self._opened.close()
 
     def __enter__(self) -> Session:
         return self

@@ -443,7 +443,8 @@ def test_no_public_signature_takes_a_seed() -> None:
     seam = ("privet.noise.", "privet.audit.", "privet.exact.")
     outside = {name: thing for name, thing in everything.items() if not name.startswith(seam)}
     # a key that signs or verifies, and the key of a public table, draw nothing
-    known = tuple(f"privet.{name}." for name in ("relation", "query", "sources", "release", "session", "engine"))
+    homes = "relation", "query", "sources", "release", "session", "engine", "policy", "cli"
+    known = tuple(f"privet.{name}." for name in homes)
     found = [each for each in seed_parameters(outside) if not (each.endswith("key)") and each.startswith(known))]
     assert found == []
     samplers = {name: thing for name, thing in everything.items() if name.endswith((".sample", ".SystemBits"))}

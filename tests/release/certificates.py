@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import privet as pv
 from privet.distances import Adjacency
+from privet.events import PrivacyEvent
 from privet.guarantees import PureDP
-from privet.ledger import Dataset, MemoryLedger
+from privet.ledger import Charge, Dataset, Ledger, MemoryLedger
 from privet.mechanisms import Laplace
 from privet.planner.plan import ReleasePlan, plan
 from privet.query import Query, Relation
@@ -98,7 +98,8 @@ def made_plan(name: str) -> ReleasePlan:
     return plan(ask(), **how)
 
 
-LINK = {"entry": 1, "request_id": "first", "analyst": "ann"}
+LINK = {"entry": 2, "hash": "5" * 64, "request_id": "first", "analyst": "ann"}
+"""The form of a link, for what is checked without a ledger."""
 
 
 def certificate(name: str, *, key: Any = KEY, link: dict[str, Any] = LINK) -> Certificate:
@@ -118,13 +119,26 @@ def event_of(name: str) -> Any:
     return made_plan(name).event()
 
 
-def ledger_for(name: str, found: Certificate) -> MemoryLedger:
-    """A ledger that holds the debit of this certificate."""
-    ledger = MemoryLedger()
-    ledger.create(Dataset("people", "row", Adjacency.ADD_REMOVE, PureDP(Fraction(10**6))))
-    charge = ledger.reserve(dataset="people", analyst="ann", request_id="first", events=[event_of(name)])
-    ledger.settle(charge, "answered", found.digest)
-    return ledger
+def debit(
+    ledger: Ledger, *done: PrivacyEvent, analyst: str = "ann", request_id: str = "first", budget: int = 10**6
+) -> Charge:
+    """A debit for these, in a ledger that may be new."""
+    ledger.create(Dataset("people", "row", Adjacency.ADD_REMOVE, PureDP(budget)))
+    return ledger.reserve(dataset="people", analyst=analyst, request_id=request_id, events=done)
+
+
+def link_to(charge: Charge, analyst: str = "ann") -> dict[str, Any]:
+    """What a certificate says of its debit."""
+    return {"entry": charge.number, "hash": charge.hash, "request_id": charge.request_id, "analyst": analyst}
+
+
+def certified(name: str, *, ledger: Ledger | None = None, key: Any = KEY) -> tuple[Certificate, Ledger]:
+    """A certificate, and the ledger that holds its debit and its text."""
+    book: Ledger = MemoryLedger() if ledger is None else ledger
+    charge = debit(book, event_of(name))
+    found = certificate(name, key=key, link=link_to(charge))
+    book.settle(charge, "answered", found.to_json())
+    return found, book
 
 
 def sha256(text: str) -> str:

@@ -70,7 +70,8 @@ def test_no_float_but_in_answers() -> None:
 def test_signatures_are_deterministic_and_of_every_byte() -> None:
     one, two = certificate("groups"), certificate("groups")
     assert one.signature == two.signature is not None
-    assert certificate("groups", link={**LINK, "entry": 2}).signature != one.signature
+    for other in ({"entry": 3}, {"hash": "6" * 64}, {"request_id": "second"}, {"analyst": "bob"}):
+        assert certificate("groups", link={**LINK, **other}).signature != one.signature
     assert certificate("groups", key=None).signature is None
 
 

@@ -6,18 +6,31 @@ import copy
 import json
 import random
 import re
-from collections.abc import Iterator
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.release.certificates import ASKED, KEY, LINK, OTHER_KEY, PUBLIC, certificate, event_of, ledger_for
+from tests.release.certificates import (
+    ASKED,
+    KEY,
+    LINK,
+    OTHER_KEY,
+    PUBLIC,
+    certificate,
+    certified,
+    debit,
+    event_of,
+    link_to,
+)
 
 from privet import events
-from privet.distances import Adjacency
 from privet.errors import UserError, VerificationError
-from privet.guarantees import PureDP
-from privet.ledger import Dataset, MemoryLedger
+from privet.ledger import MemoryLedger, Receipt, open_ledger
 from privet.release.certificate import Certificate, canonical, certify
 from privet.release.verification import verify
 
@@ -26,8 +39,8 @@ EVERY = [*ASKED, "value"]
 
 @pytest.mark.parametrize("name", EVERY)
 def test_what_holds_passes(name: str, tmp_path: Path) -> None:
-    made = certificate(name)
-    found = verify(made, key=PUBLIC, ledger=ledger_for(name, made))
+    made, ledger = certified(name)
+    found = verify(made, key=PUBLIC, ledger=ledger)
     assert (found.rules, found.signature, found.ledger) == (True, True, True)
     path = made.save(tmp_path / "answer.json")
     for given in (made, made.to_json(), made.to_json().encode(), path, str(path)):
@@ -36,15 +49,13 @@ def test_what_holds_passes(name: str, tmp_path: Path) -> None:
 
 
 def test_what_was_checked_is_said() -> None:
-    made = certificate("groups")
+    made, ledger = certified("groups")
     assert str(verify(made)) == (
         "rules      hold: epsilon 0.333334, for n = count(), pay = mean(pay) by region\n"
         "signature  not checked: no key was given\n"
         "ledger     not checked: no ledger was given"
     )
-    assert str(verify(made, key=PUBLIC, ledger=ledger_for("groups", made))).endswith(
-        "signature  is by this key\nledger     has the debit"
-    )
+    assert str(verify(made, key=PUBLIC, ledger=ledger)).endswith("signature  is by this key\nledger     has the debit")
     assert "if the sensitivity of 'two medians' is what was stated" in str(verify(certificate("value")))
 
 
@@ -297,68 +308,92 @@ def test_a_signature_is_checked_after_the_rules() -> None:
 # --- level 3: the ledger ----------------------------------------------------------------------------
 
 
-def paid(*entries: tuple[str, str, Any], answer: str, budget: Any = 10**6) -> MemoryLedger:
-    ledger = MemoryLedger()
-    ledger.create(Dataset("people", "row", Adjacency.ADD_REMOVE, PureDP(budget)))
-    for analyst, request, event in entries:
-        charge = ledger.reserve(dataset="people", analyst=analyst, request_id=request, events=[event])
-        ledger.settle(charge, "answered", answer)
-    return ledger
+OTHER = events.Composed([events.Laplace(sensitivity=1, scale=12345)])
+
+
+def refused(made: Certificate, ledger: Any, message: str, **how: Any) -> None:
+    with pytest.raises(VerificationError, match=message):
+        verify(made, ledger=ledger, **how)
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_debits_that_are_not_there(name: str) -> None:
-    made = certificate(name)
+    made, ledger = certified(name)
+    assert verify(made, ledger=ledger).ledger
+    refused(made, MemoryLedger(), "ledger: it has no such entry: there is no dataset 'people'")
+    nothing, another = MemoryLedger(), MemoryLedger()
+    debit(nothing, OTHER, request_id="other")
+    refused(made, nothing, "ledger: it has no such entry")
+    same = debit(another, event_of(name), budget=7 * 10**6)
+    another.settle(same, "answered", made.to_json())
+    assert same.number == made.document["ledger"]["entry"]
+    refused(made, another, "ledger: it has no such entry")  # the same debit, but in another chain
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_debits_for_something_else(name: str) -> None:
     right = event_of(name)
-    other = events.Composed([events.Laplace(sensitivity=1, scale=12345)])
-    nothing = MemoryLedger()
-    with pytest.raises(VerificationError, match="ledger: there is no dataset 'people'"):
-        verify(made, ledger=nothing)
-    for ledger, message in [
-        (paid(answer=made.digest), "it has no such entry"),
-        (paid(("ann", "second", right), answer=made.digest), "it has no such entry"),
-        (paid(("bob", "first", right), answer=made.digest), "it has no such entry"),
-        (paid(("ann", "first", other), answer=made.digest), "the entry paid for something else"),
-        (paid(("ann", "first", right), answer="0" * 64), "the entry's answer is another one"),
-        (paid(("ann", "first", right), answer=""), "the entry's answer is another one"),
-    ]:
-        with pytest.raises(VerificationError, match=message):
-            verify(made, ledger=ledger)
-    assert verify(made, ledger=ledger_for(name, made)).ledger
+    for paid in ([OTHER], [right, right], [right, OTHER], []):
+        ledger = MemoryLedger()
+        charge = debit(ledger, *paid)
+        made = certificate(name, link=link_to(charge))
+        ledger.settle(charge, "answered", made.to_json())
+        refused(made, ledger, "ledger: the entry paid for something else")
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_debits_with_another_answer(name: str) -> None:
+    """What was kept is the whole text, with the signature: nothing that is only like it will do."""
+    kept: list[Callable[[Certificate], str]] = [
+        lambda made: "",
+        lambda made: "0" * 64,
+        lambda made: made.digest,
+        lambda made: canonical(made.document),
+        lambda made: made.to_json() + "\n",
+        lambda made: Certificate(made.document).to_json(),
+    ]
+    for other in kept:
+        ledger = MemoryLedger()
+        charge = debit(ledger, event_of(name))
+        made = certificate(name, link=link_to(charge))
+        ledger.settle(charge, "answered", other(made))
+        refused(made, ledger, "ledger: the entry's answer is another one")
 
 
 def test_a_debit_that_was_never_settled_or_failed() -> None:
-    made = certificate("count")
     for settle in (False, True):
-        ledger = paid(answer="")
-        charge = ledger.reserve(dataset="people", analyst="ann", request_id="first", events=[event_of("count")])
+        ledger = MemoryLedger()
+        charge = debit(ledger, event_of("count"))
         if settle:
             ledger.settle(charge, "failed")
-        with pytest.raises(VerificationError, match="ledger: the entry's answer is another one"):
-            verify(made, ledger=ledger)
-
-
-def test_two_events_are_not_one() -> None:
-    made = certificate("count")
-    ledger = paid(answer="")
-    twice = [event_of("count"), event_of("count")]
-    ledger.settle(
-        ledger.reserve(dataset="people", analyst="ann", request_id="first", events=twice), "answered", made.digest
-    )
-    with pytest.raises(VerificationError, match="paid for something else"):
-        verify(made, ledger=ledger)
+        refused(certificate("count", link=link_to(charge)), ledger, "ledger: the entry's answer is another one")
 
 
 @pytest.mark.parametrize(
-    "link",
-    [{}, {"entry": 1}, {**LINK, "entry": "1"}, {**LINK, "entry": 1.0}, {**LINK, "entry": True}, {**LINK, "entry": 0},
-     {**LINK, "entry": -1}, {**LINK, "entry": None}, {**LINK, "entry": [1]}, {**LINK, "request_id": None},
-     {**LINK, "request_id": ["first"]}, {**LINK, "analyst": None}],
+    "odd",
+    [{"entry": "2"}, {"entry": 2.0}, {"entry": True}, {"entry": 0}, {"entry": -1}, {"entry": None}, {"entry": [2]},
+     {"entry": 1}, {"entry": 3}, {"entry": 4}, {"entry": 99}, {"entry": 2**63}, {"entry": 10**30},
+     {"request_id": None}, {"request_id": ["first"]}, {"request_id": "second"}, {"request_id": ""},
+     {"analyst": None}, {"analyst": "bob"}, {"hash": None}, {"hash": ""}, {"hash": "0" * 64}, {"hash": ["2"]}],
+    ids=lambda odd: repr(odd)[:40],
 )  # fmt: skip
-def test_odd_links(link: dict[str, Any]) -> None:
-    made = certificate("count", link=link)
-    with pytest.raises(VerificationError, match="ledger: it has no such entry"):
-        verify(made, ledger=ledger_for("count", made))
+def test_odd_links(odd: dict[str, Any]) -> None:
+    """The debit is there, and was for this very text; but the text points elsewhere."""
+    ledger = MemoryLedger()
+    charge = debit(ledger, event_of("count"))
+    made = certificate("count", link={**link_to(charge), **odd})
+    ledger.settle(charge, "answered", made.to_json())
+    debit(ledger, event_of("count"), analyst="bob", request_id="second")
+    refused(made, ledger, "ledger: it has no such entry")
+
+
+@pytest.mark.parametrize("part", ["entry", "hash", "request_id", "analyst"])
+def test_links_that_are_not_whole(part: str) -> None:
+    ledger = MemoryLedger()
+    charge = debit(ledger, event_of("count"))
+    whole = link_to(charge)
+    for link in ({}, {name: fact for name, fact in whole.items() if name != part}, {part: whole[part]}):
+        refused(certificate("count", link=link), ledger, "ledger: it has no such entry")
 
 
 @pytest.mark.parametrize("dataset", [None, 7, [], {}, ["people"]])
@@ -368,17 +403,102 @@ def test_odd_datasets(dataset: Any) -> None:
     }
     made = certify(body, dataset=dataset, link=LINK, version="0", key=None)
     with pytest.raises(VerificationError, match="dataset"):
-        verify(made, ledger=ledger_for("count", made))
+        verify(made, ledger=certified("count")[1])
 
 
 def test_a_ledger_entry_of_another_certificate() -> None:
-    """The digest covers the document: one debit can't carry two answers."""
-    made = certificate("count")
-    ledger = ledger_for("count", made)
+    """The digest covers the text: one debit can't carry two answers, nor one answer two signatures."""
+    made, ledger = certified("count")
     document = json.loads(canonical(made.document))
     document["noisy"][0][0][0] += 5
     for part in document["answer"]["n"].values():
         part[0] += 5
     assert verify(Certificate(document)).rules, "other noise would be as good"
-    with pytest.raises(VerificationError, match="ledger: the entry's answer is another one"):
-        verify(Certificate(document), ledger=ledger)
+    refused(Certificate(document), ledger, "ledger: the entry's answer is another one")
+    refused(Certificate(made.document), ledger, "ledger: the entry's answer is another one")
+
+
+# --- ledgers by their file --------------------------------------------------------------------------
+
+Kept = tuple[Certificate, Path, Receipt]
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Kept:
+    """A certificate, the file of its ledger, and the receipt for the end of the chain."""
+    path = tmp_path / "people.ledger"
+    ledger = open_ledger(path)
+    made, _ = certified("count", ledger=ledger)
+    receipt = ledger.head("people")
+    ledger.close()
+    return made, path, receipt
+
+
+def test_a_ledger_by_its_file(kept: Kept) -> None:
+    made, path, receipt = kept
+    before = path.read_bytes()
+    for ledger in (path, str(path)):
+        for given in (None, receipt, str(receipt)):
+            assert verify(made, ledger=ledger, receipt=given).ledger
+    assert path.read_bytes() == before, "checking changes nothing"
+
+
+def test_a_receipt_finds_an_older_copy(kept: Kept) -> None:
+    made, path, old = kept
+    older = path.with_name("older.ledger")
+    shutil.copy(path, older)
+    ledger = open_ledger(path)
+    debit(ledger, OTHER, request_id="later")
+    new = ledger.head("people")
+    ledger.close()
+    for receipt in (old, new, str(new)):
+        assert verify(made, ledger=path, receipt=receipt).ledger
+    assert verify(made, ledger=older, receipt=old).ledger
+    refused(made, older, "ledger: .*ends at entry 3, so it is an older copy", receipt=new)
+    refused(made, path, "ledger: .*has another entry there", receipt=replace(new, hash="0" * 64))
+    refused(made, path, "ledger: .*'others', which is not in this ledger", receipt=replace(new, dataset="others"))
+
+
+def test_what_is_no_receipt(kept: Kept) -> None:
+    made, path, receipt = kept
+    zeros = "0" * 64
+    for wrong in ("", "4", "four", f"4:{zeros[1:]}:people", f"-4:{zeros}:people", f"4:{zeros}:"):
+        with pytest.raises(UserError, match="this is no receipt"):
+            verify(made, ledger=path, receipt=wrong)
+    with pytest.raises(UserError, match=r"a receipt is for a ledger\. Write, for example: pv\.verify\("):
+        verify(made, receipt=receipt)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE privet_entries SET text = replace(text, 'ann', 'bob') WHERE number = 2",
+        "UPDATE privet_entries SET hash = 'x' WHERE number = 3",
+        "UPDATE privet_datasets SET head = 2",
+        "DELETE FROM privet_entries WHERE number = 3",
+        "DELETE FROM privet_answers",
+    ],
+)
+def test_a_ledger_that_was_tampered_with(kept: Kept, change: str) -> None:
+    made, path, _ = kept
+    with closing(sqlite3.connect(path)) as connection, connection:
+        assert connection.execute(change).rowcount == 1
+    refused(made, path, r"^ledger: ")
+
+
+def test_files_that_are_no_ledger(kept: Kept, tmp_path: Path) -> None:
+    made, _, _ = kept
+    missing, other = tmp_path / "none.ledger", tmp_path / "other.ledger"
+    with pytest.raises(UserError, match="there is no ledger"):
+        verify(made, ledger=missing)
+    assert not missing.exists(), "checking makes none"
+    with closing(sqlite3.connect(other)) as connection, connection:
+        connection.execute("CREATE TABLE mine (x)")
+    before = other.read_bytes()
+    with pytest.raises(UserError, match="is there and is no ledger"):
+        verify(made, ledger=other)
+    assert other.read_bytes() == before
+    other.write_text("a text, and no database at all", encoding="utf-8")
+    with pytest.raises(UserError, match="is there and is no ledger"):
+        verify(made, ledger=other)
+    assert other.read_text(encoding="utf-8") == "a text, and no database at all"

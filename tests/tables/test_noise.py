@@ -43,7 +43,7 @@ def drawn(session: Session, query: pv.Query, epsilon: Any, count: int) -> tuple[
     (part,) = made.noised
     exact = np.array(made.coordinates([session._engine.tally(s) for s in made.statements()])[0])
     while len(found) < count:
-        noisy = np.array(session.release(query, epsilon=epsilon).noisy[0])
+        noisy = np.array(session.release(query, epsilon=epsilon, fresh=True).noisy[0])
         found += (noisy - exact).ravel().tolist()
     return found, part.scale
 
@@ -76,7 +76,7 @@ def test_single_cells_released_again_and_again(effort: int) -> None:
         scales = first.scales
         draws: list[list[int]] = [[] for _ in scales]
         for _ in range(times):
-            release = session.release(query, epsilon=1)
+            release = session.release(query, epsilon=1, fresh=True)
             for place, part in enumerate(release.noisy):
                 draws[place] += [
                     y - x for v, w in zip(exact[place], part, strict=True) for x, y in zip(v, w, strict=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
 from random import Random
@@ -22,7 +24,7 @@ from privet import session as session_module
 from privet.accounting import PureAccountant
 from privet.engine import DuckDB
 from privet.errors import BudgetError, DatasetClosed, NoAnswer, QueryError
-from privet.ledger import MemoryLedger
+from privet.ledger import MemoryLedger, journal
 from privet.noise import DiscreteLaplace
 from privet.planner import plan
 from privet.query import Query, Table
@@ -96,10 +98,15 @@ def test_t13_the_ledger_s_events_are_the_noise_that_was_drawn(draws: Draws, effo
                 epsilon = chance.choice([Fraction(1, 3), Fraction("0.1"), Fraction(7), Fraction(1, 10**6)])
                 before = session.spent.epsilon
                 draws.calls.clear()
-                release = session.release(query, epsilon=epsilon)
+                release = session.release(query, epsilon=epsilon, fresh=True)
                 release_plan = release.plan
-                entry = session.ledger.history(session.name)[-1]
-                assert (entry.number, entry.state, entry.answer) == (place + 1, "answered", release.certificate.digest)
+                entry, end = session.ledger.reservation(session.name, 3 + 2 * place)
+                assert end is not None
+                assert [e.hash for e in session.ledger.history(session.name)][2 + 2 * place] == entry.hash
+                assert (entry.kind, end.kind, end.refers) == ("reserved", "answered", entry.number)
+                assert end.answer == hashlib.sha256(release.certificate.to_json().encode()).hexdigest()
+                link = release.certificate.document["ledger"]
+                assert (link["entry"], link["hash"]) == (entry.number, entry.hash)
                 (event,) = entry.events
                 assert isinstance(event, events.Composed)
                 parts = list(event.events)
@@ -161,6 +168,8 @@ def visible(session: Session, query: Query, **how: Any) -> dict[str, Any]:
     """Everything that an analyst can see of a question and its answer."""
     seen: dict[str, Any] = {"before": session.explain(query, **how), "session": repr(session)}
     release = session.release(query, request_id="same", **how)
+    again = session.release(query, request_id="same", **how)
+    seen["again"] = [again.noisy, again.certificate.to_json(), again.spent, again.remaining]
     seen["arrow"] = release.to_arrow()
     seen["dicts"] = repr(release.to_dicts())
     try:
@@ -172,6 +181,8 @@ def visible(session: Session, query: Query, **how: Any) -> dict[str, Any]:
     seen["facts"] = [release.columns, release.keys, release.spent, release.remaining, len(release), repr(release.plan)]
     seen["too noisy"] = [release.too_noisy(name) for name, _ in release.plan.columns]
     seen["ledger"] = session.ledger.history(session.name)
+    seen["exported"] = [*session.ledger.export(session.name)]
+    seen["receipt"] = session.ledger.head(session.name)
     seen["after"] = [session.explain(query, **how), repr(session), session.spent, session.remaining]
     return seen
 
@@ -192,8 +203,20 @@ def same_noisy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session_module, "add_noise", add_noise)
 
 
+@pytest.fixture
+def same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entries say when they were made, and their hashes cover it: in the same second they must be the same."""
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> Clock:
+            return cls(2026, 1, 2, 3, 4, 5, tzinfo=tz)
+
+    monkeypatch.setattr(journal, "datetime", Clock)
+
+
 @pytest.mark.slow
-@pytest.mark.usefixtures("same_noisy")
+@pytest.mark.usefixtures("same_noisy", "same_time")
 def test_t20_neighbours_with_the_same_noisy_numbers_can_t_be_told_apart(effort: int) -> None:
     for number in range(10 * effort):
         chance = Random(30_000 + number)
@@ -215,6 +238,7 @@ def test_t20_neighbours_with_the_same_noisy_numbers_can_t_be_told_apart(effort: 
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("same_time")
 def test_t20_with_real_noise_all_but_the_numbers_is_the_same() -> None:
     for number in range(8):
         chance = Random(40_000 + number)
@@ -368,10 +392,31 @@ def test_over_budget_is_refused_before_anything_is_read(calls: list[str]) -> Non
         assert session.remaining.epsilon == 0
         assert release.remaining == pv.PureDP.ZERO
         with pytest.raises(BudgetError, match="Ask the steward"):
-            session.release(query, epsilon="1e-8")
+            session.release(query, epsilon="1e-8", fresh=True)
         with pytest.raises(BudgetError, match="is left"):
             session.release(query, within={"n": 5, "m": 100}, assuming=10)
         assert "not enough" in session.explain(query, epsilon=1)
+
+
+def test_what_is_in_the_ledger_is_neither_read_nor_drawn_again(calls: list[str]) -> None:
+    hows: list[dict[str, Any]] = [
+        {},
+        {"request_id": "b"},
+        {"request_id": "b"},
+        {"request_id": "a"},
+        {"request_id": "a", "fresh": True},
+        {"confidence": 0.5},
+        {"simultaneous": True},
+        {"epsilon": "1/9"},
+    ]
+    with opened(ledger=Overheard(calls), budget=1) as session:
+        query = session.tables["people"].group_by("region").agg(n=pv.count(), m=pv.mean("income"))
+        first = session.release(query, epsilon=1, request_id="a")
+        del calls[:]
+        for how in hows:
+            assert session.release(query, **{"epsilon": 1, **how}).noisy == first.noisy
+        assert calls == ["reserve"] * len(hows)
+        assert session.spent.epsilon == 1
 
 
 @pytest.mark.parametrize("left", ["1/7", "0.1", "3", "1e-8", "0.30000000000000004", "123456789/1000000007"])
@@ -385,12 +430,16 @@ def test_the_suggested_epsilon_fits(left: str) -> None:
         assert session.remaining.epsilon == 0
 
 
-def test_a_request_id_is_used_once() -> None:
+def test_a_request_id_is_used_once(draws: Draws) -> None:
     with opened() as session:
         query = session.tables["people"].agg(n=pv.count())
-        session.release(query, epsilon=1, request_id="a")
-        with pytest.raises(pv.UserError, match="used before"):
-            session.release(query, epsilon=1, request_id="a")
+        first = session.release(query, epsilon=1, request_id="a")
+        for fresh in (False, True):
+            assert session.release(query, epsilon=1, request_id="a", fresh=fresh).noisy == first.noisy
+        assert len(draws.calls) == 1
+        for other, epsilon in ((query, 2), (query, "0.5"), (session.tables["people"].agg(m=pv.count()), 1)):
+            with pytest.raises(pv.UserError, match="used before, for another question"):
+                session.release(other, epsilon=epsilon, request_id="a")
         assert session.spent.epsilon == 1
 
 
@@ -435,8 +484,11 @@ def test_t24_a_source_that_breaks() -> None:
             assert len(error.args) == 1
             texts.add(str(error))
             assert session.spent.epsilon == place + 1
-            assert session.ledger.history(session.name)[-1].state == "failed"
+            reserved, failed = session.ledger.history(session.name)[-2:]
+            assert (reserved.kind, failed.kind, failed.refers) == ("reserved", "failed", reserved.number)
+            assert failed.note == failed.answer == ""
         assert len(texts) == 1
+        assert "secret" not in "".join(session.ledger.export(session.name))
         assert "secret" not in str(texts)
         assert "duckdb" not in str(texts).lower()
         with pytest.raises(DatasetClosed, match="reopen"):
@@ -449,7 +501,8 @@ def test_t24_a_source_that_breaks() -> None:
             with pytest.raises(pv.UserError, match="reason"):
                 session.reopen(wrong)  # type: ignore[arg-type]
         session.reopen("the source was mended")
-        assert [entry.state for entry in session.ledger.history(session.name)] == ["failed"] * 3 + ["reopened"]
+        kinds = [entry.kind for entry in session.ledger.history(session.name)]
+        assert kinds == ["created", "declared", *["reserved", "failed"] * 3, "reopened"]
         session.release(fine, epsilon=1)
         assert session.spent.epsilon == 4
         assert str(failing(session, bad, epsilon=1)) in texts
@@ -499,7 +552,7 @@ def test_t24_an_interrupt_costs_the_debit_and_is_passed_on(monkeypatch: pytest.M
         with pytest.raises(KeyboardInterrupt):
             session.release(session.tables["people"].agg(n=pv.count()), epsilon=1)
         assert session.spent.epsilon == 1
-        assert session.ledger.history(session.name)[-1].state == "failed"
+        assert [entry.kind for entry in session.ledger.history(session.name)[-2:]] == ["reserved", "failed"]
 
 
 def test_what_can_t_be_asked_is_refused_before_the_debit() -> None:

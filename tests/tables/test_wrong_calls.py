@@ -74,7 +74,7 @@ OPEN: list[Any] = []
 @pytest.fixture
 def open_session() -> Any:
     """A session of which nothing was spent."""
-    if not OPEN or OPEN[-1].ledger.history(OPEN[-1].name):
+    if not OPEN or [entry.kind for entry in OPEN[-1].ledger.history(OPEN[-1].name)] != ["created", "declared"]:
         OPEN.append(session())
     return OPEN[-1]
 
@@ -174,6 +174,12 @@ WRONG_TABLES: dict[str, Callable[[], Any]] = {
     "analyst is no text": lambda: session(analyst=b"x"),
     "name is no text": lambda: session(name=5),
     "ledger is none": lambda: session(ledger=5),
+    "ledger has no name": lambda: session(ledger=""),
+    "ledger of another kind": lambda: session(ledger="mysql://somewhere/people"),
+    "ledger in no folder": lambda: session(ledger="/nowhere/at/all/people.ledger"),
+    "ledger is a folder": lambda: session(ledger=Path(__file__).parent),
+    "version is no text": lambda: session(version=5),
+    "version is empty": lambda: session(version=""),
     "no threads": lambda: session(threads=0),
     "no amount of memory": lambda: session(memory="lots"),
     "nowhere to spill": lambda: session(spill="/nowhere/at/all"),
@@ -338,6 +344,10 @@ WRONG_ASKS: dict[str, Callable[[Any], Any]] = {
         for flag in ("no", 1, None, object())
     },
     **{
+        f"fresh {flag!r:.12}": lambda s, f=flag: s.release(n, epsilon=1, fresh=f)  # type: ignore[misc]
+        for flag in ("no", 1, None, object())
+    },
+    **{
         f"value {v!r:.12}": lambda s, v=v: s.release_value(v, sensitivity=1, epsilon=1, label="mine")  # type: ignore[misc]
         for v in NO_VALUES
     },
@@ -347,7 +357,7 @@ HELP = re.compile(
     r"[Ww]rite|[Tt]here are|[Gg]ive|[Tt]ake|[Ll]eave|[Cc]hoose|[Mm]ust be|[Aa]llowed|[Cc]ombine|[Cc]lip|[Ss]ay |It has|"
     r"Ask |Make |Declare|Convert|need|years 2 to 9000|is of|within|would be noise alone|which holds|"
     r"too large or too small|"
-    r"printable text of|are made with|same adjacency|never equal|has no rows|can't be released|label"
+    r"printable text of|Name a |are made with|same adjacency|never equal|has no rows|can't be released|label"
 )
 
 

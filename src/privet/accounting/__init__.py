@@ -11,7 +11,7 @@ from privet.accounting.pure import PureAccountant
 from privet.events import PrivacyEvent
 from privet.guarantees import Guarantee
 
-__all__ = ["Accountant", "ApproxAccountant", "PureAccountant"]
+__all__ = ["ACCOUNTANTS", "Accountant", "ApproxAccountant", "PureAccountant"]
 
 
 class Accountant(Protocol):
@@ -34,3 +34,7 @@ class Accountant(Protocol):
     def name(self) -> str: ...
 
     def account(self, event: PrivacyEvent, /) -> Guarantee: ...
+
+
+ACCOUNTANTS: dict[str, Accountant] = {each.name: each for each in (PureAccountant(), ApproxAccountant())}
+"""All accountants, by name."""

@@ -1,6 +1,37 @@
 """What was spent: every debit is an entry, made before data are read and never taken back."""
 
-from privet.ledger.entries import Balance, Budget, Charge, Dataset, Entry, Ledger, Outcome
-from privet.ledger.memory import MemoryLedger
+from privet.ledger.durable import DurableLedger, MemoryLedger, open_ledger
+from privet.ledger.entries import (
+    CLOSES_AFTER,
+    Balance,
+    Budget,
+    Charge,
+    Dataset,
+    Entry,
+    Ledger,
+    Outcome,
+    Ration,
+    Receipt,
+    Totals,
+    words,
+)
+from privet.ledger.verification import verify_export
 
-__all__ = ["Balance", "Budget", "Charge", "Dataset", "Entry", "Ledger", "MemoryLedger", "Outcome"]
+__all__ = [
+    "CLOSES_AFTER",
+    "Balance",
+    "Budget",
+    "Charge",
+    "Dataset",
+    "DurableLedger",
+    "Entry",
+    "Ledger",
+    "MemoryLedger",
+    "Outcome",
+    "Ration",
+    "Receipt",
+    "Totals",
+    "open_ledger",
+    "verify_export",
+    "words",
+]

@@ -1,89 +1,192 @@
-"""The words of a ledger: datasets, charges, outcomes, entries, balances; and what every ledger can do."""
+"""The words of a ledger: datasets, charges, entries, totals, balances; and what every ledger can do."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from decimal import ROUND_DOWN
 from typing import Literal, Protocol
 
-from privet.accounting import Accountant, ApproxAccountant, PureAccountant
+from privet.accounting import ACCOUNTANTS, Accountant
 from privet.distances import Adjacency
 from privet.errors import UserError
 from privet.events import Composed, PrivacyEvent
 from privet.exact import Exact, show
-from privet.guarantees import ApproxDP, PureDP
+from privet.guarantees import ApproxDP, Guarantee, PureDP
 
 Budget = PureDP | ApproxDP
 """What may be spent."""
 
 Outcome = Literal["answered", "failed"]
+Kind = Literal["created", "capped", "declared", "reserved", "served", "answered", "failed", "reopened"]
+CLOSES_AFTER = 3
+"""So many failures of the engine close a dataset, until the steward opens it again."""
+
+
+def nothing(budget: Budget) -> Budget:
+    """Nothing spent yet, of a budget of this kind."""
+    return PureDP.ZERO if isinstance(budget, PureDP) else ApproxDP(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """All tables about the same people: one budget. What is protected, and how neighbours differ, is fixed."""
+    """All tables about the same people: one budget. What is protected, adjacency and accountant are fixed for ever."""
 
     name: str
     protect: Literal["row", "person"]
     adjacency: Adjacency
     budget: Budget
+    accountant: str = ""
+    """The accountant's name; by default the one of the budget's kind."""
+    closes_after: int = CLOSES_AFTER
 
-    def accountant(self) -> Accountant:
-        """Who prices its events: pure for a pure budget, else approximate."""
-        return PureAccountant() if isinstance(self.budget, PureDP) else ApproxAccountant()
+    def __post_init__(self) -> None:
+        if not self.accountant:
+            object.__setattr__(self, "accountant", "pure" if isinstance(self.budget, PureDP) else "approx")
+        self.check_kind(self.budget)
+
+    def check_kind(self, budget: Budget) -> None:
+        """Refuse a budget that the accountant has no price in."""
+        if self.accountant not in ACCOUNTANTS:
+            raise UserError(f"there is no accountant {self.accountant!r}. There are: {', '.join(ACCOUNTANTS)}")
+        kind = PureDP if self.accountant == "pure" else ApproxDP
+        if not isinstance(budget, kind):
+            raise UserError(f"the {self.accountant} accountant needs {kind.__name__}(...) as a budget, not {budget!r}")
 
     def price(self, events: Sequence[PrivacyEvent]) -> Budget:
         """What all of these cost together."""
-        priced = self.accountant().account(Composed(events))
+        priced = ACCOUNTANTS[self.accountant].account(Composed(events))
         assert isinstance(priced, PureDP | ApproxDP)
         return priced
 
 
 @dataclass(frozen=True, slots=True)
-class Charge:
-    """A debit that was made: the entry's number and what it cost."""
+class Totals:
+    """What holds for a dataset after an entry."""
 
-    number: int
-    dataset: str
-    cost: Budget
+    budget: Budget
+    spent: Budget
+    failures: int = 0
+    """Since it was opened last."""
+    per_query: Budget | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ration:
+    """What holds for one analyst after an entry."""
+
+    spent: Budget
+    cap: Budget | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the ledger."""
+    """One line of the ledger; it is never changed."""
 
     number: int
     dataset: str
-    analyst: str
-    request_id: str
-    events: tuple[PrivacyEvent, ...]
-    state: Literal["reserved", "answered", "failed", "reopened"]
-    note: str = ""
+    kind: Kind
+    time: str
+    """For people to read: nothing depends on it."""
+    totals: Totals
+    analyst: str = ""
+    ration: Ration | None = None
+    request_id: str = ""
+    asked: str = ""
+    """The digest of all that was asked."""
+    question: str = ""
+    """The digest of what was asked but for its price: for finding answers that are there already."""
+    version: str = ""
+    events: tuple[PrivacyEvent, ...] = ()
+    cost: Budget | None = None
+    refers: int | None = None
+    """The reservation that was settled, or the one whose answer was served."""
     answer: str = ""
-    """The digest of the certificate."""
+    """The SHA-256 of the answer."""
+    note: str = ""
+    facts: Dataset | None = None
+    hash: str = ""
+    """Over this entry and, through the hash before it, all earlier ones."""
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class Charge:
+    """A debit that was made, or the one that an earlier request made for the same."""
+
+    number: int
+    dataset: str
+    cost: Budget
+    state: Literal["reserved", "running", "answered", "failed"] = "reserved"
+    """Reserved: ours to answer. The others belong to an earlier request."""
+    answer: str | None = field(default=None, repr=False)
+    """The stored answer, if there is one."""
+    request_id: str = ""
+    hash: str = ""
+    """Of the reservation's entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """Where a dataset's chain ended. Kept elsewhere, it shows when an older copy was put back.
+
+    Example:
+        >>> str(Receipt("people", 12, "ab" * 32))[:20], Receipt.read("12:" + "ab" * 32 + ":people").number
+        ('12:ababababababababa', 12)
+    """
+
+    dataset: str
+    number: int
+    hash: str
+
+    def __str__(self) -> str:
+        return f"{self.number}:{self.hash}:{self.dataset}"
+
+    @classmethod
+    def read(cls, text: str) -> Receipt:
+        """A receipt from its text."""
+        number, _, rest = str(text).strip().partition(":")
+        digest, _, dataset = rest.partition(":")
+        if not (number.isascii() and number.isdigit() and len(number) < 19) or len(digest) != 64 or not dataset:
+            raise UserError(f"this is no receipt: {str(text)[:60]!r}. `privet ledger head` prints one")
+        return cls(dataset, int(number), digest)
 
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """What was granted and what is spent."""
+    """What was granted and what is spent; for an analyst with a cap, by both measures."""
 
     budget: Budget
     spent: Budget
+    ration: Ration | None = None
+    per_query: Budget | None = None
 
     @property
     def remaining(self) -> Budget:
-        """What is left.
+        """What is left: of the dataset's budget, or of the analyst's cap if that is less.
 
         Example:
             >>> Balance(PureDP(3), PureDP(0.5)).remaining
             PureDP(2.5)
+            >>> Balance(PureDP(3), PureDP(0.5), Ration(PureDP(0.25), PureDP(1))).remaining
+            PureDP(0.75)
         """
-        epsilon = max(self.budget.epsilon - self.spent.epsilon, Exact(0))
-        if isinstance(self.budget, PureDP):
-            return PureDP(epsilon) if epsilon else PureDP.ZERO
-        assert isinstance(self.spent, ApproxDP)
-        return ApproxDP.capped(epsilon, max(self.budget.delta - self.spent.delta, Exact(0)))
+        left = _left(self.budget, self.spent)
+        if self.ration is None or self.ration.cap is None:
+            return left
+        mine = _left(self.ration.cap, self.ration.spent)
+        if isinstance(left, PureDP) or isinstance(mine, PureDP):
+            return min(left, mine, key=lambda budget: budget.epsilon)
+        return ApproxDP.capped(min(left.epsilon, mine.epsilon), min(left.delta, mine.delta))
+
+    def limits(self, analyst: str = "this analyst") -> list[Limit]:
+        """Every cap that a question must keep to."""
+        found = [Limit(str(self.budget), self.budget, self.spent)]
+        if self.ration is not None and self.ration.cap is not None:
+            cap = self.ration.cap
+            found.append(Limit(f"{cap} for {analyst!r}", cap, self.ration.spent))
+        if self.per_query is not None:
+            found.append(Limit(f"{self.per_query} for one question", self.per_query, nothing(self.per_query)))
+        return found
 
     @property
     def left(self) -> str:
@@ -93,51 +196,130 @@ class Balance:
             >>> Balance(PureDP(1), PureDP("1e-9")).left
             'epsilon 0.999999'
         """
-        left = self.remaining
-        text = f"epsilon {show(left.epsilon, rounding=ROUND_DOWN)}"
-        return text if isinstance(left, PureDP) else f"{text}, delta {show(left.delta, rounding=ROUND_DOWN)}"
+        return words(self.remaining)
 
     def covers(self, cost: Budget) -> bool:
-        """Whether a further cost is within the budget; exactly, never in floats."""
-        after = self.spent.compose(cost)
-        if isinstance(self.budget, PureDP):
-            return isinstance(after, PureDP) and after.epsilon <= self.budget.epsilon
-        approx = after.to_approx()
-        return approx.epsilon <= self.budget.epsilon and approx.delta <= self.budget.delta
+        """Whether a further cost is within all caps; exactly, never in floats."""
+        mine = self.ration
+        return (
+            _within(self.spent, cost, self.budget)
+            and (mine is None or mine.cap is None or _within(mine.spent, cost, mine.cap))
+            and (self.per_query is None or _within(nothing(self.per_query), cost, self.per_query))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One cap: of the dataset, of an analyst, or of one question."""
+
+    what: str
+    cap: Budget
+    spent: Budget
+
+    @property
+    def left(self) -> Budget:
+        """What is left of it."""
+        return _left(self.cap, self.spent)
+
+    def covers(self, cost: Budget) -> bool:
+        """Whether a further cost is within it; exactly, never in floats."""
+        return _within(self.spent, cost, self.cap)
+
+
+def fits(spent: Budget, cap: Budget) -> bool:
+    """Whether what is spent is within a cap, in epsilon and in delta."""
+    if isinstance(spent, PureDP):
+        return spent.epsilon <= cap.epsilon
+    return spent.epsilon <= cap.epsilon and spent.delta <= (0 if isinstance(cap, PureDP) else cap.delta)
+
+
+def _within(spent: Budget, cost: Budget, cap: Budget) -> bool:
+    both = spent.compose(cost)
+    assert isinstance(both, PureDP | ApproxDP)
+    return fits(both, cap)
+
+
+def _left(budget: Budget, spent: Budget) -> Budget:
+    epsilon = max(budget.epsilon - spent.epsilon, Exact(0))
+    if isinstance(budget, PureDP):
+        return PureDP(epsilon) if epsilon else PureDP.ZERO
+    assert isinstance(spent, ApproxDP)
+    return ApproxDP.capped(epsilon, max(budget.delta - spent.delta, Exact(0)))
+
+
+def words(budget: Budget) -> str:
+    """A budget for people to read, rounded down."""
+    text = f"epsilon {show(budget.epsilon, rounding=ROUND_DOWN)}"
+    return text if isinstance(budget, PureDP) else f"{text}, delta {show(budget.delta, rounding=ROUND_DOWN)}"
 
 
 class Ledger(Protocol):
     """What every ledger can do.
 
-    Claim: `reserve` reads, prices, compares and appends as one step: two that together cost too much can't both pass.
-    What is reserved is spent, whatever happens after; there are no refunds.
+    Claim: `reserve` reads, prices, compares with every cap and appends as one step, durable before it returns: debits
+    that together cost too much can't both pass. What is reserved is spent, whatever happens after.
     """
 
-    def create(self, dataset: Dataset) -> None:
-        """Make the dataset known; refused if it is known with other facts."""
+    def create(self, dataset: Dataset) -> bytes:
+        """Make the dataset known, or check that it is what it was; gives the salt that is drawn once for it."""
 
-    def reserve(self, *, dataset: str, analyst: str, request_id: str, events: Sequence[PrivacyEvent]) -> Charge:
-        """Debit all events or none; `BudgetError` if they cost more than is left."""
+    def reserve(
+        self,
+        *,
+        dataset: str,
+        analyst: str,
+        request_id: str | None,
+        events: Sequence[PrivacyEvent],
+        asked: str = "",
+        question: str = "",
+        version: str = "1",
+        fresh: bool = False,
+    ) -> Charge:
+        """Debit all events or none; or find the debit, and the answer, that an earlier request made for the same."""
+
+    def wait(self, charge: Charge) -> Charge:
+        """How a running request ended: answered, or failed."""
 
     def settle(self, charge: Charge, outcome: Outcome, answer: str = "") -> None:
-        """Say how a reserved question ended; once."""
+        """Say how a reserved question ended, and keep its answer; once."""
+
+    def cap(
+        self, dataset: str, cap: Budget | None, *, reason: str, analyst: str | None = None, query: bool = False
+    ) -> None:
+        """Set the dataset's budget, an analyst's cap, or the cap of each question: an act of the steward."""
+
+    def declare(self, dataset: str, version: str, reason: str = "") -> None:
+        """Name a version of the data, once. It does not renew the budget."""
 
     def reopen(self, dataset: str, reason: str) -> None:
-        """Open a dataset again that was closed after failures: an act of the steward, and an entry."""
+        """Open a dataset again that was closed after failures: an act of the steward."""
 
-    def balance(self, dataset: str) -> Balance:
-        """What was granted and what is spent."""
+    def datasets(self) -> tuple[str, ...]:
+        """The names of all datasets."""
+
+    def balance(self, dataset: str, analyst: str | None = None) -> Balance:
+        """What was granted and what is spent; of an analyst's cap too, if one is named."""
+
+    def analysts(self, dataset: str) -> dict[str, Ration]:
+        """What each analyst has spent, and may."""
 
     def history(self, dataset: str) -> tuple[Entry, ...]:
         """Every entry, oldest first."""
 
+    def reservation(self, dataset: str, number: int) -> tuple[Entry, Entry | None]:
+        """A reservation, and how it ended, if it did."""
 
-def same_dataset(known: Dataset, given: Dataset) -> None:
-    """Refuse facts that differ from the ones a dataset was made with."""
-    for what in ("protect", "adjacency", "budget"):
-        was, is_now = getattr(known, what), getattr(given, what)
-        if was != is_now:
-            raise UserError(
-                f"the dataset {known.name!r} was made with {what} {was}, and is opened with {is_now}. "
-                "These facts are fixed for its whole life. Open it as it was made"
-            )
+    def head(self, dataset: str) -> Receipt:
+        """Where the chain ends now."""
+
+    def verify(self, expect: Receipt | str | None = None, *, answers: bool = True) -> tuple[Receipt, ...]:
+        """Check every chain, and that a receipt's entry is in it; `LedgerError` names the first bad entry."""
+
+    def replay(self, dataset: str, accountant: Accountant) -> Guarantee:
+        """What the whole history would have cost under another accountant."""
+
+    def export(self, dataset: str) -> Iterator[str]:
+        """The chain as lines of JSON, without the answers; `verify_export` checks them."""
+
+    def close(self) -> None:
+        """Let go of the storage."""

@@ -7,7 +7,10 @@ debit is there, and for this certificate. All of it proves the claim; nothing ca
 
 from __future__ import annotations
 
+import hashlib
 import math
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +18,9 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from privet import events
-from privet.errors import UserError, VerificationError
+from privet.errors import LedgerError, UserError, VerificationError
 from privet.exact import Exact
-from privet.ledger import Ledger
+from privet.ledger import Ledger, Receipt, open_ledger
 from privet.mechanisms import Laplace
 from privet.planner.facts import asked, derived, plan_again, ratio
 from privet.relation.schema import called
@@ -50,9 +53,13 @@ def verify(
     certificate: Certificate | str | bytes | Path,
     *,
     key: VerifyingKey | None = None,
-    ledger: Ledger | None = None,
+    ledger: Ledger | str | Path | None = None,
+    receipt: Receipt | str | None = None,
 ) -> Verification:
     """Check a certificate (itself, its text, or its file); raises `VerificationError` naming what does not hold.
+
+    A ledger that is named by its file or address is verified from its first entry; with a receipt, an older copy of it
+    is not taken.
 
     Claim: a certificate whose derived fields were altered is rejected by the rules; any altered byte, by the signature.
     """
@@ -70,7 +77,14 @@ def verify(
     if key is not None:
         _check_signature(found, verifier(key))
     if ledger is not None:
-        _check_ledger(found, ledger)
+        try:
+            with _reached(ledger) as opened:
+                opened.verify(receipt, answers=False)
+                _check_ledger(found, opened)
+        except LedgerError as error:
+            raise VerificationError(f"ledger: {error}") from None
+    elif receipt is not None:
+        raise UserError('a receipt is for a ledger. Write, for example: pv.verify(certificate, ledger="people.ledger")')
     return Verification(True, key is not None, ledger is not None, promise)
 
 
@@ -140,19 +154,29 @@ def _check_signature(found: Certificate, key: Ed25519PublicKey) -> None:
         raise VerificationError("signature: it is not this key's signature of this document")
 
 
+@contextmanager
+def _reached(ledger: Ledger | str | Path) -> Iterator[Ledger]:
+    """An open ledger; one that is opened here is closed again."""
+    if not isinstance(ledger, str | Path):
+        yield ledger
+        return
+    with closing(open_ledger(ledger, create=False)) as opened:
+        yield opened
+
+
 def _check_ledger(found: Certificate, ledger: Ledger) -> None:
     link, dataset = found.document["ledger"], found.document["dataset"]
+    number = link.get("entry")
     try:
-        entries = {entry.number: entry for entry in ledger.history(dataset)}
+        entry, end = ledger.reservation(dataset, number if type(number) is int and 0 < number < 2**62 else 0)
     except UserError as error:
-        raise VerificationError(f"ledger: {error}") from None
-    entry = entries.get(link["entry"]) if isinstance(link, dict) and type(link.get("entry")) is int else None
-    if entry is None or entry.request_id != link.get("request_id") or entry.analyst != link.get("analyst"):
+        raise VerificationError(f"ledger: it has no such entry: {error}") from None
+    if (entry.request_id, entry.analyst, entry.hash) != (link.get("request_id"), link.get("analyst"), link.get("hash")):
         raise VerificationError("ledger: it has no such entry")
     event = events.from_json(canonical(found.document["derived"]["event"]))
     if entry.events != (event,):
         raise VerificationError("ledger: the entry paid for something else")
-    if entry.answer != found.digest:
+    if end is None or end.answer != hashlib.sha256(found.to_json().encode()).hexdigest():
         raise VerificationError("ledger: the entry's answer is another one")
 
 

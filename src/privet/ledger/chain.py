@@ -1,0 +1,217 @@
+"""Entries as text, and the chain of hashes over them.
+
+Claim: hash(n) = SHA-256(hash(n - 1), newline, text(n)), and an entry has one text. Whoever knows the last hash knows
+that no earlier entry was changed, removed, added or moved.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, cast, get_args
+
+from privet import events
+from privet.distances import Adjacency
+from privet.errors import LedgerError
+from privet.exact import Exact
+from privet.guarantees import ApproxDP, PureDP
+from privet.ledger.entries import Budget, Dataset, Entry, Kind, Ration, Totals
+
+GENESIS = "0" * 64
+_KINDS = get_args(Kind)
+_TEXTS = ("analyst", "request_id", "asked", "question", "version", "answer", "note")
+_STRINGS = frozenset([*_TEXTS, "time", "dataset", "cost"])
+_FIELDS = {"number", "dataset", "kind", "time", "totals", "ration", "events", "cost", "refers", "facts", *_TEXTS}
+
+
+def link(previous: str, text: str) -> str:
+    """The hash of an entry."""
+    return hashlib.sha256(f"{previous}\n{text}".encode()).hexdigest()
+
+
+def digest(text: str) -> str:
+    """The hash of an answer, or of a question."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+_DECODER = json.JSONDecoder()
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def canonical(tree: Any) -> str:
+    """The one text of a JSON tree."""
+    return _ENCODER.encode(tree)
+
+
+def write(entry: Entry) -> str:
+    """The text of an entry, without its hash; fields that say nothing are left out."""
+    tree: dict[str, Any] = {name: text for name in _TEXTS if (text := getattr(entry, name))}
+    tree |= {"number": entry.number, "dataset": entry.dataset, "kind": entry.kind, "time": entry.time}
+    tree["totals"] = totals_tree(entry.totals)
+    if entry.ration is not None:
+        tree["ration"] = ration_tree(entry.ration)
+    if entry.kind == "reserved":
+        tree["events"] = [json.loads(events.to_json(event)) for event in entry.events]
+    if entry.cost is not None:
+        tree["cost"] = budget_text(entry.cost)
+    if entry.refers is not None:
+        tree["refers"] = entry.refers
+    if entry.facts is not None:
+        facts = entry.facts
+        tree["facts"] = {
+            "protect": facts.protect,
+            "adjacency": str(facts.adjacency),
+            "accountant": facts.accountant,
+            "closes_after": facts.closes_after,
+        }
+    return canonical(tree)
+
+
+def totals_tree(totals: Totals) -> dict[str, Any]:
+    """Totals as they stand in an entry."""
+    numbers = {"budget": totals.budget, "spent": totals.spent, "per_query": totals.per_query}
+    found: dict[str, Any] = {name: budget_text(number) for name, number in numbers.items() if number is not None}
+    return {**found, "failures": totals.failures}
+
+
+def ration_tree(ration: Ration) -> dict[str, str]:
+    """A ration as it stands in an entry."""
+    numbers = {"spent": ration.spent, "cap": ration.cap}
+    return {name: budget_text(number) for name, number in numbers.items() if number is not None}
+
+
+def tree(text: str, *, strict: bool = True) -> dict[str, Any]:
+    """The fields of an entry; a `ValueError` if they are not what entries have, or (strict) not written so."""
+    found = _DECODER.decode(text)
+    if not isinstance(found, dict) or not found.keys() <= _FIELDS or found.get("kind") not in _KINDS:
+        raise ValueError("it has other fields than entries have")
+    if strict:
+        if not all(type(value) is str for name, value in found.items() if name in _STRINGS):
+            raise ValueError("what should be a text is none")
+        numbers = found["number"], found.get("refers", 1), found["totals"]["failures"]
+        if not all(type(number) is int and number >= 0 for number in numbers):
+            raise ValueError("what should be a number is none")
+        if canonical(found) != text:
+            raise ValueError("it is not written as entries are")
+    return found
+
+
+def read(text: str, found: str = "") -> Entry:
+    """The entry that a text stands for; a `LedgerError` if it stands for none."""
+    try:
+        fields = tree(text, strict=False)
+        after, ration = _totals(fields["totals"]), fields.get("ration")
+        return Entry(
+            number=_whole(fields["number"]),
+            dataset=fields["dataset"],
+            kind=cast(Kind, fields["kind"]),
+            time=fields["time"],
+            totals=after,
+            analyst=fields.get("analyst", ""),
+            ration=None if ration is None else _ration(ration),
+            request_id=fields.get("request_id", ""),
+            asked=fields.get("asked", ""),
+            question=fields.get("question", ""),
+            version=fields.get("version", ""),
+            events=tuple(_event(canonical(event)) for event in fields.get("events", ())),
+            cost=_maybe(fields.get("cost")),
+            refers=None if "refers" not in fields else _whole(fields["refers"]),
+            answer=fields.get("answer", ""),
+            note=fields.get("note", ""),
+            facts=_facts(fields, after) if "facts" in fields else None,
+            hash=found,
+        )
+    except _ODD as error:
+        raise _tampered(error) from None
+
+
+def totals_of(text: str | None) -> Totals:
+    """What holds after an entry, from its text."""
+    try:
+        return _totals(_DECODER.decode(text or "")["totals"])
+    except _ODD as error:
+        raise _tampered(error) from None
+
+
+def ration_of(text: str) -> Ration:
+    """What holds for an entry's analyst after it, from its text."""
+    try:
+        return _ration(_DECODER.decode(text)["ration"])
+    except _ODD as error:
+        raise _tampered(error) from None
+
+
+_ODD = LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError
+
+
+def _tampered(error: Exception) -> LedgerError:
+    return LedgerError(f"an entry of the ledger can't be read ({str(error)[:200]}): it was tampered with")
+
+
+def _totals(tree: dict[str, Any]) -> Totals:
+    budget, spent = _read_budget(tree["budget"]), _read_budget(tree["spent"])
+    return Totals(budget, spent, _whole(tree["failures"]), _maybe(tree.get("per_query")))
+
+
+def _ration(tree: dict[str, str]) -> Ration:
+    return Ration(_read_budget(tree["spent"]), _maybe(tree.get("cap")))
+
+
+def _facts(tree: dict[str, Any], totals: Totals) -> Dataset:
+    facts = tree["facts"]
+    if facts["protect"] not in ("row", "person"):
+        raise ValueError("what is protected is neither a row nor a person")
+    adjacency, least = Adjacency(facts["adjacency"]), _whole(facts["closes_after"])
+    return Dataset(tree["dataset"], facts["protect"], adjacency, totals.budget, facts["accountant"], least)
+
+
+# --- numbers: the same few stand in many entries, so each is read once --------------------------
+
+
+_BUDGETS: dict[str, Budget] = {}
+_EVENTS: dict[str, events.PrivacyEvent] = {}
+_MOST = 4096
+
+
+def _event(text: str) -> events.PrivacyEvent:
+    found = _EVENTS.get(text)
+    if found is None:
+        found = events.from_json(text)
+        if len(_EVENTS) < _MOST:
+            _EVENTS[text] = found
+    return found
+
+
+def budget_text(budget: Budget) -> str:
+    """A budget, exactly."""
+    epsilon = f"{budget.epsilon.numerator}/{budget.epsilon.denominator}"
+    return epsilon if isinstance(budget, PureDP) else f"{epsilon} {budget.delta.numerator}/{budget.delta.denominator}"
+
+
+def _read_budget(text: str) -> Budget:
+    found = _BUDGETS.get(text)
+    if found is not None:
+        return found
+    epsilon, *delta = text.split(" ")
+    if delta:
+        found = ApproxDP(_exact(epsilon), _exact(delta[0]))
+    else:
+        found = PureDP(_exact(epsilon)) if epsilon != "0/1" else PureDP.ZERO
+    if len(_BUDGETS) < _MOST:
+        _BUDGETS[text] = found
+    return found
+
+
+def _exact(text: str) -> Exact:
+    numerator, _, denominator = text.partition("/")
+    return Exact(int(numerator), int(denominator))
+
+
+def _maybe(text: str | None) -> Budget | None:
+    return None if text is None else _read_budget(text)
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is no whole number")
+    return value

@@ -1,0 +1,493 @@
+"""Entries as text, the chain over them, receipts, exports; and what a forger can't do who knows how to hash."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterable
+from contextlib import closing
+from fractions import Fraction
+from typing import Any, cast, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.ledger.common import KINDS, PEOPLE, cost, furnish, opened, pay
+
+from privet import events
+from privet.distances import Adjacency
+from privet.errors import LedgerError, UserError
+from privet.events import Composed, Free, Laplace, PrivacyEvent, Repeated, Stated
+from privet.guarantees import ApproxDP, PureDP
+from privet.ledger import Budget, Dataset, Entry, MemoryLedger, Ration, Receipt, Totals, chain, verify_export
+from privet.ledger.book import serves
+from privet.ledger.entries import Kind
+
+# --- entries as text ------------------------------------------------------------------------------
+
+rationals = st.fractions(0, 10**9) | st.builds(Fraction, st.integers(0, 2**300), st.integers(1, 2**300))
+shares = st.fractions(0, 1).filter(lambda share: share < 1)
+pure = rationals.map(lambda epsilon: PureDP(epsilon) if epsilon else PureDP.ZERO)
+approx = st.builds(ApproxDP, rationals, shares)
+leaf_events = st.one_of(
+    st.just(Free()),
+    st.builds(Laplace, sensitivity=st.integers(0, 2**70), scale=rationals.filter(bool)),
+    st.builds(Stated, epsilon=rationals, delta=shares),
+)
+some_events: st.SearchStrategy[PrivacyEvent] = st.recursive(
+    leaf_events,
+    lambda inner: st.builds(Composed, st.lists(inner, max_size=3)) | st.builds(Repeated, inner, st.integers(0, 9)),
+    max_leaves=5,
+)
+
+
+@st.composite
+def entries(draw: st.DrawFn) -> Entry:
+    """Any entry that can be made; facts stand in the first one, and repeat its dataset and its budget."""
+    kind = draw(st.sampled_from(cast(tuple[Kind, ...], get_args(Kind))))
+    budgets: st.SearchStrategy[Budget] = draw(st.sampled_from([pure, approx]))
+    maybe: st.SearchStrategy[Budget | None] = st.none() | budgets
+    totals = Totals(draw(budgets), draw(budgets), draw(st.integers(0, 9)), draw(maybe))
+    dataset = draw(st.text())
+    facts = None
+    if kind == "created":
+        protect, adjacency = draw(st.sampled_from(["row", "person"])), draw(st.sampled_from(Adjacency))
+        facts = Dataset(dataset, protect, adjacency, totals.budget, closes_after=draw(st.integers(0, 9)))  # type: ignore[arg-type]
+    return Entry(
+        number=draw(st.integers(0, 2**62)),
+        dataset=dataset,
+        kind=kind,
+        time=draw(st.text()),
+        totals=totals,
+        analyst=draw(st.text()),
+        ration=draw(st.none() | st.builds(Ration, budgets, maybe)),
+        request_id=draw(st.text()),
+        asked=draw(st.text()),
+        question=draw(st.text()),
+        version=draw(st.text()),
+        events=tuple(draw(st.lists(some_events, max_size=3))) if kind == "reserved" else (),
+        cost=draw(maybe),
+        refers=draw(st.none() | st.integers(0, 2**62)),
+        answer=draw(st.text()),
+        note=draw(st.text()),
+        facts=facts,
+        hash=draw(st.text()),
+    )
+
+
+@given(entries())
+@settings(max_examples=100)
+def test_an_entry_is_read_back(entry: Entry) -> None:
+    text = chain.write(entry)
+    assert chain.read(text, entry.hash) == entry
+    assert text.isascii()
+    assert text == json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"))
+    assert "hash" not in json.loads(text)
+
+
+@given(entries(), entries())
+@settings(max_examples=50)
+def test_entries_that_differ_have_different_texts(one: Entry, two: Entry) -> None:
+    same = chain.write(one) == chain.write(two)
+    assert same == (chain.read(chain.write(one)) == chain.read(chain.write(two)))
+
+
+def test_the_text_of_an_entry_never_changes() -> None:
+    """Ledgers are kept for years: these bytes, and their hash, are what they are."""
+    entry = Entry(
+        number=7,
+        dataset="people",
+        kind="reserved",
+        time="2026-01-01T00:00:00+00:00",
+        totals=Totals(ApproxDP(1, "1e-6"), ApproxDP("1/3", 0), 2, ApproxDP("0.5", 0)),
+        analyst="änn",
+        ration=Ration(ApproxDP("1/3", 0), ApproxDP("0.5", "1e-9")),
+        request_id="r",
+        events=(Laplace(sensitivity=1, scale=3),),
+        cost=ApproxDP("1/3", 0),
+    )
+    assert chain.write(entry) == (
+        '{"analyst":"\\u00e4nn","cost":"1/3 0/1","dataset":"people",'
+        '"events":[{"kind":"laplace","scale":"3/1","sensitivity":1}],"kind":"reserved","number":7,'
+        '"ration":{"cap":"1/2 1/1000000000","spent":"1/3 0/1"},"request_id":"r","time":"2026-01-01T00:00:00+00:00",'
+        '"totals":{"budget":"1/1 1/1000000","failures":2,"per_query":"1/2 0/1","spent":"1/3 0/1"}}'
+    )
+    assert chain.link(chain.GENESIS, chain.write(entry)) == (
+        "f7f96264c6829f937274e29dfab4104ca93385470570f70c4ed622cf1bcfe723"
+    )
+
+
+PLAIN: dict[str, Any] = {
+    "number": 1,
+    "dataset": "d",
+    "kind": "failed",
+    "time": "t",
+    "totals": {"budget": "1/1", "spent": "0/1", "failures": 0},
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "null",
+        "{}",
+        '{"kind":"reserved"}',
+        "[" * 100_000,
+        *(
+            chain.canonical({**PLAIN, **changes})
+            for changes in cast(
+                tuple[dict[str, Any], ...],
+                (
+                    {"kind": "lost"},
+                    {"kind": []},
+                    {"more": 1},
+                    {"number": -1},
+                    {"number": 1.0},
+                    {"number": True},
+                    {"events": 5},
+                    {"refers": "1"},
+                    {"totals": []},
+                    {"totals": {"budget": "1/1", "spent": "0/1"}},
+                    {"totals": {"budget": "1/0", "spent": "0/1", "failures": 0}},
+                    {"totals": {"budget": "-1/1", "spent": "0/1", "failures": 0}},
+                    {"totals": {"budget": "1/1 2/1", "spent": "0/1", "failures": 0}},
+                    {"totals": {"budget": "NaN/1", "spent": "0/1", "failures": 0}},
+                    {"totals": {"budget": 1, "spent": "0/1", "failures": 0}},
+                    {"totals": {"budget": "1/1", "spent": "0/1", "failures": -1}},
+                ),
+            )
+        ),
+    ],
+)
+def test_other_texts_stand_for_no_entry(text: str) -> None:
+    assert chain.read(chain.canonical(PLAIN)).kind == "failed"
+    with pytest.raises(LedgerError, match="it was tampered with"):
+        chain.read(text)
+
+
+@given(st.text(), st.text(), st.text(), st.text())
+def test_a_link_tells_texts_and_what_came_before_apart(one: str, two: str, before: str, other: str) -> None:
+    """Earlier hashes have a fixed length, so no text can be moved across the boundary."""
+    first, second = chain.digest(before), chain.digest(other)
+    assert (chain.link(first, one) == chain.link(second, two)) == ((first, one) == (second, two))
+
+
+# --- a history with an entry of every kind --------------------------------------------------------
+
+
+def _history() -> list[dict[str, Any]]:
+    with closing(MemoryLedger()) as ledger:
+        furnish(ledger)
+        return [json.loads(json.loads(line)["entry"]) for line in ledger.export("people")]
+
+
+HISTORY = _history()
+
+
+def hashed(trees: Iterable[Any]) -> list[str]:
+    """An export whose hashes are right, whatever the entries say."""
+    lines, found = [], chain.GENESIS
+    for tree in trees:
+        text = tree if isinstance(tree, str) else chain.canonical(tree)
+        found = chain.link(found, text)
+        lines.append(json.dumps({"entry": text, "hash": found}))
+    return lines
+
+
+def forged(number: int, changes: dict[str, Any]) -> list[dict[str, Any]]:
+    """The history up to an entry, and that one changed; a path is written with dots, and None takes a field away."""
+    trees = copy.deepcopy(HISTORY[:number])
+    for path, value in changes.items():
+        *way, last = path.split(".")
+        place = trees[-1]
+        for step in way:
+            place = place[step]
+        if value is None:
+            place.pop(last, None)
+        else:
+            place[last] = value
+    return trees
+
+
+def test_the_honest_history_holds() -> None:
+    assert [tree["kind"] for tree in HISTORY] == KINDS
+    for number in range(1, len(HISTORY) + 1):
+        assert verify_export(hashed(HISTORY[:number])).number == number
+
+
+def laplace(epsilon: str) -> list[Any]:
+    return [json.loads(events.to_json(cost(epsilon)))]
+
+
+def debit(epsilon: str, spent: str, mine: str, **more: Any) -> dict[str, Any]:
+    """A debit whose price and totals all fit together."""
+    money = {"cost": epsilon, "totals.spent": spent, "ration.spent": mine}
+    return {"events": laplace(epsilon), **money, **more}
+
+
+FORGERIES: dict[str, tuple[int, dict[str, Any], str]] = {
+    "no beginning": (1, {"kind": "declared", "version": "1", "facts": None}, "does not say what the dataset is"),
+    "no facts": (1, {"facts": None}, "does not say what the dataset is"),
+    "spent at the beginning": (1, {"totals.spent": "1/10"}, "totals do not follow"),
+    "failures at the beginning": (1, {"totals.failures": 1}, "totals do not follow"),
+    "a cap at the beginning": (1, {"totals.per_query": "1/10"}, "totals do not follow"),
+    "an unknown accountant": (1, {"facts.accountant": "generous"}, "no accountant"),
+    "an accountant of another kind": (1, {"facts.accountant": "approx"}, "accountant needs"),
+    "an unknown unit": (1, {"facts.protect": "nobody"}, "neither a row nor a person"),
+    "created twice": (2, HISTORY[0] | {"number": 2, "version": None}, "created once"),
+    "another number": (5, {"number": 6}, "stands at place 5 and says 6"),
+    "another dataset": (5, {"dataset": "visits"}, "says 5 of 'visits'"),
+    "an unknown kind": (5, {"kind": "refunded"}, "other fields"),
+    "an unknown field": (5, {"gift": "1/1"}, "other fields"),
+    "declared twice": (7, {"kind": "declared", "version": "1", "refers": None, "request_id": None}, "declared before"),
+    # prices and totals
+    "a lower price": (5, {"cost": "1/8", "totals.spent": "1/8", "ration.spent": "1/8"}, "charged 1/8.*costs 1/4"),
+    "a price of nothing": (5, {"cost": "0/1", "totals.spent": "0/1", "ration.spent": "0/1"}, "costs 1/4"),
+    "a higher price": (5, {"cost": "1/3", "totals.spent": "1/3", "ration.spent": "1/3"}, "costs 1/4"),
+    "no price": (5, {"cost": None}, ""),
+    "no events": (5, {"events": None}, ""),
+    "other events": (5, {"events": laplace("1/3")}, "costs 1/3"),
+    "events that can't be priced": (5, {"events": [{"kind": "stated", "epsilon": "1/4", "delta": "1/9"}]}, "pure"),
+    "an unknown event": (5, {"events": [{"kind": "gift"}]}, "must be one of"),
+    "a price of another kind": (5, {"cost": "1/4 0/1"}, "costs 1/4"),
+    "less is spent than before": (8, {"totals.spent": "1/5"}, "totals do not follow"),
+    "more is spent than before": (8, {"totals.spent": "1/2"}, "totals do not follow"),
+    "the analyst's part is forgotten": (11, {"ration.spent": "1/10"}, "totals do not follow"),
+    "the analyst's cap is forgotten": (5, {"ration.cap": None}, "totals do not follow"),
+    "the analyst's cap grows by itself": (5, {"ration.cap": "3/4"}, "totals do not follow"),
+    "a debit without a ration": (5, {"ration": None}, "totals do not follow"),
+    "a debit without an analyst": (5, {"analyst": None, "ration": None}, ""),
+    "a debit on another's account": (11, {"analyst": "bob"}, "totals do not follow"),
+    "the budget grows by itself": (5, {"totals.budget": "3/1"}, "totals do not follow"),
+    "the cap of questions goes by itself": (5, {"totals.per_query": None}, "totals do not follow"),
+    "a refund by an answer": (6, {"totals.spent": "0/1"}, "totals do not follow"),
+    "a refund by a failure": (9, {"totals.spent": "1/4"}, "totals do not follow"),
+    "a refund by the steward": (10, {"totals.spent": "0/1"}, "totals do not follow"),
+    "a refund by a cap": (12, {"totals.spent": "0/1"}, "totals do not follow"),
+    "a refund of an analyst by a cap": (3, {"ration.spent": "1/10"}, "totals do not follow"),
+    # caps
+    "over the cap of a question": (5, debit("9/20", "9/20", "9/20"), "left of .*question"),
+    "over the analyst's cap": (11, debit("3/10", "3/4", "11/20"), "left of .*'ann'"),
+    "over the budget": (11, debit("3/5", "21/20", "4/5", analyst="bob"), "is left"),
+    "a budget of another kind": (12, {"totals.budget": "2/1 1/100"}, "accountant needs"),
+    "a cap of another kind": (3, {"ration.cap": "1/2 1/100"}, "accountant needs"),
+    "a cap of questions of another kind": (4, {"totals.per_query": "1/2 1/100"}, "accountant needs"),
+    "a cap without a reason": (12, {"note": None}, ""),
+    "a cap of an analyst without a ration": (3, {"ration": None}, "totals do not follow"),
+    # how questions end
+    "a request id used twice": (8, {"request_id": "r1"}, "request id was used before"),
+    "a request id that was served": (8, {"request_id": "r2"}, "request id was used before"),
+    "a debit without a request id": (8, {"request_id": None}, ""),
+    "served under a used id": (7, {"request_id": "r1"}, "request id was used before"),
+    "served from nothing": (7, {"refers": 4}, "serves an answer that is not there"),
+    "served without saying what": (7, {"refers": None}, ""),
+    "served from what failed": (
+        11,
+        HISTORY[6] | {"number": 11, "refers": 8, "events": None, "cost": None},
+        "not there",
+    ),
+    "settled twice": (9, {"refers": 5}, ""),
+    "settled what is no debit": (6, {"refers": 4}, ""),
+    "settled what is to come": (6, {"refers": 8}, ""),
+    "settled nothing": (6, {"refers": None}, ""),
+    "an answer without its hash": (6, {"answer": None}, ""),
+    "a failure that does not count": (9, {"totals.failures": 0}, "totals do not follow"),
+    "reopened without a reason": (10, {"note": None}, ""),
+    "reopened and still closed": (10, {"totals.failures": 1}, "totals do not follow"),
+    # texts that stand for something else, or for nothing
+    "a number that is no integer": (5, {"number": 5.0}, ""),
+    "a number that is a truth": (8, {"totals.failures": False}, ""),
+    "a reference that is no integer": (6, {"refers": 5.0}, ""),
+    "a dataset that is no text": (5, {"dataset": 1}, ""),
+    "a time that is no text": (5, {"time": 5}, ""),
+    "a note that is no text": (12, {"note": ["new consent"]}, ""),
+    "a question that is no text": (5, {"question": 5}, ""),
+    "an analyst that is no text": (5, {"analyst": ["ann"]}, ""),
+    "totals that are none": (5, {"totals": "1/1"}, ""),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_unlawful_entries_are_refused_though_every_hash_is_right(name: str) -> None:
+    number, changes, why = FORGERIES[name]
+    trees = forged(number, changes)
+    with pytest.raises(
+        LedgerError, match=f"^(entry {number} of the dataset 'people' does not hold: .*{why}|line {number} )"
+    ):
+        verify_export(hashed(trees))
+
+
+def test_three_failures_close_the_chain_too() -> None:
+    ledger = opened(MemoryLedger())
+    for i in range(4):
+        pay(ledger, str(i), cost("1/10"))
+    trees = [json.loads(json.loads(line)["entry"]) for line in ledger.export("people")]
+    ledger.close()
+    fail = {key: trees[4][key] for key in ("dataset", "time")}
+    for i in range(3):
+        totals = trees[-1]["totals"] | {"failures": i + 1, "spent": "2/5"}
+        trees.append(fail | {"kind": "failed", "number": 6 + i, "refers": 2 + i, "totals": totals})
+    verify_export(hashed(trees))
+    more = trees[4] | {"number": 9, "request_id": "more", "ration": {"spent": "1/2"}}
+    trees.append(more | {"totals": trees[-1]["totals"] | {"spent": "1/2"}})
+    with pytest.raises(LedgerError, match=r"entry 9 .* closed"):
+        verify_export(hashed(trees))
+
+
+def _places(tree: Any, path: tuple[Any, ...] = ()) -> Iterable[tuple[Any, ...]]:
+    yield path
+    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ():
+        yield from _places(value, (*path, key))
+
+
+PLACES = [(i, path) for i, tree in enumerate(HISTORY) for path in _places(tree)]
+json_values: st.SearchStrategy[Any] = st.sampled_from(
+    [None, True, False, -1, 0, 1, 5, 5.0, 1e400, "", "1/1", "0/1", "1/0", "r1", "ann", [], {}]
+)
+
+
+@given(place=st.sampled_from(PLACES), value=json_values)
+@settings(max_examples=400)
+def test_whatever_stands_in_an_entry_it_holds_or_is_refused(place: tuple[int, tuple[Any, ...]], value: Any) -> None:
+    """No other error than `LedgerError`; and what holds can be read."""
+    index, path = place
+    trees = copy.deepcopy(HISTORY)
+    if not path:
+        trees[index] = value
+    else:
+        inside: Any = trees[index]
+        for step in path[:-1]:
+            inside = inside[step]
+        inside[path[-1]] = value
+    text = json.dumps(trees[index], sort_keys=True, separators=(",", ":"))
+    try:
+        verify_export(hashed([*HISTORY[:index], text]))
+    except LedgerError:
+        return
+    assert chain.read(text).number == index + 1
+
+
+@pytest.mark.parametrize("number", range(1, len(HISTORY) + 1))
+def test_an_entry_has_one_text(number: int) -> None:
+    tree = HISTORY[number - 1]
+    text = chain.canonical(tree)
+    for other in (
+        text + " ",
+        text.replace(":", ": ", 1),
+        json.dumps(dict(reversed(tree.items())), separators=(",", ":")),
+        text[:-1] + f',"number":{number}}}',
+        text.replace('"spent":"', '"spent":"0', 1),
+    ):
+        assert other != text
+        with pytest.raises(LedgerError):
+            verify_export(hashed([*HISTORY[: number - 1], other]))
+
+
+# --- receipts and exports ---------------------------------------------------------------------------
+
+
+@given(st.integers(0, 10**18 - 1), st.text("0123456789abcdef", min_size=64, max_size=64), st.text(min_size=1))
+def test_a_receipt_is_read_back(number: int, found: str, dataset: str) -> None:
+    receipt = Receipt(dataset.strip() or "people", number, found)
+    assert Receipt.read(str(receipt)) == receipt
+    assert Receipt.read(f"  {receipt}\n") == receipt
+
+
+@pytest.mark.parametrize(
+    "text", ["", "people", "1:people", f"x:{'a' * 64}:people", f"-1:{'a' * 64}:people", f"1:{'a' * 63}:people",
+             f"1:{'a' * 64}:", f"1:{'a' * 64}", f"{'9' * 19}:{'a' * 64}:people", f"²:{'a' * 64}:people"]
+)  # fmt: skip
+def test_other_texts_are_no_receipts(text: str) -> None:
+    with pytest.raises(UserError, match="this is no receipt"):
+        Receipt.read(text)
+
+
+def test_an_export_is_the_chain_without_the_answers() -> None:
+    ledger = opened(MemoryLedger())
+    ledger.settle(pay(ledger, "r", cost("0.1")), "answered", "the answer is a secret")
+    lines = list(ledger.export("people"))
+    assert verify_export(lines) == ledger.head("people") == verify_export(iter(lines), str(ledger.head("people")))
+    assert [chain.read(json.loads(line)["entry"], json.loads(line)["hash"]) for line in lines] == [
+        *ledger.history("people")
+    ]
+    assert "secret" not in "".join(lines)
+    assert all("\n" not in line for line in lines)
+    ledger.close()
+
+
+def test_an_export_that_was_changed_is_refused() -> None:
+    lines = hashed(HISTORY)
+    last, size = verify_export(lines), len(lines)
+    for i in range(size):
+        text = json.loads(lines[i])["entry"]
+        changed = json.dumps({**json.loads(lines[i]), "entry": text.replace("people", "peeple", 1)})
+        for bad, first in (
+            ([*lines[:i], changed, *lines[i + 1 :]], i + 1),  # changed
+            ([*lines[:i], *lines[i + 1 :]], i + 1),  # removed
+            ([*lines[: i + 1], lines[i], *lines[i + 1 :]], i + 2),  # twice
+            ([*lines[:i], lines[(i + 1) % size], lines[i], *lines[i + 2 :]], i + 1),  # moved
+        ):
+            removed_last = bad == lines[:-1]
+            if not removed_last:
+                with pytest.raises(LedgerError, match=f"^(entry|line) {first} "):
+                    verify_export(bad)
+            with pytest.raises(LedgerError):
+                verify_export(bad, last)
+
+
+def test_an_older_or_another_export_is_refused_with_a_receipt_only() -> None:
+    lines = hashed(HISTORY)
+    receipts = [verify_export(lines[:number]) for number in range(1, len(lines) + 1)]
+    for older in receipts:
+        assert verify_export(lines, older) == receipts[-1], "a chain that went on still has the entry"
+    with pytest.raises(LedgerError, match="ends at entry 4, so it is an older copy"):
+        verify_export(lines[:4], receipts[4])
+    other = hashed([*HISTORY[:3], HISTORY[3] | {"note": "another history"}])
+    assert verify_export(other).number == 4
+    with pytest.raises(LedgerError, match=r"receipt for entry 4 .* has another entry there"):
+        verify_export(other, receipts[3])
+    with pytest.raises(LedgerError, match="receipt for entry 4 of the dataset 'visits' does not fit"):
+        verify_export(lines, Receipt("visits", 4, receipts[3].hash))
+
+
+@pytest.mark.parametrize("line", ["", "x", "{}", "[]", "5", '{"entry":5,"hash":"a"}', '{"entry":"{}","hash":"a"}'])
+def test_lines_that_are_no_entries(line: str) -> None:
+    with pytest.raises(LedgerError, match="line 1 is no entry of an exported ledger"):
+        verify_export([line])
+    with pytest.raises(LedgerError, match="there are no entries"):
+        verify_export([])
+
+
+# --- which answers serve ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("stored", "asked", "does"),
+    [
+        ([cost("0.5")], [cost("0.5")], True),
+        ([cost("0.5")], [cost("0.4")], True),
+        ([cost("0.5")], [cost("0.6")], False),
+        ([cost("0.5"), cost("0.1")], [cost("0.4"), cost("0.2")], False),  # less noise here and more there
+        ([Composed([cost("0.5"), cost("0.2")])], [cost("0.4"), cost("0.2")], True),
+        ([cost("0.5")], [cost("0.1"), cost("0.1")], False),
+        ([], [cost("0.1")], False),
+        ([], [], True),
+        ([Laplace(sensitivity=2, scale=1)], [Laplace(sensitivity=1, scale=1)], False),  # another measurement
+        ([Repeated(cost("0.5"), 2)], [Repeated(cost("0.5"), 3)], False),
+        ([Stated(epsilon=1, delta=0)], [Stated(epsilon="0.5", delta=0)], False),  # nothing is known of its noise
+        ([Stated(epsilon=1, delta=0)], [Stated(epsilon=1, delta=0)], True),
+        ([Free()], [cost("0.1")], False),
+    ],
+)
+def test_an_answer_serves_where_it_has_nowhere_more_noise(
+    stored: list[PrivacyEvent], asked: list[PrivacyEvent], does: bool
+) -> None:
+    assert serves(stored, asked) is does
+
+
+@given(pure | approx)
+def test_budgets_are_exact_in_texts(budget: Budget) -> None:
+    entry = Entry(1, PEOPLE.name, "failed", "", Totals(budget, budget))
+    assert chain.read(chain.write(entry)).totals == Totals(budget, budget)

@@ -1,0 +1,379 @@
+"""Where a ledger may be, what it is of which version, and what is no ledger and left as it is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+import pytest
+import sqlalchemy as sa
+from tests.ledger.common import PEOPLE, ask, cost, furnish, pay
+from tests.ledger.conftest import Where
+
+from privet.errors import LedgerError, UserError
+from privet.guarantees import PureDP
+from privet.ledger import open_ledger, tables
+
+Refusal = (LedgerError, UserError)
+NOW = replace(PEOPLE, budget=PureDP(2))
+"""The dataset with the budget that the furniture gives it."""
+
+
+def sql(where: Where, *statements: str) -> list[tuple[object, ...]]:
+    """Run statements past the ledger; what the last one found."""
+    found: list[tuple[object, ...]] = []
+    if "://" in str(where):
+        with psycopg.connect(str(where), autocommit=True) as connection:
+            for statement in statements:
+                cursor = connection.execute(statement.encode())
+                found = cursor.fetchall() if cursor.description else []
+    else:
+        with closing(sqlite3.connect(where)) as file:
+            for statement in statements:
+                found = file.execute(statement).fetchall()
+            file.commit()
+    return found
+
+
+# --- versions ----------------------------------------------------------------------------------------
+
+
+def test_a_ledger_says_once_which_version_it_is_of(where: Where) -> None:
+    for _ in range(2):
+        open_ledger(where).close()
+        assert sql(where, "SELECT version FROM privet_schema") == [(len(tables.MIGRATIONS),)]
+
+
+@pytest.mark.parametrize("version", [2, 99])
+def test_a_newer_ledger_is_refused_and_left_as_it_is(where: Where, version: int) -> None:
+    with closing(open_ledger(where)) as ledger:
+        furnish(ledger)
+        before = ledger.history("people")
+    sql(where, f"UPDATE privet_schema SET version = {version}")
+    for _ in range(2):
+        with pytest.raises(LedgerError, match=f"of version {version}, and this Privet knows versions up to 1.*upgrade"):
+            open_ledger(where)
+    assert sql(where, "SELECT version FROM privet_schema") == [(version,)]
+    sql(where, "UPDATE privet_schema SET version = 1")
+    with closing(open_ledger(where)) as ledger:
+        assert ledger.history("people") == before
+
+
+def _with_comments(connection: sa.Connection) -> None:
+    connection.execute(sa.text("ALTER TABLE privet_answers ADD COLUMN comment TEXT"))
+    connection.execute(sa.text("UPDATE privet_answers SET comment = 'from before'"))
+
+
+def _breaks(connection: sa.Connection) -> None:
+    _with_comments(connection)
+    raise RuntimeError("this step is not done yet")
+
+
+def test_an_older_ledger_is_brought_up_to_date(where: Where, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(open_ledger(where)) as ledger:
+        furnish(ledger)
+        before, salt = ledger.history("people"), ledger.create(NOW)
+    monkeypatch.setattr(tables, "MIGRATIONS", (*tables.MIGRATIONS, _with_comments))
+    for _ in range(2):
+        with closing(open_ledger(where)) as ledger:
+            assert ledger.history("people") == before
+            assert ledger.create(NOW) == salt
+            ledger.verify()
+    assert sql(where, "SELECT version FROM privet_schema") == [(2,)]
+    assert sql(where, "SELECT number, text, comment FROM privet_answers") == [
+        (5, "the answer of people", "from before")
+    ]
+    monkeypatch.undo()
+    with pytest.raises(LedgerError, match="of version 2"):
+        open_ledger(where)
+
+
+def test_a_new_ledger_takes_every_step(where: Where, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "MIGRATIONS", (*tables.MIGRATIONS, _with_comments))
+    with closing(open_ledger(where)) as ledger:
+        furnish(ledger)
+        ledger.verify()
+    assert sql(where, "SELECT version FROM privet_schema") == [(2,)]
+    assert sql(where, "SELECT comment FROM privet_answers") == [(None,)]
+
+
+def test_a_step_that_fails_changes_nothing(where: Where, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(open_ledger(where)) as ledger:
+        furnish(ledger)
+    monkeypatch.setattr(tables, "MIGRATIONS", (*tables.MIGRATIONS, _breaks))
+    with pytest.raises(RuntimeError, match="not done yet"):
+        open_ledger(where)
+    monkeypatch.undo()
+    assert sql(where, "SELECT version FROM privet_schema") == [(1,)]
+    with closing(open_ledger(where)) as ledger:
+        ledger.verify()
+    assert sql(where, "SELECT * FROM privet_answers") == [("people", 5, "the answer of people")]
+
+
+# --- files that are no ledgers -----------------------------------------------------------------------
+
+
+def _database(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+
+
+def _other_tables(path: Path) -> None:
+    _database(path, "CREATE TABLE people (id INTEGER)", "INSERT INTO people VALUES (1)")
+
+
+def _other_tables_with_a_log(path: Path) -> None:
+    _database(path, "PRAGMA journal_mode = WAL", "CREATE TABLE people (id INTEGER)")
+
+
+def _half_a_ledger(path: Path) -> None:
+    open_ledger(path).close()
+    _database(path, "DROP TABLE privet_schema")
+
+
+def _a_view_of_that_name(path: Path) -> None:
+    _database(path, "CREATE TABLE people (version INTEGER)", "CREATE VIEW privet_schema AS SELECT 1 AS version")
+
+
+def _text(path: Path) -> None:
+    path.write_text("id,age\n1,2\n")
+
+
+def _broken(path: Path) -> None:
+    path.write_bytes(b"SQLite format 3\x00" + bytes(range(256)) * 40)
+
+
+def _cut(path: Path) -> None:
+    with closing(open_ledger(path)) as ledger:
+        furnish(ledger)
+    path.write_bytes(path.read_bytes()[:5000])
+
+
+def _folder(path: Path) -> None:
+    path.mkdir()
+    (path / "file").write_text("x")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """But for the index of a write-ahead log, which readers make too."""
+    files = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        path.name: held
+        for path, held in files.items()
+        if not path.name.endswith(("-shm", "-wal")) or (held and path.name.endswith("-wal"))
+    }
+
+
+@pytest.mark.parametrize(
+    "make",
+    [_other_tables, _other_tables_with_a_log, _half_a_ledger, _a_view_of_that_name, _text, _broken, _cut, _folder],
+)
+def test_what_is_no_ledger_is_refused_and_left_as_it_is(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    path = tmp_path / "people.db"
+    make(path)
+    before = contents(tmp_path)
+    for create in (True, False):
+        with pytest.raises(Refusal, match=r"no ledger|can't be read"):
+            open_ledger(path, create=create)
+        assert contents(tmp_path) == before
+
+
+def test_an_empty_file_becomes_a_ledger(tmp_path: Path) -> None:
+    path = tmp_path / "people.ledger"
+    path.touch()
+    with closing(open_ledger(path)) as ledger:
+        furnish(ledger)
+    with closing(open_ledger(path, create=False)) as ledger:
+        assert ledger.datasets() == ("people",)
+
+
+def test_a_ledger_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"there is no ledger .*people\.ledger"):
+        open_ledger(tmp_path / "people.ledger", create=False)
+    with pytest.raises(UserError, match=r"there is no folder .*nowhere.* for the ledger 'people\.ledger'"):
+        open_ledger(tmp_path / "nowhere" / "people.ledger")
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(UserError, match="file"):
+        open_ledger(tmp_path / "file" / "people.ledger")
+    for odd in ("", "  ", "mysql://user@host/base", "sqlite:///people.ledger", "https://example.org/"):
+        with pytest.raises(UserError, match="a ledger is a file or a Postgres address"):
+            open_ledger(odd)
+    for odd in ("x" * 300, "a\x00b"):
+        with pytest.raises(Refusal):
+            open_ledger(tmp_path / odd)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_ledger_has_odd_names_too(tmp_path: Path) -> None:
+    for name in ("a b.ledger", "ä?mode=ro&x=1#y.ledger", "100%25.ledger", "file:memory", ":memory:x"):
+        with closing(open_ledger(tmp_path / name)) as ledger:
+            furnish(ledger)
+        with closing(open_ledger(tmp_path / name, create=False)) as ledger:
+            assert ledger.datasets() == ("people",)
+        assert (tmp_path / name).stat().st_size > 0
+
+
+@contextmanager
+def powerless() -> Iterator[None]:
+    """What is not permitted is not permitted to root either, in here."""
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+
+
+@pytest.fixture
+def public() -> Iterator[Path]:
+    """A folder that everybody can go to."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    yield folder
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755)
+    shutil.rmtree(folder)
+
+
+def test_a_folder_that_can_not_be_written(public: Path) -> None:
+    (public / "mine").mkdir(mode=0o555)
+    with powerless(), pytest.raises(Refusal, match=r"people\.ledger"):
+        open_ledger(public / "mine" / "people.ledger")
+    assert list((public / "mine").iterdir()) == []
+
+
+def test_a_folder_that_can_not_be_entered(public: Path) -> None:
+    (public / "mine").mkdir()
+    open_ledger(public / "mine" / "people.ledger").close()
+    (public / "mine").chmod(0o000)
+    for create in (True, False):
+        with powerless(), pytest.raises(Refusal, match=r"people\.ledger"):
+            open_ledger(public / "mine" / "people.ledger", create=create)
+
+
+@pytest.mark.parametrize("mode", [0o444, 0o000])
+def test_a_ledger_that_can_not_be_written(public: Path, mode: int) -> None:
+    path = public / "mine" / "people.ledger"
+    path.parent.mkdir()
+    with closing(open_ledger(path)) as ledger:
+        furnish(ledger)
+    before = path.read_bytes()
+    path.chmod(mode)
+    path.parent.chmod(0o555)
+    with powerless(), pytest.raises(Refusal, match="the ledger"):
+        open_ledger(path)
+    path.parent.chmod(0o755)
+    assert path.read_bytes() == before
+    assert [file.name for file in path.parent.iterdir()] == ["people.ledger"]
+
+
+def test_sqlite_is_told_to_wait_for_the_disk(tmp_path: Path) -> None:
+    """What a debit is worth in a power cut hangs on these two, in every connection."""
+    with closing(open_ledger(tmp_path / "people.ledger")) as ledger:
+        ledger.create(PEOPLE)
+        ledger.close()  # and it connects anew
+        with ledger._database.writing() as connection:
+            assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+            assert connection.execute("PRAGMA synchronous").fetchone()[0] == 2, "FULL"
+
+
+# --- Postgres ----------------------------------------------------------------------------------------
+
+
+def _tables(address: str) -> list[tuple[object, ...]]:
+    return sql(address, "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1")
+
+
+def test_postgres_that_does_not_wait_for_the_disk_is_refused(postgres: str) -> None:
+    ((name,),) = sql(postgres, "SELECT current_database()")
+    sql(postgres, f"ALTER DATABASE {name} SET synchronous_commit = off")
+    with pytest.raises(LedgerError, match="synchronous_commit is off in Postgres, so a debit could be lost"):
+        open_ledger(postgres)
+    assert _tables(postgres) == []
+    sql(postgres, f"ALTER DATABASE {name} SET synchronous_commit = local")
+    with closing(open_ledger(postgres)) as ledger:
+        furnish(ledger)
+    sql(postgres, f"ALTER DATABASE {name} SET synchronous_commit = off")
+    with pytest.raises(LedgerError, match="synchronous_commit is off"):
+        open_ledger(postgres)
+
+
+@pytest.mark.parametrize("setting", ["fsync", "full_page_writes"])
+def test_postgres_that_does_not_sync_at_all_is_refused(server: str, postgres: str, setting: str) -> None:
+    def turn(how: str) -> None:
+        sql(server, f"ALTER SYSTEM SET {setting} = {how}", "SELECT pg_reload_conf()")
+        end = time.monotonic() + 10
+        while sql(server, f"SHOW {setting}") != [(how,)] and time.monotonic() < end:
+            time.sleep(0.01)
+
+    turn("off")
+    try:
+        with pytest.raises(LedgerError, match=f"{setting} is off in Postgres, so a debit could be lost"):
+            open_ledger(postgres)
+        assert _tables(postgres) == []
+    finally:
+        turn("on")
+    open_ledger(postgres).close()
+
+
+def test_postgres_that_stops_waiting_for_the_disk_is_refused(postgres: str) -> None:
+    """New connections of an open ledger take the new setting, and are refused."""
+    ((name,),) = sql(postgres, "SELECT current_database()")
+    with closing(open_ledger(postgres)) as ledger:
+        ledger.create(PEOPLE)
+        sql(postgres, f"ALTER DATABASE {name} SET synchronous_commit = off")
+        ledger.close()  # and it connects anew
+        with pytest.raises(LedgerError, match="synchronous_commit was turned off"):
+            pay(ledger, "x", cost("0.1"))
+    sql(postgres, f"ALTER DATABASE {name} RESET synchronous_commit")
+    with closing(open_ledger(postgres)) as ledger:
+        assert ledger.balance("people").spent == PureDP.ZERO
+
+
+def test_postgres_may_hold_other_tables(postgres: str) -> None:
+    sql(postgres, "CREATE TABLE people (id INTEGER)", "INSERT INTO people VALUES (7)")
+    with closing(open_ledger(postgres)) as ledger:
+        furnish(ledger)
+        ledger.verify()
+    assert sql(postgres, "SELECT * FROM people") == [(7,)]
+    assert [name for (name,) in _tables(postgres)] == [
+        "people",
+        "privet_answers",
+        "privet_datasets",
+        "privet_entries",
+        "privet_leases",
+        "privet_schema",
+    ]
+
+
+@pytest.mark.parametrize("prefix", ["postgresql://", "postgres://", "postgresql+psycopg://"])
+def test_postgres_addresses(postgres: str, prefix: str) -> None:
+    with closing(open_ledger(postgres.replace("postgresql://", prefix))) as ledger:
+        ledger.create(PEOPLE)
+        ask(ledger, "x", "42")
+
+
+def test_a_postgres_that_is_not_there(postgres: str, tmp_path: Path) -> None:
+    for address in (
+        postgres.replace("/ledger_", "/nowhere_").replace("postgres:@", "postgres:hush@"),
+        f"postgresql://me:hush@/base?host={tmp_path}",
+        "postgresql://me:hush@127.0.0.1:1/base?connect_timeout=2",
+    ):
+        with pytest.raises(LedgerError, match="can't be read or written") as caught:
+            open_ledger(address)
+        assert "hush" not in str(caught.value)
+        assert caught.value.__cause__ is None
+    with pytest.raises(UserError, match="this is no address"):
+        open_ledger("postgresql://me:hush@host:port/base")

@@ -1,0 +1,558 @@
+"""What the processes of these tests run, and the nursery they come from.
+
+The nursery is one process that imports everything once and forks a child for each job: a test can then kill hundreds of
+real processes without paying for as many imports. A job is a function of this module; what it returns is written as
+JSON, and a child that hangs is ended by its own alarm.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import psycopg  # noqa: F401
+import pyarrow as pa
+from tests.ledger.common import cost
+
+import privet as pv
+from privet.distances import Adjacency
+from privet.errors import BudgetError, LedgerError, NoAnswer
+from privet.guarantees import PureDP
+from privet.ledger import Dataset, DurableLedger, failpoints, open_ledger
+from privet.session import Session
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 120  # seconds after which a child counts as hung
+BUDGET = PureDP(1000)
+PRICE = "1/100"
+
+
+# --- the nursery ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Child:
+    """A process that runs a job."""
+
+    pid: int
+    nursery: Nursery
+    output: Path
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)  # not yet waited for, so the number is still its own
+
+    def join(self) -> int:
+        """Its exit code; minus the signal that ended it."""
+        return self.nursery.join(self.pid)
+
+    def result(self) -> Any:
+        """What the job returned."""
+        code = self.join()
+        assert code == 0, f"the child ended with {code}" + (": it hung" if code == -signal.SIGALRM else "")
+        found = json.loads(self.output.read_text())
+        assert "raised" not in found, found["raised"]
+        return found["returned"]
+
+
+class Nursery:
+    """Forks children; use as a context."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._made = 0
+        self._running: set[int] = set()
+        self._turn = threading.Lock()
+
+    def __enter__(self) -> Nursery:
+        command = [sys.executable, "-m", "tests.ledger.workers"]
+        self._process = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for child in list(self._running):  # of tests that failed
+            os.kill(child, signal.SIGKILL)
+            self.join(child)
+        self._process.communicate()
+
+    def say(self, **line: Any) -> str:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with self._turn:
+            self._process.stdin.write(json.dumps(line, default=str) + "\n")
+            self._process.stdin.flush()
+            return self._process.stdout.readline()
+
+    def start(self, job: Callable[..., Any], **arguments: Any) -> Child:
+        self._made += 1
+        output = self._folder / f"{self._made}.json"
+        child = Child(int(self.say(job=job.__name__, output=output, arguments=arguments)), self, output)
+        self._running.add(child.pid)
+        return child
+
+    def join(self, child: int) -> int:
+        self._running.discard(child)
+        return int(self.say(join=child))
+
+    def run(self, job: Callable[..., Any], **arguments: Any) -> Any:
+        return self.start(job, **arguments).result()
+
+    def race(self, job: Callable[..., Any], folder: Path, **each: list[Any]) -> list[Any]:
+        """One child for each tuple of arguments, all at once."""
+        gate = folder / "gate"
+        gate.mkdir()
+        rows = [dict(zip(each, values, strict=True)) for values in zip(*each.values(), strict=True)]
+        children = [self.start(job, gate=gate, **row) for row in rows]
+        while sum(1 for _ in gate.iterdir()) < len(children):
+            time.sleep(0.005)
+        (gate / "open").touch()
+        return [child.result() for child in children]
+
+
+def main() -> None:
+    for line in sys.stdin:
+        order = json.loads(line)
+        if "join" in order:
+            print(os.waitstatus_to_exitcode(os.waitpid(order["join"], 0)[1]), flush=True)
+            continue
+        child = os.fork()
+        if child == 0:
+            _be_child(order)
+        print(child, flush=True)
+
+
+def _be_child(order: dict[str, Any]) -> None:
+    signal.alarm(PATIENCE)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, 0)
+    os.dup2(nowhere, 1)
+    try:
+        found = {"returned": globals()[order["job"]](**order["arguments"])}
+    except BaseException:
+        found = {"raised": traceback.format_exc()}
+    Path(order["output"]).write_text(json.dumps(found))
+    os._exit(0)
+
+
+def pass_gate(gate: str) -> None:
+    """Wait until all are there."""
+    Path(gate, str(os.getpid())).touch()
+    while not Path(gate, "open").exists():
+        time.sleep(0.002)
+
+
+# --- the ledger and a session on it ---------------------------------------------------------------
+
+
+def people(budget: PureDP = BUDGET) -> Dataset:
+    """A dataset that failures don't close."""
+    return Dataset("people", "row", Adjacency.ADD_REMOVE, budget, closes_after=10**9)
+
+
+def opened(where: str | Path, budget: PureDP = BUDGET, lease: float = 30.0) -> DurableLedger:
+    ledger = open_ledger(where, lease=lease)
+    ledger.create(people(budget))
+    return ledger
+
+
+_ROWS = pa.table({"age": pa.array([30, 40, 50, 60], pa.int64())})
+TABLE = pv.table("people", _ROWS, protect=pv.each_row(), columns={"age": pv.integer(0, 110)})
+QUESTION = TABLE.agg(n=pv.count())
+
+
+def on(ledger: DurableLedger | str | Path, budget: PureDP = BUDGET) -> Session:
+    return pv.Session([TABLE], budget=budget, ledger=ledger, threads=1)
+
+
+def ask(session: Session, request: str, *, fresh: bool = True) -> str:
+    """A real answer, as the text that the ledger keeps of it."""
+    found = session.release(QUESTION, epsilon=PRICE, request_id=request, fresh=fresh)
+    return str(found.certificate.to_json())
+
+
+# --- what a ledger says ---------------------------------------------------------------------------
+
+
+@dataclass
+class State:
+    """What a ledger says, read from its exported lines by other means than its own."""
+
+    spent: Fraction = Fraction(0)
+    requests: dict[str, int] = field(default_factory=dict)
+    """The reservation of a request, or the one whose answer it was served."""
+    paid: dict[str, int] = field(default_factory=dict)
+    ended: dict[int, str] = field(default_factory=dict)
+    """How a reservation ended: failed, or the hash of its answer."""
+
+    @property
+    def unanswered(self) -> set[int]:
+        return {number for number in self.paid.values() if self.ended.get(number, "failed") == "failed"}
+
+
+def read(ledger: DurableLedger) -> State:
+    state, last = State(), "0" * 64
+    ledger.verify()
+    for number, line in enumerate(ledger.export("people"), 1):
+        row = json.loads(line)
+        assert hashlib.sha256(f"{last}\n{row['entry']}".encode()).hexdigest() == row["hash"]
+        entry, last = json.loads(row["entry"]), row["hash"]
+        assert entry["number"] == number
+        if entry["kind"] == "reserved":
+            assert entry["request_id"] not in state.requests
+            state.requests[entry["request_id"]] = state.paid[entry["request_id"]] = number
+            state.spent += Fraction(entry["cost"])
+        elif entry["kind"] == "served":
+            assert entry["request_id"] not in state.requests
+            assert entry["refers"] in state.ended
+            state.requests[entry["request_id"]] = entry["refers"]
+        elif entry["kind"] in ("answered", "failed"):
+            assert entry["refers"] in state.paid.values()
+            assert entry["refers"] not in state.ended
+            state.ended[entry["refers"]] = entry.get("answer", entry["kind"])
+        assert Fraction(entry["totals"]["spent"]) == state.spent
+    assert ledger.balance("people").spent.epsilon == state.spent
+    return state
+
+
+# --- L1: debits that race -------------------------------------------------------------------------
+
+
+def debit(ledger: DurableLedger, who: str, times: int) -> Counter[str]:
+    """So many debits, one after the other; each is granted, refused, or shows what it should not."""
+    seen: Counter[str] = Counter()
+    for i in range(times):
+        try:
+            charge = ledger.reserve(dataset="people", analyst=who, request_id=f"{who}-{i}", events=[cost(PRICE)])
+            ledger.settle(charge, "answered", f"{who}-{i}")
+            seen["granted"] += 1
+        except BudgetError:
+            seen["refused"] += 1
+        except Exception as error:
+            seen[f"{type(error).__name__}: {error}"] += 1
+    return seen
+
+
+def debits(where: str, budget: str, who: str, times: int, gate: str) -> Counter[str]:
+    """Open the ledger at once with all others, and debit."""
+    pass_gate(gate)
+    ledger = opened(where, PureDP(budget))
+    try:
+        return debit(ledger, who, times)
+    finally:
+        ledger.close()
+
+
+def debits_of_threads(where: str, budget: str, threads: int, times: int) -> Counter[str]:
+    ledger = opened(where, PureDP(budget))
+    with ThreadPoolExecutor(threads) as pool:
+        return sum(pool.map(lambda i: debit(ledger, f"t{i}", times), range(threads)), Counter[str]())
+
+
+def debits_after_fork(where: str, budget: str, children: int, times: int) -> Counter[str]:
+    """The ledger is opened and used, then forked with; both sides go on with it."""
+    ledger = opened(where, PureDP(budget))
+    seen = debit(ledger, "before", 1)
+    with _forked(children, lambda i: debit(ledger, f"f{i}", times)) as results:
+        seen += debit(ledger, "parent", times)
+    for result in results:
+        seen += Counter(result)
+    return seen + debit(ledger, "after", 1)
+
+
+def forks_while_busy(where: str, budget: str, children: int, times: int) -> Counter[str]:
+    """Children are forked while threads of the parent are in the middle of a debit."""
+    ledger = opened(where, PureDP(budget))
+    done = threading.Event()
+
+    def busy(i: int) -> Counter[str]:
+        seen: Counter[str] = Counter()
+        n = 0
+        while not done.is_set():
+            seen += debit(ledger, f"busy{i}-{n}", 1)
+            n += 1
+        return seen
+
+    seen: Counter[str] = Counter()
+    with ThreadPoolExecutor(3) as pool:
+        running = [pool.submit(busy, i) for i in range(3)]
+        try:
+            for i in range(children):
+                time.sleep(0.003)
+                with _forked(1, lambda _, i=i: debit(ledger, f"f{i}", times)) as results:  # type: ignore[misc]
+                    pass
+                seen += Counter(results[0])
+        finally:
+            done.set()
+        return sum((each.result() for each in running), seen)
+
+
+def orphan(where: str, budget: str, times: int, folder: str) -> None:
+    """Open, fork, and leave: the child goes on with what it inherited, as a daemon does."""
+    ledger = opened(where, PureDP(budget))
+    debit(ledger, "parent", 3)
+    if os.fork():
+        os._exit(0)
+    signal.alarm(PATIENCE)
+    result = dict(debit(ledger, "early", 5))
+    Path(folder, "early").write_text(json.dumps(result))
+    while not Path(folder, "go on").exists():
+        time.sleep(0.002)
+    Path(folder, "part").write_text(json.dumps(dict(debit(ledger, "late", times))))
+    Path(folder, "part").rename(Path(folder, "late"))
+    os._exit(0)
+
+
+def heir(where: str, folder: str) -> str:
+    """A child that asks again what its parent was asked, after the parent died in the middle of it."""
+    ledger = opened(where, lease=0.3)
+    charge = ledger.reserve(dataset="people", analyst="ann", request_id="x", events=[cost(PRICE)])
+    assert charge.state == "reserved"
+    parent = os.getpid()
+    if os.fork():
+        while True:
+            time.sleep(60)
+    signal.alarm(10)
+    os.kill(parent, signal.SIGKILL)
+    again = ledger.reserve(dataset="people", analyst="ann", request_id="x", events=[cost(PRICE)])
+    Path(folder, "part").write_text(ledger.wait(again).state)
+    Path(folder, "part").rename(Path(folder, "heir"))
+    os._exit(0)
+
+
+@contextmanager
+def _forked(children: int, job: Callable[[int], Any]) -> Iterator[list[Any]]:
+    """Children of this process; their results are there when the context ends."""
+    results: list[Any] = []
+    pipes: list[tuple[int, int]] = []
+    for i in range(children):
+        source, sink = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(15)
+            try:
+                os.write(sink, json.dumps(job(i)).encode())
+            except BaseException:
+                os.write(sink, json.dumps({traceback.format_exc(): 1}).encode())
+            os._exit(0)
+        os.close(sink)
+        pipes.append((pid, source))
+    yield results
+    for pid, source in pipes:
+        with os.fdopen(source) as pipe:
+            text = pipe.read()
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        results.append(json.loads(text) if code == 0 else {f"a child ended with {code}": 1})
+
+
+def openings(where: str, who: str, times: int, gate: str) -> Counter[str]:
+    """Open, debit and close, again and again, while others do so too; who closes last tidies the log away."""
+    pass_gate(gate)
+    seen: Counter[str] = Counter()
+    for i in range(times):
+        with closing(opened(where)) as ledger:
+            seen += debit(ledger, f"{who}-{i}", 1)
+    return seen
+
+
+def makings(home: str, who: str, times: int, all_: int, gate: str) -> Counter[str]:
+    """Make ledgers, each at the same moment as all others do."""
+    pass_gate(gate)
+    seen: Counter[str] = Counter()
+    for i in range(times):
+        place = Path(home, str(i))
+        place.mkdir(exist_ok=True)
+        (place / who).touch()
+        while sum(1 for each in place.iterdir() if each.name[0] == "p") < all_:
+            time.sleep(0.001)
+        try:
+            opened(place / "ledger").close()
+            seen["made"] += 1
+        except Exception as error:
+            seen[f"{type(error).__name__}: {error}"] += 1
+    return seen
+
+
+# --- L2: answers, and a kill somewhere ------------------------------------------------------------
+
+
+def kill_at(name: str, times: int, drawn: Callable[[], None]) -> None:
+    """End this process, at once, when it reaches a place so many times; and write down every draw."""
+    seen: Counter[str] = Counter()
+
+    def reached(place: str) -> None:
+        seen[place] += 1
+        if place == "answer: drawn":
+            drawn()
+        if place == name and seen[place] == times:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    failpoints.reached = reached
+
+
+def note(log: Path, **line: Any) -> None:
+    """A line that survives a kill."""
+    with log.open("a") as file:
+        file.write(json.dumps(line) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def is_fresh(number: int) -> bool:
+    """Most questions pay for a draw; every fifth takes what is there."""
+    return number % 5 != 0
+
+
+def questions(
+    where: str, lease: float, log: str, at: str = "", times: int = 1, most: int = 10**9, again: bool = False
+) -> None:
+    """Ask one question after the other, until a kill; what was interrupted before is asked again first."""
+    file, number = Path(log), 0
+    kill_at(at, times, lambda: note(file, drawn=number))
+    started = time.perf_counter()
+    try:
+        with closing(open_ledger(where, lease=lease)) as ledger, on(ledger) as session:
+            note(file, opened=time.perf_counter() - started)
+            lines = [json.loads(line) for line in file.read_text().splitlines()]
+            asked = [line["asked"] for line in lines if "asked" in line]
+            ended = {line["got"] for line in lines if "got" in line} | {line["no"] for line in lines if "no" in line}
+            todo = [number for number in asked if number not in ended][-1:]
+            if again:
+                todo = sorted(set(asked))
+            following = max(asked, default=0) + 1
+            for number in chain(todo, range(following, following + most)):
+                note(file, asked=number)
+                try:
+                    note(file, got=number, answer=ask(session, f"r{number}", fresh=is_fresh(number)))
+                except NoAnswer as error:
+                    note(file, no=number, text=str(error))
+    except BaseException:
+        note(file, bad=traceback.format_exc())
+
+
+def sleeper(where: str, log: str, fails: bool) -> None:
+    """A process that is stopped after the draw, for longer than its lease lasts; then it fails, or goes on."""
+
+    def reached(place: str) -> None:
+        if place == "answer: drawn":
+            Path(log).touch()
+            os.kill(os.getpid(), signal.SIGSTOP)
+            if fails:
+                raise ZeroDivisionError("in the row of Ann")
+
+    failpoints.reached = reached
+    with closing(opened(where, lease=0.3)) as ledger, on(ledger) as session:
+        note(Path(log), **outcome(lambda: ask(session, "x")))
+
+
+# --- L3: storage that fails -----------------------------------------------------------------------
+
+
+def outcome(call: Callable[[], Any]) -> dict[str, str]:
+    """What an analyst sees of a call."""
+    try:
+        return {"answer": call()}
+    except Exception as error:
+        return {"error": type(error).__name__, "text": str(error), "trace": traceback.format_exc()}
+
+
+def limited(where: str, limit: int, before: bool, most: int) -> list[dict[str, str]]:
+    """Ask until the disk is full, and three times more; files can't grow past the limit."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    before_that = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def fill() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before_that[1]))
+
+    seen: list[dict[str, str]] = []
+    try:
+        if before:
+            fill()
+        with closing(opened(where)) as ledger, on(ledger) as session:
+            if not before:
+                fill()
+            after = 0
+            for i in range(most):
+                seen.append(outcome(lambda i=i: ask(session, f"{limit}-{i}")) | {"request": f"{limit}-{i}"})  # type: ignore[misc]
+                after += "error" in seen[-1]
+                if after > 3:
+                    break
+            seen.append(outcome(lambda: str(session.remaining)) | {"request": ""})
+    except LedgerError as error:
+        seen.append({"error": type(error).__name__, "text": str(error), "trace": traceback.format_exc(), "request": ""})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before_that)
+    return seen
+
+
+def as_nobody(where: str) -> Any:
+    """Ask without the right to write; root has every right, so it becomes somebody else first."""
+
+    def ask_twice(_: int) -> list[dict[str, str]]:
+        if os.geteuid() == 0:
+            os.setgid(65534)
+            os.setuid(65534)
+        return [outcome(lambda: ask(on(where), "mine")) for _ in range(2)]
+
+    with _forked(1, ask_twice) as results:
+        pass
+    return results[0]
+
+
+def harmed(where: str, folder: str) -> list[dict[str, str]]:
+    """Ask before and after something happens to the ledger; then end without closing it."""
+    session = on(opened(where))
+    ask(session, "before")
+    Path(folder, "ready").touch()
+    while not Path(folder, "harmed").exists():
+        time.sleep(0.002)
+    return [outcome(lambda i=i: ask(session, f"after {i}")) for i in range(3)]  # type: ignore[misc]
+
+
+def asks(where: str, requests: list[str], lease: float = 30.0, die: bool = False) -> list[dict[str, str]]:
+    """Ask each; then leave, or die without closing anything."""
+    ledger = opened(where, lease=lease)
+    with on(ledger) as session:
+        seen = [outcome(lambda r=r: ask(session, r)) for r in requests]  # type: ignore[misc]
+        if not die:
+            ledger.close()
+        return seen
+
+
+# --- L4: one request, many times ------------------------------------------------------------------
+
+
+def retries(where: str, threads: int, gate: str) -> list[dict[str, str]]:
+    """One request id from every thread at once; whoever draws takes its time, so that the others wait."""
+    failpoints.reached = lambda place: time.sleep(0.5) if place == "answer: drawn" else None
+    start = threading.Barrier(threads)
+    with closing(opened(where)) as ledger, on(ledger) as session:
+        pass_gate(gate)
+
+        def once(_: int) -> dict[str, str]:
+            start.wait()
+            return outcome(lambda: ask(session, "the same", fresh=False))
+
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(once, range(threads)))
+
+
+if __name__ == "__main__":
+    main()
