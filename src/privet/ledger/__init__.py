@@ -1,6 +1,6 @@
 """What was spent: every debit is an entry, made before data are read and never taken back."""
 
-from privet.ledger.durable import DurableLedger, MemoryLedger, open_ledger
+from privet.ledger.durable import DurableLedger
 from privet.ledger.entries import (
     CLOSES_AFTER,
     Balance,
@@ -15,6 +15,7 @@ from privet.ledger.entries import (
     Totals,
     words,
 )
+from privet.ledger.opening import MemoryLedger, open_ledger
 from privet.ledger.verification import verify_export
 
 __all__ = [

@@ -76,14 +76,19 @@ def totals_tree(totals: Totals) -> dict[str, Any]:
 
 def ration_tree(ration: Ration) -> dict[str, str]:
     """A ration as it stands in an entry."""
-    numbers = {"spent": ration.spent, "cap": ration.cap}
-    return {name: budget_text(number) for name, number in numbers.items() if number is not None}
+    spent = {"spent": budget_text(ration.spent)}
+    return spent if ration.cap is None else {**spent, "cap": budget_text(ration.cap)}
 
 
 def tree(text: str, *, strict: bool = True) -> dict[str, Any]:
     """The fields of an entry; a `ValueError` if they are not what entries have, or (strict) not written so."""
-    found = _DECODER.decode(text)
-    if not isinstance(found, dict) or not found.keys() <= _FIELDS or found.get("kind") not in _KINDS:
+    found, end = _DECODER.raw_decode(text)
+    if (
+        end != len(text)
+        or not isinstance(found, dict)
+        or not found.keys() <= _FIELDS
+        or found.get("kind") not in _KINDS
+    ):
         raise ValueError("it has other fields than entries have")
     if strict:
         if not all(type(value) is str for name, value in found.items() if name in _STRINGS):

@@ -52,7 +52,7 @@ class Database:
         self.engine = engine
         self._path = path
         self._file = None if path is None else _identity(path)
-        self._wal = Path(f"{path}-wal")
+        self._place, self._wal = str(path), f"{path}-wal"
         self._log: tuple[int, int] | None = None
         if path is not None:
             sa.event.listen(engine, "connect", self._new_connection)
@@ -128,10 +128,10 @@ class Database:
         """A file that was removed can still be written to, and what is written is lost; the same goes for its log."""
         if self._path is None:
             return
-        if _identity(self._path) != self._file:
+        if _identity(self._place) != self._file:
             raise OSError("the file was removed or replaced")
         if self._log is None:
-            self._log = _identity(self._wal) if self._wal.exists() else None
+            self._log = _identity(self._wal) if Path(self._wal).exists() else None
         elif _identity(self._wal) != self._log:
             raise OSError("its log was removed or replaced")
 
@@ -202,8 +202,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_all("before_fork"), after_in_parent=_all("in_parent"), after_in_child=_all("in_child"))
 
 
-def _identity(path: Path) -> tuple[int, int]:
-    found = path.stat()
+def _identity(path: Path | str) -> tuple[int, int]:
+    found = os.stat(path)  # noqa: PTH116 (six times for a debit: pathlib takes its time)
     return found.st_dev, found.st_ino
 
 

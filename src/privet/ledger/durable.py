@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 from privet.accounting import Accountant
 from privet.errors import InternalError, LedgerError, UserError
@@ -17,7 +16,7 @@ from privet.events import Composed, PrivacyEvent, Repeated
 from privet.guarantees import Guarantee
 from privet.ledger import chain, failpoints
 from privet.ledger.book import charged, serves
-from privet.ledger.database import Database, connect
+from privet.ledger.database import Database
 from privet.ledger.entries import (
     Balance,
     Budget,
@@ -35,6 +34,7 @@ from privet.ledger.leases import Leases, Place
 from privet.ledger.verification import receipt_of, verified
 from privet.relation.schema import called
 
+_PRICES = 1000  # so many are remembered
 _SOON, _LATEST = 0.02, 0.25  # seconds between looks at a running request
 
 
@@ -45,6 +45,7 @@ class DurableLedger:
         >>> from privet.distances import Adjacency
         >>> from privet.events import Laplace
         >>> from privet.guarantees import PureDP
+        >>> from privet.ledger import MemoryLedger
         >>> ledger = MemoryLedger()
         >>> salt = ledger.create(Dataset("people", "row", Adjacency.ADD_REMOVE, PureDP(1)))
         >>> half = Laplace(sensitivity=1, scale=2)
@@ -59,6 +60,7 @@ class DurableLedger:
         self._facts: dict[str, Dataset] = {}
         self._leases = Leases(lease, self._renew)
         self._looked: dict[str, float] = {}
+        self._prices: dict[tuple[str, tuple[PrivacyEvent, ...]], Budget] = {}
         try:
             self.verify(answers=False)
         except BaseException:
@@ -83,6 +85,15 @@ class DurableLedger:
         if name not in self._facts:
             self._facts[name] = journal.facts(name)
         return self._facts[name]
+
+    def _price(self, facts: Dataset, events: tuple[PrivacyEvent, ...]) -> Budget:
+        """What events cost; analysts ask at few different prices."""
+        place = facts.name, events
+        if place not in self._prices:
+            if len(self._prices) >= _PRICES:
+                self._prices.clear()
+            self._prices[place] = facts.price(events)
+        return self._prices[place]
 
     def create(self, dataset: Dataset) -> bytes:
         """Make the dataset known, or check that it is what it was; gives the salt that is drawn once for it."""
@@ -129,7 +140,7 @@ class DurableLedger:
         self._sweep(dataset)
         with self._writing() as journal:
             facts = self._dataset(journal, dataset)
-            cost = facts.price(events)
+            cost = self._price(facts, tuple(events))
             totals = journal.totals(dataset, lock=True)
             known = None if request_id is None else journal.of_request(dataset, request_id)
             if known is not None:
@@ -367,21 +378,6 @@ class DurableLedger:
             self._dataset(journal, dataset)
             lines = [chain.canonical({"entry": row.text, "hash": row.hash}) for row in journal.rows(dataset)]
         yield from lines
-
-
-class MemoryLedger(DurableLedger):
-    """The same in memory: it forgets when the process ends."""
-
-    def __init__(self) -> None:
-        super().__init__(connect(None))
-
-
-def open_ledger(where: str | Path, *, create: bool = True, lease: float = 30.0) -> DurableLedger:
-    """The ledger in a file (SQLite) or at a postgresql:// address; it is made if there is none, and else verified.
-
-    `lease`: after so many seconds without a sign of life of the process that made it, a reservation counts as failed.
-    """
-    return DurableLedger(connect(where, create=create), lease=lease)
 
 
 def _reason(reason: object, what: str) -> str:

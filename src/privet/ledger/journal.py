@@ -204,7 +204,7 @@ class Journal:
 
     def rows(self, dataset: str) -> Iterator[Row]:
         """Every entry as it is stored, oldest first."""
-        return (Row(*row) for row in Journal(self._connection, self._dialect)._run(_ROWS, d=dataset))
+        return map(Row._make, Journal(self._connection, self._dialect)._run(_ROWS, d=dataset))
 
     def append(self, dataset: str, kind: Kind, totals: Totals, **fields: Any) -> Entry:
         """One more entry, at the end of the chain; the dataset is locked."""

@@ -48,12 +48,16 @@ def _verified(journal: Journal, expect: Receipt | None, *, answers: bool) -> lis
     return books
 
 
+_BESIDE = "number", "kind", "analyst", "request_id", "question", "refers"
+
+
 def _book(journal: Journal, dataset: str, expect: Receipt | None, *, strict: bool) -> Book:
     book, receipt = Book(dataset, strict), None
     for row in journal.rows(dataset):
-        get = book.add(row.text, row.hash).get
-        beside = row.number, row.kind, row.analyst, row.request, row.question, row.refers
-        inside = get("number"), get("kind"), get("analyst"), get("request_id"), get("question"), get("refers")
+        _, number, kind, analyst, request, question, refers, text, found = row
+        said = book.add(text, found)
+        beside = number, kind, analyst, request, question, refers
+        inside = tuple(map(said.get, _BESIDE))
         if beside != inside:
             raise LedgerError(
                 f"entry {book.number} of the dataset {dataset!r} does not hold: its columns say {beside}, "
