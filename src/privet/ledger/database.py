@@ -10,7 +10,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -188,18 +188,28 @@ def _shut(held: _Held, engine: sa.Engine) -> None:
 
 
 _OPEN: WeakSet[Database] = WeakSet()
+_FORKING: list[Database] = []  # those that wait for the end of a fork: others may be opened meanwhile
 
 
-def _all(what: str) -> Callable[[], None]:
-    def each() -> None:
-        for database in list(_OPEN):
-            getattr(database, what)()
+def _before_fork() -> None:
+    for database in list(_OPEN):
+        database.before_fork()
+        _FORKING.append(database)
 
-    return each
+
+def _in_parent() -> None:
+    while _FORKING:
+        _FORKING.pop().in_parent()
+
+
+def _in_child() -> None:
+    _FORKING.clear()
+    for database in list(_OPEN):
+        database.in_child()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_all("before_fork"), after_in_parent=_all("in_parent"), after_in_child=_all("in_child"))
+    os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)
 
 
 def _identity(path: Path | str) -> tuple[int, int]:

@@ -112,7 +112,7 @@ class DurableLedger:
             raise UserError(
                 f"the dataset {known.name!r} has a budget of {budget}, and is opened with {dataset.budget}. "
                 f"Open it with budget=pv.{budget!r}, or let the steward change it. Write, for example: "
-                f'session.ledger.cap({known.name!r}, pv.{dataset.budget!r}, reason="new consent")'
+                f'pv.open_ledger("people.ledger").cap({known.name!r}, pv.{dataset.budget!r}, reason="new consent")'
             )
         return salt
 
