@@ -40,7 +40,7 @@ MODULES = {
         AccountingError BudgetError DataError DatasetClosed EntropyError InternalError LedgerError NoAnswer
         NoSensitivity NumberError PolicyError PrivetError QueryError SourceError UserError VerificationError
     """,
-    "events": "Composed DEEPEST Free Laplace PrivacyEvent Repeated Stated from_json leaves to_json",
+    "events": "Composed DEEPEST Free Laplace PrivacyEvent Repeated Stated from_json from_tree leaves to_json to_tree",
     "exact": """
         Enclosure Exact INFINITY Number ball binary down enclose ends exact exp floor less literal nearest nonnegative
         positive precision probability shorter_up show show_up sqrt_up up whole

@@ -10,8 +10,9 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, TypeVar
 
+from privet.canonical import canonical, parsed
 from privet.errors import AccountingError, UserError
 from privet.exact import Exact, Number, nonnegative, positive, whole
 
@@ -21,6 +22,7 @@ DEEPEST = 64
 _MOST_LEAVES = 100_000  # of one event, counted once for each way to them: shared branches can be many
 
 _BITS = 4096  # of a numerator or denominator: what can be built can be written and read again
+_N = TypeVar("_N", int, Exact)
 _RATIO = re.compile(r"(0|[1-9][0-9]*)/([1-9][0-9]*)\Z")
 
 
@@ -39,7 +41,7 @@ class Laplace:
     def __init__(self, *, sensitivity: int, scale: Number) -> None:
         line = "Laplace(sensitivity=1, scale=2)"
         steps = whole(sensitivity, name="sensitivity", least=0, example=line)
-        object.__setattr__(self, "sensitivity", int(_short(Exact(steps), "sensitivity")))
+        object.__setattr__(self, "sensitivity", _short(steps, "sensitivity"))
         object.__setattr__(self, "scale", _short(positive(scale, name="scale", example=line), "scale"))
 
 
@@ -94,7 +96,7 @@ class Repeated:
         line = "Repeated(event, 3)"
         object.__setattr__(self, "event", _event(event, "event"))
         steps = whole(count, name="count", least=0, example=line)
-        object.__setattr__(self, "count", int(_short(Exact(steps), "count")))
+        object.__setattr__(self, "count", _short(steps, "count"))
 
 
 PrivacyEvent = Laplace | Stated | Free | Composed | Repeated
@@ -140,7 +142,17 @@ def to_json(event: PrivacyEvent) -> str:
         >>> print(to_json(Repeated(Laplace(sensitivity=1, scale=1.5), 2)))
         {"count":2,"event":{"kind":"laplace","scale":"3/2","sensitivity":1},"kind":"repeated"}
     """
-    return json.dumps(_encode(event, "", 1), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return canonical(to_tree(event))
+
+
+def to_tree(event: PrivacyEvent) -> dict[str, Any]:
+    """The same as a tree of objects, for a larger document.
+
+    Example:
+        >>> to_tree(Laplace(sensitivity=1, scale=1.5))
+        {'kind': 'laplace', 'sensitivity': 1, 'scale': '3/2'}
+    """
+    return _encode(event, "", 1)
 
 
 def from_json(text: str) -> PrivacyEvent:
@@ -152,25 +164,20 @@ def from_json(text: str) -> PrivacyEvent:
         privet.errors.AccountingError: events[0].scale: must be a text such as "3/2" in lowest terms, not 2
     """
     try:
-        tree = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        tree = parsed(text)
     except RecursionError:
         raise _refusal("", f"events are nested deeper than {DEEPEST}") from None
-    except AccountingError:
-        raise
     except (ValueError, TypeError) as error:
         raise AccountingError(f"the event: not JSON ({error})") from None
+    return from_tree(tree)
+
+
+def from_tree(tree: object) -> PrivacyEvent:
+    """The event that a tree stands for; anything else is refused, with its path.
+
+    Claim: from_tree(to_tree(event)) == event.
+    """
     return _decode(tree, "", 1)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise AccountingError(f"the event: a field stands twice among {sorted(name for name, _ in pairs)}")
-    return found
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise AccountingError(f"the event: {name} is no number that may stand there")
 
 
 def _encode(event: PrivacyEvent, path: str, depth: int) -> dict[str, Any]:
@@ -282,7 +289,7 @@ def _event(value: PrivacyEvent, path: str) -> PrivacyEvent:
     return value
 
 
-def _short(number: Exact, name: str) -> Exact:
-    if max(abs(number.numerator), number.denominator).bit_length() > _BITS:
+def _short(number: _N, name: str) -> _N:
+    if max(part.bit_length() for part in number.as_integer_ratio()) > _BITS:
         raise AccountingError(f"{name} has more than {_BITS} bits and can't be written to a ledger; round it first.")
     return number

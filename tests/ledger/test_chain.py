@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.ledger.common import KINDS, PEOPLE, cost, furnish, opened, pay
 
 from privet import events
+from privet.canonical import canonical
 from privet.distances import Adjacency
 from privet.errors import LedgerError, UserError
 from privet.events import Composed, Free, Laplace, PrivacyEvent, Repeated, Stated
@@ -136,7 +137,7 @@ PLAIN: dict[str, Any] = {
         '{"kind":"reserved"}',
         "[" * 100_000,
         *(
-            chain.canonical({**PLAIN, **changes})
+            canonical({**PLAIN, **changes})
             for changes in cast(
                 tuple[dict[str, Any], ...],
                 (
@@ -162,7 +163,7 @@ PLAIN: dict[str, Any] = {
     ],
 )
 def test_other_texts_stand_for_no_entry(text: str) -> None:
-    assert chain.read(chain.canonical(PLAIN)).kind == "failed"
+    assert chain.read(canonical(PLAIN)).kind == "failed"
     with pytest.raises(LedgerError, match="it was tampered with"):
         chain.read(text)
 
@@ -190,7 +191,7 @@ def hashed(trees: Iterable[Any]) -> list[str]:
     """An export whose hashes are right, whatever the entries say."""
     lines, found = [], chain.GENESIS
     for tree in trees:
-        text = tree if isinstance(tree, str) else chain.canonical(tree)
+        text = tree if isinstance(tree, str) else canonical(tree)
         found = chain.link(found, text)
         lines.append(json.dumps({"entry": text, "hash": found}))
     return lines
@@ -372,7 +373,7 @@ def test_whatever_stands_in_an_entry_it_holds_or_is_refused(place: tuple[int, tu
 @pytest.mark.parametrize("number", range(1, len(HISTORY) + 1))
 def test_an_entry_has_one_text(number: int) -> None:
     tree = HISTORY[number - 1]
-    text = chain.canonical(tree)
+    text = canonical(tree)
     for other in (
         text + " ",
         text.replace(":", ": ", 1),

@@ -184,7 +184,7 @@ def test_history_is_kept_in_order(make: Factory) -> None:
         (7, "reserved", "ann", "z", None, "", ""),
     ]
     assert [e.events for e in found] == [(), (cost("0.1"),), (cost("0.1"),), (), (), (), (cost("0.2"),)]
-    assert ledger.reservation("people", 3) == (found[2], replace(found[3], hash=""))
+    assert ledger.reservation("people", 3) == (found[2], found[3]._replace(hash=""))
     assert ledger.reservation("people", 7) == (found[6], None)
     assert (ledger.head("people").number, ledger.head("people").hash) == (7, found[6].hash)
     for number in (-1, 0, 1, 4, 8):

@@ -105,6 +105,20 @@ def test_many_open_and_close_a_ledger_at_once(where: str | Path, nursery: Nurser
     check(where, 64, workers.BUDGET)
 
 
+def test_a_ledger_that_a_process_opens_twice(where: str | Path, nursery: Nursery) -> None:
+    """Its locks are the process's: what opens and closes the file once more must not let go of them."""
+    with closing(workers.opened(where)) as first:
+        assert workers.debit(first, "first", 2) == {"granted": 2}
+        with closing(workers.opened(where)) as second:
+            assert workers.debit(second, "second", 2) == {"granted": 2}
+            assert nursery.run(workers.asks, where=where, requests=[]) == []  # opened and closed by another process
+            assert workers.debit(first, "again", 2) == {"granted": 2}
+            assert workers.debit(second, "also", 2) == {"granted": 2}
+        assert nursery.run(workers.asks, where=where, requests=[]) == []
+        assert workers.debit(first, "last", 2) == {"granted": 2}
+    check(where, 10, workers.BUDGET)
+
+
 @pytest.mark.slow
 def test_processes_that_make_a_ledger_at_once(nursery: Nursery, tmp_path: Path) -> None:
     names = [f"p{i}" for i in range(8)]

@@ -19,6 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from tests.ledger.common import PEOPLE, ask, cost, furnish, pay
 from tests.ledger.conftest import Where
 
+from privet.canonical import canonical
 from privet.errors import LedgerError, UserError
 from privet.guarantees import PureDP
 from privet.ledger import Charge, DurableLedger, Receipt, chain, open_ledger, tables
@@ -240,7 +241,7 @@ def test_a_forger_who_hashes_anew_is_found_by_a_receipt(storage: Storage) -> Non
         tree = json.loads(row["text"])
         if row["number"] == 12:
             tree["note"] = "another reason"
-        row["text"] = chain.canonical(tree)
+        row["text"] = canonical(tree)
         row["hash"] = found = chain.link(found, row["text"])
     rows[DATASETS][0]["hash"] = found
     assert storage.put(rows)
@@ -259,7 +260,7 @@ def test_a_forger_who_takes_a_debit_out_and_hashes_anew_is_found(storage: Storag
     found = chain.GENESIS
     for number, row in enumerate(kept, 1):
         tree = json.loads(row["text"]) | {"number": number}
-        row["text"] = chain.canonical(tree)
+        row["text"] = canonical(tree)
         row["hash"] = found = chain.link(found, row["text"])
         row["number"] = number
     rows[ENTRIES] = kept + [row for row in rows[ENTRIES] if row["dataset"] == "visits"]
@@ -298,7 +299,7 @@ def test_a_removed_table_is_found(where: Where) -> None:
 
 def test_added_rows_are_found(storage: Storage) -> None:
     last = storage.entry(storage.honest, "people", 12)
-    more = replace(chain.read(last["text"]), number=13, note="more")
+    more = chain.read(last["text"])._replace(number=13, note="more")
     text = chain.write(more)
     honest_looking = last | {"number": 13, "text": text, "hash": chain.link(last["hash"], text)}
     for table, row, says in (

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from tests.release.certificates import ASKED, KEY, LINK, PUBLIC, certificate, made_plan, sha256
 
+from privet.canonical import canonical
 from privet.errors import UserError, VerificationError
 from privet.planner.facts import plan_again
-from privet.release.certificate import Certificate, canonical, certify
+from privet.release.certificate import Certificate, certify
 from privet.release.signing import new_signing_key, signer, signs, verifier
 from privet.release.verification import verify
 

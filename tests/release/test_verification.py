@@ -29,9 +29,10 @@ from tests.release.certificates import (
 )
 
 from privet import events
+from privet.canonical import canonical
 from privet.errors import UserError, VerificationError
 from privet.ledger import MemoryLedger, Receipt, open_ledger
-from privet.release.certificate import Certificate, canonical, certify
+from privet.release.certificate import Certificate, certify
 from privet.release.verification import verify
 
 EVERY = [*ASKED, "value"]

@@ -108,10 +108,12 @@ def binary(value: float) -> Exact:
 
 
 def _parse(value: object) -> Exact | None:
-    if isinstance(value, bool):
-        return None
     if type(value) is Fraction:
         return value
+    if type(value) is int:
+        return Fraction(value)
+    if isinstance(value, bool):
+        return None
     if isinstance(value, Fraction):  # a subclass may compute otherwise
         return Fraction(int(value.numerator), int(value.denominator))
     if isinstance(value, numbers.Integral):

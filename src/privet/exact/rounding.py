@@ -88,9 +88,8 @@ def shorter_up(number: Exact) -> Exact:
         >>> shorter_up(Fraction(1, 3)), 0 < shorter_up(Fraction(1, 3**999)) - Fraction(1, 3**999) < Fraction(1, 2**320)
         (Fraction(1, 3), True)
     """
-    if number.denominator.bit_length() <= 256:
-        return number
-    return Fraction(math.ceil(number * 2**320), 2**320)
+    n, d = number.as_integer_ratio()
+    return number if d.bit_length() <= 256 else Fraction(-((-n << 320) // d), 1 << 320)
 
 
 def sqrt_up(number: Exact, bits: int = 96) -> Exact:

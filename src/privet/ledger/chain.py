@@ -11,6 +11,7 @@ import json
 from typing import Any, cast, get_args
 
 from privet import events
+from privet.canonical import canonical
 from privet.distances import Adjacency
 from privet.errors import LedgerError
 from privet.exact import Exact
@@ -35,12 +36,6 @@ def digest(text: str) -> str:
 
 
 _DECODER = json.JSONDecoder()
-_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-
-
-def canonical(tree: Any) -> str:
-    """The one text of a JSON tree."""
-    return _ENCODER.encode(tree)
 
 
 def write(entry: Entry) -> str:
@@ -51,7 +46,7 @@ def write(entry: Entry) -> str:
     if entry.ration is not None:
         tree["ration"] = ration_tree(entry.ration)
     if entry.kind == "reserved":
-        tree["events"] = [json.loads(events.to_json(event)) for event in entry.events]
+        tree["events"] = [events.to_tree(event) for event in entry.events]
     if entry.cost is not None:
         tree["cost"] = budget_text(entry.cost)
     if entry.refers is not None:
@@ -118,7 +113,7 @@ def read(text: str, found: str = "") -> Entry:
             asked=fields.get("asked", ""),
             question=fields.get("question", ""),
             version=fields.get("version", ""),
-            events=tuple(_event(canonical(event)) for event in fields.get("events", ())),
+            events=tuple(map(events.from_tree, fields.get("events", ()))),
             cost=_maybe(fields.get("cost")),
             refers=None if "refers" not in fields else _whole(fields["refers"]),
             answer=fields.get("answer", ""),
@@ -174,17 +169,7 @@ def _facts(tree: dict[str, Any], totals: Totals) -> Dataset:
 
 
 _BUDGETS: dict[str, Budget] = {}
-_EVENTS: dict[str, events.PrivacyEvent] = {}
 _MOST = 4096
-
-
-def _event(text: str) -> events.PrivacyEvent:
-    found = _EVENTS.get(text)
-    if found is None:
-        found = events.from_json(text)
-        if len(_EVENTS) < _MOST:
-            _EVENTS[text] = found
-    return found
 
 
 def budget_text(budget: Budget) -> str:

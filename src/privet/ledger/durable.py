@@ -7,10 +7,12 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 
 from privet.accounting import Accountant
+from privet.canonical import canonical
 from privet.errors import InternalError, LedgerError, UserError
 from privet.events import Composed, PrivacyEvent, Repeated
 from privet.guarantees import Guarantee
@@ -29,7 +31,7 @@ from privet.ledger.entries import (
     Totals,
     nothing,
 )
-from privet.ledger.journal import Journal
+from privet.ledger.journal import Journal, State
 from privet.ledger.leases import Leases, Place
 from privet.ledger.verification import receipt_of, verified
 from privet.relation.schema import called
@@ -58,11 +60,15 @@ class DurableLedger:
     def __init__(self, database: Database, *, lease: float = 30.0) -> None:
         self._database = database
         self._facts: dict[str, Dataset] = {}
+        self._known: dict[str, State] = {}
         self._leases = Leases(lease, self._renew)
         self._looked: dict[str, float] = {}
         self._prices: dict[tuple[str, tuple[PrivacyEvent, ...]], Budget] = {}
         try:
-            self.verify(answers=False)
+            with ThreadPoolExecutor(1) as beside:
+                checked = beside.submit(database.check)
+                self.verify(answers=False)
+                checked.result()
         except BaseException:
             self.close()
             raise
@@ -74,12 +80,12 @@ class DurableLedger:
     @contextmanager
     def _writing(self) -> Iterator[Journal]:
         with self._database.writing() as connection:
-            yield Journal(connection, self._database.engine.dialect)
+            yield Journal(connection, self._database.engine.dialect, self._known)
 
     @contextmanager
     def _reading(self) -> Iterator[Journal]:
         with self._database.reading() as connection:
-            yield Journal(connection, self._database.engine.dialect)
+            yield Journal(connection, self._database.engine.dialect, self._known)
 
     def _dataset(self, journal: Journal, name: str) -> Dataset:
         if name not in self._facts:
@@ -145,7 +151,7 @@ class DurableLedger:
             known = None if request_id is None else journal.of_request(dataset, request_id)
             if known is not None:
                 return self._again(journal, known, analyst, asked, version, tuple(events))
-            mine = journal.ration(dataset, analyst, totals)
+            mine = journal.ration(dataset, analyst)
             stored = self._stored(journal, dataset, question, events) if question and not fresh else None
             if stored is not None:
                 if request_id is not None:  # so that a retry finds the same answer
@@ -157,7 +163,7 @@ class DurableLedger:
             entry = journal.append(dataset, "reserved", totals, analyst=analyst, ration=mine, **paid, **request)
             journal.lease(dataset, entry.number)
             failpoints.reached("reserve: written")
-        charge = Charge(entry.number, dataset, cost, request_id=entry.request_id, hash=entry.hash)
+        charge = Charge(entry.number, dataset, cost, request_id=request["request_id"], hash=entry.hash)
         self._leases.take(charge)
         failpoints.reached("reserve: on disk")
         return charge
@@ -238,7 +244,7 @@ class DurableLedger:
         failpoints.reached("settle: on disk")
 
     def _fail(self, journal: Journal, dataset: str, number: int, totals: Totals, note: str = "") -> Totals:
-        after = replace(totals, failures=totals.failures + 1)
+        after = totals._replace(failures=totals.failures + 1)
         journal.append(dataset, "failed", after, refers=number, note=note)
         return after
 
@@ -280,12 +286,12 @@ class DurableLedger:
             if cap is not None:
                 facts.check_kind(cap)
             if analyst is not None:
-                mine = replace(journal.ration(dataset, analyst, totals), cap=cap)
+                mine = journal.ration(dataset, analyst)._replace(cap=cap)
                 journal.append(dataset, "capped", totals, analyst=analyst, ration=mine, note=why)
             elif query:
-                journal.append(dataset, "capped", replace(totals, per_query=cap), note=why)
+                journal.append(dataset, "capped", totals._replace(per_query=cap), note=why)
             elif cap is not None:
-                journal.append(dataset, "capped", replace(totals, budget=cap), note=why)
+                journal.append(dataset, "capped", totals._replace(budget=cap), note=why)
             else:
                 raise UserError("a dataset has a budget. Write, for example: cap('people', pv.PureDP(3), reason=...)")
 
@@ -303,7 +309,7 @@ class DurableLedger:
         why = _reason(reason, "reopen")
         with self._writing() as journal:
             self._dataset(journal, dataset)
-            totals = replace(journal.totals(dataset, lock=True), failures=0)
+            totals = journal.totals(dataset, lock=True)._replace(failures=0)
             journal.append(dataset, "reopened", totals, note=why)
 
     # --- looking --------------------------------------------------------------------------------
@@ -323,7 +329,7 @@ class DurableLedger:
         with self._reading() as journal:
             self._dataset(journal, dataset)
             totals = journal.totals(dataset)
-            mine = None if analyst is None else journal.ration(dataset, analyst, totals)
+            mine = None if analyst is None else journal.ration(dataset, analyst)
         return Balance(totals.budget, totals.spent, mine, totals.per_query)
 
     def analysts(self, dataset: str) -> dict[str, Ration]:
@@ -336,7 +342,7 @@ class DurableLedger:
         """Every entry, oldest first."""
         with self._reading() as journal:
             self._dataset(journal, dataset)
-            return tuple(chain.read(row.text, row.hash) for row in journal.rows(dataset))
+            return tuple(chain.read(text, found) for *_, text, found in journal.rows(dataset))
 
     def reservation(self, dataset: str, number: int) -> tuple[Entry, Entry | None]:
         """A reservation, and how it ended, if it did."""
@@ -376,7 +382,7 @@ class DurableLedger:
         """The chain as lines of JSON, without the answers; `verify_export` checks them."""
         with self._reading() as journal:
             self._dataset(journal, dataset)
-            lines = [chain.canonical({"entry": row.text, "hash": row.hash}) for row in journal.rows(dataset)]
+            lines = [canonical({"entry": text, "hash": found}) for *_, text, found in journal.rows(dataset)]
         yield from lines
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_DOWN
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from privet.accounting import ACCOUNTANTS, Accountant
 from privet.distances import Adjacency
@@ -53,15 +53,14 @@ class Dataset:
         if not isinstance(budget, kind):
             raise UserError(f"the {self.accountant} accountant needs {kind.__name__}(...) as a budget, not {budget!r}")
 
-    def price(self, events: Sequence[PrivacyEvent]) -> Budget:
+    def price(self, events: Iterable[PrivacyEvent]) -> Budget:
         """What all of these cost together."""
         priced = ACCOUNTANTS[self.accountant].account(Composed(events))
         assert isinstance(priced, PureDP | ApproxDP)
         return priced
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(NamedTuple):
     """What holds for a dataset after an entry."""
 
     budget: Budget
@@ -71,16 +70,14 @@ class Totals:
     per_query: Budget | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Ration:
+class Ration(NamedTuple):
     """What holds for one analyst after an entry."""
 
     spent: Budget
     cap: Budget | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One line of the ledger; it is never changed."""
 
     number: int

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, ClassVar, NamedTuple
 
@@ -16,6 +15,7 @@ from privet.ledger.leases import Place
 from privet.noise.entropy import SystemBits
 
 _CANDIDATES = 100  # so many answers to the same question are looked at, the newest first
+_ANALYSTS = 1000  # of so many it is remembered what they have spent
 _CREATING = 7236839  # the number of an advisory lock
 
 _entries, _answers, _leases, _datasets = tables.entries, tables.answers, tables.leases, tables.datasets
@@ -24,17 +24,17 @@ _N: sa.BindParameter[int] = sa.bindparam("n")
 _HERE = _entries.c.dataset == _D
 _NAMES = sa.select(_datasets.c.name).order_by(_datasets.c.name)
 _LISTED = sa.select(_datasets.c.name, _datasets.c.head, _datasets.c.hash).order_by(_datasets.c.name)
-_STRAYS = [
-    sa.select(table.c.dataset).where(table.c.dataset.not_in(sa.select(_datasets.c.name))).limit(1)
+_NAMED = [
+    (least := sa.select(sa.func.min(table.c.dataset)), least.where(table.c.dataset > _D))
     for table in (_entries, _answers, _leases)
-]
+]  # the first name in a table, and the one after a name: by its index, however many rows there are
 _SALT = sa.select(_datasets.c.salt).where(_datasets.c.name == _D)
 _HEAD = sa.select(_datasets.c.head, _datasets.c.hash).where(_datasets.c.name == _D)
 _LOCK = _HEAD.with_for_update()
 _MOVE = sa.update(_datasets).where(_datasets.c.name == _D).values(head=sa.bindparam("h"), hash=sa.bindparam("x"))
 _TEXT = sa.select(_entries.c.text).where(_HERE, _entries.c.number == _N)
 _ENTRY = sa.select(_entries.c.text, _entries.c.hash).where(_HERE, _entries.c.number == _N)
-_ROWS = sa.select(_entries).where(_HERE).order_by(_entries.c.number)
+_ROWS = sa.select(*_entries.c[1:]).where(_HERE).order_by(_entries.c.number)
 _OF_REQUEST = sa.select(_entries.c.text).where(_HERE, _entries.c.request == sa.bindparam("r"))
 _OF_KIND = sa.select(_entries.c.text).where(_HERE, _entries.c.kind == sa.bindparam("k"))
 _BY_ANALYST = sa.select(sa.func.max(_entries.c.number)).where(_HERE, _entries.c.analyst == sa.bindparam("a"))
@@ -61,26 +61,22 @@ _SAME_QUESTION = (
     .limit(_CANDIDATES)
 )
 _OPEN = sa.select(_leases.c.number, _leases.c.beats).where(_leases.c.dataset == _D)
+_IS_OPEN = sa.select(_leases.c.number).where(_leases.c.dataset == _D, _leases.c.number == _N)
 _CLOSE = sa.delete(_leases).where(_leases.c.dataset == _D, _leases.c.number == _N)
 _RENEW = sa.update(_leases).where(_leases.c.dataset == _D, _leases.c.number == _N).values(beats=_leases.c.beats + 1)
 
 
-class Row(NamedTuple):
-    """An entry as it is stored."""
-
-    dataset: str
-    number: int
-    kind: str
-    analyst: str | None
-    request: str | None
-    question: str | None
-    refers: int | None
-    text: str
-    hash: str
-
-
 _INSERT_DATASET, _INSERT_ENTRY = sa.insert(_datasets), sa.insert(_entries)
 _INSERT_ANSWER, _INSERT_LEASE = sa.insert(_answers), sa.insert(_leases)
+
+
+class State(NamedTuple):
+    """What follows from the entries up to one. Its hash stands for all of them, so it can be remembered by that."""
+
+    hash: str
+    totals: Totals
+    rations: dict[str, Ration]
+    """Of the analysts that were asked for."""
 
 
 class Journal:
@@ -93,10 +89,10 @@ class Journal:
     _compiled: ClassVar[dict[tuple[str, sa.ClauseElement], tuple[str, dict[str, Any]]]] = {}
     """The text for a database, and the constants in it."""
 
-    def __init__(self, connection: Any, dialect: sa.Dialect) -> None:
+    def __init__(self, connection: Any, dialect: sa.Dialect, known: dict[str, State]) -> None:
         self._connection = connection
         self._dialect = dialect
-        self._cursor: Any = connection.cursor()
+        self._known = known
         self._heads: dict[str, Receipt] = {}  # of the datasets that are locked
 
     def _run(self, statement: sa.ClauseElement, **values: Any) -> Any:
@@ -106,8 +102,7 @@ class Journal:
             made = statement.compile(dialect=self._dialect)
             constants = {name: value for name, value in made.params.items() if value is not None}
             found = self._compiled[place] = str(made), constants
-        self._cursor.execute(found[0], found[1] | values)
-        return self._cursor
+        return self._connection.execute(found[0], found[1] | values)
 
     def _first(self, statement: sa.ClauseElement, **values: Any) -> Any:
         row = self._run(statement, **values).fetchone()
@@ -132,12 +127,19 @@ class Journal:
 
     def strays(self) -> str | None:
         """A dataset that has rows and is not listed, if there is one."""
-        return next((name for each in _STRAYS if (name := self._first(each)) is not None), None)
+        known = {*self.names()}
+        for least, following in _NAMED:
+            name: str | None = self._first(least)
+            while name is not None:
+                if name not in known:
+                    return name
+                name = self._first(following, d=name)
+        return None
 
     def first(self, dataset: Dataset) -> bytes:
         """The salt of a dataset, which is made if there is none; writers come one after the other."""
         if self._dialect.name == "postgresql":
-            self._cursor.execute(f"SELECT pg_advisory_xact_lock({_CREATING})")
+            self._connection.execute(f"SELECT pg_advisory_xact_lock({_CREATING})")
         salt: str | None = self._first(_SALT, d=dataset.name)
         if salt is None:
             salt = SystemBits().take(16).hex()
@@ -169,12 +171,22 @@ class Journal:
 
     def totals(self, dataset: str, *, lock: bool = False) -> Totals:
         """What holds after the newest entry."""
-        return chain.totals_of(self._first(_TEXT, d=dataset, n=self.head(dataset, lock=lock).number))
+        return self._state(dataset, self.head(dataset, lock=lock)).totals
 
-    def ration(self, dataset: str, analyst: str, totals: Totals) -> Ration:
+    def _state(self, dataset: str, head: Receipt) -> State:
+        known = self._known.get(dataset)
+        if known is None or known.hash != head.hash:
+            totals = chain.totals_of(self._first(_TEXT, d=dataset, n=head.number))
+            known = self._known[dataset] = State(head.hash, totals, {})
+        return known
+
+    def ration(self, dataset: str, analyst: str) -> Ration:
         """What holds for an analyst after the newest entry that is about one."""
-        text = self._first(_OF_ANALYST, d=dataset, a=analyst)
-        return Ration(nothing(totals.budget)) if text is None else chain.ration_of(text)
+        state = self._state(dataset, self.head(dataset))
+        if analyst not in state.rations:
+            text = self._first(_OF_ANALYST, d=dataset, a=analyst)
+            state.rations[analyst] = Ration(nothing(state.totals.budget)) if text is None else chain.ration_of(text)
+        return state.rations[analyst]
 
     def rations(self, dataset: str) -> dict[str, Ration]:
         """The same for every analyst."""
@@ -202,21 +214,21 @@ class Journal:
         """All entries of a kind."""
         return [chain.read(text) for text in self._column(_OF_KIND, d=dataset, k=kind)]
 
-    def rows(self, dataset: str) -> Iterator[Row]:
-        """Every entry as it is stored, oldest first."""
-        return map(Row._make, Journal(self._connection, self._dialect)._run(_ROWS, d=dataset))
+    def rows(self, dataset: str) -> Iterator[tuple[int, str, str, str, str, int, str, str]]:
+        """Every entry as it is stored, oldest first: number, kind, analyst, request, question, refers, text, hash."""
+        return iter(self._run(_ROWS, d=dataset))
 
-    def append(self, dataset: str, kind: Kind, totals: Totals, **fields: Any) -> Entry:
+    def append(self, dataset: str, kind: Kind, totals: Totals, **fields: Any) -> Receipt:
         """One more entry, at the end of the chain; the dataset is locked."""
         head = self.head(dataset, lock=True)
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        entry = Entry(number=head.number + 1, dataset=dataset, kind=kind, time=now, totals=totals, **fields)
+        number, now = head.number + 1, datetime.now(UTC).isoformat(timespec="seconds")
+        entry = Entry(number=number, dataset=dataset, kind=kind, time=now, totals=totals, **fields)
         text = chain.write(entry)
         found = chain.link(head.hash, text)
         self._run(
             _INSERT_ENTRY,
             dataset=dataset,
-            number=entry.number,
+            number=number,
             kind=kind,
             analyst=entry.analyst or None,
             request=entry.request_id or None,
@@ -225,9 +237,14 @@ class Journal:
             text=text,
             hash=found,
         )
-        self._run(_MOVE, d=dataset, h=entry.number, x=found)
-        self._heads[dataset] = Receipt(dataset, entry.number, found)
-        return replace(entry, hash=found)
+        self._run(_MOVE, d=dataset, h=number, x=found)
+        known = self._known.get(dataset)
+        rations = known.rations if known is not None and known.hash == head.hash else {}
+        if entry.ration is not None:
+            rations = {**(rations if len(rations) < _ANALYSTS else {}), entry.analyst: entry.ration}
+        self._known[dataset] = State(found, totals, rations)
+        self._heads[dataset] = Receipt(dataset, number, found)
+        return self._heads[dataset]
 
     # --- answers --------------------------------------------------------------------------------
 
@@ -256,7 +273,10 @@ class Journal:
 
     def release(self, dataset: str, number: int) -> bool:
         """It is no longer; says whether it was."""
-        return bool(self._run(_CLOSE, d=dataset, n=number).rowcount == 1)
+        if self._first(_IS_OPEN, d=dataset, n=number) is None:
+            return False
+        self._run(_CLOSE, d=dataset, n=number)
+        return True
 
     def renew(self, places: list[Place]) -> None:
         """Count up."""

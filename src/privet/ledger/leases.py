@@ -31,45 +31,42 @@ class Leases:
         """After a fork: the parent's reservations are not the child's, nor are its threads and locks."""
         self._owner = os.getpid()
         self._mine: dict[Place, ref[Charge]] = {}
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
     def take(self, charge: Charge) -> None:
         """Renew this one from now on, until it is settled or nobody holds the charge any more."""
         if os.getpid() != self._owner:
             self._forget()
-        with self._changed:
+        with self._lock:
             self._mine[charge.dataset, charge.number] = ref(charge)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._keep, name="privet-leases", daemon=True)
                 self._thread.start()
-            else:
-                self._changed.notify()
 
     def drop(self, place: Place) -> None:
         """It is settled."""
         if os.getpid() != self._owner:
             self._forget()
-        with self._changed:
+        with self._lock:
             self._mine.pop(place, None)
 
     def _keep(self) -> None:
         while True:
-            with self._changed:
-                while not self._mine:
-                    self._changed.wait()
             time.sleep(self.seconds / 3)
-            mine = self._held()
-            if mine:
-                try:
-                    self._renew(mine)
-                except Exception:  # the ledger is broken: whoever asks next is told so
+            with self._lock:
+                mine = self._held()
+                if not mine:  # the next reservation starts another thread
+                    self._thread = None
                     return
+            try:
+                self._renew(mine)
+            except Exception:  # the ledger is broken: whoever asks next is told so
+                return
 
     def _held(self) -> list[Place]:
-        with self._changed:
-            self._mine = {place: held for place, held in self._mine.items() if held() is not None}
-            return sorted(self._mine)
+        self._mine = {place: held for place, held in self._mine.items() if held() is not None}
+        return sorted(self._mine)
 
     def dead(self, beats: Mapping[Place, int]) -> list[Place]:
         """Those of the open reservations whose owner has been silent for the length of a lease."""
@@ -80,7 +77,11 @@ class Leases:
             if self._seen.get(place, (-1, 0.0))[0] != count:
                 self._seen[place] = (count, now)
         late = [place for place in beats if now - self._seen[place][1] > self.seconds]
-        return [place for place in late if place not in self._held()] if late else []
+        if not late:
+            return []
+        with self._lock:
+            held = self._held()
+        return [place for place in late if place not in held]
 
     def forget(self, places: Iterable[Place]) -> None:
         """They are no longer open."""

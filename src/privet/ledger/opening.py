@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from privet.ledger.database import connect
+from privet.errors import UserError
+from privet.ledger import postgres, sqlite
 from privet.ledger.durable import DurableLedger
 
 
@@ -12,7 +13,9 @@ class MemoryLedger(DurableLedger):
     """The same in memory: it forgets when the process ends."""
 
     def __init__(self) -> None:
-        super().__init__(connect(None))
+        database = sqlite.SQLite(None)
+        database.prepare()
+        super().__init__(database)
 
 
 def open_ledger(where: str | Path, *, create: bool = True, lease: float = 30.0) -> DurableLedger:
@@ -20,4 +23,12 @@ def open_ledger(where: str | Path, *, create: bool = True, lease: float = 30.0) 
 
     `lease`: after so many seconds without a sign of life of the process that made it, a reservation counts as failed.
     """
-    return DurableLedger(connect(where, create=create), lease=lease)
+    text = str(where)
+    if text.startswith(("postgresql://", "postgres://", "postgresql+psycopg://")):
+        return DurableLedger(postgres.connect(text), lease=lease)
+    if "://" in text or not text.strip() or not text.isprintable():
+        raise UserError(
+            f"a ledger is a file or a Postgres address, not {text[:60]!r}. "
+            'Write, for example: ledger="people.ledger" or ledger="postgresql://user@host/base"'
+        )
+    return DurableLedger(sqlite.connect(text, Path(where), create=create), lease=lease)

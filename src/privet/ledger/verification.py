@@ -53,15 +53,12 @@ _BESIDE = "number", "kind", "analyst", "request_id", "question", "refers"
 
 def _book(journal: Journal, dataset: str, expect: Receipt | None, *, strict: bool) -> Book:
     book, receipt = Book(dataset, strict), None
-    for row in journal.rows(dataset):
-        _, number, kind, analyst, request, question, refers, text, found = row
-        said = book.add(text, found)
-        beside = number, kind, analyst, request, question, refers
-        inside = tuple(map(said.get, _BESIDE))
+    for *beside, text, found in journal.rows(dataset):
+        inside = [*map(book.add(text, found).get, _BESIDE)]
         if beside != inside:
             raise LedgerError(
-                f"entry {book.number} of the dataset {dataset!r} does not hold: its columns say {beside}, "
-                f"and its text {inside}. Nothing is answered with this ledger"
+                f"entry {book.number} of the dataset {dataset!r} does not hold: its columns say "
+                f"{beside}, and its text {inside}. Nothing is answered with this ledger"
             )
         if expect is not None and expect.number == book.number:
             receipt = book.hash

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from privet import events
@@ -65,7 +64,7 @@ def derived(made: ReleasePlan) -> dict[str, Any]:
             for key in made.query.keys
         ],
         "design": made.design.reason,
-        "event": json.loads(events.to_json(made.event())),
+        "event": events.to_tree(made.event()),
         "epsilon": ratio(made.epsilon),
         "guarantee": {"kind": "pure", "epsilon": ratio(made.guarantee().epsilon), "delta": "0/1"},
     }

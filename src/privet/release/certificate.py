@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from privet import events
+from privet.canonical import canonical, parsed
 from privet.errors import VerificationError
 from privet.mechanisms import Laplace
 from privet.planner import ReleasePlan
@@ -37,7 +38,7 @@ class Certificate:
         """A certificate from its text; anything but the canonical text of one is refused."""
         try:
             given = text.encode() if isinstance(text, str) else bytes(text)
-            tree = json.loads(given, object_pairs_hook=_unique, parse_constant=_no_constant)
+            tree = parsed(given)
             again = canonical(tree).encode()
         except (ValueError, RecursionError, TypeError) as error:
             raise VerificationError(f"this is no certificate: not JSON ({str(error)[:100]})") from None
@@ -115,7 +116,7 @@ def of_value(mechanism: Laplace, released: Any, label: str) -> dict[str, Any]:
 def derived_value(mechanism: Laplace) -> dict[str, Any]:
     """What follows from a stated sensitivity."""
     return {
-        "event": json.loads(events.to_json(mechanism.event())),
+        "event": events.to_tree(mechanism.event()),
         "step": ratio(mechanism.step),
         "scale": ratio(mechanism.scale),
         "guarantee": {"kind": "pure", "epsilon": ratio(mechanism.guarantee().epsilon), "delta": "0/1"},
@@ -125,19 +126,3 @@ def derived_value(mechanism: Laplace) -> dict[str, Any]:
 def plain(tree: Any) -> Any:
     """A tree as JSON will give it back."""
     return json.loads(canonical(tree))
-
-
-def canonical(tree: Any) -> str:
-    """The one text of a JSON tree."""
-    return json.dumps(tree, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a field stands twice")
-    return found
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number that may stand there")

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from privet import events
+from privet.canonical import canonical
 from privet.errors import InternalError
 from privet.guarantees import ApproxDP, PureDP
 from privet.planner import ReleasePlan
 from privet.planner.facts import asked, derived
 from privet.relation.codec import encode
 from privet.release.answer import Release
-from privet.release.certificate import Certificate, canonical
+from privet.release.certificate import Certificate
 
 
 def asked_digest(made: ReleasePlan | dict[str, Any]) -> str:
@@ -39,7 +40,7 @@ def _digest(tree: Any) -> str:
 def recalled(made: ReleasePlan, text: str, remaining: PureDP | ApproxDP) -> Release:
     """The answer to a plan from the certificate of an earlier one that measured the same, with its noise."""
     certificate = Certificate.from_json(text)
-    event = events.from_json(canonical(certificate.document["derived"]["event"]))
+    event = events.from_tree(certificate.document["derived"]["event"])
     assert isinstance(event, events.Composed)
     noised = []
     for part, drawn in zip(made.noised, event.events, strict=True):

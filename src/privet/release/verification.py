@@ -18,13 +18,14 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from privet import events
+from privet.canonical import canonical
 from privet.errors import LedgerError, UserError, VerificationError
 from privet.exact import Exact
 from privet.ledger import Ledger, Receipt, open_ledger
 from privet.mechanisms import Laplace
 from privet.planner.facts import asked, derived, plan_again, ratio
 from privet.relation.schema import called
-from privet.release.certificate import FORMAT, Certificate, answered, canonical, of_value, plain
+from privet.release.certificate import FORMAT, Certificate, answered, of_value, plain
 from privet.release.signing import VerifyingKey, signs, verifier
 
 _CLOSE = 1e-9  # intervals come from floats, which differ in their last bits between machines
@@ -173,7 +174,7 @@ def _check_ledger(found: Certificate, ledger: Ledger) -> None:
         raise VerificationError(f"ledger: it has no such entry: {error}") from None
     if (entry.request_id, entry.analyst, entry.hash) != (link.get("request_id"), link.get("analyst"), link.get("hash")):
         raise VerificationError("ledger: it has no such entry")
-    event = events.from_json(canonical(found.document["derived"]["event"]))
+    event = events.from_tree(found.document["derived"]["event"])
     if entry.events != (event,):
         raise VerificationError("ledger: the entry paid for something else")
     if end is None or end.answer != hashlib.sha256(found.to_json().encode()).hexdigest():

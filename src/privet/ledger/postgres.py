@@ -1,0 +1,114 @@
+"""A ledger in Postgres, for teams: whatever is not waited for is sent together."""
+
+from __future__ import annotations
+
+import select
+import time
+from contextlib import AbstractContextManager, suppress
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
+
+from privet.errors import LedgerError, UserError
+from privet.ledger.database import Database
+
+_DURABLE = "fsync", "synchronous_commit", "full_page_writes"
+_FRESH = 1.0  # a connection that was used so few seconds ago is not tried before it is used
+_CREATING = 7236838  # the number of an advisory lock
+
+
+class Postgres(Database):
+    """A database at an address.
+
+    A transaction is a pipeline: its statements wait until an answer is looked at, and the last ones go with the commit.
+    An error in any of them is raised at the end at the latest, and then nothing was written.
+    """
+
+    _used = 0.0
+
+    def _connection(self) -> Any:
+        """The driver's connection. One that may have died is tried, and made anew."""
+        if self._held and not self._lives(self._held[0].driver_connection):
+            with suppress(Exception):
+                self._held[0].invalidate()
+            self._held.clear()
+            self.engine.dispose()  # others that it keeps may be dead as well
+        fresh = not self._held
+        connection = super()._connection()
+        if fresh:
+            connection.autocommit = True  # transactions begin where we say so
+        return connection
+
+    def _lives(self, connection: Any) -> bool:
+        try:
+            if time.monotonic() - self._used > _FRESH or _speaks(connection):
+                connection.execute("SELECT 1")
+        except self._errors:
+            return False
+        return True
+
+    def _together(self, connection: Any) -> AbstractContextManager[object]:
+        pipeline: AbstractContextManager[object] = connection.pipeline()
+        return pipeline
+
+    def _begin(self, connection: Any, *, write: bool) -> None:
+        connection.execute("BEGIN" if write else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+    def _commit(self, connection: Any) -> None:
+        connection.execute("COMMIT")  # goes with what was written; its error is raised at the pipeline's end
+        self._used = time.monotonic()
+
+    def _lock_all(self, connection: sa.Connection) -> None:
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_CREATING})")
+
+    def check(self) -> None:
+        """Postgres looks after its own files."""
+
+
+def _speaks(connection: Any) -> bool:
+    """Whether something was said without being asked: as a rule, that the connection ends."""
+    try:
+        return bool(select.select([connection.fileno()], [], [], 0)[0])
+    except ValueError:  # more files are open than `select` has numbers for
+        return True
+
+
+def connect(text: str) -> Postgres:
+    """The ledger at an address."""
+    try:
+        import psycopg  # noqa: F401
+    except ImportError:
+        raise UserError("a ledger in Postgres needs psycopg. Write: pip install 'privet[postgres]'") from None
+    try:
+        url = sa.make_url(text).set(drivername="postgresql+psycopg")
+    except (SQLAlchemyError, ValueError):
+        raise UserError('this is no address. Write, for example: ledger="postgresql://user@host/base"') from None
+    made = Postgres(sa.create_engine(url), repr(url.render_as_string(hide_password=True)))
+    try:
+        _refuse_if_lossy(made)
+        sa.event.listen(made.engine, "connect", _durable)
+        made.prepare()
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def _refuse_if_lossy(database: Postgres) -> None:
+    with database.reading() as connection:
+        settings = {name: connection.execute(f"SHOW {name}").fetchone()[0] for name in _DURABLE}
+    for setting, value in settings.items():
+        if value == "off":
+            raise LedgerError(
+                f"{setting} is off in Postgres, so a debit could be lost in a crash. Write there: "
+                f"ALTER SYSTEM SET {setting} = on; SELECT pg_reload_conf()"
+            )
+
+
+def _durable(connection: Any, record: object) -> None:
+    """The setting may change between two connections."""
+    if connection.execute("SHOW synchronous_commit").fetchone()[0] == "off":
+        connection.close()
+        raise OSError("synchronous_commit was turned off")
+    connection.rollback()
