@@ -255,15 +255,13 @@ class DurableLedger:
             return
         self._looked[dataset] = now
         with self._reading() as journal:
-            silent = self._leases.dead(journal.beats(dataset))
-        if not silent:
-            return
+            if not self._leases.dead(dataset, journal.beats(dataset)):
+                return
         with self._writing() as journal:
             totals = journal.totals(dataset, lock=True)
-            for _, number in self._leases.dead(journal.beats(dataset)):
+            for number in self._leases.dead(dataset, journal.beats(dataset)):
                 journal.release(dataset, number)
                 totals = self._fail(journal, dataset, number, totals, note="its process fell silent")
-        self._leases.forget(silent)
 
     def _renew(self, places: list[Place]) -> None:
         with self._writing() as journal:
@@ -370,7 +368,7 @@ class DurableLedger:
                     self._database.stop(str(error))
                 raise
             for book in books:
-                self._leases.dead(journal.beats(book.name))  # from now on they are watched
+                self._leases.dead(book.name, journal.beats(book.name))  # from now on they are watched
         return tuple(book.head for book in books)
 
     def replay(self, dataset: str, accountant: Accountant) -> Guarantee:

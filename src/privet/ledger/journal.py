@@ -283,6 +283,6 @@ class Journal:
         for dataset, number in places:
             self._run(_RENEW, d=dataset, n=number)
 
-    def beats(self, dataset: str) -> dict[Place, int]:
+    def beats(self, dataset: str) -> dict[int, int]:
         """What is open, and how often each was renewed."""
-        return {(dataset, number): beats for number, beats in self._run(_OPEN, d=dataset).fetchall()}
+        return dict(self._run(_OPEN, d=dataset).fetchall())

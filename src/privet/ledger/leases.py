@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from weakref import ref
 
 from privet.ledger.entries import Charge
@@ -24,7 +24,7 @@ class Leases:
     def __init__(self, seconds: float, renew: Callable[[list[Place]], None]) -> None:
         self.seconds = seconds
         self._renew = renew
-        self._seen: dict[Place, tuple[int, float]] = {}
+        self._seen: dict[str, dict[int, tuple[int, float]]] = {}  # by dataset and reservation: the count, since when
         self._forget()
 
     def _forget(self) -> None:
@@ -68,22 +68,18 @@ class Leases:
         self._mine = {place: held for place, held in self._mine.items() if held() is not None}
         return sorted(self._mine)
 
-    def dead(self, beats: Mapping[Place, int]) -> list[Place]:
-        """Those of the open reservations whose owner has been silent for the length of a lease."""
+    def dead(self, dataset: str, beats: Mapping[int, int]) -> list[int]:
+        """Those of a dataset's open reservations whose owner has been silent for the length of a lease."""
         if os.getpid() != self._owner:
             self._forget()
-        now = time.monotonic()
-        for place, count in beats.items():
-            if self._seen.get(place, (-1, 0.0))[0] != count:
-                self._seen[place] = (count, now)
-        late = [place for place in beats if now - self._seen[place][1] > self.seconds]
+        now, before = time.monotonic(), self._seen.get(dataset, {})
+        seen = self._seen[dataset] = {}
+        for number, beat in beats.items():
+            last = before.get(number)
+            seen[number] = last if last is not None and last[0] == beat else (beat, now)
+        late = [number for number, (_, since) in seen.items() if now - since > self.seconds]
         if not late:
             return []
         with self._lock:
             held = self._held()
-        return [place for place in late if place not in held]
-
-    def forget(self, places: Iterable[Place]) -> None:
-        """They are no longer open."""
-        for place in places:
-            self._seen.pop(place, None)
+        return [number for number in late if (dataset, number) not in held]

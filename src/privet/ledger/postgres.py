@@ -9,6 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import NullPool
 
 from privet.errors import LedgerError, UserError
 from privet.ledger.database import Database
@@ -33,7 +34,6 @@ class Postgres(Database):
             with suppress(Exception):
                 self._held[0].invalidate()
             self._held.clear()
-            self.engine.dispose()  # others that it keeps may be dead as well
         fresh = not self._held
         connection = super()._connection()
         if fresh:
@@ -84,7 +84,7 @@ def connect(text: str) -> Postgres:
         url = sa.make_url(text).set(drivername="postgresql+psycopg")
     except (SQLAlchemyError, ValueError):
         raise UserError('this is no address. Write, for example: ledger="postgresql://user@host/base"') from None
-    made = Postgres(sa.create_engine(url), repr(url.render_as_string(hide_password=True)))
+    made = Postgres(sa.create_engine(url, poolclass=NullPool), repr(url.render_as_string(hide_password=True)))
     try:
         _refuse_if_lossy(made)
         sa.event.listen(made.engine, "connect", _durable)

@@ -69,7 +69,7 @@ def _book(journal: Journal, dataset: str, expect: Receipt | None, *, strict: boo
 
 def _beside(journal: Journal, book: Book, *, answers: bool) -> None:
     """What stands beside the chain: leases for what is open, and answers."""
-    if {number for _, number in journal.beats(book.name)} != book.open:
+    if journal.beats(book.name).keys() != book.open:
         raise LedgerError(f"the leases of the dataset {book.name!r} are not those of its open reservations")
     if answers:
         found = journal.answers(book.name)
