@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,7 @@ def test_receipts(ledger: str, tmp_path: Path, capsys: Any, monkeypatch: Any) ->
     assert Receipt.read(receipt).number == 8
     assert run("ledger", "verify", ledger) == "people: 8 entries hold\n"
     copy = tmp_path / "old.ledger"
-    with sqlite3.connect(ledger) as source, sqlite3.connect(copy) as target:
+    with closing(sqlite3.connect(ledger)) as source, closing(sqlite3.connect(copy)) as target:
         source.backup(target)
     later = run("ledger", "reopen", ledger, "--reason", "a new disk").strip()
     assert run("ledger", "verify", ledger, "--expect", receipt).endswith("the receipt is in it\n")
@@ -104,7 +105,7 @@ def test_an_export_is_checked_by_itself(ledger: str, tmp_path: Path, capsys: Any
 
 
 def test_a_tampered_ledger_is_refused_by_every_command(ledger: str, capsys: Any, monkeypatch: Any) -> None:
-    with sqlite3.connect(ledger) as connection:
+    with closing(sqlite3.connect(ledger)) as connection, connection:
         connection.execute("UPDATE privet_entries SET text = replace(text, 'bob', 'eve') WHERE number = 6")
     for command in (["budget"], ["ledger", "history"], ["ledger", "verify"], ["ledger", "head"], ["ledger", "replay"]):
         error = refusal(capsys, monkeypatch, *command, ledger, code=5)

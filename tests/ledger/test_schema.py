@@ -8,6 +8,7 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from tests.ledger.conftest import Where
 
 from privet.errors import LedgerError, UserError
 from privet.guarantees import PureDP
-from privet.ledger import open_ledger, tables
+from privet.ledger import DurableLedger, open_ledger, tables
 
 Refusal = (LedgerError, UserError)
 NOW = replace(PEOPLE, budget=PureDP(2))
@@ -279,11 +280,22 @@ def test_a_ledger_that_can_not_be_written(public: Path, mode: int) -> None:
     assert [file.name for file in path.parent.iterdir()] == ["people.ledger"]
 
 
+@pytest.mark.parametrize("content", [b"x", b"people", b"SQLite format 3\x00", b"x" * 511])
+def test_a_small_file_that_is_no_ledger_is_left_alone(tmp_path: Path, content: bytes) -> None:
+    """SQLite itself takes a file of one byte for an empty database."""
+    path = tmp_path / "people.ledger"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match="is there and is no ledger"):
+        open_ledger(path)
+    assert path.read_bytes() == content
+    assert [file.name for file in tmp_path.iterdir()] == ["people.ledger"]
+
+
 def test_sqlite_is_told_to_wait_for_the_disk(tmp_path: Path) -> None:
     """What a debit is worth in a power cut hangs on these two, in every connection."""
     with closing(open_ledger(tmp_path / "people.ledger")) as ledger:
         ledger.create(PEOPLE)
-        ledger.close()  # and it connects anew
+        ledger._database._drop()  # and it connects anew
         with ledger._database.writing() as connection:
             assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
             assert connection.execute("PRAGMA synchronous").fetchone()[0] == 2, "FULL"
@@ -334,12 +346,47 @@ def test_postgres_that_stops_waiting_for_the_disk_is_refused(postgres: str) -> N
     with closing(open_ledger(postgres)) as ledger:
         ledger.create(PEOPLE)
         sql(postgres, f"ALTER DATABASE {name} SET synchronous_commit = off")
-        ledger.close()  # and it connects anew
-        with pytest.raises(LedgerError, match="synchronous_commit was turned off"):
+        ledger._database._drop()  # and it connects anew
+        with pytest.raises(LedgerError, match="synchronous_commit is off"):
             pay(ledger, "x", cost("0.1"))
     sql(postgres, f"ALTER DATABASE {name} RESET synchronous_commit")
     with closing(open_ledger(postgres)) as ledger:
         assert ledger.balance("people").spent == PureDP.ZERO
+
+
+def test_how_postgres_waits_does_not_change_while_a_connection_lasts(postgres: str, server: str) -> None:
+    """`ALTER SYSTEM` reaches sessions that are open, but for what they have set themselves."""
+    with closing(open_ledger(postgres)) as ledger:
+        ledger.create(PEOPLE)
+        sql(server, "ALTER SYSTEM SET synchronous_commit = off", "SELECT pg_reload_conf()")
+        try:
+            end = time.monotonic() + 10
+            while sql(server, "SHOW synchronous_commit") != [("off",)] and time.monotonic() < end:
+                time.sleep(0.01)
+            time.sleep(0.2)
+            with ledger._database.writing() as connection:
+                assert connection.execute("SHOW synchronous_commit").fetchone() == ("on",)
+        finally:
+            sql(server, "ALTER SYSTEM RESET synchronous_commit", "SELECT pg_reload_conf()")
+
+
+@pytest.mark.parametrize("level", ["serializable", "repeatable read"])
+def test_the_isolation_that_postgres_has_by_default_does_not_matter(postgres: str, level: str) -> None:
+    ((name,),) = sql(postgres, "SELECT current_database()")
+    sql(postgres, f"ALTER DATABASE {name} SET default_transaction_isolation = '{level}'")
+    with (
+        closing(open_ledger(postgres)) as one,
+        closing(open_ledger(postgres)) as two,
+    ):
+        one.create(PEOPLE)
+
+        def spend(ledger: DurableLedger) -> None:
+            for _ in range(10):
+                ledger.settle(pay(ledger, None, cost("1/100")), "answered", "42")
+
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(spend, (one, two)))
+        assert one.balance("people").spent == PureDP("1/5")
 
 
 def test_postgres_may_hold_other_tables(postgres: str) -> None:

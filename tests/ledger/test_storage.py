@@ -376,6 +376,34 @@ def test_each_write_fails_in_turn(
     is_paid(where, {"first": first})
 
 
+@pytest.mark.parametrize(("table", "action"), [("privet_entries", "INSERT"), ("privet_datasets", "UPDATE")])
+def test_a_write_that_is_left_out_without_a_word(where: str | Path, table: str, action: str) -> None:
+    """A trigger can make a statement do nothing; then the debit is not there, and is not granted."""
+    with closing(opened(where)) as ledger:
+        if isinstance(where, Path):
+            with closing(sqlite3.connect(where)) as connection:
+                connection.execute(f"CREATE TRIGGER mute BEFORE {action} ON {table} BEGIN SELECT RAISE(IGNORE); END")
+        else:
+            with psycopg.connect(where, autocommit=True) as steward:
+                steward.execute("CREATE FUNCTION mute() RETURNS trigger AS 'BEGIN RETURN NULL; END' LANGUAGE plpgsql")
+                steward.execute(
+                    f"CREATE TRIGGER mute BEFORE {action} ON {table} FOR EACH ROW EXECUTE FUNCTION mute()".encode()
+                )
+        with pytest.raises(LedgerError, match="did not store an entry"):
+            pay(ledger, "x")
+        with pytest.raises(LedgerError):
+            pay(ledger, "y")
+
+
+@pytest.mark.parametrize("statement", ["DELETE FROM privet_entries WHERE number = 2", "DELETE FROM privet_datasets"])
+def test_an_end_that_is_cut_off_under_a_running_ledger(where: str | Path, statement: str) -> None:
+    with closing(opened(where)) as ledger:
+        pay(ledger, "x")
+        workers.past(where, statement)
+        with pytest.raises(LedgerError, match="newest entry of the dataset 'people' is gone"):
+            pay(ledger, "y")
+
+
 @pytest.mark.slow
 def test_a_debit_that_is_interrupted_at_any_step_of_the_database(tmp_path: Path, effort: int) -> None:
     """The database itself gives up in the middle of a statement, at each of many places."""

@@ -10,8 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import random
 import resource
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -20,14 +22,14 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import psycopg  # noqa: F401
+import psycopg
 import pyarrow as pa
 from tests.ledger.common import cost
 
@@ -235,6 +237,16 @@ def read(ledger: DurableLedger) -> State:
 # --- L1: debits that race -------------------------------------------------------------------------
 
 
+def past(where: str | Path, statement: str) -> None:
+    """Run a statement past the ledger."""
+    if isinstance(where, Path):
+        with closing(sqlite3.connect(where)) as file, file:
+            file.execute(statement)
+    else:
+        with psycopg.connect(where, autocommit=True) as server:
+            server.execute(statement.encode())
+
+
 def debit(ledger: DurableLedger, who: str, times: int) -> Counter[str]:
     """So many debits, one after the other; each is granted, refused, or shows what it should not."""
     seen: Counter[str] = Counter()
@@ -311,13 +323,18 @@ def orphan(where: str, budget: str, times: int, folder: str) -> None:
     if os.fork():
         os._exit(0)
     signal.alarm(PATIENCE)
-    result = dict(debit(ledger, "early", 5))
-    Path(folder, "early").write_text(json.dumps(result))
+    leave(Path(folder, "early"), json.dumps(debit(ledger, "early", 5)))
     while not Path(folder, "go on").exists():
         time.sleep(0.002)
-    Path(folder, "part").write_text(json.dumps(dict(debit(ledger, "late", times))))
-    Path(folder, "part").rename(Path(folder, "late"))
+    leave(Path(folder, "late"), json.dumps(debit(ledger, "late", times)))
     os._exit(0)
+
+
+def leave(path: Path, text: str) -> None:
+    """Write a file that is there whole or not at all."""
+    part = path.with_suffix(".part")
+    part.write_text(text)
+    part.rename(path)
 
 
 def heir(where: str, folder: str) -> str:
@@ -332,8 +349,7 @@ def heir(where: str, folder: str) -> str:
     signal.alarm(10)
     os.kill(parent, signal.SIGKILL)
     again = ledger.reserve(dataset="people", analyst="ann", request_id="x", events=[cost(PRICE)])
-    Path(folder, "part").write_text(ledger.wait(again).state)
-    Path(folder, "part").rename(Path(folder, "heir"))
+    leave(Path(folder, "heir"), ledger.wait(again).state)
     os._exit(0)
 
 
@@ -534,6 +550,33 @@ def asks(where: str, requests: list[str], lease: float = 30.0, die: bool = False
         if not die:
             ledger.close()
         return seen
+
+
+def interrupted(where: str, times: int) -> Counter[str]:
+    """Debit and look, while SIGINT comes at any time; after each the ledger must work at once."""
+    ledger, chance, seen = opened(where, PureDP(10**6)), random.Random(7), Counter[str]()
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    for i in range(times):
+        try:
+            signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.00005, 0.004))
+            charge = ledger.reserve(dataset="people", analyst="ann", request_id=f"{i}", events=[cost(PRICE)])
+            ledger.settle(charge, "answered", "42")
+            with suppress(BudgetError):
+                ledger.reserve(dataset="people", analyst="ann", request_id=None, events=[cost(10**7)])
+            ledger.balance("people")
+            time.sleep(0.01)
+            seen["done"] += 1
+        except KeyboardInterrupt:
+            seen["interrupted"] += 1
+        except Exception as error:
+            seen[f"{type(error).__name__}: {error}"] += 1
+        try:
+            after = ledger.reserve(dataset="people", analyst="bob", request_id=f"after {i}", events=[cost(PRICE)])
+            ledger.settle(after, "answered", "42")
+        except Exception as error:
+            seen[f"after: {type(error).__name__}: {error}"] += 1
+    ledger.close()
+    return seen
 
 
 # --- L4: one request, many times ------------------------------------------------------------------

@@ -94,7 +94,7 @@ POISON: list[Any] = [
     "a\x00b", "x" * 10_000, b"bytes", b"\xff", bytearray(b"x"), [1], (1, 2), {"a": 1}, {1}, object(), type, len,
     Raises(1.5), Liar(), Overflows(3), OddText("odd"), SubFloat(2.0), pd.NA, pd.NaT, pd.Timestamp("2024-01-01",
     tz="Asia/Tokyo"), pd.Timedelta(1), np.float32(1.5), np.float16(65504), np.int8(-1), np.uint64(2**64 - 1),
-    np.bool_(True), np.datetime64("2024-01-01"), np.datetime64("NaT"), np.datetime64(2**62, "s"), np.timedelta64(3,
+    np.bool_(True), np.datetime64("2024-01-01"), np.datetime64("NaT", "s"), np.datetime64(2**62, "s"), np.timedelta64(3,
     "D"), np.str_("np"), np.array([1, 2]), np.array(3), date(2024, 2, 29), date(1, 1, 1), date(9999, 12, 31),
     datetime(2024, 1, 1, 12, 30), datetime(2024, 1, 1, tzinfo=UTC), datetime(1, 1, 1,
     tzinfo=timezone(timedelta(hours=14))), datetime(9999, 12, 31, 23, tzinfo=timezone(timedelta(hours=-9))),

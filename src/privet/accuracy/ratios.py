@@ -81,7 +81,7 @@ def ratio_interval(
     level = rejected_below(confidence)
     smooth = smoothed(noise)
     top, bottom = _dot(alpha, x), _dot(beta, x)
-    box = Box(noise, level) if x.shape[-1] == 2 and noise.min() > 0 and noise.max() <= LARGEST else None
+    box = Box(noise, level) if x.shape[-1] == 2 and np.min(noise) > 0 and np.max(noise) <= LARGEST else None
 
     def accepts(t: Floats) -> Bools:
         far = np.isinf(t)[..., None]  # there only the denominator counts

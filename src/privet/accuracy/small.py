@@ -21,7 +21,7 @@ class Box:
     """
 
     def __init__(self, scales: Floats, level: float) -> None:
-        self.reach = math.ceil(float(scales.max()) * math.log(1e3 / level))
+        self.reach = math.ceil(float(np.max(scales)) * math.log(1e3 / level))
         q = np.exp(-1 / scales)
         self._outside = float((2 * q ** (self.reach + 1) / (1 + q)).sum())
         k = np.arange(-self.reach, self.reach + 1)

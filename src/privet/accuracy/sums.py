@@ -113,7 +113,7 @@ def quantile_of_sum(scales: Floats, level: Exact) -> float:
         81.8833488...
     """
     limit = down(level)
-    low, high = 0.0, float(scales.max()) * -math.log(limit)
+    low, high = 0.0, float(np.max(scales)) * -math.log(limit)
     while tail_of_sum(scales, high) > limit:
         low, high = high, 2 * high
     while (middle := (low + high) / 2) not in (low, high):

@@ -37,6 +37,7 @@ class Database(ABC):
         self.where = where
         self._turn = threading.RLock()  # threads queue here, in order, and not at the database
         self._held: list[sa.PoolProxiedConnection] = []  # the one connection, while there is one
+        self._inside = self._closed = False
         self._broken = ""
         self._errors = (SQLAlchemyError, engine.dialect.loaded_dbapi.Error, OSError, UnicodeError)
         _OPEN.add(self)
@@ -63,22 +64,43 @@ class Database(ABC):
     @contextmanager
     def _transaction(self, *, write: bool) -> Iterator[Any]:
         with self._turn:
+            if self._inside:  # a signal handler: this thread is in the middle of another transaction
+                raise LedgerError("the ledger is in the middle of another step. Ask again when that has ended")
             if self._broken:
                 raise LedgerError(self._broken) from None
+            clean = False
             try:
+                self._inside = True
                 connection = self._connection()
                 try:
                     with self._together(connection):
                         self._begin(connection, write=write)
                         yield connection
                         self._commit(connection)
-                except BaseException:
+                    clean = True
+                except Exception:
                     with suppress(*self._errors):
                         connection.rollback()
+                        clean = True
                     raise
             except self._errors as error:
+                if isinstance(error.__context__, KeyboardInterrupt):  # it came while the transaction was ended
+                    raise KeyboardInterrupt from None
                 self.stop(self._trouble(error))
                 raise LedgerError(self._broken) from None
+            finally:
+                try:
+                    if not clean or self._closed:
+                        self._drop()
+                finally:
+                    self._inside = False
+
+    def _drop(self) -> None:
+        """Let go of a connection of which it is not known that its transaction has ended: closed, it ends."""
+        for connection in self._held:
+            with suppress(*self._errors):
+                connection.invalidate()
+        self._held.clear()
 
     def _connection(self) -> Any:
         """The driver's connection."""
@@ -104,7 +126,8 @@ class Database(ABC):
         """Look for damage that reading all entries would not show."""
 
     def _trouble(self, error: BaseException) -> str:
-        cause = str(getattr(error, "orig", None) or error).strip().splitlines()[0][:200]
+        text = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
+        cause = text.splitlines()[0][:200]
         return (
             f"the ledger {self.where} can't be read or written ({cause}). Nothing is answered any more. "
             "Mend the storage and open the ledger again: it is verified first"
@@ -115,9 +138,12 @@ class Database(ABC):
         self._broken = self._broken or why
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Let go of the connection, for good; a transaction of the same thread ends first."""
         with self._turn:
-            _shut(self._held, self.engine)
+            self._closed = True
+            self.stop(f"the ledger {self.where} was closed. Open it again")
+            if not self._inside:
+                _shut(self._held, self.engine)
 
     def before_fork(self) -> None:
         """Wait for what is running, and close what other processes can open again."""

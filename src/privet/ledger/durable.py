@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -65,10 +65,8 @@ class DurableLedger:
         self._looked: dict[str, float] = {}
         self._prices: dict[tuple[str, tuple[PrivacyEvent, ...]], Budget] = {}
         try:
-            with ThreadPoolExecutor(1) as beside:
-                checked = beside.submit(database.check)
+            with _beside(database.check):
                 self.verify(answers=False)
-                checked.result()
         except BaseException:
             self.close()
             raise
@@ -80,7 +78,9 @@ class DurableLedger:
     @contextmanager
     def _writing(self) -> Iterator[Journal]:
         with self._database.writing() as connection:
-            yield Journal(connection, self._database.engine.dialect, self._known)
+            journal = Journal(connection, self._database.engine.dialect, self._known)
+            yield journal
+        journal.confirm()
 
     @contextmanager
     def _reading(self) -> Iterator[Journal]:
@@ -106,7 +106,8 @@ class DurableLedger:
         called(dataset.name, "dataset")
         with self._writing() as journal:
             salt = journal.first(dataset)
-            known, budget = self._dataset(journal, dataset.name), journal.totals(dataset.name).budget
+            known = journal.facts(dataset.name)  # not to be remembered yet: this may be rolled back
+            budget = journal.totals(dataset.name).budget
         for what in ("protect", "adjacency", "accountant"):
             was, is_now = getattr(known, what), getattr(dataset, what)
             if was != is_now:
@@ -259,7 +260,7 @@ class DurableLedger:
                 return
         with self._writing() as journal:
             totals = journal.totals(dataset, lock=True)
-            for number in self._leases.dead(dataset, journal.beats(dataset)):
+            for number in sorted(self._leases.dead(dataset, journal.beats(dataset))):  # as they are renewed
                 journal.release(dataset, number)
                 totals = self._fail(journal, dataset, number, totals, note="its process fell silent")
 
@@ -382,6 +383,31 @@ class DurableLedger:
             self._dataset(journal, dataset)
             lines = [canonical({"entry": text, "hash": found}) for *_, text, found in journal.rows(dataset)]
         yield from lines
+
+
+@contextmanager
+def _beside(check: Callable[[], None]) -> Iterator[None]:
+    """Check something in a thread meanwhile; or before, if there are no more threads."""
+    errors: list[Exception] = []
+
+    def run() -> None:
+        try:
+            check()
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run)
+    try:
+        thread.start()
+    except RuntimeError:
+        run()
+    try:
+        yield
+    finally:
+        if thread.ident is not None:
+            thread.join()
+    if errors:
+        raise errors[0]
 
 
 def _reason(reason: object, what: str) -> str:

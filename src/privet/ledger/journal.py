@@ -29,7 +29,9 @@ _NAMED = [
     for table in (_entries, _answers, _leases)
 ]  # the first name in a table, and the one after a name: by its index, however many rows there are
 _SALT = sa.select(_datasets.c.salt).where(_datasets.c.name == _D)
-_HEAD = sa.select(_datasets.c.head, _datasets.c.hash).where(_datasets.c.name == _D)
+_AT = _entries.alias()
+_THERE = sa.select(_AT.c.hash).where(_AT.c.dataset == _datasets.c.name, _AT.c.number == _datasets.c.head)
+_HEAD = sa.select(_datasets.c.head, _datasets.c.hash, _THERE.scalar_subquery()).where(_datasets.c.name == _D)
 _LOCK = _HEAD.with_for_update()
 _MOVE = sa.update(_datasets).where(_datasets.c.name == _D).values(head=sa.bindparam("h"), hash=sa.bindparam("x"))
 _TEXT = sa.select(_entries.c.text).where(_HERE, _entries.c.number == _N)
@@ -94,6 +96,7 @@ class Journal:
         self._dialect = dialect
         self._known = known
         self._heads: dict[str, Receipt] = {}  # of the datasets that are locked
+        self._appended: list[Any] = []
 
     def _run(self, statement: sa.ClauseElement, **values: Any) -> Any:
         place = self._dialect.name, statement
@@ -161,8 +164,12 @@ class Journal:
         """Where the chain ends; locked, nobody else adds an entry until this transaction ends."""
         if dataset in self._heads:
             return self._heads[dataset]
-        number, found = self._run(_LOCK if lock else _HEAD, d=dataset).fetchone()
-        head = Receipt(dataset, number, found)
+        row = self._run(_LOCK if lock else _HEAD, d=dataset).fetchone()
+        if row is not None and row[1] != row[2]:  # Postgres waited for the lock, and looks for the entry as before it
+            row = self._run(_HEAD, d=dataset).fetchone()
+        if row is None or (row[0] and row[1] != row[2]):
+            raise LedgerError(f"the newest entry of the dataset {dataset!r} is gone: the ledger was tampered with")
+        head = Receipt(dataset, row[0], row[1])
         if lock:
             self._heads[dataset] = head
         return head
@@ -184,6 +191,8 @@ class Journal:
         """What holds for an analyst after the newest entry that is about one."""
         state = self._state(dataset, self.head(dataset))
         if analyst not in state.rations:
+            if len(state.rations) >= _ANALYSTS:
+                state.rations.clear()
             text = self._first(_OF_ANALYST, d=dataset, a=analyst)
             state.rations[analyst] = Ration(nothing(state.totals.budget)) if text is None else chain.ration_of(text)
         return state.rations[analyst]
@@ -225,7 +234,7 @@ class Journal:
         entry = Entry(number=number, dataset=dataset, kind=kind, time=now, totals=totals, **fields)
         text = chain.write(entry)
         found = chain.link(head.hash, text)
-        self._run(
+        inserted = self._run(
             _INSERT_ENTRY,
             dataset=dataset,
             number=number,
@@ -237,14 +246,19 @@ class Journal:
             text=text,
             hash=found,
         )
-        self._run(_MOVE, d=dataset, h=number, x=found)
+        self._appended += inserted, self._run(_MOVE, d=dataset, h=number, x=found)
         known = self._known.get(dataset)
         rations = known.rations if known is not None and known.hash == head.hash else {}
         if entry.ration is not None:
-            rations = {**(rations if len(rations) < _ANALYSTS else {}), entry.analyst: entry.ration}
+            rations = {**rations, entry.analyst: entry.ration}
         self._known[dataset] = State(found, totals, rations)
         self._heads[dataset] = Receipt(dataset, number, found)
         return self._heads[dataset]
+
+    def confirm(self) -> None:
+        """After the transaction: every entry that was added is there. A trigger can leave out a row without a word."""
+        if any(each.rowcount != 1 for each in self._appended):
+            raise LedgerError("the database did not store an entry. Look for triggers and rules on its tables")
 
     # --- answers --------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from weakref import ref
 
 from privet.ledger.entries import Charge
@@ -41,8 +42,10 @@ class Leases:
         with self._lock:
             self._mine[charge.dataset, charge.number] = ref(charge)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._keep, name="privet-leases", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._keep, name="privet-leases", daemon=True)
+                with suppress(RuntimeError):  # no more threads now: it has the time of one lease
+                    thread.start()
+                    self._thread = thread
 
     def drop(self, place: Place) -> None:
         """It is settled."""
@@ -61,7 +64,8 @@ class Leases:
                     return
             try:
                 self._renew(mine)
-            except Exception:  # the ledger is broken: whoever asks next is told so
+            except Exception:  # the ledger is broken or closed: whoever asks next is told so
+                self._thread = None
                 return
 
     def _held(self) -> list[Place]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import select
 import time
 from contextlib import AbstractContextManager, suppress
@@ -14,7 +15,9 @@ from sqlalchemy.pool import NullPool
 from privet.errors import LedgerError, UserError
 from privet.ledger.database import Database
 
-_DURABLE = "fsync", "synchronous_commit", "full_page_writes"
+_DURABLE = "fsync", "full_page_writes", "synchronous_commit"
+_WRITING = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"  # each statement sees what the lock waited for
+_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _FRESH = 1.0  # a connection that was used so few seconds ago is not tried before it is used
 _CREATING = 7236838  # the number of an advisory lock
 
@@ -23,7 +26,7 @@ class Postgres(Database):
     """A database at an address.
 
     A transaction is a pipeline: its statements wait until an answer is looked at, and the last ones go with the commit.
-    An error in any of them is raised at the end at the latest, and then nothing was written.
+    An error in any of them is raised at its end at the latest, and then nothing was written.
     """
 
     _used = 0.0
@@ -53,7 +56,7 @@ class Postgres(Database):
         return pipeline
 
     def _begin(self, connection: Any, *, write: bool) -> None:
-        connection.execute("BEGIN" if write else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        connection.execute(_WRITING if write else _READING)
 
     def _commit(self, connection: Any) -> None:
         connection.execute("COMMIT")  # goes with what was written; its error is raised at the pipeline's end
@@ -84,10 +87,10 @@ def connect(text: str) -> Postgres:
         url = sa.make_url(text).set(drivername="postgresql+psycopg")
     except (SQLAlchemyError, ValueError):
         raise UserError('this is no address. Write, for example: ledger="postgresql://user@host/base"') from None
-    made = Postgres(sa.create_engine(url, poolclass=NullPool), repr(url.render_as_string(hide_password=True)))
+    engine = sa.create_engine(url, poolclass=NullPool, pool_reset_on_return=None)
+    made = Postgres(engine, repr(url.render_as_string(hide_password=True)))
+    sa.event.listen(engine, "connect", _durable)
     try:
-        _refuse_if_lossy(made)
-        sa.event.listen(made.engine, "connect", _durable)
         made.prepare()
     except BaseException:
         made.close()
@@ -95,20 +98,18 @@ def connect(text: str) -> Postgres:
     return made
 
 
-def _refuse_if_lossy(database: Postgres) -> None:
-    with database.reading() as connection:
-        settings = {name: connection.execute(f"SHOW {name}").fetchone()[0] for name in _DURABLE}
+def _durable(connection: Any, record: object) -> None:
+    """Refuse what could lose a debit in a crash. How commits wait stays as it is now while the connection lasts."""
+    settings = {setting: connection.execute(f"SHOW {setting}").fetchone()[0] for setting in _DURABLE}
     for setting, value in settings.items():
         if value == "off":
+            connection.close()
             raise LedgerError(
                 f"{setting} is off in Postgres, so a debit could be lost in a crash. Write there: "
                 f"ALTER SYSTEM SET {setting} = on; SELECT pg_reload_conf()"
             )
+    connection.execute(f"SET synchronous_commit = {settings['synchronous_commit']}")
+    connection.commit()
 
 
-def _durable(connection: Any, record: object) -> None:
-    """The setting may change between two connections."""
-    if connection.execute("SHOW synchronous_commit").fetchone()[0] == "off":
-        connection.close()
-        raise OSError("synchronous_commit was turned off")
-    connection.rollback()
+logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it can't raise it would print

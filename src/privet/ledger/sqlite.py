@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from contextlib import closing
+from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,8 @@ class SQLite(Database):
         if path is not None:
             self._file = _identity(path)
             self._place, self._wal = str(path), f"{path}-wal"
-            self._log: tuple[int, int] | None = None
-            sa.event.listen(self.engine, "connect", self._new_connection)
+            self._log: list[tuple[int, int]] = []  # of the newest connection, once it has one
+            sa.event.listen(self.engine, "connect", _clears(self._log))
 
     def _begin(self, connection: Any, *, write: bool) -> None:
         if write:
@@ -52,13 +53,16 @@ class SQLite(Database):
             return
         if _identity(self._place) != self._file:
             raise OSError("the file was removed or replaced")
-        if self._log is None:
-            self._log = _identity(self._wal)
-        elif _identity(self._wal) != self._log:
+        if not self._log:
+            self._log.append(_identity(self._wal))
+        elif _identity(self._wal) != self._log[0]:
             raise OSError("its log was removed or replaced")
 
-    def _new_connection(self, *_: object) -> None:
-        self._log = None
+    def _drop(self) -> None:
+        if self._path is not None:
+            super()._drop()
+        elif self._held:  # what is in memory would be lost with its connection
+            self._connection().rollback()
 
     def _lock_all(self, connection: sa.Connection) -> None:
         """Done already: `BEGIN IMMEDIATE`."""
@@ -79,6 +83,11 @@ class SQLite(Database):
             raise LedgerError(self._trouble(error)) from None
 
 
+def _clears(log: list[tuple[int, int]]) -> Callable[..., None]:
+    """Not a method: the engine would keep its database alive."""
+    return lambda *_: log.clear()
+
+
 def connect(text: str, path: Path, *, create: bool) -> SQLite:
     """The ledger in a file, which is made if there is none."""
     path = path.absolute()  # wherever the process goes later
@@ -88,7 +97,8 @@ def connect(text: str, path: Path, *, create: bool) -> SQLite:
         if not path.exists():
             if not create:
                 raise UserError(f"there is no ledger {text!r}")
-            path.touch()
+            with suppress(FileExistsError):  # by now
+                path.touch(exist_ok=False)
         if not _is_ours(path):
             raise UserError(f"{str(path)!r} is there and is no ledger. Name a new file, or the ledger's own")
         made = SQLite(path, repr(text))
@@ -149,11 +159,11 @@ def _identity(path: Path | str) -> tuple[int, int]:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether a file that is there is a ledger, perhaps one in the making: nothing else is changed in any way.
+    """Whether a file that is there is a ledger, perhaps one in the making: what is in another is not changed.
 
     Only SQLite looks into it: whoever else closes a file lets go of all locks that this process has on it.
     """
-    if not path.is_file():
+    if not path.is_file() or 0 < path.stat().st_size < 512:  # SQLite takes a file of one byte for an empty one
         return False
     try:
         with closing(_looking(path)) as connection:

@@ -1,0 +1,197 @@
+"""Ctrl-C and signal handlers at the worst moments: no debit is lost, no lock is kept, and the ledger goes on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.ledger import workers
+from tests.ledger.common import PEOPLE, cost, kinds, pay
+from tests.ledger.workers import Nursery
+
+from privet.distances import Adjacency
+from privet.errors import BudgetError, LedgerError, UserError
+from privet.guarantees import PureDP
+from privet.ledger import DurableLedger, MemoryLedger, database, failpoints, open_ledger
+from privet.ledger.journal import Journal
+
+
+@pytest.fixture(scope="module")
+def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
+    with Nursery(tmp_path_factory.mktemp("nursery")) as made:
+        yield made
+
+
+@pytest.fixture
+def ledger(where: str | Path) -> Iterator[DurableLedger]:
+    with closing(open_ledger(where)) as made:
+        made.create(PEOPLE)
+        yield made
+
+
+def at(place: str, do: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do something once, when a step of the ledger has come so far."""
+
+    def reached(name: str) -> None:
+        if name == place:
+            monkeypatch.setattr(failpoints, "reached", lambda name: None)
+            do()
+
+    monkeypatch.setattr(failpoints, "reached", reached)
+
+
+@pytest.mark.parametrize("step", ["reserve: written", "settle: written"])
+@pytest.mark.parametrize("what", ["balance", "pay"])
+def test_a_handler_that_asks_in_the_middle_of_a_step_is_refused(
+    where: str | Path, ledger: DurableLedger, step: str, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A signal handler runs in the thread that holds the transaction: its own must not end that one."""
+
+    def handler() -> None:
+        with pytest.raises(LedgerError, match="in the middle of another step"):
+            ledger.balance("people") if what == "balance" else pay(ledger, "inner", cost("1/100"))
+
+    at(step, handler, monkeypatch)
+    ledger.settle(pay(ledger, "outer", cost("1/100")), "answered", "42")
+    assert ledger.balance("people").spent == PureDP("1/100")
+    ledger.verify()
+    with closing(open_ledger(where)) as again:
+        assert kinds(again) == ["created", "reserved", "answered"]
+
+
+@pytest.mark.parametrize("step", ["reserve: written", "settle: written"])
+def test_a_handler_may_close_the_ledger(
+    where: str | Path, ledger: DurableLedger, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The step that runs is ended first; nothing hangs."""
+    at(step, ledger.close, monkeypatch)
+    charge = pay(ledger, "x", cost("1/100"))
+    with suppress(LedgerError):
+        ledger.settle(charge, "answered", "42")
+    with pytest.raises(LedgerError, match="was closed"):
+        ledger.balance("people")
+    with closing(open_ledger(where)) as again:
+        assert kinds(again) == ["created", "reserved", "answered"][: 2 if step == "reserve: written" else 3]
+
+
+def test_an_interrupt_while_a_refusal_is_undone_keeps_no_lock(
+    where: str | Path, ledger: DurableLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*errors: type[BaseException]) -> Any:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    with closing(open_ledger(where)) as other:
+        monkeypatch.setattr(database, "suppress", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            pay(ledger, "too much", cost(100))
+        done = threading.Thread(target=lambda: pay(other, "other", cost("1/100")), daemon=True)
+        done.start()
+        done.join(20)
+        assert not done.is_alive(), "another process would wait for ever"
+        pay(ledger, "own", cost("1/100"))
+        assert ledger.balance("people").spent == PureDP("1/50")
+
+
+def test_an_interrupt_does_not_empty_a_ledger_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(MemoryLedger()) as ledger:
+        ledger.create(PEOPLE)
+
+        def interrupt() -> None:
+            raise KeyboardInterrupt
+
+        at("reserve: written", interrupt, monkeypatch)
+        with pytest.raises(KeyboardInterrupt):
+            pay(ledger, "x", cost("1/100"))
+        pay(ledger, "y", cost("1/100"))
+        assert kinds(ledger) == ["created", "reserved"]
+
+
+@pytest.mark.slow
+def test_interrupts_at_random_times(where: str | Path, nursery: Nursery, effort: int) -> None:
+    """Real signals, in the middle of anything: each is passed on, and the next step works."""
+    found = nursery.run(workers.interrupted, where=where, times=150 * effort)
+    assert set(found) <= {"interrupted", "done"}, found
+    assert found["interrupted"] > 50 * effort
+    with closing(open_ledger(where)) as ledger:
+        ledger.verify()
+
+
+def test_facts_of_a_dataset_that_was_not_made_after_all(where: str | Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A creation is interrupted, and another process makes the dataset, otherwise: then that is what it is."""
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with closing(open_ledger(where)) as first, closing(open_ledger(where)) as second:
+        monkeypatch.setattr(Journal, "totals", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            first.create(PEOPLE)
+        monkeypatch.undo()
+        second.create(replace(PEOPLE, protect="person", adjacency=Adjacency.REPLACE))
+        with pytest.raises(UserError, match="was made with protect person, and is opened with row"):
+            first.create(PEOPLE)
+
+
+# --- threads ----------------------------------------------------------------------------------------
+
+
+def test_a_lease_thread_that_could_not_start_is_started_by_the_next(
+    where: str | Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with closing(workers.opened(where, lease=0.3)) as ledger:
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+        first = pay(ledger, "first", cost("1/100"))
+        assert ledger._leases._thread is None
+        monkeypatch.undo()
+        second = pay(ledger, "second", cost("1/100"))
+        assert ledger._leases._thread is not None
+        for charge in (first, second):
+            ledger.settle(charge, "answered", "42")
+
+
+def test_a_ledger_opens_where_no_thread_can_be_started(where: str | Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As at the end of a process."""
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    open_ledger(where).close()
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with closing(workers.opened(where)) as ledger:
+        ledger.settle(pay(ledger, "x", cost("1/100")), "answered", "42")
+
+
+def test_a_closed_ledger_stays_closed(where: str | Path) -> None:
+    """A lease of it is not renewed: that would open it again, or make a file that was removed."""
+    ledger = workers.opened(where, lease=0.1)
+    charge = pay(ledger, "x", cost("1/100"))
+    ledger.close()
+    thread = ledger._leases._thread
+    if thread is not None:
+        thread.join(20)
+    assert ledger._database._held == []
+    for use in (
+        lambda: ledger.balance("people"),
+        lambda: pay(ledger, "y", cost("1/100")),
+        lambda: ledger.settle(charge, "answered", "42"),
+    ):
+        with pytest.raises(LedgerError, match="was closed"):
+            use()
+    ledger.close()
+
+
+def test_what_is_refused_leaves_the_ledger_as_it_was(ledger: DurableLedger) -> None:
+    for _ in range(3):
+        with pytest.raises(BudgetError):
+            pay(ledger, None, cost(100))
+    assert kinds(ledger) == ["created"]
+    assert ledger._database._held, "a refusal is no reason to connect anew"
