@@ -112,6 +112,17 @@ def test_an_interrupt_does_not_empty_a_ledger_in_memory(monkeypatch: pytest.Monk
         assert kinds(ledger) == ["created", "reserved"]
 
 
+def test_trouble_while_an_earlier_interrupt_is_handled_is_trouble(tmp_path: Path) -> None:
+    path = tmp_path / "people.ledger"
+    with closing(workers.opened(path)) as ledger:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            path.unlink()
+            with pytest.raises(LedgerError, match="can't be read or written"):
+                pay(ledger, "x", cost("1/100"))
+
+
 @pytest.mark.slow
 def test_interrupts_at_random_times(where: str | Path, nursery: Nursery, effort: int) -> None:
     """Real signals, in the middle of anything: each is passed on, and the next step works."""

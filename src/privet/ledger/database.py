@@ -7,6 +7,7 @@ the other: SQLite has one writer at a time, Postgres locks the dataset's row.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -68,7 +69,7 @@ class Database(ABC):
                 raise LedgerError("the ledger is in the middle of another step. Ask again when that has ended")
             if self._broken:
                 raise LedgerError(self._broken) from None
-            clean = False
+            clean, before = False, sys.exception()
             try:
                 self._inside = True
                 connection = self._connection()
@@ -84,8 +85,8 @@ class Database(ABC):
                         clean = True
                     raise
             except self._errors as error:
-                if isinstance(error.__context__, KeyboardInterrupt):  # it came while the transaction was ended
-                    raise KeyboardInterrupt from None
+                if isinstance(error.__context__, KeyboardInterrupt) and error.__context__ is not before:
+                    raise KeyboardInterrupt from None  # it came while the transaction was ended
                 self.stop(self._trouble(error))
                 raise LedgerError(self._broken) from None
             finally:
