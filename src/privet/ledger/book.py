@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +11,7 @@ from privet.canonical import canonical
 from privet.errors import BudgetError, DatasetClosed, LedgerError, PrivetError
 from privet.events import Composed, PrivacyEvent, from_tree, leaves
 from privet.events import Laplace as LaplaceEvent
-from privet.exact import Exact, literal, shorter_up
+from privet.exact import literal, shorter_up
 from privet.guarantees import ApproxDP, PureDP
 from privet.ledger import chain
 from privet.ledger.entries import Balance, Budget, Dataset, Entry, Ration, Receipt, Totals, fits, nothing, words
@@ -67,11 +68,31 @@ def serves(stored: Iterable[PrivacyEvent], asked: Iterable[PrivacyEvent]) -> boo
     return True
 
 
+Amount = tuple[int, ...]
+"""A budget in whole numbers, as numerator and denominator: of epsilon, and of delta if there is one."""
+
+
+@dataclass(slots=True)
+class _Account:
+    """What was spent, of which cap, and how an entry says so."""
+
+    spent: Amount
+    cap: Amount | None
+    said: dict[str, Any]
+
+    def add(self, price: Amount) -> bool:
+        """Spend more; says whether the cap covers it."""
+        spent = self.spent = _more(self.spent, price)
+        self.said["spent"] = _text(spent)
+        return self.cap is None or _within(spent, self.cap)
+
+
 @dataclass(slots=True)
 class Book:
     """A dataset's state, kept by reading its entries one after the other; an unlawful one is an error that names it.
 
-    Entries are read as JSON and compared as texts: a long history is read at every start.
+    Entries are read as JSON, added up in whole numbers and compared as texts: a long history is read at every start.
+    The sums are computed anew here, and not with what wrote them.
     """
 
     name: str
@@ -83,13 +104,12 @@ class Book:
     answers: dict[int, str] = field(default_factory=dict)
     """The hash of each answer, by its reservation."""
     _dataset: Dataset | None = None
-    _totals: Totals | None = None
-    _said: Any = None
-    """The totals as they stand in an entry."""
-    _rations: dict[str, tuple[Ration, Any]] = field(default_factory=dict)
+    _all: _Account | None = None
+    _per_query: Amount | None = None
+    _analysts: dict[str, _Account] = field(default_factory=dict)
     _requests: set[str] = field(default_factory=set)
     _versions: set[str] = field(default_factory=set)
-    _prices: dict[str, tuple[Budget, str]] = field(default_factory=dict)
+    _prices: dict[str, tuple[Amount, str]] = field(default_factory=dict)
 
     @property
     def head(self) -> Receipt:
@@ -115,8 +135,7 @@ class Book:
 
     def _follow(self, number: int, tree: dict[str, Any]) -> None:
         kind, analyst = tree["kind"], tree.get("analyst", "")
-        before = self._said["spent"] if self._totals is not None else None
-        if self._totals is None:
+        if self._all is None:
             self._created(kind, chain.read(canonical(tree)))
         elif kind == "reserved":
             self._reserved(number, tree, analyst)
@@ -124,26 +143,52 @@ class Book:
             self.answers[self._settled(tree["refers"])] = tree["answer"]
         elif kind == "failed":
             self._settled(tree["refers"])
-            self._turn(self._totals._replace(failures=self._totals.failures + 1))
+            self._all.said["failures"] += 1
         else:
-            self._aside(kind, tree)
-        expected = None
-        if analyst:
-            if analyst not in self._rations:
-                self._ration(analyst, self._none())
-            expected = self._rations[analyst][1]
-        if tree["totals"] != self._said or tree.get("ration") != expected:
-            raise ValueError(f"its totals do not follow from what came before: {before} was spent")
+            self._aside(kind, tree, analyst)
+        expected = self._of(analyst).said if analyst else None
+        if self._all is None or tree["totals"] != self._all.said or tree.get("ration") != expected:
+            raise ValueError("its totals do not follow from what came before")
 
     def _created(self, kind: str, first: Entry) -> None:
         if kind != "created" or first.facts is None:
             raise ValueError("the first entry does not say what the dataset is")
-        self._dataset = first.facts
-        self._turn(Totals(first.totals.budget, nothing(first.totals.budget)))
+        self._dataset, budget = first.facts, first.totals.budget
+        self._all = _Account(
+            _amount(nothing(budget)), _amount(budget), chain.totals_tree(Totals(budget, nothing(budget)))
+        )
 
-    def _aside(self, kind: str, tree: dict[str, Any]) -> None:
+    def _of(self, analyst: str) -> _Account:
+        found = self._analysts.get(analyst)
+        if found is None:
+            assert self._dataset is not None
+            none = nothing(self._dataset.budget)
+            found = self._analysts[analyst] = _Account(_amount(none), None, chain.ration_tree(Ration(none)))
+        return found
+
+    def _reserved(self, number: int, tree: dict[str, Any], analyst: str) -> None:
+        assert self._dataset is not None and self._all is not None  # noqa: PT018
+        self._used(tree)
+        known = self._prices.get(key := repr(tree["events"]))
+        if known is None:
+            price = self._dataset.price(map(from_tree, tree["events"]))
+            known = self._prices[key] = _amount(price), chain.budget_text(price)
+        amount, text = known
+        if tree["cost"] != text or not analyst:
+            raise ValueError(f"it was charged {tree['cost']}, and what was done costs {text}")
+        if self._all.said["failures"] >= self._dataset.closes_after:
+            raise ValueError("the dataset was closed after failures")
+        if not self._all.add(amount):
+            raise ValueError("it costs more than was left of the budget")
+        if not self._of(analyst).add(amount):
+            raise ValueError(f"it costs more than was left for {analyst!r}")
+        if self._per_query is not None and not _within(amount, self._per_query):
+            raise ValueError("it costs more than one question may")
+        self.open.add(number)
+
+    def _aside(self, kind: str, tree: dict[str, Any], analyst: str) -> None:
         """What spends nothing."""
-        assert self._totals is not None
+        assert self._all is not None
         if kind == "served":
             if tree["refers"] not in self.answers:
                 raise ValueError("it serves an answer that is not there")
@@ -153,27 +198,27 @@ class Book:
                 raise ValueError("this version was declared before")
             self._versions.add(tree["version"])
         elif kind == "reopened" and tree["note"]:
-            self._turn(self._totals._replace(failures=0))
+            self._all.said["failures"] = 0
         elif kind == "capped" and tree["note"]:
-            self._capped(chain.read(canonical(tree)))
+            self._capped(chain.read(canonical(tree)), analyst)
         else:
             raise ValueError("a dataset is created once, and the steward gives reasons")
 
-    def _reserved(self, number: int, tree: dict[str, Any], analyst: str) -> None:
-        assert self._dataset is not None and self._totals is not None  # noqa: PT018
-        self._used(tree)
-        known = self._prices.get(key := repr(tree["events"]))
-        if known is None:
-            price = self._dataset.price(map(from_tree, tree["events"]))
-            known = self._prices[key] = price, chain.budget_text(price)
-        price, text = known
-        if tree["cost"] != text or not analyst:
-            raise ValueError(f"it was charged {tree['cost']}, and what was done costs {text}")
-        mine = self._rations[analyst][0] if analyst in self._rations else self._none()
-        self._totals, mine = charged(self._dataset, self._totals, mine, analyst, price)
-        self._said["spent"] = chain.budget_text(self._totals.spent)
-        self._ration(analyst, mine)
-        self.open.add(number)
+    def _capped(self, entry: Entry, analyst: str) -> None:
+        assert self._dataset is not None and self._all is not None  # noqa: PT018
+        budget, _, _, per_query = entry.totals
+        caps = [budget, per_query]
+        if analyst and entry.ration is not None:
+            mine, caps = self._of(analyst), [entry.ration.cap]
+            mine.cap = None if entry.ration.cap is None else _amount(entry.ration.cap)
+            mine.said = chain.ration_tree(entry.ration) | {"spent": mine.said["spent"]}
+        else:
+            self._all.cap, self._per_query = _amount(budget), None if per_query is None else _amount(per_query)
+            stays = {name: self._all.said[name] for name in ("spent", "failures")}
+            self._all.said = chain.totals_tree(entry.totals) | stays
+        for cap in caps:
+            if cap is not None:
+                self._dataset.check_kind(cap)
 
     def _settled(self, number: int) -> int:
         if number not in self.open:
@@ -185,29 +230,6 @@ class Book:
         if not tree["request_id"] or tree["request_id"] in self._requests:
             raise ValueError("its request id was used before")
         self._requests.add(tree["request_id"])
-
-    def _capped(self, entry: Entry) -> None:
-        assert self._dataset is not None and self._totals is not None  # noqa: PT018
-        if entry.analyst and entry.ration is not None:
-            mine = self._rations.get(entry.analyst, (self._none(), None))[0]
-            self._ration(entry.analyst, mine._replace(cap=entry.ration.cap))
-            caps = [entry.ration.cap]
-        else:
-            self._turn(self._totals._replace(budget=entry.totals.budget, per_query=entry.totals.per_query))
-            caps = [entry.totals.budget, entry.totals.per_query]
-        for cap in caps:
-            if cap is not None:
-                self._dataset.check_kind(cap)
-
-    def _turn(self, totals: Totals) -> None:
-        self._totals, self._said = totals, chain.totals_tree(totals)
-
-    def _ration(self, analyst: str, ration: Ration) -> None:
-        self._rations[analyst] = ration, chain.ration_tree(ration)
-
-    def _none(self) -> Ration:
-        assert self._totals is not None
-        return Ration(nothing(self._totals.budget))
 
     def _bad(self, number: int, why: str) -> LedgerError:
         return LedgerError(
@@ -227,14 +249,40 @@ class Book:
 
 def _sum(spent: Budget, cost: Budget) -> Budget:
     """Both together; rounded up, by less than 2^-320, where odd parameters would make the number long."""
-    epsilon = shorter_up(_plus(spent.epsilon, cost.epsilon))
+    epsilon = shorter_up(spent.epsilon + cost.epsilon)
     if isinstance(spent, PureDP):
-        return PureDP._of(epsilon)  # not checked again: a long history is added up at every start
-    return ApproxDP.capped(epsilon, shorter_up(_plus(spent.delta, cost.to_approx().delta)))
+        return PureDP._of(epsilon)
+    return ApproxDP.capped(epsilon, shorter_up(spent.delta + cost.to_approx().delta))
 
 
-def _plus(a: Exact, b: Exact) -> Exact:
-    """The sum, in half the time that a fraction takes for it."""
-    n, d = a.as_integer_ratio()
-    m, e = b.as_integer_ratio()
-    return Exact(n * e + m * d, d * e)
+# --- the same in whole numbers ----------------------------------------------------------------------
+
+
+def _amount(budget: Budget) -> Amount:
+    epsilon = budget.epsilon.as_integer_ratio()
+    return epsilon if isinstance(budget, PureDP) else epsilon + budget.delta.as_integer_ratio()
+
+
+def _text(amount: Amount) -> str:
+    return f"{amount[0]}/{amount[1]}" if len(amount) == 2 else f"{_text(amount[:2])} {_text(amount[2:])}"
+
+
+def _within(amount: Amount, cap: Amount) -> bool:
+    if len(amount) == 2:
+        return amount[0] * cap[1] <= cap[0] * amount[1]
+    return _within(amount[:2], cap[:2]) and _within(amount[2:], cap[2:])
+
+
+def _more(spent: Amount, price: Amount) -> Amount:
+    """The sum, in lowest terms; rounded up as `_sum` does."""
+    if len(spent) != 2:
+        delta = _more(spent[2:], price[2:])
+        return _more(spent[:2], price[:2]) + (delta if _within(delta, (1, 1)) else (1, 1))
+    n, d = spent[0] * price[1] + price[0] * spent[1], spent[1] * price[1]
+    common = math.gcd(n, d)
+    n, d = n // common, d // common
+    if d.bit_length() > 256:
+        n, d = -((-n << 320) // d), 1 << 320
+        common = math.gcd(n, d)
+        n, d = n // common, d // common
+    return n, d
