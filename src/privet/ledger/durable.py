@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -33,7 +32,7 @@ from privet.ledger.entries import (
 )
 from privet.ledger.journal import Journal, State
 from privet.ledger.leases import Leases, Place
-from privet.ledger.verification import receipt_of, verified
+from privet.ledger.verification import beside, receipt_of, verified
 from privet.relation.schema import called
 
 _PRICES = 1000  # so many are remembered
@@ -65,7 +64,7 @@ class DurableLedger:
         self._looked: dict[str, float] = {}
         self._prices: dict[tuple[str, tuple[PrivacyEvent, ...]], Budget] = {}
         try:
-            with _beside(database.check):
+            with beside(database.check):
                 self.verify(answers=False)
         except BaseException:
             self.close()
@@ -383,31 +382,6 @@ class DurableLedger:
             self._dataset(journal, dataset)
             lines = [canonical({"entry": text, "hash": found}) for *_, text, found in journal.rows(dataset)]
         yield from lines
-
-
-@contextmanager
-def _beside(check: Callable[[], None]) -> Iterator[None]:
-    """Check something in a thread meanwhile; or before, if there are no more threads."""
-    errors: list[Exception] = []
-
-    def run() -> None:
-        try:
-            check()
-        except Exception as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=run)
-    try:
-        thread.start()
-    except RuntimeError:
-        run()
-    try:
-        yield
-    finally:
-        if thread.ident is not None:
-            thread.join()
-    if errors:
-        raise errors[0]
 
 
 def _reason(reason: object, what: str) -> str:

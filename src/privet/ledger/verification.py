@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 from privet.errors import LedgerError
 from privet.ledger import chain
@@ -99,3 +101,28 @@ def verify_export(lines: Iterable[str], expect: Receipt | str | None = None) -> 
     if receipt is not None:
         book.expect(receipt, found)
     return book.head
+
+
+@contextmanager
+def beside(check: Callable[[], None]) -> Iterator[None]:
+    """Check something in a thread meanwhile; or before, if there are no more threads."""
+    errors: list[Exception] = []
+
+    def run() -> None:
+        try:
+            check()
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run)
+    try:
+        thread.start()
+    except RuntimeError:
+        run()
+    try:
+        yield
+    finally:
+        if thread.ident is not None:
+            thread.join()
+    if errors:
+        raise errors[0]
