@@ -79,7 +79,11 @@ class DurableLedger:
         with self._database.writing() as connection:
             journal = Journal(connection, self._database.engine.dialect, self._known)
             yield journal
-        journal.confirm()
+        try:
+            journal.confirm()
+        except LedgerError as error:
+            self._database.stop(str(error))
+            raise
 
     @contextmanager
     def _reading(self) -> Iterator[Journal]:

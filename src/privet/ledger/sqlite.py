@@ -19,7 +19,7 @@ from privet.ledger.database import Database
 
 _PATIENCE = 120.0  # seconds that a writer waits for its turn; turns take milliseconds
 _SOON, _LATEST = 0.0005, 0.004  # seconds between its attempts; SQLite's own would grow to 0.1
-_LOG_PAGES = 500
+_LOG_PAGES = 500  # so long the log becomes: overwriting one is synced sooner than growing one
 
 
 class SQLite(Database):
