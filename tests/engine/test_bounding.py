@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.exactly import present
 
 from privet.distances import person
 from privet.engine import DuckDB
@@ -23,8 +24,8 @@ from privet.relation.statement import (
     AtMostGroups,
     AtMostRows,
     Bounding,
+    Code,
     PeopleInGroups,
-    Present,
     Rows,
     Squares,
     Statement,
@@ -42,7 +43,7 @@ SCHEMA = Schema.declare(
         "g": declared.keys(*REGIONS),
         "x": declared.integer(0, 9),
         "y": declared.number(0, 1),
-        "w": declared.number(0, 1, step="1/4503599627370496"),
+        "w": declared.number(0, 1, step="1/4398046511104"),
     },
 )
 ARROW = pa.schema({"id": pa.int64(), "g": pa.string(), "x": pa.int64(), "y": pa.float64(), "w": pa.float64()})
@@ -50,11 +51,11 @@ ARROW = pa.schema({"id": pa.int64(), "g": pa.string(), "x": pa.int64(), "y": pa.
 
 def total(name: str, kind: Any = Total) -> Any:
     bounds = dict(SCHEMA.columns)[name].type.bounds()  # type: ignore[union-attr]
-    return kind(col(name).node, bounds.lower, bounds.step, bounds.width)
+    return kind(Code(col(name).node, bounds.lower, bounds.step, bounds.width, True))
 
 
-NARROW = (Rows(), total("x"), Present(col("x").node))
-WIDE = (Rows(), total("x"), total("y"), total("w"), total("w", Squares), Present(col("y").node))
+NARROW = (Rows(), total("x"), present(col("x").node))
+WIDE = (Rows(), total("x"), total("y"), total("w"), total("w", Squares), present(col("y").node))
 CONSTANT = "12345::UBIGINT"
 
 

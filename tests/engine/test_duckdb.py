@@ -11,6 +11,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests import exactly
+from tests.exactly import holds
 
 from privet.distances import each_row, person
 from privet.engine import FAILED, DuckDB
@@ -20,7 +22,7 @@ from privet.relation import schema as declared
 from privet.relation.language import col
 from privet.relation.operators import Scan, Where
 from privet.relation.schema import Schema
-from privet.relation.statement import AtMostRows, Holds, Rows, Squares, Statement, Total, Unbounded
+from privet.relation.statement import AtMostRows, Rows, Statement, Unbounded
 
 from .conftest import File, Make
 
@@ -123,7 +125,7 @@ def many(path: Path, rows: int) -> Path:
 
 def test_failure_is_one_constant_error(make: Make, tmp_path: Path) -> None:
     bounds = PERSONS.columns[0][1].type.bounds()  # type: ignore[union-attr]
-    total = Total(col("x").node, bounds.lower, bounds.step, bounds.width)
+    total = exactly.total(col("x").node, bounds.lower, bounds.step, bounds.width)
     db = make(PERSONS, many(tmp_path / "many.parquet", 300_000), memory="2MB", threads=2)
     with pytest.raises(NoAnswer) as caught:
         db.tally(Statement(Scan(PERSONS), (), AtMostRows(2), (total,)))
@@ -160,7 +162,7 @@ def test_texts_are_bound(make: Make) -> None:
     for text in odd:
         statement = Statement(
             Where(Scan(SCHEMA), (col("s") == text).node), (), Unbounded(),
-            (Rows(), Holds(col("s").starts_with(text).node), Holds(col("s").is_in([text, *map(str, range(30))]).node)),
+            (Rows(), holds(col("s").starts_with(text).node), holds(col("s").is_in([text, *map(str, range(30))]).node)),
         )  # fmt: skip
         assert text not in db.compile(statement).sql or len(text) == 1 or text == "$1"
         assert db.tally(statement) == [[1, 1, 1]]
@@ -183,7 +185,7 @@ def test_an_empty_table_has_every_group(make: Make) -> None:
         schema,
         pa.table({"id": pa.array([], pa.int64()), "k": pa.array([], pa.string()), "x": pa.array([], pa.int64())}),
     )
-    total = Total(col("x").node, Exact(0), Exact(1), 9)
+    total = exactly.total(col("x").node, 0, 1, 9)
     for bounding in (Unbounded(), AtMostRows(1), AtMostRows(2)):
         assert db.tally(Statement(Scan(schema), (col("k").node,), bounding, (Rows(), total))) == [[0, 0], [0, 0]]
         assert db.tally(Statement(Scan(schema), (), bounding, (Rows(), total))) == [[0, 0]]
@@ -196,7 +198,7 @@ def test_sums_are_exact_beyond_floats(make: Make) -> None:
     node = col("x").node
     db = make(schema, {"x": values})
     codes = [width, width - 1, width - 2, width - 3, width - 4, width, 0]
-    for kind, expected in ((Total, sum(codes)), (Squares, sum(c * c for c in codes))):
+    for kind, expected in ((exactly.total, sum(codes)), (exactly.squares, sum(c * c for c in codes))):
         tally = kind(node, Exact(2**61), Exact(1), width)
         assert db.tally(Statement(Scan(schema), (), Unbounded(), (tally,))) == [[expected]]
 

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.exactly import Number, evaluate, half_up, holds, lattice, leaf, present, squares, total
 
 from privet.distances import each_row
 from privet.engine import DuckDB
@@ -20,8 +21,7 @@ from privet.relation.language import bins, col, lit, when
 from privet.relation.operators import Operator, Scan, WithColumns
 from privet.relation.rules import as_number
 from privet.relation.schema import Schema
-from privet.relation.statement import Holds, Present, Rows, Squares, Statement, Total, Unbounded
-from privet.relation.types import KeyType, NumberType, TimeType, truncate
+from privet.relation.statement import Rows, Statement, Unbounded
 
 from .conftest import Rows as ArrowRows
 
@@ -106,132 +106,10 @@ def _single(value: float) -> float:
 # --- the evaluation in Python ---------------------------------------------------------------------
 
 
-def leaf(name: str, raw: Any, *, key: bool) -> Any:
-    column = COLUMNS[name]
-    kind = column.type
-    missing = raw is None or (isinstance(raw, float) and math.isnan(raw))
-    if missing:
-        return _plain(column.default)
-    match kind:
-        case NumberType():
-            low, high = (int(kind.lower), int(kind.upper)) if kind.integer else (float(kind.lower), float(kind.upper))
-            if kind.integer and isinstance(raw, float) and math.isfinite(raw):
-                raw = round(raw)
-            inside = low <= raw <= high
-            return raw if inside else _plain(column.default) if key else min(max(raw, low), high)
-        case KeyType():
-            raw = int(raw) if isinstance(raw, float) and math.isfinite(raw) and raw == int(raw) else raw
-            return raw if raw in kind.values else kind.other
-        case TimeType():
-            return raw if kind.first <= raw <= kind.last else None if key else min(max(raw, kind.first), kind.last)
-    return raw
-
-
-def _plain(value: Any) -> Any:
-    return float(value) if isinstance(value, Fraction) else value
-
-
 def of(node: e.Node, row: dict[str, Any], *, key: bool = False) -> Any:
     """The value of an expression; None if it is missing."""
-
-    def value(inner: e.Node) -> Any:
-        return of(inner, row, key=key)
-
-    def double(inner: e.Node) -> Any:
-        found = value(inner)
-        return None if found is None else float(found)
-
-    match node:
-        case e.Column(name):
-            return leaf(name, row[name], key=key)
-        case e.Constant(constant):
-            whole = isinstance(constant, Fraction) and constant.denominator == 1
-            return int(constant) if whole else _plain(constant)  # type: ignore[arg-type]
-        case e.Arithmetic(operator, a, b):
-            left, right = value(a), value(b)
-            if left is None or right is None:
-                return None
-            if isinstance(left, date):
-                return (left - right).days
-            left, right = float(left), float(right)
-            if operator == "/":
-                return left / right if abs(right) > abs(left) / 2.0**900 else None
-            return left + right if operator == "+" else left - right if operator == "-" else left * right
-        case e.Rounded(function, inner):
-            found = double(inner)
-            if found is None:
-                return None
-            return float(
-                math.floor(found) if function == "floor" else math.ceil(found) if function == "ceil" else abs(found)
-            )
-        case e.Clip(inner, lower, upper):
-            found = value(inner)
-            return None if found is None else min(max(found, _plain(lower)), _plain(upper))
-        case e.Compare(operator, a, b):
-            left, right = value(a), value(b)
-            if left is None or right is None:
-                return None
-            left, right = _same(left, right)
-            return {
-                "==": left == right, "!=": left != right,
-                "<": operator == "<" and left < right, "<=": operator == "<=" and left <= right,
-                ">": operator == ">" and left > right, ">=": operator == ">=" and left >= right,
-            }[operator]  # fmt: skip
-        case e.Logic("and", parts):
-            found = [value(part) for part in parts]
-            return False if False in found else None if None in found else True
-        case e.Logic("or", parts):
-            found = [value(part) for part in parts]
-            return True if True in found else None if None in found else False
-        case e.Not(inner):
-            found = value(inner)
-            return None if found is None else not found
-        case e.IsIn(inner, values):
-            found = value(inner)
-            return None if found is None else any(_equal(found, v.value) for v in values)
-        case e.IsMissing(inner):
-            return value(inner) is None
-        case e.StartsWith(inner, prefix):
-            found = value(inner)
-            return None if found is None else found.startswith(prefix)
-        case e.Case(branches, otherwise):
-            for condition, result in branches:
-                if value(condition) is True:
-                    return value(result)
-            return None if otherwise is None else value(otherwise)
-        case e.DatePart(inner, part):
-            found = value(inner)
-            if found is None:
-                return None
-            quarter = (found.month + 2) // 3
-            known = {"year": found.year, "quarter": quarter, "month": found.month, "day": found.day}
-            return {**known, "weekday": found.isoweekday(), "hour": getattr(found, "hour", None)}[part]
-        case e.Truncate(inner, unit):
-            found = value(inner)
-            return None if found is None else truncate(found, unit)
-        case e.Bin(inner, edges):
-            found = double(inner)
-            labels = node.type(Scan(SCHEMA).types()).keys()
-            for i, label in enumerate(labels):
-                if (
-                    found is not None
-                    and edges[i] <= found
-                    and (found < edges[i + 1] or found == edges[-1] == edges[i + 1])
-                ):
-                    return label
-            return None
-    raise AssertionError(node)
-
-
-def _same(left: Any, right: Any) -> tuple[Any, Any]:
-    if isinstance(left, datetime) != isinstance(right, datetime):
-        return tuple(v if isinstance(v, datetime) else datetime(v.year, v.month, v.day) for v in (left, right))  # type: ignore[return-value]
-    return left, right
-
-
-def _equal(found: Any, listed: Any) -> bool:
-    exact = not isinstance(listed, Fraction) or listed.denominator == 1
-    return bool(found == listed) if exact else bool(found == _plain(listed))
+    found = evaluate(node, lambda name, mode: leaf(COLUMNS[name], row[name], mode), "key" if key else "value", TYPES)
+    return found.value if isinstance(found, Number) else found
 
 
 # --- what is compared -----------------------------------------------------------------------------
@@ -366,15 +244,8 @@ def engine(rows: list[dict[str, Any]]) -> DuckDB:
 TYPES = Scan(SCHEMA).types()
 
 
-def lattice(node: e.Node) -> Bounds:
-    kind = as_number(node.type(TYPES), "test")
-    return Bounds(-3, 3) if kind.wide else kind.bounds()
-
-
 def code(value: Any, bounds: Bounds) -> int:
-    if isinstance(value, int) and bounds.lower.denominator == bounds.step.denominator == 1:
-        return bounds.code(Fraction(value))
-    return int(bounds.encode([value], missing=-1)[0])
+    return min(max(half_up((Fraction(value) - bounds.lower) / bounds.step), 0), bounds.width)
 
 
 @settings(max_examples=40)
@@ -383,15 +254,15 @@ def test_numbers_and_conditions_are_what_python_says(rows: list[dict[str, Any]])
     tallies: list[Any] = [Rows()]
     expected = [len(rows)]
     for expr in NUMBERS:
-        bounds = lattice(expr.node)
+        bounds = lattice(expr.node, TYPES)
         values = [of(expr.node, row) for row in rows]
         codes = [code(v, bounds) for v in values if v is not None]
-        tallies += [kind(expr.node, bounds.lower, bounds.step, bounds.width) for kind in (Total, Squares)]
+        tallies += [kind(expr.node, bounds.lower, bounds.step, bounds.width) for kind in (total, squares)]
         expected += [sum(codes), sum(x * x for x in codes)]
-        tallies.append(Present(expr.node))
+        tallies.append(present(expr.node))
         expected.append(len(codes))
     for expr in CONDITIONS:
-        tallies += [Holds(expr.node), Present(expr.node)]
+        tallies += [holds(expr.node), present(expr.node)]
         values = [of(expr.node, row) for row in rows]
         expected += [values.count(True), len(rows) - values.count(None)]
     with engine(rows) as db:
@@ -428,16 +299,16 @@ def test_several_keys_are_in_the_order_of_a_product(rows: list[dict[str, Any]]) 
     domains = [key.type(TYPES).keys() for key in keys]
     groups = list(product(*domains))
     expected = [[0, 0] for _ in groups]
-    bounds = lattice(c("x").node)
+    bounds = lattice(c("x").node, TYPES)
     for row in rows:
         value = tuple(of(key, row, key=True) for key in keys)
         if value in groups:
             x = of(c("x").node, row)
             expected[groups.index(value)][0] += 1
             expected[groups.index(value)][1] += 0 if x is None else code(x, bounds)
-    total = Total(c("x").node, bounds.lower, bounds.step, bounds.width)
+    summed = total(c("x").node, bounds.lower, bounds.step, bounds.width)
     with engine(rows) as db:
-        assert db.tally(Statement(Scan(SCHEMA), keys, Unbounded(), (Rows(), total))) == expected
+        assert db.tally(Statement(Scan(SCHEMA), keys, Unbounded(), (Rows(), summed))) == expected
 
 
 def test_every_node_is_tested() -> None:
@@ -462,7 +333,7 @@ def test_a_deep_question_stays_small() -> None:
         rows = WithColumns(rows, (("x", ((c("x") + c("x")) / c("x")).clip(0, 1).node),))
     with engine([{"x": 2.0}]) as db:
         for statement in (
-            Statement(Scan(SCHEMA), (), Unbounded(), (Present(bins(expr, range(99)).node),)),
+            Statement(Scan(SCHEMA), (), Unbounded(), (present(bins(expr, range(99)).node),)),
             Statement(rows, (bins("x", range(99)).node,), Unbounded(), (Rows(),)),
         ):
             assert len(db.compile(statement).sql) < 100_000
@@ -470,8 +341,7 @@ def test_a_deep_question_stays_small() -> None:
 
 
 def test_the_clamp_is_last() -> None:
-    bounds = Bounds(0, 10, step=1)
     million = when(c("n") == 7, 1_000_000 * c("x")).otherwise(lit(0))
     with engine([{"n": 7.0, "x": 100.0}]) as db:
-        total = Total(million.node, bounds.lower, bounds.step, bounds.width)
-        assert db.tally(Statement(Scan(SCHEMA), (), Unbounded(), (total,))) == [[10]]
+        summed = total(million.node, 0, as_number(million.node.type(TYPES), "test").unit, 10)
+        assert db.tally(Statement(Scan(SCHEMA), (), Unbounded(), (summed,))) == [[10]]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import duckdb
 import pytest
+from tests.exactly import holds, present, summed, total
 
 from privet.distances import person
-from privet.exact import Exact
 from privet.relation import schema as declared
 from privet.relation.language import bins, col, when
 from privet.relation.operators import OfPerson, PerPerson, Scan, Where
 from privet.relation.schema import Column, Schema
-from privet.relation.statement import AtMostRows, Holds, Present, Rows, Squares, Statement, Total, Unbounded
+from privet.relation.statement import AtMostRows, Rows, Squares, Statement, Total, Unbounded
 from privet.relation.types import NumberType
 
 from .conftest import Make
@@ -149,10 +149,9 @@ def statements(schema: Schema) -> list[Statement]:
     """One for every kind of node that the column can stand in."""
     v, scan = col("v"), Scan(schema)
     kind = dict(schema.columns)["v"].type
-    tallies: list[object] = [Rows(), Present(v.node), Holds(v.is_missing().node), Holds((v == v).node)]
+    tallies: list[object] = [Rows(), present(v.node), holds(v.is_missing().node), holds((v == v).node)]
     keys: list[tuple[object, ...]] = [()]
     if isinstance(kind, NumberType):
-        b = kind.bounds()
         exprs = [
             v + v,
             v - v,
@@ -167,31 +166,31 @@ def statements(schema: Schema) -> list[Statement]:
             v.clip(kind.lower, kind.upper),
         ]
         exprs += [when(v > 0, v).otherwise(), when(v > 1, 1 / v).otherwise(v)]
-        tallies += [c(x.node, b.lower, b.step, b.width) for x in (v, *exprs) for c in (Total, Squares)]
-        tallies += [Holds((x > 0).node) for x in exprs] + [Present(x.node) for x in exprs]
+        tallies += [tally for x in (v, *exprs) for tally in summed(x.node, scan.types())]
+        tallies += [holds((x > 0).node) for x in exprs] + [present(x.node) for x in exprs]
         tallies += [
-            Holds(v.is_in([1, 2]).node),
-            Holds((~((v > 1) & (v < 2) | (v != 3))).node),
-            Present(bins(v, [0, 1, 2]).node),
+            holds(v.is_in([1, 2]).node),
+            holds((~((v > 1) & (v < 2) | (v != 3))).node),
+            present(bins(v, [0, 1, 2]).node),
         ]
         keys += [(bins(v, [-1, 0, 4]).node,), ((v > 1).node,)] + (
             [(v.clip(kind.lower, kind.lower + 3).node,)] if kind.integer else []
         )
     elif str(kind).startswith(("a date", "a timestamp")):
         parts = ["year", "quarter", "month", "day", "weekday"] + (["hour"] if kind.timed else [])  # type: ignore[union-attr]
-        tallies += [Total(v.part(p).node, Exact(0), Exact(1), 9999) for p in parts]  # type: ignore[arg-type]
-        tallies += [Holds((v.truncate(u) == v).node) for u in ("year", "quarter", "month", "week", "day")]
+        tallies += [total(v.part(p).node, 0, 1, 9999) for p in parts]  # type: ignore[arg-type]
+        tallies += [holds((v.truncate(u) == v).node) for u in ("year", "quarter", "month", "week", "day")]
         keys += [(v.truncate("year").node,), (v.truncate("quarter").node,), (v.truncate("week").node,)]
     elif str(kind) == "a boolean":
-        tallies += [Holds(v.node), Holds((~v).node), Total(v.node, Exact(0), Exact(1), 1)]
+        tallies += [holds(v.node), holds((~v).node), total(v.node, 0, 1, 1)]
         keys.append((v.node,))
     elif str(kind).startswith("one of"):
         keys.append((v.node,))
     if str(kind) == "a text" or getattr(kind, "textual", False):
         tallies += [
-            Holds(v.starts_with("no").node),
-            Holds(v.is_in(["north", ""]).node),
-            Holds(v.is_in([str(i) for i in range(40)]).node),
+            holds(v.starts_with("no").node),
+            holds(v.is_in(["north", ""]).node),
+            holds(v.is_in([str(i) for i in range(40)]).node),
         ]
     row, bounding = col("row").node, AtMostRows(2)
     made = [Statement(scan, (row, *key), Unbounded(), tuple(tallies)) for key in keys]  # type: ignore[arg-type]
@@ -199,8 +198,7 @@ def statements(schema: Schema) -> list[Statement]:
     if isinstance(kind, NumberType):
         functions = [OfPerson(f, v.node) for f in ("count", "sum", "mean", "min", "max")]
         of = PerPerson(scan, (*((f.function, f) for f in functions), ("row", OfPerson("min", row))))
-        b = kind.bounds()
-        sums = tuple(Total(col(f.function).node, b.lower, b.step, b.width) for f in functions)
+        sums = tuple(summed(col(f.function).node, of.types())[0] for f in functions)
         made.append(Statement(of, (row,), Unbounded(), sums))
     return made
 
@@ -218,7 +216,7 @@ def test_a_poisonous_row_changes_only_itself(make: Make, column: Column, source:
         first = len(found) // (len(values) + 1)
         assert found[:first] == clean.tally(statement)[:first]
         for tally, counted in zip(statement.tallies, zip(*found, strict=True), strict=True):
-            width = tally.width if isinstance(tally, Total | Squares) else 1
+            width = tally.of.width if isinstance(tally, Total | Squares) else 1
             assert all(0 <= value <= (width**2 if isinstance(tally, Squares) else width) for value in counted)
 
 

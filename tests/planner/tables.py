@@ -7,16 +7,16 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
+from tests.exactly import half_up
 from tests.relation.rows import Row, value
 
 import privet as pv
-from privet.lattice import Bounds
 from privet.planner.plan import ReleasePlan
 from privet.query import Relation
 from privet.relation import expressions as e
 from privet.relation.operators import Operator, Scan, Where, WithColumns
 from privet.relation.schema import Schema
-from privet.relation.statement import Holds, Present, Rows, Squares, Statement, Tally, Total
+from privet.relation.statement import At, Code, Given, Present, Rows, Squares, Statement, Tally, Total
 
 ROWS = pv.each_row()
 PERSON = pv.person("id", max_rows=3)
@@ -38,12 +38,11 @@ def kept(of: Operator, rows: Iterable[Row]) -> list[Row]:
     raise NotImplementedError(of)
 
 
-def code(tally: Total | Squares, row: Row) -> int | None:
-    found = value(tally.of, row)
+def code(of: Code, row: Row) -> int | None:
+    found = value(of.of, row)
     if found is None:
-        return None
-    bounds = Bounds(tally.lower, tally.lower + tally.width * tally.step, step=tally.step)
-    return bounds.code(Fraction(found))
+        return None if of.missing else 0
+    return min(max(half_up((Fraction(found) - of.lower) / of.step), 0), of.width)
 
 
 def adds(tally: Tally, row: Row) -> int:
@@ -51,14 +50,17 @@ def adds(tally: Tally, row: Row) -> int:
     match tally:
         case Rows():
             return 1
-        case Present(of):
+        case Present(Given(of)):
             return int(value(of, row) is not None)
-        case Holds(of):
-            return int(value(of, row) is True)
-        case Total():
-            return code(tally, row) or 0
-        case Squares():
-            return (code(tally, row) or 0) ** 2
+        case Present(Code() as of):
+            return int(code(of, row) is not None)
+        case At(place, index):
+            return int(value(place.of, row) == index)
+        case Total(of):
+            return code(of, row) or 0
+        case Squares(of):
+            return (code(of, row) or 0) ** 2
+    raise NotImplementedError(tally)
 
 
 def key_of(node: e.Node, row: Row) -> Any:

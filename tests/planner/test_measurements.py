@@ -21,7 +21,7 @@ from privet.planner import measurements as m
 from privet.planner.plan import Noised, ReleasePlan, plan
 from privet.query import Query, Relation
 from privet.relation.expressions import Bin, Column
-from privet.relation.statement import Holds, Present, Rows, Squares, Tally, Total
+from privet.relation.statement import At, Present, Rows, Squares, Tally, Total
 from privet.sensitivity import of_sum
 
 X = Column("x")
@@ -47,14 +47,14 @@ def lattices(draw: st.DrawFn) -> Bounds:
 def row(measurement: m.Measurement, v: int | None, inside: int | None = None) -> Vector:
     """What a row with code v (None: missing) adds; `inside` is its bin."""
     adds: dict[Tally, int] = {}
-    for i, tally in enumerate(measurement.tallies):
+    for tally in measurement.tallies:
         match tally:
             case Rows():
                 adds[tally] = 1
             case Present():
                 adds[tally] = int(v is not None)
-            case Holds():
-                adds[tally] = int(i == inside)
+            case At(_, index):
+                adds[tally] = int(index == inside)
             case Total():
                 adds[tally] = v or 0
             case Squares():
@@ -72,7 +72,7 @@ def in_simplex(u: Vector, size: int, corners: tuple[Vector, ...]) -> bool:
 
 @given(lattices(), st.booleans())
 def test_pairs_lie_on_a_segment(bounds: Bounds, missing: bool) -> None:
-    made = m.pair(X, bounds, missing=missing)
+    made = m.pair(X, bounds, missing=True, everything=missing)
     every = [row(made, v) for v in [*range(bounds.width + 1), None]]
     assert every[:-1] == [(v, bounds.width - v, *[0] * missing) for v in range(bounds.width + 1)]
     assert every[-1] == ((0, 0, bounds.width) if missing else (0, 0))
@@ -81,7 +81,7 @@ def test_pairs_lie_on_a_segment(bounds: Bounds, missing: bool) -> None:
 
 @given(lattices(), st.booleans())
 def test_triples_lie_in_a_simplex(bounds: Bounds, missing: bool) -> None:
-    made, w = m.triple(X, bounds, missing=missing), bounds.width
+    made, w = m.triple(X, bounds, missing=True, everything=missing), bounds.width
     every = [row(made, v) for v in [*range(w + 1), None]]
     assert every[:-1] == [((w - v) ** 2, 2 * v * (w - v), v * v, *[0] * missing) for v in range(w + 1)]
     assert every[-1] == ((0, 0, 0, w * w) if missing else (0, 0, 0))
@@ -187,7 +187,9 @@ SAME_ROWS: list[tuple[str, Callable[[Relation], Query], bool]] = [
     ("never missing", lambda t: t.agg(s=pv.sum(pv.when(pv.col("x") > 0, 7).otherwise(5))), True),
     ("can be missing", lambda t: t.agg(s=pv.sum("x")), False),
     ("case without an end", lambda t: t.agg(s=pv.sum(pv.when(pv.col("x") > 0, 7).otherwise())), False),
-    ("divided", lambda t: t.agg(s=pv.sum((pv.col("y") / 2).clip(0, 3))), False),
+    ("divided by a constant", lambda t: t.agg(s=pv.sum((pv.col("y") / 2).clip(0, 3))), True),
+    ("divided by what is never 0", lambda t: t.agg(s=pv.sum(1 / pv.col("y"))), True),
+    ("divided by what can be 0", lambda t: t.agg(s=pv.sum((1 / (pv.col("y") - 2)).clip(0, 3))), False),
     ("filtered", lambda t: t.where(pv.col("y") > 2).agg(s=pv.sum("y")), False),
     ("filtered by another", lambda t: t.where(pv.col("x") > 0).agg(s=pv.sum("y")), False),
     ("in groups", lambda t: t.group_by("g").agg(s=pv.sum("y")), False),
@@ -255,15 +257,18 @@ def test_squares_that_could_overflow_are_refused(what: Any) -> None:
 
 @pytest.mark.parametrize("width", [1, 2**20, 2**32, 2**42, 2**43 - 1, 2**43, 2**52])
 def test_what_is_planned_fits_into_128_bits(width: int) -> None:
-    of = table(x=pv.integer(0, width))
+    """Integers that are too wide for that are summed in coarser steps; a step that was declared is kept, or refused."""
+    of = table(x=pv.integer(0, width), y=pv.number(0, width, step=1))
     for what, power in ((pv.sum, 1), (pv.mean, 1), (pv.variance, 2)):
-        fits = width**power * 2**40 < 2**126
+        (part,) = plan(of.agg(s=what("x")), epsilon=1).noised
+        codes = {tally.of for tally in part.measurement.tallies if isinstance(tally, Total)}
+        assert all(code.width**power * 2**40 < 2**126 and code.step * code.width >= width - code.step for code in codes)
         try:
-            plan(of.agg(s=what("x")), epsilon=1)
+            plan(of.agg(s=what("y")), epsilon=1)
         except QueryError:
-            assert not fits
+            assert width**power * 2**40 >= 2**126
         else:
-            assert fits
+            assert width**power * 2**40 < 2**126
 
 
 # --- the guarantee is recomputed --------------------------------------------------------------------

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests import exactly
 
 from privet.distances import each_row, person
 from privet.errors import UserError
@@ -24,17 +25,7 @@ from privet.relation.aggregates import sum as total
 from privet.relation.codec import BITS, DEEPEST, KINDS, decode, encode
 from privet.relation.language import Expr, bins, col, lit, when
 from privet.relation.schema import PublicSchema, Schema
-from privet.relation.statement import (
-    AtMostGroups,
-    AtMostRows,
-    Holds,
-    PeopleInGroups,
-    Present,
-    Rows,
-    Squares,
-    Statement,
-    Total,
-)  # fmt: skip
+from privet.relation.statement import At, AtMostGroups, AtMostRows, PeopleInGroups, Place, Rows, Statement
 
 ALSO = {"query": Query, "key": Key}
 
@@ -101,14 +92,19 @@ QUERIES: list[Query] = [
     .agg(n=count(), s=total(col("s").clip(0, 100))),
 ]  # fmt: skip
 AGE, ADULT = col("age").node, (col("age") >= 18).node
+BINS = bins("age", [0, 18, 110]).node
+assert isinstance(BINS, expressions.Bin)
 STATEMENTS = [
-    Statement(WIDE.of, (expressions.Column("region"),), bounding, (Rows(), Present(AGE), Holds(ADULT)))
+    Statement(
+        WIDE.of,
+        (expressions.Column("region"),),
+        bounding,
+        (Rows(), exactly.present(AGE), exactly.holds(ADULT), At(Place(BINS, 2), 1)),
+    )
     for bounding in (statement.Unbounded(), AtMostRows(3), AtMostGroups(2, 3), PeopleInGroups(2))
 ]
 STATEMENTS.append(
-    Statement(
-        PEOPLE.relation.of, (), AtMostRows(1), tuple(t(AGE, Fraction(0), Fraction(1), 110) for t in (Total, Squares))
-    )
+    Statement(PEOPLE.relation.of, (), AtMostRows(1), (exactly.total(AGE, 0, 1, 110), exactly.squares(AGE, 0, 1, 110)))
 )
 RECORDS: list[Any] = [*QUERIES, *STATEMENTS]
 TREES: list[Any] = [encode(record, also=ALSO) for record in RECORDS]
@@ -156,10 +152,11 @@ GOLDEN: list[tuple[Any, str]] = [
     (lit(datetime(2024, 1, 2)).node, '{"kind":"constant","value":{"datetime":"2024-01-02T00:00:00"}}'),
     (schema.number(0, 1, step=0.25),
      ('{"default":null,"kind":"declared","type":{"integer":false,"kind":"number type","lower":"0/1","missing":true,'
-     '"step":"1/4","upper":"1/1","wide":false}}')),
+     '"rounded":false,"step":"1/4","unit":"1/4","upper":"1/1","wide":false}}')),
     (ROWS.schema,
      ('{"adjacency":"replace","columns":[["x",{"default":null,"kind":"declared","type":{"integer":true,'
-     '"kind":"number type","lower":"0/1","missing":true,"step":null,"upper":"9/1","wide":false}}]],"kind":"schema",'
+     '"kind":"number type","lower":"0/1","missing":true,"rounded":false,"step":null,'
+     '"unit":"1/1","upper":"9/1","wide":false}}]],"kind":"schema",'
      '"name":"r","protect":{"kind":"each row"},"rows":100}')),
     (ROWS.agg(n=count()).limit(3).arrangement,
      '{"having":null,"hidden":[],"kind":"arrangement","limit":3,"order":[]}'),

@@ -199,26 +199,26 @@ def test_ranges_of_rounding_are_tight(function: Any, name: str) -> None:
         "z": [Fraction(k, 12) for k in range(4, 43)],
     }[name]  # fmt: skip
     found = [value(node, {name: Fraction(x)}) for x in grid]
-    assert (min(found), max(found)) == (kind.lower, kind.upper)
+    near = kind.unit if kind.rounded else 0  # the ends of a range are rounded as its values are
+    assert abs(min(found) - kind.lower) <= near
+    assert abs(max(found) - kind.upper) <= near
     assert kind.integer == all(x.denominator == 1 for x in found)
 
 
-def test_integers_beyond_53_bits_are_no_integers_for_the_engine() -> None:
+def test_integers_beyond_53_bits_stay_integers() -> None:
     wide: dict[str, Type] = {"x": NumberType(Fraction(0), Fraction(2**30), integer=True)}
-    inside = e.Arithmetic("*", col("x"), e.Constant(Fraction(2**23))).type(wide)
-    beyond = e.Arithmetic("*", col("x"), e.Constant(Fraction(2**23 + 1))).type(wide)
-    assert isinstance(inside, NumberType)
+    beyond = e.Arithmetic("*", col("x"), e.Constant(Fraction(2**40 + 1))).type(wide)
     assert isinstance(beyond, NumberType)
-    assert inside.integer
-    assert not beyond.integer
+    assert beyond.integer
+    assert (beyond.unit, beyond.least, beyond.most) == (Fraction(2**40 + 1), 0, 2**30)
 
 
 def test_numbers_that_could_be_too_large_are_refused() -> None:
     huge: dict[str, Type] = {"x": NumberType(Fraction(0), Fraction(2**800))}
-    with pytest.raises(QueryError, match=r"could be too large to compute with: .*Clip what goes into it.*clip\(0,"):
+    with pytest.raises(QueryError, match=r"too large or too fine to compute with\. Clip what goes into it.*clip\(0,"):
         e.Arithmetic("*", col("x"), col("x")).type(huge)
-    tiny = NumberType(Fraction(1, 2**600), Fraction(1))
-    with pytest.raises(QueryError, match="could be too large"):
+    tiny = NumberType(Fraction(1, 2**600), Fraction(1, 2**599))
+    with pytest.raises(QueryError, match="too large or too fine"):
         e.Arithmetic("/", col("x"), col("y")).type({**huge, "y": tiny})
 
 
@@ -230,7 +230,7 @@ def test_numbers_that_could_be_too_large_are_refused() -> None:
     [
         (pv.col("c") + 1, False),
         (pv.col("c") + pv.col("a"), True),
-        (pv.col("c") / 2, True),
+        (pv.col("c") / 2, False),
         (pv.col("c") >= 2, False),
         (pv.col("a") >= 2, True),
         (pv.col("a").is_missing(), False),

@@ -99,8 +99,8 @@ def test_what_is_read() -> None:
 def test_types_go_through() -> None:
     assert people().where(pv.col("f")).of.types() == TYPES
     made = people().with_columns(c=pv.col("c") * 2, d=pv.col("c") * 3)
-    assert made.of.types()["c"] == NumberType(Fraction(2), Fraction(8), integer=True, missing=False)
-    assert made.of.types()["d"] == NumberType(Fraction(3), Fraction(12), integer=True, missing=False), "from before"
+    assert made.of.types()["c"] == NumberType(Fraction(2), Fraction(8), unit=Fraction(2), missing=False)
+    assert made.of.types()["d"] == NumberType(Fraction(3), Fraction(12), unit=Fraction(3), missing=False), "from before"
     assert made.columns == (*TYPES, "d")
 
 

@@ -27,7 +27,7 @@ from privet.relation.language import bins, col
 from privet.relation.operators import Scan
 from privet.relation.schema import Schema, boolean, integer, keys, number, timestamp
 from privet.relation.schema import date as dates
-from privet.relation.statement import Holds, Present, Rows, Squares, Tally
+from privet.relation.statement import Code, Present, Rows, Squares, Tally
 from privet.release import Release
 
 PEOPLE = Relation(
@@ -53,12 +53,12 @@ def tallied(tally: Tally, rows: Mapping[str, Sequence[int]]) -> int:
     """What an engine would count in a group of these columns."""
     if isinstance(tally, Rows):
         return len(next(iter(rows.values()), ()))
-    if isinstance(tally, Holds) or not isinstance(tally.of, Column):
+    if not isinstance(tally.of, Code) or not isinstance(tally.of.of, Column):
         return 7
-    values = rows.get(tally.of.name, ())
+    values = rows.get(tally.of.of.name, ())
     if isinstance(tally, Present):
         return len(values)
-    codes = [int((x - tally.lower) / tally.step) for x in values]
+    codes = [int((x - tally.of.lower) / tally.of.step) for x in values]
     return sum(v * v for v in codes) if isinstance(tally, Squares) else sum(codes)
 
 

@@ -19,7 +19,7 @@ from privet.engine.duckdb import DuckDB
 from privet.errors import SourceError, UserError
 from privet.relation import schema
 from privet.relation.language import col
-from privet.relation.statement import AtMostRows, Present, Rows, Statement
+from privet.relation.statement import AtMostRows, Given, Present, Rows, Statement
 from privet.sources import duckdb_file, table
 
 
@@ -45,7 +45,7 @@ def test_only_declared_columns_are_seen(source: Any) -> None:
 def test_every_source_gives_the_same_answer(source: Any) -> None:
     made = people(source)
     engine = DuckDB({"people": (made.schema, made.source)}, salt=b"salt")
-    present = tuple(Present(col(name).node) for name in COLUMNS)
+    present = tuple(Present(Given(col(name).node)) for name in COLUMNS)
     try:
         found = engine.tally(Statement(made.relation.of, (col("region").node,), AtMostRows(2), (Rows(), *present)))
     finally:
@@ -66,7 +66,7 @@ def test_every_type_of_duckdb_that_is_let_in_is_read(tmp_path: Path) -> None:
     made = people(duckdb_file(tmp_path / "odd.duckdb", "odd"), columns=columns)
     engine = DuckDB({"people": (made.schema, made.source)}, salt=b"salt")
     try:
-        tallies = tuple(Present(col(name).node) for name in columns)
+        tallies = tuple(Present(Given(col(name).node)) for name in columns)
         assert engine.tally(Statement(made.relation.of, (), AtMostRows(1), tallies)) == [[1, 1, 1, 1, 1, 1, 1, 1, 0]]
     finally:
         engine.close()

@@ -1,39 +1,35 @@
 """What the engine should find, computed again in Python, row by row: slow, plain, and with no SQL in it.
 
-Numbers are 64-bit floats or whole numbers, as in the engine; bounding is left out, so caps must be such that nobody
-reaches them.
+Numbers are fractions, by the rules of `tests.exactly`. Bounding is left out, so caps must be such that nobody reaches
+them.
 """
 
 from __future__ import annotations
 
-import math
-import operator
-from collections.abc import Callable
 from datetime import date, datetime, timedelta
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
 import numpy as np
+from tests.exactly import Number, Read, adds, evaluate, leaf, of_person
 from tests.tables.worlds import ID, Data, World, owner
 
 from privet.distances import Person
-from privet.exact import Exact, nearest
 from privet.relation import expressions as e
 from privet.relation import operators as o
-from privet.relation.rules import as_number
-from privet.relation.schema import Column
-from privet.relation.statement import Holds, PeopleInGroups, Present, Rows, Squares, Statement, Unbounded
-from privet.relation.types import BooleanType, KeyType, NumberType, TextType, TimeType, truncate
+from privet.relation.schema import Column, PublicSchema
+from privet.relation.statement import PeopleInGroups, Statement, Unbounded
+from privet.relation.types import NumberType, TimeType
 
-Read = Callable[[str, str], Any]
-"""The value of a column, as a value or as a key."""
 Line = tuple[Any, Read]
 """A row: whose it is, and how its columns are read."""
 
-COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge
-}  # fmt: skip
 EPOCH = datetime(1970, 1, 1)
+
+
+def _plain(found: Any) -> Any:
+    return found.value if isinstance(found, Number) else found
 
 
 class Reference:
@@ -54,27 +50,13 @@ class Reference:
         for who, read in self.lines(statement.of):
             if who is None and not isinstance(statement.bounding, Unbounded):
                 continue
-            place = places.get(tuple(self.value(key, read, "key", types) for key in statement.keys))
+            place = places.get(tuple(_plain(evaluate(key, read, "key", types)) for key in statement.keys))
             if place is None or (isinstance(statement.bounding, PeopleInGroups) and (who, place) in seen):
                 continue
             seen.add((who, place))
             for column, tally in enumerate(statement.tallies):
-                found[place][column] += self.counted(tally, read, types)
+                found[place][column] += adds(tally, read, types)
         return found
-
-    def counted(self, tally: Any, read: Read, types: e.Types) -> int:
-        """What a row adds to a tally."""
-        match tally:
-            case Rows():
-                return 1
-            case Present(of):
-                return int(self.value(of, read, "value", types) is not None)
-            case Holds(of):
-                return int(self.value(of, read, "value", types) is True)
-        code = encoded(self.value(tally.of, read, "value", types), tally.lower, tally.step, tally.width)
-        if code is None:
-            return 0
-        return code**2 if isinstance(tally, Squares) else code
 
     # --- rows -------------------------------------------------------------------------------------
 
@@ -90,17 +72,19 @@ class Reference:
                 ]
             case o.Where(inner, condition):
                 types = inner.types()
-                return [(w, r) for w, r in self.lines(inner) if self.value(condition, r, "value", types) is True]
+                return [(w, r) for w, r in self.lines(inner) if evaluate(condition, r, "value", types) is True]
             case o.WithColumns(inner, columns_):
                 return [(who, self._with(read, dict(columns_), inner.types())) for who, read in self.lines(inner)]
             case o.JoinPublic(inner, table_, on, how):
-                rows = {row[table_.key]: row for row in self.public[table_.name] if row[table_.key] is not None}
+                key = Column(dict(table_.columns)[table_.key])
+                rows = {_plain(leaf(key, row[table_.key], "key")): row for row in self.public[table_.name]}
                 nothing = dict.fromkeys([name for name, _ in table_.columns])
                 found = []
                 for who, read in self.lines(inner):
-                    match_ = rows.get(read(on, "key"))
+                    mine = _plain(read(on, "key"))
+                    match_ = None if mine is None else rows.get(mine)
                     if match_ is not None or how == "left":
-                        found.append((who, _joined(read, match_ or nothing, table_.key)))
+                        found.append((who, _joined(read, match_ or nothing, table_)))
                 return found
             case o.JoinPerson(left, right):
                 mine = left.types()
@@ -127,205 +111,40 @@ class Reference:
         return lambda name, mode: read_value(columns[name], str(kinds[name].arrow), row[name], mode)
 
     def _with(self, read: Read, defined: dict[str, e.Node], types: e.Types) -> Read:
-        return lambda name, mode: self.value(defined[name], read, mode, types) if name in defined else read(name, mode)
+        return lambda name, mode: evaluate(defined[name], read, mode, types) if name in defined else read(name, mode)
 
     def _of_person(self, what: o.OfPerson, rows: list[Read], mode: str, types: e.Types) -> Any:
         if what.of is None:
-            return len(rows)
-        values = [v for read in rows if (v := self.value(what.of, read, mode, types)) is not None]
-        if what.function == "count":
-            return len(values)
-        if not values:
-            return None
-        if what.function in ("min", "max"):
-            values = [int(v) if isinstance(v, bool) else v for v in values]
-            return min(values) if what.function == "min" else max(values)
-        bounds = as_number(what.of.type(types), "").bounds()
-        total = sum(encoded(v, bounds.lower, bounds.step, bounds.width) or 0 for v in values)
-        lower, step, count = nearest(bounds.lower), nearest(bounds.step), float(len(values))
-        if what.function == "sum":
-            return lower * count + step * float(total)
-        return lower + step * (float(total) / count)
-
-    # --- expressions --------------------------------------------------------------------------------
-
-    def value(self, node: e.Node, read: Read, mode: str, types: e.Types) -> Any:
-        """The value of an expression for a row; None if it is missing."""
-
-        def of(part: e.Node) -> Any:
-            return self.value(part, read, mode, types)
-
-        match node:
-            case e.Column(name):
-                return read(name, mode)
-            case e.Constant(value):
-                if isinstance(value, Exact):
-                    return int(value) if value.denominator == 1 and abs(value) <= 2**62 else nearest(value)
-                return value
-            case e.Arithmetic(sign, left, right):
-                return arithmetic(sign, of(left), of(right))
-            case e.Rounded(function, inner):
-                x = of(inner)
-                how: dict[str, Any] = {"floor": np.floor, "ceil": np.ceil, "abs": abs}
-                return None if x is None else float(how[function](float(x)))
-            case e.Clip(inner, lower, upper):
-                return clipped(of(inner), lower, upper)
-            case e.Compare(sign, left, right):
-                a, b = alike(of(left), of(right))
-                return None if a is None or b is None else bool(COMPARE[sign](a, b))
-            case e.Logic(sign, parts):
-                values = [of(part) for part in parts]
-                decisive = sign == "or"
-                return decisive if decisive in values else None if None in values else not decisive
-            case e.Not(inner):
-                x = of(inner)
-                return None if x is None else not x
-            case e.IsIn(inner, listed):
-                x = of(inner)
-                pairs = [alike(x, self.value(v, read, mode, types)) for v in listed]
-                return None if x is None else any(a == b for a, b in pairs)
-            case e.IsMissing(inner):
-                return of(inner) is None
-            case e.StartsWith(inner, prefix):
-                x = of(inner)
-                return None if x is None else x.startswith(prefix)
-            case e.Case(branches, otherwise):
-                for condition, then in branches:
-                    if of(condition) is True:
-                        return of(then)
-                return None if otherwise is None else of(otherwise)
-            case e.DatePart(inner, part):
-                return None if (x := of(inner)) is None else part_of(x, part)
-            case e.Truncate(inner, unit):
-                return None if (x := of(inner)) is None else truncate(x, unit)
-            case e.Bin(inner, edges):
-                x = of(inner)
-                labels = node.type(types).keys()
-                if x is None:
-                    return None
-                x, ends = float(x), [nearest(edge) for edge in edges]
-                inside = [i for i in range(len(labels)) if ends[i] <= x < ends[i + 1]]
-                if x == ends[-1]:
-                    inside = [len(labels) - 1]
-                return labels[inside[0]] if inside else None
-        raise AssertionError(node)
+            return of_person("count", list(map(Fraction, range(len(rows)))), None)
+        values = [evaluate(what.of, read, mode, types) for read in rows]
+        return of_person(what.function, values, values[0])
 
 
-def _joined(read: Read, row: dict[str, Any], key: str) -> Read:
-    return lambda name, mode: row[name] if name in row and name != key else read(name, mode)
+def _joined(read: Read, row: dict[str, Any], table: PublicSchema) -> Read:
+    kinds = dict(table.columns)
 
+    def both(name: str, mode: str) -> Any:
+        if name in kinds and name != table.key:
+            return leaf(Column(kinds[name]), row[name], mode)
+        return read(name, mode)
 
-def alike(a: Any, b: Any) -> tuple[Any, Any]:
-    """Two values that can be compared: of one kind."""
-    if type(a) is type(b) or a is None or b is None:
-        return a, b
-    if isinstance(a, date) and isinstance(b, date):
-        return _moment(a), _moment(b)
-    return float(a), float(b)
-
-
-def _moment(x: date) -> datetime:
-    return x if isinstance(x, datetime) else datetime(x.year, x.month, x.day)
-
-
-def arithmetic(sign: str, a: Any, b: Any) -> Any:
-    """Numbers in floats; days between dates."""
-    if a is None or b is None:
-        return None
-    if isinstance(a, date):
-        return (a - b).days
-    a, b = float(a), float(b)
-    match sign:
-        case "+":
-            return a + b
-        case "-":
-            return a - b
-        case "*":
-            return a * b
-    return a / b if abs(b) > abs(a) / 2.0**900 else None
-
-
-def clipped(x: Any, lower: Exact, upper: Exact) -> Any:
-    """A number within bounds."""
-    if x is None:
-        return None
-    if type(x) is int and lower.denominator == 1 and upper.denominator == 1:
-        return min(max(x, int(lower)), int(upper))
-    return min(max(float(x), nearest(lower)), nearest(upper))
-
-
-def part_of(x: date, part: str) -> int:
-    """A part of a date."""
-    match part:
-        case "quarter":
-            return (x.month + 2) // 3
-        case "weekday":
-            return x.isoweekday()
-    return int(getattr(x, part))
-
-
-def encoded(x: Any, lower: Exact, step: Exact, width: int) -> int | None:
-    """The lattice code: exact for whole numbers on a lattice of whole numbers, in floats else."""
-    if x is None:
-        return None
-    if type(x) is int and lower.denominator == 1 and step.denominator == 1:
-        return min(max((2 * (x - int(lower)) + int(step)) // (2 * int(step)), 0), width)
-    with np.errstate(all="ignore"):
-        found = (float(x) - nearest(lower)) / nearest(step)
-    return round(min(max(found, 0.0), float(width)))  # of two as near the even one
+    return both
 
 
 def read_value(column: Column, arrow: str, raw: Any, mode: str) -> Any:
     """A declared column from what a user handed in."""
-    found: Any = None
-    match column.type:
-        case NumberType() as kind:
-            found = _number(kind, arrow, raw, mode)
-        case BooleanType():
-            found = raw
-        case KeyType() as kind:
-            known = raw in kind.values
-            return raw if known else kind.other if raw is not None else None
-        case TextType():
-            return raw
-        case TimeType() as kind:
-            return _time(kind, raw, mode)
-    missing = raw is None or raw != raw
-    if missing and column.default is not None:  # out of range is no key, and not missing
-        if isinstance(column.default, bool):
-            return column.default
-        return int(column.default) if column.type.integer else nearest(column.default)  # type: ignore[union-attr]
-    return found
+    kind = column.type
+    if isinstance(kind, TimeType) and raw is not None:
+        raw = _moment(kind, raw)
+    if isinstance(kind, NumberType) and raw is not None and arrow == "float":
+        raw = float(np.float32(raw))
+    return leaf(column, raw, mode)
 
 
-def _number(kind: NumberType, arrow: str, raw: Any, mode: str) -> Any:
-    if raw is None or raw != raw:
-        return None
-    if kind.integer:
-        x: Any = raw if isinstance(raw, int) or math.isinf(raw) else int(_rounded(raw))
-        low, high = int(kind.lower), int(kind.upper)
-    else:
-        x = float(np.float32(raw)) if arrow == "float" else float(raw)
-        low, high = nearest(kind.lower), nearest(kind.upper)  # type: ignore[assignment]
-    if mode == "key" and not low <= x <= high:
-        return None
-    return min(max(x, low), high)
-
-
-def _rounded(raw: float) -> Any:
-    return round(raw)
-
-
-def _time(kind: TimeType, raw: int | None, mode: str) -> date | None:
-    if raw is None:
-        return None
-    first, last = kind.first, kind.last
-    if isinstance(first, datetime) and isinstance(last, datetime):
-        low, high = ((end - EPOCH) // timedelta(microseconds=1) for end in (first, last))
-        if mode == "key" and not low <= raw <= high:
-            return None
+def _moment(kind: TimeType, raw: int) -> date:
+    """A number of microseconds or days since 1970, as near to it as Python has dates."""
+    if kind.timed:
+        low, high = ((end - EPOCH) // timedelta(microseconds=1) for end in (datetime.min, datetime.max))
         return EPOCH + timedelta(microseconds=min(max(raw, low), high))
-    low, high = ((end - EPOCH.date()).days for end in (first, last))
-    if mode == "key" and not low <= raw <= high:
-        return None
+    low, high = ((end - EPOCH.date()).days for end in (date.min, date.max))
     return EPOCH.date() + timedelta(days=min(max(raw, low), high))

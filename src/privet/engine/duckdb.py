@@ -127,8 +127,7 @@ class DuckDB:
             key = stored.schema.key
             context = Context(prefix=f"u{next(self._calls)}_")
             value = read(Column(dict(stored.schema.columns)[key]), stored.types[key], name(key), "key", context)
-            as_read = f"CAST({value.sql} AS DOUBLE)" if value.kind == "integer" else value.sql
-            sql = f"SELECT count(k) - count(DISTINCT k) FROM (SELECT {as_read} AS k FROM {stored.name})"
+            sql = f"SELECT count(k) - count(DISTINCT k) FROM (SELECT {value.sql} AS k FROM {stored.name})"
             if self._run(sql, context)[0][0]:
                 raise SourceError(f"the key {key!r} of the public table {stored.schema.name!r} stands there twice")
 

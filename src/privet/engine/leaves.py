@@ -6,54 +6,34 @@ value, a number or a date out of its range is clamped to it; as a key (mode "key
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from typing import Literal
 
-from privet.engine.sql import Context, Kind, Value, double, integer, moment
+from privet.engine import numbers
+from privet.engine.classes import as_double, as_integer, class_of
+from privet.engine.sql import Context, Kind, Value, integer, moment
 from privet.errors import SourceError
-from privet.exact import Exact, nearest
-from privet.lattice import is_power_of_two
+from privet.exact import Exact
 from privet.relation.schema import Column
 from privet.relation.types import BooleanType, KeyType, NumberType, TextType, TimeType
 
-Class = Literal[
-    "signed", "unsigned", "huge", "float", "decimal", "boolean", "text", "enum", "date", "time", "zoned", "other"
-]
-
-_CLASSES: dict[str, Class] = {
-    "TINYINT": "signed", "SMALLINT": "signed", "INTEGER": "signed", "BIGINT": "signed",
-    "UTINYINT": "unsigned", "USMALLINT": "unsigned", "UINTEGER": "unsigned", "UBIGINT": "huge",
-    "HUGEINT": "huge", "UHUGEINT": "huge",
-    "FLOAT": "float", "REAL": "float", "DOUBLE": "float", "BOOLEAN": "boolean", "VARCHAR": "text", "UUID": "other",
-    "DATE": "date", "TIMESTAMP": "time", "TIMESTAMP_S": "time", "TIMESTAMP_MS": "time", "TIMESTAMP_NS": "time",
-    "TIMESTAMP WITH TIME ZONE": "zoned", "TIMESTAMPTZ": "zoned",
-}  # fmt: skip
-
-
-def class_of(source: str) -> Class:
-    """What kind of type a source's column has."""
-    head = source.strip().upper()
-    if re.match(r"ENUM\b", head):
-        return "enum"
-    if re.match(r"DECIMAL\b|NUMERIC\b", head):
-        return "decimal"
-    return _CLASSES.get(head, "other")
-
 
 @dataclass(frozen=True, slots=True)
-class Code:
-    """How a number is read for a sum: as its lattice code 0..width."""
+class Lattice:
+    """How a number is read for a sum: as its code 0..width, from `lower` in steps of `step`."""
 
     lower: Exact
     step: Exact
     width: int
 
-    @property
-    def upper(self) -> Exact:
-        """The number with the largest code."""
-        return self.lower + self.step * self.width
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """Whether n, the integer of a number, compares with a public one: n < k and the like."""
+
+    operator: str
+    k: int
 
 
 Mode = Literal["value", "key", "index", "text"]
@@ -61,11 +41,11 @@ Mode = Literal["value", "key", "index", "text"]
 
 
 def read(column: Column, source: str, sql: str, mode: Mode, context: Context) -> Value:
-    """The SQL that reads one column; `sql` is its quoted name."""
+    """The SQL that reads one column; `sql` is its quoted name. A number is read as n, in the unit of its type."""
     found: Value | None
     match column.type:
         case NumberType() as kind:
-            found = _number(kind, column.default, source, sql, mode)
+            found = numbers.read(kind, column.default, source, sql, keyed=mode == "key")
         case BooleanType():
             found = _boolean(column.default, source, sql)
         case KeyType() as kind:
@@ -79,105 +59,34 @@ def read(column: Column, source: str, sql: str, mode: Mode, context: Context) ->
     return found
 
 
-# --- numbers ------------------------------------------------------------------------------------
-
-
-def _as_double(source: str, sql: str) -> str | None:
-    match class_of(source):
-        case "float" if source.strip().upper() == "DOUBLE":
-            return sql
-        case "signed" | "unsigned" | "huge" | "float" | "decimal" | "boolean" | "text":
-            return f"TRY_CAST({sql} AS DOUBLE)"
-    return None
-
-
-def _as_integer(source: str, sql: str) -> str | None:
-    """As a BIGINT, rounded to the nearest whole number (halves to the even one); NULL where it does not fit."""
-    match class_of(source):
-        case "signed" if source.strip().upper() == "BIGINT":
-            return sql
-        case "signed" | "unsigned" | "huge" | "boolean":
-            return f"TRY_CAST({sql} AS BIGINT)"
-        case "decimal" if re.search(r"\(\s*\d+\s*(,\s*0\s*)?\)", source):
-            return f"TRY_CAST({sql} AS BIGINT)"
-    d = _as_double(source, sql)
-    return None if d is None else f"TRY_CAST({d} AS BIGINT)"
-
-
-def _number(kind: NumberType, default: Exact | bool | None, source: str, sql: str, mode: Mode) -> Value | None:
-    d, t = _as_double(source, sql), _as_integer(source, sql)
-    if d is None or t is None:
+def read_code(column: Column, source: str, sql: str, wanted: Lattice) -> Value | None:
+    """The code of a column on its own lattice, from the source's value at once; None for any other lattice."""
+    if not isinstance(column.type, NumberType):
         return None
-    if kind.integer:
-        held, low, high, split = t, integer(int(kind.lower)), integer(int(kind.upper)), "0e0"
-        instead = None if default is None else integer(int(default))
-    else:
-        held, low, high, split = d, double(kind.lower), double(kind.upper), double(kind.lower)
-        instead = None if default is None else double(Exact(default))
-    if mode == "key":  # out of range is no key; only what is missing reads as the default
-        gone = "" if instead is None else f"WHEN {d} IS NULL OR isnan({d}) THEN {instead} "
-        found = f"CASE {gone}WHEN {held} BETWEEN {low} AND {high} THEN {held} END"
-    else:
-        found = _or_default(_clamped(held, d, low, high, split=split), instead)
-    return Value(found, "integer" if kind.integer else "double")
+    own = column.type.bounds()
+    if (own.lower, own.step, own.width) != (wanted.lower, wanted.step, wanted.width):
+        return None
+    return numbers.read_code(column.type, column.default, source, sql)
 
 
-def _clamped(value: str, d: str, low: str, high: str, *, split: str) -> str:
-    """The value clamped; where it is NULL because it does not fit, the double says on which side it lies."""
-    outside = f"WHEN {d} < {split} THEN {low} WHEN NOT isnan({d}) THEN {high}"
-    if value != d:
-        outside = f"WHEN {value} < {low} THEN {low} WHEN {value} > {high} THEN {high} {outside}"
-    return f"CASE WHEN {value} BETWEEN {low} AND {high} THEN {value} {outside} END"
+def compare_raw(column: Column, source: str, sql: str, test: Test) -> Value | None:
+    """How a column compares with a constant, asked of the source's own value; None where that might differ.
 
-
-def read_code(column: Column, source: str, sql: str, code: Code) -> Value | None:
-    """The lattice code of a column, from the source's value at once; None where that might not be the same.
-
-    Claim: the nearest code to (x - l)/s, clamped to 0..w, of x clamped to declared bounds around l..l + w*s is the same
-    of x itself. Float operations are monotone, so if the greatest x in l..l + w*s has a code of at most w, all have.
+    Claim: for every value of the source (NULL, NaN and infinities among them) this is what n compares as. Clamping
+    moves a value to an end of the range, so only a comparison with an end can tell what was clamped from what was not.
     """
-    kind = column.type
-    d, t = _as_double(source, sql), _as_integer(source, sql)
-    if d is None or t is None or not isinstance(kind, NumberType):
+    kind, k = column.type, test.k
+    if column.default is not None or not isinstance(kind, NumberType) or not kind.least < k < kind.most:
         return None
-    if not (kind.lower <= code.lower and code.upper <= kind.upper):
-        return None
-    found = _code(kind, d, t, code)
-    if found is None:
-        return None
-    missing = (
-        None if column.default is None else min(max(round((column.default - code.lower) / code.step), 0), code.width)
-    )
-    return Value(_or_default(found, None if missing is None else integer(missing)), "integer")
-
-
-def _code(kind: NumberType, d: str, t: str, code: Code) -> str | None:
-    low, high, width = nearest(code.lower), nearest(code.upper), integer(code.width)
-    if kind.integer and code.step == 1 and code.lower.denominator == 1:
-        first, last = integer(int(code.lower)), integer(int(code.upper))
-        inside = f"CASE WHEN {t} BETWEEN {first} AND {last} THEN {t} - {first}"
-        sides = f"WHEN {t} < {first} THEN 0::BIGINT WHEN {t} > {last} THEN {width}"
-        return f"{inside} {sides} WHEN {d} < 0e0 THEN 0::BIGINT WHEN NOT isnan({d}) THEN {width} END"
-    step = nearest(code.step)
-    if kind.integer or (high - low) / step + 0.5 >= code.width + 1 or not low < high:
-        return None
-    return (
-        f"CASE WHEN {d} BETWEEN {double(low)} AND {double(high)} THEN {scaled(d, code)} "
-        f"WHEN {d} < {double(low)} THEN 0::BIGINT WHEN NOT isnan({d}) THEN {width} END"
-    )
-
-
-def steps(d: str, code: Code) -> str:
-    """How many steps a double lies above the lower bound: still a double, not yet rounded."""
-    moved = d if code.lower == 0 else f"({d} - {double(code.lower)})"
-    # by a power of two both are exact, and multiplying is quicker
-    scale = f"* {double(1 / code.step)}" if is_power_of_two(code.step) else f"/ {double(code.step)}"
-    return f"({moved} {scale})"
-
-
-def scaled(d: str, code: Code) -> str:
-    """The nearest number of steps as a BIGINT; of two that are as near the even one, as a cast goes."""
-    return f"TRY_CAST({steps(d, code)} AS BIGINT)"
+    operator = {"==": "=", "!=": "<>"}.get(test.operator, test.operator)
+    if class_of(source) in ("signed", "unsigned") and kind.unit == 1 and kind.integer:
+        return Value(f"({sql} {operator} {integer(k)})", "boolean")
+    if source.strip().upper() == "DOUBLE" and test.operator in ("<", "<=", ">", ">="):
+        edge = numbers.edge(kind, k if test.operator in ("<", ">=") else k + 1)
+        if edge is not None:  # n >= k from here on, n < k below; DuckDB says that NaN is greater than every number
+            below = test.operator in ("<", "<=")
+            return Value(f"CASE WHEN NOT isnan({sql}) THEN {sql} {'<' if below else '>='} {edge} END", "boolean")
+    return None
 
 
 def _or_default(sql: str, default: str | None) -> str:
@@ -194,7 +103,7 @@ def _boolean(default: Exact | bool | None, source: str, sql: str) -> Value | Non
         case "text":
             found = f"TRY_CAST({sql} AS BOOLEAN)"
         case "signed" | "unsigned" | "huge" | "float" | "decimal":
-            d = _as_double(source, sql)
+            d = as_double(source, sql)
             found = f"CASE WHEN {d} = 1e0 THEN true WHEN {d} = 0e0 THEN false END"
         case _:
             return None
@@ -209,7 +118,7 @@ def _key(kind: KeyType, source: str, sql: str, mode: Mode, context: Context) -> 
     if kind.textual:
         found = Value(_text(source, sql), "text")
     else:
-        t, d = _as_integer(source, sql), _as_double(source, sql)
+        t, d = as_integer(source, sql), as_double(source, sql)
         if t is None:
             return None
         whole = class_of(source) in ("signed", "unsigned", "huge", "boolean")

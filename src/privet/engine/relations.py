@@ -11,10 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from privet.distances import Person
-from privet.engine.expressions import Compiler, Wanted, alike, encode
-from privet.engine.leaves import Code, id_class, person_id, read, read_code
-from privet.engine.sql import Context, Layers, Value, double, name
+from privet.engine import arithmetic
+from privet.engine.expressions import Compiler, Wanted, alike, compared, numeric
+from privet.engine.hull import encoded
+from privet.engine.leaves import Lattice, Test, compare_raw, id_class, person_id, read, read_code
+from privet.engine.sql import Context, Layers, Value, name
 from privet.errors import InternalError
+from privet.relation import units
 from privet.relation.operators import (
     JoinPerson,
     JoinPublic,
@@ -27,7 +30,8 @@ from privet.relation.operators import (
     tables,
 )
 from privet.relation.rules import as_number
-from privet.relation.schema import Column, PublicSchema, Schema
+from privet.relation.schema import CEILING, Column, PublicSchema, Schema
+from privet.relation.types import NumberType, Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +45,21 @@ class Stored:
     def column(self, column: str, declared: Column, wanted: Wanted, raw: str, layers: Layers) -> Value:
         """A declared column, as wanted; `raw` is the name of its unread value."""
         source = self.types[column]
-        if not isinstance(wanted, Code):
-            return read(declared, source, raw, wanted, layers.context)
-        found = read_code(declared, source, raw, wanted)
-        return encode(layers, read(declared, source, raw, "value", layers.context), wanted) if found is None else found
+        match wanted:
+            case Test():
+                value, kind = read(declared, source, raw, "value", layers.context), declared.type
+                assert isinstance(kind, NumberType)
+                return compare_raw(declared, source, raw, wanted) or compared(value, kind, wanted)
+            case Lattice():
+                value = read(declared, source, raw, "value", layers.context)
+                return read_code(declared, source, raw, wanted) or _encoded(layers, value, declared.type, wanted)
+            case _:
+                return read(declared, source, raw, wanted, layers.context)
+
+
+def _encoded(layers: Layers, value: Value, kind: Type, wanted: Lattice) -> Value:
+    number = as_number(kind, "a sum")
+    return encoded(layers, numeric(value, kind), number, wanted.lower, wanted.step, wanted.width)
 
 
 @dataclass(slots=True)
@@ -198,8 +213,10 @@ class OpenedWithColumns(Opened[WithColumns]):
     def find(self, column: str, wanted: Wanted) -> Value:
         if column not in self.defined:
             return self.inner.ask(column, wanted)
-        if isinstance(wanted, Code):
+        if isinstance(wanted, Lattice):
             return self.compiler.code(self.defined[column], wanted)
+        if isinstance(wanted, Test):
+            return compared(*self.compiler.number(self.defined[column]), wanted)
         if wanted == "index":
             return self.compiler.index(self.defined[column])
         return self.compiler.value(self.defined[column], wanted)
@@ -219,7 +236,8 @@ class OpenedJoinPublic(Opened[JoinPublic]):
         kinds = dict(self.of.table.columns)
         theirs = read(Column(kinds[key]), stored.types[key], name(key), "key", self.layers.context)
         mine = self.inner.ask(self.of.on, "key")
-        self.mine, self.theirs = alike([replace(mine, sql=f"l.{mine.sql}"), replace(theirs, sql="r.k")])
+        left = replace(mine, sql=f"l.{mine.sql}"), self.of.of.types()[self.of.on]
+        self.mine, self.theirs = alike(left, (replace(theirs, sql="r.k"), kinds[key]))
         self.added = {"k": theirs.sql}
 
     def find(self, column: str, wanted: Wanted) -> Value:
@@ -272,26 +290,36 @@ class OpenedPerPerson(Opened[PerPerson]):
         self.grouped: dict[str, str] = {}
 
     def find(self, column: str, wanted: Wanted) -> Value:
-        value = self._of_person(dict(self.of.columns)[column], keyed=wanted == "key")
-        return encode(self.layers, value, wanted) if isinstance(wanted, Code) else value
+        what = dict(self.of.columns)[column]
+        value, kind = self._of_person(what, keyed=wanted == "key"), what.type(self.of.of.types())
+        assert isinstance(kind, NumberType)
+        match wanted:
+            case Lattice():
+                return _encoded(self.layers, value, kind, wanted)
+            case Test():
+                return compared(value, kind, wanted)
+        return value
 
     def _of_person(self, what: OfPerson, *, keyed: bool) -> Value:
         if what.of is None:
             return Value(self._grouped("count(*)"), "integer", atom=True)
-        value = self.compiler.value(what.of, "key" if keyed else "value")
         if what.function == "count":
+            value = self.compiler.value(what.of, "key" if keyed else "value")
             return Value(self._grouped(f"count({value.sql})"), "integer", atom=True)
+        value, kind = self.compiler.number(what.of, "key" if keyed else "value")
+        mine = kind.range
         if what.function in ("min", "max"):
-            number = Value(f"CAST({value.sql} AS BIGINT)", "integer", value.level) if value.kind == "boolean" else value
-            return Value(self._grouped(f"{what.function}({number.sql})"), number.kind, atom=True)
-        bounds = as_number(what.of.type(self.of.of.types()), what.function).bounds()
-        code = encode(self.compiler.layers, value, Code(bounds.lower, bounds.step, bounds.width))
-        total, many = self._grouped(f"sum({code.sql})"), self._grouped(f"count({code.sql})")
-        lower, step = double(bounds.lower), double(bounds.step)
+            return Value(self._grouped(f"{what.function}({value.sql})"), "integer", atom=True)
         if what.function == "sum":
-            return Value(f"({lower} * CAST({many} AS DOUBLE) + {step} * CAST({total} AS DOUBLE))", "double")
-        mean = f"{lower} + {step} * (CAST({total} AS DOUBLE) / CAST({many} AS DOUBLE))"
-        return Value(f"CASE WHEN {many} > 0 THEN {mean} END", "double")
+            each = arithmetic.coarser(value.sql, units.summable(mine, CEILING), mine.largest)
+            result = what.type(self.of.of.types())
+            assert isinstance(result, NumberType)
+            summed = self._grouped(f"sum({each})")  # DuckDB's sums of integers are HUGEINT
+            return Value(arithmetic.narrowed(summed, "HUGEINT", result.range), "integer")
+        made = units.mean(mine, CEILING)
+        each = arithmetic.coarser(value.sql, made.shift, mine.largest)
+        total, many = self._grouped(f"sum({each})"), self._grouped(f"count({each})")
+        return arithmetic.mean(total, many, made)
 
     def _grouped(self, sql: str) -> str:
         for alias, known in self.grouped.items():

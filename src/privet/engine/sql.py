@@ -11,30 +11,19 @@ from datetime import date, datetime
 from itertools import count
 from typing import Literal
 
+from privet.errors import InternalError
 from privet.exact import Exact, nearest
+from privet.relation.units import NARROW
 
-Kind = Literal["double", "integer", "boolean", "text", "date", "time"]
-"""How a value is held: a finite DOUBLE, a BIGINT, a BOOLEAN, a VARCHAR, a DATE, a TIMESTAMP; or NULL."""
-
-NAMES: dict[Kind, str] = {
-    "double": "DOUBLE",
-    "integer": "BIGINT",
-    "boolean": "BOOLEAN",
-    "text": "VARCHAR",
-    "date": "DATE",
-    "time": "TIMESTAMP",
-}
-"""What DuckDB calls these."""
-
-WHOLE = 2**62
-"""Whole numbers up to this (either sign) are BIGINT: two of them can be added or subtracted without overflow."""
+Kind = Literal["integer", "boolean", "text", "date", "time"]
+"""How a value is held: an integer (BIGINT or HUGEINT), a BOOLEAN, a VARCHAR, a DATE, a TIMESTAMP; or NULL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
     """SQL of one value: of a `kind`, and over columns that exist from `level` on (see `Layers`).
 
-    Claim: it is total. For no row does it raise an error, and a double is finite.
+    Claim: it is total. For no row does it raise an error.
     """
 
     sql: str
@@ -42,6 +31,8 @@ class Value:
     level: int = 0
     atom: bool = False
     """Whether the SQL is so short that it may be written several times."""
+    literal: bool = False
+    """Whether it is a public constant, and never NULL."""
 
 
 def name(text: str) -> str:
@@ -78,16 +69,44 @@ def _scientific(value: float) -> tuple[str, str]:
     return f"{sign}{int(whole.lstrip('-') + fraction)}", str(-len(fraction))
 
 
-def integer(number: int) -> str:
-    """A whole number within -2^62..2^62, as a BIGINT.
+def held(largest: int) -> str:
+    """The type that holds integers up to this, either sign.
 
     Example:
-        >>> integer(-5)
-        '(-5)::BIGINT'
+        >>> held(2**61), held(2**62)
+        ('BIGINT', 'HUGEINT')
     """
-    if abs(number) > WHOLE:
-        raise ValueError("a BIGINT literal is within -2^62..2^62")
-    return f"({number})::BIGINT" if number < 0 else f"{number}::BIGINT"
+    if largest >= 2**127:
+        raise InternalError("an integer of more than 127 bits has no type. This is a bug in Privet.")
+    return "BIGINT" if largest < NARROW else "HUGEINT"
+
+
+def integer(number: int, name: str | None = None) -> str:
+    """An integer as a literal, of this type or of the one that holds it.
+
+    Example:
+        >>> integer(-5), integer(2**70), integer(3, "HUGEINT")
+        ('(-5)::BIGINT', '1180591620717411303424::HUGEINT', '3::HUGEINT')
+    """
+    of_type = name or ("BIGINT" if abs(number) <= NARROW else held(abs(number)))
+    return f"({number})::{of_type}" if number < 0 else f"{number}::{of_type}"
+
+
+def floor_divided(sql: str, by: int, least: int) -> str:
+    """An integer that is at least `least`, divided and rounded down.
+
+    DuckDB rounds towards 0, so that what can be negative is moved above 0 first.
+
+    Example:
+        >>> floor_divided("x", 4, 0), floor_divided("x", 3, -4)
+        ('(x >> 2)', '((x + 6) // 3 - 2)')
+    """
+    if by == 1:
+        return sql
+    if least < 0:
+        ahead = -(least // by)
+        return f"(({sql} + {ahead * by}) // {by} - {ahead})"
+    return f"({sql} >> {by.bit_length() - 1})" if by & (by - 1) == 0 else f"({sql} // {by})"
 
 
 def moment(value: date) -> str:

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 
 from privet.engine.bounding import Field, Hash, bounded
 from privet.engine.expressions import Compiler
-from privet.engine.leaves import Code, indexed
+from privet.engine.hull import enforced
+from privet.engine.leaves import Lattice, indexed
 from privet.engine.relations import Relations, Stored
 from privet.engine.sql import Context, Layers, Value
-from privet.relation.expressions import Column, Node
+from privet.relation.expressions import Column
 from privet.relation.operators import Scan, Where
-from privet.relation.statement import Holds, Present, Rows, Squares, Statement, Tally, Total, Unbounded
+from privet.relation.statement import At, Code, Given, Place, Present, Rows, Squares, Statement, Tally, Total, Unbounded
 from privet.relation.types import KeyType
 
 _HALF = 26  # codes have up to 53 bits; a half of one squared fits into a BIGINT
@@ -33,7 +34,9 @@ class Compiled:
         """Dense: every group, in order, with zeros where nothing was found."""
         found = [[0] * len(self.tallies) for _ in range(self.groups)]
         for group, *numbers in rows:
-            if group is not None:  # rows without a group are counted together, which is quicker than a filter
+            if (
+                group is not None and 0 <= group < self.groups
+            ):  # rows without a group are counted together, which is quicker than a filter
                 found[int(group)] = [
                     sum(int(numbers[column] or 0) * weight for column, weight in tally.items())
                     for tally in self.tallies
@@ -55,15 +58,21 @@ class _Reduced:
         self.fields.append((Field(f"r{len(self.fields)}", largest, nullable), value))
         return self.fields[-1][0].name
 
-    def code(self, tally: Total | Squares) -> str:
-        """The name of the codes of an expression."""
-        found = self.compiler.code(tally.of, Code(tally.lower, tally.step, tally.width))
-        return self.add(found, tally.width, nullable=True)
+    def code(self, of: Code) -> str:
+        """The name of a column of codes, each in the hull."""
+        found = self.compiler.code(of.of, Lattice(of.lower, of.step, of.width))
+        return self.add(enforced(found, missing=of.missing), of.width, nullable=of.missing)
 
-    def flag(self, of: Node, test: str) -> str:
-        """The name of a flag: whether a condition is true, or a value not missing."""
-        value = self.compiler.value(of)
-        return self.add(Value(f"CAST(({value.sql} {test}) AS UTINYINT)", "integer", value.level), 1, nullable=False)
+    def place(self, of: Place) -> str:
+        """The name of a column of places: one for each row, or NULL."""
+        return self.add(self.compiler.index(of.of, "value"), of.size - 1, nullable=True)
+
+    def given(self, of: Given) -> str:
+        """The name of a flag: whether a value is not missing."""
+        value = self.compiler.value(of.of)
+        return self.add(
+            Value(f"CAST(({value.sql} IS NOT NULL) AS UTINYINT)", "integer", value.level), 1, nullable=False
+        )
 
 
 def compiled(
@@ -79,7 +88,7 @@ def compiled(
     group = layers.named(_group(compiler, statement)) if text is None else compiler.column(text[0], "text")
     reduced = _Reduced(compiler)
     columns: list[str] = []
-    tallies = [_tally(tally, statement, reduced, columns) for tally in statement.tallies]
+    tallies = [_tally(tally, reduced, columns) for tally in statement.tallies]
     layers.source = f"({rows.select()})"
     fields = tuple(f for f, _ in reduced.fields)
     if text is not None:
@@ -125,7 +134,7 @@ def _group(compiler: Compiler, statement: Statement) -> Value:
     return found
 
 
-def _tally(tally: Tally, statement: Statement, reduced: _Reduced, columns: list[str]) -> dict[int, int]:
+def _tally(tally: Tally, reduced: _Reduced, columns: list[str]) -> dict[int, int]:
     def column(sql: str) -> int:
         if sql not in columns:
             columns.append(sql)
@@ -135,17 +144,16 @@ def _tally(tally: Tally, statement: Statement, reduced: _Reduced, columns: list[
         case Rows():
             return {column("count(*)"): 1}
         case Present(of):
-            same = [t for t in statement.tallies if isinstance(t, Total | Squares) and t.of == of]
-            if same:
-                return {column(f"count({reduced.code(same[0])})"): 1}
-            return {column(f"sum({reduced.flag(of, 'IS NOT NULL')})"): 1}
-        case Holds(of):
-            return {column(f"sum({reduced.flag(of, 'IS TRUE')})"): 1}
-        case Total():
-            return {column(f"sum({reduced.code(tally)})"): 1}
-        case Squares():
-            name = reduced.code(tally)
-            if tally.width < _SMALL:
+            if isinstance(of, Given):
+                return {column(f"sum({reduced.given(of)})"): 1}
+            return {column(f"count({reduced.code(of)})"): 1}
+        case At(of, index):
+            return {column(f"count(*) FILTER ({reduced.place(of)} = {index})"): 1}
+        case Total(of):
+            return {column(f"sum({reduced.code(of)})"): 1}
+        case Squares(of):
+            name = reduced.code(of)
+            if of.width < _SMALL:
                 return {column(f"sum({name} * {name})"): 1}
             high, low = f"({name} >> {_HALF})", f"({name} & {(1 << _HALF) - 1})"
             return {

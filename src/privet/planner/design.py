@@ -23,7 +23,7 @@ from privet.query import Query
 from privet.relation.aggregates import Aggregate, Count, CountPeople, Histogram, Mean, Ratio, Std, Sum, Variance
 from privet.relation.expressions import Node, Types
 from privet.relation.operators import adjacency, keeps_all_rows, tables
-from privet.relation.statement import Present
+from privet.relation.statement import Given, Present
 from privet.sensitivity import of_sum, radius
 
 _TRIED = 8
@@ -167,11 +167,11 @@ class _Builder:
         for of, column in self.columns.items():
             everything = column.missing and of == self.serves_count
             if column.spread:
-                self._add(of, m.triple(of, column.bounds, missing=everything))
+                self._add(of, m.triple(of, column.bounds, missing=column.missing, everything=everything))
             elif self.rows is not None and not column.missing:
                 self._add(of, m.total(of, column.bounds, missing=column.missing))
             elif column.mean or column.count:
-                self._add(of, m.pair(of, column.bounds, missing=everything))
+                self._add(of, m.pair(of, column.bounds, missing=column.missing, everything=everything))
             else:
                 self._add(of, m.total(of, column.bounds, missing=column.missing))
 
@@ -228,7 +228,7 @@ class _Builder:
                 if of is not None and self._type_missing(of):
                     if of in self.columns:
                         return self._count(of, weight, everything=False)
-                    return self._own(Present(of), m.count_present(of), weight)
+                    return self._own(Present(Given(of)), m.count_present(of), weight)
                 if self.serves_count is not None:
                     return self._count(self.serves_count, weight, everything=True)
                 return self._own(Count(None), m.count_rows(), weight)

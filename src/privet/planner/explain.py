@@ -147,10 +147,11 @@ def _noise(plan: ReleasePlan, part: Noised) -> Iterator[str]:
     yield f"{what.of[:1].upper()}{what.of[1:]}: a row contributes phi = {what.phi} (rule {what.rule})."
     for tally in what.tallies:
         if isinstance(tally, Total):
-            top = show(tally.lower + tally.width * tally.step)
+            code = tally.of
+            top = show(code.lower + code.width * code.step)
             yield (
-                f"{show_node(tally.of)} is clamped to {show(tally.lower)}..{top} and counted in steps of "
-                f"{show(tally.step)}: v = 0..{tally.width}."
+                f"{show_node(code.of)} is clamped to {show(code.lower)}..{top} and counted in steps of "
+                f"{show(code.step)}: v = 0..{code.width}."
             )
     rule = "the radius of phi" if part.adjacency is Adjacency.ADD_REMOVE else "the diameter of phi and zero"
     if part.same_rows:

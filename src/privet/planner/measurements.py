@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from privet.errors import QueryError
 from privet.lattice import Bounds
 from privet.relation.aggregates import summed
-from privet.relation.expressions import Bin, Compare, Constant, Logic, Node, Types
+from privet.relation.expressions import Bin, Node, Types
 from privet.relation.language import show
 from privet.relation.schema import CEILING
-from privet.relation.statement import Holds, Present, Rows, Squares, Tally, Total
+from privet.relation.statement import At, Code, Given, Place, Present, Rows, Squares, Tally, Total
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,32 +71,24 @@ def count_people() -> Measurement:
 
 def count_present(of: Node) -> Measurement:
     """How many rows have a value."""
-    return Measurement("present/1", f"rows with {show(of)}", "1 if not missing", (Present(of),), ((1,),), ((1,), (0,)))
+    given = Present(Given(of))
+    return Measurement("present/1", f"rows with {show(of)}", "1 if not missing", (given,), ((1,),), ((1,), (0,)))
 
 
 def histogram(of: Bin) -> Measurement:
     """How many rows lie in each bin: a row is in one of them, or in none."""
     size = len(of.edges) - 1
-    tallies = tuple(Holds(condition) for condition in bin_conditions(of))
+    place = Place(of, size)
     identity = tuple(tuple(int(i == j) for j in range(size)) for i in range(size))
     return Measurement(
-        "histogram/1", f"bins of {show(of.of)}", "1 in its bin", tallies, identity, (*identity, (0,) * size)
-    )
+        "histogram/1", f"bins of {show(of.of)}", "1 in its bin", tuple(At(place, i) for i in range(size)), identity,
+        (*identity, (0,) * size),
+    )  # fmt: skip
 
 
-def bin_conditions(of: Bin) -> tuple[Node, ...]:
-    """The condition of each bin."""
-    last = len(of.edges) - 2
-    return tuple(
-        Logic(
-            "and",
-            (
-                Compare(">=", of.of, Constant(low)),
-                Compare("<=" if i == last else "<", of.of, Constant(high)),
-            ),
-        )
-        for i, (low, high) in enumerate(zip(of.edges[:-1], of.edges[1:], strict=True))
-    )
+def coded(of: Node, bounds: Bounds, *, missing: bool) -> Code:
+    """The code of an expression; with `missing` false the engine reads what is missing as 0."""
+    return Code(of, bounds.lower, bounds.step, bounds.width, missing)
 
 
 def total(of: Node, bounds: Bounds, *, missing: bool) -> Measurement:
@@ -104,44 +96,47 @@ def total(of: Node, bounds: Bounds, *, missing: bool) -> Measurement:
     ratio = bounds.lower / bounds.step
     p, q, width = ratio.numerator, ratio.denominator, bounds.width
     phi = "v" if (p, q) == (0, 1) else f"{p} + {'' if q == 1 else f'{q} '}v"
-    tallies = (Present(of), Total(of, bounds.lower, bounds.step, width))
+    code = coded(of, bounds, missing=missing)
     ends: tuple[tuple[int, ...], ...] = ((p,), (p + q * width,))
-    return Measurement("sum/1", f"sum of {show(of)}", phi, tallies, ((p, q),), (*ends, (0,)) if missing else ends)
+    return Measurement(
+        "sum/1", f"sum of {show(of)}", phi, (Present(code), Total(code)), ((p, q),), (*ends, (0,)) if missing else ends
+    )
 
 
-def pair(of: Node, bounds: Bounds, *, missing: bool) -> Measurement:
+def pair(of: Node, bounds: Bounds, *, missing: bool, everything: bool) -> Measurement:
     """Count and sum together: phi = (v, W - v), of norm W; a further coordinate W for rows with no value.
 
     Claim: the sum of the coordinates is W times the number of rows, so one vector at full epsilon gives count, sum and
     mean; the vectors lie on the segment from (0, W) to (W, 0).
     """
     width = bounds.width
-    tallies: tuple[Tally, ...] = (Present(of), Total(of, bounds.lower, bounds.step, width))
+    code = coded(of, bounds, missing=missing)
+    tallies: tuple[Tally, ...] = (Present(code), Total(code))
     matrix: tuple[tuple[int, ...], ...] = ((0, 1), (width, -1))
-    if missing:
+    if everything:
         tallies = (*tallies, Rows())
         matrix = ((0, 1, 0), (width, -1, 0), (-width, 0, width))
-    phi = f"(v, W - v{', W if missing' if missing else ''}), W = {width}"
+    phi = f"(v, W - v{', W if missing' if everything else ''}), W = {width}"
     name = f"count and sum of {show(of)}"
-    return Measurement("pair/1", name, phi, tallies, matrix, _axes(width, len(matrix), gone=not missing))
+    return Measurement("pair/1", name, phi, tallies, matrix, _axes(width, len(matrix), gone=not everything))
 
 
-def triple(of: Node, bounds: Bounds, *, missing: bool) -> Measurement:
+def triple(of: Node, bounds: Bounds, *, missing: bool, everything: bool) -> Measurement:
     """Count, sum and sum of squares together: phi = ((W - v)^2, 2 v (W - v), v^2), of norm W^2.
 
     Claim: the coordinates are not negative and add up to W^2 times the number of rows: they lie in the simplex of
     norm W^2.
     """
     width = bounds.width
-    common = (bounds.lower, bounds.step, width)
-    tallies: tuple[Tally, ...] = (Present(of), Total(of, *common), Squares(of, *common))
+    code = coded(of, bounds, missing=missing)
+    tallies: tuple[Tally, ...] = (Present(code), Total(code), Squares(code))
     matrix: tuple[tuple[int, ...], ...] = ((width**2, -2 * width, 1), (0, 2 * width, -2), (0, 0, 1))
-    if missing:
+    if everything:
         tallies = (*tallies, Rows())
         matrix = (*((*row, 0) for row in matrix), (-(width**2), 0, 0, width**2))
-    phi = f"((W - v)^2, 2 v (W - v), v^2{', W^2 if missing' if missing else ''}), W = {width}"
+    phi = f"((W - v)^2, 2 v (W - v), v^2{', W^2 if missing' if everything else ''}), W = {width}"
     name = f"count, sum and squares of {show(of)}"
-    return Measurement("triple/1", name, phi, tallies, matrix, _axes(width**2, len(matrix), gone=not missing))
+    return Measurement("triple/1", name, phi, tallies, matrix, _axes(width**2, len(matrix), gone=not everything))
 
 
 def _axes(norm: int, size: int, *, gone: bool) -> tuple[tuple[int, ...], ...]:

@@ -50,8 +50,9 @@ KINDS: dict[str, type] = {
     # how an answer is arranged
     "arrangement": arrangement.Arrangement, "order": arrangement.Order,
     # what an engine is asked
-    "rows": statement.Rows, "present": statement.Present, "holds": statement.Holds, "total": statement.Total,
-    "squares": statement.Squares,
+    "code": statement.Code, "place": statement.Place, "given": statement.Given,
+    "rows": statement.Rows, "present": statement.Present, "total": statement.Total, "squares": statement.Squares,
+    "at": statement.At,
     "unbounded": statement.Unbounded, "at most rows": statement.AtMostRows, "at most groups": statement.AtMostGroups,
     "people in groups": statement.PeopleInGroups, "statement": statement.Statement,
 }  # fmt: skip

@@ -14,7 +14,7 @@ from typing import Literal as OneOf
 
 from privet.errors import QueryError
 from privet.exact import Exact, show
-from privet.relation.rules import as_boolean, as_number, as_time, comparable, days_between, shortened, union
+from privet.relation.rules import Operator, arithmetic, as_boolean, as_number, as_time, comparable, days_between, union
 from privet.relation.types import (
     BooleanType,
     KeyType,
@@ -26,12 +26,13 @@ from privet.relation.types import (
     clipped,
     truncate,
 )
+from privet.relation.units import Range, to_whole
 
 Types = Mapping[str, Type]
 """What columns there are, and their types."""
 
 LARGEST = Exact(2) ** 900
-"""Beyond this, numbers are refused (as bounds) or missing (as quotients): 64-bit floats never overflow."""
+"""Beyond this, numbers are refused."""
 
 MOST_NODES = 2_000
 DEEPEST = 64
@@ -79,15 +80,14 @@ class Constant:
             case date():
                 return TimeType(self.value, self.value, missing=False)
             case _:
-                whole = self.value.denominator == 1
-                return NumberType(self.value, self.value, integer=whole, missing=False)
+                return NumberType(self.value, self.value, missing=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
     """Two numbers added, subtracted, multiplied or divided (by zero: missing); or the days between two dates."""
 
-    operator: OneOf["+", "-", "*", "/"]
+    operator: Operator
     left: Node
     right: Node
 
@@ -95,29 +95,7 @@ class Arithmetic:
         left, right = self.left.type(schema), self.right.type(schema)
         if self.operator == "-" and isinstance(left, TimeType) and isinstance(right, TimeType):
             return days_between(left, right)
-        a, b = as_number(left, self.operator), as_number(right, self.operator)
-        missing, wide = a.missing or b.missing, a.wide or b.wide
-        whole = a.integer and b.integer
-        match self.operator:
-            case "+":
-                ends = [a.lower + b.lower, a.upper + b.upper]
-            case "-":
-                ends = [a.lower - b.upper, a.upper - b.lower]
-            case "*":
-                ends = [x * y for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
-            case _:
-                whole = False
-                if b.lower <= 0 <= b.upper:
-                    return NumberType(-LARGEST, LARGEST, missing=True, wide=True)
-                ends = [x / y for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
-        low, high = shortened(min(ends), math.floor), shortened(max(ends), math.ceil)
-        if max(abs(low), abs(high)) > LARGEST:
-            raise QueryError(
-                f"the result of {self.operator} could be too large to compute with: {show(low)}..{show(high)}. "
-                'Clip what goes into it. Write, for example: pv.col("income").clip(0, 200_000)'
-            )
-        exact = whole and max(abs(low), abs(high)) <= 2**53
-        return NumberType(low, high, integer=exact, missing=missing or self.operator == "/", wide=wide)
+        return arithmetic(self.operator, as_number(left, self.operator), as_number(right, self.operator))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +107,18 @@ class Rounded:
 
     def type(self, schema: Types) -> Type:
         number = as_number(self.of.type(schema), self.function)
+        held = number.range
         if self.function == "abs":
-            low = max(number.lower, -number.upper, Exact(0))
-            return replace(number, lower=low, upper=max(-number.lower, number.upper), step=None)
-        whole = math.floor if self.function == "floor" else math.ceil
-        low, high = Exact(whole(number.lower)), Exact(whole(number.upper))
-        return replace(number, lower=low, upper=high, integer=max(abs(low), abs(high)) <= 2**53, step=None)
+            low = max(held.least, -held.most, 0)
+            found, rounded = Range(held.unit, low, max(-held.least, held.most)), number.rounded
+        elif held.unit.denominator == 1 and not number.rounded:
+            return number
+        else:
+            how, way = (math.floor if self.function == "floor" else math.ceil), to_whole(held)
+            inner = held.coarser(way.shift)
+            ends = (how(inner.unit * inner.least), how(inner.unit * inner.most))
+            found, rounded = Range(Exact(1), *ends), False
+        return NumberType.of(found, rounded=rounded, missing=number.missing, wide=number.wide)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,8 +276,14 @@ class Bin:
         )
         if len(set(labels)) < len(labels):
             raise QueryError("two of these bins look the same when printed. Take edges that lie further apart")
-        inside = self.edges[0] <= number.lower and number.upper <= self.edges[-1]
+        places = self.places(number)
+        inside = places[0] <= number.least and number.most <= places[-1]
         return KeyType(labels, missing=number.missing or not inside)
+
+    def places(self, of: NumberType) -> tuple[int, ...]:
+        """The edges as integers: u n is in bin i if places[i] <= n < places[i + 1]; n = places[-1] is in the last."""
+        last = of.compared("<=", self.edges[-1])
+        return (*(of.compared(">=", edge) for edge in self.edges[:-1]), last)
 
 
 Node = (

@@ -13,11 +13,12 @@ from typing import Literal
 from privet.distances import Adjacency, EachRow, Person, Protected
 from privet.errors import QueryError
 from privet.exact import Exact
-from privet.relation.expressions import LARGEST, Node, Types
+from privet.relation.expressions import Node, Types
 from privet.relation.language import show
 from privet.relation.rules import as_number, comparable
 from privet.relation.schema import CEILING, PublicSchema, Schema
 from privet.relation.types import BooleanType, NumberType, Type
+from privet.relation.units import Range, mean, sized, summable
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +95,15 @@ class OfPerson:
             return NumberType(Exact(0), Exact(CEILING), integer=True, missing=False, wide=True)
         assert self.of is not None
         number = as_number(self.of.type(schema), self.function)
-        if self.function in ("sum", "mean"):
-            if number.wide:
-                raise QueryError(f"the {self.function} of {show(self.of)} needs bounds. Write: .clip(lower, upper)")
-            number.bounds()  # they are summed on a lattice: refused here if there is none
-        if self.function == "sum":
-            low, high = min(number.lower, Exact(0)) * CEILING, max(number.upper, Exact(0)) * CEILING
-            if max(-low, high) > LARGEST:
-                raise QueryError(f"the sum of {show(self.of)} could be too large. Write: .clip(lower, upper)")
-            return NumberType(low, high, integer=number.integer, missing=number.missing, wide=True)
-        whole = number.integer and self.function != "mean"
-        return replace(number, integer=whole, step=number.step if self.function != "mean" else None)
+        if self.function in ("min", "max"):
+            return number
+        if number.wide:
+            raise QueryError(f"the {self.function} of {show(self.of)} needs bounds. Write: .clip(lower, upper)")
+        if self.function == "mean":
+            return NumberType.of(mean(number.range, CEILING).result, rounded=True, missing=number.missing)
+        each = number.range.coarser(summable(number.range, CEILING))
+        total = sized(Range(each.unit, min(each.least, 0) * CEILING, max(each.most, 0) * CEILING))
+        return NumberType.of(total, rounded=number.rounded, missing=number.missing, wide=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Literal
 
 from privet.errors import QueryError
 from privet.exact import Exact
 from privet.relation.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type
+from privet.relation.units import Range, product, quotient, sized, together
+
+Operator = Literal["+", "-", "*", "/"]
 
 
 def as_number(of: Type, where: str) -> NumberType:
@@ -43,13 +46,10 @@ def union(types: list[Type]) -> Type:
         return BooleanType(missing)
     if all(isinstance(t, NumberType | BooleanType) for t in types):
         numbers = [as_number(t, "when") for t in types]
-        return NumberType(
-            min(t.lower for t in numbers),
-            max(t.upper for t in numbers),
-            integer=all(t.integer for t in numbers),
-            missing=missing,
-            wide=any(t.wide for t in numbers),
-        )
+        parts = together(*(t.range for t in numbers)).parts
+        held = Range(parts[0].unit, min(p.least for p in parts), max(p.most for p in parts))
+        rounded, wide = any(t.rounded for t in numbers), any(t.wide for t in numbers)
+        return NumberType.of(held, rounded=rounded, missing=missing, wide=wide)
     if all(isinstance(t, KeyType) and t.textual for t in types):
         values = dict.fromkeys(key for t in types for key in t.keys())  # noqa: SIM118
         return KeyType(tuple(str(v) for v in values), missing=missing)
@@ -78,13 +78,40 @@ def as_time(of: Type, where: str) -> TimeType:
     raise QueryError(f"{where} needs a date or a timestamp, and this is {of}")
 
 
-def shortened(bound: Exact, outwards: Callable[[Exact], int]) -> Exact:
-    """A bound that is short: itself; or, from 1,024 bits on, 128 significant ones of it, down to 2^-1000, outwards."""
-    if max(bound.numerator.bit_length(), bound.denominator.bit_length()) <= 1024:
-        return bound
-    exponent = bound.numerator.bit_length() - bound.denominator.bit_length() - 128
-    unit = Exact(2) ** max(exponent, -1000)
-    return outwards(bound / unit) * unit
+def arithmetic(operator: Operator, a: NumberType, b: NumberType) -> NumberType:
+    """The type of a sum, difference, product or quotient of two numbers."""
+    missing, wide, rounded = a.missing or b.missing, a.wide or b.wide, a.rounded or b.rounded
+    x, y = a.constant, b.constant
+    if x is not None and y is not None and (operator != "/" or y):
+        value = {"+": x + y, "-": x - y, "*": x * y}[operator] if operator != "/" else x / y
+        return NumberType.of(
+            sized(Range(abs(value) or Exact(1), _sign(value), _sign(value))), rounded=False, missing=False
+        )
+    if operator in ("+", "-"):
+        left, right = together(a.range, b.range if operator == "+" else negated(b.range)).parts
+        held = sized(Range(left.unit, left.least + right.least, left.most + right.most))
+    elif operator == "*":
+        held = product(a.range, b.range).result
+    elif y:
+        held = product(a.range, inverse(y)).result
+    else:
+        made = quotient(a.range, b.range)
+        held, rounded, missing, wide = made.result, True, missing or made.zero, wide or made.zero
+    return NumberType.of(held, rounded=rounded, missing=missing, wide=wide)
+
+
+def negated(of: Range) -> Range:
+    """The integers of -x."""
+    return Range(of.unit, -of.most, -of.least)
+
+
+def inverse(of: Exact) -> Range:
+    """1 / c as a number."""
+    return Range(1 / abs(of), _sign(of), _sign(of))
+
+
+def _sign(of: Exact) -> int:
+    return (of > 0) - (of < 0)
 
 
 def days_between(left: TimeType, right: TimeType) -> NumberType:

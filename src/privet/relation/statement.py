@@ -6,9 +6,42 @@ from dataclasses import dataclass
 from math import prod
 
 from privet.exact import Exact
-from privet.relation.expressions import Node
+from privet.relation.expressions import Bin, Node
 from privet.relation.operators import Operator
 from privet.relation.types import KeyValue
+
+# --- what is read of a row: the hull --------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """The lattice code of an expression: an integer in 0..width, or missing if `missing`.
+
+    Claim: this holds for every row, whatever the expression gives. An engine clamps the code as its last step, and
+    reads what is missing as 0 where `missing` is false. A value is lower + step * code.
+    """
+
+    of: Node
+    lower: Exact
+    step: Exact
+    width: int
+    missing: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which of some bins a row is in: an integer in 0..size - 1, or missing. One row has one place, or none."""
+
+    of: Bin
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Whether an expression has a value: 1, or 0 if it is missing."""
+
+    of: Node
+
 
 # --- what an engine counts ----------------------------------------------------------------------
 
@@ -20,40 +53,35 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """The number of rows where an expression is not missing."""
+    """The number of rows whose code, or whose value, is not missing."""
 
-    of: Node
-
-
-@dataclass(frozen=True, slots=True)
-class Holds:
-    """The number of rows where a condition is true."""
-
-    of: Node
+    of: Code | Given
 
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """The sum of the lattice codes of an expression (0..width, from `lower` in steps of `step`)."""
+    """The sum of the codes that are not missing."""
 
-    of: Node
-    lower: Exact
-    step: Exact
-    width: int
+    of: Code
 
 
 @dataclass(frozen=True, slots=True)
 class Squares:
-    """The sum of the squares of the lattice codes of an expression."""
+    """The sum of the squares of the codes that are not missing."""
 
-    of: Node
-    lower: Exact
-    step: Exact
-    width: int
+    of: Code
 
 
-Tally = Rows | Present | Holds | Total | Squares
-"""What an engine can count or add up, exactly."""
+@dataclass(frozen=True, slots=True)
+class At:
+    """The number of rows at one place."""
+
+    of: Place
+    index: int
+
+
+Tally = Rows | Present | Total | Squares | At
+"""What an engine can count or add up, exactly: a row adds a function of one code to each."""
 
 
 # --- how many rows of a person may take part ------------------------------------------------------

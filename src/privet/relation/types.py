@@ -5,14 +5,17 @@ Everything here is public. A private value is always inside the range of its typ
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Literal
 
 from privet.errors import QueryError
 from privet.exact import Exact, literal, show
-from privet.lattice import Bounds
+from privet.lattice import Bounds, power_of_two_below, to_steps
+from privet.relation import units
+from privet.relation.units import Range
 
 MOST_GROUPS = 10_000
 """How many groups one answer may have."""
@@ -24,34 +27,120 @@ Unit = Literal["year", "quarter", "month", "week", "day", "hour"]
 KeyValue = str | int | bool | date | datetime
 
 
+_UNSET = Exact(0)
+
+
 @dataclass(frozen=True, slots=True)
 class NumberType:
-    """A number in lower..upper; `wide` says that nobody chose these bounds, so that an aggregate may not use them.
+    """A number in lower..upper: a public unit times a private integer; `wide` says that nobody chose these bounds.
+
+    Claim: a value is unit * n with an integer n in least..most. `rounded` says that the unit is a default step, or
+    comes from one: then bounds and constants are rounded to it, as values are.
 
     Example:
         >>> NumberType(Exact(0), Exact(10), integer=True).bounds().width
         10
+        >>> NumberType(Exact(0), Exact(1)).unit, NumberType(Exact(1), Exact(3), step=Exact(1, 4)).unit
+        (Fraction(1, 4294967296), Fraction(1, 4))
     """
 
     lower: Exact
     upper: Exact
     integer: bool = False
+    """Whether every value is a whole number; follows from the unit, where one is given."""
     step: Exact | None = None
+    """The step that was declared: values lie on lower, lower + step, and so on."""
     missing: bool = True
     wide: bool = False
+    unit: Exact = _UNSET
+    """0 stands for the unit that follows from the bounds and the step."""
+    rounded: bool = False
+
+    def __post_init__(self) -> None:
+        unit, rounded = self.unit, self.rounded
+        if not unit:
+            unit, rounded = self._own_unit()
+        for name, value in (("unit", unit), ("rounded", rounded), ("integer", unit.denominator == 1 and not rounded)):
+            object.__setattr__(self, name, value)
+
+    def _own_unit(self) -> tuple[Exact, bool]:
+        if self.integer:
+            return Exact(1), False
+        if self.lower == self.upper:
+            return abs(self.lower) or Exact(1), False
+        if self.step is not None:
+            return units.common(self.lower, self.step), False
+        own = power_of_two_below((self.upper - self.lower) / 2**32)
+        far = power_of_two_below(max(abs(self.lower), abs(self.upper)) / 2**124)
+        return max(own, far), True
+
+    @classmethod
+    def of(cls, of: Range, *, rounded: bool, missing: bool, wide: bool = False) -> NumberType:
+        """The type of what is unit * n with n in this range."""
+        low, high = of.unit * of.least, of.unit * of.most
+        unit = of.unit if low < high else abs(low) or Exact(1)
+        return cls(low, high, unit=unit, rounded=rounded and low < high, missing=missing, wide=wide)
 
     def __str__(self) -> str:
         kind = "an integer" if self.integer else "a number"
         return f"{kind} without bounds" if self.wide else f"{kind} in {show(self.lower)}..{show(self.upper)}"
 
+    @property
+    def least(self) -> int:
+        """The least n."""
+        return to_steps(self.lower, self.unit) if self.rounded else math.ceil(self.lower / self.unit)
+
+    @property
+    def most(self) -> int:
+        """The greatest n."""
+        return to_steps(self.upper, self.unit) if self.rounded else math.floor(self.upper / self.unit)
+
+    @property
+    def range(self) -> Range:
+        """Its integers."""
+        return Range(self.unit, self.least, self.most)
+
+    @property
+    def constant(self) -> Exact | None:
+        """The value, if there is only one, and it is never missing."""
+        return None if self.missing else self.range.constant
+
+    def compared(self, operator: Literal["<", "<=", ">", ">="], constant: Exact) -> int:
+        """The integer k for which u n compares with a constant as n with k.
+
+        Where the unit is a default step, or comes from one, the constant is rounded as values are: `x >= 0.1` holds
+        for what was read as 0.1.
+
+        Example:
+            >>> age = NumberType(Exact(0), Exact(110), integer=True)
+            >>> age.compared("<=", Exact(35, 2)), age.compared("<", Exact(35, 2))
+            (17, 18)
+        """
+        if self.rounded:
+            return to_steps(constant, self.unit)
+        return (math.ceil if operator in ("<", ">=") else math.floor)(constant / self.unit)
+
+    def equal_to(self, constant: Exact) -> int | None:
+        """The n for which u n is this constant; None if there is none."""
+        n = to_steps(constant, self.unit)
+        return n if self.rounded or n * self.unit == constant else None
+
     def bounds(self) -> Bounds:
-        """The lattice on which values of this type are summed."""
-        if self.lower == self.upper:  # a constant: any lattice that holds it and reaches no further
-            other = self.lower - 1 if self.lower > 0 else self.lower + 1
-            return Bounds(min(self.lower, other), max(self.lower, other), step=1)
+        """The lattice on which values of this type are summed: its own unit, or 2^j times that if it is too fine.
+
+        Claim: a code is (n - l) / m, rounded half up, with whole numbers l = lower / unit and m = step / unit.
+        """
+        low, high = self.unit * self.least, self.unit * self.most
+        if low == high:  # a constant: any lattice that holds it and reaches no further
+            other = low - 1 if low > 0 else low + 1
+            return Bounds(min(low, other), max(low, other), step=1)
         if self.step is not None and self.upper - self.lower >= self.step:
             return Bounds(self.lower, self.upper, step=self.step)
-        return Bounds(self.lower, self.upper, step=1 if self.integer else None)
+        step = self.unit
+        if self.rounded or high - low >= 2**43 * step:
+            while high - low > 2**33 * step:
+                step *= 2
+        return Bounds(low, high, step=step)
 
     def keys(self) -> tuple[KeyValue, ...]:
         """Every value, in order, if they are integers and not too many."""
@@ -60,7 +149,8 @@ class NumberType:
                 f"{self} can't be a group: the values are not a public list. Write, for example: "
                 'group_by(pv.bins("income", [0, 50_000, 100_000]))'
             )
-        return _few(range(int(self.lower), int(self.upper) + 1), int(self.upper - self.lower) + 1)
+        unit = int(self.unit)
+        return _few((unit * n for n in range(self.least, self.most + 1)), self.most - self.least + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +315,23 @@ def clipped(of: NumberType, lower: Exact, upper: Exact) -> NumberType:
             f"clip({literal(lower)}, {literal(upper)}) leaves nothing of {show(of.lower)}..{show(of.upper)}. "
             "Take bounds that meet this range"
         )
-    whole = of.integer and low.denominator == 1 and high.denominator == 1
+    if low == high:
+        n = (low > 0) - (low < 0)
+        return NumberType.of(Range(abs(low) or Exact(1), n, n), rounded=False, missing=of.missing)
+    inner = of.range
+    binding = [
+        end for end, moves in ((low, low > inner.unit * inner.least), (high, high < inner.unit * inner.most)) if moves
+    ]
+    unit, rounded = units.common(inner.unit, *binding), of.rounded
+    room = units.NARROW if inner.largest < units.NARROW else units.LIMIT // 4
+    if max(abs(low), abs(high)) / unit >= room:  # too long a unit: round as constants are
+        unit, rounded = inner.unit, True
+        if to_steps(low, unit) == to_steps(high, unit):
+            raise QueryError(
+                f"clip({literal(lower)}, {literal(upper)}) is narrower than the steps of {show(unit)} in which these "
+                "numbers are computed. Take a wider range"
+            )
+    if unit != inner.unit and rounded:  # what was rounded to the old unit is where the values begin and end
+        low, high = max(low, inner.unit * inner.least), min(high, inner.unit * inner.most)
     aligned = of.step is not None and (low - of.lower) % of.step == 0
-    return replace(of, lower=low, upper=high, integer=whole, step=of.step if aligned else None, wide=False)
+    return NumberType(low, high, step=of.step if aligned else None, missing=of.missing, unit=unit, rounded=rounded)

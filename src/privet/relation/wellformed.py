@@ -20,6 +20,7 @@ from privet.relation.expressions import LARGEST
 from privet.relation.language import Expr
 from privet.relation.rules import as_number
 from privet.relation.types import MOST_GROUPS
+from privet.relation.units import LIMIT
 
 MOST_TABLES = 16
 """How many private tables one query may read."""
@@ -64,7 +65,7 @@ def _schema(of: schema.Schema) -> schema.Schema:
 def _declared(of: schema.Column) -> schema.Column:
     required = of.default is not None
     match of.type:
-        case t.NumberType(integer=True) as kind:
+        case t.NumberType(integer=True, step=None) as kind:
             return schema.integer(kind.lower, kind.upper, required=required)  # type: ignore[arg-type]
         case t.NumberType() as kind:
             return schema.number(kind.lower, kind.upper, step=kind.step, required=required)
@@ -99,6 +100,8 @@ def _number_type(of: t.NumberType) -> t.NumberType:
         raise UserError("the bounds of a number are lower..upper, whole ones for an integer")
     if of.step is not None and of.step <= 0:
         raise UserError("a step is greater than 0")
+    if of.unit <= 0 or of.range.largest >= LIMIT:
+        raise UserError("a unit is greater than 0, and the bounds are at most 2^126 of it")
     return of
 
 
@@ -166,9 +169,21 @@ def _per_person(of: operators.PerPerson) -> operators.PerPerson:
     return operators.per_person(of.of, of.columns)
 
 
-def _tally(of: statement.Total | statement.Squares) -> statement.Total | statement.Squares:
+def _code(of: statement.Code) -> statement.Code:
     if of.width < 1 or of.step <= 0:
         raise QueryError("a lattice has steps greater than 0, and at least one")
+    return of
+
+
+def _place(of: statement.Place) -> statement.Place:
+    if of.size != len(of.of.edges) - 1:
+        raise QueryError("a row has one place for each bin")
+    return of
+
+
+def _at(of: statement.At) -> statement.At:
+    if not 0 <= of.index < of.of.size:
+        raise QueryError("there is no such bin")
     return of
 
 
@@ -191,12 +206,10 @@ def _statement(of: statement.Statement) -> statement.Statement:
             raise QueryError(f"these keys make more than {MOST_GROUPS:,} groups")
     for tally in of.tallies:
         match tally:
-            case statement.Present(node):
-                node.type(types)
-            case statement.Holds(node):
-                operators.where(of.of, node)
-            case statement.Total(node) | statement.Squares(node):
-                as_number(node.type(types), "a total")
+            case statement.Present(read) | statement.Total(read) | statement.Squares(read) | statement.At(read):
+                kind = read.of.type(types)
+                if isinstance(read, statement.Code):
+                    as_number(kind, "a total")
     return of
 
 
@@ -232,8 +245,9 @@ _BUILD: dict[type, Callable[[Any], Any]] = {
     operators.JoinPublic: _join_public,
     operators.JoinPerson: _join_person,
     operators.PerPerson: _per_person,
-    statement.Total: _tally,
-    statement.Squares: _tally,
+    statement.Code: _code,
+    statement.Place: _place,
+    statement.At: _at,
     statement.AtMostRows: _capped("rows"),
     statement.AtMostGroups: _capped("groups", "rows"),
     statement.PeopleInGroups: _capped("groups"),

@@ -1,0 +1,50 @@
+"""The last step before anything is counted: a row's code is an integer of a public range, or missing, and nothing else.
+
+Claim: whatever integer, or NULL, stands below, the result is in 0..width or NULL; and never NULL where a value was
+promised. No proof about the expression below is needed for this: it is the reason why a claimed sensitivity holds.
+"""
+
+from __future__ import annotations
+
+from privet.engine.sql import Layers, Value, floor_divided, integer
+from privet.errors import InternalError
+from privet.exact import Exact
+from privet.relation.types import NumberType
+
+
+def enforced(code: Value, *, missing: bool) -> Value:
+    """A code that is 0 instead of NULL where a value was promised."""
+    return code if missing else Value(f"COALESCE({code.sql}, 0::BIGINT)", "integer", code.level)
+
+
+def clamped(n: str, least: int, most: int, inside: str, outside: str | None = None) -> str:
+    """`inside` where n is in least..most; 0 below, most - least above, or what `outside` says; else NULL."""
+    beyond = outside or f"WHEN {n} < {least} THEN 0::BIGINT WHEN {n} > {most} THEN {most - least}::BIGINT"
+    return f"CASE WHEN {n} BETWEEN {least} AND {most} THEN {inside} {beyond} END"
+
+
+def encoded(layers: Layers, value: Value, kind: NumberType, lower: Exact, step: Exact, width: int) -> Value:
+    """The code of a number: (n - l) / m, rounded half up and clamped to 0..width, where l and m are whole."""
+    constant = kind.range.constant
+    if constant is not None:
+        code = min(max(round((constant - lower) / step), 0), width)
+        return Value(f"CASE WHEN {value.sql} IS NOT NULL THEN {code}::BIGINT END", "integer", value.level)
+    first, each = lower / kind.unit, step / kind.unit
+    if first.denominator != 1 or each.denominator != 1:
+        raise InternalError("a code must be a whole number of units. This is a bug in Privet.")
+    least, by = int(first), int(each)
+    n = layers.named(value)
+    moved = f"({n.sql} - {integer(least)})" if least else n.sql
+    if by > 1:
+        moved = _nearest(moved, by)
+    last = least + width * by
+    beyond = f"WHEN {n.sql} < {least} THEN 0::BIGINT WHEN {n.sql} > {last} THEN {width}::BIGINT"
+    # narrowing a HUGEINT can't fail here: what is inside was compared with the bounds
+    return Value(clamped(n.sql, least, last, f"TRY_CAST({moved} AS BIGINT)", beyond), "integer", n.level)
+
+
+def _nearest(moved: str, by: int) -> str:
+    """A non-negative integer divided, rounded half up."""
+    if by % 2 == 0:
+        return floor_divided(f"({moved} + {by // 2})", by, 0)
+    return floor_divided(f"({moved} * 2::HUGEINT + {by})", 2 * by, 0)
