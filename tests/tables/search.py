@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from itertools import cycle
 from random import Random
 
 from tests.tables.exact import Bench, Vectors, moved
@@ -24,7 +26,9 @@ CASES_PER_WORLD = QUESTIONS * PAIRS
 """Numbers, not cases: under add/remove a star has fewer pairs, and some worlds have fewer questions."""
 
 Claim = Callable[[Noised], int]
-Measure = Callable[[Bench, ReleasePlan, Data], Vectors]
+Vectorize = Callable[[ReleasePlan, Data], Vectors]
+Measure = Callable[[World], AbstractContextManager[Vectorize]]
+"""What makes of a world something that measures plans over data."""
 
 
 @dataclass
@@ -81,13 +85,24 @@ def questions(chance: Random, of: World, count: int = QUESTIONS) -> list[Release
     return found
 
 
-def measured(bench: Bench, plan: ReleasePlan, data: Data) -> Vectors:
-    """The exact vectors, by the engine; the data are in it already."""
-    return bench.vectors(plan)
+@contextmanager
+def by_engine(of: World, vectors: Callable[[Bench, ReleasePlan], Vectors] = Bench.vectors) -> Iterator[Vectorize]:
+    """The exact vectors, by the engine; `vectors` may ask it for something else than the plan does."""
+    with Bench(of) as bench:
+        chunks, here = cycle([1, 2]), None
+
+        def measured(plan: ReleasePlan, data: Data) -> Vectors:
+            nonlocal here
+            if data is not here:
+                bench.put(data, chunks=next(chunks))
+                here = data
+            return vectors(bench, plan)
+
+        yield measured
 
 
 def cases(
-    number: int, measure: Measure = measured, wanted: Callable[[World], bool] = lambda of: True
+    number: int, measure: Measure = by_engine, wanted: Callable[[World], bool] = lambda of: True
 ) -> Iterator[Case]:
     """All cases of a world."""
     chance = Random(number)
@@ -99,11 +114,8 @@ def cases(
     around = star(chance, made, FORMS, told)
     tables = [shuffled(chance, made.data), made.data, *around.tables()]
     pairs = [(0, 1), *((i + 2, j + 2) for i, j in around.pairs())]
-    seen: list[list[Vectors]] = []
-    with Bench(made) as bench:
-        for place, data in enumerate(tables):
-            bench.put(data, chunks=1 + place % 2)
-            seen.append([measure(bench, each, data) for each in plans])
+    with measure(made) as vectors:
+        seen = [[vectors(each, data) for each in plans] for data in tables]
     for question, each in enumerate(plans):
         for place, (i, j) in enumerate(pairs):
             at = number * CASES_PER_WORLD + question * PAIRS + place
@@ -114,7 +126,7 @@ def cases(
 def search(
     worlds: Iterable[int],
     claim: Claim = lambda part: part.sensitivity,
-    measure: Measure = measured,
+    measure: Measure = by_engine,
     wanted: Callable[[World], bool] = lambda of: True,
     stop: bool = False,
 ) -> Found:

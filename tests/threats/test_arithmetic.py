@@ -56,8 +56,7 @@ WAYS: dict[str, tuple[Any, str, int | None]] = {
     "each row, add/remove": (pv.each_row(), "add/remove", None),
     "each row, replace": (pv.each_row(), "replace", None),
     "each row, replace, rows public": (pv.each_row(), "replace", 1),
-    "person, add/remove": (pv.person("who", max_rows=1), "add/remove", None),
-    "person, replace": (pv.person("who", max_rows=1), "replace", None),
+    "person of 3 rows, add/remove": (pv.person("who", max_rows=3), "add/remove", None),
     "person of 3 rows, replace": (pv.person("who", max_rows=3), "replace", None),
 }
 
