@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from random import Random
 from typing import Any
 
@@ -19,6 +21,13 @@ from privet.relation.types import BooleanType, KeyType, NumberType, TextType, Ti
 
 PARTS: list[Any] = ["year", "quarter", "month", "day", "weekday", "hour"]
 UNITS: list[Any] = ["year", "quarter", "month", "week", "day", "hour"]
+
+
+CONSTANTS: list[Any] = [
+    0, 1, -1, 0.1, 3, 1e-9, -250, Exact(1, 3), 0.3, -0.7, Exact(2, 7), 0.25, 2**53 + 1, 2**62 - 256, -(2**62), 1.1, 0.5
+]  # fmt: skip
+LARGE = [10**9, -(10**9), 2**40, 2**62]
+"""Added to what is summed: a row that lacks a value then moves the sum far."""
 
 
 class Asker:
@@ -48,12 +57,13 @@ class Asker:
         ways: list[Callable[[int], Expr | None]] = [self._plain] * 3
         if depth:
             ways += [self._arithmetic, self._rounded, self._clip, self._case, self._part, self._days, self._flag]
+            ways += [self._copies, self._told, self._quotient]
         made = self.chance.choice(ways)(depth - 1)
         return pv.lit(self.chance.choice([0, 1, -2.5])) if made is None else made
 
     def _plain(self, depth: int) -> Expr | None:
         if self.chance.random() < 0.15:
-            return pv.lit(self.chance.choice([0, 1, -1, 0.1, 3, 1e-9, -250, Exact(1, 3)]))
+            return pv.lit(self.chance.choice(CONSTANTS))
         return self.column(NumberType, NumberType, BooleanType)
 
     def _arithmetic(self, depth: int) -> Expr:
@@ -66,6 +76,58 @@ class Asker:
             case "*":
                 return a * b
         return a / b
+
+    def _copies(self, depth: int) -> Expr:
+        """A number added to itself, or times a constant: over rationals the end of its range is reached exactly."""
+        of = self._fraction(depth) if self.chance.random() < 0.75 else self.number(depth)
+        if self.chance.random() < 0.4:
+            return of * self.chance.choice([3, 7, 10, -3, 0.1, Exact(1, 3)])
+        made = of
+        for _ in range(self.chance.choice([1, 2, 2, 2, 3, 5])):
+            made = made + of if self.chance.random() < 0.95 else made - of
+        return made
+
+    def _fraction(self, depth: int) -> Expr:
+        """A fraction where a condition holds, and another where not."""
+        values: list[Any] = [0.1, 0.2, 0.7, 1.1, Exact(1, 3), Exact(2, 3), Exact(1, 7), -0.1, 0.01]
+        then, other = self.chance.sample(values, 2)
+        return pv.when(self.secret(), then).otherwise(self.chance.choice([0, other]))
+
+    def secret(self) -> Expr:
+        """A condition that holds for some values of a column and not for others."""
+        name = self.chance.choice(self.of_kind(BooleanType, NumberType) or [""])
+        match self.types.get(name):
+            case BooleanType():
+                return pv.col(name)
+            case NumberType(lower, upper):
+                return pv.col(name) >= lower + (upper - lower) * self.chance.choice(
+                    [Exact(1, 2), Exact(1, 3), Exact(1)]
+                )
+        return self.condition(0)
+
+    def _told(self, depth: int) -> Expr:
+        """Whether a number is in its bin, as a number."""
+        told = self.binned(depth)
+        return told + 0 if self.chance.random() < 0.7 else pv.when(told, self.number(0)).otherwise(self.number(0))
+
+    def _quotient(self, depth: int) -> Expr:
+        return self.number(depth) / self.chance.choice([3, 10, -7, 0.1, Exact(1, 3), 2**53 + 1])
+
+    def binned(self, depth: int = 1) -> Expr:
+        """Whether a number is in one bin, in some, or in none."""
+        ways: list[Callable[[int], Expr]] = [self._copies] * 5 + [self.number, self._arithmetic]
+        of = self.chance.choice(ways)(max(depth, 0))
+        made = pv.bins(of, self.edges(of, whole=0.7))
+        labels = made.node.type(self.types).keys()
+        label = self.chance.choice(labels)
+        match self.chance.randrange(8):
+            case 0:
+                return made != label
+            case 1:
+                return made.is_in(list(labels[: self.chance.randint(1, len(labels))]))
+            case 2:
+                return made.is_missing()
+        return made == label
 
     def _rounded(self, depth: int) -> Expr:
         of = self.number(depth)
@@ -122,7 +184,7 @@ class Asker:
             self._compared, self._compared, self._key_is, self._text_is, self._boolean, self._missing, self._time_is
         ]  # fmt: skip
         if depth > 0:
-            ways += [self._logic, self._not, self._between]
+            ways += [self._logic, self._not, self._between, self.binned]
         made = self.chance.choice(ways)(depth - 1)
         return self.number(0) + 0 >= 0 if made is None else made
 
@@ -191,13 +253,23 @@ class Asker:
         made = self.chance.choice(ways)()
         return self.condition(0) if made is None else made
 
-    def edges(self, of: Expr) -> list[Exact]:
-        """Edges over and beyond a number's range."""
+    def edges(self, of: Expr, whole: float = 0.4) -> list[Exact]:
+        """Edges over and beyond a number's range; some of the time they hold just this range."""
         kind = self.kind(of)
         if isinstance(kind, BooleanType):
             kind = kind.as_number()
         assert isinstance(kind, NumberType)
         low, span = (Exact(0), Exact(10)) if kind.wide else (kind.lower, kind.upper - kind.lower or Exact(1))
+        if self.chance.random() < whole:
+            inner = self.chance.sample(range(1, 12), self.chance.choice([0, 0, 1, 2]))
+            return [low + span * Exact(i, 12) for i in sorted([0, *inner, 12])]
+        if self.chance.random() < (
+            0.8 if abs(low) > 2**53 else 0.4
+        ):  # whole numbers and fractions close together, far from the ends
+            at = math.floor(low + span * Exact(self.chance.randrange(9), 8))
+            part = self.chance.choice([Exact(1, 2), Exact(1, 3), Exact(1, 10)])
+            far = 2 * max(abs(at), 10)
+            return [Exact(-far), Exact(at), at + part, Exact(far)][self.chance.choice([0, 0, 1]) :]
         chosen = self.chance.sample(range(-1, 10), self.chance.randint(2, 4))
         return [low + span * Exact(i, 8) for i in sorted(chosen)]
 
@@ -225,15 +297,19 @@ class Asker:
 
     def summed(self) -> Expr:
         """Something to sum."""
+        if self.chance.random() < 0.35:
+            return self._told(1) + self.chance.choice(LARGE)
         of = self.number(self.chance.choice([0, 1, 2]))
+        if self.chance.random() < 0.2:
+            of = of + self.chance.choice(LARGE)
         kind = self.kind(of)
         if (isinstance(kind, NumberType) and kind.wide) or self.chance.random() < 0.25:
             return self.clipped(of)
         return of
 
-    def aggregate(self) -> Any:
-        """Something to ask."""
-        match self.chance.randrange(11):
+    def aggregate(self, settled: bool = False) -> Any:
+        """Something to ask; sums above all, where every row stays."""
+        match 3 if settled and self.chance.random() < 0.6 else self.chance.randrange(13):
             case 0:
                 return pv.count()
             case 1:
@@ -248,9 +324,10 @@ class Asker:
                 return pv.variance(self.summed())
             case 8:
                 return pv.std(self.summed())
-            case 9:
-                of = self.number(1)
-                return pv.histogram(of, self.edges(of))
+            case 9 | 10 | 11:
+                column = self._whole() if self.chance.random() < 0.7 else None
+                of = self.number(1) if column is None else column
+                return pv.histogram(of, self.edges(of, whole=0.1))
         return pv.sum(self.summed()) / self.chance.choice([pv.count(), pv.count_people(), pv.sum(self.summed())])
 
 
@@ -258,6 +335,9 @@ def relation(chance: Random, of: World, tables: dict[str, Relation]) -> Relation
     """Rows to ask about: up to four operators."""
     made = tables["one"]
     joined = False
+    if of.settled and chance.random() < 0.7:  # nothing is left out
+        asker = Asker(chance, dict(made.of.types()))
+        return made if chance.random() < 0.7 else made.with_columns(new=asker.number())
     for _ in range(chance.choice([0, 0, 1, 2, 3, 4])):
         asker = Asker(chance, dict(made.of.types()))
         match chance.choice(["where", "where", "with", "with", "public", "person", "per_person"]):
@@ -301,8 +381,9 @@ def question(chance: Random, of: World, most_groups: int = 60) -> Query | None:
     try:
         rows = relation(chance, of, tables)
         asker = Asker(chance, dict(rows.of.types()))
-        asked = {f"a{i}": asker.aggregate() for i in range(chance.choice([1, 1, 2, 3, 4]))}
-        keys = {f"k{i}": asker.key() for i in range(chance.choice([0, 0, 1, 1, 2, 3]))}
+        asked = {f"a{i}": asker.aggregate(of.settled) for i in range(chance.choice([1, 1, 2, 3, 4]))}
+        counts = [0, 0, 0, 0, 0, 1] if of.settled else [0, 0, 1, 1, 2, 3]
+        keys = {f"k{i}": asker.key() for i in range(chance.choice(counts))}
         made = rows.group_by(**keys).agg(**asked) if keys else rows.agg(**asked)
         if plan(made, epsilon=1).groups > most_groups:
             return None
@@ -315,3 +396,14 @@ def planned(chance: Random, of: World) -> ReleasePlan | None:
     """A question and its plan."""
     made = question(chance, of)
     return None if made is None else plan(made, epsilon=1)
+
+
+def numbers(of: object) -> list[Exact]:
+    """The public numbers that stand in a question: constants, edges, bounds."""
+    if isinstance(of, Exact):
+        return [of]
+    if isinstance(of, tuple):
+        return [number for part in of for number in numbers(part)]
+    if is_dataclass(of):
+        return [number for part in fields(of) for number in numbers(getattr(of, part.name))]
+    return []

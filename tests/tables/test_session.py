@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.tables.questions import question
-from tests.tables.worlds import Data, World, neighbours, shuffled, world
+from tests.tables.worlds import Data, World, shuffled, star, world
 
 import privet as pv
 from privet import events
@@ -228,7 +228,7 @@ def test_t20_neighbours_with_the_same_noisy_numbers_can_t_be_told_apart(effort: 
             "simultaneous": chance.random() < 0.3,
         }
         views = []
-        for data in (made.data, shuffled(chance, made.data), *neighbours(chance, made, 2)):
+        for data in (made.data, shuffled(chance, made.data), *star(chance, made, 2).tables()):
             tables = [made.declare(name, rows) for name, rows in data.items()]
             assert [repr(t) for t in tables] == [repr(t) for t in made.tables.values()]
             with opened(*tables, public=made.public, budget=100) as session:
@@ -245,7 +245,7 @@ def test_t20_with_real_noise_all_but_the_numbers_is_the_same() -> None:
         made = world(chance)
         query = asked(chance, made)
         views = []
-        for data in (made.data, *neighbours(chance, made, 1)):
+        for data in (made.data, *star(chance, made, 1).tables()):
             with opened(*(made.declare(n, r) for n, r in data.items()), public=made.public) as session:
                 release = session.release(query, epsilon=1, request_id="same")
                 arrow = release.to_arrow()
@@ -308,7 +308,7 @@ def test_t19_the_cost_is_known_before_and_is_the_same_for_all_data() -> None:
         query = asked(chance, made)
         costs = set()
         nobody: Data = {name: [] for name in made.data}
-        for data in (made.data, *([nobody] if made.rows is None else []), *neighbours(chance, made, 1)):
+        for data in (made.data, *([nobody] if made.rows is None else []), *star(chance, made, 1).tables()):
             tables = [made.declare(name, rows) for name, rows in data.items()]
             with opened(*tables, public=made.public, budget=100) as session:
                 promised = session.plan(query, epsilon="0.3").guarantee()

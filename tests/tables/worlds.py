@@ -7,10 +7,11 @@ tables. Rows are kept as Python dicts, so that neighbours are easy to make; `arr
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -18,8 +19,10 @@ import pyarrow as pa
 
 import privet as pv
 from privet.distances import Adjacency, Person, Protected
+from privet.exact import Exact, nearest
 from privet.query import PublicTable, Table
 from privet.relation.schema import Column
+from privet.relation.types import NumberType
 
 Row = dict[str, Any]
 Data = dict[str, list[Row]]
@@ -43,10 +46,14 @@ NUMBERS: list[tuple[Any, Any, Any]] = [
     (0, 10, 3), (0, 10, "0.1"), (-0.5, 0.5, 0.25), (0, 1e6, 1e6), (-3, 8, "1/7"), (2**52 + 512, 2**52 + 513, None),
     (2**52 + 512, 2**52 + 513, 1), (0, 1e-100, None), (-1e-140, 1e-140, None), (-5, 1e140, None), (1e120, 1e121, None),
     (-(2**60), 2**60, 2**20), (5, 6, None), (0, 2**52, 1), (-7, 7, 2),
+    # tenths, thirds and sevenths: not floats, nor are their sums
+    (0, "0.3", "0.1"), ("0.1", "0.7", "0.1"), ("-0.3", "0.3", "0.1"), (0, 1, "1/3"), (-1, "5/3", "1/3"), (0, 1, "1/7"),
+    ("0.1", "0.35", "0.05"), (0, 3, "0.25"), (0, "1.1", "0.01"), (2**53, 2**53 + 8, "0.5"), ("-1/3", "1/3", None),
 ]  # fmt: skip
 WHOLES = [
     (0, 110), (-3, 3), (0, 1), (5, 6), (-(2**62), -(2**62) + 9), (2**62 - 9, 2**62), (0, 2**52), (-(2**51), 2**51),
-    (-100, -90), (2**53 - 2, 2**53 + 2),
+    (-100, -90), (2**53 - 2, 2**53 + 2), (2**53 - 600, 2**53 + 600), (2**55 - 20, 2**55 + 20),
+    (2**60 - 500, 2**60 + 500), (2**62 - 300, 2**62), (-(2**62), -(2**62) + 300), (2**62 - 257, 2**62 - 256),
 ]  # fmt: skip
 TIMES = [("2024-02-01", "2024-03-10"), ("1999-12-31", "2000-01-01"), ("0002-01-01", "9000-12-31"), ("2020-02-29",) * 2]
 
@@ -82,6 +89,12 @@ class World:
     @property
     def person(self) -> bool:
         return isinstance(self.protect, Person)
+
+    @property
+    def settled(self) -> bool:
+        """Whether every row stays in every neighbour, and has every value."""
+        columns = [what.declared for made in self.columns.values() for what in made.values()]
+        return not self.person and self.adjacency is Adjacency.REPLACE and all(c.required for c in columns)
 
     def arrow(self, name: str, rows: Sequence[Row], chunks: int = 1) -> Any:
         """The rows of a table, as a user would hand them in."""
@@ -135,11 +148,16 @@ def people(data: Data) -> list[Any]:
 # --- columns --------------------------------------------------------------------------------------
 
 
-def _number(chance: Random) -> Made:
+def _number(chance: Random, required: float = 0.4) -> Made:
     lower, upper, step = chance.choice(NUMBERS)
-    declared = pv.number(lower, upper, step=step, required=chance.random() < 0.4)
+    declared = pv.number(lower, upper, step=step, required=chance.random() < required)
     low, high = float(declared.type.lower), float(declared.type.upper)  # type: ignore[union-attr]
-    inside = [low, high, (low + high) / 2, low + (high - low) * chance.random(), math.nextafter(high, -math.inf)]
+    inside = [low, high, low, high, (low + high) / 2, low + (high - low) * chance.random()]
+    inside += [math.nextafter(x, side) for x in (low, high) for side in (-math.inf, math.inf)]
+    if step is not None:  # on a step, half way to the next, and beside
+        at = float(declared.type.lower + declared.type.step * chance.randrange(4))  # type: ignore[union-attr,operator]
+        half = at + float(declared.type.step) / 2  # type: ignore[union-attr,arg-type]
+        inside += [at, half, math.nextafter(half, math.inf), math.nextafter(half, -math.inf)]
     outside = [low - 1, high + 1, -low, 2 * high]
     kind = chance.choices(["float64", "float32", "int64", "uint64", "decimal"], [6, 1, 1, 1, 1])[0]
     if kind == "float64":
@@ -154,10 +172,19 @@ def _number(chance: Random) -> Made:
     return Made(declared, pa.decimal128(38, 10), wide)
 
 
-def _integer(chance: Random) -> Made:
+def _integer(chance: Random, required: float = 0.4) -> Made:
     lower, upper = chance.choice(WHOLES)
-    declared = pv.integer(lower, upper, required=chance.random() < 0.4)
-    values = [lower, upper, (lower + upper) // 2, chance.randint(lower, upper), lower - 1, upper + 1]
+    declared = pv.integer(lower, upper, required=chance.random() < required)
+    values = [
+        lower,
+        upper,
+        (lower + upper) // 2,
+        chance.randint(lower, upper),
+        lower - 1,
+        upper + 1,
+        lower + 1,
+        upper - 1,
+    ]
     kind = chance.choices(["int64", "float64", "int8"], [5, 2, 1])[0]
     if kind == "float64":
         return Made(declared, pa.float64(), [float(x) for x in values] * 2 + FLOATS)
@@ -166,8 +193,8 @@ def _integer(chance: Random) -> Made:
     return Made(declared, pa.int64(), values * 2 + INTEGERS)
 
 
-def _boolean(chance: Random) -> Made:
-    return Made(pv.boolean(required=chance.random() < 0.4), pa.bool_(), [True, False, None])
+def _boolean(chance: Random, required: float = 0.4) -> Made:
+    return Made(pv.boolean(required=chance.random() < required), pa.bool_(), [True, False, None])
 
 
 def _keys(chance: Random) -> Made:
@@ -202,14 +229,24 @@ def _timestamp(chance: Random) -> Made:
     return Made(declared, pa.timestamp("us", tz=zone), values * 2 + MICROS)
 
 
-KINDS = {"x": _number, "y": _number, "i": _integer, "b": _boolean, "k": _keys, "c": _keys, "t": _text, "d": _date,
-         "s": _timestamp}  # fmt: skip
+KINDS: dict[str, Callable[..., Made]] = {
+    "x": _number, "y": _number, "i": _integer, "b": _boolean, "k": _keys, "c": _keys, "t": _text, "d": _date,
+    "s": _timestamp,
+}  # fmt: skip
 
 
 def column_set(chance: Random, suffix: str = "") -> dict[str, Made]:
     """Some columns: numbers and keys nearly always."""
-    names = [name for name in KINDS if chance.random() < (0.9 if name in "xk" else 0.55)] or ["x"]
+    names = [name for name in KINDS if chance.random() < (0.9 if name in "xk" else 0.8 if name == "i" else 0.5)] or [
+        "x"
+    ]
     return {name + suffix: KINDS[name](chance) for name in names}
+
+
+def settled_columns(chance: Random) -> dict[str, Made]:
+    """Numbers and booleans, each of them required: no row of such a table can lack a value."""
+    made = {name: KINDS[kind](chance, 1.0) for name, kind in zip("xyijb", "xyiib", strict=True)}
+    return {name: made[name] for name in made if chance.random() < 0.7} or {"b": made["b"]}
 
 
 # --- worlds ---------------------------------------------------------------------------------------
@@ -221,9 +258,15 @@ IDS: list[tuple[Any, list[Any]]] = [
 ]
 
 
+SETTLED = 0.35
+"""How many of the worlds are such that every row stays, and has every value, in every neighbour."""
+
+
 def world(chance: Random, *, person: bool | None = None, adjacency: str | None = None) -> World:
     """A world: declarations, public tables, and rows."""
-    protects_person = chance.random() < 0.65 if person is None else person
+    if person is None and adjacency is None and chance.random() < SETTLED:
+        return settled(chance)
+    protects_person = chance.random() < 0.5 if person is None else person
     protect: Protected = pv.each_row()
     if protects_person:
         protect = chance.choice(
@@ -240,7 +283,7 @@ def world(chance: Random, *, person: bool | None = None, adjacency: str | None =
     id_types = dict.fromkeys(columns, id_type)
     if "two" in columns and chance.random() < 0.3 and id_type == pa.int64():
         ids, id_types["two"] = [1, 2, 3, 2**40, None], chance.choice([pa.float64(), pa.decimal128(30)])
-    made = World(protect, how, columns, ids, id_types, {}, publics(chance))
+    made = World(protect, how, columns, ids, id_types, {}, publics())
     most = chance.choice([0, 3, 8, 14])
     made.data = {name: [row(chance, made, name) for _ in range(chance.randint(0, most))] for name in columns}
     if not protects_person and how is Adjacency.REPLACE and made.data["one"] and chance.random() < 0.6:
@@ -249,7 +292,19 @@ def world(chance: Random, *, person: bool | None = None, adjacency: str | None =
     return made
 
 
-def publics(chance: Random) -> list[PublicTable]:
+def settled(chance: Random) -> World:
+    """A world where each row is protected and replaced, and lacks nothing: a sum then hides no more than its range."""
+    columns = {"one": settled_columns(chance)}
+    made = World(pv.each_row(), Adjacency.REPLACE, columns, [None], {"one": pa.int64()}, {}, publics())
+    made.data = {"one": [row(chance, made, "one") for _ in range(chance.choice([1, 1, 2, 5]))]}
+    if chance.random() < 0.5:
+        made.rows = len(made.data["one"])
+    made.tables = {"one": made.declare("one", made.data["one"])}
+    return made
+
+
+@cache
+def publics() -> list[PublicTable]:
     """Public tables to join with: by a text, by an integer."""
     texts = pa.table(
         {"place": ["a", "north", "élan", "0", "elsewhere"], "area": [1.5, -2.0, None, 1e9, 0.25], "land": list("uvuvw")}
@@ -260,56 +315,97 @@ def publics(chance: Random) -> list[PublicTable]:
     return [pv.public_table("places", texts, key="place"), pv.public_table("codes", numbers, key="code")]
 
 
-def row(chance: Random, of: World, name: str, who: Any = None) -> Row:
+def row(chance: Random, of: World, name: str, who: Any = None, told: Sequence[Exact] = ()) -> Row:
     """A row, of this person or of anybody."""
     made: Row = {}
     if of.person:
         made[ID] = chance.choice(of.ids) if who is None else who
     for column, what in of.columns[name].items():
         made[column] = chance.choice(what.values)
+        kind = what.declared.type
+        if isinstance(kind, NumberType) and chance.random() < 0.5:
+            spoken = [n for n in told if kind.lower - 1 <= n <= kind.upper + 1]
+            beside = near(chance, chance.choice(spoken), what) if spoken else None
+            made[column] = made[column] if beside is None else beside
     return made
 
 
-def rows_of(chance: Random, of: World, name: str, who: Any, most: int = 9) -> list[Row]:
+def near(chance: Random, number: Exact, what: Made) -> Any:
+    """A value of a column at a number that a question speaks of, or beside it; None if the column can't hold it."""
+    if pa.types.is_float64(what.arrow):
+        at = nearest(number)
+        return chance.choice([at, at, math.nextafter(at, math.inf), math.nextafter(at, -math.inf), -at])
+    if pa.types.is_int64(what.arrow):
+        beside = math.floor(number) + chance.choice(
+            [0, 0, 1, -1, -1, 2, -2, chance.randint(-99, 0), chance.randint(0, 99)]
+        )
+        return beside if INT64_MIN <= beside <= INT64_MAX else None
+    return None
+
+
+def rows_of(chance: Random, of: World, name: str, who: Any, most: int = 9, told: Sequence[Exact] = ()) -> list[Row]:
     """Rows of one person: none, one, many; often many times the same."""
-    count = chance.choice([0, 1, 2, most])
-    if chance.random() < 0.4:
-        return [row(chance, of, name, who)] * count
-    return [row(chance, of, name, who) for _ in range(count)]
+    count = chance.choice([0, 1, 2, most, most])
+    if chance.random() < 0.5:
+        return [row(chance, of, name, who, told)] * count
+    return [row(chance, of, name, who, told) for _ in range(count)]
 
 
 # --- neighbours -----------------------------------------------------------------------------------
 
 
-def neighbours(chance: Random, of: World, count: int) -> Iterator[Data]:
-    """Tables next to this one, by what is protected and by the adjacency."""
-    for _ in range(count):
-        yield (_by_person if of.person else _by_row)(chance, of)
+@dataclass(frozen=True)
+class Star:
+    """Tables that differ in one unit alone: the others as they are, and this one without it or in several forms."""
+
+    adjacency: Adjacency
+    without: Data | None
+    """Without the unit; None if every neighbour has as many rows."""
+    forms: list[Data]
+
+    def tables(self) -> list[Data]:
+        """All of them."""
+        return self.forms if self.without is None else [self.without, *self.forms]
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """Which of them are neighbours."""
+        size = len(self.tables())
+        if self.adjacency is Adjacency.ADD_REMOVE:
+            return [(0, i) for i in range(1, size)]
+        return [(i, j) for i in range(size) for j in range(i + 1, size)]
 
 
-def _by_row(chance: Random, of: World) -> Data:
-    rows = list(of.data["one"])
-    if of.adjacency is Adjacency.REPLACE:
-        if rows:
-            rows[chance.randrange(len(rows))] = row(chance, of, "one")
-        return {"one": rows}
-    if rows and chance.random() < 0.5:
-        del rows[chance.randrange(len(rows))]
+def star(chance: Random, of: World, forms: int, told: Sequence[Exact] = ()) -> Star:
+    """The world about one unit, by what is protected and by the adjacency; `told` are numbers to put into it."""
+    if of.person:
+        return _by_person(chance, of, forms, told)
+    rows = of.data["one"]
+    place = chance.randint(0, len(rows))
+    if of.adjacency is Adjacency.REPLACE and rows:
+        place = min(place, len(rows) - 1)
+        before, after = rows[:place], rows[place + 1 :]
     else:
-        rows.insert(chance.randint(0, len(rows)), row(chance, of, "one"))
-    return {"one": rows}
+        before, after = rows[:place], rows[place:]
+    made: list[Data] = [
+        {"one": [*before, new, *after]} for new in (row(chance, of, "one", told=told) for _ in range(forms))
+    ]
+    if of.adjacency is Adjacency.ADD_REMOVE:
+        return Star(of.adjacency, {"one": [*before, *after]}, made)
+    return Star(of.adjacency, None, [{"one": list(rows)}, *made] if rows else [{"one": []}])
 
 
-def _by_person(chance: Random, of: World) -> Data:
-    who = chance.choice([i for i in of.ids if owner(i) is not None])
-    there = owner(who) in people(of.data)
-    made = {name: [r for r in rows if owner(r[ID]) != owner(who)] for name, rows in of.data.items()}
-    if there and of.adjacency is Adjacency.ADD_REMOVE:
-        return made
-    for name, rows in made.items():  # added, or replaced (by nothing, at times)
-        for new in rows_of(chance, of, name, who):
-            rows.insert(chance.randint(0, len(rows)), new)
-    return made
+def _by_person(chance: Random, of: World, forms: int, told: Sequence[Exact]) -> Star:
+    here = [i for i in of.ids if owner(i) is not None]
+    who = chance.choice(here)
+    others = {name: [r for r in rows if owner(r[ID]) != owner(who)] for name, rows in of.data.items()}
+    made = [of.data] if owner(who) in people(of.data) else []
+    while len(made) < forms:
+        data = {name: list(rows) for name, rows in others.items()}
+        for name, rows in data.items():
+            for new in rows_of(chance, of, name, who, told=told):
+                rows.insert(chance.randint(0, len(rows)), new)
+        made.append(data)
+    return Star(of.adjacency, others, made)
 
 
 def shuffled(chance: Random, data: Data) -> Data:

@@ -1,0 +1,170 @@
+"""`./dev soak [NAME]`: the searches and kills that take too long for every run of the tests, on all cores.
+
+Each soak has a short form among the tests. To add one, write a function that returns a `Result` and list it in SOAKS.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from itertools import count
+from multiprocessing import get_context
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+
+from tests.tables.search import CASES_PER_WORLD, Case, Found, cases, search  # noqa: E402
+
+CASES = 100_000
+_CHUNK = 4  # worlds that a process searches before it reports
+_SHOWN = 10  # violations that are printed
+
+
+@dataclass(frozen=True)
+class Result:
+    """A line of the closing table."""
+
+    what: str
+    counted: str
+    failed: int
+    seconds: float
+
+
+# --- neighbours -------------------------------------------------------------------------------------
+
+
+def neighbours(options: argparse.Namespace) -> Result:
+    """No neighbour moves a measurement further than its plan claims."""
+    if options.case is not None:
+        return one_case(options.case)
+    began, seconds, found = time.monotonic(), 0.0, Found()
+    first = options.start // CASES_PER_WORLD
+    for done, part in enumerate(searched(first, options.jobs), start=1):
+        found.add(part)
+        for line in part.violations[: _SHOWN if len(found.violations) <= _SHOWN else 0]:
+            print(line, flush=True)
+        seconds = time.monotonic() - began
+        if done % 25 == 0 or found.cases >= options.cases:
+            rate = f"{found.cases / seconds:.0f} cases/s, {len(found.violations)} violations, {seconds:.0f} s"
+            print(
+                f"{found.cases:,} cases of {found.questions:,} questions in {found.worlds:,} worlds, {rate}", flush=True
+            )
+        if found.cases >= options.cases:
+            break
+    for key, reached in sorted(found.reached.items()):
+        print(f"  {key:24} reached {reached:.3g} of its claim")
+    if found.first is not None:
+        print(f"look at the first again: ./dev soak neighbours --case {found.first}")
+    last = (first + found.worlds) * CASES_PER_WORLD
+    print(f"go on from here: ./dev soak neighbours --start {last}")
+    counted = f"{found.cases:,} cases ({found.questions:,} questions, {found.worlds:,} worlds)"
+    return Result("neighbours: moved beyond the claim", counted, len(found.violations), seconds)
+
+
+def searched(first: int, jobs: int) -> Iterator[Found]:
+    """What is found in the worlds from the first on, some at a time, without end: in their order, on all cores."""
+    numbers = count(first, _CHUNK)
+    # New processes from time to time: an engine's memory does not all come back.
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), max_tasks_per_child=50) as pool:
+        waiting: list[Future[Found]] = []
+        try:
+            while True:
+                while len(waiting) < 3 * jobs:
+                    start = next(numbers)
+                    waiting.append(pool.submit(search, range(start, start + _CHUNK)))
+                wait(waiting, return_when=FIRST_COMPLETED)
+                while waiting and waiting[0].done():
+                    yield waiting.pop(0).result()
+        finally:
+            for each in waiting:
+                each.cancel()
+
+
+def one_case(number: int) -> Result:
+    """One case, with all that belongs to it."""
+    began = time.monotonic()
+    found = [case for case in cases(number // CASES_PER_WORLD) if case.number == number]
+    if not found:
+        sys.exit(f"there is no case {number}: some numbers of a world are not used")
+    failed = show(found[0])
+    return Result(f"case {number}: moved beyond the claim", "1 case", failed, time.monotonic() - began)
+
+
+def show(case: Case) -> int:
+    """Prints a case; how many of its measurements moved too far."""
+    of = case.of
+    print(f"case {case.number}, world {case.number // CASES_PER_WORLD}")
+    print(f"{of.protect}, {of.adjacency}{'' if of.rows is None else f', {of.rows} rows'}")
+    for table, columns in of.columns.items():
+        for name, made in columns.items():
+            print(f"  {table}.{name}: {made.declared}, as {made.arrow}")
+    print(f"question: {case.plan.query}")
+    for title, data in (("one table", case.left), ("the other", case.right)):
+        print("the same rows in another order" if case.ordered and title == "the other" else title)
+        for table, rows in data.items():
+            for row in rows:
+                print(f"  {table}: {row}")
+    failed = 0
+    for (part, change), before, after in zip(case.changes(), case.before, case.after, strict=True):
+        allowed = 0 if case.ordered else part.sensitivity
+        failed += change > allowed
+        print(f"{part.measurement.rule}: {part.measurement.of}: moved by {change}, {allowed} is allowed")
+        print(f"  {before}\n  {after}")
+    return failed
+
+
+# --- kills ------------------------------------------------------------------------------------------
+
+
+def kills(options: argparse.Namespace) -> Result:
+    """1,000 kills of processes that answer questions; see tests/ledger/test_crashes.py."""
+    began = time.monotonic()
+    tests = ["tests/ledger/test_crashes.py", "-k", "test_kills", "-rP", "-q", "-n", str(options.jobs)]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *tests],
+        cwd=ROOT,
+        env={**os.environ, "PRIVET_TEST_ALL": "1"},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    print(done.stdout, flush=True)
+    rounds = sum(int(n) for n in re.findall(r"^test_kills\S*: (\d+) rounds", done.stdout, re.MULTILINE))
+    failed = done.returncode if not (counted := re.search(r"(\d+) failed", done.stdout)) else int(counted[1])
+    return Result("kills: an answer without its debit", f"{rounds:,} kills", failed, time.monotonic() - began)
+
+
+SOAKS: dict[str, Callable[[argparse.Namespace], Result]] = {"neighbours": neighbours, "kills": kills}
+"""Every soak there is, by its name."""
+
+
+def main(arguments: list[str]) -> int:
+    reader = argparse.ArgumentParser(prog="./dev soak", description="The searches and kills that take long.")
+    listed = "; ".join(f"{name}: {run.__doc__}" for name, run in SOAKS.items())
+    reader.add_argument("name", nargs="?", choices=list(SOAKS), help=f"one of them alone. {listed}")
+    reader.add_argument("--cases", type=int, default=CASES, help="how many cases of neighbours (default: %(default)s)")
+    reader.add_argument("--start", type=int, default=0, help="the number of the case to start from")
+    reader.add_argument("--case", type=int, help="show the case with this number, and nothing else")
+    reader.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each core)")
+    options = reader.parse_args(arguments)
+    names = ["neighbours"] if options.case is not None else [options.name] if options.name else list(SOAKS)
+    results = []
+    for name in names:
+        print(f"--- {name}", flush=True)
+        results.append(SOAKS[name](options))
+    print("\n| soak | counted | found | seconds |\n|---|---|---|---|")
+    for result in results:
+        print(f"| {result.what} | {result.counted} | {result.failed} | {result.seconds:.0f} |")
+    return int(any(result.failed for result in results))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
