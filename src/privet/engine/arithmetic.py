@@ -148,7 +148,8 @@ def clipped(layers: Layers, value: Value, of: NumberType, result: NumberType) ->
     else:
         m = layers.named(Value(_between(n.sql, first, last, n.sql, held(mine.largest)), "integer", n.level))
         factor = int(mine.unit / wanted.unit) if first or last else 1
-        sql = f"CASE WHEN {n.sql} BETWEEN {first} AND {last} THEN {_times(cast(m, mine.largest, name), factor)} {ends} END"
+        inside = _times(cast(m, mine.largest, name), factor)
+        sql = f"CASE WHEN {n.sql} BETWEEN {first} AND {last} THEN {inside} {ends} END"
         n = m
     return Value(narrowed(sql, name, wanted), "integer", n.level)
 
