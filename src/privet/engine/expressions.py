@@ -34,7 +34,7 @@ from privet.relation.expressions import (
     Truncate,
     Types,
 )
-from privet.relation.types import BooleanType, KeyType, NumberType, TimeType
+from privet.relation.types import BooleanType, KeyType, NumberType, TimeType, Type
 
 Wanted = Mode | Code
 """What is asked of a column: its value, its key, the number of its key, or its lattice code."""
@@ -174,9 +174,9 @@ class Compiler:
                 return self.code(of, code)  # what the clip moves, the code's own clamp moves to the same code
         return encode(self.layers, self.value(node), code)
 
-    def index(self, node: Node) -> Value:
-        """Which value of its type a key is, counted from 0; NULL if it is none."""
-        kind = node.type(self.types)
+    def index(self, node: Node, kind: Type | None = None) -> Value:
+        """Which value of its type, or of a part of its type, a key is, counted from 0; NULL if it is none."""
+        kind = node.type(self.types) if kind is None else kind
         match node, kind:
             case Column(name), KeyType():
                 return self.column(name, "index")
