@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from privet.distances import Protected
 from privet.errors import QueryError, UserError
 from privet.exact import whole
-from privet.relation import operators
+from privet.relation import narrowing, operators
 from privet.relation.aggregates import (
     Aggregate,
     Count,
@@ -43,14 +43,10 @@ MOST_COLUMNS = 200
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What an answer is grouped by: an expression, and all values that it can have."""
+    """What an answer is grouped by: an expression with a name."""
 
     name: str
     of: Node
-
-    def values(self, types: Types) -> tuple[KeyValue, ...]:
-        """Every value, in the order of the answer."""
-        return self.of.type(types).keys()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +77,8 @@ class Query:
         if not self.aggregates:
             raise QueryError("a query asks for something. Write, for example: .agg(n=pv.count())")
         groups = 1
-        for key in self.keys:
-            groups *= len(key.values(types))
+        for values in self.domains():
+            groups *= len(values)
             if groups > MOST_GROUPS:
                 raise QueryError(
                     f"these keys make more than {MOST_GROUPS:,} groups. Take fewer or wider ones. "
@@ -93,6 +89,10 @@ class Query:
         if self.arrangement != EVERYTHING:
             numbers = {column: _RELEASED for made in columns.values() for column in made}
             self.arrangement.check({key.name: key.of.type(types) for key in self.keys}, numbers, columns)
+
+    def domains(self) -> tuple[tuple[KeyValue, ...], ...]:
+        """The values of each key that conditions on the rows leave, in the order of the answer."""
+        return narrowing.domains(self.of, tuple(key.of for key in self.keys))
 
     def columns(self) -> dict[str, tuple[str, ...]]:
         """The columns of numbers that each aggregate makes: one, or one for each bin of a histogram."""
@@ -238,9 +238,7 @@ class Relation:
         found += [Key(name, sized(column(key))) for name, key in named.items()]
         if not found:
             raise QueryError('group_by needs a key. Write, for example: group_by("region")')
-        types = self.of.types()
-        for key in found:
-            key.values(types)
+        narrowing.domains(self.of, tuple(key.of for key in found))
         return Grouped(self.of, tuple(found))
 
     def agg(self, **aggregates: Aggregate) -> Query:

@@ -228,9 +228,9 @@ class Compiler:
         value, number = self.number(node)
         return encoded(self.layers, value, number, code.lower, code.step, code.width)
 
-    def index(self, node: Node, mode: Mode = "key") -> Value:
-        """Which value of its type a key is, counted from 0; NULL if it is none."""
-        kind = self.kind(node)
+    def index(self, node: Node, mode: Mode = "key", kind: Type | None = None) -> Value:
+        """Which value of its type, or of a part of its type, a key is, counted from 0; NULL if it is none."""
+        kind = self.kind(node) if kind is None else kind
         match node, kind:
             case Column(name), KeyType() if mode == "key":
                 return self.column(name, "index")

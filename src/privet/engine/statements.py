@@ -12,9 +12,10 @@ from privet.engine.leaves import Lattice, indexed
 from privet.engine.relations import Relations, Stored
 from privet.engine.sql import Context, Layers, Value
 from privet.relation.expressions import Column
+from privet.relation.narrowing import spanned
 from privet.relation.operators import Scan, Where
 from privet.relation.statement import At, Code, Given, Place, Present, Rows, Squares, Statement, Tally, Total, Unbounded
-from privet.relation.types import KeyType
+from privet.relation.types import KeyType, KeyValue, Type
 
 _HALF = 26  # codes have up to 53 bits; a half of one squared fits into a BIGINT
 _SMALL = 2**31
@@ -95,11 +96,12 @@ def compiled(
         read = [f"{group.sql} AS k", *(f"{value.sql} AS {f.name}" for f, value in reduced.fields)]
         few = ", ".join(f"{sql} AS n{i}" for i, sql in enumerate(columns))
         by_text = f"SELECT k, {few} FROM ({layers.select(read)}) GROUP BY k"
-        g, sums = (
-            indexed(text[1], Value("k", "text"), context).sql,
-            ", ".join(f"sum(n{i})" for i in range(len(columns))),
-        )
-        return Compiled(f"SELECT {g} AS g, {sums} FROM ({by_text}) GROUP BY g", context, statement.groups, tallies)
+        numbered = Layers(context, f"({by_text})")
+        g = _chosen(numbered, indexed(text[1], Value("k", "text"), context), text[1], statement.domains()[0])
+        read = [f"{g.sql} AS g", *(f"n{i}" for i in range(len(columns)))]
+        sums = ", ".join(f"sum(n{i})" for i in range(len(columns)))
+        sql = f"SELECT g, {sums} FROM ({numbered.select(read)}) GROUP BY g"
+        return Compiled(sql, context, statement.groups, tallies)
     known = f"{group.sql} IS NOT NULL AND u IS NOT NULL"
     read = [f"{group.sql} AS g", *(f"{value.sql} AS {f.name}" for f, value in reduced.fields)]
     base = layers.select(["u", *read], known) if person else layers.select(read)
@@ -124,7 +126,8 @@ def _group(compiler: Compiler, statement: Statement) -> Value:
         return Value("0::INTEGER", "integer", atom=True)
     found: Value | None = None
     for key, values in zip(statement.keys, statement.domains(), strict=True):
-        index = compiler.index(key)
+        kind = spanned(key.type(compiler.types), values)
+        index = _chosen(compiler.layers, compiler.index(key, kind=kind), kind, values)
         if found is None:
             found = index
         else:
@@ -132,6 +135,30 @@ def _group(compiler: Compiler, statement: Statement) -> Value:
             found = Value(sql, "integer", max(found.level, index.level))
     assert found is not None
     return found
+
+
+def _chosen(layers: Layers, index: Value, kind: Type, values: tuple[KeyValue, ...]) -> Value:
+    """Which of some values of a key it is, from the number among all that it has; NULL if it is none of them."""
+    every = kind.keys()
+    if values == every:
+        return index
+    place = {value: i for i, value in enumerate(every)}
+    x = layers.named(index)
+    runs: list[tuple[int, int, int]] = []  # the first and the last of values that follow each other, and its new number
+    for new, value in enumerate(values):
+        if runs and place[value] == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], place[value], runs[-1][2])
+        else:
+            runs.append((place[value], place[value], new))
+
+    def search(some: list[tuple[int, int, int]]) -> str:  # a tree, so that 1,000 runs are 10 steps
+        if len(some) == 1:
+            ((first, last, new),) = some
+            return f"CASE WHEN {x.sql} BETWEEN {first} AND {last} THEN {x.sql} - {first - new} END"
+        half = len(some) // 2
+        return f"CASE WHEN {x.sql} < {some[half][0]} THEN {search(some[:half])} ELSE {search(some[half:])} END"
+
+    return Value(search(runs), "integer", x.level)
 
 
 def _tally(tally: Tally, reduced: _Reduced, columns: list[str]) -> dict[int, int]:

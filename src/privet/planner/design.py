@@ -49,8 +49,7 @@ class Design:
 def designs(query: Query, weights: Mapping[str, Exact]) -> list[Design]:
     """All designs that come into question: the row count by itself, or from the vector of a column."""
     rows = _fixed_rows(query)
-    types = query.of.types()
-    groups = prod(len(key.values(types)) for key in query.keys)
+    groups = prod(map(len, query.domains()))
     found = [_Builder(query, weights, rows, groups, None).build()]
     if rows is None and _counts_rows(query):  # any of the first few can serve as well as any other
         found += [_Builder(query, weights, rows, groups, of).build() for of in _summed(query)[:_TRIED]]

@@ -7,8 +7,9 @@ from textwrap import wrap
 
 from privet.distances import Adjacency, Person
 from privet.exact import Exact, show, show_up
+from privet.planner import conditions
 from privet.planner.plan import Noised, ReleasePlan, bounding
-from privet.relation import operators
+from privet.relation import narrowing, operators
 from privet.relation.arrangement import EVERYTHING
 from privet.relation.language import show as show_node
 from privet.relation.operators import (
@@ -32,6 +33,7 @@ def explain(plan: ReleasePlan) -> str:
     sections = [
         ("Query", [str(plan.query)]),
         ("Rows", list(_rows(plan.query.of))),
+        ("Conditions", conditions.notes(plan.query)),
         ("Groups", list(_groups(plan))),
         ("Shown", list(_shown(plan))),
         ("Bounding", list(_bounding(plan))),
@@ -82,15 +84,17 @@ def _groups(plan: ReleasePlan) -> Iterator[str]:
     types = plan.query.of.types()
     if not plan.query.keys:
         yield "None: one answer for all rows."
-    for key in plan.query.keys:
-        values = [str(value) for value in key.values(types)]
+    for key, left in zip(plan.query.keys, plan.query.domains(), strict=True):
+        values = [str(value) for value in left]
         shown = ", ".join(values) if len(values) <= 6 else f"{', '.join(values[:3])}, ... {values[-1]}"
         kind = key.of.type(types)
         rest = "rows with no such value are left out"
         if isinstance(kind, KeyType) and kind.other is not None:
             rest = f"any other value counts as {kind.other}, rows without a value are left out"
-        yield f"{key.name}: {len(values)} public values ({shown}); {rest}."
+        yield f"{key.name}: {len(values)} public value{'s' if len(values) > 1 else ''} ({shown}); {rest}."
     if plan.query.keys:
+        if narrowing.left(plan.query.of, tuple(key.of for key in plan.query.keys)) is not None:
+            yield "Values that no row can have where the conditions hold are not listed."
         yield f"{plan.groups} groups; each appears in the answer, empty or not."
 
 

@@ -60,8 +60,8 @@ def derived(made: ReleasePlan) -> dict[str, Any]:
             for name, output in made.columns
         ],
         "groups": [
-            {"name": key.name, "values": [str(value) for value in key.values(made.query.of.types())]}
-            for key in made.query.keys
+            {"name": key.name, "values": [str(value) for value in values]}
+            for key, values in zip(made.query.keys, made.query.domains(), strict=True)
         ],
         "design": made.design.reason,
         "event": events.to_tree(made.event()),

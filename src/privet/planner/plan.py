@@ -13,12 +13,13 @@ from privet.distances import Adjacency, Person
 from privet.errors import InternalError, QueryError
 from privet.exact import Exact, Number, positive, probability, show, whole
 from privet.guarantees import PureDP
+from privet.planner import conditions
 from privet.planner.design import Design, best, designs
 from privet.planner.linear import Noisy
 from privet.planner.measurements import Measurement
 from privet.planner.outputs import Cells, Fixed, Output, Quotient, Spread
 from privet.query import Query
-from privet.relation import operators
+from privet.relation import narrowing, operators
 from privet.relation.schema import CEILING
 from privet.relation.statement import (
     AtMostGroups,
@@ -176,6 +177,7 @@ def plan(
     """The plan for a query at an epsilon for the whole of it, or within errors for its columns."""
     if not isinstance(query, Query):
         raise QueryError(f"a query is needed, not {type(query).__name__}. Write, for example: people.agg(n=pv.count())")
+    conditions.check(query)
     level = probability(confidence, name="confidence", example="confidence=0.95")
     if not 0 < level < 1:
         raise QueryError("confidence must be above 0 and below 1. Write, for example: confidence=0.95")
@@ -251,7 +253,8 @@ def bounding(query: Query, *, people: bool) -> tuple[Bounding, int]:
 
 
 def _statement(query: Query, how: Bounding, tallies: tuple[Tally, ...]) -> Statement:
-    return Statement(query.of, tuple(key.of for key in query.keys), how, tallies)
+    keys = tuple(key.of for key in query.keys)
+    return Statement(query.of, keys, how, tallies, narrowing.left(query.of, keys))
 
 
 def _unpriced(query: Query, shape: Design) -> tuple[Noised, ...]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 from privet.exact import Exact
 from privet.relation.expressions import Bin, Node
+from privet.relation.fields import LATER
 from privet.relation.operators import Operator
 from privet.relation.types import KeyValue
 
@@ -127,15 +128,20 @@ class Statement:
     and is dropped before bounding. Bounding keeps, of each person, the rows with the least keyed hash of what the
     statement reads of them, ties broken by these values themselves: what survives of a person depends on that
     person's rows and the salt alone, and rows that still tie are the same for the statement.
+
+    `values` lists the values of each key, where conditions leave only some of those that its type has.
     """
 
     of: Operator
     keys: tuple[Node, ...]
     bounding: Bounding
     tallies: tuple[Tally, ...]
+    values: tuple[tuple[KeyValue, ...], ...] | None = field(default=None, metadata=LATER)
 
     def domains(self) -> tuple[tuple[KeyValue, ...], ...]:
         """All values of each key."""
+        if self.values is not None:
+            return self.values
         types = self.of.types()
         return tuple(key.type(types).keys() for key in self.keys)
 

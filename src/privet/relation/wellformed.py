@@ -18,6 +18,7 @@ from privet.relation import language, operators, schema, statement
 from privet.relation import types as t
 from privet.relation.expressions import LARGEST
 from privet.relation.language import Expr
+from privet.relation.narrowing import spanned
 from privet.relation.rules import as_number
 from privet.relation.types import MOST_GROUPS
 from privet.relation.units import LIMIT
@@ -200,10 +201,13 @@ def _capped(*names: str) -> Callable[[Any], Any]:
 def _statement(of: statement.Statement) -> statement.Statement:
     types = _needs(of, of.tallies).of.types()
     groups = 1
-    for key in of.keys:
-        groups *= len(key.type(types).keys())
+    for place, key in enumerate(of.keys):
+        kind = key.type(types)
+        groups *= len(kind.keys() if of.values is None else _some_of(kind, of.values[place]))
         if groups > MOST_GROUPS:
             raise QueryError(f"these keys make more than {MOST_GROUPS:,} groups")
+    if of.values is not None and len(of.values) != len(of.keys):
+        raise QueryError("every key has its values")
     for tally in of.tallies:
         match tally:
             case statement.Present(read) | statement.Total(read) | statement.Squares(read) | statement.At(read):
@@ -211,6 +215,15 @@ def _statement(of: statement.Statement) -> statement.Statement:
                 if isinstance(read, statement.Code):
                     as_number(kind, "a total")
     return of
+
+
+def _some_of(kind: t.Type, values: tuple[t.KeyValue, ...]) -> tuple[t.KeyValue, ...]:
+    """Values of a key, if they are some of those that it has, in their order."""
+    if values:
+        every = iter(spanned(kind, values).keys())
+        if all(any(type(value) is type(other) and value == other for other in every) for value in values):
+            return values
+    raise QueryError("the values of a key are some of those that it has, in their order")
 
 
 def _needs(of: _Record, parts: Sequence[object]) -> _Record:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from privet.errors import InternalError, QueryError, UserError
 from privet.exact import Exact, nearest, show
 from privet.guarantees import ApproxDP, PureDP
-from privet.planner import ReleasePlan
+from privet.planner import ReleasePlan, conditions
 from privet.planner.outputs import Cell, Cells, Fixed, Straight
 from privet.relation.types import KeyValue
 from privet.release import arranging, charts, pictures, printing
@@ -123,10 +123,9 @@ class Release:
         """
         import pyarrow as pa
 
-        types = self.plan.query.of.types()
         columns: list[tuple[str, list[Any], pa.DataType]] = [
-            (name, values, _key_type(key.values(types)[0]))
-            for key, (name, values) in zip(self.plan.query.keys, self._keys(), strict=True)
+            (name, values, _key_type(every[0]))
+            for every, (name, values) in zip(self.plan.query.domains(), self._keys(), strict=True)
         ]
         for name, cells in self._found.items():
             kind = _number_type(self._every(name))
@@ -182,7 +181,7 @@ class Release:
 
     def notes(self) -> list[str]:
         """What the numbers mean and cost, as it stands below the table."""
-        return printing.notes(
+        return conditions.notes(self.plan.query) + printing.notes(
             columns=self._printed()[1],
             confidence=self.plan.confidence,
             simultaneous=self.plan.simultaneous,

@@ -23,8 +23,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 def groups(query: Query) -> list[tuple[KeyValue, ...]]:
     """The keys of every group, in the fixed order; without keys there is one group, ()."""
-    types = query.of.types()
-    return list(product(*(key.values(types) for key in query.keys)))
+    return list(product(*query.domains()))
 
 
 def shown(plan: ReleasePlan, cells: Mapping[str, Cells]) -> tuple[int, ...]:
@@ -36,10 +35,9 @@ def shown(plan: ReleasePlan, cells: Mapping[str, Cells]) -> tuple[int, ...]:
     chosen = list(range(plan.groups))
     columns: dict[str, Sequence[Any]] = {name: column.values for name, column in cells.items()}
     ranks: dict[str, Sequence[Any]] = dict(columns)
-    types = query.of.types()
-    for i, key in enumerate(query.keys):
+    for i, (key, values) in enumerate(zip(query.keys, query.domains(), strict=True)):
         columns[key.name] = [group[i] for group in groups(query)]
-        place = {value: rank for rank, value in enumerate(key.values(types))}
+        place = {value: rank for rank, value in enumerate(values)}
         ranks[key.name] = [place[value] for value in columns[key.name]]
     if arranged.having is not None:
         having = arranged.having

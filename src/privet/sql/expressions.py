@@ -11,6 +11,8 @@ from sqlglot import exp
 from privet.errors import QueryError, UserError
 from privet.exact import Exact
 from privet.relation import expressions as e
+from privet.relation.advice import said
+from privet.relation.constants import nevers
 from privet.relation.language import Expr
 from privet.relation.types import UNITS
 from privet.sql import bounds, hints
@@ -41,6 +43,8 @@ class Reader:
     source: Source
     types: e.Types
     leaf: Callable[[Tree], e.Node | None]
+    released: bool = False
+    """Whether these are columns of an answer, of which nothing is known before."""
     _made: list[tuple[Tree, e.Node]] = field(default_factory=list)
     _sizes: dict[int, int] = field(default_factory=dict)
 
@@ -60,7 +64,17 @@ class Reader:
                     where, why = part, first
                     break
             raise self.source.refusal(whole(where), without_python(str(why))) from None
+        if not self.released:
+            self._can_match(node)
         return node
+
+    def _can_match(self, node: e.Node) -> None:
+        """Refuse a comparison with a constant that no row can meet, at the smallest part that holds it."""
+        if next(nevers(node, self.types), None) is None:
+            return
+        for part, inner in self._made:
+            for never in nevers(inner, self.types):
+                raise self.source.refusal(whole(part), said(never, sql=True))
 
     def condition(self, tree: Tree, where: str) -> e.Node:
         """The same, if it is true or false."""

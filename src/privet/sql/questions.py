@@ -11,6 +11,7 @@ from privet.query import Key, Query
 from privet.relation.aggregates import Aggregate
 from privet.relation.arrangement import Arrangement, Order, names
 from privet.relation.expressions import LARGEST, Bin, Column, Node, Truncate
+from privet.relation.narrowing import domains
 from privet.relation.types import NumberType, TimeType, Type
 from privet.sql.aggregates import Measures, has_aggregate, name_of
 from privet.sql.expressions import AGGREGATES, Reader
@@ -100,12 +101,14 @@ class Question:
                 raise self._no(tree, "this stands in GROUP BY twice.")
             key = Key(self._key_name(tree, node), node)
             try:
-                key.values(self.rows.types)
+                (values,) = domains(self.rows.relation.of, (node,))
             except UserError as error:
                 kind = node.type(self.rows.types)
                 hint = " Group by ranges: FLOOR(age / 10) * 10." if isinstance(kind, NumberType) else ""
                 hint = " Write DATE_TRUNC('month', ...)." if isinstance(kind, TimeType) else hint
                 raise self._no(tree, without_python(str(error)) + hint) from None
+            if not values:
+                raise self._no(tree, "no row that meets the conditions in WHERE is in any of these groups.")
             keys.append(key)
         return keys
 
@@ -194,7 +197,7 @@ class Question:
         having = self.select.args.get("having")
         if having is None:
             return None
-        return Reader(self.source, _Answer(self), self._shown).condition(having.this, "HAVING")
+        return Reader(self.source, _Answer(self), self._shown, released=True).condition(having.this, "HAVING")
 
     def _order(self) -> tuple[Order, ...]:
         order = self.select.args.get("order")

@@ -11,6 +11,7 @@ from privet.errors import QueryError, UserError
 from privet.query import PublicTable, Relation
 from privet.relation import operators
 from privet.relation.expressions import Column, Node
+from privet.relation.narrowing import impossible
 from privet.relation.operators import WithColumns
 from privet.relation.schema import called
 from privet.relation.wellformed import MOST_TABLES
@@ -74,7 +75,14 @@ class Relations:
         if found is not None and where.find(exp.Select) is None:  # a SELECT is refused by its own name
             raise self.source.refusal(span(found), "WHERE chooses rows, one by one. Groups are chosen by HAVING.")
         condition = self.reader(rows).condition(where.this, "WHERE")
-        return self._with(rows, lambda: Relation(operators.where(rows.relation.of, condition)), where)
+        made = self._with(rows, lambda: Relation(operators.where(rows.relation.of, condition)), where)
+        never = impossible(made.relation.of)
+        if never:
+            why = (
+                "this can never be true of any row." if len(never) == 1 else "no row can meet all of these conditions."
+            )
+            raise self.source.refusal(whole(where.this), why)
+        return made
 
     # --- SELECTs inside -------------------------------------------------------------------------
 

@@ -1,0 +1,202 @@
+"""What to say of a comparison that can never be true: why, and what could have been meant, as Python or as SQL."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from difflib import get_close_matches
+from typing import Literal
+
+from privet.exact import Exact, literal
+from privet.exact import show as show_number
+from privet.relation import expressions as e
+from privet.relation.constants import Never
+from privet.relation.expressions import Node
+from privet.relation.language import show
+from privet.relation.reach import moment
+from privet.relation.types import KeyType, NumberType, TimeType, truncate
+
+_LISTED = 8
+"""So many keys are shown."""
+_SHARED = (e.Column, e.Constant, e.Arithmetic, e.Rounded, e.Clip, e.DatePart)
+"""What looks the same in SQL."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Instead:
+    """The comparison that could have been meant, and how it is proposed to those who can't be given a line of code."""
+
+    operator: str
+    value: e.Constant
+    proposed: Literal["meant", "nearest", "named"] = "named"
+
+
+def said(never: Never, *, sql: bool = False) -> str:
+    """What is wrong, what is allowed and what to write.
+
+    Example:
+        >>> country = KeyType(("CAN", "USA"))
+        >>> constant = e.Constant("usa")
+        >>> compare = e.Compare("==", e.Column("country"), constant)
+        >>> said(Never(compare, e.Column("country"), "==", constant, country), sql=True)
+        "country = 'usa' can never be true. The keys of country are 'CAN', 'USA'. Did you mean country = 'USA'?"
+    """
+    say, of = _Face(sql), never.of
+    what = f"{say.leaf(of, never.operator, never.value)} can never be true."
+    if isinstance(never.leaf, e.IsIn):
+        what = f"{say.subject(of)} is never {say.constant(never.value)}."
+    reason, instead = _reason(never, say)
+    text = f"{what} {reason[:1].upper() if not say.named(of) else reason[:1]}{reason[1:]}"
+    if instead is None:
+        return text
+    if not sql and isinstance(of, e.Column):
+        return f"{text} Write, for example: {say.line(of, instead.operator, instead.value)}"
+    line = say.leaf(of, instead.operator, instead.value) if say.named(of) else say.constant(instead.value)
+    match instead.proposed:
+        case "meant":
+            return f"{text} Did you mean {line}?"
+        case "nearest":
+            return f"{text} The nearest that can be true is {line}."
+    return text
+
+
+def _reason(never: Never, say: _Face) -> tuple[str, _Instead | None]:
+    of, at, strict = say.subject(never.of), never.value.value, never.operator in ("<", ">")
+    match never.kind:
+        case KeyType():
+            return _no_key(never, never.kind, say)
+        case NumberType() as kind if isinstance(at, Exact) and never.operator != "!=":
+            if strict or (not kind.wide and not kind.lower <= at <= kind.upper):
+                return _outside(never, e.Constant(kind.lower), e.Constant(kind.upper), say, below=at < kind.lower)
+            step = Exact(1) if kind.integer else kind.step
+            if step is not None:
+                start = Exact(0) if kind.integer else kind.lower
+                floor = start + math.floor((at - start) / step) * step
+                near = [e.Constant(floor), e.Constant(floor + step if kind.wide else min(floor + step, kind.upper))]
+                steps = f"counted in steps of {show_number(step)} from {show_number(start)}"
+                what = "a whole number" if kind.integer else steps
+                nearest = " and ".join(map(say.constant, near))
+                return f"{of} is {what}: the nearest are {nearest}.", _Instead("==", near[0])
+        case TimeType() as kind if isinstance(at, date) and never.operator != "!=":
+            if strict or not moment(kind.first) <= moment(at) <= moment(kind.last):
+                below = moment(at) < moment(kind.first)
+                return _outside(never, e.Constant(kind.first), e.Constant(kind.last), say, below=below)
+            start_of = truncate(at, kind.unit or "day")
+            near_by = e.Constant(start_of.date() if isinstance(start_of, datetime) and not kind.timed else start_of)
+            unit = f"the start of {'an' if kind.unit == 'hour' else 'a'} {kind.unit}" if kind.unit else "a whole day"
+            return f"{of} is {unit}.", _Instead("==", near_by, "nearest")
+    return f"{of} is {never.kind}.", None
+
+
+def _outside(never: Never, low: e.Constant, high: e.Constant, say: _Face, *, below: bool) -> tuple[str, _Instead]:
+    """Past the range: what is clamped to its end is what can still be found."""
+    match never.operator:
+        case "<" | "<=":
+            near = _Instead("<=", low, "nearest")
+        case ">" | ">=":
+            near = _Instead(">=", high, "nearest")
+        case _:
+            near = _Instead("==", low if below else high, "nearest")
+    clamped = ", and values beyond that are clamped to it" if isinstance(never.of, e.Column) else ""
+    return f"{say.subject(never.of)} is {never.kind}{clamped}.", near
+
+
+def _no_key(never: Never, kind: KeyType, say: _Face) -> tuple[str, _Instead | None]:
+    keys, of = kind.keys(), say.subject(never.of)
+    few = ", ".join(say.constant(_constant(key)) for key in keys[:_LISTED])
+    more = f", ... ({len(keys):,} in all)" if len(keys) > _LISTED else ""
+    listed = f"The keys of {of} are {few}{more}." if len(keys) > 1 else f"The only key of {of} is {few}."
+    if isinstance(never.leaf, e.StartsWith):
+        length = len(never.leaf.prefix)
+        near = nearest(never.leaf.prefix, [str(key)[:length] for key in keys])
+        return listed, None if near is None else _Instead("starts_with", e.Constant(str(near)), "meant")
+    value = never.value.value
+    near = nearest(int(value) if isinstance(value, Exact) else value, keys)
+    how: Literal["meant", "nearest"] = "meant" if isinstance(near, str) else "nearest"
+    instead = None if near is None else _Instead(never.operator, _constant(near), how)
+    if kind.other is not None:
+        other = _constant(kind.other)
+        listed += f" {say.constant(never.value)} is not listed, so it counts under {say.constant(other)}."
+        instead = instead or _Instead(never.operator, other)
+    return listed, instead
+
+
+def nearest(value: object, keys: Sequence[object]) -> object | None:
+    """The key that was most likely meant: the same but for case, accents and blanks; else a similar one; else None.
+
+    Example:
+        >>> nearest("usa", ["CAN", "USA"]), nearest("Brasil", ["Brazil", "Chile"]), nearest(7, [1, 2, 9])
+        ('USA', 'Brazil', 9)
+    """
+    if isinstance(value, int):
+        return min((key for key in keys if isinstance(key, int)), key=lambda key: abs(key - value), default=None)
+    folded: dict[str, object] = {}
+    for key in keys:
+        folded.setdefault(_folded(str(key)), key)
+    wanted = _folded(str(value))
+    if wanted in folded:
+        return folded[wanted]
+    close = get_close_matches(wanted, folded, n=1, cutoff=0.7)
+    return folded[close[0]] if close else None
+
+
+def _folded(text: str) -> str:
+    plain = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+    return " ".join(plain.casefold().split())
+
+
+def _constant(key: object) -> e.Constant:
+    return e.Constant(Exact(key) if type(key) is int else key)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class _Face:
+    """How comparisons are written."""
+
+    sql: bool
+
+    def constant(self, of: e.Constant) -> str:
+        match of.value:
+            case str() as text:
+                short = text if len(text) <= 40 else text[:37] + "..."
+                return "'" + short.replace("'", "''") + "'" if self.sql else repr(short)
+            case bool() as truth:
+                return str(truth).upper() if self.sql else str(truth)
+            case date() as at:
+                return f"'{at}'" if self.sql else str(at)
+            case number:
+                return show_number(number)
+
+    def named(self, of: Node) -> bool:
+        """Whether an expression is written here as it was there: SQL has other words for bins, months and cases."""
+        return not self.sql or (isinstance(of, _SHARED) and all(map(self.named, e.parts(of))))
+
+    def subject(self, of: Node) -> str:
+        """What is compared, in words."""
+        return show(of) if self.named(of) else "what is compared"
+
+    def leaf(self, of: Node, operator: str, value: e.Constant) -> str:
+        """A comparison to read."""
+        if not self.named(of):
+            return "this comparison"
+        shown = f"({show(of)})" if isinstance(of, e.Arithmetic | e.Compare | e.Logic | e.Not) else show(of)
+        if operator == "starts_with":
+            how, constant = ("LIKE", e.Constant(f"{value.value}%")) if self.sql else ("starts with", value)
+            return f"{shown} {how} {self.constant(constant)}"
+        sign = {"==": "=", "!=": "<>"}.get(operator, operator) if self.sql else operator
+        return f"{shown} {sign} {self.constant(value)}"
+
+    def line(self, of: e.Column, operator: str, value: e.Constant) -> str:
+        """A comparison to write in Python."""
+        match value.value:
+            case str() as text:
+                written = '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+            case Exact() as number:
+                written = literal(number)
+            case other:
+                written = repr(other)
+        column = f'pv.col("{of.name}")'
+        return f"{column}.starts_with({written})" if operator == "starts_with" else f"{column} {operator} {written}"

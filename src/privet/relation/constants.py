@@ -1,0 +1,102 @@
+"""Comparisons with constants: those that the declaration says can never be true, and those that always are.
+
+`WHERE country = 'Panama'`, where the keys of `country` do not list Panama, has an answer: 0, with noise. It would be
+paid for, and it would mislead. So it is refused before anything is paid, with what could have been meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from privet.exact import show as show_number
+from privet.relation import expressions as e
+from privet.relation.expressions import Node, Types
+from privet.relation.language import show
+from privet.relation.reach import FLIPPED, Known, Truths, outcomes, reach
+from privet.relation.types import NumberType, TimeType, Type
+
+Leaf = e.Compare | e.IsIn | e.StartsWith
+
+
+@dataclass(frozen=True, slots=True)
+class Never:
+    """A comparison with a constant that no row can meet: what is compared, how, with what, and its type."""
+
+    leaf: Leaf
+    of: Node
+    operator: str
+    value: e.Constant
+    kind: Type
+
+
+def nevers(node: Node, types: Types) -> Iterator[Never]:
+    """The comparisons with constants, anywhere in an expression, that no row can meet; in the order of reading.
+
+    Example:
+        >>> from privet.relation.language import col
+        >>> from privet.relation.types import KeyType
+        >>> [never.value.value for never in nevers(col("k").is_in(["a", "b"]).node, {"k": KeyType(("a", "c"))})]
+        ['b']
+    """
+    known = Known(types)
+    for leaf, of, operator, values in _leaves(node):
+        kind = reach(of, known)
+        for value in values:
+            if True not in _outcomes(leaf, of, operator, value, known):
+                yield Never(leaf, of, operator, value, kind)
+
+
+def notes(node: Node, types: Types) -> Iterator[str]:
+    """What to know of comparisons with constants: that one is always true, or that it finds clamped values too."""
+    known = Known(types)
+    for leaf, of, operator, values in _leaves(node):
+        kind, found = reach(of, known), outcomes(leaf, known)
+        if True in found and False not in found:
+            every = f"every row where {show(of)} is not missing" if None in found else "every row"
+            yield f"{show(leaf)} is true of {every}: {show(of)} is {kind}."
+        elif isinstance(leaf, e.Compare) and isinstance(of, e.Column):
+            yield from _at_bound(leaf, of, operator, values[0], kind)
+
+
+def _at_bound(leaf: Leaf, of: e.Column, operator: str, value: e.Constant, kind: Type) -> Iterator[str]:
+    match kind:
+        case NumberType(lower, upper, wide=False):
+            ends = [(e.Constant(lower), "below", ("==", "<=")), (e.Constant(upper), "above", ("==", ">="))]
+        case TimeType(first, last, unit=None):
+            ends = [(e.Constant(first), "before", ("==", "<=")), (e.Constant(last), "after", ("==", ">="))]
+        case _:
+            return
+    for end, side, signs in ends:
+        if value == end and operator in signs:
+            yield f"{show(leaf)} is also true of what is {side} {show(end)}: {of.name} is clamped to {_range(kind)}."
+
+
+def _range(kind: Type) -> str:
+    match kind:
+        case NumberType(wide=False):
+            return f"{show_number(kind.lower)}..{show_number(kind.upper)}"
+        case TimeType():
+            return f"{kind.first}..{kind.last}"
+    return str(kind)
+
+
+def _leaves(node: Node) -> Iterator[tuple[Leaf, Node, str, tuple[e.Constant, ...]]]:
+    """Comparisons of something with a constant: as they stand; what is compared; how; with which constants."""
+    match node:
+        case e.Compare(operator, left, e.Constant() as value) if not isinstance(left, e.Constant):
+            yield node, left, operator, (value,)
+        case e.Compare(operator, e.Constant() as value, right) if not isinstance(right, e.Constant):
+            yield node, right, FLIPPED[operator], (value,)
+        case e.IsIn(of, values) if not isinstance(of, e.Constant):
+            yield node, of, "==", tuple(dict.fromkeys(values))
+        case e.StartsWith(of, prefix):
+            yield node, of, "starts_with", (e.Constant(prefix),)
+    for part in e.parts(node):
+        yield from _leaves(part)
+
+
+def _outcomes(leaf: Leaf, of: Node, operator: str, value: e.Constant, known: Known) -> Truths:
+    if isinstance(leaf, e.StartsWith):
+        return outcomes(leaf, known)
+    return outcomes(e.Compare(operator, of, value), known)  # type: ignore[arg-type]

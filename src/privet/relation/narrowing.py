@@ -1,0 +1,180 @@
+"""Which groups the conditions on rows leave: `WHERE year BETWEEN 2010 AND 2016 GROUP BY year` has seven.
+
+Claim: whatever the tables hold, no row that meets the conditions is in a group that `domains` leaves out. A condition
+is looked at for each value of a key: the key is then that value, and the columns that it is made of are in a range that
+follows from it. What can't be true there leaves the value out; what can't be decided keeps it.
+
+A row's key is read in another mode than its values are: out of range is no key, and is clamped as a value. Where every
+part of a key must be there for the key to be, both are the same for every row that has a key. So only such keys are
+narrowed: no CASE, no IS NULL, no AND or OR, and nothing computed per person but the number of rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+from functools import lru_cache
+
+from privet.errors import QueryError
+from privet.exact import Exact
+from privet.relation import expressions as e
+from privet.relation.conditions import Rows, below, columns, ends, in_terms, is_strict, rows_of
+from privet.relation.expressions import LARGEST, Node, Types
+from privet.relation.operators import Operator, PerPerson, Where
+from privet.relation.preimages import preimage, slack
+from privet.relation.reach import Known, met, outcomes, reach, replaced
+from privet.relation.types import BooleanType, KeyType, KeyValue, NumberType, TimeType, Type
+
+_KEY = e.Column("\x00key")
+
+
+def domains(of: Operator, keys: tuple[Node, ...]) -> tuple[tuple[KeyValue, ...], ...]:
+    """The values of each key that a row can have after all conditions, in their fixed order."""
+    values = left(of, keys)
+    if values is not None:
+        return values
+    types = of.types()
+    return tuple(key.type(types).keys() for key in keys)
+
+
+def left(of: Operator, keys: tuple[Node, ...]) -> tuple[tuple[KeyValue, ...], ...] | None:
+    """The same, where conditions leave some values out; None where every key keeps all that its type has."""
+    return _left(of, keys) if keys and any(isinstance(step, Where) for step in below(of)) else None
+
+
+@lru_cache(maxsize=64)
+def _left(of: Operator, keys: tuple[Node, ...]) -> tuple[tuple[KeyValue, ...], ...] | None:
+    rows, types = rows_of(of), of.types()
+    kinds = [key.type(types) for key in keys]
+    found = tuple(_narrowed(key, kind, rows) for key, kind in zip(keys, kinds, strict=True))
+    return None if all(map(_is_whole, found, kinds)) else found
+
+
+def _is_whole(values: tuple[KeyValue, ...], kind: Type) -> bool:
+    try:
+        return values == kind.keys()
+    except QueryError:  # more than an answer may have
+        return False
+
+
+def spanned(kind: Type, values: tuple[KeyValue, ...]) -> Type:
+    """The type of a key, without what comes before the first and after the last of some of its values."""
+    if not isinstance(kind, NumberType | TimeType):
+        return kind
+    return met(kind, values[0], values[-1]) or kind  # type: ignore[arg-type]
+
+
+# --- one key ------------------------------------------------------------------------------------
+
+
+def _narrowed(key: Node, kind: Type, rows: Rows) -> tuple[KeyValue, ...]:
+    of = in_terms(key, rows)
+    if of is None or not is_strict(of) or columns(of) & rows.modal:
+        return kind.keys()
+    mine = columns(of)
+    conditions = [condition for condition in rows.conditions if columns(condition) & mine]
+    if not conditions:
+        return kind.keys()
+    span = _span(of, kind, conditions, rows.types)
+    if span is None:
+        return ()
+    asked = [replaced(condition, {of: _KEY}) for condition in conditions]
+    found = []
+    for value in span.keys():  # noqa: SIM118
+        known = _known(of, value, kind, rows.types)
+        if all(True in outcomes(condition, known) for condition in asked):
+            found.append(value)
+    return tuple(found)
+
+
+def _span(of: Node, kind: Type, conditions: list[Node], types: Types) -> Type | None:
+    """The type of a key with the range that comparisons with constants leave; None if that is nothing.
+
+    So a short part of a long range is no longer than what it holds. Columns that engines round are left as they are.
+    """
+    narrow = dict(types)
+    mine: Type | None = kind
+    for node, low, high in (found for condition in conditions for found in ends(condition)):
+        if node == of and mine is not None and isinstance(kind, NumberType | TimeType):
+            mine = met(mine, low, high)
+        elif isinstance(node, e.Column):
+            at = narrow[node.name]
+            if isinstance(at, TimeType) or (isinstance(at, NumberType) and at.integer):
+                left = met(at, low, high)
+                if left is None:
+                    return None
+                narrow[node.name] = left
+    left = reach(of, Known(narrow))
+    match mine, left:
+        case NumberType(), NumberType(lower=low_, upper=high_, integer=True):
+            return met(mine, low_, high_)
+        case TimeType(), TimeType(first=first, last=last):
+            return met(mine, first, last)
+    return mine
+
+
+def _known(of: Node, value: KeyValue, kind: Type, types: Types) -> Known:
+    """What is known of a row whose key has this value."""
+    narrow: dict[str, Type] = dict(types)
+    unreached: dict[str, Exact] = {}
+    if not isinstance(value, bool):
+        narrow[_KEY.name] = _only(value, kind)
+    else:
+        narrow[_KEY.name] = BooleanType(missing=False)
+    for name, low, high, is_open in preimage(of, value, types):
+        within = met(types[name], low, high)
+        if within is not None:
+            narrow[name] = replace(within, missing=False)
+            if isinstance(within, NumberType):
+                narrow[name] = replace(within, missing=False, wide=False)
+            if is_open:
+                unreached[name] = high
+    truths = {_KEY.name: value} if isinstance(value, bool) else {}
+    slacks = {name: slack(at) for name, at in types.items() if isinstance(at, NumberType) and not at.integer}
+    return Known(narrow, unreached, truths, slacks, computed=True)
+
+
+def _only(value: KeyValue, kind: Type) -> Type:
+    match value:
+        case int() if not isinstance(kind, KeyType):
+            return NumberType(Exact(value), Exact(value), integer=True, missing=False)
+        case date():
+            return TimeType(value, value, missing=False)
+    return KeyType((value,), missing=False)  # type: ignore[arg-type]
+
+
+# --- no rows at all -----------------------------------------------------------------------------
+
+
+def impossible(of: Operator) -> tuple[Node, ...]:
+    """Conditions that no row can meet together, if there are such; those below a `per_person` too."""
+    for step in below(of):
+        if isinstance(step, PerPerson) and (found := impossible(step.of)):
+            return found
+    rows = rows_of(of)
+    met_by: dict[Node, list[Node]] = {}
+    kinds: dict[Node, Type] = {}
+    for condition in rows.conditions:
+        if True not in outcomes(condition, Known(rows.types)):
+            return (condition,)
+        for node, low, high in ends(condition):
+            kind = kinds.get(node) or node.type(rows.types)
+            if isinstance(kind, NumberType) and kind.wide:
+                kind = replace(kind, lower=-LARGEST, upper=LARGEST)
+            left_over = met(kind, low, high)
+            met_by.setdefault(node, []).append(condition)
+            if left_over is None:
+                return tuple(met_by[node])
+            kinds[node] = left_over
+    return _no_key(rows)
+
+
+def _no_key(rows: Rows) -> tuple[Node, ...]:
+    """Conditions on a column of few values that leave none: a key that is one thing and another."""
+    for name, kind in rows.types.items():
+        mine = tuple(condition for condition in rows.conditions if columns(condition) == {name})
+        if not isinstance(kind, KeyType | BooleanType) or len(mine) < 2 or not any(map(is_strict, mine)):
+            continue
+        if not _narrowed(e.Column(name), kind, replace(rows, made={}, conditions=mine, modal=frozenset())):
+            return mine
+    return ()
