@@ -30,7 +30,7 @@ MEAN = "SELECT region, COUNT(*) AS n, AVG(income) AS pay FROM people GROUP BY re
 COLUMNS = ["region", "n", "n_low", "n_high"]
 NOTE = """95 % intervals, each cell by itself, for the bounded rows and clamped values.
 Limits: at most 1 row per person; rows without person_id left out; any other region counted as
-  elsewhere, rows with none left out.
+  elsewhere, rows with no region left out.
 """
 
 

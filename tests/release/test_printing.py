@@ -53,7 +53,7 @@ def test_counts_by_a_key() -> None:
         elsewhere  31,204 ± 6
 
         95 % intervals, each cell by itself, for the bounded rows and clamped values.
-        Limits: any other region counted as elsewhere, rows with none left out.
+        Limits: any other region counted as elsewhere, rows with no region left out.
         ~ mostly noise: the interval says how little is known.
         Spent epsilon 0.5; 2.5 left.
         """
@@ -98,7 +98,7 @@ def test_booleans_dates_and_all_cells_together() -> None:
         True    2025-03-01   40 ± 17
 
         99.9 % intervals, all cells together, for the bounded rows and clamped values.
-        Limits: rows with any other smoker or none left out; rows with any other day or none left out.
+        Limits: rows with another or no smoker left out; rows with another or no day left out.
         ~ mostly noise: the interval says how little is known.
         Spent epsilon 0.5; 2.5 left.
         """
@@ -284,7 +284,7 @@ def test_arranged_answers_say_what_is_not_shown() -> None:
     assert [line.split()[0] for line in text[:3]] == ["region", "east", "north"]
     assert text[4:] == [
         "95 % intervals, each cell by itself, for the bounded rows and clamped values.",
-        "Limits: rows with any other region or none left out.",
+        "Limits: rows with another or no region left out.",
         "1 group is not shown.",
         "Noisy values decided which groups are shown: these intervals hold less often than they say.",
         "Spent epsilon 0.5; 2.5 left.",

@@ -23,6 +23,9 @@ from privet.relation.rules import as_number
 from privet.relation.statement import AtMostGroups, AtMostRows, Bounding, PeopleInGroups
 from privet.relation.types import BooleanType, KeyType, NumberType, TimeType, Type
 
+LONGEST = 60
+"""How much of an expression is shown."""
+
 
 def limits(plan: ReleasePlan) -> tuple[str, ...]:
     """Every cap and clamp that shaped the answer, each in a few words; none for an answer that is public.
@@ -53,6 +56,8 @@ def of_cap(plan: ReleasePlan, how: Bounding) -> str:
         reason = "as this query says"
     because = f" ({reason})" if reason else ""
     match how:
+        case AtMostRows(1) if plan.query.at_most is None:
+            return "at most 1 row per person"
         case AtMostRows(rows) | AtMostGroups(1, rows):
             return f"at most {some(rows, 'row')} per person{because}"
         case AtMostGroups(groups, rows):
@@ -77,9 +82,9 @@ def _rows(plan: ReleasePlan) -> Iterator[str]:
 def _key(key: Key, of: Operator) -> Iterator[str]:
     kind = key.of.type(of.types())
     if isinstance(kind, KeyType) and kind.other is not None:
-        yield f"any other {key.name} counted as {kind.other}, rows with none left out"
+        yield f"any other {key.name} counted as {kind.other}, rows with no {key.name} left out"
     elif kind.missing or any(isinstance(each, NumberType | TimeType) for each in _declared(key.of, of, set())):
-        yield f"rows with any other {key.name} or none left out"  # out of range is no key
+        yield f"rows with another or no {key.name} left out"  # out of range is no key
 
 
 def _declared(node: e.Node, of: Operator, seen: set[tuple[str, int]]) -> Iterator[Type]:
@@ -217,7 +222,8 @@ def _ends(clip: e.Clip) -> tuple[Exact, Exact]:
 
 def _named(node: e.Node) -> str:
     """What is meant, without the bounds that are told apart from it."""
-    return _named(node.of) if isinstance(node, e.Clip) else show_node(node)
+    text = _named(node.of) if isinstance(node, e.Clip) else show_node(node)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
 def _range(lower: Exact, upper: Exact) -> str:

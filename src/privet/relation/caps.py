@@ -125,7 +125,7 @@ def effective(of: Operator, cap: Cap | None, groups: int) -> Cap | None:
     if rows_of(found) > MOST_ROWS:
         raise QueryError(
             f"after these joins {rows_of(found):,} rows of one person could take part ({reason(of)}), and at most 2^30 "
-            "may. Say less, for one table or for the query. Write, for example: cap(max_rows=5)"
+            "may. Say less, for a table or the query. Write, for example: cap(max_rows=5); in a terminal: --max-rows 5"
         )
     return found
 
