@@ -157,7 +157,7 @@ class Query:
 
     def __str__(self) -> str:
         by = f" by {', '.join(key.name for key in self.keys)}" if self.keys else ""
-        cap = f" of at most {caps.in_words(self.at_most)} per person" if self.at_most is not None else ""
+        cap = f", at most {caps.in_words(self.at_most)} per person" if self.at_most is not None else ""
         return f"{', '.join(f'{name} = {what}' for name, what in self.aggregates)}{by}{self.arrangement}{cap}"
 
 

@@ -50,7 +50,7 @@ def test_an_answer_with_a_cap_is_another_one(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--max-rows", "21"], "this allows 21 rows, where 20 rows take part already."),
+        (["--max-rows", "21"], "this one allows 21 rows of a person, and at most 20 rows may take part already."),
         (["--max-groups", "2"], "a cap is --max-rows, or --max-groups and --max-rows-per-group."),
         (["--max-rows", "2", "--max-groups", "2"], "a cap is --max-rows, or --max-groups and --max-rows-per-group."),
         (["--max-rows", "0"], "--max-rows must be a whole number"),

@@ -79,7 +79,7 @@ CASES: dict[str, tuple[Any, tuple[str, ...]]] = {
     ),
     "a clip beyond the bounds": (
         lambda: EACH.agg(m=pv.sum(col("hours").clip(-5, 30))),
-        ("hours clamped to 1..60", "missing hours read as 1", "hours clipped to -5..30"),
+        ("hours clamped to 1..60", "hours clipped to -5..30", "missing hours read as 1"),
     ),
     "an expression": (
         lambda: EACH.agg(m=pv.mean(col("income") * col("hours"))),

@@ -152,13 +152,33 @@ def test_a_cap_that_holds_already_is_the_same_question() -> None:
 @pytest.mark.parametrize(
     ("of", "cap", "said"),
     [
-        (VISITS, {"max_rows": 21}, "this allows 21 rows, where 20 rows take part already.*cap(max_rows=20)"),
-        (VISITS, {"max_groups": 7, "max_rows_per_group": 3}, "7 groups with 3 rows each, where 20 rows"),
-        (CALLS, {"max_rows": 13}, "13 rows, where 4 groups with 3 rows each.*cap(max_groups=4, max_rows_per_group=3)"),
-        (CALLS, {"max_groups": 5, "max_rows_per_group": 1}, "5 groups with 1 row each, where 4 groups"),
-        (CALLS, {"max_groups": 1, "max_rows_per_group": 12}, "1 group with 12 rows each, where 4 groups"),
-        (VISITS.cap(max_rows=5), {"max_rows": 6}, "where 5 rows take part already"),
-        (VISITS.join(CALLS), {"max_rows": 241}, "241 rows, where 240 rows"),
+        (
+            VISITS,
+            {"max_rows": 21},
+            "allows 21 rows of a person, and at most 20 rows may.*cap(max_rows=20)",
+        ),
+        (
+            VISITS,
+            {"max_groups": 7, "max_rows_per_group": 3},
+            "7 groups with 3 rows each.*at most 20 rows",
+        ),
+        (
+            CALLS,
+            {"max_rows": 13},
+            "13 rows.*at most 4 groups with 3 rows each.*cap(max_groups=4, max_rows_per_group=3)",
+        ),
+        (
+            CALLS,
+            {"max_groups": 5, "max_rows_per_group": 1},
+            "5 groups with 1 row each.*at most 4 groups",
+        ),
+        (
+            CALLS,
+            {"max_groups": 1, "max_rows_per_group": 12},
+            "1 group with 12 rows each.*at most 4 groups",
+        ),
+        (VISITS.cap(max_rows=5), {"max_rows": 6}, "at most 5 rows may take part already"),
+        (VISITS.join(CALLS), {"max_rows": 241}, "241 rows of a person, and at most 240 rows"),
         (EACH, {"max_rows": 1}, "each row is protected by itself here, so there is nothing to cap"),
         (VISITS.per_person(n=pv.count()), {"max_rows": 2}, "each person has one row here.*clip"),
         (VISITS, {}, "a cap is max_rows, or max_groups and max_rows_per_group"),

@@ -140,7 +140,7 @@ class _Values:
     seen: set[tuple[str, int]] = field(default_factory=set)
 
     def clauses(self) -> Iterator[str]:
-        for (before, after), names in self.found.items():
+        for (before, after), names in sorted(self.found.items(), key=lambda each: each[0][0]):  # what is missing, last
             yield f"{before}{', '.join(names)} {after}"
 
     def add(self, before: str, name: str, after: str) -> None:

@@ -101,8 +101,8 @@ def checked(of: Operator, cap: Cap, *, before: Cap | None = None) -> None:
     for limit in (held, *([] if before is None else [before])):
         if not _tightens(limit, cap):
             raise QueryError(
-                f"a cap only makes the rows of a person fewer, and this allows {in_words(cap)}, where "
-                f"{in_words(limit)} take part already. Write, for example: {_call(limit)}"
+                f"a cap only tightens: this one allows {in_words(cap)} of a person, and at most {in_words(limit)} "
+                f"may take part already. Write, for example: {_call(limit)}"
             )
 
 
