@@ -59,6 +59,14 @@ CASES: dict[str, tuple[Any, tuple[str, ...]]] = {
         lambda: PEOPLE.agg(n=pv.count()).cap(max_rows=2),
         ("at most 2 rows per person (as this query says)", NONE),
     ),
+    "a cap of the query that a table's cap by groups goes below": (
+        lambda: GROUPED.agg(n=pv.count()).cap(max_rows=5),
+        ("at most 4 rows per person", NONE),
+    ),
+    "people, under a cap of the query that is wider than the table's groups": (
+        lambda: GROUPED.group_by("kind", "smoker").agg(n=pv.count_people()).cap(max_rows=5),
+        ("each person counted in at most 2 groups", NONE, "rows with another or no kind left out"),
+    ),
     "a mean": (lambda: EACH.agg(m=pv.mean("income")), INCOME),
     "a sum, a ratio and a spread of one column": (
         lambda: EACH.agg(s=pv.sum("income"), r=pv.sum("income") / pv.count(), v=pv.std("income")),

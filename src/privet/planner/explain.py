@@ -116,7 +116,7 @@ def _bounding(plan: ReleasePlan) -> Iterator[str]:
 
 
 def _how(plan: ReleasePlan, how: Bounding, rows: int) -> str:
-    why = _reason(plan)
+    why = _reason(plan, counted=isinstance(how, PeopleInGroups))
     match how:
         case Unbounded():
             if isinstance(operators.protected(plan.query.of), Person):
@@ -133,11 +133,11 @@ def _how(plan: ReleasePlan, how: Bounding, rows: int) -> str:
             return f"A person is counted once in a group, {few}, chosen by a keyed hash."
 
 
-def _reason(plan: ReleasePlan) -> str:
+def _reason(plan: ReleasePlan, *, counted: bool) -> str:
     """Why so many rows: the product of what is joined, or what the query says in place of what holds without it."""
     product = caps.reason(plan.query.of)
     held = caps.holding(plan.query.of)
-    if plan.query.at_most is None or held is None:
+    if held is None or not caps.is_own(plan.query.of, plan.query.at_most, plan.groups, counted=counted):
         return f" (the caps multiply: {product})" if product else ""
     return f" (as this query says; else {caps.in_words(held)}{f': {product}' if product else ''})"
 

@@ -51,12 +51,12 @@ def limits(plan: ReleasePlan) -> tuple[str, ...]:
 
 def of_cap(plan: ReleasePlan, how: Bounding) -> str:
     """How many rows of a person take part, and why so many; nothing where none is left out for it."""
-    reason = caps.reason(plan.query.of)
-    if plan.query.at_most is not None:
-        reason = "as this query says"
+    counted = isinstance(how, PeopleInGroups)
+    own = caps.is_own(plan.query.of, plan.query.at_most, plan.groups, counted=counted)
+    reason = "as this query says" if own else caps.reason(plan.query.of)
     because = f" ({reason})" if reason else ""
     match how:
-        case AtMostRows(1) if plan.query.at_most is None:
+        case AtMostRows(1) if not own:
             return "at most 1 row per person"
         case AtMostRows(rows) | AtMostGroups(1, rows):
             return f"at most {some(rows, 'row')} per person{because}"

@@ -120,8 +120,7 @@ def effective(of: Operator, cap: Cap | None, groups: int) -> Cap | None:
     held = holding(of)
     if held is None or one_row_each(of):
         return None
-    held = _fitted(held, groups)
-    found = held if cap is None or rows_of(_fitted(cap, groups)) > rows_of(held) else _fitted(cap, groups)
+    found = _fitted(cap if cap is not None and _decides(held, cap, groups) else held, groups)
     if rows_of(found) > MOST_ROWS:
         raise QueryError(
             f"after these joins {rows_of(found):,} rows of one person could take part ({reason(of)}), and at most 2^30 "
@@ -130,9 +129,22 @@ def effective(of: Operator, cap: Cap | None, groups: int) -> Cap | None:
     return found
 
 
+def _decides(held: Cap, cap: Cap, groups: int) -> bool:
+    """Whether the query's own cap is what is enforced; not if a table's cap by groups allows fewer rows here."""
+    return rows_of(_fitted(cap, groups)) <= rows_of(_fitted(held, groups))
+
+
 def people(of: Operator, cap: Cap | None, groups: int) -> int:
     """In how many groups of an answer one person may be counted."""
     return min(groups, *(groups_of(each) for each in (cap, holding(of)) if each is not None))
+
+
+def is_own(of: Operator, cap: Cap | None, groups: int, *, counted: bool = False) -> bool:
+    """Whether a query's own cap decides how many rows, or in how many groups a person is counted."""
+    held = holding(of)
+    if cap is None or held is None:
+        return False
+    return groups_of(cap) <= groups_of(held) if counted else _decides(held, cap, groups)
 
 
 def _fitted(cap: Cap, groups: int) -> Cap:
