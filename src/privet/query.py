@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from privet.distances import Protected
 from privet.errors import QueryError, UserError
 from privet.exact import whole
-from privet.relation import narrowing, operators
+from privet.relation import caps, narrowing, operators
 from privet.relation.aggregates import (
     Aggregate,
     Count,
@@ -30,6 +30,7 @@ from privet.relation.aggregates import (
     summed,
 )
 from privet.relation.arrangement import EVERYTHING, Arrangement, Order
+from privet.relation.caps import Cap
 from privet.relation.expressions import DEEPEST, LARGEST, Column, Node, Types, joined, sized
 from privet.relation.fields import LATER
 from privet.relation.language import Expr, column, node, show
@@ -57,9 +58,15 @@ class Query:
     keys: tuple[Key, ...]
     aggregates: tuple[tuple[str, Aggregate], ...]
     arrangement: Arrangement = field(default=EVERYTHING, metadata=LATER)
+    at_most: Cap | None = field(default=None, metadata=LATER)
+    """The query's own cap on the rows of a person, where it is less than what holds without it."""
 
     def __post_init__(self) -> None:
         types = self.of.types()
+        if self.at_most is not None:
+            caps.checked(self.of, self.at_most)
+            if self.at_most == caps.holding(self.of):
+                raise QueryError("this cap holds already, so it must be left out")
         if len(self.aggregates) > MOST_COLUMNS:
             raise QueryError(f"a query asks for at most {MOST_COLUMNS} columns, not {len(self.aggregates)}")
         columns = self.columns()
@@ -138,12 +145,26 @@ class Query:
             raise QueryError('hide needs names of columns. Write, for example: hide("n")')
         return self._arranged(hidden=tuple(sorted({*self.arrangement.hidden, *names})))
 
+    def cap(
+        self, *, max_rows: int | None = None, max_groups: int | None = None, max_rows_per_group: int | None = None
+    ) -> Query:
+        """Let fewer rows of a person take part than the tables allow: less noise, and more rows left out."""
+        asked = caps.wanted(max_rows=max_rows, max_groups=max_groups, max_rows_per_group=max_rows_per_group)
+        return replace(self, at_most=_capped(self.of, self.at_most, asked))
+
     def _arranged(self, **changes: Any) -> Query:
         return replace(self, arrangement=replace(self.arrangement, **changes))
 
     def __str__(self) -> str:
         by = f" by {', '.join(key.name for key in self.keys)}" if self.keys else ""
-        return f"{', '.join(f'{name} = {what}' for name, what in self.aggregates)}{by}{self.arrangement}"
+        cap = f", at most {caps.in_words(self.at_most)} per person" if self.at_most is not None else ""
+        return f"{', '.join(f'{name} = {what}' for name, what in self.aggregates)}{by}{self.arrangement}{cap}"
+
+
+def _capped(of: Operator, before: Cap | None, asked: Cap) -> Cap | None:
+    """The cap of a query, as it is kept: one that holds already is none."""
+    caps.checked(of, asked, before=before)
+    return None if asked == caps.holding(of) else asked
 
 
 _RELEASED = NumberType(-LARGEST, LARGEST, missing=False, wide=True)
@@ -175,6 +196,8 @@ class Relation:
     """Rows to ask about: a table, perhaps filtered, with further columns, joined."""
 
     of: Operator
+    at_most: Cap | None = None
+    """A cap on the rows of a person, where it is less than what holds without it."""
 
     def __post_init__(self) -> None:
         if operators.depth(self.of) > DEEPEST:
@@ -198,7 +221,7 @@ class Relation:
             if not isinstance(condition, Expr | bool):
                 raise QueryError(f'where needs a condition, not {condition!r}. Write, for example: pv.col("age") >= 18')
         nodes = tuple(node(condition) for condition in conditions)
-        return Relation(operators.where(self.of, sized(joined("and", nodes))))
+        return Relation(operators.where(self.of, sized(joined("and", nodes))), self.at_most)
 
     def with_columns(self, **columns: Any) -> Relation:
         """Further columns, each computed from its own row; a name that exists is replaced."""
@@ -207,12 +230,23 @@ class Relation:
         added = tuple((called(name, "column"), sized(node(value))) for name, value in columns.items())
         made = WithColumns(self.of, added)
         made.types()
-        return Relation(made)
+        return Relation(made, self.at_most)
+
+    def cap(
+        self, *, max_rows: int | None = None, max_groups: int | None = None, max_rows_per_group: int | None = None
+    ) -> Relation:
+        """Let fewer rows of a person take part than the table allows: less noise, and more rows left out.
+
+        The cap holds for the whole question, whatever comes after it; joined tables multiply it by their own.
+        """
+        asked = caps.wanted(max_rows=max_rows, max_groups=max_groups, max_rows_per_group=max_rows_per_group)
+        return replace(self, at_most=_capped(self.of, self.at_most, asked))
 
     def join(self, other: Any, *, on: str | None = None, how: str = "inner") -> Relation:
         """With a public table, on its unique key; or with another table of the same people, on the person."""
         if isinstance(other, PublicTable):
-            return Relation(operators.join_public(self.of, other.schema, on=on or other.schema.key, how=how))
+            made = operators.join_public(self.of, other.schema, on=on or other.schema.key, how=how)
+            return Relation(made, self.at_most)
         if not isinstance(other, Relation | Table):
             raise QueryError(
                 f"join needs a public table or a table of the same people, not {type(other).__name__}. "
@@ -221,7 +255,11 @@ class Relation:
         if on is not None or how != "inner":
             raise QueryError("tables of the same people are joined on the person, inner. Leave out on= and how=")
         right = other.relation if isinstance(other, Table) else other
-        return Relation(operators.join_person(self.of, right.of))
+        both = operators.join_person(self.of, right.of)
+        if self.at_most is None and right.at_most is None:
+            return Relation(both)
+        found = [each.at_most or caps.holding(each.of) for each in (self, right)]
+        return Relation(both, _capped(both, None, caps.product(cap for cap in found if cap is not None)))
 
     def per_person(self, **values: Any) -> Relation:
         """One row for each person, with values computed from all their rows.
@@ -229,6 +267,11 @@ class Relation:
         Values are `pv.count()`, `pv.sum(...)`, `pv.mean(...)`, `pv.least(...)`, `pv.greatest(...)`. Counts and sums
         have no bounds of their own: clip them before they are summed over people.
         """
+        if self.at_most is not None:
+            raise QueryError(
+                "per_person makes one row of all rows of a person, so a cap before it would leave nothing out. Leave "
+                'the cap out, and choose bounds for what is summed. Write, for example: pv.col("total").clip(0, 1000)'
+            )
         columns = tuple((called(name, "column"), _of_person(value)) for name, value in values.items())
         return Relation(operators.per_person(self.of, columns))
 
@@ -239,11 +282,11 @@ class Relation:
         if not found:
             raise QueryError('group_by needs a key. Write, for example: group_by("region")')
         narrowing.domains(self.of, tuple(key.of for key in found))
-        return Grouped(self.of, tuple(found))
+        return Grouped(self.of, tuple(found), self.at_most)
 
     def agg(self, **aggregates: Aggregate) -> Query:
         """The question: what is wanted, by name."""
-        return Query(self.of, (), tuple(aggregates.items()))
+        return Query(self.of, (), tuple(aggregates.items()), at_most=self.at_most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,10 +295,11 @@ class Grouped:
 
     of: Operator
     keys: tuple[Key, ...]
+    at_most: Cap | None = None
 
     def agg(self, **aggregates: Aggregate) -> Query:
         """The question: what is wanted of each group, by name."""
-        return Query(self.of, self.keys, tuple(aggregates.items()))
+        return Query(self.of, self.keys, tuple(aggregates.items()), at_most=self.at_most)
 
 
 def _of_person(value: Any) -> OfPerson:
@@ -324,6 +368,12 @@ class Table:
     def join(self, other: Any, *, on: str | None = None, how: str = "inner") -> Relation:
         """With a public table, on its unique key; or with another table of the same people, on the person."""
         return self.relation.join(other, on=on, how=how)
+
+    def cap(
+        self, *, max_rows: int | None = None, max_groups: int | None = None, max_rows_per_group: int | None = None
+    ) -> Relation:
+        """Let fewer rows of a person take part than the table allows: less noise, and more rows left out."""
+        return self.relation.cap(max_rows=max_rows, max_groups=max_groups, max_rows_per_group=max_rows_per_group)
 
     def per_person(self, **values: Any) -> Relation:
         """One row for each person, with values computed from all their rows."""

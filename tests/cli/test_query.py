@@ -28,7 +28,10 @@ from privet.cli.asking import Format
 
 MEAN = "SELECT region, COUNT(*) AS n, AVG(income) AS pay FROM people GROUP BY region"
 COLUMNS = ["region", "n", "n_low", "n_high"]
-NOTE = "95 % intervals, each cell by itself, for the bounded rows and clamped values.\n"
+NOTE = """95 % intervals, each cell by itself, for the bounded rows and clamped values.
+Limits: at most 1 row per person; rows without person_id left out; any other region counted as
+  elsewhere, rows with no region left out.
+"""
 
 
 @pytest.fixture
@@ -58,11 +61,11 @@ def rows_of(text: str, form: str) -> list[dict[str, Any]]:
 
 def test_a_table(shell: Shell) -> None:
     done = shell("query", COUNT, "--epsilon", "0.5")
-    head, *rows, blank, note, cost = done.out.splitlines()
+    head, *rows, blank, first, second, third, cost = done.out.splitlines()
     assert head.split() == ["region", "n"]
     for row, region in zip(rows, REGIONS, strict=True):
         assert re.fullmatch(rf"{region} +~?-?\d+ ± \d+ *", row)
-    assert (blank, note + "\n", cost) == ("", NOTE, "Spent epsilon 0.5; 2.5 left.")
+    assert (blank, [first, second, third], cost) == ("", NOTE.splitlines(), "Spent epsilon 0.5; 2.5 left.")
     assert done.err == ""
     assert shell("query", COUNT, "--epsilon", "0.5", "--format", "table").out == done.out.replace(
         "Spent epsilon 0.5", "Nothing was spent"
@@ -81,10 +84,11 @@ def test_csv(shell: Shell) -> None:
 def test_json(shell: Shell) -> None:
     done = shell("query", COUNT, "--epsilon", "1/3", "--format", "json")
     tree = strictly(done.out)
-    assert list(tree) == ["rows", "confidence", "spent", "left", "notes"]
+    assert list(tree) == ["rows", "confidence", "spent", "left", "limits", "notes"]
     assert [list(row) for row in tree["rows"]] == [COLUMNS] * 3
     assert (tree["confidence"], tree["spent"], tree["left"]) == (0.95, {"epsilon": "1/3"}, {"epsilon": "8/3"})
-    assert "".join(f"{note}\n" for note in tree["notes"]) == done.err
+    assert " ".join(tree["notes"]) == " ".join(done.err.split())
+    assert f"Limits: {'; '.join(tree['limits'])}." in tree["notes"]
     again = shell("query", COUNT, "--epsilon", "1/3", "--json")
     assert strictly(again.out)["rows"] == tree["rows"]
 

@@ -137,6 +137,8 @@ def test_nothing_of_explain_depends_on_how_often_it_is_asked() -> None:
 def test_the_plan_for_programs_says_the_same(name: str) -> None:
     one = made(name)
     tree = one.to_json()
-    assert set(tree) == {"asked", "derived"}
+    assert set(tree) == {"asked", "derived", "limits"}
+    assert tree["limits"] == list(one.limits)
+    assert all(limit in re.sub(r"\s+", " ", one.explain()) for limit in one.limits)
     assert [Fraction(part["scale"]) for part in tree["derived"]["measurements"]] == list(one.scales)
     assert Fraction(tree["derived"]["epsilon"]) == one.epsilon

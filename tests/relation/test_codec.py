@@ -324,7 +324,9 @@ def test_deep_logic_is_read_and_typed() -> None:
 def test_many_joined_tables_take_no_time() -> None:
     def one(i: int) -> Any:
         return encode(
-            operators.Scan(Schema.declare(f"t{i}", protect=person("id", max_rows=1), columns={f"c{i}": schema.text()}))
+            operators.Scan(
+                Schema.declare(f"t{i:02}", protect=person("id", max_rows=1), columns={f"c{i}": schema.text()})
+            )
         )
 
     tree = one(0)

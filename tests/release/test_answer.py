@@ -226,7 +226,8 @@ def test_plot_saves_what_it_returns(tmp_path: Path) -> None:
     assert [bar.get_height() for bar in figure.axes[0].patches] == [200, 1000, 0]
     assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["north", "south", "elsewhere"]
     assert figure.get_suptitle() == "n = count(), pay = mean(income) by region"
-    assert figure.get_supxlabel() == "95 % intervals, each cell by itself; epsilon 0.5"
+    footer = " ".join(figure.get_supxlabel().split())
+    assert footer == "; ".join(["95 % intervals, each cell by itself", *answer.limits, "epsilon 0.5"])
     assert answer.plot("pay").get_suptitle() == "pay = mean(income) by region"
 
 

@@ -53,6 +53,7 @@ def test_counts_by_a_key() -> None:
         elsewhere  31,204 ± 6
 
         95 % intervals, each cell by itself, for the bounded rows and clamped values.
+        Limits: any other region counted as elsewhere, rows with no region left out.
         ~ mostly noise: the interval says how little is known.
         Spent epsilon 0.5; 2.5 left.
         """
@@ -70,6 +71,7 @@ def test_means_and_public_numbers() -> None:
         500 (public)  21,034 ± 330  42.07 ± 0.67
 
         95 % intervals, each cell by itself, for the bounded rows and clamped values.
+        Limits: age clamped to 0..110; missing age read as 0.
         Spent epsilon 1.
         """
     )
@@ -96,6 +98,7 @@ def test_booleans_dates_and_all_cells_together() -> None:
         True    2025-03-01   40 ± 17
 
         99.9 % intervals, all cells together, for the bounded rows and clamped values.
+        Limits: rows with another or no smoker left out; rows with another or no day left out.
         ~ mostly noise: the interval says how little is known.
         Spent epsilon 0.5; 2.5 left.
         """
@@ -253,7 +256,7 @@ def test_html_escapes_everything() -> None:
     text = Release(made, (((5,), (1204,)),), made.guarantee(), None, None)._repr_html_()
     assert "<script" not in text
     assert "<b>" not in text
-    assert text.count("&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;&amp;&quot;") == 2
+    assert text.count("&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;&amp;&quot;") == 3  # a name, a key, a note
     assert "&lt;b&gt;n&lt;/b&gt;" in text
     assert '1,204 <small style="opacity: 0.65">± 6</small>' in text
     assert "Spent epsilon 0.5." in text
@@ -281,6 +284,7 @@ def test_arranged_answers_say_what_is_not_shown() -> None:
     assert [line.split()[0] for line in text[:3]] == ["region", "east", "north"]
     assert text[4:] == [
         "95 % intervals, each cell by itself, for the bounded rows and clamped values.",
+        "Limits: rows with another or no region left out.",
         "1 group is not shown.",
         "Noisy values decided which groups are shown: these intervals hold less often than they say.",
         "Spent epsilon 0.5; 2.5 left.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -13,6 +14,7 @@ import typer
 
 if TYPE_CHECKING:  # loaded when a command runs: `privet --help` is quick
     from privet.planner import ReleasePlan
+    from privet.query import Query
     from privet.release import Release
     from privet.session import Session
 
@@ -28,6 +30,9 @@ Within = Annotated[
 Confidence = Annotated[str, typer.Option(help="How often intervals and errors hold.")]
 Simultaneous = Annotated[bool, typer.Option("--simultaneous", help="All intervals hold together.")]
 Assuming = Annotated[int | None, typer.Option(help="Rows in a group, for errors of means told before.")]
+MaxRows = Annotated[int | None, typer.Option(help="Let at most so many rows of a person take part.")]
+MaxGroups = Annotated[int | None, typer.Option(help="Let a person take part in at most so many groups.")]
+MaxRowsPerGroup = Annotated[int | None, typer.Option(help="With --max-groups: at most so many rows in each.")]
 
 
 class Format(StrEnum):
@@ -49,6 +54,9 @@ def query(
     confidence: Confidence = "0.95",
     simultaneous: Simultaneous = False,
     assuming: Assuming = None,
+    max_rows: MaxRows = None,
+    max_groups: MaxGroups = None,
+    max_rows_per_group: MaxRowsPerGroup = None,
     analyst: Analyst = "analyst",
     dataset: Dataset = None,
     form: Annotated[Format | None, typer.Option("--format", help="By default a table, or by the file's name.")] = None,
@@ -66,10 +74,11 @@ def query(
     Example: privet query "SELECT region, COUNT(*) AS n FROM people GROUP BY region" --epsilon 0.5
     """
     how = _how(epsilon, within, confidence, simultaneous, assuming)
-    asked = _statement(sql, file)
+    text = _statement(sql, file)
     _writable(policy, output, certificate)
     kind = _format(Format.JSON if as_json else form, output)
-    with _session(policy, dataset, asked, analyst) as session:
+    with _session(policy, dataset, text, analyst) as session:
+        asked = _capped(session, text, max_rows, max_groups, max_rows_per_group)
         if dry_run:
             _explained(session, asked, how, as_json=kind is Format.JSON)
             return
@@ -90,6 +99,9 @@ def explain(
     confidence: Confidence = "0.95",
     simultaneous: Simultaneous = False,
     assuming: Assuming = None,
+    max_rows: MaxRows = None,
+    max_groups: MaxGroups = None,
+    max_rows_per_group: MaxRowsPerGroup = None,
     analyst: Analyst = "analyst",
     dataset: Dataset = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
@@ -99,8 +111,9 @@ def explain(
     Example: privet explain "SELECT AVG(income) FROM people" --epsilon 0.5 --assuming 500
     """
     how = _how(epsilon, within, confidence, simultaneous, assuming)
-    asked = _statement(sql, file)
-    with _session(policy, dataset, asked, analyst) as session:
+    text = _statement(sql, file)
+    with _session(policy, dataset, text, analyst) as session:
+        asked = _capped(session, text, max_rows, max_groups, max_rows_per_group)
         _explained(session, asked, how, as_json=as_json)
 
 
@@ -186,7 +199,27 @@ def _session(policy: Path, dataset: str | None, asked: str, analyst: str) -> Ses
     return session
 
 
-def _explained(session: Session, asked: str, how: dict[str, Any], *, as_json: bool) -> None:
+def _capped(
+    session: Session, text: str, max_rows: int | None, max_groups: int | None, max_rows_per_group: int | None
+) -> Query | str:
+    """The question, with a cap of its own if one is given."""
+    from privet.errors import UserError
+    from privet.sql.source import without_python
+
+    caps = {"max_rows": max_rows, "max_groups": max_groups, "max_rows_per_group": max_rows_per_group}
+    if all(cap is None for cap in caps.values()):
+        return text
+    question = session.parse(text)
+    try:
+        return question.cap(**caps)
+    except UserError as error:
+        why = without_python(str(error))
+        for name in sorted(caps, key=len, reverse=True):
+            why = re.sub(rf"(?<!-)\b{name}\b", f"--{name.replace('_', '-')}", why)
+        raise UserError(why) from None
+
+
+def _explained(session: Session, asked: Query | str, how: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(session.plan(asked, **how).to_json(), indent=2, ensure_ascii=False))
     else:
@@ -254,6 +287,8 @@ def _shows(plan: ReleasePlan, form: Format, output: Path | None) -> None:
 
 
 def _write(answer: Release, form: Format, output: Path | None) -> None:
+    from privet.release.printing import wrapped
+
     match form:
         case Format.PARQUET:
             import pyarrow.parquet as pq
@@ -277,8 +312,8 @@ def _write(answer: Release, form: Format, output: Path | None) -> None:
     if form not in (Format.TABLE, Format.CHART) or output is not None:
         if output is not None:
             print(output, file=sys.stderr)
-        for note in answer.notes():
-            print(note, file=sys.stderr)
+        for line in wrapped(answer.notes()):
+            print(line, file=sys.stderr)
 
 
 def _text(answer: Release, form: Format) -> str:
@@ -300,14 +335,17 @@ def _text(answer: Release, form: Format) -> str:
                 "confidence": answer.confidence,
                 "spent": numbers(answer.spent),
                 "left": numbers(answer.remaining),
+                "limits": answer.limits,
                 "notes": answer.notes(),
             }
             return json.dumps(tree, indent=2, ensure_ascii=False, default=str, allow_nan=False) + "\n"
         case Format.CHART:
             import shutil
 
+            from privet.release.printing import wrapped
+
             width = shutil.get_terminal_size((100, 24)).columns
-            return "\n".join([answer.chart(width), "", *answer.notes()]) + "\n"
+            return "\n".join([answer.chart(width), "", *wrapped(answer.notes())]) + "\n"
         case _:
             return f"{answer}\n"
 

@@ -9,7 +9,7 @@ from privet.distances import Adjacency, Person
 from privet.exact import Exact, show, show_up
 from privet.planner import conditions
 from privet.planner.plan import Noised, ReleasePlan, bounding
-from privet.relation import narrowing, operators
+from privet.relation import caps, narrowing, operators
 from privet.relation.arrangement import EVERYTHING
 from privet.relation.language import show as show_node
 from privet.relation.operators import (
@@ -116,23 +116,34 @@ def _bounding(plan: ReleasePlan) -> Iterator[str]:
     kinds = dict.fromkeys(part.measurement.people for part in plan.noised)
     for people in kinds:
         how, rows = bounding(plan.query, people=people)
-        yield _how(how, rows, operators.protected(plan.query.of))
+        yield _how(plan, how, rows)
 
 
-def _how(how: Bounding, rows: int, protect: object) -> str:
+def _how(plan: ReleasePlan, how: Bounding, rows: int) -> str:
+    why = _reason(plan, counted=isinstance(how, PeopleInGroups))
     match how:
         case Unbounded():
-            if isinstance(protect, Person):
-                return "Each person has one row, made of all of theirs: nothing is left out."
-            return "Each row is protected by itself: nothing is left out."
+            if isinstance(operators.protected(plan.query.of), Person):
+                return "Each person has one row, made of all of theirs: no cap is needed."
+            return "Each row is protected by itself: no cap is needed."
         case AtMostRows(most):
-            few = f"at most {_some(most, 'row')} take{'s' if most == 1 else ''} part"
+            few = f"at most {_some(most, 'row')} take{'s' if most == 1 else ''} part{why}"
             return f"Of each person {few}, chosen by a keyed hash; others are left out."
         case AtMostGroups(groups, most):
             few = f"at most {_some(groups, 'group')} with at most {_some(most, 'row')} each"
-            return f"Of each person {few} take part, so {_some(rows, 'row')} in all, chosen by a keyed hash."
+            return f"Of each person {few} take part, so {_some(rows, 'row')} in all{why}, chosen by a keyed hash."
         case PeopleInGroups(groups):
-            return f"A person is counted once in a group, in at most {_some(groups, 'group')}, chosen by a keyed hash."
+            few = f"in at most {_some(groups, 'group')}{why}"
+            return f"A person is counted once in a group, {few}, chosen by a keyed hash."
+
+
+def _reason(plan: ReleasePlan, *, counted: bool) -> str:
+    """Why so many rows: the product of what is joined, or what the query says in place of what holds without it."""
+    product = caps.reason(plan.query.of)
+    held = caps.holding(plan.query.of)
+    if held is None or not caps.is_own(plan.query.of, plan.query.at_most, plan.groups, counted=counted):
+        return f" (the caps multiply: {product})" if product else ""
+    return f" (as this query says; else {caps.in_words(held)}{f': {product}' if product else ''})"
 
 
 def _some(count: int, what: str) -> str:
@@ -199,12 +210,5 @@ def _errors(plan: ReleasePlan) -> Iterator[str]:
             yield f"  {name:<{width}}  within {show_up(error)}{rows}"
     if plan.chosen_by_noise:
         yield "Noisy values decide which groups are shown: for those, errors are larger than this more often."
-    lost = _lost(plan)
-    if lost:
-        yield f"What {lost} is not in these errors."
-
-
-def _lost(plan: ReleasePlan) -> str:
-    capped = any(not isinstance(s.bounding, Unbounded) for s in plan.statements())
-    clamped = any(isinstance(tally, Total) for s in plan.statements() for tally in s.tallies)
-    return " and ".join(["rows over the cap change"] * capped + ["clamping changes"] * clamped)
+    if plan.limits:
+        yield f"Limits shape the answer too, and are not in these errors: {'; '.join(plan.limits)}."

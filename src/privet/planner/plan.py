@@ -9,7 +9,7 @@ from typing import Any
 
 from privet import events
 from privet.accounting import PureAccountant
-from privet.distances import Adjacency, Person
+from privet.distances import Adjacency
 from privet.errors import InternalError, QueryError
 from privet.exact import Exact, Number, positive, probability, show, whole
 from privet.guarantees import PureDP
@@ -19,11 +19,9 @@ from privet.planner.linear import Noisy
 from privet.planner.measurements import Measurement
 from privet.planner.outputs import Cells, Fixed, Output, Quotient, Spread
 from privet.query import Query
-from privet.relation import narrowing, operators
+from privet.relation import caps, narrowing, operators
 from privet.relation.schema import CEILING
 from privet.relation.statement import (
-    AtMostGroups,
-    AtMostRows,
     Bounding,
     PeopleInGroups,
     Statement,
@@ -146,11 +144,18 @@ class ReleasePlan:
 
         return explain(self)
 
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """Every cap and clamp that shapes the answer, in words."""
+        from privet.planner.limits import limits
+
+        return limits(self)
+
     def to_json(self) -> dict[str, Any]:
-        """The plan for programs: what was asked, and what follows."""
+        """The plan for programs: what was asked, what follows, and what bounds the answer, in words."""
         from privet.planner.facts import asked, derived
 
-        return {"asked": asked(self), "derived": derived(self)}
+        return {"asked": asked(self), "derived": derived(self), "limits": list(self.limits)}
 
     def depends(self, name: str) -> bool:
         """Whether the error of a column depends on how many rows a group has."""
@@ -239,17 +244,14 @@ def _priced(draft: ReleasePlan, prices: Sequence[Exact]) -> ReleasePlan:
 
 def bounding(query: Query, *, people: bool) -> tuple[Bounding, int]:
     """How rows of one person are bounded, and to how many."""
-    protect = operators.protected(query.of)
     groups = _statement(query, Unbounded(), ()).groups
-    if not isinstance(protect, Person) or operators.one_row_each(query.of):
+    cap = caps.effective(query.of, query.at_most, groups)
+    if cap is None:
         return Unbounded(), 1
     if people:
-        most = min(protect.max_groups or protect.max_rows, groups)
+        most = caps.people(query.of, query.at_most, groups)
         return PeopleInGroups(most), most
-    if protect.max_groups is not None and protect.max_rows_per_group is not None:
-        most = min(protect.max_groups, groups)
-        return AtMostGroups(most, protect.max_rows_per_group), most * protect.max_rows_per_group
-    return AtMostRows(protect.max_rows), protect.max_rows
+    return cap, caps.rows_of(cap)
 
 
 def _statement(query: Query, how: Bounding, tallies: tuple[Tally, ...]) -> Statement:
@@ -259,8 +261,8 @@ def _statement(query: Query, how: Bounding, tallies: tuple[Tally, ...]) -> State
 
 def _unpriced(query: Query, shape: Design) -> tuple[Noised, ...]:
     groups = _statement(query, Unbounded(), ()).groups
-    caps = {people: bounding(query, people=people)[1] for people in (False, True)}
-    return tuple(_bounded(query, each, caps[each.people], groups) for each in shape.measurements)
+    most = {people: bounding(query, people=people)[1] for people in {each.people for each in shape.measurements}}
+    return tuple(_bounded(query, each, most[each.people], groups) for each in shape.measurements)
 
 
 def _bounded(query: Query, measurement: Measurement, rows: int, groups: int) -> Noised:

@@ -8,6 +8,7 @@ counted) leaves at most k rows of each person, and no person's rows depend on an
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Literal
 
 from privet.distances import Adjacency, EachRow, Person, Protected
@@ -72,7 +73,10 @@ class JoinPublic:
 
 @dataclass(frozen=True, slots=True)
 class JoinPerson:
-    """Every row of a person on the left with every row of the same person on the right."""
+    """Every row of a person on the left with every row of the same person on the right.
+
+    Claim: `join_person` makes one value of all orders and associations of a chain of joins.
+    """
 
     left: Operator
     right: Operator
@@ -146,6 +150,11 @@ def public_tables(of: Operator) -> tuple[PublicSchema, ...]:
             return public_tables(of.of)
 
 
+def sides(of: Operator) -> tuple[Operator, ...]:
+    """What a chain of joins on the person puts together."""
+    return (*sides(of.left), *sides(of.right)) if isinstance(of, JoinPerson) else (of,)
+
+
 def depth(of: Operator) -> int:
     """How many steps lie between the tables and the rows."""
     steps = 1
@@ -158,7 +167,7 @@ def depth(of: Operator) -> int:
 
 
 def protected(of: Operator) -> Protected:
-    """What is protected: as the first table declares it."""
+    """What is protected: as the first table declares it. Caps differ between tables; `caps.holding` has them all."""
     return tables(of)[0].protect
 
 
@@ -217,7 +226,10 @@ def join_public(of: Operator, table: PublicSchema, *, on: str, how: str = "inner
 
 
 def join_person(left: Operator, right: Operator) -> JoinPerson:
-    """The join of two tables of the same people."""
+    """The join of two tables of the same people, the same in whatever order they are given.
+
+    No column is on two sides, so the least name of each side's columns tells them apart, and sorting is unambiguous.
+    """
     if not isinstance(protected(left), Person) or not isinstance(protected(right), Person):
         raise QueryError(
             "two private tables can be joined on the person only, and one of them protects each row. "
@@ -226,7 +238,11 @@ def join_person(left: Operator, right: Operator) -> JoinPerson:
     if adjacency(left) is not adjacency(right):
         raise QueryError("two tables of the same people must declare the same adjacency.")
     _no_clash(left.types(), set(right.types()), tables(right)[0].name)
-    return JoinPerson(left, right)
+    return reduce(JoinPerson, sorted((*sides(left), *sides(right)), key=_place))  # type: ignore[return-value]
+
+
+def _place(side: Operator) -> tuple[str, str]:
+    return tables(side)[0].name, min(side.types())
 
 
 def per_person(of: Operator, columns: tuple[tuple[str, OfPerson], ...]) -> PerPerson:

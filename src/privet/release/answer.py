@@ -79,6 +79,11 @@ class Release:
         """The confidence of the intervals: of each by itself, or of all together if that was asked for."""
         return nearest(self.plan.confidence)
 
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """Every cap and clamp that shaped the answer, in words: what the intervals do not tell of."""
+        return self.plan.limits
+
     def values(self, column: str) -> list[Any]:
         """The values of a column: keys, integers for counts, floats for everything else."""
         for name, values in self._keys():
@@ -119,7 +124,7 @@ class Release:
     def to_arrow(self, intervals: bool = False) -> pa.Table:
         """A pyarrow table; with intervals, each column `n` is followed by `n_low` and `n_high`.
 
-        Counts are int64, or, should one not fit, decimals of 38 digits, or floats.
+        Counts are int64, or, should one not fit, decimals of 38 digits, or floats. The notes are in its metadata.
         """
         import pyarrow as pa
 
@@ -137,15 +142,18 @@ class Release:
                 f"with intervals, two columns would be called {twice[0]!r}. Write, for example: to_arrow(), and "
                 f"interval({next(iter(self._found))!r}) for the intervals"
             )
-        return pa.table([pa.array(values, kind) for _, values, kind in columns], names=names)
+        made = pa.table([pa.array(values, kind) for _, values, kind in columns], names=names)
+        return made.replace_schema_metadata({"notes": "\n".join(self.notes())})
 
     def to_pandas(self, intervals: bool = False) -> pd.DataFrame:
-        """A pandas DataFrame, with the columns of `to_arrow`."""
+        """A pandas DataFrame, with the columns of `to_arrow`; `attrs["notes"]` are the notes."""
         try:
             import pandas  # noqa: F401
         except ImportError as error:
             raise UserError("to_pandas needs pandas. Write: pip install 'privet[frames]'") from error
-        return self.to_arrow(intervals).to_pandas()
+        made: pd.DataFrame = self.to_arrow(intervals).to_pandas()
+        made.attrs["notes"] = self.notes()
+        return made
 
     def to_polars(self, intervals: bool = False) -> pl.DataFrame:
         """A Polars DataFrame, with the columns of `to_arrow`."""
@@ -166,7 +174,7 @@ class Release:
         return f"<Release of {self.plan.query}: {len(self)} group{'' if len(self) == 1 else 's'}, {self.spent}>"
 
     def __str__(self) -> str:
-        return "\n".join([*printing.table(*self._printed()), "", *self.notes()])
+        return "\n".join([*printing.table(*self._printed()), "", *printing.wrapped(self.notes())])
 
     def _repr_html_(self) -> str:
         return printing.html(*self._printed(), self.notes())
@@ -185,6 +193,7 @@ class Release:
             columns=self._printed()[1],
             confidence=self.plan.confidence,
             simultaneous=self.plan.simultaneous,
+            limits=self.limits,
             spent=self.spent,
             remaining=self.remaining,
             left_out=self.plan.groups - len(self),
@@ -202,7 +211,9 @@ class Release:
         return pictures.draw(
             pictures.panels(self.plan.query, self._printed()[0], self._found, column),
             title=pictures.title(self.plan.query, column),
-            footer=f"{show(self.plan.confidence * 100)} % intervals, {how}{chosen}; {self.spent}",
+            footer="; ".join(
+                [f"{show(self.plan.confidence * 100)} % intervals, {how}{chosen}", *self.limits, str(self.spent)]
+            ),
             path=path,
         )
 

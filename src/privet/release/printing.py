@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, time
 from decimal import ROUND_FLOOR
 from html import escape
+from textwrap import wrap
 
 from privet.exact import Exact, show
 from privet.guarantees import ApproxDP, PureDP
@@ -22,6 +23,9 @@ LINES = 60
 """How many lines a table has at most, besides its headers."""
 WIDTH = 120
 """How wide a table may be; further columns go into another one below."""
+
+NOTE = 100
+"""How wide the lines below a table may be."""
 
 _GAP = "  "
 _FEWEST = 6  # lines of a table, even if there are many tables
@@ -169,14 +173,17 @@ def notes(
     simultaneous: bool,
     spent: PureDP,
     remaining: PureDP | ApproxDP | None,
+    limits: Sequence[str] = (),
     left_out: int = 0,
     chosen_by_noise: bool = False,
 ) -> list[str]:
-    """What stands below a table: what the intervals cover, what is not shown, what `~` means, and what was spent."""
+    """What stands below a table: what the intervals cover, which bounds shaped the answer, and what was spent."""
     lines = []
     if not all(column.public for column in columns):
         how = "all cells together" if simultaneous else "each cell by itself"
         lines.append(f"{show(confidence * 100)} % intervals, {how}, for the bounded rows and clamped values.")
+    if limits:
+        lines.append(f"Limits: {'; '.join(limits)}.")
     if left_out:
         lines.append(f"{left_out:,} group{'s are' if left_out > 1 else ' is'} not shown.")
     if chosen_by_noise:
@@ -185,6 +192,11 @@ def notes(
         lines.append("~ mostly noise: the interval says how little is known.")
     cost = f"Spent {spent}" if spent.epsilon else "Nothing was spent"
     return [*lines, cost + ("." if remaining is None else f"; {_left(remaining)} left.")]
+
+
+def wrapped(notes: Sequence[str]) -> list[str]:
+    """Notes as lines of a text that are not too wide."""
+    return [line for note in notes for line in wrap(note, NOTE, subsequent_indent="  ", break_long_words=False)]
 
 
 def _left(remaining: PureDP | ApproxDP) -> str:

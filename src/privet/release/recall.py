@@ -30,7 +30,9 @@ def question_digest(made: ReleasePlan) -> str:
         {name: fact for name, fact in part.items() if name not in ("epsilon", "scale")}
         for part in derived(made)["measurements"]
     ]
-    return _digest({"of": encode(made.query.of), "by": [encode(key.of) for key in made.query.keys], "what": measured})
+    bounded = [encode(statement.bounding) for statement in made.statements()]
+    of, by = encode(made.query.of), [encode(key.of) for key in made.query.keys]
+    return _digest({"of": of, "by": by, "at most": bounded, "what": measured})
 
 
 def _digest(tree: Any) -> str:

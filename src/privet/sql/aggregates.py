@@ -10,11 +10,11 @@ from sqlglot import exp
 
 from privet.errors import QueryError, UserError
 from privet.relation.aggregates import Aggregate, Count, CountPeople, Mean, Ratio, Std, Sum, Variance, summed
+from privet.relation.caps import of_person
 from privet.relation.expressions import Clip, Column, Node
 from privet.relation.language import show
 from privet.relation.operators import OfPerson, Operator
 from privet.sql import hints
-from privet.sql.bounds import of_person
 from privet.sql.expressions import AGGREGATES, Reader
 from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.literals import number
@@ -92,7 +92,7 @@ class Measures:
     def _bounded(self, tree: Tree, made: Sum | Mean | Variance | Std) -> Aggregate:
         ends = of_person(self.rows, made.of.name) if isinstance(made.of, Column) else None
         if ends is not None:
-            made = replace(made, of=Clip(made.of, *ends))
+            made = replace(made, of=Clip(made.of, *ends[:2]))
         try:
             kind = summed(made.of, self.reader.types, made)
             kind.bounds()

@@ -7,14 +7,11 @@ from typing import cast
 
 from sqlglot import exp
 
-from privet.distances import Person
 from privet.errors import UserError
 from privet.exact import Exact
 from privet.relation import expressions as e
 from privet.relation.language import Expr, bins
-from privet.relation.operators import JoinPerson, Operator, PerPerson, Scan, WithColumns, tables
 from privet.relation.rules import as_number
-from privet.relation.schema import CEILING
 from privet.relation.types import NumberType
 from privet.sql.grammar import Tree, bare, span
 from privet.sql.literals import number
@@ -90,29 +87,3 @@ def buckets(source: Source, tree: exp.WidthBucket, node: e.Node, kind: NumberTyp
     edges = [low + (high - low) * i / count for i in range(int(count) + 1)]
     below, above = [kind.lower] * (kind.lower < low), [kind.upper] * (kind.upper > high)
     return bins(Expr(node), [*below, *edges, *above]).node
-
-
-def of_person(of: Operator, name: str) -> tuple[Exact, Exact] | None:
-    """What as many rows as a person may have can come to, for a count or a sum of each person; None for all else.
-
-    A person with more rows than that has no bound of their own, so that something must be chosen: this is what the
-    steward's cap means.
-    """
-    match of:
-        case PerPerson(inner, columns):
-            value, people = dict(columns).get(name), [table.protect for table in tables(inner)]
-            if value is None or value.function not in ("count", "sum"):
-                return None
-            rows = math.prod(each.max_rows for each in people if isinstance(each, Person))
-            kind = value.type(inner.types())
-            assert isinstance(kind, NumberType)
-            return kind.lower / CEILING * rows, kind.upper / CEILING * rows
-        case JoinPerson(left, right):
-            return of_person(left, name) or of_person(right, name)
-        case WithColumns(inner, columns) if name in dict(columns):
-            same = dict(columns)[name]
-            return of_person(inner, same.name) if isinstance(same, e.Column) else None
-        case Scan():
-            return None
-        case _:
-            return of_person(of.of, name)

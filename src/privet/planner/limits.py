@@ -1,0 +1,240 @@
+"""What shaped an answer besides the noise, in words: every cap on rows, and every bound on values.
+
+Only the question and public facts are read, so the words are the same for all data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import date, datetime, time
+
+from privet.distances import Person
+from privet.exact import Exact, show
+from privet.planner.plan import ReleasePlan
+from privet.query import Key
+from privet.relation import caps, operators, schema
+from privet.relation import expressions as e
+from privet.relation.aggregates import Aggregate, Histogram, Mean, Ratio, Std, Sum, Variance
+from privet.relation.caps import some
+from privet.relation.language import show as show_node
+from privet.relation.operators import JoinPerson, JoinPublic, OfPerson, Operator, PerPerson, Scan, Where, WithColumns
+from privet.relation.rules import as_number
+from privet.relation.statement import AtMostGroups, AtMostRows, Bounding, PeopleInGroups
+from privet.relation.types import BooleanType, KeyType, NumberType, TimeType, Type
+
+LONGEST = 60
+"""How much of an expression is shown."""
+
+
+def limits(plan: ReleasePlan) -> tuple[str, ...]:
+    """Every cap and clamp that shaped the answer, each in a few words; none for an answer that is public.
+
+    Example:
+        >>> import privet as pv
+        >>> from privet.planner import plan
+        >>> from privet.query import Relation
+        >>> from privet.relation.schema import Schema
+        >>> protect, columns = pv.person("id", max_rows=3), {"income": pv.number(0, 200_000)}
+        >>> people = Relation(Scan(Schema.declare("people", protect=protect, columns=columns)))
+        >>> print("; ".join(limits(plan(people.agg(pay=pv.mean("income")), epsilon=1))))
+        at most 3 rows per person; rows without id left out; income clamped to 0..200,000; missing income skipped
+    """
+    if not plan.noised:
+        return ()
+    of = plan.query.of
+    values = _Values()
+    for aggregate in _parts(plan):
+        values.read(aggregate, of)
+    return (*_rows(plan), *(clause for key in plan.query.keys for clause in _key(key, of)), *values.clauses())
+
+
+def of_cap(plan: ReleasePlan, how: Bounding) -> str:
+    """How many rows of a person take part, and why so many; nothing where none is left out for it."""
+    counted = isinstance(how, PeopleInGroups)
+    own = caps.is_own(plan.query.of, plan.query.at_most, plan.groups, counted=counted)
+    reason = "as this query says" if own else caps.reason(plan.query.of)
+    because = f" ({reason})" if reason else ""
+    match how:
+        case AtMostRows(1) if not own:
+            return "at most 1 row per person"
+        case AtMostRows(rows) | AtMostGroups(1, rows):
+            return f"at most {some(rows, 'row')} per person{because}"
+        case AtMostGroups(groups, rows):
+            return f"at most {some(groups, 'group')} per person with {some(rows, 'row')} in each{because}"
+        case PeopleInGroups(groups) if groups < plan.groups:
+            return f"each person counted in at most {some(groups, 'group')}{because}"
+    return ""
+
+
+def _rows(plan: ReleasePlan) -> Iterator[str]:
+    bounded = [statement.bounding for statement in plan.statements()]
+    for how in bounded:
+        told = of_cap(plan, how)
+        same = any(isinstance(one, AtMostGroups) and how == PeopleInGroups(one.groups) for one in bounded)
+        if told and not same:
+            yield told
+    people = [table.protect for table in operators.tables(plan.query.of) if isinstance(table.protect, Person)]
+    if people:
+        yield f"rows without {' or '.join(dict.fromkeys(person.id for person in people))} left out"
+
+
+def _key(key: Key, of: Operator) -> Iterator[str]:
+    kind = key.of.type(of.types())
+    if isinstance(kind, KeyType) and kind.other is not None:
+        yield f"any other {key.name} counted as {kind.other}, rows with no {key.name} left out"
+    elif kind.missing or any(isinstance(each, NumberType | TimeType) for each in _declared(key.of, of, set())):
+        yield f"rows with another or no {key.name} left out"  # out of range is no key
+
+
+def _declared(node: e.Node, of: Operator, seen: set[tuple[str, int]]) -> Iterator[Type]:
+    """The types of the declared columns that an expression is made of."""
+    if not isinstance(node, e.Column):
+        for part in e.parts(node):
+            yield from _declared(part, of, seen)
+        return
+    made, below = _made(node.name, of)
+    if (node.name, id(below)) in seen:
+        return
+    seen.add((node.name, id(below)))
+    if isinstance(made, schema.Column):
+        yield made.type
+    elif isinstance(made, OfPerson):
+        yield from () if made.of is None else _declared(made.of, below, seen)
+    elif made is not None:
+        yield from _declared(made, below, seen)
+
+
+def _made(name: str, of: Operator) -> tuple[schema.Column | OfPerson | e.Node | None, Operator]:
+    """Where a column comes from: its declaration, or how it was made and of which rows; None if it is public."""
+    match of:
+        case Scan(table):
+            return dict(table.columns)[name], of
+        case WithColumns(inner, columns) if name in dict(columns):
+            return dict(columns)[name], inner
+        case PerPerson(inner, values):
+            return dict(values)[name], inner
+        case JoinPerson(left, right):
+            return _made(name, left if name in left.types() else right)
+        case JoinPublic(inner):
+            return _made(name, inner) if name in inner.types() else (None, of)
+        case Where(inner) | WithColumns(inner):
+            return _made(name, inner)
+
+
+def _parts(plan: ReleasePlan) -> list[Aggregate]:
+    found: list[Aggregate] = []
+    for _, aggregate in plan.query.aggregates:
+        found += [aggregate.numerator, aggregate.denominator] if isinstance(aggregate, Ratio) else [aggregate]
+    return found
+
+
+# --- values ---------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Values:
+    """What is done to values before they are summed, with the columns that it is done to."""
+
+    found: dict[tuple[str, str], dict[str, None]] = field(default_factory=dict)
+    seen: set[tuple[str, int]] = field(default_factory=set)
+
+    def clauses(self) -> Iterator[str]:
+        for (before, after), names in sorted(self.found.items(), key=lambda each: each[0][0]):  # what is missing, last
+            yield f"{before}{', '.join(names)} {after}"
+
+    def add(self, before: str, name: str, after: str) -> None:
+        self.found.setdefault((before, after), {})[name] = None
+
+    def read(self, aggregate: Aggregate, of: Operator) -> None:
+        """An aggregate of these rows."""
+        types = of.types()
+        match aggregate:
+            case Sum(node) | Mean(node) | Variance(node) | Std(node):
+                self.node(node, of)
+                if node.type(types).missing:
+                    self.add("missing ", _named(node), "skipped")
+            case Histogram(e.Bin(node, edges)):
+                self.node(node, of)
+                number = as_number(node.type(types), "a histogram")
+                if number.lower < edges[0] or number.upper > edges[-1]:
+                    self.add("", _named(node), f"outside {_range(edges[0], edges[-1])} in no bin")
+                if number.missing:
+                    self.add("missing ", _named(node), "in no bin")
+
+    def node(self, node: e.Node, of: Operator) -> None:
+        """An expression over these rows: the clamps of what it reads, and its own."""
+        match node:
+            case e.Column(name):
+                self.column(name, of)
+            case e.Clip(inner, lower, upper):
+                if not _within(node, of):
+                    self.node(inner, of)
+                self.add("", _named(inner), f"clipped to {_range(lower, upper)}{_because(node, of)}")
+            case e.Case(branches, otherwise):
+                for _, value in branches:
+                    self.node(value, of)
+                if otherwise is not None:
+                    self.node(otherwise, of)
+            case e.Arithmetic() | e.Rounded() | e.DatePart() | e.Truncate() | e.Bin():
+                for part in e.parts(node):
+                    self.node(part, of)
+
+    def column(self, name: str, of: Operator) -> None:
+        """A column of these rows, from where it was declared or made."""
+        made, below = _made(name, of)
+        if (name, id(below)) in self.seen:
+            return
+        self.seen.add((name, id(below)))
+        if isinstance(made, OfPerson):
+            if made.of is not None and made.function != "count":
+                self.node(made.of, below)
+        elif isinstance(made, schema.Column):
+            match made.type:
+                case NumberType(lower, upper):
+                    self.add("", name, f"clamped to {_range(lower, upper)}")
+                case TimeType(first, last):
+                    self.add("", name, f"clamped to {_moment(first)}..{_moment(last)}")
+            if made.default is not None:
+                default = "false" if isinstance(made.default, bool) else _number(made.default)
+                self.add("missing ", name, f"read as {default}")
+        elif made is not None:
+            self.node(made, below)
+
+
+def _within(clip: e.Clip, of: Operator) -> bool:
+    """Whether a clip makes the declared bounds of what it clips needless to say."""
+    kind = clip.of.type(of.types())
+    number = kind.as_number() if isinstance(kind, BooleanType) else kind
+    if not isinstance(clip.of, e.Column) or not isinstance(number, NumberType) or number.wide:
+        return False
+    return number.lower <= clip.lower and clip.upper <= number.upper
+
+
+def _because(clip: e.Clip, of: Operator) -> str:
+    ends = caps.of_person(of, clip.of.name) if isinstance(clip.of, e.Column) else None
+    return f", what {some(ends[2], 'row')} can come to" if ends is not None and ends[:2] == _ends(clip) else ""
+
+
+def _ends(clip: e.Clip) -> tuple[Exact, Exact]:
+    return clip.lower, clip.upper
+
+
+def _named(node: e.Node) -> str:
+    """What is meant, without the bounds that are told apart from it."""
+    text = _named(node.of) if isinstance(node, e.Clip) else show_node(node)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+
+
+def _range(lower: Exact, upper: Exact) -> str:
+    return f"{_number(lower)}..{_number(upper)}"
+
+
+def _number(number: Exact) -> str:
+    return f"{number.numerator:,}" if number.denominator == 1 and abs(number) < 10**15 else show(number)
+
+
+def _moment(moment: date) -> str:
+    if isinstance(moment, datetime) and moment.time() != time():
+        return moment.isoformat(" ")
+    return moment.strftime("%Y-%m-%d") if moment.year >= 1000 else moment.isoformat()[:10]

@@ -1,0 +1,218 @@
+"""How many rows of a person may take part: as the tables declare it, after joins, and as a query says.
+
+Every way to bound a person is enforced by the engine, after everything else: a cap is a choice, and each of them is
+sound. What is chosen here must not depend on the order in which tables are joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+
+from privet.distances import Person
+from privet.errors import QueryError
+from privet.exact import Exact, whole
+from privet.relation.expressions import Column
+from privet.relation.operators import JoinPerson, Operator, PerPerson, Scan, WithColumns, one_row_each, sides, tables
+from privet.relation.schema import CEILING
+from privet.relation.statement import AtMostGroups, AtMostRows
+from privet.relation.types import NumberType
+
+Cap = AtMostRows | AtMostGroups
+"""How many rows of a person: in all, or in each of some groups."""
+
+MOST_ROWS = 2**30
+"""No cap is larger than this."""
+
+_LINE = "Write, for example: cap(max_rows=5), or cap(max_groups=2, max_rows_per_group=1)"
+
+
+def rows_of(cap: Cap) -> int:
+    """How many rows that is in all."""
+    return cap.rows if isinstance(cap, AtMostRows) else cap.groups * cap.rows
+
+
+def groups_of(cap: Cap) -> int:
+    """In how many groups these rows can be."""
+    return cap.rows if isinstance(cap, AtMostRows) else cap.groups
+
+
+def wanted(*, max_rows: int | None = None, max_groups: int | None = None, max_rows_per_group: int | None = None) -> Cap:
+    """The cap that is asked for.
+
+    Example:
+        >>> wanted(max_groups=2, max_rows_per_group=1)
+        AtMostGroups(groups=2, rows=1)
+    """
+    if (max_rows is None) == (max_groups is None) or (max_groups is None) != (max_rows_per_group is None):
+        raise QueryError(f"a cap is max_rows, or max_groups and max_rows_per_group. {_LINE}")
+    if max_groups is None:
+        return AtMostRows(whole(max_rows, name="max_rows", example="cap(max_rows=5)"))
+    line = "cap(max_groups=2, max_rows_per_group=1)"
+    groups = whole(max_groups, name="max_groups", example=line)
+    return AtMostGroups(groups, whole(max_rows_per_group, name="max_rows_per_group", example=line))
+
+
+# --- what holds -----------------------------------------------------------------------------------------
+
+
+def holding(of: Operator) -> Cap | None:
+    """What the tables declare, after joins; None where each row is protected by itself.
+
+    Claim: the same for every order and association of joins.
+    """
+    match of:
+        case Scan(table):
+            protect = table.protect
+            if not isinstance(protect, Person):
+                return None
+            if protect.max_groups is not None and protect.max_rows_per_group is not None:
+                return AtMostGroups(protect.max_groups, protect.max_rows_per_group)
+            return AtMostRows(protect.max_rows)
+        case PerPerson():
+            return AtMostRows(1)
+        case JoinPerson(left, right):
+            return product(cap for side in (left, right) if (cap := holding(side)) is not None)
+        case _:
+            return holding(of.of)
+
+
+def product(caps: Iterable[Cap]) -> Cap:
+    """The cap of joined rows: as many as every row of one side with every row of the others; one row changes nothing.
+
+    Example:
+        >>> product([AtMostRows(3), AtMostRows(1), AtMostRows(2)]), product([AtMostRows(1), AtMostGroups(2, 4)])
+        (AtMostRows(rows=6), AtMostGroups(groups=2, rows=4))
+    """
+    several = [cap for cap in caps if rows_of(cap) > 1]
+    return several[0] if len(several) == 1 else AtMostRows(prod(map(rows_of, several)))
+
+
+def checked(of: Operator, cap: Cap, *, before: Cap | None = None) -> None:
+    """Refuse a cap that is more than what holds, or than what was asked for before."""
+    held = holding(of)
+    if held is None:
+        raise QueryError("each row is protected by itself here, so there is nothing to cap. Leave the cap out")
+    if one_row_each(of) and cap != AtMostRows(1):
+        raise QueryError(
+            "each person has one row here, made of all of theirs, so there is nothing to cap. Leave the cap out, and "
+            'choose bounds for what is summed. Write, for example: pv.col("total").clip(0, 1000)'
+        )
+    for limit in (held, *([] if before is None else [before])):
+        if not _tightens(limit, cap):
+            raise QueryError(
+                f"a cap only tightens: this one allows {in_words(cap)} of a person, and at most {in_words(limit)} "
+                f"may take part already. Write, for example: {_call(limit)}"
+            )
+
+
+def _tightens(held: Cap, cap: Cap) -> bool:
+    if isinstance(held, AtMostGroups) and isinstance(cap, AtMostGroups):
+        return cap.groups <= held.groups and cap.rows <= held.rows
+    return rows_of(cap) <= rows_of(held)
+
+
+def effective(of: Operator, cap: Cap | None, groups: int) -> Cap | None:
+    """What is enforced for an answer of so many groups; None where nothing need be: one row of each unit.
+
+    Claim: never more rows, and in no more groups, than what holds without the query's own cap.
+    """
+    held = holding(of)
+    if held is None or one_row_each(of):
+        return None
+    found = _fitted(cap if cap is not None and _decides(held, cap, groups) else held, groups)
+    if rows_of(found) > MOST_ROWS:
+        raise QueryError(
+            f"after these joins {rows_of(found):,} rows of one person could take part ({reason(of)}), and at most 2^30 "
+            "may. Say less, for a table or the query. Write, for example: cap(max_rows=5); in a terminal: --max-rows 5"
+        )
+    return found
+
+
+def _decides(held: Cap, cap: Cap, groups: int) -> bool:
+    """Whether the query's own cap is what is enforced; not if a table's cap by groups allows fewer rows here."""
+    return rows_of(_fitted(cap, groups)) <= rows_of(_fitted(held, groups))
+
+
+def people(of: Operator, cap: Cap | None, groups: int) -> int:
+    """In how many groups of an answer one person may be counted."""
+    return min(groups, *(groups_of(each) for each in (cap, holding(of)) if each is not None))
+
+
+def is_own(of: Operator, cap: Cap | None, groups: int, *, counted: bool = False) -> bool:
+    """Whether a query's own cap decides how many rows, or in how many groups a person is counted."""
+    held = holding(of)
+    if cap is None or held is None:
+        return False
+    return groups_of(cap) <= groups_of(held) if counted else _decides(held, cap, groups)
+
+
+def _fitted(cap: Cap, groups: int) -> Cap:
+    return cap if isinstance(cap, AtMostRows) else AtMostGroups(min(cap.groups, groups), cap.rows)
+
+
+# --- in words -------------------------------------------------------------------------------------------
+
+
+def some(count: int, what: str) -> str:
+    """So many of them."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def in_words(cap: Cap) -> str:
+    """A cap in words."""
+    if isinstance(cap, AtMostRows):
+        return some(cap.rows, "row")
+    return f"{some(cap.groups, 'group')} with {some(cap.rows, 'row')} each"
+
+
+def reason(of: Operator) -> str:
+    """How the cap after joins came about: the caps of their sides; nothing without a join."""
+    joined = of
+    while not isinstance(joined, JoinPerson):
+        if isinstance(joined, Scan | PerPerson):
+            return ""
+        joined = joined.of
+    return " x ".join(map(_side, sides(joined)))
+
+
+def _side(of: Operator) -> str:
+    names = " and ".join(table.name for table in tables(of))
+    held = holding(of)
+    assert held is not None
+    return f"{names} 1, by person" if one_row_each(of) else f"{names} {rows_of(held):,}"
+
+
+def _call(cap: Cap) -> str:
+    if isinstance(cap, AtMostRows):
+        return f"cap(max_rows={cap.rows})"
+    return f"cap(max_groups={cap.groups}, max_rows_per_group={cap.rows})"
+
+
+# --- what that many rows can come to --------------------------------------------------------------------
+
+
+def of_person(of: Operator, name: str) -> tuple[Exact, Exact, int] | None:
+    """What as many rows as a person may have can come to, for a count or a sum of each person, and how many rows.
+
+    A person with more rows than that has no bound of their own, so that something must be chosen: this is what the
+    steward's cap means. None for all else.
+    """
+    match of:
+        case PerPerson(inner, columns):
+            value, held = dict(columns).get(name), holding(inner)
+            if value is None or held is None or value.function not in ("count", "sum"):
+                return None
+            rows = min(rows_of(held), CEILING)
+            kind = value.type(inner.types())
+            assert isinstance(kind, NumberType)
+            return kind.lower / CEILING * rows, kind.upper / CEILING * rows, rows
+        case JoinPerson(left, right):
+            return of_person(left, name) or of_person(right, name)
+        case WithColumns(inner, columns) if name in dict(columns):
+            same = dict(columns)[name]
+            return of_person(inner, same.name) if isinstance(same, Column) else None
+        case Scan():
+            return None
+        case _:
+            return of_person(of.of, name)
