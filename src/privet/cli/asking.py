@@ -71,7 +71,7 @@ def query(
     kind = _format(Format.JSON if as_json else form, output)
     with _session(policy, dataset, asked, analyst) as session:
         if dry_run:
-            _explained(session, asked, how, as_json=kind is Format.JSON)
+            _explained(session, asked, how, fresh=fresh, as_json=kind is Format.JSON)
             return
         _shows(session.plan(asked, **how), kind, output)
         answer = session.release(asked, request_id=request_id, fresh=fresh, **how)
@@ -186,11 +186,15 @@ def _session(policy: Path, dataset: str | None, asked: str, analyst: str) -> Ses
     return session
 
 
-def _explained(session: Session, asked: str, how: dict[str, Any], *, as_json: bool) -> None:
+def _explained(session: Session, asked: str, how: dict[str, Any], *, as_json: bool, fresh: bool = False) -> None:
     if as_json:
-        print(json.dumps(session.plan(asked, **how).to_json(), indent=2, ensure_ascii=False))
+        from privet.cli.ledger import numbers
+
+        before = None if fresh else numbers(session.paid_before(asked, **how))
+        tree = {**session.plan(asked, **how).to_json(), "paid_before": before}
+        print(json.dumps(tree, indent=2, ensure_ascii=False))
     else:
-        print(session.explain(asked, **how))
+        print(session.explain(asked, fresh=fresh, **how))
 
 
 # --- what is answered -----------------------------------------------------------------------------
@@ -258,7 +262,8 @@ def _write(answer: Release, form: Format, output: Path | None) -> None:
         case Format.PARQUET:
             import pyarrow.parquet as pq
 
-            pq.write_table(answer.to_arrow(intervals=True), output)
+            facts = json.dumps(_facts(answer), ensure_ascii=False)
+            pq.write_table(answer.to_arrow(intervals=True).replace_schema_metadata({"privet": facts}), output)
         case Format.CHART if output is not None and output.suffix.lower() in _PICTURES:
             from privet.errors import UserError
 
@@ -292,16 +297,8 @@ def _text(answer: Release, form: Format) -> str:
             pc.write_csv(answer.to_arrow(intervals=True), sink)
             return sink.getvalue().decode()
         case Format.JSON:
-            from privet.cli.ledger import numbers
-
             rows = [{name: _plain(x) for name, x in row.items()} for row in answer.to_dicts(intervals=True)]
-            tree = {
-                "rows": rows,
-                "confidence": answer.confidence,
-                "spent": numbers(answer.spent),
-                "left": numbers(answer.remaining),
-                "notes": answer.notes(),
-            }
+            tree = {"rows": rows, **_facts(answer)}
             return json.dumps(tree, indent=2, ensure_ascii=False, default=str, allow_nan=False) + "\n"
         case Format.CHART:
             import shutil
@@ -310,6 +307,20 @@ def _text(answer: Release, form: Format) -> str:
             return "\n".join([answer.chart(width), "", *answer.notes()]) + "\n"
         case _:
             return f"{answer}\n"
+
+
+def _facts(answer: Release) -> dict[str, Any]:
+    """What stands beside the rows, in JSON and in a Parquet file's metadata."""
+    from privet.cli.ledger import numbers
+
+    return {
+        "confidence": answer.confidence,
+        "guarantee": numbers(answer.guarantee),
+        "paid_before": answer.paid_before,
+        "spent": numbers(answer.spent),
+        "left": numbers(answer.remaining),
+        "notes": answer.notes(),
+    }
 
 
 def _plain(x: Any) -> Any:

@@ -79,6 +79,16 @@ class Release:
         """The confidence of the intervals: of each by itself, or of all together if that was asked for."""
         return nearest(self.plan.confidence)
 
+    @property
+    def guarantee(self) -> PureDP:
+        """What the answer guarantees and once cost, whether it was paid for now or before."""
+        return self.plan.guarantee()
+
+    @property
+    def paid_before(self) -> bool:
+        """Whether the answer was stored, so that nothing was spent now."""
+        return self.spent.epsilon == 0 and self.guarantee.epsilon > 0
+
     def values(self, column: str) -> list[Any]:
         """The values of a column: keys, integers for counts, floats for everything else."""
         for name, values in self._keys():
@@ -164,7 +174,9 @@ class Release:
     # --- to look at -----------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        return f"<Release of {self.plan.query}: {len(self)} group{'' if len(self) == 1 else 's'}, {self.spent}>"
+        groups = f"{len(self)} group{'' if len(self) == 1 else 's'}"
+        before = ", paid for before" if self.paid_before else ""
+        return f"<Release of {self.plan.query}: {groups}, {self.guarantee}{before}>"
 
     def __str__(self) -> str:
         return "\n".join([*printing.table(*self._printed()), "", *self.notes()])
@@ -186,6 +198,7 @@ class Release:
             columns=self._printed()[1],
             confidence=self.plan.confidence,
             simultaneous=self.plan.simultaneous,
+            guarantee=self.guarantee,
             spent=self.spent,
             remaining=self.remaining,
             left_out=self.plan.groups - len(self),

@@ -167,6 +167,7 @@ def notes(
     columns: Sequence[Column],
     confidence: Exact,
     simultaneous: bool,
+    guarantee: PureDP,
     spent: PureDP,
     remaining: PureDP | ApproxDP | None,
     left_out: int = 0,
@@ -183,8 +184,14 @@ def notes(
         lines.append("Noisy values decided which groups are shown: these intervals hold less often than they say.")
     if any(noisy for column in columns for noisy in column.cells.noisy):
         lines.append("~ mostly noise: the interval says how little is known.")
-    cost = f"Spent {spent}" if spent.epsilon else "Nothing was spent"
-    return [*lines, cost + ("." if remaining is None else f"; {_left(remaining)} left.")]
+    return [*lines, _cost(guarantee, spent) + ("." if remaining is None else f"; {_left(remaining)} left.")]
+
+
+def _cost(guarantee: PureDP, spent: PureDP) -> str:
+    """The epsilon of the answer, and whether it was paid now."""
+    if spent.epsilon:
+        return f"Spent {spent}"
+    return f"Paid for before, at {guarantee}: nothing was spent now" if guarantee.epsilon else "Nothing was spent"
 
 
 def _left(remaining: PureDP | ApproxDP) -> str:
