@@ -60,6 +60,15 @@ def query(
     fresh: Annotated[bool, typer.Option("--fresh", help="Pay for a new draw.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would cost; ask nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    title: Annotated[str | None, typer.Option(help="The title of a picture.")] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=TEXT", help="What a picture shows for a column or key; repeatable."),
+    ] = None,
+    order: Annotated[
+        list[str] | None,
+        typer.Option(help="Groups of a picture: ascending, descending, or a key to be first; repeatable."),
+    ] = None,
 ) -> None:
     """Ask a question in SQL, and pay for it.
 
@@ -69,16 +78,17 @@ def query(
     asked = _statement(sql, file)
     _writable(policy, output, certificate)
     kind = _format(Format.JSON if as_json else form, output)
+    style = _style(title, label, order, output)
     with _session(policy, dataset, asked, analyst) as session:
         if dry_run:
             _explained(session, asked, how, fresh=fresh, as_json=kind is Format.JSON)
             return
-        _shows(session.plan(asked, **how), kind, output)
+        _shows(session.plan(asked, **how), kind, output, style)
         answer = session.release(asked, request_id=request_id, fresh=fresh, **how)
     if certificate is not None:
         answer.certificate.save(certificate)
         print(certificate, file=sys.stderr)
-    _write(answer, kind, output)
+    _write(answer, kind, output, style)
 
 
 def explain(
@@ -240,11 +250,32 @@ def _format(form: Format | None, output: Path | None) -> Format:
     return form
 
 
-def _shows(plan: ReleasePlan, form: Format, output: Path | None) -> None:
+def _style(title: str | None, labels: list[str] | None, order: list[str] | None, output: Path | None) -> dict[str, Any]:
+    """What is said about a picture: arguments of `Release.plot`."""
+    from privet.errors import UserError
+
+    if title is None and not labels and not order:
+        return {}
+    if output is None or output.suffix.lower() not in _PICTURES:
+        raise UserError("--title, --label and --order are for pictures. Write, for example: -o answer.png")
+    texts = {}
+    for each in labels or ():
+        name, sign, text = each.partition("=")
+        if not sign or not name:
+            raise UserError(f"a label is a name and its text, not {each!r}. Write, for example: --label n=People")
+        texts[name] = text
+    by_value = order in (["ascending"], ["descending"])
+    return {"title": title, "labels": texts, "order": order[0] if order and by_value else order or None}
+
+
+def _shows(plan: ReleasePlan, form: Format, output: Path | None, style: dict[str, Any]) -> None:
     """Refuse, before anything is paid, an answer that could not be shown in this form."""
     from privet.errors import UserError
     from privet.release.pictures import MOST_PANELS
+    from privet.release.styles import Style
 
+    if style:
+        Style(**style).check(plan.query)
     shown = [name for name, _ in plan.columns if name not in plan.query.arrangement.hidden]
     if output is not None and output.suffix.lower() in _PICTURES and len(shown) > MOST_PANELS:
         raise UserError(f"a picture shows at most {MOST_PANELS} columns, not {len(shown)}. Ask for fewer, or a table")
@@ -257,7 +288,7 @@ def _shows(plan: ReleasePlan, form: Format, output: Path | None) -> None:
         raise UserError(f"with intervals, two columns would be called {twice[0]!r}. Rename one with AS")
 
 
-def _write(answer: Release, form: Format, output: Path | None) -> None:
+def _write(answer: Release, form: Format, output: Path | None, style: dict[str, Any]) -> None:
     match form:
         case Format.PARQUET:
             import pyarrow.parquet as pq
@@ -268,7 +299,7 @@ def _write(answer: Release, form: Format, output: Path | None) -> None:
             from privet.errors import UserError
 
             try:
-                answer.plot(path=output)
+                answer.plot(path=output, **style)
             except UserError as error:  # it is paid for, so it is shown in another form
                 sys.stdout.write(f"{answer}\n")
                 print(f"there is no picture: {error}", file=sys.stderr)
@@ -304,7 +335,7 @@ def _text(answer: Release, form: Format) -> str:
             import shutil
 
             width = shutil.get_terminal_size((100, 24)).columns
-            return "\n".join([answer.chart(width), "", *answer.notes()]) + "\n"
+            return f"{answer.chart(width)}\n"
         case _:
             return f"{answer}\n"
 
