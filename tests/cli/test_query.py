@@ -106,7 +106,7 @@ def test_a_chart(shell: Shell) -> None:
     lines = done.out.splitlines()
     assert [lines[0], lines[4], lines[5], lines[9]] == ["n", "", "pay", ""]
     for line in (*lines[1:4], *lines[6:9]):
-        assert re.match(rf"({'|'.join(REGIONS)}) +[ █├─┼┤]+  ~?-?[\d,.]+ [±(]", line)
+        assert re.match(rf"({'|'.join(REGIONS)}) +[ █░├─┼┤●○]+  ~?-?[\d,.]+ [±(]", line)
         assert len(line) <= 80
     assert lines[-1] == "Spent epsilon 1; 2 left."
     assert done.err == ""
