@@ -235,6 +235,7 @@ def test_order_of_dates(session: pv.Session) -> None:
         ({"labels": ["n"]}, "labels are texts for columns and keys"),
         ({"order": "down"}, r'order is "ascending", "descending" or a list of keys, not \'down\'. Write'),
         ({"order": 5}, "order is"),
+        ({"order": [["north"]]}, r"order names \['north'\], which is not a key"),
         ({"order": ["nort"]}, r"order names 'nort', which is not a key. There are: north, south, east$"),
     ],
 )

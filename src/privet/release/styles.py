@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any, Literal
 
 from privet.errors import QueryError
@@ -50,7 +51,7 @@ class Style:
         if self.order is not None and not query.keys:
             raise QueryError("order is for groups, and this answer has none. Leave it out")
         for key in wanted:
-            if key not in values:
+            if not isinstance(key, str | int | date) or key not in values:
                 raise QueryError(f"order names {key!r}, which is not a key. There are: {_some(texts)}")
 
     def text(self, name: str, value: Any = None) -> str:
