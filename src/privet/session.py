@@ -28,7 +28,7 @@ from privet.planner import ReleasePlan, plan
 from privet.query import PublicTable, Query, Table
 from privet.relation import operators
 from privet.relation.schema import called
-from privet.release import Certificate, Release
+from privet.release import Certificate, Release, recall
 from privet.release.certificate import certify, of_query, of_value
 from privet.release.recall import asked_digest, question_digest, recalled, recalled_value
 from privet.release.signing import SigningKey, signer
@@ -191,14 +191,19 @@ class Session:
         self._knows(asked)
         return made
 
-    def explain(self, query: Query | str, **how: Unpack[How]) -> str:
-        """The plan in words."""
+    def paid_before(self, query: Query | str, **how: Unpack[How]) -> PureDP | None:
+        """What the stored answer cost that `release` would return for nothing; None if there is none."""
+        return recall.paid_before(self.plan(query, **how), self._ledger, dataset=self.name, version=self.version)
+
+    def explain(self, query: Query | str, *, fresh: bool = False, **how: Unpack[How]) -> str:
+        """The plan in words, and whether it is paid for already. Nothing is read and nothing is spent."""
         made = self.plan(query, **how)
+        before = recall.paid_before(made, self._ledger, dataset=self.name, version=self.version)
         balance = self.balance
-        fits = balance.covers(made.guarantee())
+        fits = balance.covers(made.guarantee()) or (before is not None and not fresh)
         nearest = min(balance.limits(self.analyst), key=lambda limit: limit.left.epsilon)
         left = f"{words(nearest.left)} is left of {nearest.what}{'' if fits else ': not enough'}."
-        return f"{made.explain()}\n{'Budget':<11}{left}"
+        return "\n".join([made.explain(), *recall.stored_line(before, fresh=fresh), f"{'Budget':<11}{left}"])
 
     def release(
         self, query: Query | str, *, request_id: str | None = None, fresh: bool = False, **how: Unpack[How]

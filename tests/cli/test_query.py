@@ -68,7 +68,7 @@ def test_a_table(shell: Shell) -> None:
     assert (blank, [first, second, third], cost) == ("", NOTE.splitlines(), "Spent epsilon 0.5; 2.5 left.")
     assert done.err == ""
     assert shell("query", COUNT, "--epsilon", "0.5", "--format", "table").out == done.out.replace(
-        "Spent epsilon 0.5", "Nothing was spent"
+        "Spent epsilon 0.5", "Paid for before, at epsilon 0.5: nothing was spent now"
     )
 
 
@@ -84,7 +84,7 @@ def test_csv(shell: Shell) -> None:
 def test_json(shell: Shell) -> None:
     done = shell("query", COUNT, "--epsilon", "1/3", "--format", "json")
     tree = strictly(done.out)
-    assert list(tree) == ["rows", "confidence", "spent", "left", "limits", "notes"]
+    assert list(tree) == ["rows", "confidence", "guarantee", "paid_before", "spent", "left", "limits", "notes"]
     assert [list(row) for row in tree["rows"]] == [COLUMNS] * 3
     assert (tree["confidence"], tree["spent"], tree["left"]) == (0.95, {"epsilon": "1/3"}, {"epsilon": "8/3"})
     assert " ".join(tree["notes"]) == " ".join(done.err.split())
@@ -110,7 +110,7 @@ def test_a_chart(shell: Shell) -> None:
     lines = done.out.splitlines()
     assert [lines[0], lines[4], lines[5], lines[9]] == ["n", "", "pay", ""]
     for line in (*lines[1:4], *lines[6:9]):
-        assert re.match(rf"({'|'.join(REGIONS)}) +[ █├─┼┤]+  ~?-?[\d,.]+ [±(]", line)
+        assert re.match(rf"({'|'.join(REGIONS)}) +[ █░├─┼┤●○]+  ~?-?[\d,.]+ [±(]", line)
         assert len(line) <= 80
     assert lines[-1] == "Spent epsilon 1; 2 left."
     assert done.err == ""
@@ -121,7 +121,7 @@ def test_the_same_answer_in_every_format_and_file_is_paid_for_once(shell: Shell,
     for name in ("a.csv", "a.json", "a.parquet", "a.txt", "a.png", "a.svg", "a.pdf", "A.CSV"):
         done = shell("query", COUNT, "--epsilon", "0.5", "-o", name)
         assert done.out == ""
-        assert done.err == f"{name}\n{NOTE}Nothing was spent; 2.5 left.\n"
+        assert done.err == f"{name}\n{NOTE}Paid for before, at epsilon 0.5: nothing was spent now; 2.5 left.\n"
         content = (here / name).read_bytes()
         match Path(name).suffix.lower():
             case ".csv" | ".json" as suffix:

@@ -226,8 +226,10 @@ def test_plot_saves_what_it_returns(tmp_path: Path) -> None:
     assert [bar.get_height() for bar in figure.axes[0].patches] == [200, 1000, 0]
     assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["north", "south", "elsewhere"]
     assert figure.get_suptitle() == "n = count(), pay = mean(income) by region"
-    footer = " ".join(figure.get_supxlabel().split())
-    assert footer == "; ".join(["95 % intervals, each cell by itself", *answer.limits, "epsilon 0.5"])
+    assert " ".join(figure.get_supxlabel().split()) == (
+        "95 % intervals, each cell by itself, for the bounded rows and clamped values. "
+        f"Limits: {'; '.join(answer.limits)}. Differentially private, epsilon 0.5."
+    )
     assert answer.plot("pay").get_suptitle() == "pay = mean(income) by region"
 
 
@@ -237,6 +239,7 @@ def test_two_keys_stand_side_by_side() -> None:
     assert [label.get_text() for label in axes.get_xticklabels()] == ["north", "south", "elsewhere"]
     assert [bar.get_height() for bar in axes.patches] == [200] * 3 + [1000] * 3
     (legend,) = axes.figure.legends
+    assert legend.get_title().get_text() == "smoker"
     assert [text.get_text() for text in legend.get_texts()] == ["False", "True"]
 
 

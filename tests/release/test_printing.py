@@ -230,8 +230,14 @@ def test_a_printed_interval_contains_the_released_one(numbers: list[float], arou
 )
 def test_what_is_spent_is_rounded_up_and_what_is_left_down(remaining: PureDP | None, shown: str) -> None:
     column = Column("n", Cells((1,), (0,), (2,), (False,)), around=True)
+    cost = PureDP("1/3")
     found = printing.notes(
-        columns=[column], confidence=Fraction(19, 20), simultaneous=False, spent=PureDP("1/3"), remaining=remaining
+        columns=[column],
+        confidence=Fraction(19, 20),
+        simultaneous=False,
+        guarantee=cost,
+        spent=cost,
+        remaining=remaining,
     )
     assert found[-1] == shown
     assert len(found) == 2

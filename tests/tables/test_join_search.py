@@ -6,6 +6,7 @@ plan, and each search is put to a broken twin.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -13,14 +14,14 @@ from typing import Any
 import pytest
 from tests.tables.exact import Bench, moved
 from tests.tables.questions import Asker
-from tests.tables.worlds import ID, World, neighbours, row, shuffled, world
+from tests.tables.worlds import ID, Data, World, owner, people, row, rows_of, shuffled, world
 
 import privet as pv
-from privet.distances import Person
+from privet.distances import Adjacency, Person
 from privet.errors import UserError
 from privet.planner import ReleasePlan, plan
 from privet.query import Query, Relation, Table
-from privet.relation.caps import rows_of
+from privet.relation import caps
 from privet.relation.operators import protected
 from privet.relation.statement import AtMostGroups, AtMostRows
 
@@ -36,6 +37,19 @@ class Joined(World):
     def declare(self, name: str, rows: Any, chunks: int = 1, source: Any = None) -> Table:
         self.protect = self.caps[name]
         return super().declare(name, rows, chunks, source)
+
+
+def neighbours(chance: Random, of: World, count: int) -> Iterator[Data]:
+    """Tables next to this one: a person less or more, or with other rows."""
+    for _ in range(count):
+        who = chance.choice([i for i in of.ids if owner(i) is not None])
+        there = owner(who) in people(of.data)
+        made = {name: [r for r in rows if owner(r[ID]) != owner(who)] for name, rows in of.data.items()}
+        if not there or of.adjacency is Adjacency.REPLACE:
+            for name, rows in made.items():  # added, or replaced (by nothing, at times)
+                for new in rows_of(chance, of, name, who):
+                    rows.insert(chance.randint(0, len(rows)), new)
+        yield made
 
 
 def some_cap(chance: Random) -> dict[str, int]:
@@ -129,7 +143,7 @@ def test_a_twin_whose_query_caps_less_than_it_claims_is_caught() -> None:
 
     def one_less(asked: ReleasePlan, part: Any) -> int:
         at_most = asked.query.at_most
-        less = isinstance(at_most, AtMostRows | AtMostGroups) and rows_of(at_most) > 1
+        less = isinstance(at_most, AtMostRows | AtMostGroups) and caps.rows_of(at_most) > 1
         return int(part.sensitivity // part.rows * (part.rows - 1)) if less and part.rows > 1 else part.sensitivity
 
     assert search(range(12), one_less)[1]

@@ -68,6 +68,15 @@ def query(
     fresh: Annotated[bool, typer.Option("--fresh", help="Pay for a new draw.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would cost; ask nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    title: Annotated[str | None, typer.Option(help="The title of a picture.")] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=TEXT", help="What a picture shows for a column or key; repeatable."),
+    ] = None,
+    order: Annotated[
+        list[str] | None,
+        typer.Option(help="Groups of a picture: ascending, descending, or a key to be first; repeatable."),
+    ] = None,
 ) -> None:
     """Ask a question in SQL, and pay for it.
 
@@ -77,17 +86,18 @@ def query(
     text = _statement(sql, file)
     _writable(policy, output, certificate)
     kind = _format(Format.JSON if as_json else form, output)
+    style = _style(title, label, order, output)
     with _session(policy, dataset, text, analyst) as session:
         asked = _capped(session, text, max_rows, max_groups, max_rows_per_group)
         if dry_run:
-            _explained(session, asked, how, as_json=kind is Format.JSON)
+            _explained(session, asked, how, fresh=fresh, as_json=kind is Format.JSON)
             return
-        _shows(session.plan(asked, **how), kind, output)
+        _shows(session.plan(asked, **how), kind, output, style)
         answer = session.release(asked, request_id=request_id, fresh=fresh, **how)
     if certificate is not None:
         answer.certificate.save(certificate)
         print(certificate, file=sys.stderr)
-    _write(answer, kind, output)
+    _write(answer, kind, output, style)
 
 
 def explain(
@@ -219,11 +229,17 @@ def _capped(
         raise UserError(why) from None
 
 
-def _explained(session: Session, asked: Query | str, how: dict[str, Any], *, as_json: bool) -> None:
+def _explained(
+    session: Session, asked: Query | str, how: dict[str, Any], *, as_json: bool, fresh: bool = False
+) -> None:
     if as_json:
-        print(json.dumps(session.plan(asked, **how).to_json(), indent=2, ensure_ascii=False))
+        from privet.cli.ledger import numbers
+
+        before = None if fresh else numbers(session.paid_before(asked, **how))
+        tree = {**session.plan(asked, **how).to_json(), "paid_before": before}
+        print(json.dumps(tree, indent=2, ensure_ascii=False))
     else:
-        print(session.explain(asked, **how))
+        print(session.explain(asked, fresh=fresh, **how))
 
 
 # --- what is answered -----------------------------------------------------------------------------
@@ -269,11 +285,32 @@ def _format(form: Format | None, output: Path | None) -> Format:
     return form
 
 
-def _shows(plan: ReleasePlan, form: Format, output: Path | None) -> None:
+def _style(title: str | None, labels: list[str] | None, order: list[str] | None, output: Path | None) -> dict[str, Any]:
+    """What is said about a picture: arguments of `Release.plot`."""
+    from privet.errors import UserError
+
+    if title is None and not labels and not order:
+        return {}
+    if output is None or output.suffix.lower() not in _PICTURES:
+        raise UserError("--title, --label and --order are for pictures. Write, for example: -o answer.png")
+    texts = {}
+    for each in labels or ():
+        name, sign, text = each.partition("=")
+        if not sign or not name:
+            raise UserError(f"a label is a name and its text, not {each!r}. Write, for example: --label n=People")
+        texts[name] = text
+    by_value = order in (["ascending"], ["descending"])
+    return {"title": title, "labels": texts, "order": order[0] if order and by_value else order or None}
+
+
+def _shows(plan: ReleasePlan, form: Format, output: Path | None, style: dict[str, Any]) -> None:
     """Refuse, before anything is paid, an answer that could not be shown in this form."""
     from privet.errors import UserError
     from privet.release.pictures import MOST_PANELS
+    from privet.release.styles import Style
 
+    if style:
+        Style(**style).check(plan.query)
     shown = [name for name, _ in plan.columns if name not in plan.query.arrangement.hidden]
     if output is not None and output.suffix.lower() in _PICTURES and len(shown) > MOST_PANELS:
         raise UserError(f"a picture shows at most {MOST_PANELS} columns, not {len(shown)}. Ask for fewer, or a table")
@@ -286,19 +323,18 @@ def _shows(plan: ReleasePlan, form: Format, output: Path | None) -> None:
         raise UserError(f"with intervals, two columns would be called {twice[0]!r}. Rename one with AS")
 
 
-def _write(answer: Release, form: Format, output: Path | None) -> None:
-    from privet.release.printing import wrapped
-
+def _write(answer: Release, form: Format, output: Path | None, style: dict[str, Any]) -> None:
     match form:
         case Format.PARQUET:
             import pyarrow.parquet as pq
 
-            pq.write_table(answer.to_arrow(intervals=True), output)
+            facts = json.dumps(_facts(answer), ensure_ascii=False)
+            pq.write_table(answer.to_arrow(intervals=True).replace_schema_metadata({"privet": facts}), output)
         case Format.CHART if output is not None and output.suffix.lower() in _PICTURES:
             from privet.errors import UserError
 
             try:
-                answer.plot(path=output)
+                answer.plot(path=output, **style)
             except UserError as error:  # it is paid for, so it is shown in another form
                 sys.stdout.write(f"{answer}\n")
                 print(f"there is no picture: {error}", file=sys.stderr)
@@ -310,6 +346,8 @@ def _write(answer: Release, form: Format, output: Path | None) -> None:
             else:
                 output.write_text(text, encoding="utf-8")
     if form not in (Format.TABLE, Format.CHART) or output is not None:
+        from privet.release.printing import wrapped
+
         if output is not None:
             print(output, file=sys.stderr)
         for line in wrapped(answer.notes()):
@@ -327,27 +365,31 @@ def _text(answer: Release, form: Format) -> str:
             pc.write_csv(answer.to_arrow(intervals=True), sink)
             return sink.getvalue().decode()
         case Format.JSON:
-            from privet.cli.ledger import numbers
-
             rows = [{name: _plain(x) for name, x in row.items()} for row in answer.to_dicts(intervals=True)]
-            tree = {
-                "rows": rows,
-                "confidence": answer.confidence,
-                "spent": numbers(answer.spent),
-                "left": numbers(answer.remaining),
-                "limits": answer.limits,
-                "notes": answer.notes(),
-            }
+            tree = {"rows": rows, **_facts(answer)}
             return json.dumps(tree, indent=2, ensure_ascii=False, default=str, allow_nan=False) + "\n"
         case Format.CHART:
             import shutil
 
-            from privet.release.printing import wrapped
-
             width = shutil.get_terminal_size((100, 24)).columns
-            return "\n".join([answer.chart(width), "", *wrapped(answer.notes())]) + "\n"
+            return f"{answer.chart(width)}\n"
         case _:
             return f"{answer}\n"
+
+
+def _facts(answer: Release) -> dict[str, Any]:
+    """What stands beside the rows, in JSON and in a Parquet file's metadata."""
+    from privet.cli.ledger import numbers
+
+    return {
+        "confidence": answer.confidence,
+        "guarantee": numbers(answer.guarantee),
+        "paid_before": answer.paid_before,
+        "spent": numbers(answer.spent),
+        "left": numbers(answer.remaining),
+        "limits": answer.limits,
+        "notes": answer.notes(),
+    }
 
 
 def _plain(x: Any) -> Any:

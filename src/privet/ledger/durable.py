@@ -145,7 +145,7 @@ class DurableLedger:
         called(version, "version")
         if request_id is not None:
             called(request_id, "request id")
-        question = chain.digest(f"{version}\n{question}") if question else ""
+        question = _question(question, version)
         request = {"request_id": request_id or uuid.uuid4().hex, "asked": asked, "version": version}
         self._sweep(dataset)
         with self._writing() as journal:
@@ -213,6 +213,14 @@ class DurableLedger:
             if serves(entry.events, events) and (found is None or not serves(found.events, entry.events)):
                 found = entry
         return None if found is None else self._state(journal, dataset, found.number)
+
+    def stored(
+        self, *, dataset: str, events: Sequence[PrivacyEvent], question: str, version: str = "1"
+    ) -> Charge | None:
+        """The answer that `reserve` would return without a debit, if there is one; nothing is written."""
+        with self._reading() as journal:
+            self._dataset(journal, dataset)
+            return self._stored(journal, dataset, _question(question, version), events)
 
     def wait(self, charge: Charge) -> Charge:
         """How a running request ended: answered, or failed."""
@@ -386,6 +394,11 @@ class DurableLedger:
             self._dataset(journal, dataset)
             lines = [canonical({"entry": text, "hash": found}) for *_, text, found in journal.rows(dataset)]
         yield from lines
+
+
+def _question(question: str, version: str) -> str:
+    """What stands in the ledger for a question about a version of the data."""
+    return chain.digest(f"{version}\n{question}") if question else ""
 
 
 def _reason(reason: object, what: str) -> str:

@@ -274,6 +274,11 @@ class Ledger(Protocol):
     ) -> Charge:
         """Debit all events or none; or find the debit, and the answer, that an earlier request made for the same."""
 
+    def stored(
+        self, *, dataset: str, events: Sequence[PrivacyEvent], question: str, version: str = "1"
+    ) -> Charge | None:
+        """The answer that `reserve` would return without a debit, if there is one; nothing is written."""
+
     def wait(self, charge: Charge) -> Charge:
         """How a running request ended: answered, or failed."""
 

@@ -10,18 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privet.errors import InternalError, QueryError, UserError
-from privet.exact import Exact, nearest, show
+from privet.exact import Exact, nearest
 from privet.guarantees import ApproxDP, PureDP
 from privet.planner import ReleasePlan, conditions
 from privet.planner.outputs import Cell, Cells, Fixed, Straight
 from privet.relation.types import KeyValue
-from privet.release import arranging, charts, pictures, printing
+from privet.release import arranging, charts, pictures, printing, styles
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
     from matplotlib.figure import Figure
+
+    from privet.release.styles import Order
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -83,6 +85,16 @@ class Release:
     def limits(self) -> tuple[str, ...]:
         """Every cap and clamp that shaped the answer, in words: what the intervals do not tell of."""
         return self.plan.limits
+
+    @property
+    def guarantee(self) -> PureDP:
+        """What the answer guarantees and once cost, whether it was paid for now or before."""
+        return self.plan.guarantee()
+
+    @property
+    def paid_before(self) -> bool:
+        """Whether the answer was stored, so that nothing was spent now."""
+        return self.spent.epsilon == 0 and self.guarantee.epsilon > 0
 
     def values(self, column: str) -> list[Any]:
         """The values of a column: keys, integers for counts, floats for everything else."""
@@ -171,7 +183,9 @@ class Release:
     # --- to look at -----------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        return f"<Release of {self.plan.query}: {len(self)} group{'' if len(self) == 1 else 's'}, {self.spent}>"
+        groups = f"{len(self)} group{'' if len(self) == 1 else 's'}"
+        before = ", paid for before" if self.paid_before else ""
+        return f"<Release of {self.plan.query}: {groups}, {self.guarantee}{before}>"
 
     def __str__(self) -> str:
         return "\n".join([*printing.table(*self._printed()), "", *printing.wrapped(self.notes())])
@@ -181,39 +195,65 @@ class Release:
 
     def _printed(self) -> tuple[list[printing.Keys], list[printing.Column]]:
         outputs = dict(self.plan.columns)
+        levels = pictures.levels(self.plan.query)
         columns = [
-            printing.Column(name, cells, isinstance(outputs[name], Straight | Fixed), isinstance(outputs[name], Fixed))
+            printing.Column(
+                name,
+                cells,
+                isinstance(outputs[name], Straight | Fixed),
+                isinstance(outputs[name], Fixed),
+                name in levels,
+            )
             for name, cells in self._found.items()
         ]
-        return [printing.Keys(name, values) for name, values in self._keys()], columns
+        units = styles.units(self.plan.query)
+        return [printing.Keys(name, values, units[name]) for name, values in self._keys()], columns
 
     def notes(self) -> list[str]:
         """What the numbers mean and cost, as it stands below the table."""
+        return self._notes()
+
+    def _notes(self, *, drawn: bool = False) -> list[str]:
         return conditions.notes(self.plan.query) + printing.notes(
             columns=self._printed()[1],
             confidence=self.plan.confidence,
             simultaneous=self.plan.simultaneous,
             limits=self.limits,
+            guarantee=self.guarantee,
             spent=self.spent,
             remaining=self.remaining,
             left_out=self.plan.groups - len(self),
             chosen_by_noise=self.plan.chosen_by_noise,
+            drawn=drawn,
         )
 
     def chart(self, width: int = 100) -> str:
-        """Bars with error bars in characters, for a terminal."""
-        return "\n".join(charts.chart(*self._printed(), width))
+        """Bars, or dots for means, with their intervals, in characters; below, what they mean and cost."""
+        panels = pictures.together(self.plan.query, *self._printed())
+        drawn = [line for panel in panels for line in (*charts.chart(*panel, width), "")]
+        return "\n".join([*drawn, *charts.folded(self.notes(), width)])
 
-    def plot(self, column: str | None = None, path: str | Path | None = None) -> Figure:
-        """A picture of one column, or of all, each with its intervals; saved if a path is given."""
-        how = "all cells together" if self.plan.simultaneous else "each cell by itself"
-        chosen = "; groups chosen by noisy values" if self.plan.chosen_by_noise else ""
+    def plot(
+        self,
+        column: str | None = None,
+        path: str | Path | None = None,
+        *,
+        title: str | None = None,
+        labels: Mapping[Any, str] | None = None,
+        order: Order | None = None,
+    ) -> Figure:
+        """A picture of one column, or of all, each with its intervals; saved if a path is given.
+
+        Counts and sums are bars, means are dots; what is mostly noise is hollow. `labels` are texts to show for
+        columns and keys: `{"n": "People", "region": "Region of birth", "N": "North"}`. `order` is "ascending" or
+        "descending", by value, or a list of keys; those that it does not name come after.
+        """
+        style = styles.Style(title, labels or {}, order)
+        keys, columns = self._printed()
         return pictures.draw(
-            pictures.panels(self.plan.query, self._printed()[0], self._found, column),
-            title=pictures.title(self.plan.query, column),
-            footer="; ".join(
-                [f"{show(self.plan.confidence * 100)} % intervals, {how}{chosen}", *self.limits, str(self.spent)]
-            ),
+            pictures.panels(self.plan.query, keys, columns, column, style),
+            title=pictures.titled(self.plan.query, column, style),
+            caption=" ".join(self._notes(drawn=True)),
             path=path,
         )
 

@@ -1,32 +1,46 @@
-"""Bars with error bars, in characters: for a terminal."""
+"""Bars and dots with error bars, in characters: for a terminal."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from textwrap import wrap
 
 from privet.exact import Exact
 from privet.planner.outputs import Cell
-from privet.release.printing import Column, Keys, ends, places
+from privet.release.printing import Column, Keys, cut, ends, marks, numbers, places
+
+LEAST_WIDTH = 40
+"""A terminal that is narrower is taken for this wide."""
 
 _LINES = 60
-_NARROWEST = 12
+_NARROWEST, _LABEL = 12, 8  # places for a bar, and for a label that is cut
 
 
 def chart(keys: Sequence[Keys], columns: Sequence[Column], width: int = 100) -> list[str]:
-    """A panel for each column: a bar to each value, and over it its interval.
+    """A panel for each column: a bar to each value, or a dot for a mean, and over it its interval.
+
+    What is mostly noise has a pale bar or an open dot, and a `~` before its number.
+
+    Claim: no line is wider than `width`, unless numbers alone leave no room.
 
     Example:
         >>> from privet.planner.outputs import Cells
-        >>> cells = Cells((30, 80), (20, 75), (40, 85), (False, False))
+        >>> cells = Cells((30, 80), (20, 75), (40, 85), (True, False))
         >>> for line in chart([Keys("g", ["a", "b"])], [Column("n", cells, True)], width=40):
         ...     print(line)
         n
-        a  ██████├──┼───┤                30 ± 10
-        b  ████████████████████████├─┼┤  80 ± 5
+        a  ░░░░░░├──┼──┤                ~30 ± 10
+        b  ███████████████████████├─┼┤   80 ± 5
     """
-    panels = [_panel(_labels(keys, len(column.cells.values)), column, width) for column in columns]
+    labels = _labels(keys, len(columns[0].cells.values))
+    panels = [_panel(labels, column, max(width, LEAST_WIDTH)) for column in columns]
     return [line for i, panel in enumerate(panels) for line in (*([""] if i else []), *panel)]
+
+
+def folded(notes: Sequence[str], width: int) -> list[str]:
+    """Notes in lines of this width."""
+    return [line for note in notes for line in wrap(note, max(width, LEAST_WIDTH), subsequent_indent="  ")]
 
 
 def _labels(keys: Sequence[Keys], groups: int) -> list[str]:
@@ -38,34 +52,56 @@ def _panel(labels: list[str], column: Column, width: int) -> list[str]:
     cells = column.cells
     first, last = ends(len(labels), _LINES)
     chosen = [*first, *last]
-    texts = [" ".join(part for part in column.texts(i) if part) for i in chosen]
-    left = max((places(labels[i]) for i in chosen), default=0)
-    right = max(map(places, texts), default=0)
-    room = max(_NARROWEST, width - left - right - 4)
+    names, texts = _fitted([labels[i] for i in chosen], [column.texts(i) for i in chosen], width)
+    left = max(map(places, names), default=0)
+    room = max(_LABEL, width - left - max(map(places, texts), default=0) - (4 if left else 2))
     drawn = [x for i in chosen for x in (cells.values[i], cells.low[i], cells.high[i])]
-    seen = [Exact(0), *(Exact(x) for x in drawn if isinstance(x, int) or math.isfinite(x))]
+    seen = [Exact(x) for x in drawn if isinstance(x, int) or math.isfinite(x)]
+    if not column.level or not seen:
+        seen.append(Exact(0))
     start, stop = min(seen), max(seen)
     unit = (stop - start) / room or Exact(1)
 
     def place(x: Cell) -> int:
         return min(room - 1, int((Exact(min(max(x, start), stop)) - start) / unit))
 
-    lines = [column.name]
-    for i, text in zip(chosen, texts, strict=True):
-        bar = _bar(room, place(0), place(cells.values[i]), place(cells.low[i]), place(cells.high[i]))
-        label = labels[i] + " " * (left - places(labels[i]))
-        lines.append(f"{label}  {bar}  {text}".rstrip() if left else f"{bar}  {text}")
+    lines = [cut(column.name, width)]
+    for i, name, text in zip(chosen, names, texts, strict=True):
+        spots = (place(cells.values[i]), place(cells.low[i]), place(cells.high[i]))
+        zero = None if column.level else place(0)
+        bar = _bar(room, zero, *spots, noisy=marks(cells)[i])
+        lines.append(f"{name}{' ' * (left - places(name))}  {bar}  {text}".rstrip() if left else f"{bar}  {text}")
     if last:
         lines.insert(1 + len(first), f"... {len(labels) - len(chosen):,} more groups")
     return lines
 
 
-def _bar(room: int, zero: int, value: int, low: int, high: int) -> str:
+def _fitted(labels: list[str], texts: list[tuple[str, str]], width: int) -> tuple[list[str], list[str]]:
+    """Labels that are cut, and numbers without their intervals, as far as it takes to leave room for a bar."""
+    shortest = min(max(map(places, labels), default=0), _LABEL)
+
+    def fitted(texts: list[tuple[str, str]]) -> tuple[list[str], int]:
+        right = [line.rstrip() for line in numbers("", texts)[1:]]
+        return right, width - max(map(places, right), default=0) - 4 - _NARROWEST
+
+    right, space = fitted(texts)
+    if space < shortest:
+        right, space = fitted([(value, "") for value, _ in texts])
+    return [cut(label, max(space, _LABEL)) for label in labels], right
+
+
+def _bar(room: int, zero: int | None, value: int, low: int, high: int, *, noisy: bool) -> str:
     line = [" "] * room
-    for i in range(min(zero, value), max(zero, value) + 1):
-        line[i] = "█"
+    dot = "┼"
+    if zero is None:
+        dot = line[value] = "○" if noisy else "●"
+    else:
+        for i in range(min(zero, value), max(zero, value) + 1):
+            line[i] = "░" if noisy else "█"
     if high > low:
         for i in range(low, high + 1):
             line[i] = "─"
-        line[value], line[low], line[high] = "┼", "├", "┤"
+        line[low], line[high] = "├", "┤"
+        if zero is None or low < value < high:
+            line[value] = dot
     return "".join(line)

@@ -1,20 +1,26 @@
-"""Pictures of an answer: which bars stand where."""
+"""Pictures of an answer: what is drawn, in which order, and under which names."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privet.errors import QueryError, UserError
 from privet.exact import Exact, nearest
 from privet.planner.outputs import Cell, Cells
-from privet.plots import MOST_UPRIGHT, Bars, draw_bars
+from privet.plots import MOST_SERIES, Axis, Panel, draw_panels
 from privet.query import Query
-from privet.relation.aggregates import Histogram
-from privet.release.printing import Keys
+from privet.relation.aggregates import Count, CountPeople, Histogram, Sum
+from privet.relation.expressions import Bin, Types
+from privet.relation.language import show
+from privet.relation.types import KeyValue, TimeType
+from privet.release import periods
+from privet.release.printing import Column, Keys, marks
+from privet.release.styles import Style, keyed, unit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,54 +28,86 @@ if TYPE_CHECKING:
 FORMATS = (".png", ".svg", ".pdf")
 MOST_PANELS = 12
 """How many columns one picture shows."""
-MOST_SERIES = 6
-"""How many values the second of two keys may have for its bars to stand side by side."""
 
 
-def panels(query: Query, keys: Sequence[Keys], cells: Mapping[str, Cells], column: str | None) -> list[Bars]:
+def levels(query: Query) -> set[str]:
+    """The columns that are no amounts: means, ratios and spreads, for which zero is not where a bar begins."""
+    made = query.columns()
+    return {
+        column
+        for name, what in query.aggregates
+        if not isinstance(what, Count | CountPeople | Sum | Histogram)
+        for column in made[name]
+    }
+
+
+def together(
+    query: Query, keys: Sequence[Keys], columns: Sequence[Column]
+) -> list[tuple[Sequence[Keys], Sequence[Column]]]:
+    """Which columns are charted together, and with which keys: without keys, the bins of a histogram are its keys."""
+    if keys:
+        return [(keys, columns)]
+    types, shown = query.of.types(), {column.name: column for column in columns}
+    found: list[tuple[Sequence[Keys], Sequence[Column]]] = []
+    for name, what in query.aggregates:
+        parts = [shown[each] for each in query.columns()[name] if each in shown]
+        if parts and isinstance(what, Histogram):
+            bins = Keys(show(what.of.of), what.of.type(types).keys())
+            found.append(([bins], [replace(parts[0], name=name, cells=_joined([part.cells for part in parts]))]))
+        elif parts:
+            found.append(([], parts))
+    return found
+
+
+def panels(
+    query: Query, keys: Sequence[Keys], columns: Sequence[Column], column: str | None, style: Style
+) -> list[Panel]:
     """One panel for each column that is asked for; without keys, one for all bins of a histogram."""
-    types = query.of.types()
-    found = []
+    style.check(query)
+    cells = {each.name: each for each in columns}
+    found: list[Panel] = []
     for name, aggregate in query.aggregates:
-        bins = list(map(str, aggregate.of.type(types).keys())) if isinstance(aggregate, Histogram) else []
-        names = [f"{name} {label}" for label in bins] or [name]
+        names = query.columns()[name]
         if names[0] not in cells:  # measured, not shown
             continue
-        if bins and not keys and column in (None, name):
-            found.append(_bars(name, "", bins, (), [cells[each] for each in names]))
+        if isinstance(aggregate, Histogram) and not keys:
+            if column in (None, name):
+                found.append(_histogram(name, aggregate, [cells[each] for each in names], query.of.types(), style))
         else:
-            found += [_grouped(each, keys, cells[each]) for each in names if column in (None, name, each)]
+            found += [_grouped(query, keys, cells[each], style) for each in names if column in (None, name, each)]
     if not found:
         raise QueryError(f"the answer has no numbers called {column!r}. There are: {', '.join(cells)}")
-    if not next(iter(cells.values())).values:
+    if not columns[0].cells.values:
         raise UserError("no group is shown, so there is nothing to draw. Look at it with print(answer)")
     if len(found) > MOST_PANELS:
         raise UserError(
             f"a picture shows at most {MOST_PANELS} columns, not {len(found)}. "
             f"Write, for example: plot({found[0].name!r})"
         )
-    return found
+    return _sorted(query, keys, found, style) if style.order is not None else found
 
 
-def title(query: Query, column: str | None) -> str:
-    """What is drawn, in words."""
-    by = f" by {', '.join(key.name for key in query.keys)}" if query.keys else ""
+def titled(query: Query, column: str | None, style: Style) -> str:
+    """The title: the one that was given, or what is drawn, in words."""
+    if style.title is not None:
+        return style.title
+    by = f" by {', '.join(style.text(key.name) for key in query.keys)}" if query.keys else ""
     hidden = query.arrangement.hidden
     drawn = [
-        f"{name} = {what}"
+        style.labels.get(name, f"{name} = {what}")
         for name, what in query.aggregates
         if name not in hidden and (column is None or column == name)
     ]
-    return f"{', '.join(drawn) or column}{by}"
+    return f"{', '.join(drawn) or style.text(str(column))}{by}"
 
 
-def draw(bars: Sequence[Bars], *, title: str, footer: str, path: str | Path | None) -> Figure:
+def draw(found: Sequence[Panel], *, title: str, caption: str, path: str | Path | None) -> Figure:
     """The figure, saved if a path is given."""
     target = None if path is None else Path(path)
     line = 'Write, for example: plot(path="answer.png")'
     if target is not None and target.suffix.lower() not in FORMATS:
         raise UserError(f"a picture is saved as .png, .svg or .pdf, not as {target.name!r}. {line}")
-    figure = draw_bars(bars, title=title, footer=footer)
+    figure = draw_panels(found, title=title, caption=caption)
     if target is not None:
         try:
             figure.savefig(target, dpi=150)
@@ -78,27 +116,122 @@ def draw(bars: Sequence[Bars], *, title: str, footer: str, path: str | Path | No
     return figure
 
 
-def _grouped(name: str, keys: Sequence[Keys], cells: Cells) -> Bars:
-    """One key: a bar for each value. Two: side by side where that is legible. Else: all keys in the label."""
-    texts = [key.texts() for key in keys]
-    axis = ", ".join(key.name for key in keys)
-    groups = len(cells.values)
-    if len(keys) == 2 and groups <= MOST_UPRIGHT:
-        inner = len(set(texts[1]))
-        outer = texts[0][::inner]
-        every = [(a, b) for a in outer for b in texts[1][:inner]]  # not so if some are left out, or sorted
-        if 2 <= inner <= MOST_SERIES and every == list(zip(*texts, strict=True)):
-            return _bars(name, keys[0].name, texts[0][::inner], texts[1][:inner], [cells])
+# --- panels ---------------------------------------------------------------------------------------
+
+
+def _histogram(name: str, what: Histogram, parts: Sequence[Column], types: Types, style: Style) -> Panel:
+    labels = [style.text(str(label)) for label in what.of.type(types).keys()]  # noqa: SIM118
+    axis = Axis(style.text(show(what.of.of)), labels, ordered=True, touching=True)
+    cells = [part.cells for part in parts]
+    return _panel(style.text(name), axis, _joined(cells), (1, len(labels)), level=False)
+
+
+def _grouped(query: Query, keys: Sequence[Keys], column: Column, style: Style) -> Panel:
+    """One key: a mark for each value. Two: side by side where one has few values. Else: all keys in the label."""
+    name, cells = style.text(column.name), column.cells
+    texts = [[style.text(t, v) for t, v in zip(key.texts(), key.values, strict=True)] for key in keys]
+    if len(keys) == 2 and (shape := _crossed(query, texts)):
+        outer, inner = texts[0][:: shape[1]], texts[1][: shape[1]]
+        beside = _series(query, shape)
+        if beside is not None:
+            along, few = (inner, outer) if beside == 0 else (outer, inner)
+            axis = _axis(query, 1 - beside, [*dict.fromkeys(keys[1 - beside].values)], along, style)
+            turned = None if beside == 0 else shape
+            return _panel(
+                name, axis, cells, (len(few), len(along)), column.level, few, style.text(keys[beside].name), turned
+            )
     labels = [", ".join(parts) for parts in zip(*texts, strict=True)] if keys else [""]
-    return _bars(name, axis, labels, (), [cells])
+    if len(keys) == 1:
+        axis = _axis(query, 0, list(keys[0].values), labels, style)
+    else:
+        axis = Axis(", ".join(style.text(key.name) for key in keys), labels)
+    return _panel(name, axis, cells, (1, len(labels)), column.level)
 
 
-def _bars(name: str, axis: str, labels: Sequence[str], series: Sequence[str], parts: Sequence[Cells]) -> Bars:
-    def array(field: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        return np.array([_float(x) for part in parts for x in getattr(part, field)])
+def _crossed(query: Query, texts: Sequence[Sequence[str]]) -> tuple[int, int] | None:
+    """How many values two keys have, if every combination is shown, in the fixed order."""
+    inner = len(set(texts[1]))
+    outer = texts[0][::inner]
+    every = [(a, b) for a in outer for b in texts[1][:inner]]
+    return (len(outer), inner) if every == list(zip(*texts, strict=True)) else None
 
-    faint = np.array([flag for part in parts for flag in part.noisy])
-    return Bars(name, axis, labels, array("values"), array("low"), array("high"), faint, series)
+
+def _series(query: Query, shape: tuple[int, int]) -> int | None:
+    """Which of two keys stands side by side: one with few values, and rather not the one that is a time."""
+    few = [2 <= count <= MOST_SERIES for count in shape]
+    timed = [isinstance(key.of.type(query.of.types()), TimeType) for key in query.keys]
+    if few[1] and not (timed[1] and few[0] and not timed[0]):
+        return 1
+    return 0 if few[0] else None
+
+
+def _axis(query: Query, which: int, values: list[KeyValue], labels: Sequence[str], style: Style) -> Axis:
+    key, types = query.keys[which], query.of.types()
+    name = style.text(key.name)
+    every = list(query.domains()[which])
+    start = every.index(values[0]) if values else 0
+    if style.order is not None or values != every[start : start + len(values)]:
+        return Axis(name, labels)
+    if isinstance(key.of, Bin):
+        return Axis(name, labels, ordered=True)
+    cut = unit(key, types)
+    places = [periods.ordinal(value, cut) for value in values]
+    if isinstance(key.of.type(types), TimeType):
+        return Axis(name, labels, True, (places and places[0]) or 0, periods.rounds(cut))
+    first = places[0] if places else None
+    if first is not None and places == list(range(first, first + len(places))):
+        return Axis(name, labels, True, first, periods.rounds(None))
+    return Axis(name, labels)
+
+
+def _panel(
+    name: str,
+    axis: Axis,
+    cells: Cells,
+    shape: tuple[int, int],
+    level: bool,
+    series: Sequence[str] = (),
+    by: str = "",
+    turned: tuple[int, int] | None = None,
+) -> Panel:
+    def array(part: Sequence[Any]) -> Any:
+        flat = np.array(part)
+        return flat.reshape(shape) if turned is None else flat.reshape(turned).T
+
+    values, low, high = (array([_float(x) for x in part]) for part in (cells.values, cells.low, cells.high))
+    return Panel(name, axis, values, low, high, array(list(marks(cells))), level, series, by)
+
+
+def _sorted(query: Query, keys: Sequence[Keys], found: list[Panel], style: Style) -> list[Panel]:
+    """All panels in the order that is wanted: by the values of the first, or the keys that are named first."""
+    first = found[0]
+    groups = [(label,) for label in first.axis.labels]
+    rows, places = list(range(len(first.values))), list(range(first.groups))
+    if isinstance(style.order, str):
+        sums = first.values.sum(axis=0)
+        places = np.argsort(-sums if style.order == "descending" else sums, kind="stable").tolist()
+    elif style.order is not None:
+        texts = {value: text for _, pairs in keyed(query) for text, value in pairs}
+        wanted = [style.text(texts.get(key, key), key) for key in style.order]
+        if not first.series and len(keys) > 1:  # the labels hold all keys
+            groups = list(zip(*([style.text(t) for t in key.texts()] for key in keys), strict=True))
+
+        def rank(parts: Sequence[str]) -> list[int]:
+            return [wanted.index(part) if part in wanted else len(wanted) for part in parts]
+
+        places.sort(key=lambda i: rank(groups[i]))
+        rows.sort(key=lambda i: rank(first.series[i : i + 1]))
+    return [_placed(panel, rows, places) for panel in found]
+
+
+def _placed(panel: Panel, rows: list[int], places: list[int]) -> Panel:
+    arrays = {name: getattr(panel, name)[np.ix_(rows, places)] for name in ("values", "low", "high", "noisy")}
+    axis = replace(panel.axis, labels=[panel.axis.labels[i] for i in places])
+    return replace(panel, axis=axis, series=[panel.series[i] for i in rows] if panel.series else (), **arrays)
+
+
+def _joined(parts: Sequence[Cells]) -> Cells:
+    return Cells(*(tuple(x for part in parts for x in getattr(part, each.name)) for each in fields(Cells)))
 
 
 def _float(x: Cell) -> float:

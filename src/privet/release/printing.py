@@ -8,7 +8,6 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, time
 from decimal import ROUND_FLOOR
 from html import escape
 from textwrap import wrap
@@ -16,7 +15,8 @@ from textwrap import wrap
 from privet.exact import Exact, show
 from privet.guarantees import ApproxDP, PureDP
 from privet.planner.outputs import Cells
-from privet.relation.types import KeyValue
+from privet.relation.types import KeyValue, Unit
+from privet.release import periods
 from privet.release.numerals import numerals
 
 LINES = 60
@@ -39,12 +39,19 @@ class Column:
     cells: Cells
     around: bool
     public: bool = False
+    level: bool = False
+    """Whether it is a mean, a ratio or the like, drawn as a dot, and not an amount, drawn as a bar from zero."""
 
     def texts(self, group: int) -> tuple[str, str]:
         """The value and the interval of one group."""
         cells = self.cells
         value, interval = numerals(cells.values[group], cells.low[group], cells.high[group], around=self.around)
-        return f"~{value}" if cells.noisy[group] else value, "(public)" if self.public else interval
+        return f"~{value}" if marks(cells)[group] else value, "(public)" if self.public else interval
+
+
+def marks(cells: Cells) -> Sequence[bool]:
+    """Which cells are marked as mostly noise: with `~` in print, and drawn lighter."""
+    return cells.noisy
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,22 +60,16 @@ class Keys:
 
     name: str
     values: Sequence[KeyValue]
+    unit: Unit | None = None
+    """What dates were cut to, if they were."""
 
     @property
     def numeric(self) -> bool:
         return bool(self.values) and type(self.values[0]) is int
 
     def texts(self) -> list[str]:
-        """Keys as texts: dates in ISO form, with a time of day where one is not midnight.
-
-        Example:
-            >>> Keys("m", [datetime(2025, 3, 1)]).texts(), Keys("h", [datetime(2025, 3, 1, 7)]).texts()
-            (['2025-03-01'], ['2025-03-01 07:00'])
-        """
-        moments = [v for v in self.values if isinstance(v, datetime)]
-        if moments and all(moment.time() == time() for moment in moments):
-            return [moment.date().isoformat() for moment in moments]
-        return [v.isoformat(" ", "minutes") if isinstance(v, datetime) else str(v) for v in self.values]
+        """Keys as texts: 2024, 2024 Q3, May 2024, or a date in ISO form."""
+        return periods.texts(self.values, self.unit)
 
 
 def places(text: str) -> int:
@@ -83,6 +84,20 @@ def places(text: str) -> int:
         for c in text
     )
     return sum(widths)
+
+
+def cut(text: str, most: int) -> str:
+    """A text of at most so many places: what is too long ends with an ellipsis.
+
+    Example:
+        >>> cut("Papua New Guinea", 8), cut("Peru", 8), cut("北海道庁", 5)
+        ('Papua N…', 'Peru', '北海…')
+    """
+    if places(text) <= most:
+        return text
+    while text and places(text) > most - 1:
+        text = text[:-1]
+    return f"{text}…"
 
 
 def ends(count: int, lines: int) -> tuple[range, range]:
@@ -128,7 +143,7 @@ def _blocks(keys: Sequence[Keys], columns: Sequence[Column], lines: int) -> list
     left = [_padded([k.name, *(text[i] for i in chosen)], right=k.numeric) for k, text in zip(keys, texts, strict=True)]
     blocks: list[list[list[str]]] = []
     for column in columns:
-        part = _numbers(column.name, [column.texts(group) for group in chosen])
+        part = numbers(column.name, [column.texts(group) for group in chosen])
         if not blocks or sum(places(p[0]) + len(_GAP) for p in (*blocks[-1], part)) > WIDTH + len(_GAP):
             blocks.append([*left])
         blocks[-1].append(part)
@@ -140,8 +155,8 @@ def _upended(columns: Sequence[Column]) -> list[str]:
     first, last = ends(len(columns), LINES)
     chosen = [columns[i] for i in (*first, *last)]
     names = _padded([column.name for column in chosen], right=False)
-    numbers = _numbers("", [column.texts(0) for column in chosen])[1:]
-    lines = [_GAP.join(line).rstrip() for line in zip(names, numbers, strict=True)]
+    texts = numbers("", [column.texts(0) for column in chosen])[1:]
+    lines = [_GAP.join(line).rstrip() for line in zip(names, texts, strict=True)]
     return [*lines[: len(first)], *_more(len(columns), LINES, "columns"), *lines[len(first) :]]
 
 
@@ -155,7 +170,7 @@ def _padded(texts: Sequence[str], *, right: bool) -> list[str]:
     return [blank + text if right else text + blank for text, blank in zip(texts, blanks, strict=True)]
 
 
-def _numbers(name: str, texts: Sequence[tuple[str, str]]) -> list[str]:
+def numbers(name: str, texts: Sequence[tuple[str, str]]) -> list[str]:
     """A name above the values, points below each other, with the intervals beside."""
     after = [len(value) - value.index(".") if "." in value else 0 for value, _ in texts]
     most = max((n for n, (value, _) in zip(after, texts, strict=True) if "e" not in value), default=0)
@@ -171,13 +186,18 @@ def notes(
     columns: Sequence[Column],
     confidence: Exact,
     simultaneous: bool,
+    guarantee: PureDP,
     spent: PureDP,
     remaining: PureDP | ApproxDP | None,
     limits: Sequence[str] = (),
     left_out: int = 0,
     chosen_by_noise: bool = False,
+    drawn: bool = False,
 ) -> list[str]:
-    """What stands below a table: what the intervals cover, which bounds shaped the answer, and what was spent."""
+    """What stands below a table: what the intervals cover, which bounds shaped the answer, and what was spent.
+
+    Below a picture, whose legend tells the marks, it ends with the guarantee.
+    """
     lines = []
     if not all(column.public for column in columns):
         how = "all cells together" if simultaneous else "each cell by itself"
@@ -188,10 +208,25 @@ def notes(
         lines.append(f"{left_out:,} group{'s are' if left_out > 1 else ' is'} not shown.")
     if chosen_by_noise:
         lines.append("Noisy values decided which groups are shown: these intervals hold less often than they say.")
-    if any(noisy for column in columns for noisy in column.cells.noisy):
+    if drawn:
+        return [*lines, _promise(guarantee, spent)]
+    if any(any(marks(column.cells)) for column in columns):
         lines.append("~ mostly noise: the interval says how little is known.")
-    cost = f"Spent {spent}" if spent.epsilon else "Nothing was spent"
-    return [*lines, cost + ("." if remaining is None else f"; {_left(remaining)} left.")]
+    return [*lines, _cost(guarantee, spent) + ("." if remaining is None else f"; {_left(remaining)} left.")]
+
+
+def _promise(guarantee: PureDP, spent: PureDP) -> str:
+    """The guarantee for those who see a picture of the answer."""
+    if not guarantee.epsilon:
+        return "Nothing private is shown."
+    return f"Differentially private, {guarantee}{'' if spent.epsilon else ', paid for before'}."
+
+
+def _cost(guarantee: PureDP, spent: PureDP) -> str:
+    """The epsilon of the answer, and whether it was paid now."""
+    if spent.epsilon:
+        return f"Spent {spent}"
+    return f"Paid for before, at {guarantee}: nothing was spent now" if guarantee.epsilon else "Nothing was spent"
 
 
 def wrapped(notes: Sequence[str]) -> list[str]:

@@ -12,6 +12,7 @@ from privet import events
 from privet.canonical import canonical
 from privet.errors import InternalError
 from privet.guarantees import ApproxDP, PureDP
+from privet.ledger import Ledger
 from privet.planner import ReleasePlan
 from privet.planner.facts import asked, derived
 from privet.relation.codec import encode
@@ -52,6 +53,26 @@ def recalled(made: ReleasePlan, text: str, remaining: PureDP | ApproxDP) -> Rele
     plan = replace(made, noised=tuple(noised), epsilon=sum((part.epsilon for part in noised), 0 * made.epsilon))
     noisy = tuple(tuple(tuple(vector) for vector in part) for part in certificate.document["noisy"])
     return Release(plan, noisy, PureDP.ZERO, remaining, certificate)
+
+
+def paid_before(made: ReleasePlan, ledger: Ledger, *, dataset: str, version: str) -> PureDP | None:
+    """What the stored answer cost that asking would return; None if asking would have to be paid for.
+
+    Claim: it is found by the rule of `Ledger.reserve`, so it tells an analyst nothing that asking would not.
+    """
+    found = ledger.stored(dataset=dataset, events=[made.event()], question=question_digest(made), version=version)
+    if found is None or found.answer is None or not made.noised:
+        return None
+    return recalled(made, found.answer, PureDP.ZERO).guarantee
+
+
+def stored_line(before: PureDP | None, *, fresh: bool) -> list[str]:
+    """What `explain` says about an answer that is stored, if one is."""
+    if before is None:
+        return []
+    if fresh:
+        return [f"{'Stored':<11}An answer at {before} is stored and would be free; a fresh one is paid for."]
+    return [f"{'Stored':<11}Paid for already, at {before}: asking returns the stored answer and spends nothing."]
 
 
 def recalled_value(text: str, *, like: Any) -> tuple[Any, Certificate]:

@@ -1,0 +1,130 @@
+"""What one panel of a picture shows: arrays, names, and how their values are to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+from unicodedata import east_asian_width
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privet.plots.canvas import SERIES, Floats
+
+MOST_SERIES = len(SERIES)
+"""How many series stand side by side: as many as there are colours to tell apart."""
+MOST_BARS = 60
+"""How many bars stand beside each other where labels can be left out; more of them are a line."""
+MOST_DOTS = 24
+"""The same for dots."""
+MOST_LABELLED = 12
+"""How many groups stand beside each other where each needs its label; more of them lie one below the other."""
+
+_NARROW = frozenset(" .,:;'|!()[]{}/ijltfrI-1")
+
+Mark = Literal["bars", "dots", "line", "spread"]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """The groups, each with a label."""
+
+    name: str
+    labels: Sequence[str]
+    ordered: bool = False
+    """Whether they follow each other by equal steps, like years: then some labels can stand for all."""
+    first: int = 0
+    """The number of the first, on a scale on which multiples of `steps` are round."""
+    steps: Sequence[int] = ()
+    """None: there are no round numbers, and labels are turned before some are left out."""
+    touching: bool = False
+    """Whether bars leave no gap, as in a histogram."""
+
+    @property
+    def longest(self) -> float:
+        """About how many inches the longest label takes."""
+        return max((inches(shortened(label)) for label in self.labels), default=0.0)
+
+    @property
+    def widest(self) -> float:
+        """About how many inches a group needs so that no label touches the next."""
+        widths = [inches(shortened(label)) for label in self.labels]
+        return max(((a + b) / 2 for a, b in pairwise(widths)), default=0.0)
+
+    def thinned(self, most: int) -> list[int]:
+        """The places of about so many labels, at round numbers where there are some.
+
+        Example:
+            >>> Axis("year", [str(y) for y in range(1871, 2017)], True, 1871, (5, 10, 20)).thinned(8)
+            [9, 29, 49, 69, 89, 109, 129]
+            >>> Axis("year", [str(y) for y in range(1985, 2017)], True, 1985, (5, 10, 20)).thinned(8)
+            [0, 5, 10, 15, 20, 25, 30]
+        """
+        count = len(self.labels)
+        if count <= most:
+            return list(range(count))
+        if self.ordered:
+            for step in self.steps:
+                found = [i for i in range(count) if (self.first + i) % step == 0]
+                if 2 <= len(found) <= most:
+                    return found
+        return sorted({round(float(x)) for x in np.linspace(0, count - 1, max(2, most))})
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A value with an interval for each series and group; some of them are mostly noise."""
+
+    name: str
+    axis: Axis
+    values: Floats
+    """One row for each series, one column for each group; so are the others."""
+    low: Floats
+    high: Floats
+    noisy: NDArray[np.bool_]
+    level: bool = False
+    """Whether values are means or the like, drawn as dots, and not amounts, drawn as bars from zero."""
+    series: Sequence[str] = ()
+    by: str = ""
+    """What tells the series apart: the title of the legend."""
+
+    @property
+    def groups(self) -> int:
+        return len(self.axis.labels)
+
+    @property
+    def mark(self) -> Mark:
+        """How values are drawn where groups stand beside each other."""
+        if self.axis.ordered:
+            many = self.groups > MOST_DOTS if self.level else self.values.size > MOST_BARS
+            return "line" if many else "dots" if self.level else "bars"
+        return "spread" if self.values.size > MOST_BARS else "dots" if self.level else "bars"
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """The range of the value axis: every value, every finite end of an interval, zero below bars; some room."""
+        everything = np.concatenate([part.ravel() for part in (self.values, self.low, self.high)])
+        finite = everything[np.isfinite(everything)]
+        if not self.level or not finite.size:
+            finite = np.append(finite, 0.0)
+        bottom, top = float(finite.min()), float(finite.max())
+        room = 0.06 * (top - bottom) or 0.06 * abs(top) or 1.0
+        start = bottom if bottom == 0 and not self.level and not np.isneginf(self.low).any() else bottom - room
+        return start, top + room
+
+
+def inches(text: str) -> float:
+    """About how wide a text of nine points is.
+
+    Example:
+        >>> round(inches("north"), 2), round(inches("[65, 110]"), 2), round(inches("北海道"), 2)
+        (0.32, 0.5, 0.38)
+    """
+    return sum(0.125 if east_asian_width(c) in "WF" else 0.045 if c in _NARROW else 0.078 for c in text)
+
+
+def shortened(label: str) -> str:
+    """A label of 32 characters at most."""
+    return label if len(label) <= 32 else f"{label[:31]}…"

@@ -1,0 +1,138 @@
+"""A picture of an answer: a panel for each column, with a title, a legend and a caption."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privet.plots.canvas import GREY, GRID, INK, finish, new_figure, with_commas
+from privet.plots.layout import WIDEST, Layout, arranged
+from privet.plots.marks import draw_marks, keys_of, noise_key
+from privet.plots.panel import MOST_SERIES, Axis, Mark, Panel, inches, shortened
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["MOST_SERIES", "NOISE", "Axis", "Panel", "draw_panels"]
+
+MOST_TURNED = 24
+"""How many labels are turned; of more, some are left out."""
+NOISE = "mostly noise"
+"""What a legend says of hollow marks."""
+
+
+def draw_panels(panels: Sequence[Panel], *, title: str, caption: str) -> Figure:
+    """Bars or dots with their intervals, a panel for each name; an interval's infinite end becomes an arrow.
+
+    Many groups make a page of columns, or a line if they follow each other, and never a picture larger than a page.
+    """
+    layout = arranged(panels)
+    legend = max(map(inches, map(shortened, (*panels[0].series, panels[0].by))))
+    width = min(WIDEST, layout.width + (legend + 0.6 if legend else 0))
+    figure = new_figure(width, layout.height)
+    grid = list(figure.subplots(layout.down, layout.across, squeeze=False).flat)
+    several = len(panels) > 1
+    if layout.lying:
+        _lay(grid, panels, layout, several=several)
+    else:
+        for panel, axes in zip(panels, grid, strict=False):
+            _stand(axes, panel, layout, several=several)
+    for axes in grid[len(panels) * layout.blocks :]:
+        axes.remove()
+    _legend(figure, panels, lying=layout.lying)
+    if title:
+        figure.suptitle(fill(title, int(width * 9)), fontsize=12, parse_math=False)
+    figure.supxlabel(fill(caption, int(width * 14)), fontsize=8, color=GREY, parse_math=False)
+    return figure
+
+
+def _mark(panel: Panel, *, lying: bool) -> Mark:
+    return ("dots" if panel.level else "bars") if lying else panel.mark
+
+
+def _stand(axes: Axes, panel: Panel, layout: Layout, *, several: bool) -> None:
+    """Groups beside each other, with the labels that have room: all, turned if need be, or some."""
+    mark = _mark(panel, lying=False)
+    draw_marks(axes, panel, mark)
+    axis, count = panel.axis, panel.groups
+    fits = layout.fits(panel)
+    turned = not fits and mark != "spread" and not axis.steps and count <= MOST_TURNED
+    shown = range(count) if fits or turned else axis.thinned(max(2, int(layout.each / (axis.longest + 0.3))))
+    how: dict[str, Any] = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if turned else {}
+    axes.set_xticks(list(shown), [shortened(axis.labels[i]) for i in shown], fontsize=9, parse_math=False, **how)
+    beside = max(0.6, (layout.each - count + 1) / 2) if mark in ("bars", "dots") else 0.5 + 0.01 * count
+    axes.set_xlim(-beside, count - 1 + beside)
+    axes.set_ylim(*panel.reach)
+    axes.grid(axis="y", color=GRID, lw=0.6)
+    if not panel.level:
+        axes.axhline(0, color=INK, lw=0.8)
+    axes.yaxis.set_major_formatter(with_commas)
+    _name(axes, panel.name if several else "", axis.name, "" if several else panel.name)
+
+
+def _lay(grid: Sequence[Axes], panels: Sequence[Panel], layout: Layout, *, several: bool) -> None:
+    """Groups one below the other: panels share the labels at the left, and columns of groups share their scale."""
+    size = -(-panels[0].groups // layout.blocks)
+    for block in range(layout.blocks):
+        for i, panel in enumerate(panels):
+            axes = grid[block * len(panels) + i]
+            rows = slice(block * size, (block + 1) * size)
+            draw_marks(axes, panel, _mark(panel, lying=True), rows=rows, lying=True)
+            first = i % layout.across == 0 if layout.blocks == 1 else i == 0
+            names = [shortened(label) for label in panel.axis.labels[rows]] if first else []
+            ticks = range(len(panel.axis.labels[rows]))
+            small = 9 if size <= 30 else 7.5
+            axes.set_yticks(list(ticks) if first else [], names, fontsize=small, parse_math=False)
+            axes.tick_params(axis="y", length=0)
+            axes.set_ylim(size - 0.4, -0.6)
+            axes.set_xlim(*panel.reach)
+            axes.grid(axis="x", color=GRID, lw=0.6)
+            if not panel.level:
+                axes.axvline(0, color=INK, lw=0.8)
+            axes.xaxis.set_major_formatter(with_commas)
+            axes.locator_params(axis="x", nbins=5 if layout.each > 3 else 3)
+            axes.tick_params(axis="x", labelsize=10 if layout.each > 3 else 8)
+            title = panel.name if several else ""
+            below = "" if several else panel.name
+            _name(axes, title, below, panel.axis.name if first and block == 0 else "")
+
+
+def _name(axes: Axes, title: str, x: str, y: str) -> None:
+    finish(axes, title, x, y)
+    axes.set_axisbelow(True)
+    for text in (axes.title, axes.xaxis.label, axes.yaxis.label):
+        text.set_parse_math(False)
+
+
+def _legend(figure: Figure, panels: Sequence[Panel], *, lying: bool) -> None:
+    """Which series has which colour, and what hollow marks mean; nothing if there is nothing to tell apart."""
+    from matplotlib.legend_handler import HandlerTuple
+
+    first = panels[0]
+    marks = [_mark(panel, lying=lying) for panel in panels]
+    handles: list[Any] = list(keys_of(first, marks[0]))
+    texts = [shortened(name) for name in first.series]
+    hollow = dict.fromkeys(mark == "bars" for panel, mark in zip(panels, marks, strict=True) if np.any(panel.noisy))
+    if hollow:
+        handles.append(tuple(noise_key("bars" if bars else "dots") for bars in hollow))
+        texts.append(NOISE)
+    if not handles:
+        return
+    made = figure.legend(
+        handles,
+        texts,
+        title=shortened(first.by) or None,
+        loc="outside right upper" if first.series else "outside upper right",
+        handler_map={tuple: HandlerTuple(ndivide=None)},
+        frameon=False,
+        handlelength=1.4,
+        fontsize=9,
+        title_fontsize=9,
+        alignment="left",
+    )
+    for text in (*made.get_texts(), made.get_title()):
+        text.set_parse_math(False)

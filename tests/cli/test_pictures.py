@@ -1,0 +1,69 @@
+"""Pictures from the terminal: titles, labels and orders are checked before anything is paid."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.cli.asking import COUNT, Shell, made
+
+PAID = ("query", COUNT, "--epsilon", "0.5")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    return made(tmp_path)
+
+
+@pytest.fixture
+def shell(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    return Shell(capsys, monkeypatch)
+
+
+def svg(shell: Shell, here: Path, *style: str) -> str:
+    shell(*PAID, "-o", "a.svg", *style)
+    return (here / "a.svg").read_text(encoding="utf-8")
+
+
+def test_a_title_and_labels(shell: Shell, here: Path) -> None:
+    text = svg(shell, here, "--title", "Where people live", "--label", "n=People", "--label", "north=The North = up")
+    for shown in ("Where people live", "People", "The North = up", "south"):
+        assert f"<!-- {shown} -->" in text
+    assert "<!-- north -->" not in text
+
+
+@pytest.mark.parametrize(
+    ("order", "found"),
+    [
+        (["descending"], ["north", "south", "elsewhere"]),
+        (["elsewhere"], ["elsewhere", "north", "south"]),
+        (["south", "elsewhere"], ["south", "elsewhere", "north"]),
+    ],
+)
+def test_an_order(shell: Shell, here: Path, order: list[str], found: list[str]) -> None:
+    text = svg(shell, here, *(part for key in order for part in ("--order", key)))
+    places = {key: text.index(f"<!-- {key} -->") for key in found}
+    first, *others = sorted(places, key=places.__getitem__)
+    assert first == found[0]
+    assert order == ["descending"] or [first, *others] == found  # the two smaller ones are about equal
+
+
+@pytest.mark.parametrize(
+    ("style", "message"),
+    [
+        (["--label", "People"], "a label is a name and its text, not 'People'. Write, for example: --label n=People"),
+        (["--label", "m=People"], "there is nothing called 'm' to label. There are: region, n, north"),
+        (["--order", "nort"], "order names 'nort', which is not a key. There are: north, south, elsewhere"),
+    ],
+)
+def test_what_can_not_be_drawn_is_not_paid_for(shell: Shell, style: list[str], message: str) -> None:
+    assert message in shell.refused(2, *PAID, "-o", "a.png", *style)
+    assert shell.spent() == 0
+
+
+def test_only_pictures_have_titles(shell: Shell) -> None:
+    for extra in ([], ["-o", "a.csv"], ["--format", "chart"]):
+        message = "--title, --label and --order are for pictures. Write, for example: -o answer.png"
+        assert message in shell.refused(2, *PAID, *extra, "--title", "People")
