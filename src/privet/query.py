@@ -20,14 +20,10 @@ from privet.relation import caps, narrowing, operators
 from privet.relation.aggregates import (
     Aggregate,
     Count,
-    CountPeople,
     Histogram,
     Mean,
-    Ratio,
-    Std,
     Sum,
-    Variance,
-    summed,
+    checked,
 )
 from privet.relation.arrangement import EVERYTHING, Arrangement, Order
 from privet.relation.caps import Cap
@@ -92,7 +88,7 @@ class Query:
                     'Write, for example: group_by(pv.bins("age", [0, 18, 65, 110]))'
                 )
         for _, aggregate in self.aggregates:
-            _check(aggregate, types)
+            checked(aggregate, types)
         if self.arrangement != EVERYTHING:
             numbers = {column: _RELEASED for made in columns.values() for column in made}
             self.arrangement.check({key.name: key.of.type(types) for key in self.keys}, numbers, columns)
@@ -169,26 +165,6 @@ def _capped(of: Operator, before: Cap | None, asked: Cap) -> Cap | None:
 
 _RELEASED = NumberType(-LARGEST, LARGEST, missing=False, wide=True)
 """What is known of a released number before it is there."""
-
-
-def _check(aggregate: Aggregate, types: Types) -> None:
-    match aggregate:
-        case Count(of):
-            if of is not None:
-                sized(of).type(types)
-        case CountPeople():
-            pass
-        case Sum(of) | Mean(of) | Variance(of) | Std(of):
-            summed(sized(of), types, aggregate)
-        case Histogram(of):
-            sized(of).type(types)
-        case Ratio(numerator, denominator):
-            _check(numerator, types)
-            _check(denominator, types)
-        case _:
-            raise QueryError(
-                f'{aggregate!r} is nothing that can be asked. Write, for example: n=pv.count(), pay=pv.mean("income")'
-            )
 
 
 @dataclass(frozen=True, slots=True)

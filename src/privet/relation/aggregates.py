@@ -11,7 +11,7 @@ from typing import Any
 
 from privet.errors import QueryError
 from privet.exact import Number
-from privet.relation.expressions import Bin, Node, Types
+from privet.relation.expressions import Bin, Node, Types, sized
 from privet.relation.language import Expr, bins, column, show
 from privet.relation.rules import as_number
 from privet.relation.types import NumberType
@@ -203,3 +203,24 @@ def summed(of: Node, types: Types, what: object) -> NumberType:
             f'Write, for example: pv.col("{show(of)}").clip(0, 1000)'
         )
     return number
+
+
+def checked(aggregate: Aggregate, types: Types) -> None:
+    """Refuse what is no aggregate, or not one of these columns."""
+    match aggregate:
+        case Count(of):
+            if of is not None:
+                sized(of).type(types)
+        case CountPeople():
+            pass
+        case Sum(of) | Mean(of) | Variance(of) | Std(of):
+            summed(sized(of), types, aggregate)
+        case Histogram(of):
+            sized(of).type(types)
+        case Ratio(numerator, denominator):
+            checked(numerator, types)
+            checked(denominator, types)
+        case _:
+            raise QueryError(
+                f'{aggregate!r} is nothing that can be asked. Write, for example: n=pv.count(), pay=pv.mean("income")'
+            )
