@@ -115,8 +115,8 @@ class Asker:
 
     def binned(self, depth: int = 1) -> Expr:
         """Whether a number is in one bin, in some, or in none."""
-        ways: list[Callable[[int], Expr]] = [*[self._copies] * 5, self.number, self._arithmetic]
-        of = self.chance.choice(ways)(max(depth, 0))
+        copies: Callable[[int], Expr] = self._copies
+        of = self.chance.choice([*[copies] * 5, self.number, self._arithmetic])(max(depth, 0))
         made = pv.bins(of, self.edges(of, whole=0.7))
         labels = made.node.type(self.types).keys()
         label = self.chance.choice(labels)
