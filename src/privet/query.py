@@ -27,7 +27,7 @@ from privet.relation.aggregates import (
 )
 from privet.relation.arrangement import EVERYTHING, Arrangement, Order
 from privet.relation.caps import Cap
-from privet.relation.expressions import DEEPEST, LARGEST, Column, Node, Types, joined, sized
+from privet.relation.expressions import DEEPEST, LARGEST, Column, Node, joined, sized
 from privet.relation.fields import LATER
 from privet.relation.language import Expr, column, node, show
 from privet.relation.operators import OfPerson, Operator, Scan, WithColumns

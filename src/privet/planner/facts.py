@@ -54,7 +54,8 @@ def plan_again(tree: Any) -> ReleasePlan:
 def derived(made: ReleasePlan) -> dict[str, Any]:
     """What follows by the rules: sensitivities, scales, event, guarantee and errors."""
     return {
-        "measurements": [_measurement(part) for part in made.noised],
+        "statements": [encode(statement) for statement in made.statements()],
+        "measurements": [_measurement(part, made.statement_of(part)) for part in made.noised],
         "columns": [
             {"name": name, "kind": type(output).__name__.lower(), "expected_error": _maybe(made.expected(name))}
             for name, output in made.columns
@@ -70,9 +71,10 @@ def derived(made: ReleasePlan) -> dict[str, Any]:
     }
 
 
-def _measurement(part: Noised) -> dict[str, Any]:
+def _measurement(part: Noised, statement: int) -> dict[str, Any]:
     what = part.measurement
     return {
+        "statement": statement,
         "rule": what.rule,
         "of": what.of,
         "phi": what.phi,

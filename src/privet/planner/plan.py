@@ -23,9 +23,13 @@ from privet.relation import caps, narrowing, operators
 from privet.relation.schema import CEILING
 from privet.relation.statement import (
     Bounding,
+    Code,
+    Given,
     PeopleInGroups,
+    Present,
     Statement,
     Tally,
+    Total,
     Unbounded,
 )
 from privet.sensitivity import of_sum
@@ -119,6 +123,10 @@ class ReleasePlan:
             if (tallies := self._tallies(people=people))
         )
 
+    def statement_of(self, part: Noised) -> int:
+        """Which of the statements counts for a measurement."""
+        return len(self.statements()) - 1 if part.measurement.people else 0
+
     def _tallies(self, *, people: bool) -> tuple[Tally, ...]:
         parts = [part.measurement for part in self.noised if part.measurement.people is people]
         return tuple(dict.fromkeys(tally for part in parts for tally in part.tallies))
@@ -128,7 +136,7 @@ class ReleasePlan:
         asked = self.statements()
         found = []
         for part in self.noised:
-            index = len(asked) - 1 if part.measurement.people else 0
+            index = self.statement_of(part)
             tallies = asked[index].tallies
             found.append([part.measurement.coordinates(dict(zip(tallies, row, strict=True))) for row in answers[index]])
         return found
@@ -272,10 +280,15 @@ def _bounded(query: Query, measurement: Measurement, rows: int, groups: int) -> 
         and measurement.rule == "sum/1"
         and not query.keys
         and operators.keeps_all_rows(query.of)
-        and (0,) not in measurement.corners[2:]
+        and all(isinstance(tally, Present | Total) and _promised(tally.of) for tally in measurement.tallies)
     )
     moved = of_sum(measurement.corners, adjacency=adjacency, rows=rows, groups=groups, same_rows=same_rows)
     return Noised(measurement, rows, groups, adjacency, same_rows, moved, Exact(1))
+
+
+def _promised(read: Code | Given) -> bool:
+    """Whether the engine gives every row a code, as the statement says."""
+    return isinstance(read, Code) and not read.missing
 
 
 def _prices(draft: ReleasePlan, within: Mapping[str, Exact]) -> list[Exact]:

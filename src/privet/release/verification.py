@@ -1,8 +1,11 @@
 """Checking a certificate, in three levels.
 
-(1) The rules: every sensitivity, scale, event, guarantee, value and interval is derived anew from the query, the
-declarations and the noisy integers. (2) With a key: the steward's signature over every byte. (3) With a ledger: the
-debit is there, and for this certificate. All of it proves the claim; nothing can prove that noise was drawn.
+(1) The rules, twice. `checker` reads the statements that the engine was given, and nothing else: from them it works out
+how far one person can move each measurement, whether the noise is enough for that, and what epsilon it comes to. Then
+the planner derives everything anew from the query and the declarations: statements, scales, values and intervals.
+(2) With a key: the steward's signature over every byte. (3) With a ledger: the debit is there, and for this
+certificate. All of it proves the claim. Nothing can prove that the engine computed the statements, or that noise was
+drawn.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from privet.ledger import Ledger, Receipt, open_ledger
 from privet.mechanisms import Laplace
 from privet.planner.facts import asked, derived, plan_again, ratio
 from privet.relation.schema import called
+from privet.release import checker
 from privet.release.certificate import FORMAT, Certificate, answered, of_value, plain
 from privet.release.signing import VerifyingKey, signs, verifier
 
@@ -107,6 +111,7 @@ _HEAD = {"format", "version", "dataset", "ledger", "kind", "asked", "derived", "
 
 def _check_query(document: dict[str, Any]) -> str:
     _same(sorted(document), sorted({*_HEAD, "noisy"}), "fields of the document")
+    checker.check(document["derived"], document["noisy"])
     plan = plan_again(document["asked"])
     _same(document["asked"], plain(asked(plan)), "asked")
     _same(document["derived"], plain(derived(plan)), "derived")

@@ -1,0 +1,182 @@
+"""The checker of certificates, by itself: against brute force, against the planner, and on altered statements."""
+
+from __future__ import annotations
+
+import copy
+import json
+from itertools import product
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.tables.search import questions
+from tests.tables.worlds import world
+from tests.test_architecture import imports
+
+import privet as pv
+from privet.errors import VerificationError
+from privet.planner.facts import derived
+from privet.release import checker
+
+SOURCE = Path(checker.__file__)
+CODE: dict[str, Any] = {"kind": "code", "of": {"kind": "column", "name": "x"}, "lower": "0/1", "step": "1/1"}
+
+
+def test_it_imports_no_rule_of_the_planner() -> None:
+    mine = {found.module for found in imports(SOURCE, SOURCE.parents[1]) if found.module.startswith("privet")}
+    assert {".".join(module.split(".")[:2]) for module in mine} == {"privet.canonical", "privet.errors"}
+
+
+# --- against brute force ----------------------------------------------------------------------------
+
+
+def scanned(adjacency: str) -> Any:
+    return {"kind": "scan", "table": {"adjacency": adjacency, "protect": {"kind": "each row"}}}
+
+
+@st.composite
+def measured(draw: st.DrawFn) -> tuple[Any, Any]:
+    """A code, some tallies of it, and any integer matrix."""
+    code = {**CODE, "width": draw(st.integers(1, 9)), "missing": draw(st.booleans())}
+    kinds = draw(st.lists(st.sampled_from(["present", "total", "squares"]), min_size=1, max_size=3, unique=True))
+    tallies = [{"kind": kind, "of": code} for kind in kinds] + ([{"kind": "rows"}] if draw(st.booleans()) else [])
+    size = draw(st.integers(1, 3))
+    number = st.integers(-30, 30)
+    matrix = [draw(st.lists(number, min_size=len(tallies), max_size=len(tallies))) for _ in range(size)]
+    adjacency = draw(st.sampled_from(["add/remove", "replace"]))
+    keys = draw(st.sampled_from([[], [{"kind": "column", "name": "g"}]]))
+    statement = {"of": scanned(adjacency), "keys": keys, "bounding": {"kind": "unbounded"}, "tallies": tallies}
+    return statement, {"tallies": tallies, "matrix": matrix}
+
+
+def every_vector(statement: Any, part: Any) -> set[tuple[int, ...]]:
+    code = next(t["of"] for t in part["tallies"] if t["kind"] != "rows")
+    codes: list[int | None] = [*range(code["width"] + 1), *([None] if code["missing"] else [])]
+    found = set()
+    for v in codes:
+        power = {"rows": 1, "present": int(v is not None), "total": v or 0, "squares": (v or 0) ** 2}
+        adds = [power[t["kind"]] for t in part["tallies"]]
+        found.add(tuple(sum(a * x for a, x in zip(row, adds, strict=True)) for row in part["matrix"]))
+    return found
+
+
+@given(measured(), st.integers(1, 2))
+def test_sensitivities_are_those_of_all_rows(case: tuple[Any, Any], groups: int) -> None:
+    statement, part = case
+    rows = every_vector(statement, part)
+    zero = (0,) * len(part["matrix"])
+    found = checker.moved(statement, part, groups).sensitivity
+    norm = max(sum(map(abs, u)) for u in rows)
+    if statement["of"]["table"]["adjacency"] == "add/remove":
+        assert found == norm
+    elif groups > 1:
+        assert found == 2 * norm
+    else:
+        points = rows | ({zero} if statement["keys"] else set())
+        assert found == max(sum(abs(a - b) for a, b in zip(u, v, strict=True)) for u, v in product(points, repeat=2))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8])
+def test_histograms_too(size: int) -> None:
+    place = {"kind": "place", "of": {"kind": "bin"}, "size": size}
+    tallies = [{"kind": "at", "of": place, "index": i} for i in range(size)]
+    matrix = [[int(i == j) for j in range(size)] for i in range(size)]
+    for adjacency, expected in (("add/remove", 1), ("replace", 1 if size == 1 else 2)):
+        statement = {"of": scanned(adjacency), "keys": [], "bounding": {"kind": "unbounded"}, "tallies": tallies}
+        assert checker.moved(statement, {"tallies": tallies, "matrix": matrix}, 1).sensitivity == expected
+
+
+# --- against the planner ----------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_it_agrees_with_the_planner_on_generated_questions(effort: int) -> None:
+    seen: dict[str, int] = {}
+    for number in range(40 * effort):
+        chance = Random(910_000 + number)
+        for asked in questions(chance, world(chance)):
+            tree = json.loads(json.dumps(derived(asked)))
+            noisy = [[[0] * part.measurement.size] * asked.groups for part in asked.noised]
+            for part, measurement in zip(asked.noised, tree["measurements"], strict=True):
+                statement = tree["statements"][measurement["statement"]]
+                found = checker.moved(statement, measurement, asked.groups).sensitivity
+                # where no row can go, the planner uses that for sums alone, and the checker for everything
+                assert found == part.sensitivity or (found < part.sensitivity and part.measurement.rule != "sum/1")
+                seen[part.measurement.rule] = seen.get(part.measurement.rule, 0) + 1
+            assert checker.check(tree, noisy) <= asked.epsilon
+    assert len(seen) >= 6, seen
+
+
+# --- altered statements -----------------------------------------------------------------------------
+
+
+def certificate(adjacency: str = "replace", required: bool = True) -> Any:
+    rows = pa.table({"x": [1, 2, 3], "id": [1, 2, 3]})
+    columns = {"x": pv.integer(3, 9, required=required)}
+    table = pv.table("t", rows, protect=pv.each_row(), adjacency=adjacency, columns=columns)
+    session = pv.Session([table], budget=pv.PureDP(3), ledger=None)
+    return session.release(table.agg(s=pv.sum("x")), epsilon=1).certificate.document
+
+
+def put(tree: Any, path: str, value: Any) -> Any:
+    made = copy.deepcopy(tree)
+    *inner, last = [int(part) if part.isdigit() else part for part in path.split(".")]
+    at = made
+    for part in inner:
+        at = at[part]
+    at[last] = value
+    return made
+
+
+def test_what_is_promised_is_what_makes_it_small() -> None:
+    """Every row has a code in 3..9, so that a replaced row moves the sum by 6; if one can be missing, by 9."""
+    document = certificate()
+    assert document["derived"]["measurements"][0]["sensitivity"] == 6
+    assert certificate(required=False)["derived"]["measurements"][0]["sensitivity"] == 9
+    checker.check(document["derived"], document["noisy"])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: _each(d, "missing", True), "sensitivity: is 6, and by the statement 9"),
+        (lambda d: _each(d, "width", 7), "sensitivity: is 6, and by the statement 7"),
+        (lambda d: put(d, "derived.statements.0.keys", [{"kind": "column", "name": "x"}]), "by the statement 9"),
+        (lambda d: put(d, "derived.statements.0.bounding", {"kind": "at most rows", "rows": 3}), "by the statement 18"),
+        (lambda d: put(d, "derived.statements.0.of.table.protect.kind", "person"), "are not bounded"),
+        (lambda d: put(d, "derived.statements.0.of.table.adjacency", "add/remove"), "by the statement 9"),
+        (lambda d: put(d, "derived.measurements.0.matrix", [[3, 2]]), "by the statement 12"),
+        (lambda d: put(d, "derived.measurements.0.sensitivity", 5), "is 5, and by the statement 6"),
+        (lambda d: put(d, "derived.measurements.0.scale", "5/1"), "is not the noise"),
+        (lambda d: put(d, "derived.measurements.0.epsilon", "1/2"), "scale: is too small"),
+        (lambda d: put(d, "derived.epsilon", "1/2"), "epsilon: is 1/2, and by the noise 1"),
+        (lambda d: put(d, "derived.guarantee.epsilon", "9/10"), "guarantee.epsilon: is 9/10"),
+        (lambda d: put(d, "derived.statements.0.tallies", [{"kind": "rows"}]), "the statement does not count this"),
+        (lambda d: put(d, "noisy.0", [[1], [2]]), "by the statement 18"),
+        (lambda d: put(d, "derived.event.events", []), "every measurement has one event"),
+    ],
+)
+def test_an_altered_statement_is_refused(change: Any, message: str) -> None:
+    document = change(certificate())
+    with pytest.raises(VerificationError, match=message.replace("/", r"\/")):
+        checker.check(document["derived"], document["noisy"])
+
+
+def _each(document: Any, name: str, value: Any) -> Any:
+    """The code with another field, wherever it is written."""
+    text = json.dumps(document)
+    old = json.dumps(document["derived"]["statements"][0]["tallies"][0]["of"])
+    assert old in text
+    new = json.dumps({**json.loads(old), name: value})
+    return json.loads(text.replace(old, new))
+
+
+def test_verify_runs_it() -> None:
+    document = certificate()
+    altered = put(document, "derived.measurements.0.sensitivity", 5)
+    with pytest.raises(VerificationError, match="by the statement 6"):
+        pv.verify(json.dumps({"document": altered, "signature": None}, sort_keys=True, separators=(",", ":")))
