@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from itertools import islice
@@ -61,7 +62,10 @@ def _inverse(of: Node, low: Any, high: Any, *, open_: bool, types: Types) -> _Pr
             yield from _inverse(inner, low, end, open_=False, types=types)
         case e.DatePart(inner, "year"):
             time = inner.type(types)
-            first, last = date(int(low), 1, 1), date(int(high), 12, 31)
+            years = max(math.ceil(low), 1), min(math.floor(high), 9001)  # of all that can be declared, and more
+            if years[0] > years[1]:
+                return
+            first, last = date(years[0], 1, 1), date(years[1], 12, 31)
             if isinstance(time, TimeType) and time.timed:
                 end = moment(last) + timedelta(days=1, microseconds=-1)
                 yield from _inverse(inner, moment(first), end, open_=False, types=types)
