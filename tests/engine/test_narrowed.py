@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
 from itertools import product
@@ -132,7 +133,7 @@ def test_the_json_of_a_statement_says_the_values(table: Table) -> None:
     statement = Statement(table.relation.of, (pv.col("i").node, pv.col("d").node), Unbounded(), (Rows(),))
     assert "values" not in encode(statement)
     for values in (((1, 2), (date(1970, 1, 5),)), ((0,), (date(1970, 1, 1), date(1970, 3, 1)))):
-        listed = Statement(*(getattr(statement, n) for n in ("of", "keys", "bounding", "tallies")), values)
+        listed = replace(statement, values=values)
         assert decode(encode(listed)) == listed
 
 

@@ -20,7 +20,7 @@ from privet.relation.advice import nearest, said
 from privet.relation.constants import nevers, notes
 from privet.relation.language import Expr
 from privet.relation.reach import Known, outcomes
-from privet.relation.types import KeyType, NumberType, TimeType
+from privet.relation.types import KeyType, NumberType, TimeType, Type
 
 FIRST, LAST = date(1999, 11, 20), date(2001, 2, 10)
 START, END = datetime(2024, 2, 28, 22, 30), datetime(2024, 3, 2, 1, 15)
@@ -79,7 +79,7 @@ def leaves(draw: st.DrawFn) -> tuple[str, e.Node, list[Any]]:
     one = draw(CONSTANTS[name])
     sign = draw(st.sampled_from(["==", "!=", "<", "<=", ">", ">="] if name in ORDERED else ["==", "!="]))
     sides: list[e.Node] = [e.Column(name), e.Constant(one)]
-    return name, e.Compare(sign, *(reversed(sides) if kind == "flipped" else sides)), [one]
+    return name, e.Compare(sign, *(reversed(sides) if kind == "flipped" else sides)), [one]  # type: ignore[arg-type]
 
 
 def refused(leaf: e.Node) -> bool:
@@ -142,7 +142,7 @@ def test_outcomes_hold_every_outcome(made: tuple[e.Node, Row]) -> None:
 
 
 def test_a_wrong_comparison_of_ranges_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = reach._numbers
+    right: Any = reach._numbers
     broken = {"<=": "<", ">=": ">"}  # touching ranges do not meet
     monkeypatch.setattr(reach, "_numbers", lambda sign, *rest, **how: right(broken.get(sign, sign), *rest, **how))
     assert find(
@@ -154,7 +154,7 @@ def test_a_wrong_comparison_of_ranges_is_found(monkeypatch: pytest.MonkeyPatch) 
 
 # --- examples -------------------------------------------------------------------------------------
 
-TABLE = {
+TABLE: dict[str, Type] = {
     "country": KeyType(("USA", "CAN", "Brazil")),
     "land": KeyType(("USA", "CAN"), other="elsewhere"),
     "age": NumberType(Fraction(0), Fraction(110), integer=True),

@@ -27,6 +27,7 @@ from privet.relation.language import Expr
 from privet.relation.narrowing import domains, impossible, left
 from privet.relation.operators import Scan, Where
 from privet.relation.schema import Schema
+from privet.relation.types import NumberType, TimeType
 
 col = pv.col
 
@@ -76,7 +77,7 @@ def compared(draw: st.DrawFn, of: e.Node) -> e.Node:
                 ]
             )
         )
-        return e.Compare(sign, of, draw(st.sampled_from(keys)))
+        return e.Compare(sign, of, draw(st.sampled_from(keys)))  # type: ignore[arg-type]
     name = draw(st.sampled_from(names))
     if name == "note":
         return e.IsMissing(e.Column(name))
@@ -84,7 +85,7 @@ def compared(draw: st.DrawFn, of: e.Node) -> e.Node:
     if draw(st.integers(0, 3)) == 0 and name != "f":
         return e.IsIn(e.Column(name), tuple(map(e.Constant, some)))
     sign = draw(st.sampled_from(["==", "!=", "<", "<=", ">", ">="] if name in ORDERED else ["==", "!="]))
-    return e.Compare(sign, e.Column(name), e.Constant(some[0]))
+    return e.Compare(sign, e.Column(name), e.Constant(some[0]))  # type: ignore[arg-type]
 
 
 @st.composite
@@ -240,10 +241,10 @@ def near(asker: Asker, key: e.Node, chance: Random) -> Expr:
     made = Asker(chance, kinds).condition(chance.choice([0, 0, 1]))
     name = chance.choice(names)
     at = kinds[name]
-    if hasattr(at, "lower") and chance.random() < 0.6:
+    if isinstance(at, NumberType) and chance.random() < 0.6:
         bound = at.lower + (at.upper - at.lower) * Fraction(chance.randint(0, 8), 8)
         made = chance.choice([col(name) >= bound, col(name) < bound, col(name) <= bound, col(name) == bound])
-    if hasattr(at, "first") and chance.random() < 0.6:
+    if isinstance(at, TimeType) and chance.random() < 0.6:
         made = chance.choice([col(name) >= at.last, col(name) < at.last, col(name) <= at.first])
     return made
 

@@ -18,8 +18,8 @@ _Preimage = Iterator[tuple[str, Any, Any, bool]]
 
 
 def slack(of: NumberType) -> Exact:
-    """More than rounding moves a number: it is rounded to less than a 2^31st part of its range."""
-    return (of.upper - of.lower) / 2**20
+    """More than rounding moves a number: to less than a 2^31st part of its range, and as a 64-bit float."""
+    return (of.upper - of.lower) / 2**20 + max(abs(of.lower), abs(of.upper)) / 2**50
 
 
 def preimage(of: Node, value: KeyValue, types: Types) -> _Preimage:
