@@ -11,6 +11,7 @@ narrowed: no CASE, no IS NULL, no AND or OR, and nothing computed per person but
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 from functools import lru_cache
@@ -72,7 +73,8 @@ def _narrowed(key: Node, kind: Type, rows: Rows) -> tuple[KeyValue, ...]:
     if of is None or not is_strict(of) or columns(of) & rows.modal:
         return kind.keys()
     mine = columns(of)
-    conditions = [condition for condition in rows.conditions if columns(condition) & mine]
+    related = [condition for condition in rows.conditions if columns(condition) & mine]
+    conditions = [condition for condition in related if not _in_doubt(condition, rows.types)]
     if not conditions:
         return kind.keys()
     span = _span(of, kind, conditions, rows.types)
@@ -85,6 +87,33 @@ def _narrowed(key: Node, kind: Type, rows: Rows) -> tuple[KeyValue, ...]:
         if all(True in outcomes(condition, known) for condition in asked):
             found.append(value)
     return tuple(found)
+
+
+def _in_doubt(condition: Node, types: Types) -> bool:
+    """Whether integers that 64-bit floats can't tell apart may be compared with a fraction as such."""
+    large = any(
+        isinstance(kind := types[name], NumberType) and max(abs(kind.lower), abs(kind.upper)) > 2**53
+        for name in columns(condition)
+    )
+    return large and any(isinstance(x, Exact) and x.denominator > 1 for x in _constants(condition))
+
+
+def _constants(node: Node) -> Iterator[object]:
+    match node:
+        case e.Constant(value):
+            yield value
+        case e.IsIn(of, values):
+            yield from (constant.value for constant in values)
+            yield from _constants(of)
+        case e.Clip(of, lower, upper):
+            yield from (lower, upper)
+            yield from _constants(of)
+        case e.Bin(of, edges):
+            yield from edges
+            yield from _constants(of)
+        case _:
+            for part in e.parts(node):
+                yield from _constants(part)
 
 
 def _span(of: Node, kind: Type, conditions: list[Node], types: Types) -> Type | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from itertools import islice
@@ -17,8 +18,8 @@ _Preimage = Iterator[tuple[str, Any, Any, bool]]
 
 
 def slack(of: NumberType) -> Exact:
-    """More than rounding moves a number: it is rounded to less than a 2^31st part of its range."""
-    return (of.upper - of.lower) / 2**20
+    """More than rounding moves a number: to less than a 2^31st part of its range, and as a 64-bit float."""
+    return (of.upper - of.lower) / 2**20 + max(abs(of.lower), abs(of.upper)) / 2**50
 
 
 def preimage(of: Node, value: KeyValue, types: Types) -> _Preimage:
@@ -61,7 +62,10 @@ def _inverse(of: Node, low: Any, high: Any, *, open_: bool, types: Types) -> _Pr
             yield from _inverse(inner, low, end, open_=False, types=types)
         case e.DatePart(inner, "year"):
             time = inner.type(types)
-            first, last = date(int(low), 1, 1), date(int(high), 12, 31)
+            years = max(math.ceil(low), 1), min(math.floor(high), 9001)  # of all that can be declared, and more
+            if years[0] > years[1]:
+                return
+            first, last = date(years[0], 1, 1), date(years[1], 12, 31)
             if isinstance(time, TimeType) and time.timed:
                 end = moment(last) + timedelta(days=1, microseconds=-1)
                 yield from _inverse(inner, moment(first), end, open_=False, types=types)
