@@ -21,10 +21,12 @@ from privet.engine import DuckDB
 from privet.errors import InternalError, NoAnswer, QueryError, UserError
 from privet.exact import Number, whole
 from privet.guarantees import ApproxDP, PureDP
-from privet.ledger import Balance, Budget, Dataset, Ledger, MemoryLedger, failpoints, open_ledger, words
+from privet.interrupts import Deferred
+from privet.ledger import Balance, Budget, Charge, Dataset, Ledger, MemoryLedger, failpoints, open_ledger, words
 from privet.mechanisms import Laplace
 from privet.noise import DiscreteLaplace
 from privet.planner import ReleasePlan, plan
+from privet.planner.wording import worded
 from privet.query import PublicTable, Query, Table
 from privet.relation import operators
 from privet.relation.schema import called
@@ -39,6 +41,12 @@ if TYPE_CHECKING:  # pydantic takes its time, and most sessions need none of it
 
 _SESSION = 'pv.Session([people], budget=pv.PureDP(3), ledger="people.ledger")'
 _FAILED = "The question could not be answered. It was paid for, and nothing was released."
+_INTERRUPTED = (
+    "This request was interrupted. It was paid for, and nothing was released. "
+    "To pay for it again, leave its request id out, or take a new one"
+)
+_DEBIT_STAYS = "interrupted; the debit stays"
+_PERHAPS_PAID = "interrupted in the middle of a debit; the history of the ledger says whether it was made"
 _T = TypeVar("_T")
 
 
@@ -98,6 +106,8 @@ class Session:
         self.analyst = called(analyst, "analyst")
         self.version = called(version, "version")
         self._closed = False
+        self.debited = False
+        """Whether a question was paid for in this session."""
         self._key = None if signing_key is None else signer(signing_key)
         self._opened = open_ledger(ledger) if isinstance(ledger, str | Path) else None
         self._ledger: Ledger = self._opened or ledger or MemoryLedger()  # type: ignore[assignment]
@@ -227,7 +237,9 @@ class Session:
             return recalled(made, text, self.remaining)
 
         asked = asked_digest(made)
-        return self._paid(event, answer, again, asked, request_id, question=question_digest(made), fresh=fresh)
+        statement = query if isinstance(query, str) else worded(made.query)
+        digest = question_digest(made)
+        return self._paid(event, answer, again, asked, request_id, statement, question=digest, fresh=fresh)
 
     def release_value(
         self,
@@ -256,7 +268,7 @@ class Session:
 
         form = [type(value).__name__, list(getattr(value, "shape", ()))]
         asked = asked_digest({**of_value(mechanism, None, label)["asked"], "form": form})
-        return self._paid(mechanism.event(), answer, again, asked, request_id)
+        return self._paid(mechanism.event(), answer, again, asked, request_id, f"release_value: {label}")
 
     # --- inside ---------------------------------------------------------------------------------
 
@@ -267,6 +279,7 @@ class Session:
         again: Callable[[str], _T],
         asked: str,
         request_id: str | None,
+        statement: str,
         *,
         question: str = "",
         fresh: bool = False,
@@ -274,43 +287,69 @@ class Session:
         """Debit, answer, settle; or what was answered before. Whatever goes wrong after the debit looks the same."""
         if self._closed:
             raise UserError(f"this session is closed. Write, for example: session = {_SESSION}")
-        charge = self._ledger.reserve(
-            dataset=self.name,
-            analyst=self.analyst,
-            request_id=None if request_id is None else called(request_id, "request id"),
-            events=[event],
-            asked=asked,
-            question=question,
-            version=self.version,
-            fresh=fresh,
-        )
+        charge: Charge | None = None
+        made: _T | None = None
+        interrupt: BaseException | None = None
+        try:
+            with Deferred() as waiting:  # a debit that is made is settled, whenever Ctrl-C is pressed
+                charge = self._ledger.reserve(
+                    dataset=self.name,
+                    analyst=self.analyst,
+                    request_id=None if request_id is None else called(request_id, "request id"),
+                    events=[event],
+                    asked=asked,
+                    question=question,
+                    statement=statement,
+                    version=self.version,
+                    fresh=fresh,
+                )
+                if charge.state == "reserved":
+                    self.debited = True
+                    made, interrupt = self._answered(charge, answer, waiting)
+                if interrupt is not None:
+                    raise interrupt
+        except BaseException as error:
+            if charge is not None and charge.state == "reserved" and not isinstance(error, Exception):
+                error.add_note(_DEBIT_STAYS)
+            elif charge is None and isinstance(error, KeyboardInterrupt):
+                error.add_note(_PERHAPS_PAID)
+            raise
+        finally:
+            interrupt = None  # it knows this frame, and would keep the debit from being let go
+        if charge.state == "reserved":
+            if made is None:
+                raise NoAnswer(_FAILED)
+            return made
         if charge.state == "running":
             charge = self._ledger.wait(charge)
-        if charge.state == "failed":
-            raise NoAnswer(_FAILED)
         if charge.answer is not None:
             return again(charge.answer)
+        raise NoAnswer(_INTERRUPTED if charge.state == "interrupted" else _FAILED)
+
+    def _answered(
+        self, charge: Charge, answer: Callable[[dict[str, Any]], _T], waiting: Deferred
+    ) -> tuple[_T | None, BaseException | None]:
+        """Answer and settle what is paid for: an answer, what interrupted it, or neither."""
         link = {"entry": charge.number, "hash": charge.hash, "request_id": charge.request_id, "analyst": self.analyst}
-        made, interrupt = None, None
+        made: _T | None = None
+        interrupt: BaseException | None = None
         try:
-            made = answer(link)
-            failpoints.reached("answer: drawn")
+            with waiting.allowed():
+                made = answer(link)
+                failpoints.reached("answer: drawn")
         except Exception:
             made = None
         except BaseException as error:
             made, interrupt = None, error
         # settled out here, so that nothing of the engine's own error is attached to what the ledger may raise
         try:
-            if made is None:
-                self._ledger.settle(charge, "failed")
-            else:
+            if made is not None:
                 self._ledger.settle(charge, "answered", made.certificate.to_json())  # type: ignore[attr-defined]
-                return made
+            else:
+                self._ledger.settle(charge, "failed" if interrupt is None else "interrupted")
         except InternalError:  # nobody renewed its lease, so that it counts as failed already
-            pass
-        if interrupt is not None:
-            raise interrupt
-        raise NoAnswer(_FAILED)
+            made = None
+        return made, interrupt
 
     def _certify(self, body: dict[str, Any], link: dict[str, Any]) -> Certificate:
         return certify(body, dataset=self.name, link=link, version=_version(), key=self._key)

@@ -2,7 +2,7 @@
 
 Answers go to stdout, everything else to stderr. Exit codes: 0 done; 1 a check that does not hold (`verify`, `audit`);
 2 the call can be mended; 3 the budget does not cover it; 4 paid for and not answered, or the dataset is closed; 5 the
-ledger can't be read, written or trusted; 70 a bug.
+ledger can't be read, written or trusted; 70 a bug; 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from privet import __version__
 from privet.cli import asking, importing, ledger
 from privet.cli import init as policies
 from privet.cli.schema import schema
+from privet.cli.stopping import one_line
 from privet.errors import (
     BudgetError,
     InternalError,
@@ -56,7 +57,8 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that has no sign for plus or minus gets another one
     try:
-        app()
+        with one_line():
+            app()
     except OSError as error:  # a full disk, a closed pipe
         print(
             f"error: what was found can't be written: {error}. What was paid for is free to ask again", file=sys.stderr

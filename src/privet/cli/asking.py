@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from privet.cli.stopping import stopped
+
 if TYPE_CHECKING:  # loaded when a command runs: `privet --help` is quick
     from privet.planner import ReleasePlan
     from privet.release import Release
@@ -28,6 +30,9 @@ Within = Annotated[
 Confidence = Annotated[str, typer.Option(help="How often intervals and errors hold.")]
 Simultaneous = Annotated[bool, typer.Option("--simultaneous", help="All intervals hold together.")]
 Assuming = Annotated[int | None, typer.Option(help="Rows in a group, for errors of means told before.")]
+
+
+_PAID = "the debit stays. The answer is kept: asking again costs nothing"
 
 
 class Format(StrEnum):
@@ -69,16 +74,18 @@ def query(
     asked = _statement(sql, file)
     _writable(policy, output, certificate)
     kind = _format(Format.JSON if as_json else form, output)
-    with _session(policy, dataset, asked, analyst) as session:
+    with stopped(lambda: "nothing was spent"):
+        session = _session(policy, dataset, asked, analyst)
+    with stopped(lambda: _PAID if session.debited else "nothing was spent"), session:
         if dry_run:
             _explained(session, asked, how, as_json=kind is Format.JSON)
             return
         _shows(session.plan(asked, **how), kind, output)
         answer = session.release(asked, request_id=request_id, fresh=fresh, **how)
-    if certificate is not None:
-        answer.certificate.save(certificate)
-        print(certificate, file=sys.stderr)
-    _write(answer, kind, output)
+        if certificate is not None:
+            answer.certificate.save(certificate)
+            print(certificate, file=sys.stderr)
+        _write(answer, kind, output)
 
 
 def explain(
@@ -100,7 +107,7 @@ def explain(
     """
     how = _how(epsilon, within, confidence, simultaneous, assuming)
     asked = _statement(sql, file)
-    with _session(policy, dataset, asked, analyst) as session:
+    with stopped(lambda: "nothing was spent"), _session(policy, dataset, asked, analyst) as session:
         _explained(session, asked, how, as_json=as_json)
 
 

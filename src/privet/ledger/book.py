@@ -144,6 +144,8 @@ class Book:
         elif kind == "failed":
             self._settled(tree["refers"])
             self._all.said["failures"] += 1
+        elif kind == "interrupted":
+            self._settled(tree["refers"])
         else:
             self._aside(kind, tree, analyst)
         expected = self._of(analyst).said if analyst else None

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import get_args
 
 from privet.accounting import Accountant
 from privet.canonical import canonical
@@ -137,6 +138,7 @@ class DurableLedger:
         events: Sequence[PrivacyEvent],
         asked: str = "",
         question: str = "",
+        statement: str = "",
         version: str = "1",
         fresh: bool = False,
     ) -> Charge:
@@ -146,7 +148,8 @@ class DurableLedger:
         if request_id is not None:
             called(request_id, "request id")
         question = chain.digest(f"{version}\n{question}") if question else ""
-        request = {"request_id": request_id or uuid.uuid4().hex, "asked": asked, "version": version}
+        request = {"request_id": request_id or uuid.uuid4().hex, "version": version}
+        request |= {"asked": asked, "statement": statement}
         self._sweep(dataset)
         with self._writing() as journal:
             facts = self._dataset(journal, dataset)
@@ -196,8 +199,8 @@ class DurableLedger:
         end = journal.settling(dataset, number)
         if end is None:
             return charge
-        if end.kind == "failed":
-            return replace(charge, state="failed")
+        if end.kind == "failed" or end.kind == "interrupted":
+            return replace(charge, state=end.kind)
         answer = journal.answer(dataset, number)
         if answer is None or chain.digest(answer) != end.answer:
             raise LedgerError(
@@ -215,7 +218,7 @@ class DurableLedger:
         return None if found is None else self._state(journal, dataset, found.number)
 
     def wait(self, charge: Charge) -> Charge:
-        """How a running request ended: answered, or failed."""
+        """How a running request ended: answered, failed or interrupted."""
         pause = _SOON
         while charge.state == "running":
             time.sleep(pause)
@@ -229,8 +232,8 @@ class DurableLedger:
     def settle(self, charge: Charge, outcome: Outcome, answer: str = "") -> None:
         """Say how a reserved question ended, and keep its answer; once."""
         dataset, number = charge.dataset, charge.number
-        if outcome not in ("answered", "failed"):
-            raise InternalError(f"a question is answered or failed, not {outcome}")
+        if outcome not in get_args(Outcome):
+            raise InternalError(f"a question is answered, failed or interrupted, not {outcome}")
         self._leases.drop((dataset, number))
         with self._writing() as journal:
             self._dataset(journal, dataset)
@@ -242,6 +245,8 @@ class DurableLedger:
             if outcome == "answered":
                 journal.keep(dataset, number, answer)
                 journal.append(dataset, outcome, totals, refers=number, answer=chain.digest(answer))
+            elif outcome == "interrupted":
+                journal.append(dataset, outcome, totals, refers=number)
             else:
                 self._fail(journal, dataset, number, totals)
             failpoints.reached("settle: written")

@@ -17,8 +17,9 @@ from privet.guarantees import ApproxDP, Guarantee, PureDP
 Budget = PureDP | ApproxDP
 """What may be spent."""
 
-Outcome = Literal["answered", "failed"]
-Kind = Literal["created", "capped", "declared", "reserved", "served", "answered", "failed", "reopened"]
+Outcome = Literal["answered", "failed", "interrupted"]
+"""How a question ended. One that was interrupted stays paid, and is not a failure of the engine."""
+Kind = Literal["created", "capped", "declared", "reserved", "served", "answered", "failed", "interrupted", "reopened"]
 CLOSES_AFTER = 3
 """So many failures of the engine close a dataset, until the steward opens it again."""
 
@@ -93,6 +94,8 @@ class Entry(NamedTuple):
     """The digest of all that was asked."""
     question: str = ""
     """The digest of what was asked but for its price: for finding answers that are there already."""
+    statement: str = ""
+    """What was asked, for people to read: SQL as it was written, or else the question in one line."""
     version: str = ""
     events: tuple[PrivacyEvent, ...] = ()
     cost: Budget | None = None
@@ -113,7 +116,7 @@ class Charge:
     number: int
     dataset: str
     cost: Budget
-    state: Literal["reserved", "running", "answered", "failed"] = "reserved"
+    state: Literal["reserved", "running", "answered", "failed", "interrupted"] = "reserved"
     """Reserved: ours to answer. The others belong to an earlier request."""
     answer: str | None = field(default=None, repr=False)
     """The stored answer, if there is one."""
@@ -269,13 +272,14 @@ class Ledger(Protocol):
         events: Sequence[PrivacyEvent],
         asked: str = "",
         question: str = "",
+        statement: str = "",
         version: str = "1",
         fresh: bool = False,
     ) -> Charge:
         """Debit all events or none; or find the debit, and the answer, that an earlier request made for the same."""
 
     def wait(self, charge: Charge) -> Charge:
-        """How a running request ended: answered, or failed."""
+        """How a running request ended: answered, failed or interrupted."""
 
     def settle(self, charge: Charge, outcome: Outcome, answer: str = "") -> None:
         """Say how a reserved question ended, and keep its answer; once."""
