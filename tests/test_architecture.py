@@ -29,6 +29,7 @@ TIERS: tuple[frozenset[str], ...] = tuple(
         statistics query
         sql planner engine ledger sources
         policy release
+        payment
         session
         audit
         cli server

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 from privet import events
 from privet.distances import Person
 from privet.engine import DuckDB
-from privet.errors import InternalError, NoAnswer, QueryError, UserError
+from privet.errors import InternalError, QueryError, UserError
 from privet.exact import Number, whole
 from privet.guarantees import ApproxDP, PureDP
-from privet.interrupts import Deferred
-from privet.ledger import Balance, Budget, Charge, Dataset, Ledger, MemoryLedger, failpoints, open_ledger, words
+from privet.ledger import Balance, Budget, Caps, Charge, Dataset, Ledger, MemoryLedger, open_ledger, words
 from privet.mechanisms import Laplace
 from privet.noise import DiscreteLaplace
+from privet.payment import paid
 from privet.planner import ReleasePlan, plan
 from privet.planner.wording import worded
 from privet.query import PublicTable, Query, Table
@@ -40,14 +40,7 @@ if TYPE_CHECKING:  # pydantic takes its time, and most sessions need none of it
     from privet.policy import Policy
 
 _SESSION = 'pv.Session([people], budget=pv.PureDP(3), ledger="people.ledger")'
-_FAILED = "The question could not be answered. It was paid for, and nothing was released."
-_INTERRUPTED = (
-    "This request was interrupted. It was paid for, and nothing was released. "
-    "To pay for it again, leave its request id out, or take a new one"
-)
-_DEBIT_STAYS = "interrupted; the debit stays"
-_PERHAPS_PAID = "interrupted in the middle of a debit; the history of the ledger says whether it was made"
-_T = TypeVar("_T")
+_T = TypeVar("_T", bound=Release | ReleasedValue)
 
 
 class How(TypedDict, total=False):
@@ -71,7 +64,7 @@ class Session:
 
     `ledger` is a file, a postgresql:// address, or an open ledger. `ledger=None` must be written: debits are then kept
     in memory, and forgotten when the process ends. `version` names the data: answers are kept for each version, and
-    a new one does not renew the budget.
+    a new one does not renew the budget. `caps` are those of a policy: of them and the ledger's, the smaller hold.
     """
 
     def __init__(
@@ -88,6 +81,7 @@ class Session:
         memory: str | None = None,
         threads: int | None = None,
         spill: str | Path | None = None,
+        caps: Caps | None = None,
     ) -> None:
         if memory is not None and not re.fullmatch(r"[1-9][0-9]*(\.[0-9]+)? ?([KMGT]i?)?B", str(memory)):
             raise UserError(f'memory must be a size, not {memory!r}. Write, for example: memory="2GB"')
@@ -105,6 +99,7 @@ class Session:
         self.name = first.name if name is None else called(name, "dataset")
         self.analyst = called(analyst, "analyst")
         self.version = called(version, "version")
+        self._caps = Caps() if caps is None else caps
         self._closed = False
         self.debited = False
         """Whether a question was paid for in this session."""
@@ -113,7 +108,8 @@ class Session:
         self._ledger: Ledger = self._opened or ledger or MemoryLedger()  # type: ignore[assignment]
         unit = "person" if isinstance(first.protect, Person) else "row"
         try:
-            salt = self._ledger.create(Dataset(self.name, unit, first.adjacency, budget))  # type: ignore[arg-type]
+            dataset = Dataset(self.name, unit, first.adjacency, budget)  # type: ignore[arg-type]
+            salt = self._ledger.create(dataset, same_budget=caps is None)
             self._ledger.declare(self.name, self.version)
             self._engine = DuckDB(
                 {table.name: (table.schema, table.source) for table in self.tables.values()},
@@ -137,7 +133,7 @@ class Session:
 
         With several datasets, name one; or give the statement that is `asking`, whose tables tell.
         """
-        from privet.policy import load
+        from privet.policy import agreement, load
 
         found = load(policy) if isinstance(policy, str | Path) else policy
         chosen = found.chosen(dataset, asking)
@@ -152,9 +148,10 @@ class Session:
             signing_key=chosen.signing_key,
             memory=chosen.memory,
             threads=chosen.threads,
+            caps=agreement.caps(chosen, analyst),
         )
         try:
-            chosen.grant(session.ledger)
+            agreement.grant(chosen, session.ledger)
         except BaseException:
             session.close()
             raise
@@ -170,7 +167,7 @@ class Session:
     @property
     def balance(self) -> Balance:
         """What was granted and what is spent; for an analyst with a cap, of that too."""
-        return self._ledger.balance(self.name, self.analyst)
+        return self._caps.lower(self._ledger.balance(self.name, self.analyst))
 
     @property
     def spent(self) -> Budget:
@@ -284,72 +281,33 @@ class Session:
         question: str = "",
         fresh: bool = False,
     ) -> _T:
-        """Debit, answer, settle; or what was answered before. Whatever goes wrong after the debit looks the same."""
+        """Debit, answer, settle; or what was answered before."""
         if self._closed:
             raise UserError(f"this session is closed. Write, for example: session = {_SESSION}")
-        charge: Charge | None = None
-        made: _T | None = None
-        interrupt: BaseException | None = None
-        try:
-            with Deferred() as waiting:  # a debit that is made is settled, whenever Ctrl-C is pressed
-                charge = self._ledger.reserve(
-                    dataset=self.name,
-                    analyst=self.analyst,
-                    request_id=None if request_id is None else called(request_id, "request id"),
-                    events=[event],
-                    asked=asked,
-                    question=question,
-                    statement=statement,
-                    version=self.version,
-                    fresh=fresh,
-                )
-                if charge.state == "reserved":
-                    self.debited = True
-                    made, interrupt = self._answered(charge, answer, waiting)
-                if interrupt is not None:
-                    raise interrupt
-        except BaseException as error:
-            if charge is not None and charge.state == "reserved" and not isinstance(error, Exception):
-                error.add_note(_DEBIT_STAYS)
-            elif charge is None and isinstance(error, KeyboardInterrupt):
-                error.add_note(_PERHAPS_PAID)
-            raise
-        finally:
-            interrupt = None  # it knows this frame, and would keep the debit from being let go
-        if charge.state == "reserved":
-            if made is None:
-                raise NoAnswer(_FAILED)
-            return made
-        if charge.state == "running":
-            charge = self._ledger.wait(charge)
-        if charge.answer is not None:
-            return again(charge.answer)
-        raise NoAnswer(_INTERRUPTED if charge.state == "interrupted" else _FAILED)
+        reserve = partial(
+            self._ledger.reserve,
+            dataset=self.name,
+            analyst=self.analyst,
+            request_id=None if request_id is None else called(request_id, "request id"),
+            events=[event],
+            asked=asked,
+            question=question,
+            statement=statement,
+            version=self.version,
+            fresh=fresh,
+            caps=self._caps,
+        )
+        return paid(self._ledger, reserve, self._debit, answer, again)
 
-    def _answered(
-        self, charge: Charge, answer: Callable[[dict[str, Any]], _T], waiting: Deferred
-    ) -> tuple[_T | None, BaseException | None]:
-        """Answer and settle what is paid for: an answer, what interrupted it, or neither."""
-        link = {"entry": charge.number, "hash": charge.hash, "request_id": charge.request_id, "analyst": self.analyst}
-        made: _T | None = None
-        interrupt: BaseException | None = None
-        try:
-            with waiting.allowed():
-                made = answer(link)
-                failpoints.reached("answer: drawn")
-        except Exception:
-            made = None
-        except BaseException as error:
-            made, interrupt = None, error
-        # settled out here, so that nothing of the engine's own error is attached to what the ledger may raise
-        try:
-            if made is not None:
-                self._ledger.settle(charge, "answered", made.certificate.to_json())  # type: ignore[attr-defined]
-            else:
-                self._ledger.settle(charge, "failed" if interrupt is None else "interrupted")
-        except InternalError:  # nobody renewed its lease, so that it counts as failed already
-            made = None
-        return made, interrupt
+    def _debit(self, charge: Charge) -> dict[str, Any]:
+        """A debit was made: how a certificate refers to it."""
+        self.debited = True
+        return {
+            "entry": charge.number,
+            "hash": charge.hash,
+            "request_id": charge.request_id,
+            "analyst": self.analyst,
+        }
 
     def _certify(self, body: dict[str, Any], link: dict[str, Any]) -> Certificate:
         return certify(body, dataset=self.name, link=link, version=_version(), key=self._key)

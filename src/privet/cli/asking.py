@@ -180,6 +180,7 @@ def _how(
 
 def _session(policy: Path, dataset: str | None, asked: str, analyst: str) -> Session:
     from privet.policy import load
+    from privet.policy.agreement import differences
     from privet.session import Session
 
     found = load(policy)
@@ -190,6 +191,8 @@ def _session(policy: Path, dataset: str | None, asked: str, analyst: str) -> Ses
         print(
             f"{name} is a new ledger. If there was one before, stop: what was spent is not in this one", file=sys.stderr
         )
+    for line in differences(found.datasets[session.name], session.ledger, analyst):
+        print(line, file=sys.stderr)
     return session
 
 

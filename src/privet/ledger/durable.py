@@ -20,8 +20,10 @@ from privet.ledger import chain, failpoints
 from privet.ledger.book import charged, serves
 from privet.ledger.database import Database
 from privet.ledger.entries import (
+    NO_CAPS,
     Balance,
     Budget,
+    Caps,
     Charge,
     Dataset,
     Entry,
@@ -30,6 +32,7 @@ from privet.ledger.entries import (
     Receipt,
     Totals,
     nothing,
+    reason_given,
 )
 from privet.ledger.journal import Journal, State
 from privet.ledger.leases import Leases, Place
@@ -105,7 +108,7 @@ class DurableLedger:
             self._prices[place] = facts.price(events)
         return self._prices[place]
 
-    def create(self, dataset: Dataset) -> bytes:
+    def create(self, dataset: Dataset, *, same_budget: bool = True) -> bytes:
         """Make the dataset known, or check that it is what it was; gives the salt that is drawn once for it."""
         called(dataset.name, "dataset")
         with self._writing() as journal:
@@ -119,7 +122,7 @@ class DurableLedger:
                     f"the dataset {known.name!r} was made with {what} {was}, and is opened with {is_now}. "
                     "These facts are fixed for its whole life. Open it as it was made"
                 )
-        if budget != dataset.budget:
+        if same_budget and budget != dataset.budget:
             raise UserError(
                 f"the dataset {known.name!r} has a budget of {budget}, and is opened with {dataset.budget}. "
                 f"Open it with budget=pv.{budget!r}, or let the steward change it. Write, for example: "
@@ -141,6 +144,7 @@ class DurableLedger:
         statement: str = "",
         version: str = "1",
         fresh: bool = False,
+        caps: Caps = NO_CAPS,
     ) -> Charge:
         """Debit all events or none; or find the debit, and the answer, that an earlier request made for the same."""
         called(analyst, "analyst")
@@ -148,8 +152,8 @@ class DurableLedger:
         if request_id is not None:
             called(request_id, "request id")
         question = chain.digest(f"{version}\n{question}") if question else ""
-        request = {"request_id": request_id or uuid.uuid4().hex, "version": version}
-        request |= {"asked": asked, "statement": statement}
+        request = {"request_id": request_id or uuid.uuid4().hex, "version": version, "statement": statement}
+        request["asked"] = asked
         self._sweep(dataset)
         with self._writing() as journal:
             facts = self._dataset(journal, dataset)
@@ -165,7 +169,7 @@ class DurableLedger:
                     refers = stored.number
                     journal.append(dataset, "served", totals, analyst=analyst, ration=mine, refers=refers, **request)
                 return stored
-            totals, mine = charged(facts, totals, mine, analyst, cost)
+            totals, mine = charged(facts, totals, mine, analyst, cost, caps)
             paid = {"events": tuple(events), "cost": cost, "question": question}
             entry = journal.append(dataset, "reserved", totals, analyst=analyst, ration=mine, **paid, **request)
             journal.lease(dataset, entry.number)
@@ -242,13 +246,13 @@ class DurableLedger:
                 end = journal.settling(dataset, number)
                 state = "not reserved" if end is None else f"settled already: {end.kind}"
                 raise InternalError(f"entry {number} can't be settled as {outcome}: it is {state}")
+            if outcome == "failed":
+                self._fail(journal, dataset, number, totals)
+            else:
+                digest = chain.digest(answer) if outcome == "answered" else ""
+                journal.append(dataset, outcome, totals, refers=number, answer=digest)
             if outcome == "answered":
                 journal.keep(dataset, number, answer)
-                journal.append(dataset, outcome, totals, refers=number, answer=chain.digest(answer))
-            elif outcome == "interrupted":
-                journal.append(dataset, outcome, totals, refers=number)
-            else:
-                self._fail(journal, dataset, number, totals)
             failpoints.reached("settle: written")
         failpoints.reached("settle: on disk")
 
@@ -282,7 +286,7 @@ class DurableLedger:
         self, dataset: str, cap: Budget | None, *, reason: str, analyst: str | None = None, query: bool = False
     ) -> None:
         """Set the dataset's budget, an analyst's cap, or the cap of each question; None takes one of the latter off."""
-        why = _reason(reason, "cap")
+        why = reason_given(reason, "cap")
         if analyst is not None:
             called(analyst, "analyst")
         if query and analyst is not None:
@@ -313,7 +317,7 @@ class DurableLedger:
 
     def reopen(self, dataset: str, reason: str) -> None:
         """Open a dataset again that was closed after failures."""
-        why = _reason(reason, "reopen")
+        why = reason_given(reason, "reopen")
         with self._writing() as journal:
             self._dataset(journal, dataset)
             totals = journal.totals(dataset, lock=True)._replace(failures=0)
@@ -391,12 +395,3 @@ class DurableLedger:
             self._dataset(journal, dataset)
             lines = [canonical({"entry": text, "hash": found}) for *_, text, found in journal.rows(dataset)]
         yield from lines
-
-
-def _reason(reason: object, what: str) -> str:
-    if isinstance(reason, str) and reason.strip() and reason.isprintable() and len(reason) <= 1000:
-        return reason.strip()
-    raise UserError(
-        "a reason must be given, in up to 1,000 printable characters. "
-        f'Write, for example: {what}(..., reason="more memory for the engine")'
-    )

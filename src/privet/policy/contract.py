@@ -17,9 +17,8 @@ from pydantic import ValidationError
 
 from privet.distances import Adjacency, Person, Protected
 from privet.errors import PolicyError, UserError
-from privet.exact import literal
 from privet.guarantees import ApproxDP, PureDP
-from privet.ledger import Budget, Dataset, Ledger
+from privet.ledger import Budget, Dataset
 from privet.policy import blame, checks, problems
 from privet.policy.columns import declared
 from privet.policy.positions import Place, positions
@@ -158,25 +157,6 @@ class DatasetPolicy:
     def facts(self) -> Dataset:
         """What a ledger keeps of the dataset."""
         return Dataset(self.name, self.protects, self.adjacency, self.budget, self.accountant)
-
-    def grant(self, ledger: Ledger) -> None:
-        """Set the caps of analysts and of each question in a ledger that has none yet; refused where they differ.
-
-        Caps of analysts that the policy does not name are left as they are.
-        """
-        known = ledger.analysts(self.name)
-        caps = [(name, cap, known[name].cap if name in known else None) for name, cap in self.analysts.items()]
-        if self.per_query is not None:
-            caps.append(("", self.per_query, ledger.balance(self.name).per_query))
-        for analyst, cap, was in caps:
-            if was is None:
-                ledger.cap(self.name, cap, analyst=analyst or None, query=not analyst, reason="the policy says so")
-            elif was != cap:
-                whose, flag = (f"of {analyst!r}", f"--analyst {analyst}") if analyst else ("of one question", "--query")
-                raise UserError(
-                    f"the cap {whose} is {cap} in the policy and {was} in the ledger. Change one of them. Write, for "
-                    f'example: privet ledger cap LEDGER {flag} --epsilon {literal(cap.epsilon)} --reason "..."'
-                )
 
 
 @dataclass(frozen=True, slots=True)
