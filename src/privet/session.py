@@ -20,12 +20,13 @@ from privet.distances import Person
 from privet.engine import DuckDB
 from privet.errors import InternalError, QueryError, UserError
 from privet.exact import Number, whole
-from privet.guarantees import ApproxDP, PureDP
+from privet.guarantees import ApproxDP, PureDP, ZeroConcentratedDP
 from privet.ledger import Balance, Budget, Caps, Charge, Dataset, Ledger, MemoryLedger, open_ledger, words
 from privet.mechanisms import Laplace
 from privet.noise import DiscreteLaplace
 from privet.payment import paid
 from privet.planner import ReleasePlan, plan
+from privet.planner.arguments import check_arguments
 from privet.planner.wording import worded
 from privet.query import PublicTable, Query, Table
 from privet.relation import operators
@@ -91,6 +92,11 @@ class Session:
             threads = whole(threads, name="threads", example="threads=2")
         self.tables = _tables(tables)
         self.public = _named(public, PublicTable, "public")
+        if isinstance(budget, ZeroConcentratedDP):
+            raise UserError(
+                f"a budget is pv.PureDP(epsilon) or pv.ApproxDP(epsilon, delta). Budgets in rho, such as {budget!r}, "
+                f"are not supported yet. Write, for example: {_SESSION}"
+            )
         if not isinstance(budget, PureDP | ApproxDP):
             raise UserError(f"budget must be a guarantee, not {budget!r}. Write, for example: {_SESSION}")
         if ledger is not None and not isinstance(ledger, str | Path) and not hasattr(ledger, "reserve"):
@@ -193,6 +199,7 @@ class Session:
 
     def plan(self, query: Query | str, **how: Unpack[How]) -> ReleasePlan:
         """How a query, or a SELECT, would be answered, and what it would cost. Nothing is read and nothing is spent."""
+        check_arguments(how, How.__annotations__)
         asked = self.parse(query) if isinstance(query, str) else query
         made = plan(asked, **how)
         self._knows(asked)

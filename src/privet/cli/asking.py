@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privet.cli.stopping import stopped
+from privet.cli.wording import in_terminal
 
 if TYPE_CHECKING:  # loaded when a command runs: `privet --help` is quick
     from privet.planner import ReleasePlan
@@ -134,26 +135,52 @@ def verify(
 
 
 def _statement(sql: str | None, file: Path | None) -> str:
+    from privet.encodings import why_not
     from privet.errors import UserError
 
     if file is not None:
         if sql is not None:
             raise UserError("give the SELECT, or a file with it, not both")
-        try:
-            return file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"the file {str(file)!r} can't be read: {error}") from None
+        return _asked(_contents(file))
     if sql in (None, "-"):
         if sys.stdin is None or sys.stdin.isatty():
             raise UserError('there is no question. Write, for example: privet query "SELECT COUNT(*) FROM people"')
         try:
-            return sys.stdin.read()
+            return _asked(sys.stdin.read())
         except UnicodeDecodeError as error:
-            raise UserError(f"what stands on stdin can't be read: {error}") from None
+            line, why = why_not(error.object, "question.sql")
+            raise UserError(f"stdin, line {line}: {why}") from None
     assert sql is not None
     if Path(sql).suffix in {".csv", ".parquet", ".db", ".duckdb"} and " " not in sql.strip():
         raise UserError(f"{sql!r} is a file, and a question needs a policy that declares it. Write: privet init {sql}")
+    return _asked(sql)
+
+
+def _asked(sql: str) -> str:
+    from privet.errors import UserError
+
+    if not sql.strip():
+        raise UserError('the question is empty. Write, for example: privet query "SELECT COUNT(*) FROM people"')
     return sql
+
+
+def _contents(file: Path) -> str:
+    from privet.encodings import text_of, why_not
+    from privet.errors import UserError
+
+    if file.is_dir():
+        raise UserError(f"{str(file)!r} is a folder. Name the file with the SELECT")
+    try:
+        raw = file.read_bytes()
+    except FileNotFoundError:
+        raise UserError(f"there is no file {str(file)!r}") from None
+    except OSError as error:
+        raise UserError(f"the file {str(file)!r} can't be read: {error.strerror}") from None
+    try:
+        return text_of(raw)
+    except UnicodeDecodeError:
+        line, why = why_not(raw, file)
+        raise UserError(f"{file}, line {line}: {why}") from None
 
 
 def _how(
@@ -200,7 +227,7 @@ def _explained(session: Session, asked: str, how: dict[str, Any], *, as_json: bo
     if as_json:
         print(json.dumps(session.plan(asked, **how).to_json(), indent=2, ensure_ascii=False))
     else:
-        print(session.explain(asked, **how))
+        print(in_terminal(session.explain(asked, **how)))
 
 
 # --- what is answered -----------------------------------------------------------------------------
@@ -221,7 +248,9 @@ def _writable(policy: Path, *files: Path | None) -> None:
     for file in given:
         if not file.parent.is_dir():
             raise UserError(f"there is no folder {str(file.parent)!r}")
-        if file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK):
+        if file.is_dir():
+            raise UserError(f"{str(file)!r} is a folder. Name a file in it, such as {str(file / 'answer.csv')!r}")
+        if not os.access(file if file.exists() else file.parent, os.W_OK):
             raise UserError(f"{str(file)!r} can't be written")
         if file.resolve() in taken or [other.resolve() for other in given].count(file.resolve()) > 1:
             raise UserError(f"{str(file)!r} is used already: choose another file")

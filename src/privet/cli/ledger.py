@@ -216,7 +216,7 @@ def verify(
 
     Example: privet ledger verify people.ledger --expect "$(cat receipt.txt)"
     """
-    from privet.errors import UserError
+    from privet.errors import LedgerError, UserError
     from privet.ledger import verify_export
 
     if where is not None and where.endswith(".jsonl"):
@@ -224,6 +224,8 @@ def verify(
             heads = [verify_export(Path(where).read_text(encoding="utf-8").splitlines(), expect)]
         except OSError as error:
             raise UserError(f"{where!r} can't be read: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise LedgerError(f"{where!r} is no exported ledger: it is not UTF-8") from None
     else:
         heads = list(_opened(where, policy)[0].verify(expect))
     if as_json:
@@ -297,11 +299,16 @@ def cap(
 
     Example: privet ledger cap people.ledger --analyst research --epsilon 1 --reason "the first year"
     """
+    from privet.errors import UserError
     from privet.guarantees import ApproxDP, PureDP
 
     ledger, found = _opened(where, policy)
     name = _one(ledger, dataset, found)
     given: Budget | None = None
+    if epsilon is None and (delta is not None or (analyst is None and not query)):
+        raise UserError("say how much: --epsilon 3. Only the cap of an analyst or of each question can be taken off")
+    if delta is not None and ledger.dataset(name).accountant == "pure":
+        raise UserError(f"the budget of {name!r} has no delta, and never will. Leave --delta out")
     if epsilon is not None:
         pure = ledger.dataset(name).accountant == "pure" and delta is None
         given = PureDP(epsilon) if pure else ApproxDP(epsilon, delta or "0")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from decimal import ROUND_DOWN
 from typing import Any
 
 from privet.canonical import canonical
 from privet.errors import BudgetError, DatasetClosed, LedgerError, PrivetError
 from privet.events import Composed, PrivacyEvent, from_tree, leaves
 from privet.events import Laplace as LaplaceEvent
-from privet.exact import literal, shorter_up
+from privet.exact import shorter_up, show
 from privet.guarantees import ApproxDP, PureDP
 from privet.ledger import chain
 from privet.ledger.entries import (
@@ -56,9 +57,8 @@ def _over_budget(balance: Balance, analyst: str, cost: Budget) -> BudgetError:
     fits = min(limit.left.epsilon for limit in balance.limits(analyst))
     if isinstance(cost, ApproxDP) and any(cost.delta > limit.left.to_approx().delta for limit in short):
         return BudgetError(text)
-    return BudgetError(
-        f"{text} {f'Write, for example: epsilon={literal(fits)}' if fits else 'Ask the steward for more'}"
-    )
+    most = show(fits, rounding=ROUND_DOWN)
+    return BudgetError(f"{text} {f'Write, for example: epsilon={most}' if fits else 'Ask the steward for more'}")
 
 
 def serves(stored: Iterable[PrivacyEvent], asked: Iterable[PrivacyEvent]) -> bool:

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from privet.distances import Adjacency, Person, Protected
+from privet.encodings import text_of, why_not
 from privet.errors import PolicyError, UserError
 from privet.guarantees import ApproxDP, PureDP
 from privet.ledger import Budget, Dataset
@@ -227,6 +228,8 @@ def _matched(name: str) -> list[str]:
 def load(path: str | Path = "privet.toml") -> Policy:
     """The policy in a file. Nothing else is read: tables are opened when they are asked for."""
     where = Path(path)
+    if where.is_dir():
+        raise UserError(f"{str(path)!r} is a folder, not a policy. Write, for example: {where / 'privet.toml'}")
     try:
         raw = where.read_bytes()
     except OSError as error:
@@ -235,12 +238,10 @@ def load(path: str | Path = "privet.toml") -> Policy:
             f"there is no policy {str(path)!r}{reason}. Write, for example: privet init people.parquet -o {path}"
         ) from None
     try:
-        text = raw.decode()
-    except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        raise problems.refusal(
-            str(path), [Problem((), "a policy is a text in UTF-8; this is none.")], {(): line}
-        ) from None
+        text = text_of(raw)
+    except UnicodeDecodeError:
+        line, why = why_not(raw, where)
+        raise problems.refusal(str(path), [Problem((), why)], {(): line}) from None
     return parse(text, where)
 
 

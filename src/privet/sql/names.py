@@ -106,8 +106,9 @@ class Catalogue:
             )
             return self.source.refusal(span(column), why)
         there = dict.fromkeys(sql for one in self._in_sight(rows, column) for sql, _ in one.columns)
+        quoted = f" A text stands in single quotes: '{column.name}'." if column.this.args.get("quoted") else ""
         return self.source.refusal(
-            span(column), f"there is no column {shown}. There are: {', '.join(there) or 'none'}."
+            span(column), f"there is no column {shown}. There are: {', '.join(there) or 'none'}.{quoted}"
         )
 
     def _in_sight(self, rows: Rows, column: exp.Column) -> tuple[Visible, ...]:
