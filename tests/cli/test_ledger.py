@@ -130,7 +130,7 @@ def test_caps(ledger: str, capsys: Any, monkeypatch: Any) -> None:
     assert opened.balance("people", "ann").remaining == PureDP(3.5)
     assert opened.balance("people").per_query == PureDP("1/4")
     opened.close()
-    assert "PureDP" in refusal(
+    assert "has no delta, and never will. Leave --delta out" in refusal(
         capsys, monkeypatch, "ledger", "cap", ledger, "--epsilon", "5", "--delta", "1e-6", "--reason", "x"
     )
     assert "a reason must be given" in refusal(

@@ -16,18 +16,19 @@ _PHRASES: tuple[tuple[str, str], ...] = (
     (r"\b(fresh|simultaneous)=True", r"--\1"),
     (r"print\(answer\)", "--format table"),
 )
-_IN_STATEMENT = re.compile(r"line \d+, column \d+: ")
+_OF_STATEMENT = re.compile(r"line \d+, column \d+: ")
 _PYTHON = re.compile(r" ?Write(?:, for example)?: [^\n]*\b(?:pv|session)\.[^\n]*")
 
 
 def in_terminal(text: str) -> str:
-    """A text with flags in place of Python's arguments; the lines of a statement that are shown below it stay.
+    """A text with flags in place of Python's arguments. An error of a statement speaks SQL already, and stays.
 
     Example:
         >>> in_terminal("Say what to assume: assuming=500")
         'Say what to assume: --assuming 500'
     """
-    told, line, shown = text.partition("\n") if _IN_STATEMENT.match(text) else (text, "", "")
+    if _OF_STATEMENT.match(text):
+        return text
     for python, flags in _PHRASES:
-        told = re.sub(python, flags, told)
-    return _PYTHON.sub("", told) + line + shown
+        text = re.sub(python, flags, text)
+    return _PYTHON.sub("", text)
