@@ -20,7 +20,7 @@ PACKAGE = ROOT / "src" / "privet"
 TIERS: tuple[frozenset[str], ...] = tuple(
     frozenset(line.split())
     for line in """
-        errors canonical
+        errors canonical interrupts advice encodings
         exact columns
         distances guarantees events distributions lattice
         divergences noise
@@ -29,6 +29,7 @@ TIERS: tuple[frozenset[str], ...] = tuple(
         statistics query
         sql planner engine ledger sources
         policy release
+        payment
         session
         audit
         cli server

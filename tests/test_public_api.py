@@ -47,8 +47,8 @@ MODULES = {
     """,
     "guarantees": "ApproxDP Guarantee PureDP ZeroConcentratedDP delta_for_population",
     "ledger": """
-        Balance Budget CLOSES_AFTER Charge Dataset DurableLedger Entry Ledger MemoryLedger Outcome Ration Receipt Totals
-        open_ledger verify_export words
+        Balance Budget CLOSES_AFTER Caps Charge Dataset DurableLedger Entry Ledger MemoryLedger Outcome Ration Receipt
+        Totals open_ledger smaller verify_export words
     """,
     "mechanisms": "Laplace epsilon_for",
     "noise": "Bernoulli BernoulliExp DiscreteLaplace Geometric UniformInteger",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
@@ -18,13 +18,16 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 from privet import events
 from privet.distances import Person
 from privet.engine import DuckDB
-from privet.errors import InternalError, NoAnswer, QueryError, UserError
+from privet.errors import InternalError, QueryError, UserError
 from privet.exact import Number, whole
-from privet.guarantees import ApproxDP, PureDP
-from privet.ledger import Balance, Budget, Dataset, Ledger, MemoryLedger, failpoints, open_ledger, words
+from privet.guarantees import ApproxDP, PureDP, ZeroConcentratedDP
+from privet.ledger import Balance, Budget, Caps, Charge, Dataset, Ledger, MemoryLedger, open_ledger, words
 from privet.mechanisms import Laplace
 from privet.noise import DiscreteLaplace
+from privet.payment import paid
 from privet.planner import ReleasePlan, plan
+from privet.planner.arguments import check_arguments
+from privet.planner.wording import worded
 from privet.query import PublicTable, Query, Table
 from privet.relation import operators
 from privet.relation.schema import called
@@ -38,8 +41,7 @@ if TYPE_CHECKING:  # pydantic takes its time, and most sessions need none of it
     from privet.policy import Policy
 
 _SESSION = 'pv.Session([people], budget=pv.PureDP(3), ledger="people.ledger")'
-_FAILED = "The question could not be answered. It was paid for, and nothing was released."
-_T = TypeVar("_T")
+_T = TypeVar("_T", bound=Release | ReleasedValue)
 
 
 class How(TypedDict, total=False):
@@ -63,7 +65,7 @@ class Session:
 
     `ledger` is a file, a postgresql:// address, or an open ledger. `ledger=None` must be written: debits are then kept
     in memory, and forgotten when the process ends. `version` names the data: answers are kept for each version, and
-    a new one does not renew the budget.
+    a new one does not renew the budget. `caps` are those of a policy: of them and the ledger's, the smaller hold.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class Session:
         memory: str | None = None,
         threads: int | None = None,
         spill: str | Path | None = None,
+        caps: Caps | None = None,
     ) -> None:
         if memory is not None and not re.fullmatch(r"[1-9][0-9]*(\.[0-9]+)? ?([KMGT]i?)?B", str(memory)):
             raise UserError(f'memory must be a size, not {memory!r}. Write, for example: memory="2GB"')
@@ -89,6 +92,11 @@ class Session:
             threads = whole(threads, name="threads", example="threads=2")
         self.tables = _tables(tables)
         self.public = _named(public, PublicTable, "public")
+        if isinstance(budget, ZeroConcentratedDP):
+            raise UserError(
+                f"a budget is pv.PureDP(epsilon) or pv.ApproxDP(epsilon, delta). Budgets in rho, such as {budget!r}, "
+                f"are not supported yet. Write, for example: {_SESSION}"
+            )
         if not isinstance(budget, PureDP | ApproxDP):
             raise UserError(f"budget must be a guarantee, not {budget!r}. Write, for example: {_SESSION}")
         if ledger is not None and not isinstance(ledger, str | Path) and not hasattr(ledger, "reserve"):
@@ -97,13 +105,17 @@ class Session:
         self.name = first.name if name is None else called(name, "dataset")
         self.analyst = called(analyst, "analyst")
         self.version = called(version, "version")
+        self._caps = Caps() if caps is None else caps
         self._closed = False
+        self.debited = False
+        """Whether a question was paid for in this session."""
         self._key = None if signing_key is None else signer(signing_key)
         self._opened = open_ledger(ledger) if isinstance(ledger, str | Path) else None
         self._ledger: Ledger = self._opened or ledger or MemoryLedger()  # type: ignore[assignment]
         unit = "person" if isinstance(first.protect, Person) else "row"
         try:
-            salt = self._ledger.create(Dataset(self.name, unit, first.adjacency, budget))  # type: ignore[arg-type]
+            dataset = Dataset(self.name, unit, first.adjacency, budget)  # type: ignore[arg-type]
+            salt = self._ledger.create(dataset, same_budget=caps is None)
             self._ledger.declare(self.name, self.version)
             self._engine = DuckDB(
                 {table.name: (table.schema, table.source) for table in self.tables.values()},
@@ -127,7 +139,7 @@ class Session:
 
         With several datasets, name one; or give the statement that is `asking`, whose tables tell.
         """
-        from privet.policy import load
+        from privet.policy import agreement, load
 
         found = load(policy) if isinstance(policy, str | Path) else policy
         chosen = found.chosen(dataset, asking)
@@ -142,9 +154,10 @@ class Session:
             signing_key=chosen.signing_key,
             memory=chosen.memory,
             threads=chosen.threads,
+            caps=agreement.caps(chosen, analyst),
         )
         try:
-            chosen.grant(session.ledger)
+            agreement.grant(chosen, session.ledger)
         except BaseException:
             session.close()
             raise
@@ -160,7 +173,7 @@ class Session:
     @property
     def balance(self) -> Balance:
         """What was granted and what is spent; for an analyst with a cap, of that too."""
-        return self._ledger.balance(self.name, self.analyst)
+        return self._caps.lower(self._ledger.balance(self.name, self.analyst))
 
     @property
     def spent(self) -> Budget:
@@ -186,6 +199,7 @@ class Session:
 
     def plan(self, query: Query | str, **how: Unpack[How]) -> ReleasePlan:
         """How a query, or a SELECT, would be answered, and what it would cost. Nothing is read and nothing is spent."""
+        check_arguments(how, How.__annotations__)
         asked = self.parse(query) if isinstance(query, str) else query
         made = plan(asked, **how)
         self._knows(asked)
@@ -232,7 +246,9 @@ class Session:
             return recalled(made, text, self.remaining)
 
         asked = asked_digest(made)
-        return self._paid(event, answer, again, asked, request_id, question=question_digest(made), fresh=fresh)
+        statement = query if isinstance(query, str) else worded(made.query)
+        digest = question_digest(made)
+        return self._paid(event, answer, again, asked, request_id, statement, question=digest, fresh=fresh)
 
     def release_value(
         self,
@@ -261,7 +277,7 @@ class Session:
 
         form = [type(value).__name__, list(getattr(value, "shape", ()))]
         asked = asked_digest({**of_value(mechanism, None, label)["asked"], "form": form})
-        return self._paid(mechanism.event(), answer, again, asked, request_id)
+        return self._paid(mechanism.event(), answer, again, asked, request_id, f"release_value: {label}")
 
     # --- inside ---------------------------------------------------------------------------------
 
@@ -272,50 +288,38 @@ class Session:
         again: Callable[[str], _T],
         asked: str,
         request_id: str | None,
+        statement: str,
         *,
         question: str = "",
         fresh: bool = False,
     ) -> _T:
-        """Debit, answer, settle; or what was answered before. Whatever goes wrong after the debit looks the same."""
+        """Debit, answer, settle; or what was answered before."""
         if self._closed:
             raise UserError(f"this session is closed. Write, for example: session = {_SESSION}")
-        charge = self._ledger.reserve(
+        reserve = partial(
+            self._ledger.reserve,
             dataset=self.name,
             analyst=self.analyst,
             request_id=None if request_id is None else called(request_id, "request id"),
             events=[event],
             asked=asked,
             question=question,
+            statement=statement,
             version=self.version,
             fresh=fresh,
+            caps=self._caps,
         )
-        if charge.state == "running":
-            charge = self._ledger.wait(charge)
-        if charge.state == "failed":
-            raise NoAnswer(_FAILED)
-        if charge.answer is not None:
-            return again(charge.answer)
-        link = {"entry": charge.number, "hash": charge.hash, "request_id": charge.request_id, "analyst": self.analyst}
-        made, interrupt = None, None
-        try:
-            made = answer(link)
-            failpoints.reached("answer: drawn")
-        except Exception:
-            made = None
-        except BaseException as error:
-            made, interrupt = None, error
-        # settled out here, so that nothing of the engine's own error is attached to what the ledger may raise
-        try:
-            if made is None:
-                self._ledger.settle(charge, "failed")
-            else:
-                self._ledger.settle(charge, "answered", made.certificate.to_json())  # type: ignore[attr-defined]
-                return made
-        except InternalError:  # nobody renewed its lease, so that it counts as failed already
-            pass
-        if interrupt is not None:
-            raise interrupt
-        raise NoAnswer(_FAILED)
+        return paid(self._ledger, reserve, self._debit, answer, again)
+
+    def _debit(self, charge: Charge) -> dict[str, Any]:
+        """A debit was made: how a certificate refers to it."""
+        self.debited = True
+        return {
+            "entry": charge.number,
+            "hash": charge.hash,
+            "request_id": charge.request_id,
+            "analyst": self.analyst,
+        }
 
     def _certify(self, body: dict[str, Any], link: dict[str, Any]) -> Certificate:
         return certify(body, dataset=self.name, link=link, version=_version(), key=self._key)

@@ -180,6 +180,22 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert adults > 5_000
 
 
+def test_the_demo_goes_on_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    text = run("demo", "-o", str(tmp_path / "demo"))
+    assert text.count("The certificate holds: epsilon 0.5") == 3
+    assert text.count("██") >= 10, "it is drawn in the terminal"
+    assert "Pictures as files need matplotlib. Write: pip install 'privet[plots]'\n" in text
+    assert text.rstrip().endswith(f"Certificates: {tmp_path / 'demo'}")
+    assert sorted(path.name for path in (tmp_path / "demo").iterdir()) == [
+        "adults.json",
+        "spending.json",
+        "visits.json",
+    ]
+
+
 def test_the_demo_does_not_overwrite_a_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.asking import COUNT, Shell, made
 from tests.cli.test_cli import refusal, run
 
+import privet as pv
 from privet import cli
 from privet.distances import Adjacency
 from privet.events import Laplace
@@ -128,12 +130,105 @@ def test_caps(ledger: str, capsys: Any, monkeypatch: Any) -> None:
     assert opened.balance("people", "ann").remaining == PureDP(3.5)
     assert opened.balance("people").per_query == PureDP("1/4")
     opened.close()
-    assert "PureDP" in refusal(
+    assert "has no delta, and never will. Leave --delta out" in refusal(
         capsys, monkeypatch, "ledger", "cap", ledger, "--epsilon", "5", "--delta", "1e-6", "--reason", "x"
     )
     assert "a reason must be given" in refusal(
         capsys, monkeypatch, "ledger", "cap", ledger, "--epsilon", "5", "--reason", " "
     )
+
+
+@pytest.fixture
+def shell(tmp_path: Path, capsys: Any, monkeypatch: Any) -> Shell:
+    """In the folder of a policy."""
+    monkeypatch.chdir(made(tmp_path))
+    return Shell(capsys, monkeypatch)
+
+
+def test_the_ledger_is_the_policy_s(shell: Shell, tmp_path: Path, monkeypatch: Any) -> None:
+    commands = ["budget"], *(["ledger", name] for name in ("history", "verify", "head", "export", "replay"))
+    for command in commands:
+        assert "which is not there. The first question makes it" in shell.refused(2, *command)
+    assert not Path("people.ledger").exists()
+    shell("query", COUNT, "--epsilon", "0.5")
+    for command in commands:
+        assert shell.out(*command) == shell.out(*command, "people.ledger")
+        assert "not both" in shell.refused(2, *command, "people.ledger", "--policy", "privet.toml")
+    shell("ledger", "cap", "--analyst", "ann", "--epsilon", "1", "--reason", "the first year")
+    shell("ledger", "reopen", "--reason", "a new disk")
+    assert "is a policy, not a ledger. Write: --policy privet.toml" in shell.refused(2, "budget", "privet.toml")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    for command in commands:
+        assert shell.out(*command, "--policy", "../privet.toml") == shell.out(*command, "../people.ledger")
+        assert "no ledger is named, and there is no privet.toml here" in shell.refused(2, *command)
+        assert "there is no policy 'none.toml'" in shell.refused(2, *command, "--policy", "none.toml")
+
+
+def test_the_dataset_is_the_policy_s(shell: Shell) -> None:
+    """Where other policies share the ledger."""
+    shell("query", COUNT, "--epsilon", "0.5")
+    opened = open_ledger("people.ledger")
+    opened.create(Dataset("visits", "row", Adjacency.REPLACE, PureDP(1)))
+    opened.close()
+    assert shell.out("ledger", "head").endswith(":people\n")
+    assert "Name one with --dataset" in shell.refused(2, "ledger", "head", "people.ledger")
+
+
+def test_where_a_policy_and_a_ledger_differ_the_smaller_holds_and_it_is_said(shell: Shell) -> None:
+    shell("query", COUNT, "--epsilon", "0.5")
+    more = (
+        "the policy allows epsilon 3, and the ledger epsilon 5: the smaller holds. To raise it, write in the policy: "
+    )
+    assert shell("ledger", "cap", "--epsilon", "5", "--reason", "consent").err == more + "budget = { epsilon = 5 }\n"
+    assert "people            epsilon 3     epsilon 0.5  epsilon 2.5" in shell.out("budget")
+    assert shell("budget").err == shell("query", COUNT, "--epsilon", "0.25").err == more + "budget = { epsilon = 5 }\n"
+    assert "epsilon 2.5 is left of epsilon 3" in shell.run("query", COUNT, "--epsilon", "2.75").err
+    shell("ledger", "cap", "--epsilon", "1", "--reason", "an audit")
+    line = (
+        "the policy allows epsilon 3, and the ledger epsilon 1: the smaller holds. "
+        'To raise it, write: privet ledger cap --epsilon 3 --reason "..."\n'
+    )
+    assert shell("query", COUNT, "--epsilon", "0.25").err == line
+    assert shell.json("budget", "--json")[0]["left"] == {"epsilon": "0.5"}
+    shell("ledger", "cap", "--epsilon", "3", "--reason", "the audit is over")
+    assert shell("query", COUNT, "--epsilon", "0.25").err == ""
+    shell("ledger", "cap", "--analyst", "press", "--epsilon", "1/8", "--reason", "an audit")
+    assert (
+        "epsilon 0.25 for 'press', and the ledger epsilon 0.125: the smaller holds"
+        in shell("query", COUNT, "--epsilon", "0.01", "--analyst", "press").err
+    )
+    assert shell("query", COUNT, "--epsilon", "0.01").err == "", "it is nobody else's"
+
+
+def test_the_history_shows_the_questions(shell: Shell) -> None:
+    sql = "SELECT region, COUNT(*) AS n\nFROM people\nWHERE age >= 18 GROUP BY region"
+    shell("query", sql, "--epsilon", "0.5", "--request-id", "one")
+    shell("query", sql, "--epsilon", "0.25", "--request-id", "two")
+    with pv.Session.open("privet.toml") as session:
+        people = session.tables["people"]
+        session.release(
+            people.where(pv.col("age") >= 18)
+            .group_by("region", month=pv.col("day").truncate("month"))
+            .agg(n=pv.count(), pay=pv.mean("income"))
+            .order_by("n"),
+            epsilon="0.125",
+        )
+        session.release_value(3, sensitivity=1, epsilon="0.125", label="my own")
+    lines = shell.out("ledger", "history").splitlines()
+    shown = [line.split("  ")[-1].strip() for line in lines if " reserved " in line or " served " in line]
+    flat = "SELECT region, COUNT(*) AS n FROM people WHERE age >= 18 GROUP BY region"
+    assert shown == [
+        flat,
+        flat,
+        "people.where(age >= 18).group_by(region, month=day by month).agg(n=count(), pay=mean(income)) order by n",
+        "release_value: my own",
+    ]
+    entries = shell.json("ledger", "history", "--json")
+    assert [e["question"] for e in entries if e["kind"] in ("reserved", "served")][:2] == [sql, sql]
+    assert {e["question"] for e in entries if e["kind"] not in ("reserved", "served")} == {None}
+    assert json.loads(shell.out("ledger", "export").splitlines()[3])["entry"].count("FROM people") == 1
 
 
 def test_several_datasets(ledger: str, capsys: Any, monkeypatch: Any) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, datetime
-from fractions import Fraction
 from itertools import product
 from random import Random
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.exactly import total
 
 import privet as pv
 from privet.engine import DuckDB
@@ -26,7 +26,6 @@ from privet.relation.statement import (
     PeopleInGroups,
     Rows,
     Statement,
-    Total,
     Unbounded,
 )
 
@@ -92,7 +91,7 @@ def test_some_values_of_every_kind_of_key(table: Table, db: DuckDB) -> None:
         filtered: Operator = table.relation.of
         if chance.random() < 0.5:
             filtered = Where(filtered, (pv.col("x") >= 1).node)
-        tallies = (Rows(), Total(pv.col("x").node, Fraction(0), Fraction(1), 10))
+        tallies = (Rows(), total(pv.col("x").node, 0, 1, 10))
         whole = Statement(filtered, keys, Unbounded(), tallies)
         values = tuple(some(chance, domain) for domain in whole.domains())
         places = [i for i, group in enumerate(product(*whole.domains())) if all(map(_among, group, values))]

@@ -295,6 +295,8 @@ FORGERIES: dict[str, tuple[int, dict[str, Any], str]] = {
     "settled nothing": (6, {"refers": None}, ""),
     "an answer without its hash": (6, {"answer": None}, ""),
     "a failure that does not count": (9, {"totals.failures": 0}, "totals do not follow"),
+    "an interruption that counts as a failure": (9, {"kind": "interrupted"}, "totals do not follow"),
+    "an interruption of what is no debit": (9, {"kind": "interrupted", "totals.failures": 0, "refers": 4}, ""),
     "reopened without a reason": (10, {"note": None}, ""),
     "reopened and still closed": (10, {"totals.failures": 1}, "totals do not follow"),
     # texts that stand for something else, or for nothing

@@ -130,6 +130,18 @@ def test_what_is_running_or_failed_serves_nobody(make: Factory) -> None:
     assert pay(ledger, None, cost("0.1"), question="q").answer == "42"
 
 
+def test_what_was_interrupted_stays_paid_and_closes_nothing(make: Factory) -> None:
+    ledger = opened(make())
+    for i in range(4):
+        ledger.settle(pay(ledger, str(i), cost("0.1"), question="q"), "interrupted", "not to be kept")
+    assert [pay(ledger, str(i), cost("0.1"), question="q").state for i in range(4)] == ["interrupted"] * 4
+    assert ledger.balance("people").spent == PureDP("0.4"), "no refund"
+    assert ledger.history("people")[-1].totals.failures == 0
+    assert "not to be kept" not in "".join(ledger.export("people"))
+    assert pay(ledger, None, cost("0.1"), question="q").state == "reserved", "nothing is there to be served"
+    ledger.verify()
+
+
 def test_a_closed_or_spent_dataset_still_tells_what_it_told(make: Factory) -> None:
     ledger = opened(make())
     ask(ledger, "first", "42", "0.7", question="q")
@@ -155,7 +167,7 @@ def test_an_answer_of_any_size_and_script_is_kept(make: Factory) -> None:
 # --- waiting -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("outcome", ["answered", "failed"])
+@pytest.mark.parametrize("outcome", ["answered", "failed", "interrupted"])
 def test_a_retry_waits_for_the_running_request(make: Factory, outcome: Any) -> None:
     ledger = opened(make())
     charge = pay(ledger, "x", cost("0.1"))

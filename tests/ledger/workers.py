@@ -202,11 +202,13 @@ class State:
     """The reservation of a request, or the one whose answer it was served."""
     paid: dict[str, int] = field(default_factory=dict)
     ended: dict[int, str] = field(default_factory=dict)
-    """How a reservation ended: failed, or the hash of its answer."""
+    """How a reservation ended: failed, interrupted, or the hash of its answer."""
 
     @property
     def unanswered(self) -> set[int]:
-        return {number for number in self.paid.values() if self.ended.get(number, "failed") == "failed"}
+        return {
+            number for number in self.paid.values() if self.ended.get(number, "failed") in ("failed", "interrupted")
+        }
 
 
 def read(ledger: DurableLedger) -> State:
@@ -225,7 +227,7 @@ def read(ledger: DurableLedger) -> State:
             assert entry["request_id"] not in state.requests
             assert entry["refers"] in state.ended
             state.requests[entry["request_id"]] = entry["refers"]
-        elif entry["kind"] in ("answered", "failed"):
+        elif entry["kind"] in ("answered", "failed", "interrupted"):
             assert entry["refers"] in state.paid.values()
             assert entry["refers"] not in state.ended
             state.ended[entry["refers"]] = entry.get("answer", entry["kind"])

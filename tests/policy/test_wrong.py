@@ -54,14 +54,14 @@ def test_what_to_write_mends_it(case: Case) -> None:
 def test_a_file_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"there is no policy .*privet init people\.parquet -o"):
         load(tmp_path / "privet.toml")
-    with pytest.raises(UserError, match=r"there is no policy .* that can be read"):
+    with pytest.raises(UserError, match=r"is a folder, not a policy"):
         load(tmp_path)
 
 
 def test_a_file_that_is_no_text(tmp_path: Path) -> None:
     path = tmp_path / "privet.toml"
     path.write_bytes(b"# one\n# two\nledger = \xff\n")
-    with pytest.raises(PolicyError, match=r"privet\.toml, line 3: a policy is a text in UTF-8"):
+    with pytest.raises(PolicyError, match=r"privet\.toml, line 3: this is not UTF-8"):
         load(path)
 
 

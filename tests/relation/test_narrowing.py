@@ -227,7 +227,7 @@ def hostile(numbers: range) -> tuple[int, int]:
             narrowed += len(every) - len(kept)
             left_out, types = {*every} - {*kept}, of.of.types()
             if left_out:
-                found = (reference.value(key, read, "key", types) for _, read in reference.lines(of.of))
+                found = (reference.key(key, read, types) for _, read in reference.lines(of.of))
                 gone += sum(one is not None and one in left_out for one in found)
     return gone, narrowed
 

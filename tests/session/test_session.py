@@ -321,7 +321,7 @@ def test_too_much_is_refused_and_explained(session: pv.Session) -> None:
         (lambda: pv.Session([people()], budget=3, ledger=None), r"budget must be a guarantee, not 3"),  # type: ignore[arg-type]
         (
             lambda: pv.Session([people()], budget=pv.ZeroConcentratedDP(1), ledger=None),  # type: ignore[arg-type]
-            r"budget must be a guarantee",
+            r"Budgets in rho, such as ZeroConcentratedDP\(1\), are not supported yet",
         ),
         (lambda: pv.Session([people()], budget=pv.PureDP(1), ledger=5), r"ledger must be a file, an address, or None"),  # type: ignore[arg-type]
         (lambda: pv.Session([people()], budget=pv.PureDP(1), ledger="mysql://x/y"), r"a file or a Postgres address"),
@@ -436,10 +436,12 @@ def test_a_broken_engine_is_asked(session: pv.Session) -> None:
 
 def test_an_interruption_keeps_the_debit(session: pv.Session) -> None:
     broken(session, KeyboardInterrupt())
-    with pytest.raises(KeyboardInterrupt):
-        session.release(count(), epsilon="0.25")
-    assert session.spent == pv.PureDP(0.25)
-    assert kinds(session) == [*NEW, "reserved", "failed"]
+    for _ in range(4):
+        with pytest.raises(KeyboardInterrupt) as caught:
+            session.release(count(), epsilon="0.25")
+        assert caught.value.__notes__[-1] == "interrupted; the debit stays"
+    assert session.spent == pv.PureDP(1)
+    assert kinds(session) == [*NEW, *4 * ["reserved", "interrupted"]], "which closes nothing"
 
 
 @pytest.mark.parametrize("error", [RuntimeError(SECRET), KeyboardInterrupt()])
@@ -1076,3 +1078,19 @@ def test_an_answer_is_checked_against_another_ledger(session: pv.Session) -> Non
     forged = replace(answer.certificate, document={**answer.certificate.document, "version": "9"})
     with pytest.raises(pv.errors.VerificationError, match="the entry's answer is another one"):
         pv.verify(forged, ledger=session.ledger)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"eps": 0.5}, r"the argument is called epsilon, not eps\. Write: epsilon=0\.5"),
+        ({"rho": 0.5}, r"a question is paid for in epsilon alone, not rho"),
+        ({"epsilon": 1, "confidense": 0.9}, r"there is no argument 'confidense'\. Did you mean confidence\?"),
+        ({"epsilon": 1, "seed": 1}, r"there is no argument 'seed'\. There are: epsilon, within"),
+    ],
+)
+@pytest.mark.parametrize("how", ["release", "explain", "plan"])
+def test_arguments_that_do_not_exist(session: pv.Session, how: str, wrong: dict[str, Any], says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        getattr(session, how)(count(), **wrong)
+    assert session.spent == pv.PureDP.ZERO

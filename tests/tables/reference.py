@@ -50,13 +50,17 @@ class Reference:
         for who, read in self.lines(statement.of):
             if who is None and not isinstance(statement.bounding, Unbounded):
                 continue
-            place = places.get(tuple(_plain(evaluate(key, read, "key", types)) for key in statement.keys))
+            place = places.get(tuple(self.key(key, read, types) for key in statement.keys))
             if place is None or (isinstance(statement.bounding, PeopleInGroups) and (who, place) in seen):
                 continue
             seen.add((who, place))
             for column, tally in enumerate(statement.tallies):
                 found[place][column] += adds(tally, read, types)
         return found
+
+    def key(self, node: e.Node, read: Read, types: e.Types) -> Any:
+        """The value of a key for a row; None if it has none."""
+        return _plain(evaluate(node, read, "key", types))
 
     # --- rows -------------------------------------------------------------------------------------
 

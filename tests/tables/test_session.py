@@ -552,7 +552,7 @@ def test_t24_an_interrupt_costs_the_debit_and_is_passed_on(monkeypatch: pytest.M
         with pytest.raises(KeyboardInterrupt):
             session.release(session.tables["people"].agg(n=pv.count()), epsilon=1)
         assert session.spent.epsilon == 1
-        assert [entry.kind for entry in session.ledger.history(session.name)[-2:]] == ["reserved", "failed"]
+        assert [entry.kind for entry in session.ledger.history(session.name)[-2:]] == ["reserved", "interrupted"]
 
 
 def test_what_can_t_be_asked_is_refused_before_the_debit() -> None:

@@ -1,14 +1,13 @@
 """The command line: `privet --help`.
 
 Answers go to stdout, everything else to stderr. Exit codes: 0 done; 1 a check that does not hold (`verify`, `audit`);
-2 the call can be mended; 3 the budget does not cover it; 4 paid for and not answered, or the dataset is closed; 5 the
-ledger can't be read, written or trusted; 70 a bug.
+2 the call must be changed; 3 the budget does not cover it; 4 paid for and not answered, or the dataset is closed; 5 the
+ledger can't be read, written or trusted; 70 a bug; 130 Ctrl-C.
 """
 
 from __future__ import annotations
 
 import io
-import re
 import sys
 from typing import Annotated
 
@@ -18,6 +17,8 @@ from privet import __version__
 from privet.cli import asking, importing, ledger
 from privet.cli import init as policies
 from privet.cli.schema import schema
+from privet.cli.stopping import one_line
+from privet.cli.wording import in_terminal
 from privet.errors import (
     BudgetError,
     InternalError,
@@ -56,22 +57,16 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that has no sign for plus or minus gets another one
     try:
-        app()
+        with one_line():
+            app()
     except OSError as error:  # a full disk, a closed pipe
         print(
             f"error: what was found can't be written: {error}. What was paid for is free to ask again", file=sys.stderr
         )
         raise SystemExit(2) from None
     except PrivetError as error:
-        print(f"error: {_in_the_terminal(str(error))}", file=sys.stderr)
+        print(f"error: {in_terminal(str(error))}", file=sys.stderr)
         raise SystemExit(next((code for kind, code in EXITS if isinstance(error, kind)), 70)) from None
-
-
-def _in_the_terminal(text: str) -> str:
-    """An error with flags in place of Python's arguments."""
-    text = re.sub(r'\bwithin=\{"(\w+)": ([^}]*)\}', r"--within \1=\2", text)
-    text = re.sub(r'\b(epsilon|confidence|assuming)=("?)([0-9][0-9./e-]*)\2', r"--\1 \3", text)
-    return re.sub(r"\b(fresh|simultaneous)=True", r"--\1", text)
 
 
 def _version(asked: bool) -> None:

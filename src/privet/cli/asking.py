@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from privet.cli.stopping import stopped
+from privet.cli.wording import in_terminal
+
 if TYPE_CHECKING:  # loaded when a command runs: `privet --help` is quick
     from privet.planner import ReleasePlan
     from privet.query import Query
@@ -33,6 +36,9 @@ Assuming = Annotated[int | None, typer.Option(help="Rows in a group, for errors 
 MaxRows = Annotated[int | None, typer.Option(help="Let at most so many rows of a person take part.")]
 MaxGroups = Annotated[int | None, typer.Option(help="Let a person take part in at most so many groups.")]
 MaxRowsPerGroup = Annotated[int | None, typer.Option(help="With --max-groups: at most so many rows in each.")]
+
+
+_PAID = "the debit stays. The answer is kept: asking again costs nothing"
 
 
 class Format(StrEnum):
@@ -87,17 +93,19 @@ def query(
     _writable(policy, output, certificate)
     kind = _format(Format.JSON if as_json else form, output)
     style = _style(title, label, order, output)
-    with _session(policy, dataset, text, analyst) as session:
+    with stopped(lambda: "nothing was spent"):
+        session = _session(policy, dataset, text, analyst)
+    with stopped(lambda: _PAID if session.debited else "nothing was spent"), session:
         asked = _capped(session, text, max_rows, max_groups, max_rows_per_group)
         if dry_run:
             _explained(session, asked, how, fresh=fresh, as_json=kind is Format.JSON)
             return
         _shows(session.plan(asked, **how), kind, output, style)
         answer = session.release(asked, request_id=request_id, fresh=fresh, **how)
-    if certificate is not None:
-        answer.certificate.save(certificate)
-        print(certificate, file=sys.stderr)
-    _write(answer, kind, output, style)
+        if certificate is not None:
+            answer.certificate.save(certificate)
+            print(certificate, file=sys.stderr)
+        _write(answer, kind, output, style)
 
 
 def explain(
@@ -122,7 +130,7 @@ def explain(
     """
     how = _how(epsilon, within, confidence, simultaneous, assuming)
     text = _statement(sql, file)
-    with _session(policy, dataset, text, analyst) as session:
+    with stopped(lambda: "nothing was spent"), _session(policy, dataset, text, analyst) as session:
         asked = _capped(session, text, max_rows, max_groups, max_rows_per_group)
         _explained(session, asked, how, as_json=as_json)
 
@@ -150,26 +158,52 @@ def verify(
 
 
 def _statement(sql: str | None, file: Path | None) -> str:
+    from privet.encodings import why_not
     from privet.errors import UserError
 
     if file is not None:
         if sql is not None:
             raise UserError("give the SELECT, or a file with it, not both")
-        try:
-            return file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"the file {str(file)!r} can't be read: {error}") from None
+        return _asked(_contents(file))
     if sql in (None, "-"):
         if sys.stdin is None or sys.stdin.isatty():
             raise UserError('there is no question. Write, for example: privet query "SELECT COUNT(*) FROM people"')
         try:
-            return sys.stdin.read()
+            return _asked(sys.stdin.read())
         except UnicodeDecodeError as error:
-            raise UserError(f"what stands on stdin can't be read: {error}") from None
+            line, why = why_not(error.object, "question.sql")
+            raise UserError(f"stdin, line {line}: {why}") from None
     assert sql is not None
     if Path(sql).suffix in {".csv", ".parquet", ".db", ".duckdb"} and " " not in sql.strip():
         raise UserError(f"{sql!r} is a file, and a question needs a policy that declares it. Write: privet init {sql}")
+    return _asked(sql)
+
+
+def _asked(sql: str) -> str:
+    from privet.errors import UserError
+
+    if not sql.strip():
+        raise UserError('the question is empty. Write, for example: privet query "SELECT COUNT(*) FROM people"')
     return sql
+
+
+def _contents(file: Path) -> str:
+    from privet.encodings import text_of, why_not
+    from privet.errors import UserError
+
+    if file.is_dir():
+        raise UserError(f"{str(file)!r} is a folder. Name the file with the SELECT")
+    try:
+        raw = file.read_bytes()
+    except FileNotFoundError:
+        raise UserError(f"there is no file {str(file)!r}") from None
+    except OSError as error:
+        raise UserError(f"the file {str(file)!r} can't be read: {error.strerror}") from None
+    try:
+        return text_of(raw)
+    except UnicodeDecodeError:
+        line, why = why_not(raw, file)
+        raise UserError(f"{file}, line {line}: {why}") from None
 
 
 def _how(
@@ -196,6 +230,7 @@ def _how(
 
 def _session(policy: Path, dataset: str | None, asked: str, analyst: str) -> Session:
     from privet.policy import load
+    from privet.policy.agreement import differences
     from privet.session import Session
 
     found = load(policy)
@@ -206,6 +241,8 @@ def _session(policy: Path, dataset: str | None, asked: str, analyst: str) -> Ses
         print(
             f"{name} is a new ledger. If there was one before, stop: what was spent is not in this one", file=sys.stderr
         )
+    for line in differences(found.datasets[session.name], session.ledger, analyst):
+        print(line, file=sys.stderr)
     return session
 
 
@@ -239,7 +276,7 @@ def _explained(
         tree = {**session.plan(asked, **how).to_json(), "paid_before": before}
         print(json.dumps(tree, indent=2, ensure_ascii=False))
     else:
-        print(session.explain(asked, fresh=fresh, **how))
+        print(in_terminal(session.explain(asked, fresh=fresh, **how)))
 
 
 # --- what is answered -----------------------------------------------------------------------------
@@ -260,7 +297,9 @@ def _writable(policy: Path, *files: Path | None) -> None:
     for file in given:
         if not file.parent.is_dir():
             raise UserError(f"there is no folder {str(file.parent)!r}")
-        if file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK):
+        if file.is_dir():
+            raise UserError(f"{str(file)!r} is a folder. Name a file in it, such as {str(file / 'answer.csv')!r}")
+        if not os.access(file if file.exists() else file.parent, os.W_OK):
             raise UserError(f"{str(file)!r} can't be written")
         if file.resolve() in taken or [other.resolve() for other in given].count(file.resolve()) > 1:
             raise UserError(f"{str(file)!r} is used already: choose another file")

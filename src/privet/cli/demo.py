@@ -112,14 +112,20 @@ def run(output: str) -> None:
         )
         folder.mkdir(parents=True, exist_ok=True)
         with pv.Session([people, visits], budget=pv.PureDP(BUDGET), ledger=None, name="survey") as session:
-            for number, question in enumerate(questions(people, visits), 1):
+            drawn = [
                 _ask(console, session, survey, number, question, folder)
+                for number, question in enumerate(questions(people, visits), 1)
+            ]
             console.print(f"[bold]Budget:[/bold] {session.spent} is spent, {session.balance.left} is left.")
             _refused(console, session, people)
-    console.print(f"\n[bold]Pictures and certificates:[/bold] {escape(str(folder.resolve()))}")
+    if not all(drawn):
+        console.print("\nPictures as files need matplotlib. Write: pip install 'privet\\[plots]'")
+    saved = "Pictures and certificates" if all(drawn) else "Certificates"
+    console.print(f"\n[bold]{saved}:[/bold] {escape(str(folder.resolve()))}")
 
 
-def _ask(console: Console, session: pv.Session, survey: Survey, number: int, question: Question, folder: Path) -> None:
+def _ask(console: Console, session: pv.Session, survey: Survey, number: int, question: Question, folder: Path) -> bool:
+    """Ask, and draw the answer; says whether as a file. Without matplotlib it is drawn in the terminal."""
     console.print(f"[bold]{number}. {question.title}[/bold]")
     if number == 1:
         console.print("\nHow it will be answered (nothing is spent yet):\n")
@@ -129,9 +135,21 @@ def _ask(console: Console, session: pv.Session, survey: Survey, number: int, que
     console.print(escape(str(release)))
     console.print("\nThe truth of all rows, which no analyst sees (bounding and clipping leave some of it out):")
     console.print(_truth(survey, question, release))
-    release.plot(path=folder / f"{question.picture}.png")
+    drawn = _drawn(release, folder / f"{question.picture}.png")
+    if not drawn:
+        console.print(f"\n{escape(release.chart(min(console.width, 100)))}\n")
     checked = pv.verify(release.certificate.save(folder / f"{question.picture}.json"), ledger=session.ledger)
     console.print(f"The certificate holds: {escape(checked.promise)}.\n")
+    return drawn
+
+
+def _drawn(release: Release, path: Path) -> bool:
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        return False
+    release.plot(path=path)
+    return True
 
 
 def _truth(survey: Survey, question: Question, release: Release) -> Grid:

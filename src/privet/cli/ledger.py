@@ -3,34 +3,82 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:  # loaded when a command runs: `privet --help` is quick
-    from privet.ledger import Budget, DurableLedger, Entry
+    from privet.ledger import Budget, Caps, DurableLedger, Entry
+    from privet.policy import Policy
 
 app = typer.Typer(no_args_is_help=True, help="Look into a ledger, check it, and act as its steward.")
 
-Where = Annotated[str, typer.Argument(metavar="LEDGER", help="The ledger: a file, or a postgresql:// address.")]
+Where = Annotated[
+    str | None,
+    typer.Argument(metavar="[LEDGER]", help="The ledger: a file, or a postgresql:// address. By default the policy's."),
+]
+ByPolicy = Annotated[Path | None, typer.Option("--policy", help="The policy that names the ledger: privet.toml.")]
 Which = Annotated[str | None, typer.Option("--dataset", help="The dataset; needed if the ledger has several.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Why = Annotated[str, typer.Option(help="Why; it is kept in the ledger.")]
 
 
-def _opened(where: str) -> DurableLedger:
+_DEFAULT = Path("privet.toml")
+_LONG = 200  # so much of a question is shown; --json has all of it
+
+
+def _opened(where: str | None, policy: Path | None) -> tuple[DurableLedger, Policy | None]:
+    """The ledger that is named, or the policy's; and the policy, if it is its ledger."""
+    from privet.errors import UserError
     from privet.ledger import open_ledger
 
-    return open_ledger(where, create=False)
+    if where is not None:
+        if policy is not None:
+            raise UserError("give the ledger, or the policy that names it, not both")
+        if where.lower().endswith(".toml"):
+            raise UserError(f"{where!r} is a policy, not a ledger. Write: --policy {where}")
+        return open_ledger(where, create=False), None
+    if policy is None and not _DEFAULT.exists():
+        raise UserError(
+            f"no ledger is named, and there is no {_DEFAULT} here that would name it. "
+            "Write, for example: people.ledger, or --policy folder/privet.toml"
+        )
+    from privet.policy import load
+
+    found = load(policy or _DEFAULT)
+    if "://" not in found.ledger and not Path(found.ledger).exists():
+        raise UserError(
+            f"{found.document.where} names the ledger {found.ledger!r}, which is not there. "
+            "The first question makes it; if there was one before, put it back"
+        )
+    return open_ledger(found.ledger, create=False), found
 
 
-def _one(ledger: DurableLedger, dataset: str | None) -> str:
+def _held(policy: Policy | None, name: str, analyst: str = "") -> Caps:
+    """What a policy allows, if there is one."""
+    from privet.ledger import Caps
+    from privet.policy.agreement import caps
+
+    return caps(policy.datasets[name], analyst) if policy is not None and name in policy.datasets else Caps()
+
+
+def _tell_differences(policy: Policy | None, ledger: DurableLedger, name: str, analyst: str | None = None) -> None:
+    from privet.policy.agreement import differences
+
+    if policy is not None and name in policy.datasets:
+        for line in differences(policy.datasets[name], ledger, analyst):
+            print(line, file=sys.stderr)
+
+
+def _one(ledger: DurableLedger, dataset: str | None, policy: Policy | None) -> str:
     from privet.errors import UserError
 
     names = ledger.datasets()
-    if dataset is None and len(names) == 1:
-        return names[0]
+    known = [name for name in names if policy is None or name in policy.datasets]
+    if dataset is None and len(known) == 1:
+        return known[0]
     if dataset is None or dataset not in names:
         raise UserError(f"the ledger has these datasets: {', '.join(names) or 'none'}. Name one with --dataset")
     return dataset
@@ -63,21 +111,23 @@ def numbers(budget: Budget | None) -> dict[str, str] | None:
     return {**found, "delta": literal(budget.delta).strip('"')} if isinstance(budget, ApproxDP) else found
 
 
-def budget(where: Where, dataset: Which = None, as_json: AsJson = False) -> None:
+def budget(where: Where = None, policy: ByPolicy = None, dataset: Which = None, as_json: AsJson = False) -> None:
     """What was granted, what is spent and what is left, of every dataset and analyst.
 
     Example: privet budget people.ledger
     """
-    from privet.ledger import Balance
+    from privet.ledger import Balance, smaller
 
-    ledger = _opened(where)
+    ledger, found = _opened(where, policy)
     lines: list[tuple[str, str, Budget | None, Budget, Budget | None]] = []
-    for name in ledger.datasets() if dataset is None else (_one(ledger, dataset),):
-        whole = ledger.balance(name)
+    for name in ledger.datasets() if dataset is None else (_one(ledger, dataset, found),):
+        whole = _held(found, name).lower(ledger.balance(name))
         lines.append((name, "", whole.budget, whole.spent, whole.remaining))
         for analyst, ration in ledger.analysts(name).items():
-            left = None if ration.cap is None else Balance(ration.cap, ration.spent).remaining
-            lines.append((name, analyst, ration.cap, ration.spent, left))
+            cap = smaller(ration.cap, _held(found, name, analyst).analyst)
+            left = None if cap is None else Balance(cap, ration.spent).remaining
+            lines.append((name, analyst, cap, ration.spent, left))
+        _tell_differences(found, ledger, name)
     if as_json:
         names = "dataset", "analyst", "granted", "spent", "left"
         _json([dict(zip(names, (line[0], line[1] or None, *map(numbers, line[2:])), strict=True)) for line in lines])
@@ -87,13 +137,13 @@ def budget(where: Where, dataset: Which = None, as_json: AsJson = False) -> None
 
 
 @app.command()
-def history(where: Where, dataset: Which = None, as_json: AsJson = False) -> None:
+def history(where: Where = None, policy: ByPolicy = None, dataset: Which = None, as_json: AsJson = False) -> None:
     """Every entry, oldest first.
 
     Example: privet ledger history people.ledger
     """
-    ledger = _opened(where)
-    entries = ledger.history(_one(ledger, dataset))
+    ledger, found = _opened(where, policy)
+    entries = ledger.history(_one(ledger, dataset, found))
     if as_json:
         _json([_entry(entry) for entry in entries])
         return
@@ -109,7 +159,7 @@ def history(where: Where, dataset: Which = None, as_json: AsJson = False) -> Non
         )
         for e in entries
     ]
-    _print(("entry", "time", "what", "analyst", "cost", "spent", "note"), *rows)
+    _print(("entry", "time", "what", "analyst", "cost", "spent", "question or note"), *rows)
 
 
 def _what(entry: Entry) -> str:
@@ -129,6 +179,9 @@ def _note(entry: Entry) -> str:
         case "capped":
             each = f", {_words(entry.totals.per_query)} for each question" if entry.totals.per_query is not None else ""
             return f"{_words(entry.totals.budget)}{each}: {entry.note}"
+    if entry.statement:
+        text = " ".join("".join(c if c.isprintable() else " " for c in entry.statement).split())
+        return text if len(text) <= _LONG else f"{text[: _LONG - 3]}..."
     return entry.note
 
 
@@ -143,7 +196,8 @@ def _entry(entry: Entry) -> dict[str, Any]:
         "version": entry.version or None,
         "cost": numbers(entry.cost),
         "spent": numbers(entry.totals.spent),
-        "note": _note(entry) or None,
+        "question": entry.statement or None,
+        "note": None if entry.statement else _note(entry) or None,
         "answer": entry.answer or None,
         "hash": entry.hash,
     }
@@ -151,7 +205,8 @@ def _entry(entry: Entry) -> dict[str, Any]:
 
 @app.command()
 def verify(
-    where: Where,
+    where: Where = None,
+    policy: ByPolicy = None,
     expect: Annotated[
         str | None, typer.Option(metavar="RECEIPT", help="A receipt that `head` printed earlier.")
     ] = None,
@@ -161,16 +216,18 @@ def verify(
 
     Example: privet ledger verify people.ledger --expect "$(cat receipt.txt)"
     """
-    from privet.errors import UserError
+    from privet.errors import LedgerError, UserError
     from privet.ledger import verify_export
 
-    if where.endswith(".jsonl"):
+    if where is not None and where.endswith(".jsonl"):
         try:
             heads = [verify_export(Path(where).read_text(encoding="utf-8").splitlines(), expect)]
         except OSError as error:
             raise UserError(f"{where!r} can't be read: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise LedgerError(f"{where!r} is no exported ledger: it is not UTF-8") from None
     else:
-        heads = list(_opened(where).verify(expect))
+        heads = list(_opened(where, policy)[0].verify(expect))
     if as_json:
         _json([{"dataset": head.dataset, "entries": head.number, "hash": head.hash} for head in heads])
         return
@@ -181,28 +238,28 @@ def verify(
 
 
 @app.command()
-def head(where: Where, dataset: Which = None) -> None:
+def head(where: Where = None, policy: ByPolicy = None, dataset: Which = None) -> None:
     """Print a receipt: keep it elsewhere, and an older copy of the ledger can't be put back unnoticed.
 
     Example: privet ledger head people.ledger > receipt.txt
     """
-    ledger = _opened(where)
-    print(ledger.head(_one(ledger, dataset)))
+    ledger, found = _opened(where, policy)
+    print(ledger.head(_one(ledger, dataset, found)))
 
 
 @app.command()
-def export(where: Where, dataset: Which = None) -> None:
+def export(where: Where = None, policy: ByPolicy = None, dataset: Which = None) -> None:
     """Print the chain as lines of JSON, for an auditor; without the answers.
 
     Example: privet ledger export people.ledger > people.jsonl
     """
-    ledger = _opened(where)
-    for line in ledger.export(_one(ledger, dataset)):
+    ledger, found = _opened(where, policy)
+    for line in ledger.export(_one(ledger, dataset, found)):
         print(line)
 
 
 @app.command()
-def replay(where: Where, dataset: Which = None, as_json: AsJson = False) -> None:
+def replay(where: Where = None, policy: ByPolicy = None, dataset: Which = None, as_json: AsJson = False) -> None:
     """What the whole history costs under each accountant.
 
     Example: privet ledger replay people.ledger
@@ -210,25 +267,26 @@ def replay(where: Where, dataset: Which = None, as_json: AsJson = False) -> None
     from privet.accounting import ACCOUNTANTS
     from privet.errors import AccountingError
 
-    ledger = _opened(where)
-    name = _one(ledger, dataset)
-    found: dict[str, str] = {}
+    ledger, found = _opened(where, policy)
+    name = _one(ledger, dataset, found)
+    costs: dict[str, str] = {}
     for each in ACCOUNTANTS.values():
         try:
-            found[each.name] = str(ledger.replay(name, each))
+            costs[each.name] = str(ledger.replay(name, each))
         except AccountingError as error:
-            found[each.name] = f"no price: {error}"
+            costs[each.name] = f"no price: {error}"
     if as_json:
-        _json(found)
+        _json(costs)
         return
-    for accountant, cost in found.items():
+    for accountant, cost in costs.items():
         print(f"{accountant:<8}{cost}{'   (this dataset)' if accountant == ledger.dataset(name).accountant else ''}")
 
 
 @app.command()
 def cap(
-    where: Where,
     reason: Why,
+    where: Where = None,
+    policy: ByPolicy = None,
     epsilon: Annotated[
         str | None, typer.Option(help="The new cap, such as 3 or 1/3; without it, an analyst's goes.")
     ] = None,
@@ -241,25 +299,31 @@ def cap(
 
     Example: privet ledger cap people.ledger --analyst research --epsilon 1 --reason "the first year"
     """
+    from privet.errors import UserError
     from privet.guarantees import ApproxDP, PureDP
 
-    ledger = _opened(where)
-    name = _one(ledger, dataset)
+    ledger, found = _opened(where, policy)
+    name = _one(ledger, dataset, found)
     given: Budget | None = None
+    if epsilon is None and (delta is not None or (analyst is None and not query)):
+        raise UserError("say how much: --epsilon 3. Only the cap of an analyst or of each question can be taken off")
+    if delta is not None and ledger.dataset(name).accountant == "pure":
+        raise UserError(f"the budget of {name!r} has no delta, and never will. Leave --delta out")
     if epsilon is not None:
         pure = ledger.dataset(name).accountant == "pure" and delta is None
         given = PureDP(epsilon) if pure else ApproxDP(epsilon, delta or "0")
     ledger.cap(name, given, reason=reason, analyst=analyst, query=query)
     print(ledger.head(name))
+    _tell_differences(found, ledger, name, analyst)
 
 
 @app.command()
-def reopen(where: Where, reason: Why, dataset: Which = None) -> None:
+def reopen(reason: Why, where: Where = None, policy: ByPolicy = None, dataset: Which = None) -> None:
     """Open a dataset again that was closed after failures.
 
     Example: privet ledger reopen people.ledger --reason "more memory for the engine"
     """
-    ledger = _opened(where)
-    name = _one(ledger, dataset)
+    ledger, found = _opened(where, policy)
+    name = _one(ledger, dataset, found)
     ledger.reopen(name, reason)
     print(ledger.head(name))

@@ -6,6 +6,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
@@ -21,6 +22,7 @@ from privet.engine.relations import Stored
 from privet.engine.sql import Context, name
 from privet.engine.statements import Compiled, compiled
 from privet.errors import NoAnswer, SourceError
+from privet.interrupts import duckdb_interrupts, interruptible
 from privet.relation.schema import Column, PublicSchema, Schema
 from privet.relation.statement import Statement
 
@@ -52,6 +54,7 @@ class DuckDB:
     for what does not fit into memory, which is removed, and can't be told otherwise.
     """
 
+    @duckdb_interrupts()
     def __init__(
         self,
         tables: Mapping[str, tuple[Schema, Source]],
@@ -146,15 +149,8 @@ class DuckDB:
     def answer(self, made: Compiled) -> list[list[int]]:
         """The same, of a statement that was compiled before."""
         rows: list[tuple[Any, ...]] | None = None
-        interrupted = False
-        try:
-            rows = self._run(made.sql, made.context)
-        except duckdb.InterruptException:
-            interrupted = True
-        except Exception:
-            pass
-        if interrupted:
-            raise KeyboardInterrupt
+        with suppress(Exception):
+            rows = interruptible(lambda: self._run(made.sql, made.context), self._connection.interrupt)
         if rows is None:  # raised out here, so that nothing of the engine's own error is attached
             raise NoAnswer(FAILED)
         return made.read(rows)

@@ -60,11 +60,11 @@ def read(column: Column, source: str, sql: str, mode: Mode, context: Context) ->
 
 
 def read_code(column: Column, source: str, sql: str, wanted: Lattice) -> Value | None:
-    """The code of a column on its own lattice, from the source's value at once; None for any other lattice."""
+    """The code of a column on the grid that it is read on, from the source's value at once; None for another lattice."""
     if not isinstance(column.type, NumberType):
         return None
-    own = column.type.bounds()
-    if (own.lower, own.step, own.width) != (wanted.lower, wanted.step, wanted.width):
+    grid = numbers.Grid.of(column.type)
+    if (grid.base, grid.step, grid.width) != (wanted.lower, wanted.step, wanted.width):
         return None
     return numbers.read_code(column.type, column.default, source, sql)
 

@@ -96,8 +96,9 @@ def _of_whole(kind: NumberType, grid: Grid, source: str, sql: str, *, keyed: boo
     moved = f"({scaled} - {integer(minus, name)})" if minus else f"({scaled})"
     if below > 1:  # not negative: m / scale is at least `lower`, and `base` at most half a step above that
         moved = floor_divided(f"(2 * {moved} + {below})", 2 * below, 0)
-    if (grid.step * grid.width + grid.base) < kind.upper:
-        moved = f"least({moved}, {grid.width})"
+    first, last = ((2 * (end * times - minus) + below) // (2 * below) for end in (low, high))
+    if low <= high and not 0 <= first <= last <= grid.width:  # the hull: codes of what is inside are codes
+        moved = f"least(greatest({moved}, 0), {grid.width})"
     inside = moved if name == "BIGINT" else f"TRY_CAST({moved} AS BIGINT)"
     if keyed:
         return f"CASE WHEN {m} BETWEEN {low} AND {high} THEN {inside} END"

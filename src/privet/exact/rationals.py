@@ -154,7 +154,7 @@ def _refusal(name: str, allowed: str, value: object, example: str | None) -> Num
     shown = shown if len(shown) <= 60 else shown[:57] + "..."
     if not isinstance(value, str | numbers.Number | Decimal):
         shown = f"{shown} ({type(value).__name__})"
-    if isinstance(value, str | Decimal) and _DECIMAL.match(str(value).strip()):
+    if isinstance(value, str | Decimal) and _parse(value) is None and _DECIMAL.match(str(value).strip()):
         allowed += f", of at most {_LONGEST} characters, with an exponent below {_LONGEST}"
     line = f" Write, for example: {example}" if example else ""
     return NumberError(f"{name} must be {allowed}, not {shown}.{line}")

@@ -5,6 +5,7 @@ from privet.ledger.entries import (
     CLOSES_AFTER,
     Balance,
     Budget,
+    Caps,
     Charge,
     Dataset,
     Entry,
@@ -13,6 +14,7 @@ from privet.ledger.entries import (
     Ration,
     Receipt,
     Totals,
+    smaller,
     words,
 )
 from privet.ledger.opening import MemoryLedger, open_ledger
@@ -22,6 +24,7 @@ __all__ = [
     "CLOSES_AFTER",
     "Balance",
     "Budget",
+    "Caps",
     "Charge",
     "Dataset",
     "DurableLedger",
@@ -33,6 +36,7 @@ __all__ = [
     "Receipt",
     "Totals",
     "open_ledger",
+    "smaller",
     "verify_export",
     "words",
 ]

@@ -5,19 +5,35 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from decimal import ROUND_DOWN
 from typing import Any
 
 from privet.canonical import canonical
 from privet.errors import BudgetError, DatasetClosed, LedgerError, PrivetError
 from privet.events import Composed, PrivacyEvent, from_tree, leaves
 from privet.events import Laplace as LaplaceEvent
-from privet.exact import literal, shorter_up
+from privet.exact import shorter_up, show
 from privet.guarantees import ApproxDP, PureDP
 from privet.ledger import chain
-from privet.ledger.entries import Balance, Budget, Dataset, Entry, Ration, Receipt, Totals, fits, nothing, words
+from privet.ledger.entries import (
+    NO_CAPS,
+    Balance,
+    Budget,
+    Caps,
+    Dataset,
+    Entry,
+    Ration,
+    Receipt,
+    Totals,
+    fits,
+    nothing,
+    words,
+)
 
 
-def charged(dataset: Dataset, totals: Totals, ration: Ration, analyst: str, cost: Budget) -> tuple[Totals, Ration]:
+def charged(
+    dataset: Dataset, totals: Totals, ration: Ration, analyst: str, cost: Budget, caps: Caps = NO_CAPS
+) -> tuple[Totals, Ration]:
     """After a debit, which counts for the dataset and for the analyst; refused if a cap does not cover it."""
     if totals.failures >= dataset.closes_after:
         raise DatasetClosed(
@@ -25,12 +41,10 @@ def charged(dataset: Dataset, totals: Totals, ration: Ration, analyst: str, cost
             'The steward can open it again. Write: session.reopen("what was done about it")'
         )
     spent, mine = _sum(totals.spent, cost), _sum(ration.spent, cost)
-    if not (
-        fits(spent, totals.budget)
-        and (ration.cap is None or fits(mine, ration.cap))
-        and (totals.per_query is None or fits(cost, totals.per_query))
-    ):
-        raise _over_budget(Balance(totals.budget, totals.spent, ration, totals.per_query), analyst, cost)
+    allowed = caps.lower(Balance(totals.budget, totals.spent, ration, totals.per_query))
+    limits = (spent, allowed.budget), (mine, allowed.ration and allowed.ration.cap), (cost, allowed.per_query)
+    if not all(cap is None or fits(amount, cap) for amount, cap in limits):
+        raise _over_budget(allowed, analyst, cost)
     return Totals(totals.budget, spent, totals.failures, totals.per_query), Ration(mine, ration.cap)
 
 
@@ -43,9 +57,8 @@ def _over_budget(balance: Balance, analyst: str, cost: Budget) -> BudgetError:
     fits = min(limit.left.epsilon for limit in balance.limits(analyst))
     if isinstance(cost, ApproxDP) and any(cost.delta > limit.left.to_approx().delta for limit in short):
         return BudgetError(text)
-    return BudgetError(
-        f"{text} {f'Write, for example: epsilon={literal(fits)}' if fits else 'Ask the steward for more'}"
-    )
+    most = show(fits, rounding=ROUND_DOWN)
+    return BudgetError(f"{text} {f'Write, for example: epsilon={most}' if fits else 'Ask the steward for more'}")
 
 
 def serves(stored: Iterable[PrivacyEvent], asked: Iterable[PrivacyEvent]) -> bool:
@@ -144,6 +157,8 @@ class Book:
         elif kind == "failed":
             self._settled(tree["refers"])
             self._all.said["failures"] += 1
+        elif kind == "interrupted":
+            self._settled(tree["refers"])
         else:
             self._aside(kind, tree, analyst)
         expected = self._of(analyst).said if analyst else None

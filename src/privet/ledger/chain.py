@@ -20,7 +20,7 @@ from privet.ledger.entries import Budget, Dataset, Entry, Kind, Ration, Totals
 
 GENESIS = "0" * 64
 _KINDS = get_args(Kind)
-_TEXTS = ("analyst", "request_id", "asked", "question", "version", "answer", "note")
+_TEXTS = ("analyst", "request_id", "asked", "question", "statement", "version", "answer", "note")
 _STRINGS = frozenset([*_TEXTS, "time", "dataset", "cost"])
 _FIELDS = {"number", "dataset", "kind", "time", "totals", "ration", "events", "cost", "refers", "facts", *_TEXTS}
 
@@ -112,6 +112,7 @@ def read(text: str, found: str = "") -> Entry:
             request_id=fields.get("request_id", ""),
             asked=fields.get("asked", ""),
             question=fields.get("question", ""),
+            statement=fields.get("statement", ""),
             version=fields.get("version", ""),
             events=tuple(map(events.from_tree, fields.get("events", ()))),
             cost=_maybe(fields.get("cost")),

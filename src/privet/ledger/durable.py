@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import get_args
 
 from privet.accounting import Accountant
 from privet.canonical import canonical
@@ -19,8 +20,10 @@ from privet.ledger import chain, failpoints
 from privet.ledger.book import charged, serves
 from privet.ledger.database import Database
 from privet.ledger.entries import (
+    NO_CAPS,
     Balance,
     Budget,
+    Caps,
     Charge,
     Dataset,
     Entry,
@@ -29,6 +32,7 @@ from privet.ledger.entries import (
     Receipt,
     Totals,
     nothing,
+    reason_given,
 )
 from privet.ledger.journal import Journal, State
 from privet.ledger.leases import Leases, Place
@@ -104,7 +108,7 @@ class DurableLedger:
             self._prices[place] = facts.price(events)
         return self._prices[place]
 
-    def create(self, dataset: Dataset) -> bytes:
+    def create(self, dataset: Dataset, *, same_budget: bool = True) -> bytes:
         """Make the dataset known, or check that it is what it was; gives the salt that is drawn once for it."""
         called(dataset.name, "dataset")
         with self._writing() as journal:
@@ -118,7 +122,7 @@ class DurableLedger:
                     f"the dataset {known.name!r} was made with {what} {was}, and is opened with {is_now}. "
                     "These facts are fixed for its whole life. Open it as it was made"
                 )
-        if budget != dataset.budget:
+        if same_budget and budget != dataset.budget:
             raise UserError(
                 f"the dataset {known.name!r} has a budget of {budget}, and is opened with {dataset.budget}. "
                 f"Open it with budget=pv.{budget!r}, or let the steward change it. Write, for example: "
@@ -137,8 +141,10 @@ class DurableLedger:
         events: Sequence[PrivacyEvent],
         asked: str = "",
         question: str = "",
+        statement: str = "",
         version: str = "1",
         fresh: bool = False,
+        caps: Caps = NO_CAPS,
     ) -> Charge:
         """Debit all events or none; or find the debit, and the answer, that an earlier request made for the same."""
         called(analyst, "analyst")
@@ -146,7 +152,8 @@ class DurableLedger:
         if request_id is not None:
             called(request_id, "request id")
         question = _question(question, version)
-        request = {"request_id": request_id or uuid.uuid4().hex, "asked": asked, "version": version}
+        request = {"request_id": request_id or uuid.uuid4().hex, "version": version, "statement": statement}
+        request["asked"] = asked
         self._sweep(dataset)
         with self._writing() as journal:
             facts = self._dataset(journal, dataset)
@@ -162,7 +169,7 @@ class DurableLedger:
                     refers = stored.number
                     journal.append(dataset, "served", totals, analyst=analyst, ration=mine, refers=refers, **request)
                 return stored
-            totals, mine = charged(facts, totals, mine, analyst, cost)
+            totals, mine = charged(facts, totals, mine, analyst, cost, caps)
             paid = {"events": tuple(events), "cost": cost, "question": question}
             entry = journal.append(dataset, "reserved", totals, analyst=analyst, ration=mine, **paid, **request)
             journal.lease(dataset, entry.number)
@@ -196,8 +203,8 @@ class DurableLedger:
         end = journal.settling(dataset, number)
         if end is None:
             return charge
-        if end.kind == "failed":
-            return replace(charge, state="failed")
+        if end.kind == "failed" or end.kind == "interrupted":
+            return replace(charge, state=end.kind)
         answer = journal.answer(dataset, number)
         if answer is None or chain.digest(answer) != end.answer:
             raise LedgerError(
@@ -223,7 +230,7 @@ class DurableLedger:
             return self._stored(journal, dataset, _question(question, version), events)
 
     def wait(self, charge: Charge) -> Charge:
-        """How a running request ended: answered, or failed."""
+        """How a running request ended: answered, failed or interrupted."""
         pause = _SOON
         while charge.state == "running":
             time.sleep(pause)
@@ -237,8 +244,8 @@ class DurableLedger:
     def settle(self, charge: Charge, outcome: Outcome, answer: str = "") -> None:
         """Say how a reserved question ended, and keep its answer; once."""
         dataset, number = charge.dataset, charge.number
-        if outcome not in ("answered", "failed"):
-            raise InternalError(f"a question is answered or failed, not {outcome}")
+        if outcome not in get_args(Outcome):
+            raise InternalError(f"a question is answered, failed or interrupted, not {outcome}")
         self._leases.drop((dataset, number))
         with self._writing() as journal:
             self._dataset(journal, dataset)
@@ -247,11 +254,13 @@ class DurableLedger:
                 end = journal.settling(dataset, number)
                 state = "not reserved" if end is None else f"settled already: {end.kind}"
                 raise InternalError(f"entry {number} can't be settled as {outcome}: it is {state}")
+            if outcome == "failed":
+                self._fail(journal, dataset, number, totals)
+            else:
+                digest = chain.digest(answer) if outcome == "answered" else ""
+                journal.append(dataset, outcome, totals, refers=number, answer=digest)
             if outcome == "answered":
                 journal.keep(dataset, number, answer)
-                journal.append(dataset, outcome, totals, refers=number, answer=chain.digest(answer))
-            else:
-                self._fail(journal, dataset, number, totals)
             failpoints.reached("settle: written")
         failpoints.reached("settle: on disk")
 
@@ -285,7 +294,7 @@ class DurableLedger:
         self, dataset: str, cap: Budget | None, *, reason: str, analyst: str | None = None, query: bool = False
     ) -> None:
         """Set the dataset's budget, an analyst's cap, or the cap of each question; None takes one of the latter off."""
-        why = _reason(reason, "cap")
+        why = reason_given(reason, "cap")
         if analyst is not None:
             called(analyst, "analyst")
         if query and analyst is not None:
@@ -316,7 +325,7 @@ class DurableLedger:
 
     def reopen(self, dataset: str, reason: str) -> None:
         """Open a dataset again that was closed after failures."""
-        why = _reason(reason, "reopen")
+        why = reason_given(reason, "reopen")
         with self._writing() as journal:
             self._dataset(journal, dataset)
             totals = journal.totals(dataset, lock=True)._replace(failures=0)
@@ -399,12 +408,3 @@ class DurableLedger:
 def _question(question: str, version: str) -> str:
     """What stands in the ledger for a question about a version of the data."""
     return chain.digest(f"{version}\n{question}") if question else ""
-
-
-def _reason(reason: object, what: str) -> str:
-    if isinstance(reason, str) and reason.strip() and reason.isprintable() and len(reason) <= 1000:
-        return reason.strip()
-    raise UserError(
-        "a reason must be given, in up to 1,000 printable characters. "
-        f'Write, for example: {what}(..., reason="more memory for the engine")'
-    )

@@ -17,8 +17,9 @@ from privet.guarantees import ApproxDP, Guarantee, PureDP
 Budget = PureDP | ApproxDP
 """What may be spent."""
 
-Outcome = Literal["answered", "failed"]
-Kind = Literal["created", "capped", "declared", "reserved", "served", "answered", "failed", "reopened"]
+Outcome = Literal["answered", "failed", "interrupted"]
+"""How a question ended. One that was interrupted stays paid, and is not a failure of the engine."""
+Kind = Literal["created", "capped", "declared", "reserved", "served", "answered", "failed", "interrupted", "reopened"]
 CLOSES_AFTER = 3
 """So many failures of the engine close a dataset, until the steward opens it again."""
 
@@ -93,6 +94,8 @@ class Entry(NamedTuple):
     """The digest of all that was asked."""
     question: str = ""
     """The digest of what was asked but for its price: for finding answers that are there already."""
+    statement: str = ""
+    """What was asked, for people to read: SQL as it was written, or else the question in one line."""
     version: str = ""
     events: tuple[PrivacyEvent, ...] = ()
     cost: Budget | None = None
@@ -113,7 +116,7 @@ class Charge:
     number: int
     dataset: str
     cost: Budget
-    state: Literal["reserved", "running", "answered", "failed"] = "reserved"
+    state: Literal["reserved", "running", "answered", "failed", "interrupted"] = "reserved"
     """Reserved: ours to answer. The others belong to an earlier request."""
     answer: str | None = field(default=None, repr=False)
     """The stored answer, if there is one."""
@@ -205,6 +208,40 @@ class Balance:
         )
 
 
+class Caps(NamedTuple):
+    """What a policy allows. Of a policy's cap and the ledger's the smaller holds, so that neither can raise the other.
+
+    Example:
+        >>> Caps(budget=PureDP(2), analyst=PureDP(1)).lower(Balance(PureDP(3), PureDP(0.5))).remaining
+        PureDP(1.5)
+    """
+
+    budget: Budget | None = None
+    analyst: Budget | None = None
+    """For the analyst who asks."""
+    per_query: Budget | None = None
+
+    def lower(self, balance: Balance) -> Balance:
+        """A ledger's balance under these caps too."""
+        ration = balance.ration
+        return Balance(
+            smaller(balance.budget, self.budget) or balance.budget,
+            balance.spent,
+            None if ration is None else Ration(ration.spent, smaller(ration.cap, self.analyst)),
+            smaller(balance.per_query, self.per_query),
+        )
+
+
+def smaller(a: Budget | None, b: Budget | None) -> Budget | None:
+    """The smaller of two caps, in epsilon and in delta; None is no cap."""
+    if a is None or b is None:
+        return a if b is None else b
+    if isinstance(a, PureDP) and isinstance(b, PureDP):
+        return min(a, b, key=lambda cap: cap.epsilon)
+    a, b = a.to_approx(), b.to_approx()
+    return ApproxDP(min(a.epsilon, b.epsilon), min(a.delta, b.delta))
+
+
 @dataclass(frozen=True, slots=True)
 class Limit:
     """One cap: of the dataset, of an analyst, or of one question."""
@@ -250,6 +287,20 @@ def words(budget: Budget) -> str:
     return text if isinstance(budget, PureDP) else f"{text}, delta {show(budget.delta, rounding=ROUND_DOWN)}"
 
 
+NO_CAPS = Caps()
+"""Those of the ledger alone."""
+
+
+def reason_given(reason: object, what: str) -> str:
+    """The reason for an act of the steward, or a refusal."""
+    if isinstance(reason, str) and reason.strip() and reason.isprintable() and len(reason) <= 1000:
+        return reason.strip()
+    raise UserError(
+        "a reason must be given, in up to 1,000 printable characters. "
+        f'Write, for example: {what}(..., reason="more memory for the engine")'
+    )
+
+
 class Ledger(Protocol):
     """What every ledger can do.
 
@@ -257,7 +308,7 @@ class Ledger(Protocol):
     that together cost too much can't both pass. What is reserved is spent, whatever happens after.
     """
 
-    def create(self, dataset: Dataset) -> bytes:
+    def create(self, dataset: Dataset, *, same_budget: bool = True) -> bytes:
         """Make the dataset known, or check that it is what it was; gives the salt that is drawn once for it."""
 
     def reserve(
@@ -269,8 +320,10 @@ class Ledger(Protocol):
         events: Sequence[PrivacyEvent],
         asked: str = "",
         question: str = "",
+        statement: str = "",
         version: str = "1",
         fresh: bool = False,
+        caps: Caps = NO_CAPS,
     ) -> Charge:
         """Debit all events or none; or find the debit, and the answer, that an earlier request made for the same."""
 
@@ -280,7 +333,7 @@ class Ledger(Protocol):
         """The answer that `reserve` would return without a debit, if there is one; nothing is written."""
 
     def wait(self, charge: Charge) -> Charge:
-        """How a running request ended: answered, or failed."""
+        """How a running request ended: answered, failed or interrupted."""
 
     def settle(self, charge: Charge, outcome: Outcome, answer: str = "") -> None:
         """Say how a reserved question ended, and keep its answer; once."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, get_args
 
 import sqlalchemy as sa
 
 from privet.errors import LedgerError, UserError
 from privet.ledger import chain, tables
-from privet.ledger.entries import Dataset, Entry, Kind, Ration, Receipt, Totals, nothing
+from privet.ledger.entries import Dataset, Entry, Kind, Outcome, Ration, Receipt, Totals, nothing
 from privet.ledger.leases import Place
 from privet.noise.entropy import SystemBits
 
@@ -50,7 +50,7 @@ _EACH_ANALYST = sa.select(_entries.c.text).where(
     ),
 )
 _SETTLING = sa.select(_entries.c.text).where(
-    _HERE, _entries.c.refers == _N, sa.or_(_entries.c.kind == "answered", _entries.c.kind == "failed")
+    _HERE, _entries.c.refers == _N, sa.or_(*(_entries.c.kind == kind for kind in get_args(Outcome)))
 )
 _ANSWER = sa.select(_answers.c.text).where(_answers.c.dataset == _D, _answers.c.number == _N)
 _ANSWERS = sa.select(_answers.c.number, _answers.c.text).where(_answers.c.dataset == _D)

@@ -73,10 +73,11 @@ def _rows(of: Operator) -> Iterator[str]:
             yield from (f"Joined by person: {line}" for line in _rows(right))
         case PerPerson(inner, columns):
             yield from _rows(inner)
-            yield f"One row for each person: {', '.join(f'{name} = {_of_person(v)}' for name, v in columns)}."
+            yield f"One row for each person: {', '.join(f'{name} = {of_person(v)}' for name, v in columns)}."
 
 
-def _of_person(value: OfPerson) -> str:
+def of_person(value: OfPerson) -> str:
+    """What is computed for each person, in words."""
     return f"{value.function}({'' if value.of is None else show_node(value.of)})"
 
 

@@ -16,10 +16,10 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from privet.distances import Adjacency, Person, Protected
+from privet.encodings import text_of, why_not
 from privet.errors import PolicyError, UserError
-from privet.exact import literal
 from privet.guarantees import ApproxDP, PureDP
-from privet.ledger import Budget, Dataset, Ledger
+from privet.ledger import Budget, Dataset
 from privet.policy import blame, checks, problems
 from privet.policy.columns import declared
 from privet.policy.positions import Place, positions
@@ -159,25 +159,6 @@ class DatasetPolicy:
         """What a ledger keeps of the dataset."""
         return Dataset(self.name, self.protects, self.adjacency, self.budget, self.accountant)
 
-    def grant(self, ledger: Ledger) -> None:
-        """Set the caps of analysts and of each question in a ledger that has none yet; refused where they differ.
-
-        Caps of analysts that the policy does not name are left as they are.
-        """
-        known = ledger.analysts(self.name)
-        caps = [(name, cap, known[name].cap if name in known else None) for name, cap in self.analysts.items()]
-        if self.per_query is not None:
-            caps.append(("", self.per_query, ledger.balance(self.name).per_query))
-        for analyst, cap, was in caps:
-            if was is None:
-                ledger.cap(self.name, cap, analyst=analyst or None, query=not analyst, reason="the policy says so")
-            elif was != cap:
-                whose, flag = (f"of {analyst!r}", f"--analyst {analyst}") if analyst else ("of one question", "--query")
-                raise UserError(
-                    f"the cap {whose} is {cap} in the policy and {was} in the ledger. Change one of them. Write, for "
-                    f'example: privet ledger cap LEDGER {flag} --epsilon {literal(cap.epsilon)} --reason "..."'
-                )
-
 
 @dataclass(frozen=True, slots=True)
 class Policy:
@@ -247,6 +228,8 @@ def _matched(name: str) -> list[str]:
 def load(path: str | Path = "privet.toml") -> Policy:
     """The policy in a file. Nothing else is read: tables are opened when they are asked for."""
     where = Path(path)
+    if where.is_dir():
+        raise UserError(f"{str(path)!r} is a folder, not a policy. Write, for example: {where / 'privet.toml'}")
     try:
         raw = where.read_bytes()
     except OSError as error:
@@ -255,12 +238,10 @@ def load(path: str | Path = "privet.toml") -> Policy:
             f"there is no policy {str(path)!r}{reason}. Write, for example: privet init people.parquet -o {path}"
         ) from None
     try:
-        text = raw.decode()
-    except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        raise problems.refusal(
-            str(path), [Problem((), "a policy is a text in UTF-8; this is none.")], {(): line}
-        ) from None
+        text = text_of(raw)
+    except UnicodeDecodeError:
+        line, why = why_not(raw, where)
+        raise problems.refusal(str(path), [Problem((), why)], {(): line}) from None
     return parse(text, where)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from privet.advice import masked
 from privet.errors import PolicyError, UserError
 from privet.policy import columns, fields, shape, toml
 from privet.policy.positions import Place, line_of
@@ -48,7 +49,8 @@ def without_advice(text: str) -> str:
         >>> without_advice("keys needs at least one value. Write, for example: pv.keys(1, 2)")
         'keys needs at least one value.'
     """
-    return _ADVICE.sub("", text)
+    found = _ADVICE.search(masked(text))
+    return text if found is None else text[: found.start()]
 
 
 # --- what to write ----------------------------------------------------------------------------
@@ -193,7 +195,11 @@ def problems(error: ValidationError, tree: Any) -> list[Problem]:
     found = [dict(each) for each in error.errors(include_url=False)]
     meant: set[Place] = set()
     for each in found:
-        if each["type"] == "extra_forbidden" and (near := _nearest(_place(each), tree)):
+        if each["type"] != "extra_forbidden":
+            continue
+        if _place(each)[-1] == "rho":
+            meant.add((*_place(each)[:-1], "epsilon"))
+        elif near := _nearest(_place(each), tree):
             meant.add((*_place(each)[:-1], near))
     return [_problem(each, tree) for each in found if each["type"] != "missing" or _place(each) not in meant]
 
@@ -281,6 +287,8 @@ def _unknown(place: Place, tree: Any) -> Problem:
             return Problem(place, what, _whole_example(place, tree))
     if name in _MEANT and inside[:1] == ("datasets",) and len(inside) == 2:
         return Problem(place, *_MEANT[name])
+    if name == "rho" and inside[:1] == ("datasets",):
+        return Problem(place, _RHO, "budget = { epsilon = 3 }")
     near = _nearest(place, tree)
     if near is None:
         return Problem(place, f"there is no {toml.brief(name)} here. There are: {', '.join(known)}.")
@@ -298,6 +306,7 @@ def _nearest(place: Place, tree: Any) -> str | None:
     return next(iter(get_close_matches(str(place[-1]), free, n=1)), None)
 
 
+_RHO = "budgets in rho (zero-concentrated privacy) are not supported yet: a budget is epsilon, or epsilon and delta."
 _MEANT = {
     "epsilon": ("epsilon stands in the budget.", "budget = { epsilon = 3 }"),
     "delta": ("delta stands in the budget.", "budget = { epsilon = 3, delta = 1e-6 }"),

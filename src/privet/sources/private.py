@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from privet.distances import Adjacency, Person, Protected
 from privet.errors import SourceError
+from privet.interrupts import duckdb_interrupts, interruptible
 from privet.query import Table
 from privet.relation.schema import Column, Schema
 from privet.sources import frames, kinds, reading
@@ -147,7 +148,7 @@ def table(
 def _count(source: Source) -> int:
     import duckdb
 
-    with duckdb.connect() as connection:
+    with duckdb_interrupts(), duckdb.connect() as connection:
         source.attach(connection, "counted")
         found = connection.execute("SELECT count(*) FROM counted").fetchall()
     return int(found[0][0])
@@ -218,7 +219,8 @@ def _check_readable(connection: DuckDBPyConnection, paths: Sequence[str], types:
         return
     hashes = ", ".join(f"bit_xor(hash({reading.identifier(name)}))" for name in names)  # reads every byte
     try:
-        connection.execute(f"SELECT {hashes} FROM {reading.parquet(paths)}").fetchall()
+        rows = f"SELECT {hashes} FROM {reading.parquet(paths)}"
+        interruptible(lambda: connection.execute(rows).fetchall(), connection.interrupt)
     except duckdb.Error:
         raise SourceError(
             f"one of the columns {', '.join(names)} of {paths[0]!r}{' and others' if len(paths) > 1 else ''} can't be "

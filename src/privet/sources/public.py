@@ -8,6 +8,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+from privet.encodings import text_of, why_not
 from privet.errors import SourceError, UserError
 from privet.exact import Exact, binary
 from privet.query import PublicTable
@@ -125,11 +126,22 @@ def _file(paths: tuple[str, ...], where: str) -> frames.Columns:
         try:
             table = connection.sql(f"SELECT * FROM {rows} LIMIT {MOST_ROWS + 1}").to_arrow_table()
         except duckdb.Error as error:
+            for path in paths if as_csv else ():
+                _check_encoding(path)
             told = str(error).splitlines()[0][:200]
             raise SourceError(f"{where} can't be read as {'CSV' if as_csv else 'Parquet'} ({told}). {_LINE}") from None
     found = frames.columns(table)
     assert found is not None
     return frames.Columns(where, found.types, found.frame)
+
+
+def _check_encoding(path: str) -> None:
+    raw = Path(path).read_bytes()
+    try:
+        text_of(raw)
+    except UnicodeDecodeError:
+        line, why = why_not(raw, path)
+        raise SourceError(f"{path}, line {line}: {why}") from None
 
 
 def _kind(found: frames.Columns, column: str) -> Kind:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privet.errors import SourceError
+from privet.interrupts import duckdb_interrupts
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -21,7 +22,7 @@ def reader() -> Iterator[DuckDBPyConnection]:
     import duckdb
 
     options: dict[str, Any] = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
-    with duckdb.connect(config=options) as connection:
+    with duckdb_interrupts(), duckdb.connect(config=options) as connection:
         yield connection
 
 

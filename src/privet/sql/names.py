@@ -106,8 +106,11 @@ class Catalogue:
             )
             return self.source.refusal(span(column), why)
         there = dict.fromkeys(sql for one in self._in_sight(rows, column) for sql, _ in one.columns)
+        unlike = column.name.casefold() not in map(str.casefold, there)
+        text = f" A text stands in single quotes: '{column.name}'."
+        quoted = text if unlike and column.this.args.get("quoted") else ""
         return self.source.refusal(
-            span(column), f"there is no column {shown}. There are: {', '.join(there) or 'none'}."
+            span(column), f"there is no column {shown}. There are: {', '.join(there) or 'none'}.{quoted}"
         )
 
     def _in_sight(self, rows: Rows, column: exp.Column) -> tuple[Visible, ...]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from itertools import pairwise
 
+from privet.advice import masked
 from privet.errors import QueryError
 
 _WIDTH = 100
@@ -82,10 +84,12 @@ def without_python(message: str) -> str:
         >>> without_python('where needs a condition. Write, for example: pv.col("age") >= 18')
         'where needs a condition.'
     """
+    plain = masked(message)
+    ends = [0, *(found.end() for found in re.finditer(r"(?<=[.:]) (?=[A-Z])", plain)), len(message)]
     kept = [
-        part
-        for part in re.split(r"(?<=[.:]) (?=[A-Z])", message)
-        if not re.search(r"pv\.|\bWrite\b|where\(|with_columns", part)
+        message[start:end].strip()
+        for start, end in pairwise(ends)
+        if not re.search(r"pv\.|\bWrite\b|where\(|with_columns", plain[start:end])
     ]
     text = (" ".join(kept) or message).replace("with ==.", "with =.").replace("with !=.", "with <>.")
     return text if text.endswith(".") else f"{text}."

@@ -142,6 +142,8 @@ def _check(source: Source, tokens: Sequence[Token], place: int, known: frozenset
         return
     if called and (token.token_type in _TYPES or word in ("CAST", "TRY_CAST", "LEFT")):
         raise source.refusal(span(token), hints.call(text, cast=True))
+    if _is(token, _T.VAR) and after is not None and _is(after, _T.DASH):
+        _no_dashes(source, tokens, place, known)
     if _is(token, *_NAMES):
         touching = after is not None and after.start == token.end + 1
         if (
@@ -164,6 +166,20 @@ def _check(source: Source, tokens: Sequence[Token], place: int, known: frozenset
             return
         raise source.refusal(span(token), hints.call(text) if called and word in hints.CALLS else hints.word(text))
     raise source.refusal(span(token), hints.word(text if len(text) <= 20 else text[:20] + "..."))
+
+
+def _no_dashes(source: Source, tokens: Sequence[Token], place: int, known: frozenset[str]) -> None:
+    """A name with dashes that is not in quotes: in FROM, where nothing is subtracted, or one that is declared."""
+    last = place
+    while last + 2 < len(tokens) and all(
+        tokens[i + 1].start == tokens[i].end + 1 for i in (last, last + 1)
+    ) and _is(tokens[last + 1], _T.DASH) and _is(tokens[last + 2], _T.VAR, _T.NUMBER):  # fmt: skip
+        last += 2
+    both = Span(tokens[place].start, tokens[last].end)
+    name = source.text[both.start : both.end + 1]
+    table = place > 0 and _is(tokens[place - 1], _T.FROM, _T.JOIN)
+    if last > place and (table or (name.casefold() in known and tokens[place].text.casefold() not in known)):
+        raise source.refusal(both, f'a name with a dash stands in double quotes. Write "{source.words(both)}".')
 
 
 def _check_nesting(source: Source, tokens: Sequence[Token]) -> None:

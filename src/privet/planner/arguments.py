@@ -1,0 +1,30 @@
+"""How a question is asked: arguments that do not exist, and what is meant by them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from privet.errors import UserError
+
+
+def check_arguments(given: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Refuse the first argument that is not known, and name the one to write.
+
+    Example:
+        >>> check_arguments({"eps": 0.5}, ["epsilon", "within"])
+        Traceback (most recent call last):
+        privet.errors.UserError: the argument is called epsilon, not eps. Write: epsilon=0.5
+    """
+    names = list(known)
+    for name, value in given.items():
+        if name in names:
+            continue
+        if name == "eps":
+            raise UserError(f"the argument is called epsilon, not eps. Write: epsilon={value!r}")
+        if name in ("delta", "rho"):
+            raise UserError(f"a question is paid for in epsilon alone, not {name}. Write, for example: epsilon=0.5")
+        near = get_close_matches(name, names, n=1)
+        hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(names)}"
+        raise UserError(f"there is no argument {name!r}. {hint}")

@@ -1,0 +1,56 @@
+"""A question in one line, whatever it was written in: for those who look through a ledger."""
+
+from __future__ import annotations
+
+from privet.planner.explain import of_person
+from privet.query import Key, Query
+from privet.relation.expressions import Column
+from privet.relation.language import show
+from privet.relation.operators import (
+    JoinPerson,
+    JoinPublic,
+    Operator,
+    PerPerson,
+    Scan,
+    Where,
+    WithColumns,
+)
+
+
+def worded(query: Query) -> str:
+    """The question, all of it.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> import privet as pv
+        >>> rows = pa.table({"who": [1], "age": [30]})
+        >>> people = pv.table(
+        ...     "people", rows, protect=pv.person("who", max_rows=1), columns={"age": pv.integer(0, 110)}
+        ... )
+        >>> print(worded(people.where(pv.col("age") >= 18).agg(n=pv.count())))
+        people.where(age >= 18).agg(n=count())
+    """
+    by = f".group_by({', '.join(map(_key, query.keys))})" if query.keys else ""
+    asked = ", ".join(f"{name}={what}" for name, what in query.aggregates)
+    return f"{_rows(query.of)}{by}.agg({asked}){query.arrangement}"
+
+
+def _key(key: Key) -> str:
+    return key.name if key.of == Column(key.name) else f"{key.name}={show(key.of)}"
+
+
+def _rows(of: Operator) -> str:
+    match of:
+        case Scan(table):
+            return table.name
+        case Where(inner, condition):
+            return f"{_rows(inner)}.where({show(condition)})"
+        case WithColumns(inner, columns):
+            return f"{_rows(inner)}.with_columns({', '.join(f'{name}={show(node)}' for name, node in columns)})"
+        case JoinPublic(inner, public, on, how):
+            return f"{_rows(inner)}.join({public.name}, on={on!r}, how={how!r})"
+        case JoinPerson(left, right):
+            return f"{_rows(left)}.join({_rows(right)})"
+        case PerPerson(inner, columns):
+            return f"{_rows(inner)}.per_person({', '.join(f'{name}={of_person(v)}' for name, v in columns)})"
+    return type(of).__name__

@@ -1,0 +1,167 @@
+"""Ctrl-C at every moment of a command: one true line, exit code 130, and the dataset stays open."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests.cli.asking import COUNT, NEW, made
+
+import privet
+from privet.ledger import open_ledger
+
+HERE = {**os.environ, "PYTHONPATH": str(Path(privet.__file__).parents[1])}
+"""So that a program in another folder finds the same sources."""
+
+PRESSING = """
+import builtins, os, signal, sys, threading
+
+def press():
+    os.kill(os.getpid(), signal.SIGINT)
+
+def wrap(owner, name, before=None, after=None):
+    real = getattr(owner, name)
+    def pressed(*given, **named):
+        setattr(owner, name, real)
+        if before: before()
+        found = real(*given, **named)
+        if after: after()
+        return found
+    setattr(owner, name, pressed)
+
+def busy(connection, rows):
+    query = f"SELECT sum(hash(a.i, b.i) % 7) FROM range({rows}) a(i), range({rows}) b(i)"
+    threading.Timer(0.2, press).start()
+    connection.execute(query).fetchall()
+    threading.Event().wait(60)
+
+moment = sys.argv.pop(1)
+if moment == "loading":
+    class Finder:
+        def find_spec(name, *_):
+            if name == "typer":
+                press()
+    sys.meta_path.insert(0, Finder)
+else:
+    import privet.cli
+    from privet import session
+    from privet.engine import duckdb as engine
+    from privet.ledger import durable, failpoints
+    from privet.sources import reading
+    if moment == "loading more":
+        class Finder:
+            def find_spec(name, *_):
+                if name == "sqlglot":
+                    press()
+        sys.meta_path.insert(0, Finder)
+    elif moment == "opening":
+        real = reading.describe
+        reading.describe = lambda connection, rows: (busy(connection, 10_000), real(connection, rows))
+    elif moment == "checking the file":
+        wrap(reading, "parquet", before=lambda: threading.Timer(0.05, press).start())
+        from privet.sources import private
+        private.interruptible = lambda work, stop: threading.Event().wait(60)
+    elif moment == "planning":
+        wrap(session.Session, "plan", before=press)
+    elif moment == "debiting":
+        wrap(durable.DurableLedger, "reserve", before=press)
+    elif moment == "debited":
+        wrap(durable.DurableLedger, "reserve", after=press)
+    elif moment == "the engine":
+        engine.DuckDB._run = lambda self, sql, context: busy(self._connection, 10**8)
+    elif moment == "settling":
+        wrap(durable.DurableLedger, "settle", before=press)
+    elif moment == "settled":
+        wrap(session.Session, "release", after=press)
+    elif moment == "writing":
+        from privet.cli import asking
+        wrap(asking, "_write", before=press)
+
+from privet.__main__ import main
+main()
+"""
+NOTHING, STAYS = "interrupted; nothing was spent\n", "interrupted; the debit stays\n"
+KEPT = "interrupted; the debit stays. The answer is kept: asking again costs nothing\n"
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    return made(tmp_path)
+
+
+def pressed(folder: Path, moment: str, *arguments: str) -> str:
+    """What a command says on stderr when Ctrl-C is pressed; its code is 130, and it prints nothing else."""
+    given = arguments or ("query", COUNT, "--epsilon", "0.25", "--fresh")
+    done = subprocess.run(
+        [sys.executable, "-c", PRESSING, moment, *given],
+        cwd=folder, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=100, env=HERE,
+    )  # fmt: skip
+    assert done.returncode == 130, done
+    assert done.stdout == ""
+    return NEW.sub("", done.stderr)
+
+
+def kinds(folder: Path) -> list[str]:
+    if not (folder / "people.ledger").exists():
+        return []
+    with closing(open_ledger(folder / "people.ledger")) as ledger:
+        ledger.verify()
+        return [e.kind for e in ledger.history("people") if e.kind in ("reserved", "answered", "failed", "interrupted")]
+
+
+@pytest.mark.parametrize(
+    ("moment", "says", "entries"),
+    [
+        ("loading", "interrupted\n", []),
+        ("loading more", NOTHING, []),
+        ("opening", NOTHING, []),
+        ("checking the file", NOTHING, []),
+        ("planning", NOTHING, []),
+        ("debiting", STAYS, ["reserved", "interrupted"]),
+        ("debited", STAYS, ["reserved", "interrupted"]),
+        ("the engine", STAYS, ["reserved", "interrupted"]),
+        ("settling", STAYS, ["reserved", "answered"]),
+        ("settled", KEPT, ["reserved", "answered"]),
+        ("writing", KEPT, ["reserved", "answered"]),
+    ],
+)
+def test_one_line_that_is_true(people: Path, moment: str, says: str, entries: list[str]) -> None:
+    assert pressed(people, moment) == says
+    assert kinds(people) == entries
+
+
+def test_interrupts_do_not_close_a_dataset(people: Path) -> None:
+    for _ in range(4):
+        assert pressed(people, "the engine") == STAYS
+    with closing(open_ledger(people / "people.ledger")) as ledger:
+        assert ledger.balance("people").spent.epsilon == 1
+        assert [entry.totals.failures for entry in ledger.history("people")][-1] == 0
+    done = subprocess.run(
+        [sys.executable, "-m", "privet", "query", COUNT, "--epsilon", "0.25", "--json"],
+        cwd=people, capture_output=True, text=True, check=True, env=HERE,
+    )  # fmt: skip
+    assert len(json.loads(done.stdout)["rows"]) == 3
+
+
+def test_explain_and_others_say_it_too(people: Path) -> None:
+    assert pressed(people, "planning", "explain", COUNT, "--epsilon", "1") == NOTHING
+    assert pressed(people, "opening", "init", "people.parquet", "--yes", "-o", "other.toml") == "interrupted\n"
+    assert not (people / "other.toml").exists()
+
+
+def test_a_request_that_was_interrupted_is_not_drawn_again(people: Path) -> None:
+    query = ("query", COUNT, "--epsilon", "0.25", "--request-id", "report")
+    assert pressed(people, "the engine", *query) == STAYS
+    done = subprocess.run(
+        [sys.executable, "-m", "privet", *query], cwd=people, capture_output=True, text=True, check=False, env=HERE
+    )
+    assert (done.returncode, done.stdout) == (4, "")
+    assert done.stderr == (
+        "error: This request was interrupted. It was paid for, and nothing was released. "
+        "To pay for it again, leave its request id out, or take a new one\n"
+    )

@@ -1,0 +1,182 @@
+"""What a person at a terminal reads when something is wrong: their own language, readable numbers, no Python."""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from tests.cli.asking import COUNT, POLICY, Shell, made
+
+from privet.cli.wording import in_terminal
+from privet.ledger import open_ledger
+
+PYTHON = re.compile(r"\bpv\.|session\.|(?:epsilon|assuming|confidence)=\d|=True|PureDP|codec|Errno|Traceback")
+
+
+@pytest.fixture
+def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    monkeypatch.chdir(made(tmp_path))
+    Path("folder").mkdir()
+    Path("empty").touch()
+    Path("windows.sql").write_bytes("SELECT COUNT(*) AS n\nFROM people WHERE region = 'größer'".encode("cp1252"))
+    Path("wide.sql").write_bytes(COUNT.encode("utf-16"))
+    Path("windows.toml").write_bytes((POLICY + "# größer\n").encode("cp1252"))
+    Path("regions.csv").write_bytes("region,name\nnorth,Nörd\nsouth,S\n".encode("cp1252"))
+    keys = '{ keys_from = "regions.csv", column = "name" }'
+    public = '[public.regions]\nsource = "regions.csv"\nkey = "region"'
+    Path("keys.toml").write_text(POLICY.replace('{ keys = ["north", "south"], other = "elsewhere" }', keys))
+    Path("public.toml").write_text(f"{POLICY}\n{public}\n")
+    Path("rho.toml").write_text(POLICY.replace("{ epsilon = 3 }", "{ rho = 0.5 }"))
+    Path("dataset-rho.toml").write_text(POLICY.replace("{ epsilon = 3 }", "{ epsilon = 3 }\nrho = 0.5"))
+    pq.write_table(pq.read_table("people.parquet").rename_columns({"income": "body-mass"}), "penguins-raw.parquet")
+    penguins = POLICY.replace("tables.people", "tables.penguins-raw").replace("people.parquet", "penguins-raw.parquet")
+    Path("dash.toml").write_text(penguins.replace("income =", "body-mass ="))
+    return Shell(capsys, monkeypatch)
+
+
+ASK = ("query", COUNT, "--epsilon", "0.5")
+WRONG: dict[str, tuple[tuple[str, ...], str]] = {
+    "a policy from Windows": (
+        (*ASK, "--policy", "windows.toml"),
+        "line 22: this is not UTF-8 (byte 0xf6). Is it cp1252, from Windows? Convert it: iconv -f cp1252 -t utf-8",
+    ),
+    "a statement from Windows": (
+        ("query", "-f", "windows.sql", "--epsilon", "1"),
+        "windows.sql, line 2: this is not UTF-8",
+    ),
+    "a statement from PowerShell": (
+        ("query", "-f", "wide.sql", "--epsilon", "1"),
+        "iconv -f utf-16 -t utf-8 wide.sql > new.sql",
+    ),
+    "keys from Windows": ((*ASK, "--policy", "keys.toml"), "regions.csv, line 2: this is not UTF-8 (byte 0xf6)"),
+    "a public table from Windows": (
+        (*ASK, "--policy", "public.toml"),
+        "iconv -f cp1252 -t utf-8 regions.csv > new.csv",
+    ),
+    "a budget in rho": (
+        (*ASK, "--policy", "rho.toml"),
+        "budgets in rho (zero-concentrated privacy) are not supported yet",
+    ),
+    "rho beside a budget": ((*ASK, "--policy", "dataset-rho.toml"), "a budget is epsilon, or epsilon and delta"),
+    "a name with a dash": (
+        ("query", "SELECT COUNT(*) FROM penguins-raw", "--epsilon", "1", "--policy", "dash.toml"),
+        'a name with a dash stands in double quotes. Write "penguins-raw".',
+    ),
+    "a column with a dash": (
+        ("query", 'SELECT SUM(body-mass) FROM "penguins-raw"', "--epsilon", "1", "--policy", "dash.toml"),
+        'Write "body-mass".',
+    ),
+    "a text in double quotes": (
+        ("query", 'SELECT COUNT(*) FROM people WHERE region = "north"', "--epsilon", "1"),
+        "A text stands in single quotes: 'north'.",
+    ),
+    "a text that looks like advice": (
+        ("query", "SELECT COUNT(*) FROM people WHERE age = 'Write'", "--epsilon", "1"),
+        "an integer in 0..110 and the text 'Write' can't be compared with =.",
+    ),
+    "a text that looks like a sentence of advice": (
+        ("query", "SELECT COUNT(*) FROM people WHERE age = '. Write: pv.x'", "--epsilon", "1"),
+        "and the text '. Write: pv.x' can't be compared with =.",
+    ),
+    "a size to assume": (
+        ("query", "SELECT AVG(age) AS m FROM people", "--within", "m=5"),
+        "Say what to assume: --assuming 500",
+    ),
+    "an error that is no number": (
+        ("query", COUNT, "--within", "n=x"),
+        "--within n must be a number greater than 0, not 'x'",
+    ),
+    "no epsilon": (
+        ("query", COUNT, "--epsilon", "0"),
+        "epsilon must be a number greater than 0, not '0'. Write, for example: --epsilon",
+    ),
+    "a folder as a policy": (
+        (*ASK, "--policy", "folder"),
+        "'folder' is a folder, not a policy. Write, for example: folder/privet.toml",
+    ),
+    "a folder as a statement": (("query", "-f", "folder", "--epsilon", "1"), "'folder' is a folder. Name the file"),
+    "an empty statement": (("query", "-f", "empty", "--epsilon", "1"), "the question is empty"),
+    "an empty ledger": (("budget", "empty"), "'empty' is an empty file, and no ledger"),
+    "a folder as a ledger": (("budget", "folder"), "is no ledger"),
+    "a reason that is blank": (
+        ("ledger", "cap", "people.ledger", "--epsilon", "1", "--reason", " "),
+        '--reason "more memory',
+    ),
+    "a cap that is no number": (
+        ("ledger", "cap", "people.ledger", "--epsilon", "x", "--reason", "y"),
+        "Write, for example: --epsilon 0.5",
+    ),
+    "a cap without an amount": (("ledger", "cap", "people.ledger", "--reason", "y"), "say how much: --epsilon 3"),
+    "a cap with a delta": (
+        ("ledger", "cap", "people.ledger", "--epsilon", "1", "--delta", "1e-6", "--reason", "y"),
+        "the budget of 'people' has no delta",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "says"), WRONG.values(), ids=WRONG)
+def test_wrong_commands(shell: Shell, arguments: tuple[str, ...], says: str) -> None:
+    if "people.ledger" in arguments:
+        shell("query", COUNT, "--epsilon", "0.5")
+    error = shell.refused(2, *arguments)
+    assert says in error
+    told = "\n".join(line for line in error.splitlines() if not re.match(r"  (SELECT| *\^)", line))
+    assert not PYTHON.search(told.replace("pv.x", ""))
+    assert Path("empty").stat().st_size == 0, "nothing is made of a file that was there"
+
+
+def test_statements_may_begin_with_the_mark_of_windows(shell: Shell) -> None:
+    Path("marked.sql").write_bytes(COUNT.encode("utf-8-sig"))
+    Path("marked.toml").write_bytes(POLICY.encode("utf-8-sig"))
+    shell("query", "-f", "marked.sql", "--epsilon", "0.5", "--policy", "marked.toml")
+
+
+def test_statements_on_stdin_from_windows(shell: Shell) -> None:
+    error = shell.refused(2, "query", "--epsilon", "1", stdin=Path("windows.sql").read_bytes())
+    assert "stdin, line 2: this is not UTF-8" in error
+
+
+def test_explain_speaks_of_flags(shell: Shell) -> None:
+    for form in (["explain"], ["query", "--dry-run"]):
+        text = shell.out(*form, "SELECT AVG(income) AS pay FROM people", "--epsilon", "0.5")
+        assert "say what to assume: --assuming 500" in text
+        assert "assuming=" not in text
+
+
+def test_amounts_that_are_left_are_short(shell: Shell) -> None:
+    """What is left after a question that was paid by its error has a long denominator."""
+    shell("query", "SELECT AVG(income) AS pay FROM people", "--within", "pay=20000", "--assuming", "100")
+    error = shell.refused(3, "query", COUNT, "--epsilon", "3")
+    found = re.search(r"Write, for example: --epsilon (\S+)\n", error)
+    assert found is not None
+    assert re.fullmatch(r"\d\.\d{1,5}", found[1]), "and not 1117499999999999999/25000000000000000"
+    shell("query", COUNT, "--epsilon", found[1])
+
+
+def test_a_closed_dataset_is_opened_by_a_command(shell: Shell) -> None:
+    shell("query", COUNT, "--epsilon", "0.5")
+    with closing(open_ledger("people.ledger")) as ledger:
+        for number in range(3):
+            events = ledger.history("people")[-2].events
+            charge = ledger.reserve(dataset="people", analyst="a", request_id=str(number), events=events)
+            ledger.settle(charge, "failed")
+    error = shell.refused(4, "query", COUNT, "--epsilon", "0.25", "--fresh")
+    assert 'Write: privet ledger reopen --reason "what was done about it"' in error
+    shell("ledger", "reopen", "--reason", "what was done about it")
+    shell("query", COUNT, "--epsilon", "0.25", "--fresh")
+
+
+@pytest.mark.parametrize(
+    ("text", "becomes"),
+    [
+        ('Write, for example: epsilon=0.5, or within={"n": 50}', "Write, for example: --epsilon 0.5, or --within n=50"),
+        ("Write, for example: fresh=True", "Write, for example: --fresh"),
+        ("no such table. Write, for example: pv.Session([people])", "no such table."),
+        ("line 1, column 8: no\n  SELECT 'epsilon=1'", "line 1, column 8: no\n  SELECT 'epsilon=1'"),
+    ],
+)
+def test_python_in_the_terminal(text: str, becomes: str) -> None:
+    assert in_terminal(text) == becomes
