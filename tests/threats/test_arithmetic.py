@@ -360,3 +360,14 @@ def test_t3_a_person_stays_within_what_is_claimed(of: str, adjacency: str) -> No
                 assert change <= part.sensitivity
     for found in exact(attack, table, plan(none, epsilon=1), units):
         assert found == [[(0,)]]
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.float64()], ids=str)
+@pytest.mark.parametrize("adjacency", ["add/remove", "replace"])
+def test_t3_a_column_too_wide_for_its_own_step_is_summed_in_coarser_ones(kind: Any, adjacency: str) -> None:
+    """The code that is summed is the one of the measurement, not the one in which the column is read."""
+    declared = {"j": pv.integer(-(2**51), 2**51, required=True)}
+    attack = Attack(declared, {"j": (kind, [0, 5, 2**51, -(2**51), None])}, lambda rows: rows.agg(s=pv.sum("j")))
+    for way, (_, how, _) in WAYS.items():
+        if how == adjacency:
+            assert holds(attack, way) == []
