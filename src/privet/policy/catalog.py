@@ -179,7 +179,7 @@ def _sniffed(texts: list[Any]) -> Family:
     """What all of these texts can be read as."""
     filled = [text for text in texts if text]
     for kind, family in _TESTS:
-        if filled and not parsing.parse(filled, kind, frozenset())[1]:
+        if filled and not parsing.parse(filled, kind)[1]:
             if family == "timestamp" and all(len(text.strip()) == 10 for text in filled):
                 return "date"
             return family

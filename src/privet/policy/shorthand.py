@@ -13,8 +13,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from privet.errors import UserError
 from privet.policy import problems, toml
-from privet.policy.columns import ColumnShape
-from privet.relation.schema import Column, boolean, date, integer, keys, number, text, timestamp
+from privet.policy.columns import ColumnShape, declared
+from privet.relation.schema import Column
 
 EXAMPLES = (
     "integer 0 110",
@@ -33,14 +33,6 @@ SKIP = "skip"
 
 _KINDS = {line.split()[0] for line in EXAMPLES}
 _PLACE = ("datasets", "", "tables", "", "columns")
-_ANY: dict[str, Column] = {
-    "integer": integer(0, 1),
-    "number": number(0, 1),
-    "boolean": boolean(),
-    "text": text(),
-    "date": date("2000-01-01", "2000-01-02"),
-    "timestamp": timestamp("2000-01-01", "2000-01-02"),
-}
 
 
 def shorthand(name: str, line: str, *, textual: bool | None = None) -> Any:
@@ -68,21 +60,20 @@ def shorthand(name: str, line: str, *, textual: bool | None = None) -> Any:
     return made
 
 
-def kind_only(name: str, line: str) -> Column:
-    """A column for the import of a CSV: its kind counts, and bounds may be left out.
+def kind_only(name: str, line: str) -> Column | str:
+    """A column for the import of a CSV: its kind counts, and bounds and keys may be left out.
 
     Example:
-        >>> print(kind_only("age", "integer"))
-        an integer in 0..1
+        >>> print(kind_only("age", "integer"), kind_only("age", "integer 0 110"), sep=", ")
+        integer, an integer in 0..110
     """
     kind, words = _split(name, line)
-    if kind in ("keys", "keys_from"):
-        values, _, _ = _listed(words)
-        integers = kind == "keys" and bool(values) and all(isinstance(value, int) for value in _typed(values, None))
-        return keys(0) if integers else text()
     if kind == SKIP:
         raise _refusal(name, "leave a column out by not naming it.", "integer")
-    return _ANY[kind]
+    if not words or kind == "keys_from":
+        return "text" if kind in ("keys", "keys_from") else kind
+    made = TypeAdapter(ColumnShape).validate_python(shorthand(name, line))
+    return declared(made).column(str)
 
 
 def _split(name: str, line: str) -> tuple[str, list[str]]:
