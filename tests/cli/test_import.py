@@ -140,7 +140,7 @@ def test_a_file_is_not_replaced(here: Path, capsys: Capture, monkeypatch: pytest
         (("people.csv", "--column", "age=integer"), "Write, for example: privet import people.csv -o people.parquet"),
         (("people.csv", "--column", "age=integer", "--policy", "privet.toml"), "not from both"),
         (("people.csv", "-o", "x.parquet", "--column", "age"), "declares no column"),
-        (("people.csv", "-o", "x.parquet", "--column", "age=int"), "'int' is no kind of column"),
+        (("people.csv", "-o", "x.parquet", "--column", "age=int"), "'int' is not a kind of column"),
         (
             ("people.csv", "-o", "x.parquet", "--column", "agee=integer"),
             "Did you mean 'age'? Write, for example: privet",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from datetime import date as Date
 from datetime import datetime as DateTime
 from decimal import Decimal
@@ -12,9 +11,10 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from privet.errors import UserError
-from privet.policy import problems, toml
+from privet.policy import loose, problems, toml
 from privet.policy.columns import ColumnShape, declared
 from privet.relation.schema import Column
+from privet.sources.kinds import Family
 
 EXAMPLES = (
     "integer 0 110",
@@ -32,13 +32,15 @@ SKIP = "skip"
 """What leaves a column out."""
 
 _KINDS = {line.split()[0] for line in EXAMPLES}
+_OF_FAMILY: dict[Family, str] = {"float": "number", "decimal": "number", "date": "date", "timestamp": "timestamp"}
 _PLACE = ("datasets", "", "tables", "", "columns")
 
 
-def shorthand(name: str, line: str, *, textual: bool | None = None) -> Any:
+def shorthand(name: str, line: str, *, family: Family = "anything") -> Any:
     """A column as it stands in a policy; None if it is left out.
 
-    `textual` tells whether keys are texts; without it, they are integers if all of them look so.
+    `family` is what the column holds: keys of texts are texts, even if all of them look like integers; and the kind can
+    be left out, as in `0 110` or `north, south`.
 
     Example:
         >>> shorthand("age", "integer 0 110 required")
@@ -47,10 +49,10 @@ def shorthand(name: str, line: str, *, textual: bool | None = None) -> Any:
         Traceback (most recent call last):
         privet.errors.UserError: age: lower must be less than upper, not [110, 0]. Write, for example: integer 0 110
     """
-    kind, words = _split(name, line)
+    kind, words = _split(name, line, family)
     if kind == SKIP:
         return None
-    made = _made(name, kind, words, textual)
+    made = _made(name, kind, words, {"text": True, "integer": False}.get(family))
     try:
         TypeAdapter(ColumnShape).validate_python(made)
     except ValidationError as error:
@@ -76,13 +78,16 @@ def kind_only(name: str, line: str) -> Column | str:
     return declared(made).column(str)
 
 
-def _split(name: str, line: str) -> tuple[str, list[str]]:
+def _split(name: str, line: str, family: Family = "anything") -> tuple[str, list[str]]:
     try:
-        kind, *words = shlex.split(line)
+        kind, *words = loose.canonical(line, (*_KINDS, SKIP), family)
     except ValueError:
-        raise _refusal(name, f"{line!r} is no declaration.") from None
+        raise _refusal(name, f"{line!r} is not a declaration.") from None
+    if kind not in _KINDS and kind != SKIP and kind[:1] in tuple("+-.0123456789"):
+        what = f"{line!r} is not a range: write its two ends, each number without commas or exponents."
+        raise _refusal(name, what, _OF_FAMILY.get(family, "integer"))
     if kind not in _KINDS and kind != SKIP:
-        raise _refusal(name, f"{kind!r} is no kind of column. There are: {', '.join(sorted(_KINDS))}, {SKIP}.")
+        raise _refusal(name, f"{kind!r} is not a kind of column. There are: {', '.join(sorted(_KINDS))}, {SKIP}.")
     return kind, words
 
 

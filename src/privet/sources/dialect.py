@@ -21,6 +21,7 @@ BOM = b"\xef\xbb\xbf"
 """The mark with which some programs begin a file in UTF-8."""
 
 _SHOWN = 60
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _KNOWN = {codecs.lookup(name).name: name for name in ENCODINGS} | {"utf-8-sig": "utf-8"}
 
 
@@ -137,6 +138,14 @@ def shown(text: str) -> str:
         'n/a' x'...
     """
     return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}..."
+
+
+def not_utf16(start: bytes, where: str) -> None:
+    """Refuse a file that begins as those in UTF-16 do: a byte of a newline is not a newline there."""
+    if start[:2] in _UTF_16:
+        raise SourceError(
+            f"{where!r} is in UTF-16. Convert it first, for example: iconv -f UTF-16 -t UTF-8 {where} > converted.csv"
+        )
 
 
 def _encoding(given: str) -> str:

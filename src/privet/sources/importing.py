@@ -11,15 +11,16 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 from privet.errors import SourceError, UserError
 from privet.exact import whole
 from privet.relation.schema import Column, called
 from privet.sources import snapshot
 from privet.sources.blocks import Piece, Splitter, Texts
-from privet.sources.dialect import Dialect
+from privet.sources.dialect import Dialect, not_utf16
 from privet.sources.kinds import Kind, declared, missing_column
 from privet.sources.notation import Notation, date_formats
 from privet.sources.report import ImportReport
@@ -30,7 +31,6 @@ KINDS: tuple[Kind, ...] = ("integer", "number", "boolean", "text", "date", "time
 _WORKERS = 4
 _LINE = 'pv.import_csv("people.csv", "people.parquet", columns={"age": pv.integer(0, 110)}, id="person_id")'
 _SEPARATORS = ",;\t|"
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def import_csv(
@@ -199,13 +199,9 @@ class _Import:
             marked[name] = census.marked(made[name].values, self.bounds.get(name)) if kind == "text" else {}
         return texts, made, beyond, marked
 
-    def _names(self, stream: IO[bytes], header: bool | Sequence[str]) -> tuple[list[str], int]:
+    def _names(self, stream: BufferedReader, header: bool | Sequence[str]) -> tuple[list[str], int]:
         """The names of all columns, and the line after them."""
-        if stream.peek(2)[:2] in _UTF_16:  # type: ignore[attr-defined]
-            raise SourceError(
-                f"{self.csv!r} is in UTF-16. Convert it first, for example: "
-                f"iconv -f UTF-16 -t UTF-8 {self.csv} > converted.csv"
-            )
+        not_utf16(stream.peek(2), self.csv)
         if header is not True:
             if isinstance(header, str | bool) or not all(isinstance(name, str) for name in header):
                 raise SourceError('give the names if the first line has none. Write, for example: header=["id", "age"]')
