@@ -19,6 +19,22 @@ _DASH = re.compile(r"([0-9]+)-([0-9]+)", re.ASCII)
 _WHOLE = re.compile(r"[+-]?[0-9][0-9_]*", re.ASCII)
 _NUMBER = re.compile(r"[+-]?[0-9_]*\.?[0-9_]+", re.ASCII)
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_FOREIGN = (
+    "int",
+    "bigint",
+    "float",
+    "double",
+    "decimal",
+    "real",
+    "str",
+    "string",
+    "varchar",
+    "bool",
+    "datetime",
+    "enum",
+)
+"""What kinds of columns are called elsewhere: nobody means a key by these."""
+
 _OF_FAMILY: dict[Family, str] = {"integer": "integer", "float": "number", "decimal": "number"}
 
 
@@ -35,7 +51,7 @@ def canonical(line: str, kinds: Collection[str], family: Family = "anything") ->
     if kind in kinds:
         body = rest.strip().removeprefix("=").strip()
         return [kind, *_words(body, ranged=kind not in ("keys", "keys_from"))]
-    near = get_close_matches(kind, list(kinds), n=1, cutoff=0.75)
+    near = kind in _FOREIGN or get_close_matches(kind, list(kinds), n=1, cutoff=0.75)
     if near and "," not in text:
         return [kind, *shlex.split(rest)]
     values, tail = _tail(text)

@@ -95,7 +95,7 @@ class Dialect:
         try:
             return line.decode(self.encoding)
         except UnicodeDecodeError as error:
-            near = line[max(0, error.start - 20) : error.start + 20]
+            near = line[max(0, error.start - 30) : error.start + 20]
             raise NotText(f"byte 0x{line[error.start]:02x} is not {self.encoding} text: {near!r}") from None
 
     def _single(self, stream: Iterator[bytes], start: int) -> Iterator[Row]:

@@ -11,7 +11,7 @@ from privet.query import Table
 from privet.relation.schema import Schema, boolean
 from privet.sql import parse
 
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_PLAIN = re.compile(r"[^\W\d]\w*")
 
 
 @lru_cache(maxsize=10_000)
