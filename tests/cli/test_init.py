@@ -55,7 +55,7 @@ def test_from_data_to_an_answer(here: Path) -> None:
     result = ran("init", "people.parquet", "visits.parquet", "--yes", "--dataset", "health", *arguments, *columns)
     assert result.stdout == "privet.toml\n"
     assert result.stderr.splitlines() == [
-        "Guessed from names, not from data. Check these lines of privet.toml: analysts will see and rely on them.",
+        "Guessed from names and types, not from values. Check these lines of privet.toml: analysts rely on them.",
         "  people: age = { integer = [0, 110] }",
         f"  visits: day = {{ date = [1900-01-01, {date.today().year}-12-31] }}",
         "Left out, as comments to fill in: visits.kind, visits.cost, visits.minutes",
@@ -305,7 +305,11 @@ def test_only_the_schema_is_read(here: Path) -> None:
         (("people.parquet", "--yes", "--column", "age=integer 1 0"), "lower must be less than upper"),
         (("people.parquet", "people.parquet", "--yes"), "two tables would be called 'people'"),
         (("people.parquet", "--yes", "-o", "nowhere/privet.toml"), "there is no folder"),
-        (("anonymous.parquet", "--yes"), "whose row is a row of 'anonymous'?"),
+        (("anonymous.parquet", "--yes"), "whose row is a row of 'anonymous'? If a column tells, write: --person id."),
+        (
+            ("unknown.parquet", "--yes"),
+            "write: --person COLUMN, one of row_id, age. If no person has two rows, write: ",
+        ),
         (("privet.ledger", "--yes"), "is no Parquet file"),
         (("text.duckdb", "--yes"), "is no DuckDB file"),
     ],
@@ -314,6 +318,7 @@ def test_refusals(
     here: Path, arguments: tuple[str, ...], said: str, capsys: Refusal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pq.write_table(pa.table({"id": [1], "age": [1]}), here / "anonymous.parquet")
+    pq.write_table(pa.table({"row_id": [1], "age": [1]}), here / "unknown.parquet")
     for name in ("privet.ledger", "text.duckdb"):
         (here / name).write_text("no data", encoding="utf-8")
     assert said in refused(capsys, monkeypatch, "init", *arguments)
@@ -382,7 +387,7 @@ def test_what_was_guessed_is_told_and_marked(here: Path) -> None:
         assert f"{line}\n" in told
     assert "smoker" not in told, "a boolean has no bounds to guess"
     text = Path("privet.toml").read_text(encoding="utf-8")
-    assert "age = { integer = [0, 110] }    # guessed from its name: check it\n" in text
+    assert "age = { integer = [0, 110] }    # guessed: check it\n" in text
     assert "# person and max_rows guessed: check this line\n" in text
 
 
@@ -514,6 +519,8 @@ def test_a_header_of_short_names_is_a_header(here: Path) -> None:
         ("patientAge", "float", "number 0 110"),
         ("AGE_YEARS", "integer", "integer 0 110"),
         ("average", "integer", None),
+        ("birthDay", "integer", "integer 1 31"),
+        ("days", "integer", None),
         ("age_group", "integer", None),
         ("birth_year", "integer", "integer 1900 2026"),
         ("year", "integer", "integer 1900 2100"),

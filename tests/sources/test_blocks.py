@@ -137,6 +137,7 @@ TEXTS = st.one_of(
     st.floats(-1e6, 1e6).map(lambda x: f"{x:,.2f}"),
     MOMENTS.map(str),
     MOMENTS.map(lambda moment: moment.isoformat()),
+    MOMENTS.map(lambda moment: moment.isoformat() + "Z"),
     MOMENTS.map(lambda moment: moment.date().isoformat()),
     MOMENTS.map(lambda moment: moment.strftime("%d.%m.%Y")),
     MOMENTS.map(lambda moment: moment.strftime("%d.%m.%Y %H:%M:%S")),

@@ -440,4 +440,5 @@ def test_progress(tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
     content = "id,age,region\n" + "a,1,north\n" * 1000
     imported(tmp_path, content, progress=lambda done, of: seen.append((done, of)))
+    assert seen[0] == (0, len(content))
     assert seen[-1] == (len(content), len(content))

@@ -129,7 +129,7 @@ def _tell(found: list[Found], steward: Steward, tables: tuple[DraftTable, ...], 
             typer.echo(f"{each.path} is the table {each.name}: SQL reads this name without quotes.", err=True)
     if steward.guessed:
         typer.echo(
-            f"Guessed from names, not from data. Check these lines of {target}: analysts will see and rely on them.",
+            f"Guessed from names and types, not from values. Check these lines of {target}: analysts rely on them.",
             err=True,
         )
         for guess in steward.guessed:

@@ -194,9 +194,10 @@ class Steward:
         proposed, sure = person(found.columns.items())
         if not self.ask:
             if proposed is None or not sure:
+                which = proposed or f"COLUMN, one of {', '.join(found.columns)}"
                 raise UserError(
-                    f"whose row is a row of {found.name!r}? Name the column, such as --person "
-                    f"{proposed or next(iter(found.columns))}; or, if no person has two rows: --each-row"
+                    f"whose row is a row of {found.name!r}? If a column tells, write: --person {which}. "
+                    "If no person has two rows, write: --each-row"
                 )
             return proposed
         typer.echo(f'Which column tells whose row it is? Or "{_EACH}", if no person has two.')
@@ -242,7 +243,7 @@ class Steward:
             notes = []
             if not ask and given is None and not isinstance(value, str):
                 self.guessed.append(f"{found.name}: {toml.key(name)} = {toml.value(value)}")
-                notes.append("guessed from its name: check it")
+                notes.append("guessed: check it")
             if quoted(name) != name:
                 notes.append(f"in SQL: {quoted(name)}")
             return DraftColumn(name, value, note="; ".join(notes))

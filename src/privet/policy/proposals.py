@@ -37,6 +37,7 @@ _INTEGERS: tuple[tuple[str, int, int], ...] = (
     ("age", 0, 110),
     ("percent percentage pct", 0, 100),
     ("month", 1, 12),
+    ("day", 1, 31),
     ("quarter", 1, 4),
     ("week", 1, 53),
     ("weekday", 0, 7),

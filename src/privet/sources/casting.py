@@ -25,7 +25,7 @@ from privet.sources.notation import Notation
 
 _WHOLE = "^-?[0-9]{1,18}$"
 _DAY = "^[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}$"
-_ISO = "^[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}[T ](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:[.][0-9]{1,6})?$"
+_ISO = "^[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}[T ](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:[.][0-9]{1,6})?Z?$"
 _FEW = 8
 
 
@@ -105,6 +105,6 @@ def _moments(texts: Any, form: DateFormat | None, kind: Any) -> Any:
         texts = pc.replace_substring_regex(_matched(texts, rewritten[0]), *rewritten)
     found = _matched(texts, _DAY if kind == pa.date32() or (form is not None and not form.timed) else _ISO)
     try:
-        return found.cast(kind)
+        return pc.ascii_rtrim(found, "Z").cast(kind)
     except pa.ArrowInvalid:  # a day that no month has
         return None

@@ -175,6 +175,8 @@ class _Import:
             splitter = Splitter(self.dialect, names, tuple(self.kinds))
 
             def tables() -> Iterator[Any]:
+                if progress is not None:
+                    progress(0, size)
                 for texts, casts, beyond, marked in _in_parallel(
                     lambda piece: self._cast(splitter.texts(piece)), splitter.pieces(stream, line)
                 ):
