@@ -58,7 +58,8 @@ def test_from_data_to_an_answer(here: Path) -> None:
         "Guessed from names and types, not from values. Check these lines of privet.toml: analysts rely on them.",
         "  people: age = { integer = [0, 110] }",
         f"  visits: day = {{ date = [1900-01-01, {date.today().year}-12-31] }}",
-        "Left out, as comments to fill in: visits.kind, visits.cost, visits.minutes",
+        "Left out, as comments to fill in:",
+        "  visits: kind, cost, minutes",
     ]
     policy = load()
     dataset = policy.dataset_of("visits")

@@ -72,7 +72,7 @@ FILES = st.lists(st.sampled_from(SIGNS), max_size=30).map("".join)
 )
 @example("\r\r", False, "utf-8", "utf-8", 1, ',"')
 @example('"\n\n"é', True, "ascii", "utf-8", 7, ',"')
-@example("x,y,z\n\ufeffa,b,c\n", False, "utf-8", "utf-8", 40, ',"')
+@example("x,y,z\n\ufeffa,b,c\n", False, "utf-8", "utf-8", 1, ',"')
 @example('\ufeff\ufeff"x\n",y,z\n1,"', True, "utf-8", "utf-8", 40, ',"')
 @example('"x\r\r\ny",1,2\na"b,1,2\n', True, "utf-8", "utf-8", 40, ',"')
 def test_rows_are_those_of_the_row_wise_reader(

@@ -134,9 +134,12 @@ def _tell(found: list[Found], steward: Steward, tables: tuple[DraftTable, ...], 
         )
         for guess in steward.guessed:
             typer.echo(f"  {guess}", err=True)
-    left = [f"{table.name}.{one.name}" for table in tables for one in table.columns if one.value is None]
-    if left:
-        typer.echo(f"Left out, as comments to fill in: {', '.join(left)}", err=True)
+    left = {table.name: [one.name for one in table.columns if one.value is None] for table in tables}
+    if any(left.values()):
+        typer.echo("Left out, as comments to fill in:", err=True)
+        for table_name, columns in left.items():
+            if columns:
+                typer.echo(f"  {table_name}: {', '.join(columns)}", err=True)
     names = [table.name for table in tables]
     names += [one.name for table in tables for one in table.columns if one.value is not None]
     odd = dict.fromkeys(quoted(name) for name in names if quoted(name) != name)

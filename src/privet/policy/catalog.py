@@ -182,7 +182,7 @@ def _csv(name: str, path: str, sniff: bool, separator: str | None, encoding: str
 
 
 def _readable(path: str, row: Row | None) -> None:
-    if row is not None and row.why.startswith("byte 0x"):
+    if row is not None and row.not_text:
         raise SourceError(
             f"{path!r}, line {row.line:,}: {row.why.partition(':')[0]}. "
             "If the file comes from Windows or from Excel, write: --encoding cp1252"

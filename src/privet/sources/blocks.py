@@ -76,7 +76,9 @@ class Splitter:
         empty = (sizes == 0) & ~odd
         clean = ~(odd | empty)
         lone = [
-            Row(line, None, broken[i]) if i in broken else self.dialect.row(line, data[starts[i] : ends[i]].decode())
+            Row(line, None, broken[i], not_text=True)
+            if i in broken
+            else self.dialect.row(line, data[starts[i] : ends[i]].decode())
             for i, line in zip(np.flatnonzero(odd).tolist(), piece.starts[odd].tolist(), strict=True)
         ]
         if not clean.all():

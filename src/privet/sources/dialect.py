@@ -31,6 +31,8 @@ class Row(NamedTuple):
     line: int
     fields: list[str] | None
     why: str = ""
+    not_text: bool = False
+    """Whether its bytes are not text in this encoding."""
 
 
 class NotText(Exception):
@@ -106,7 +108,7 @@ class Dialect:
         try:
             return self.row(number, self.decode(raw))
         except NotText as error:
-            return Row(number, None, str(error))
+            return Row(number, None, str(error), not_text=True)
 
     def _spanning(self, stream: Iterator[bytes], start: int) -> Iterator[Row]:
         """Rows that may have line breaks between quotes; a bad one is the last, since nobody can say where it ends."""
@@ -121,7 +123,7 @@ class Dialect:
                 yield Row(line, None, _reason(str(error)))
                 return
             except NotText as error:
-                yield Row(start + reader.line_num, None, str(error))
+                yield Row(start + reader.line_num, None, str(error), not_text=True)
                 return
             yield Row(line, fields or None)
             line = start + reader.line_num

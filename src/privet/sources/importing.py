@@ -20,7 +20,7 @@ from privet.exact import whole
 from privet.relation.schema import Column, called
 from privet.sources import snapshot
 from privet.sources.blocks import Piece, Splitter, Texts
-from privet.sources.dialect import Dialect, not_utf16
+from privet.sources.dialect import Dialect, Row, not_utf16
 from privet.sources.kinds import Kind, declared, missing_column
 from privet.sources.notation import Notation, date_formats
 from privet.sources.report import ImportReport
@@ -211,7 +211,7 @@ class _Import:
         else:
             first = next(self.dialect.rows(stream), None)
             if first is None or first.fields is None:
-                raise self._no_header("" if first is None else first.why or "an empty line")
+                raise self._no_header(first)
             names = first.fields
             read = stream.tell()
             stream.seek(0)
@@ -223,11 +223,12 @@ class _Import:
                 raise self._missing(name, names)
         return names, line
 
-    def _no_header(self, why: str) -> SourceError:
+    def _no_header(self, first: Row | None) -> SourceError:
         from privet.sources.hints import Hint, Option, Refused
 
-        what = f"{self.csv!r} has no header: {why or 'it is empty'}."
-        if not why.startswith("byte 0x"):
+        why = "it is empty" if first is None else first.why or "an empty line"
+        what = f"{self.csv!r} has no header: {why}."
+        if first is None or not first.not_text:
             return SourceError(what)
         said = "If the file comes from Windows or from Excel"
         return Refused(what, (), (Hint(said, ((Option("encoding", "cp1252"),),)),))

@@ -24,12 +24,14 @@ def writable(target: Path, overwrite: bool) -> None:
 
 def write(target: Path, schema: Any, tables: Iterator[Any], judge: Callable[[], None]) -> None:
     """All tables, if the judge raises nothing at the end; else no file is left."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
+    texts = [field.name for field in schema if field.type == pa.large_string()]
     handle, scratch = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
-            with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+            with pq.ParquetWriter(file, schema, compression="zstd", use_dictionary=texts or False) as writer:
                 for table in _gathered(tables):
                     writer.write_table(table)
             judge()

@@ -48,7 +48,7 @@ class Tally:
         self.rows += len(texts.lines)
         self.bad_rows += len(texts.bad)
         self.empty_lines += texts.empty
-        self.not_text = self.not_text or any(row.why.startswith("byte 0x") for row in texts.bad[:SHOWN])
+        self.not_text = self.not_text or any(row.not_text for row in texts.bad)
         told = [(row.line, row.why) for row in texts.bad[:SHOWN]]
         for name, cast in casts.items():
             self.missing[name] += cast.values.null_count
