@@ -11,6 +11,7 @@ BENCHMARKS = {
     "large": "10^8 rows with 2 GB of memory",
     "ledger": "durable debits on SQLite and Postgres beside the machine's fsync rate; long histories",
     "commands": "the command line, cold, beside python and beside the bare engine",
+    "imports": "the strict import of a CSV beside a row-wise reader, Arrow and DuckDB",
     "coverage": "intervals on real data: coverage and width, and what bounding moved",
 }
 

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import subprocess
+import sys
+from contextlib import suppress
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
@@ -55,6 +61,7 @@ def test_with_a_policy(here: Path) -> None:
         "  person_id  0 missing, 0 bad",
         "  age        1 missing, 0 bad",
         "  region     0 missing, 0 bad",
+        "Persons: 2 by person_id, none with more than 1 row.",
     ]
     assert pq.read_table("people.parquet").to_pydict() == {
         "person_id": ["a", "b"],
@@ -85,7 +92,7 @@ def test_with_flags(here: Path) -> None:
     columns = ("who=integer", "pay=number 0 10", "smoker=boolean", "day=date", "kind=keys 1 2")
     flags = [word for column in columns[1:] for word in ("--column", column)]
     dialect = ("--separator", "|", "--decimal", ",", "--encoding", "latin-1", "--missing", "NA")
-    names = ("--header", "who,pay,smoker,day,kind", "--id", "who", "--id-type", "integer")
+    names = ("--header", "who,pay,smoker,day,kind", "--id", "who", "--id-type", "integer", "--allow-missing", "kind")
     ran("import", "odd.csv", "-o", "odd.parquet", *flags, *dialect, *names)
     assert [str(kind) for kind in pq.read_schema("odd.parquet").types] == [
         "int64",
@@ -102,11 +109,11 @@ def test_one_bad_value_and_nothing_is_written(here: Path, capsys: Capture, monke
     (here / "people.csv").write_text(f"{CSV}c,qzx7marker,north,3\nd,4\n", encoding="utf-8")
     said = refused(capsys, monkeypatch, "import", "people.csv")
     first, *rest = said.splitlines()
-    assert first.startswith("error: 'people.csv' was not imported, and nothing was written: 1 bad rows, 1 bad values.")
+    assert first.startswith("error: 'people.csv' was not imported, and nothing was written: 1 bad row, 1 bad value.")
     assert rest == [
-        "  line 5: 2 fields, and not 4",
-        "  line 4: age is no integer of 64 bits",
-        "Mend the file; or take them as missing: --bad-rows missing, --bad-values missing",
+        "  line 4: age: 'qzx7marker' is not a whole number (of 64 bits)",
+        "  line 5: 2 fields instead of 4: 'd,4'",
+        "Fix the file; or take all of them as missing: --bad-rows missing --bad-values missing",
     ]
     assert sorted(path.name for path in here.iterdir()) == ["ages", "people.csv", "privet.toml"]
     ran("import", "people.csv", "--bad-rows", "missing", "--bad-values", "missing")
@@ -133,7 +140,7 @@ def test_a_file_is_not_replaced(here: Path, capsys: Capture, monkeypatch: pytest
         (("people.csv", "--column", "age=integer"), "Write, for example: privet import people.csv -o people.parquet"),
         (("people.csv", "--column", "age=integer", "--policy", "privet.toml"), "not from both"),
         (("people.csv", "-o", "x.parquet", "--column", "age"), "declares no column"),
-        (("people.csv", "-o", "x.parquet", "--column", "age=int"), "'int' is no kind of column"),
+        (("people.csv", "-o", "x.parquet", "--column", "age=int"), "'int' is not a kind of column"),
         (
             ("people.csv", "-o", "x.parquet", "--column", "agee=integer"),
             "Did you mean 'age'? Write, for example: privet",
@@ -156,3 +163,100 @@ def test_without_columns(here: Path, capsys: Capture, monkeypatch: pytest.Monkey
     (here / "privet.toml").unlink()
     said = refused(capsys, monkeypatch, "import", "people.csv")
     assert "privet import people.csv -o people.parquet --id person_id --column age=integer" in said
+
+
+# --- how values are written, and what is proposed -----------------------------------------------------
+
+ODD = "person_id;age;pay;born;ok\na;30;1.234,5;31.12.1990;ja\nb;NA;7;1.2.1991;nein\n"
+COLUMNS = ("--column", "age=integer", "--column", "pay=number", "--column", "born=date", "--column", "ok=boolean")
+
+
+def test_a_refusal_names_the_flags_that_help(here: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is guessed; but each problem comes with its line, its text and the flag to write."""
+    (here / "odd.csv").write_text(ODD, encoding="utf-8")
+    first = ("import", "odd.csv", "-o", "odd.parquet", "--id", "person_id", *COLUMNS)
+    assert "separated by ';': --separator ';'" in refused(capsys, monkeypatch, *first)
+    told = refused(capsys, monkeypatch, *first, "--separator", ";").splitlines()
+    assert told[1:] == [
+        "  line 2: pay: '1.234,5' is not a number",
+        "  line 2: born: '31.12.1990' is not a date such as 2024-12-31",
+        "  line 2: ok: 'ja' is not true or false (t or f, yes or no, y or n, 1 or 0)",
+        "  line 3: age: 'NA' is not a whole number (of 64 bits)",
+        "  line 3: born: '1.2.1991' is not a date such as 2024-12-31",
+        "  line 3: ok: 'nein' is not true or false (t or f, yes or no, y or n, 1 or 0)",
+        "'NA' is in age (1 time). If it means missing: --missing NA",
+        "pay could be read with other marks in its numbers: --decimal , --thousands .",
+        "born could have this format: --date-format born=%d.%m.%Y",
+        "If you know which words of ok mean true and false: --true ja --false nein",
+        "Fix the file; or take all of them as missing: --bad-values missing",
+    ]
+    proposed = [word for line in told[7:11] for word in line.rpartition(": ")[2].split()]
+    ran(*first, "--separator", ";", *proposed)
+    assert pq.read_table("odd.parquet").to_pydict() == {
+        "person_id": ["a", "b"],
+        "age": [30, None],
+        "pay": [1234.5, 7.0],
+        "born": [date(1990, 12, 31), date(1991, 2, 1)],
+        "ok": [True, False],
+    }
+    ran(*first, "--separator", ";", "--force", *[w.removeprefix("born=") for w in proposed])
+
+
+def test_a_file_from_windows(here: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "people.csv").write_bytes("person_id,age,region\nMüller,1,north\n".encode("cp1252"))
+    told = refused(capsys, monkeypatch, "import", "people.csv")
+    assert "line 2: byte 0xfc is not utf-8 text" in told
+    assert "If the file comes from Windows or from Excel: --encoding cp1252" in told
+    ran("import", "people.csv", "--encoding", "cp1252")
+
+
+def test_the_report_tells_caps_bounds_and_markers(here: Path) -> None:
+    (here / "people.csv").write_text("person_id,age,region\na,200,NA\na,3,north\n,4,north\n", encoding="utf-8")
+    assert ran("import", "people.csv").stderr.splitlines()[3:] == [
+        "  person_id  1 missing, 0 bad",
+        "  age        0 missing, 0 bad, 1 outside of 0..110 (answers clamp them)",
+        "  region     0 missing, 0 bad, 1 not among the keys (left out of groups)",
+        (
+            "Persons: 1 by person_id, 1 with more than 1 row. "
+            "Rows left out of an answer: 1 over this cap, 1 without person_id."
+        ),
+        "'NA' is in region (1 time), and was kept as a text. If it means missing: --missing NA",
+    ]
+
+
+def test_kinds_without_bounds_are_not_compared(here: Path) -> None:
+    flags = ("--column", "age=integer", "--column", "region=keys")
+    assert "outside" not in ran("import", "people.csv", "-o", "x.parquet", *flags).stderr
+    told = ran("import", "people.csv", "-o", "x.parquet", "--force", "--column", "age=integer 0 9").stderr
+    assert "1 outside of 0..9" in told
+
+
+def test_a_column_without_values(here: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "people.csv").write_text("person_id,age,region\na,,north\n", encoding="utf-8")
+    assert refused(capsys, monkeypatch, "import", "people.csv").endswith(
+        "age would be missing in every row.\nIf that is right: --allow-missing age\n"
+    )
+    ran("import", "people.csv", "--allow-missing", "age")
+    assert pq.read_table("people.parquet").column("age").to_pylist() == [None]
+
+
+def test_no_bar_where_nobody_looks(here: Path) -> None:
+    assert "reading" not in ran("import", "people.csv").output
+
+
+def test_a_bar_on_a_terminal(here: Path) -> None:
+    """In a terminal of its own, the bar is shown and then gone."""
+    controller, terminal = pty.openpty()
+    command = [sys.executable, "-m", "privet", "import", "people.csv"]
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=terminal, check=True, env=os.environ | {"TERM": "xterm"}
+    )
+    os.close(terminal)
+    shown = b""
+    with suppress(OSError):  # the end of a terminal
+        while more := os.read(controller, 65_536):
+            shown += more
+    os.close(controller)
+    assert done.stdout == b"people.parquet\n"
+    assert b"reading" in shown
+    assert b"2 rows, 0 bad" in shown

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import tomllib
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +15,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.cli.steward import ran, refused
+from typer.testing import CliRunner
 
 import privet as pv
+from privet import cli
 from privet.cli.survey import make_survey
+from privet.errors import UserError
 from privet.policy import load, parse
 from privet.policy.catalog import find
 from privet.policy.proposals import person, proposal
+from privet.policy.shorthand import shorthand
+from privet.query import Table
+from privet.relation.schema import Schema
+from privet.sql import parse as parse_sql
+from privet.sql.quoting import quoted
 
 Refusal = pytest.CaptureFixture[str]
 
@@ -42,7 +54,13 @@ def test_from_data_to_an_answer(here: Path) -> None:
     columns = ("--column", "income=number 0 200000", "--column", "region=keys north south other elsewhere")
     result = ran("init", "people.parquet", "visits.parquet", "--yes", "--dataset", "health", *arguments, *columns)
     assert result.stdout == "privet.toml\n"
-    assert result.stderr == "Left out, as comments to fill in: visits.kind, visits.cost, visits.minutes\n"
+    assert result.stderr.splitlines() == [
+        "Guessed from names and types, not from values. Check these lines of privet.toml: analysts rely on them.",
+        "  people: age = { integer = [0, 110] }",
+        f"  visits: day = {{ date = [1900-01-01, {date.today().year}-12-31] }}",
+        "Left out, as comments to fill in:",
+        "  visits: kind, cost, minutes",
+    ]
     policy = load()
     dataset = policy.dataset_of("visits")
     assert dataset.name == "health"
@@ -288,7 +306,11 @@ def test_only_the_schema_is_read(here: Path) -> None:
         (("people.parquet", "--yes", "--column", "age=integer 1 0"), "lower must be less than upper"),
         (("people.parquet", "people.parquet", "--yes"), "two tables would be called 'people'"),
         (("people.parquet", "--yes", "-o", "nowhere/privet.toml"), "there is no folder"),
-        (("anonymous.parquet", "--yes"), "whose row is a row of 'anonymous'?"),
+        (("anonymous.parquet", "--yes"), "whose row is a row of 'anonymous'? If a column tells, write: --person id."),
+        (
+            ("unknown.parquet", "--yes"),
+            "write: --person COLUMN, one of row_id, age. If no person has two rows, write: ",
+        ),
         (("privet.ledger", "--yes"), "is no Parquet file"),
         (("text.duckdb", "--yes"), "is no DuckDB file"),
     ],
@@ -297,6 +319,7 @@ def test_refusals(
     here: Path, arguments: tuple[str, ...], said: str, capsys: Refusal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pq.write_table(pa.table({"id": [1], "age": [1]}), here / "anonymous.parquet")
+    pq.write_table(pa.table({"row_id": [1], "age": [1]}), here / "unknown.parquet")
     for name in ("privet.ledger", "text.duckdb"):
         (here / name).write_text("no data", encoding="utf-8")
     assert said in refused(capsys, monkeypatch, "init", *arguments)
@@ -318,13 +341,173 @@ def test_odd_names(here: Path) -> None:
     columns = {name: pa.array([True]) for name in odd}
     pq.write_table(pa.table({"person_id": [1], **columns}), here / "odd table.parquet")
     ran("init", "odd table.parquet", "--yes")
-    table = written()["datasets"]["odd table"]["tables"]["odd table"]
+    table = written()["datasets"]["odd_table"]["tables"]["odd_table"]
     assert set(table["columns"]) == {'a "b"', "Age", "age_1", "# c", "emoji \U0001f600", "is.dotted", "="}
-    (opened,) = load().dataset_of("odd table").tables()  # age_1 is what DuckDB makes of the second one
+    (opened,) = load().dataset_of("odd_table").tables()  # age_1 is what DuckDB makes of the second one
     assert len(opened.schema.columns) == 7
     (here / "odd.csv").write_text("person_id,Age,age\n1,2,3\n", encoding="utf-8")
     ran("init", "odd.csv", "--yes", "--sniff", "--force")
     assert list(load().table("odd").columns()) == ["Age"]
+
+
+def test_names_that_sql_reads_only_in_quotes(here: Path) -> None:
+    """Columns keep their names, and the steward is told how to write them; tables get a name that needs no quotes."""
+    columns = {"player_id": [1], "2B": [2], "net pay": [1.5], "limit": [3], "age": [4]}
+    pq.write_table(pa.table(columns), here / "penguins-raw.parquet")
+    given = [f for name in ("2B", "net pay", "limit") for f in ("--column", f"{name}=number 0 9")]
+    told = ran("init", "penguins-raw.parquet", "--yes", "--max-rows", "1", "--epsilon", "2", *given).stderr
+    assert told.startswith("penguins-raw.parquet is the table penguins_raw: SQL reads this name without quotes.\n")
+    assert 'In SQL, write these names in double quotes: "2B", "net pay", "limit"\n' in told
+    text = Path("privet.toml").read_text(encoding="utf-8")
+    assert """2B = { number = [0, 9] }    # in SQL: "2B\"""" in text
+    with pv.Session.open("privet.toml") as session:
+        for name in ('"2B"', '"net pay"', '"limit"', "age"):
+            session.parse(f"SELECT SUM({name}) AS s FROM penguins_raw")
+    result = CliRunner().invoke(cli.app, ["schema"])
+    assert '    "net pay"  a number in 0..9\n' in result.output
+
+
+@pytest.mark.parametrize("name", ["age", "2B", "net pay", "limit", "select", "Größe", "count", "from", 'a"b', "year"])
+def test_a_name_is_read_as_it_is_told(name: str) -> None:
+    table = Table(Schema.declare(name, protect=pv.each_row(), columns={name: pv.integer(0, 9)}), None)
+    found = parse_sql(f"SELECT SUM({quoted(name)}) AS s FROM {quoted(name)}", {name: table})
+    assert found == table.agg(s=pv.sum(name))
+
+
+# --- what was only guessed ------------------------------------------------------------------------
+
+
+def test_what_was_guessed_is_told_and_marked(here: Path) -> None:
+    told = ran("init", "people.parquet", "--yes").stderr
+    for line in (
+        "  people: person_id tells whose row it is",
+        "  people: at most 1 row of each person_id takes part in an answer (max_rows)",
+        "  people: age = { integer = [0, 110] }",
+        "  budget: epsilon 1, for all questions together, for ever",
+    ):
+        assert f"{line}\n" in told
+    assert "smoker" not in told, "a boolean has no bounds to guess"
+    text = Path("privet.toml").read_text(encoding="utf-8")
+    assert "age = { integer = [0, 110] }    # guessed: check it\n" in text
+    assert "# person and max_rows guessed: check this line\n" in text
+
+
+def test_what_was_said_is_not_guessed(here: Path) -> None:
+    flags = ("--person", "person_id", "--max-rows", "2", "--epsilon", "3", "--column", "age=0 99")
+    told = ran("init", "people.parquet", "--yes", *flags).stderr
+    assert "Guessed" not in told
+    assert "guessed" not in Path("privet.toml").read_text(encoding="utf-8")
+    answers = ("", "", "skip", "", "skip", "", "", "")  # proposals that a person accepts are not guesses
+    told = ran("init", "people.parquet", "--force", answers=answers).output
+    assert "Guessed" not in told
+    assert "guessed" not in Path("privet.toml").read_text(encoding="utf-8")
+
+
+# --- forms of answers -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("family", "line", "value"),
+    [
+        *(("integer", line, {"integer": [1985, 2016]}) for line in (
+            "1985 2016", "[1985, 2016]", "(1985, 2016)", "1985, 2016", "1985..2016", "1985-2016", "1985 to 2016",
+            "integer [1985, 2016]", "integer 1985, 2016", "integer = [1985, 2016]", "{ integer = [1985, 2016] }",
+        )),
+        *(("text", line, {"keys": ["NL", "AL"]}) for line in (
+            "NL, AL", "NL AL", "NL,AL", '["NL", "AL"]', "keys NL, AL", "keys NL AL", "{ keys = ['NL', 'AL'] }",
+        )),
+        ("text", "NL, AL other elsewhere", {"keys": ["NL", "AL"], "other": "elsewhere"}),
+        ("text", '{ keys = ["NL"], other = "or else" }', {"keys": ["NL"], "other": "or else"}),
+        ("text", "New York, Côte d'Ivoire", {"keys": ["New York", "Côte d'Ivoire"]}),
+        ("text", '"a, b", c', {"keys": ["a, b", "c"]}),
+        ("text", "1, 2", {"keys": ["1", "2"]}),
+        ("text", "2020-2021, 2021-2022", {"keys": ["2020-2021", "2021-2022"]}),
+        ("integer", "1, 2, 3", {"keys": [1, 2, 3]}),
+        ("integer", "-5..5 required", {"integer": [-5, 5], "required": True}),
+        ("float", "0, 200_000 step 0.5", {"number": [0, 200000], "step": Decimal("0.5")}),
+        ("float", "0 1", {"number": [0, 1]}),
+        ("anything", "0 110", {"integer": [0, 110]}),
+        ("anything", "0 1.5", {"number": [0, Decimal("1.5")]}),
+        ("anything", "north, south", {"keys": ["north", "south"]}),
+        ("date", "2024-01-01..2024-12-31", {"date": [date(2024, 1, 1), date(2024, 12, 31)]}),
+        ("anything", "2024-01-01, 2024-12-31", {"date": [date(2024, 1, 1), date(2024, 12, 31)]}),
+    ],
+)  # fmt: skip
+def test_forms_of_answers(family: Any, line: str, value: Any) -> None:
+    assert shorthand("x", line, family=family) == value
+
+
+@pytest.mark.parametrize(
+    ("family", "line", "said"),
+    [
+        ("text", "boolen", "'boolen' is not a kind of column"),
+        ("text", "kyes a b", "'kyes' is not a kind of column"),
+        ("integer", "intger 0 110", "'intger' is not a kind of column"),
+        ("integer", "0 200,000", "write its two ends, each number without commas"),
+        ("float", "0", "'0' is not a range: write its two ends"),
+        ("text", '"', "is not a declaration"),
+        ("text", '""', "is not a kind of column"),
+    ],
+)
+def test_what_is_no_answer(family: Any, line: str, said: str) -> None:
+    with pytest.raises(UserError, match=re.escape(said)):
+        shorthand("x", line, family=family)
+
+
+def test_answers_are_read_back(here: Path) -> None:
+    """A steward who types values sees the column that was made of them."""
+    answers = ("person_id", "1", "north, south", "[0, 99]", "0 200000", "", "", "")
+    told = ran("init", "people.parquet", answers=answers).output
+    assert '  region = { keys = ["north", "south"] }\n' in told
+    assert "  age = { integer = [0, 99] }\n" in told
+    assert "  income = { number = [0, 200_000] }\n" in told
+    (people,) = load().dataset_of("people").tables()
+    assert dict(people.schema.columns)["age"] == pv.integer(0, 99)
+
+
+# --- CSV files from elsewhere -----------------------------------------------------------------------
+
+
+def test_encodings(here: Path, capsys: Refusal, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "pay.csv").write_bytes("player_id;Größe\n1;20\n".encode("cp1252"))
+    said = refused(capsys, monkeypatch, "init", "pay.csv", "--yes")
+    assert "'pay.csv', line 1: byte 0xf6 is not utf-8 text. If the file comes from Windows or from Excel" in said
+    assert said.endswith("write: --encoding cp1252\n")
+    told = ran("init", "pay.csv", "--yes", "--encoding", "cp1252", "--column", "Größe=0 300").stderr
+    line = "privet import pay.csv -o pay.parquet --policy privet.toml --separator ';' --encoding cp1252"
+    assert f"Next: {line}\n" in told
+    ran(*shlex.split(line)[1:])
+    assert load().dataset_of("pay").tables()[0].source.types()["Größe"] == "BIGINT"
+    (here / "pay.csv").write_bytes("player_id;size\nMüller;20\n".encode("cp1252"))
+    assert "line 2: byte 0xfc" in refused(capsys, monkeypatch, "init", "pay.csv", "--yes", "--force", "--sniff")
+    (here / "pay.csv").write_bytes("player_id;size\n1;20\n".encode("utf-16"))
+    assert "is in UTF-16" in refused(capsys, monkeypatch, "init", "pay.csv", "--yes", "--force")
+
+
+def test_what_a_look_at_the_values_proposes(here: Path) -> None:
+    """With consent, types are seen through missing markers and other notations; the import line has the flags."""
+    (here / "pay.csv").write_text(
+        "patient_id;born;pay;size;seen\n1;31.12.1990;1.234,5;NA;12/31/2024 5:00 PM\n2;1.2.1991;7,25;3;\n", "utf-8"
+    )
+    columns = ("--column", "pay=0 9000", "--column", "size=0 9")
+    told = ran("init", "pay.csv", "--yes", "--sniff", *columns).stderr
+    (line,) = (line for line in told.splitlines() if line.startswith("Next: "))
+    flags = "--date-format born=%d.%m.%Y --decimal , --thousands . --missing NA"
+    assert f"{flags} --date-format 'seen=%m/%d/%Y %I:%M %p'" in line
+    ran(*shlex.split(line.removeprefix("Next: privet ")))
+    assert pq.read_table("pay.parquet").to_pylist()[0] == {
+        "patient_id": 1,
+        "born": date(1990, 12, 31),
+        "pay": 1234.5,
+        "size": None,
+        "seen": datetime(2024, 12, 31, 17),
+    }
+
+
+def test_a_header_of_short_names_is_a_header(here: Path) -> None:
+    (here / "points.csv").write_text("user_id,x,y,n,t\n1,2,3,4,5\n", encoding="utf-8")
+    (found,) = find("points.csv")
+    assert list(found.columns) == ["user_id", "x", "y", "n", "t"]
 
 
 # --- proposals ----------------------------------------------------------------------------------
@@ -337,6 +520,8 @@ def test_odd_names(here: Path) -> None:
         ("patientAge", "float", "number 0 110"),
         ("AGE_YEARS", "integer", "integer 0 110"),
         ("average", "integer", None),
+        ("birthDay", "integer", "integer 1 31"),
+        ("days", "integer", None),
         ("age_group", "integer", None),
         ("birth_year", "integer", "integer 1900 2026"),
         ("year", "integer", "integer 1900 2100"),
@@ -352,14 +537,38 @@ def test_odd_names(here: Path) -> None:
     ],
 )
 def test_proposals(name: str, family: Any, line: str | None) -> None:
-    from datetime import date
-
     assert proposal(name, family, date(2026, 5, 1)).line == line
 
 
-def test_persons() -> None:
-    assert person([("visit_id", "integer"), ("patientId", "integer")]) == ("patientId", True)
-    assert person([("person", "integer"), ("age", "integer")]) == (None, False)
+@pytest.mark.parametrize(
+    ("names", "proposed"),
+    [
+        ("visit_id patientId", ("patientId", True)),
+        ("playerID yearID", ("playerID", True)),
+        ("age person_id", ("person_id", True)),
+        ("CUSTOMERID amount", ("CUSTOMERID", True)),
+        ("cust_no amount", ("cust_no", True)),
+        ("id user_id", ("user_id", True)),
+        ("userid x", ("userid", True)),
+        ("Username x", ("Username", True)),
+        ("id patient", ("patient", False)),
+        ("customer amount", ("customer", False)),
+        ("id amount", ("id", False)),
+        ("uuid amount", ("uuid", False)),
+        ("row_id amount", (None, False)),
+        ("rownum index amount", (None, False)),
+        ("record_id obs", (None, False)),
+        ("order_id customer_order_no", (None, False)),
+        ("team_id year", (None, False)),
+        ("driver_age customer_age", (None, False)),
+        ("person_count", (None, False)),
+    ],
+)
+def test_persons(names: str, proposed: tuple[str | None, bool]) -> None:
+    assert person([(name, "anything") for name in names.split()]) == proposed
+
+
+def test_persons_are_not_measured() -> None:
     assert person([("user_id", "float"), ("id", "text")]) == ("id", False)
 
 

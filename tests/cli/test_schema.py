@@ -72,9 +72,9 @@ def test_every_kind(shell: Shell) -> None:
     for line in (
         "health: epsilon 0.333334, delta 1e-6 for all questions, replace",
         "  visits: each patient is protected: 2 groups, 5 rows in each",
-        "    cost     a number in -1..0.5",
-        "    floor    -1, 0, 1, 2, 3, 4, 5, 6, ... (10 keys)",
-        "    Größe 北  a text",
+        "    cost       a number in -1..0.5",
+        "    floor      -1, 0, 1, 2, 3, 4, 5, 6, ... (10 keys)",
+        '    "Größe 北"  a text',
         "  stays: each patient is protected: at most 20 rows",
         "    at  a timestamp in 2024-01-01 00:00:00..2024-12-31 00:00:00",
         "homes: epsilon 1 for all questions, add/remove",

@@ -310,13 +310,14 @@ def test_the_policy_of_init(shell: Shell, here: Path, kind: str) -> None:
     assert "share" in Path("new.toml").read_text()
 
 
-def test_an_import_tells_lines_and_no_values(shell: Shell, here: Path) -> None:
-    """A CSV whose every value is of a wrong type: the report is for the steward, and names places only."""
+def test_an_import_tells_values_to_the_steward_and_keeps_none(shell: Shell, here: Path) -> None:
+    """A CSV whose every value is of a wrong type: the steward sees the texts, at once, and nothing is left of them."""
     Path("odd.csv").write_text("id,count,share,day\n" + f"{TEXT},{TEXT},{TEXT},{TEXT}\n" * 5)
     columns = [f for each in ("count=integer", "share=number", "day=date") for f in ("--column", each)]
     target = ["-o", "odd.parquet", "--id", "id"]
     done = shell.run("import", "odd.csv", *target, *columns)
     assert done.code == 2
-    assert marks_in(done.out + done.err) == []
-    done = shell("import", "odd.csv", *target, *columns, "--bad-values", "missing")
-    assert marks_in(done.out + done.err) == []
+    assert marks_in(done.err) == [TEXT]
+    left = written(here)
+    del left["odd.csv"]
+    assert {name: marks_in(content) for name, content in left.items() if marks_in(content)} == {}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,11 +16,15 @@ if TYPE_CHECKING:  # loaded when the command runs: `privet --help` is quick
     from privet.relation.schema import Column
 
 _IN_PYTHON = {
-    'bad_rows="missing"': "--bad-rows missing",
-    'bad_values="missing"': "--bad-values missing",
     "overwrite=True": "--force",
     'header=["id", "age"]': "--header id,age",
     'separator=";"': "--separator ';'",
+    'decimal=","': "--decimal ,",
+    'thousands=","': "--thousands ,",
+    'date_format="%d.%m.%Y", or date_format={"born": "%d.%m.%Y"}': (
+        "--date-format %d.%m.%Y, or --date-format born=%d.%m.%Y"
+    ),
+    'true=["ja"], false=["nein"]': "--true ja --false nein",
     'pv.import_csv("people.csv", "people.parquet", columns={"age": pv.integer(0, 110)}, id="person_id")': (
         "privet import people.csv -o people.parquet --id person_id --column age=integer"
     ),
@@ -47,20 +53,35 @@ def import_(
     ] = None,
     id: Annotated[str | None, typer.Option("--id", help="The column that tells whose row it is.")] = None,  # noqa: A002
     id_type: Annotated[str | None, typer.Option(help="What it holds: text or integer.")] = None,
-    separator: Annotated[str, typer.Option(help="What stands between fields.")] = ",",
+    separator: Annotated[str, typer.Option(help="What stands between fields; tab for a tabulator.")] = ",",
     quote: Annotated[str, typer.Option(help="What stands around a field.")] = '"',
-    decimal: Annotated[str, typer.Option(help="What stands before decimals: . or ,")] = ".",
-    encoding: Annotated[str, typer.Option(help="utf-8, ascii, latin-1 or cp1252.")] = "utf-8",
+    encoding: Annotated[
+        str, typer.Option(help="utf-8, or another such as cp1252 (Windows, Excel) or latin-1.")
+    ] = "utf-8",
     header: Annotated[
         str | None, typer.Option(help="The names of all columns, with commas, if the first line has none.")
     ] = None,
+    newlines: Annotated[bool, typer.Option("--newlines", help="Fields in quotes may have line breaks.")] = False,
     missing: Annotated[
         list[str] | None,
-        typer.Option(help="A text that stands for a missing value, besides the empty one. May be repeated."),
+        typer.Option(help="A text that stands for a missing value, such as NA; the empty one does. May be repeated."),
     ] = None,
-    newlines: Annotated[bool, typer.Option("--newlines", help="Fields in quotes may have line breaks.")] = False,
+    decimal: Annotated[str, typer.Option(help="What stands before decimals: . or ,")] = ".",
+    thousands: Annotated[str, typer.Option(help="What stands between groups of three digits, such as , or .")] = "",
+    date_format: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="How dates are written, if not as 2024-12-31: such as %d.%m.%Y; COLUMN=FORMAT for one column. "
+            "May be repeated."
+        ),
+    ] = None,
+    true: Annotated[list[str] | None, typer.Option("--true", help="A word for true. May be repeated.")] = None,
+    false: Annotated[list[str] | None, typer.Option("--false", help="A word for false. May be repeated.")] = None,
     bad_rows: Annotated[str, typer.Option(help="What to do with bad rows: fail, or missing.")] = "fail",
     bad_values: Annotated[str, typer.Option(help="What to do with bad values: fail, or missing.")] = "fail",
+    allow_missing: Annotated[
+        list[str] | None, typer.Option(help="A column that may have no value at all. May be repeated.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
 ) -> None:
     """Import a CSV into a Parquet file, strictly: one bad value, and nothing is written. The report is for the steward.
@@ -69,50 +90,87 @@ def import_(
     """
     from privet.errors import UserError
     from privet.sources import import_csv
+    from privet.sources.hints import Refused
 
     if column and (policy or table):
         raise UserError("columns come from a policy or from --column, not from both.")
     if column:
-        target, columns, person = output, _declared(column), id
+        target, columns, person, cap = output, _declared(column), id, None
     else:
-        target, columns, person = _of_policy(csv, output, policy, table)
-        person = id or person
+        target, declared, person, cap = _of_policy(csv, output, policy, table)
+        columns, person, cap = {**declared}, id or person, cap if id in (None, person) else None
     if target is None:
         raise UserError(f"where to? Write, for example: privet import {csv} -o {Path(csv).stem}.parquet")
     kinds: dict[str, Any] = {"id_type": id_type or _id_type(columns, person)}
     try:
-        report = import_csv(
-            csv,
-            target,
-            columns=columns,
-            id=person,
-            separator=_sign(separator),
-            quote=quote,
-            decimal=decimal,
-            encoding=encoding,
-            header=True if header is None else header.split(","),
-            missing=("", *(missing or ())),
-            newlines=newlines,
-            bad_rows=bad_rows,  # type: ignore[arg-type]
-            bad_values=bad_values,  # type: ignore[arg-type]
-            overwrite=force,
-            **kinds,
-        )
+        with _progress() as progress:
+            report = import_csv(
+                csv,
+                target,
+                columns=columns,
+                id=person,
+                cap=cap,
+                separator=_sign(separator),
+                quote=quote,
+                encoding=encoding,
+                header=True if header is None else header.split(","),
+                newlines=newlines,
+                missing=("", *(missing or ())),
+                decimal=decimal,
+                thousands=thousands,
+                date_format=_formats(date_format or [], columns),
+                true=true or (),
+                false=false or (),
+                bad_rows=bad_rows,  # type: ignore[arg-type]
+                bad_values=bad_values,  # type: ignore[arg-type]
+                allow_missing=allow_missing or (),
+                overwrite=force,
+                progress=progress,
+                **kinds,
+            )
+    except Refused as error:
+        raise UserError(error.text(flags=True)) from None
     except UserError as error:
         raise _in_the_terminal(error) from None
-    print(report, file=sys.stderr)
+    print(report.text(flags=True), file=sys.stderr)
     print(target)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], object] | None]:
+    """A bar on a terminal, gone when all is read; elsewhere nothing."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+
+    with Progress(
+        "reading", BarColumn(), DownloadColumn(), TimeRemainingColumn(), console=Console(stderr=True), transient=True
+    ) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, of: bar.update(task, completed=done, total=of)
+
+
+def _formats(given: list[str], columns: Mapping[str, Column | str]) -> dict[str, str]:
+    """The formats of dates by column; under the empty name, that of all others."""
+    made = {}
+    for each in given:
+        name, sign, form = each.partition("=")
+        named = bool(sign) and (name in columns or "%" not in name)
+        made[name if named else ""] = form if named else each
+    return made
 
 
 def _sign(separator: str) -> str:
     return "\t" if separator in ("\\t", "tab") else separator
 
 
-def _declared(given: list[str]) -> dict[str, Column]:
+def _declared(given: list[str]) -> dict[str, Column | str]:
     from privet.errors import UserError
     from privet.policy.shorthand import kind_only
 
-    made: dict[str, Column] = {}
+    made: dict[str, Column | str] = {}
     for each in given:
         name, sign, line = each.partition("=")
         if not sign or not name or not line.strip():
@@ -121,19 +179,19 @@ def _declared(given: list[str]) -> dict[str, Column]:
     return made
 
 
-def _id_type(columns: dict[str, Column], person: str | None) -> str:
+def _id_type(columns: Mapping[str, Column | str], person: str | None) -> str:
     """An id that is declared as a column, too, is read as that."""
     from privet.sources.kinds import declared
 
-    if person in columns and declared(columns[person].type) in ("integer", "key"):
-        return "integer"
-    return "text"
+    column = columns.get(person or "")
+    kind = column if isinstance(column, str) or column is None else declared(column.type)
+    return "integer" if kind in ("integer", "key") else "text"
 
 
 def _of_policy(
     csv: str, output: str | None, policy: str | None, table: str | None
-) -> tuple[str, dict[str, Column], str | None]:
-    """Where to, which columns, and whose rows they are, as a policy declares it."""
+) -> tuple[str, dict[str, Column], str | None, int | None]:
+    """Where to, which columns, whose rows they are, and how many of a person count, as a policy declares it."""
     from privet.distances import Person
     from privet.errors import UserError
     from privet.policy import load
@@ -160,7 +218,9 @@ def _of_policy(
     columns = one.columns()
     if not columns:
         raise UserError(f"{read.document.where} declares no column of {one.name!r}. Declare them first.")
-    return target, columns, one.protect.id if isinstance(one.protect, Person) else None
+    if not isinstance(one.protect, Person):
+        return target, columns, None, None
+    return target, columns, one.protect.id, one.protect.max_rows
 
 
 def _in_the_terminal(error: UserError) -> UserError:

@@ -48,10 +48,12 @@ def schema(
 
 
 def _lines(table: TablePolicy) -> list[str]:
-    columns = table.columns()
+    from privet.sql.quoting import quoted
+
+    columns = {quoted(name): column for name, column in table.columns().items()}
     width = max(map(len, columns), default=0)
     described = [f"    {name.ljust(width)}  {_words(column)}" for name, column in columns.items()]
-    return [f"\n  {table.name}: {_protects(table)}", *described]
+    return [f"\n  {quoted(table.name)}: {_protects(table)}", *described]
 
 
 def _protects(table: TablePolicy) -> str:

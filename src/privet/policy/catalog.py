@@ -12,13 +12,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from privet.errors import SourceError, UserError
 from privet.relation.schema import called
-from privet.sources import parsing, reading
-from privet.sources.dialect import Dialect
+from privet.sources import hints, parsing, reading
+from privet.sources.dialect import Dialect, Row, not_utf16
+from privet.sources.hints import Option
 from privet.sources.kinds import Family, Kind, of_duckdb
+from privet.sources.notation import Notation
 
 _CSV = (".csv", ".tsv")
 _DATABASE = (".duckdb", ".ddb", ".db")
@@ -39,17 +40,19 @@ class Found:
     schema: str = "main"
     csv: Dialect | None = None
     """How the rows of a CSV are told apart."""
+    options: tuple[Option, ...] = ()
+    """How its values seem to be written, if they were looked at."""
 
 
-def find(given: str, *, sniff: bool = False, separator: str | None = None) -> list[Found]:
+def find(given: str, *, sniff: bool = False, separator: str | None = None, encoding: str = "utf-8") -> list[Found]:
     """The tables in a file, or in the files of a pattern; `name=path` gives a name, `path:table` one table."""
     name, path, table = _parts(given)
     lowered = path.lower()
     if lowered.endswith(_DATABASE):
         return _duckdb(path, name, table)
-    own = called(name or _stem(path), "table")
+    own = called(name or _simple(_stem(path)), "table")
     if lowered.endswith(_CSV):
-        return [_csv(own, path, sniff, separator)]
+        return [_csv(own, path, sniff, separator, encoding)]
     if lowered.endswith((".csv.gz", ".tsv.gz")):
         raise SourceError(f"{path!r} is compressed: unpack it first. Write, for example: gunzip {path}")
     files = reading.paths(path)
@@ -79,6 +82,17 @@ def _stem(path: str) -> str:
         if stem and not glob.has_magic(stem):
             return stem
     return "table"
+
+
+def _simple(name: str) -> str:
+    """A name that SQL reads without quotes.
+
+    Example:
+        >>> _simple("penguins-raw"), _simple("2023")
+        ('penguins_raw', 'table_2023')
+    """
+    made = re.sub(r"\W+", "_", name).strip("_")
+    return f"table_{made}" if not made or made[0].isdigit() else made
 
 
 def _parquet(files: Sequence[str]) -> dict[str, Family]:
@@ -127,7 +141,7 @@ def _duckdb(path: str, name: str, table: str) -> list[Found]:
     if name and len(chosen) > 1:
         raise UserError(f"{path!r} has several tables. Write, for example: {name}={path}:{next(iter(chosen))[1]}")
     return [
-        Found(called(name or each, "table"), path, _families(types), each, schema)
+        Found(called(name or _simple(each), "table"), path, _families(types), each, schema)
         for (schema, each), types in chosen.items()
     ]
 
@@ -135,29 +149,51 @@ def _duckdb(path: str, name: str, table: str) -> list[Found]:
 # --- CSV --------------------------------------------------------------------------------------
 
 
-def _csv(name: str, path: str, sniff: bool, separator: str | None) -> Found:
+def _csv(name: str, path: str, sniff: bool, separator: str | None, encoding: str) -> Found:
     file = Path(path).expanduser()
     if not file.is_file():
         raise SourceError(f"there is no file {path!r} (looked for {str(file.absolute())!r}).")
-    dialect = Dialect(separator or _separator(file))
+    dialect = Dialect(separator or _separator(file), encoding=encoding)
     with file.open("rb") as stream:
+        not_utf16(stream.peek(2), path)
         rows = dialect.rows(stream)
         header = next(rows, None)
         if header is None or header.fields is None:
+            _readable(path, header)
             raise SourceError(f"{path!r} has no header: its first line must have the names of the columns.")
         names = header.fields
-        if any(not name.strip() or _sniffed([name]) != "text" for name in names):
+        if any(not name.strip() or _sniffed(name, [name])[0] not in ("text", "boolean") for name in names):
             raise SourceError(
                 f"the first line of {path!r} looks like values: it must have the names of the columns. Add such a line"
             )
         if len(set(names)) < len(names):
             raise SourceError(f"two columns in the header of {path!r} have the same name.")
         families: dict[str, Family] = dict.fromkeys(names, "anything")
+        options: dict[Option, None] = {}
         if sniff:
-            kept = [row.fields for row in islice(rows, _LOOKED_AT) if row.fields and len(row.fields) == len(names)]
+            looked_at = list(islice(rows, _LOOKED_AT))
+            for row in looked_at:
+                _readable(path, row)
+            kept = [row.fields for row in looked_at if row.fields and len(row.fields) == len(names)]
             for place, column in enumerate(names):
-                families[column] = _sniffed([row[place] for row in kept])
-    return Found(name, path, families, csv=dialect)
+                families[column], found = _sniffed(column, [row[place] for row in kept])
+                options.update(dict.fromkeys(found))
+    return Found(name, path, families, csv=dialect, options=_consistent(options))
+
+
+def _readable(path: str, row: Row | None) -> None:
+    if row is not None and row.not_text:
+        raise SourceError(
+            f"{path!r}, line {row.line:,}: {row.why.partition(':')[0]}. "
+            "If the file comes from Windows or from Excel, write: --encoding cp1252"
+        )
+
+
+def _consistent(options: Iterable[Option]) -> tuple[Option, ...]:
+    """Without marks in numbers on which the columns do not agree."""
+    given = list(options)
+    several = {one.name for one in given for other in given if one.name == other.name and one.value != other.value}
+    return tuple(one for one in given if one.name not in several & {"decimal", "thousands"})
 
 
 def _separator(file: Path) -> str:
@@ -175,12 +211,25 @@ _TESTS: tuple[tuple[Kind, Family], ...] = (
 )
 
 
-def _sniffed(texts: list[Any]) -> Family:
-    """What all of these texts can be read as."""
-    filled = [text for text in texts if text]
+def _sniffed(column: str, texts: list[str]) -> tuple[Family, tuple[Option, ...]]:
+    """What all of these texts can be read as, but for those that may mean missing values; and with which options."""
+    filled = list(dict.fromkeys(text for text in texts if text))
+    plain = [text for text in filled if text not in hints.MARKERS]
+    missing = tuple(Option("missing", text) for text in filled if text in hints.MARKERS)
+    if not plain:
+        return ("text" if filled and len(texts) == 1 else "anything"), ()
     for kind, family in _TESTS:
-        if filled and not parsing.parse(filled, kind, frozenset())[1]:
-            if family == "timestamp" and all(len(text.strip()) == 10 for text in filled):
-                return "date"
-            return family
-    return "text" if filled else "anything"
+        if not parsing.parse(plain, kind)[1]:
+            if family == "timestamp" and all(len(text.strip()) == 10 for text in plain):
+                return "date", missing
+            return family, missing
+    for kind, family in (*_TESTS[:2], ("timestamp", "timestamp")):
+        bad = [plain[place] for place in parsing.parse(plain, kind)[1]]
+        proposed = [hint.choices for hint in hints.readings(column, kind, bad, Notation()) if hint.choices]
+        if proposed and (len(bad) == len(plain) or kind != "timestamp"):
+            (first, *others) = proposed[0]
+            timed = any("%H" in option.value or "%I" in option.value for option in first)
+            if kind == "timestamp" and not timed:
+                family = "date"
+            return family, (*missing, *(first if not others else ()))
+    return "text", ()

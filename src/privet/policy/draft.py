@@ -22,7 +22,7 @@ class DraftColumn:
         """Its line."""
         head = f"{toml.key(self.name)} = "
         if self.value is not None:
-            return head + toml.value(self.value)
+            return head + toml.value(self.value) + (f"    # {toml.printable(self.note)}" if self.note else "")
         told = f"{head}{self.form}" if self.form else toml.key(self.name)
         return f"# {told}" + (f"    # {self.note}" if self.note else "")
 
@@ -36,6 +36,8 @@ class DraftTable:
     protect: Any
     columns: tuple[DraftColumn, ...]
     notes: tuple[str, ...] = ()
+    guessed: str = ""
+    """What of its protection nobody has said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,8 @@ class Draft:
     def _table(self, place: tuple[str, ...], table: DraftTable) -> list[str]:
         caps = isinstance(table.protect, Mapping)
         said = "more rows of a person are left out of an answer" if caps else "right only if no person has two rows"
+        if table.guessed:
+            said = f"{table.guessed}: check this line"
         return [
             f"[{toml.dotted(place)}]",
             *(f"# {toml.printable(note)}" for note in table.notes),

@@ -14,13 +14,22 @@ from datetime import date
 from privet.policy.columns import EXAMPLES
 from privet.sources.kinds import Family
 
-_PERSONS = frozenset(
+_PERSONS = (
+    *("person", "patient", "user", "customer", "client", "member", "subject", "employee", "student", "citizen"),
+    *("participant", "respondent", "individual", "resident", "pupil", "worker", "driver", "passenger", "donor"),
+    *("player", "people", "athlete", "teacher", "voter", "author", "tenant", "household", "account", "buyer", "guest"),
+    *("applicant", "borrower", "beneficiary", "owner", "visitor", "subscriber", "insured", "cust", "pat", "emp"),
+)
+_IDS = ("id", "uuid", "guid", "key", "no", "nr", "num", "number", "code", "uid")
+_GLUED = frozenset(person + mark for person in _PERSONS for mark in _IDS) | {"username", "login", "ssn", "mrn"}
+_ROWS = frozenset(
     (
-        *("person", "patient", "user", "customer", "client", "member", "subject", "employee", "student", "citizen"),
-        *("participant", "respondent", "individual", "resident", "pupil", "worker", "driver", "passenger", "donor"),
+        *("row", "rows", "rowid", "rownum", "rownumber", "index", "idx", "seq", "sequence", "serial", "line", "record"),
+        *("obs", "observation", "unnamed", "counter", "entry", "event", "visit", "order", "transaction", "session"),
     )
 )
-_IDS = frozenset(("id", "uuid", "key", "no", "nr", "number", "code"))
+"""What numbers rows, or things that happen to a person, and not persons."""
+
 _GROUPS = frozenset(("group", "band", "class", "bin", "code", "category", "id", "bracket"))
 _BIRTH = frozenset(("birth", "born", "dob", "birthday", "birthdate", "yob"))
 
@@ -28,6 +37,7 @@ _INTEGERS: tuple[tuple[str, int, int], ...] = (
     ("age", 0, 110),
     ("percent percentage pct", 0, 100),
     ("month", 1, 12),
+    ("day", 1, 31),
     ("quarter", 1, 4),
     ("week", 1, 53),
     ("weekday", 0, 7),
@@ -69,16 +79,23 @@ def words(name: str) -> frozenset[str]:
 def person(columns: Iterable[tuple[str, Family]]) -> tuple[str | None, bool]:
     """The column that may tell whose row it is, and whether its name leaves no doubt.
 
+    A name with a person and an id comes first (patient_id, playerID), then a person (customer), then a bare id. What
+    numbers rows or visits is not proposed: each of its values would be another person.
+
     Example:
-        >>> person([("id", "integer"), ("patient_id", "text")]), person([("id", "integer")])
+        >>> person([("id", "integer"), ("patient_id", "text")]), person([("row_id", "integer"), ("id", "integer")])
         (('patient_id', True), ('id', False))
     """
     able = [name for name, family in columns if family in ("integer", "text", "uuid", "decimal", "anything")]
-    for name in able:
-        if words(name) & _PERSONS and words(name) & _IDS:
+    said = {name: words(name) for name in able if not words(name) & _ROWS}
+    for name, parts in said.items():
+        if (parts & {*_PERSONS} and parts & {*_IDS}) or (parts & _GLUED and len(parts) == 1):
             return name, True
-    plain = next((name for name in able if words(name) == {"id"}), None)
-    return plain, False
+    for wanted in (frozenset(_PERSONS), frozenset(_IDS[:3])):
+        for name, parts in said.items():
+            if len(parts) == 1 and parts & wanted:
+                return name, False
+    return None, False
 
 
 def proposal(name: str, family: Family, today: date) -> Proposal:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from datetime import date as Date
 from datetime import datetime as DateTime
 from decimal import Decimal
@@ -12,9 +11,10 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from privet.errors import UserError
-from privet.policy import problems, toml
-from privet.policy.columns import ColumnShape
-from privet.relation.schema import Column, boolean, date, integer, keys, number, text, timestamp
+from privet.policy import loose, problems, toml
+from privet.policy.columns import ColumnShape, declared
+from privet.relation.schema import Column
+from privet.sources.kinds import Family
 
 EXAMPLES = (
     "integer 0 110",
@@ -32,21 +32,15 @@ SKIP = "skip"
 """What leaves a column out."""
 
 _KINDS = {line.split()[0] for line in EXAMPLES}
+_OF_FAMILY: dict[Family, str] = {"float": "number", "decimal": "number", "date": "date", "timestamp": "timestamp"}
 _PLACE = ("datasets", "", "tables", "", "columns")
-_ANY: dict[str, Column] = {
-    "integer": integer(0, 1),
-    "number": number(0, 1),
-    "boolean": boolean(),
-    "text": text(),
-    "date": date("2000-01-01", "2000-01-02"),
-    "timestamp": timestamp("2000-01-01", "2000-01-02"),
-}
 
 
-def shorthand(name: str, line: str, *, textual: bool | None = None) -> Any:
+def shorthand(name: str, line: str, *, family: Family = "anything") -> Any:
     """A column as it stands in a policy; None if it is left out.
 
-    `textual` tells whether keys are texts; without it, they are integers if all of them look so.
+    `family` is what the column holds: keys of texts are texts, even if all of them look like integers; and the kind can
+    be left out, as in `0 110` or `north, south`.
 
     Example:
         >>> shorthand("age", "integer 0 110 required")
@@ -55,10 +49,10 @@ def shorthand(name: str, line: str, *, textual: bool | None = None) -> Any:
         Traceback (most recent call last):
         privet.errors.UserError: age: lower must be less than upper, not [110, 0]. Write, for example: integer 0 110
     """
-    kind, words = _split(name, line)
+    kind, words = _split(name, line, family)
     if kind == SKIP:
         return None
-    made = _made(name, kind, words, textual)
+    made = _made(name, kind, words, {"text": True, "integer": False}.get(family))
     try:
         TypeAdapter(ColumnShape).validate_python(made)
     except ValidationError as error:
@@ -68,30 +62,32 @@ def shorthand(name: str, line: str, *, textual: bool | None = None) -> Any:
     return made
 
 
-def kind_only(name: str, line: str) -> Column:
-    """A column for the import of a CSV: its kind counts, and bounds may be left out.
+def kind_only(name: str, line: str) -> Column | str:
+    """A column for the import of a CSV: its kind counts, and bounds and keys may be left out.
 
     Example:
-        >>> print(kind_only("age", "integer"))
-        an integer in 0..1
+        >>> print(kind_only("age", "integer"), kind_only("age", "integer 0 110"), sep=", ")
+        integer, an integer in 0..110
     """
     kind, words = _split(name, line)
-    if kind in ("keys", "keys_from"):
-        values, _, _ = _listed(words)
-        integers = kind == "keys" and bool(values) and all(isinstance(value, int) for value in _typed(values, None))
-        return keys(0) if integers else text()
     if kind == SKIP:
         raise _refusal(name, "leave a column out by not naming it.", "integer")
-    return _ANY[kind]
+    if not words or kind == "keys_from":
+        return "text" if kind in ("keys", "keys_from") else kind
+    made = TypeAdapter(ColumnShape).validate_python(shorthand(name, line))
+    return declared(made).column(str)
 
 
-def _split(name: str, line: str) -> tuple[str, list[str]]:
+def _split(name: str, line: str, family: Family = "anything") -> tuple[str, list[str]]:
     try:
-        kind, *words = shlex.split(line)
+        kind, *words = loose.canonical(line, (*_KINDS, SKIP), family)
     except ValueError:
-        raise _refusal(name, f"{line!r} is no declaration.") from None
+        raise _refusal(name, f"{line!r} is not a declaration.") from None
+    if kind not in _KINDS and kind != SKIP and kind[:1] in tuple("+-.0123456789"):
+        what = f"{line!r} is not a range: write its two ends, each number without commas or exponents."
+        raise _refusal(name, what, _OF_FAMILY.get(family, "integer"))
     if kind not in _KINDS and kind != SKIP:
-        raise _refusal(name, f"{kind!r} is no kind of column. There are: {', '.join(sorted(_KINDS))}, {SKIP}.")
+        raise _refusal(name, f"{kind!r} is not a kind of column. There are: {', '.join(sorted(_KINDS))}, {SKIP}.")
     return kind, words
 
 

@@ -3,8 +3,9 @@
 What is read here is for the steward. An analyst never sees a source, and no later answer depends on how it was read.
 """
 
-from privet.sources.importing import ImportReport, import_csv
+from privet.sources.importing import import_csv
 from privet.sources.private import duckdb_file, table
 from privet.sources.public import keys_from, public_table
+from privet.sources.report import ImportReport
 
 __all__ = ["ImportReport", "duckdb_file", "import_csv", "keys_from", "public_table", "table"]

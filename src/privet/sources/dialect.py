@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import NamedTuple
 
 from privet.errors import SourceError
 
-ENCODINGS = ("utf-8", "ascii", "latin-1", "cp1252")
+ENCODINGS = ("utf-8", "ascii", "latin-1", "iso-8859-15", "cp1252", "cp1250", "cp1251", "mac-roman")
 """Encodings in which a line ends where a newline byte stands, whatever the text."""
 
-_LONGEST = 131_072
-_CODE = "bytes that are no text in this encoding"
+LONGEST = 131_072
+"""How many characters a line may have; where line breaks are allowed between quotes, a field."""
+
+BOM = b"\xef\xbb\xbf"
+"""The mark with which some programs begin a file in UTF-8."""
+
+_SHOWN = 60
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_KNOWN = {codecs.lookup(name).name: name for name in ENCODINGS} | {"utf-8-sig": "utf-8"}
 
 
 class Row(NamedTuple):
@@ -22,10 +31,12 @@ class Row(NamedTuple):
     line: int
     fields: list[str] | None
     why: str = ""
+    not_text: bool = False
+    """Whether its bytes are not text in this encoding."""
 
 
-class _NoText(Exception):
-    """A line's bytes are no text."""
+class NotText(Exception):
+    """A line's bytes are not text; its argument says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,43 +63,57 @@ class Dialect:
                 )
         if self.separator == self.quote:
             raise SourceError('separator and quote must differ. Write, for example: separator=",", quote=\'"\'')
-        if self.encoding not in ENCODINGS:
-            raise SourceError(f"encoding must be one of {', '.join(ENCODINGS)}, not {self.encoding!r}.")
+        object.__setattr__(self, "encoding", _encoding(self.encoding))
 
-    def rows(self, stream: Iterable[bytes]) -> Iterator[Row]:
-        """The rows of a file."""
-        return self._spanning(stream) if self.newlines else self._single(stream)
+    def rows(self, stream: Iterable[bytes], start: int | None = None) -> Iterator[Row]:
+        """The rows of a file from its beginning; or what follows, of which the first line has this number."""
+        lines = iter(stream)
+        if start is None:
+            lines = chain((raw.removeprefix(self.mark) for raw in islice(lines, 1)), lines)
+        return (self._spanning if self.newlines else self._single)(lines, 1 if start is None else start)
 
-    def _decode(self, raw: bytes, number: int) -> str | None:
-        if number == 1 and self.encoding == "utf-8":
-            raw = raw.removeprefix(b"\xef\xbb\xbf")
+    @property
+    def mark(self) -> bytes:
+        """With which bytes a file may begin that are not part of its text."""
+        return BOM if self.encoding == "utf-8" else b""
+
+    def row(self, number: int, line: str) -> Row:
+        """The row in a line, by itself."""
+        if not line:
+            return Row(number, None)
+        if len(line) > LONGEST:
+            return Row(number, None, f"more than {LONGEST:,} characters: {shown(line)}")
+        if self.quote not in line and "\r" not in line:
+            return Row(number, line.split(self.separator))
         try:
-            return raw.removesuffix(b"\n").removesuffix(b"\r").decode(self.encoding)
-        except UnicodeDecodeError:
-            return None
+            (fields,) = self._reader([line])
+            return Row(number, fields)
+        except csv.Error as error:
+            return Row(number, None, f"{_reason(str(error))}: {shown(line)}")
 
-    def _single(self, stream: Iterable[bytes]) -> Iterator[Row]:
-        for number, raw in enumerate(stream, start=1):
-            line = self._decode(raw, number)
-            if line is None:
-                yield Row(number, None, _CODE)
-            elif not line:
-                yield Row(number, None)
-            elif len(line) > _LONGEST:
-                yield Row(number, None, f"more than {_LONGEST:,} characters")
-            elif self.quote not in line and "\r" not in line:
-                yield Row(number, line.split(self.separator))
-            else:
-                try:
-                    (fields,) = self._reader([line])
-                    yield Row(number, fields)
-                except csv.Error as error:
-                    yield Row(number, None, _reason(str(error)))
+    def decode(self, raw: bytes) -> str:
+        """The text of a line, without its end."""
+        line = raw.removesuffix(b"\n").removesuffix(b"\r")
+        try:
+            return line.decode(self.encoding)
+        except UnicodeDecodeError as error:
+            near = line[max(0, error.start - 30) : error.start + 20]
+            raise NotText(f"byte 0x{line[error.start]:02x} is not {self.encoding} text: {near!r}") from None
 
-    def _spanning(self, stream: Iterable[bytes]) -> Iterator[Row]:
+    def _single(self, stream: Iterator[bytes], start: int) -> Iterator[Row]:
+        return (self.alone(raw, number) for number, raw in enumerate(stream, start=start))
+
+    def alone(self, raw: bytes, number: int) -> Row:
+        """The row in the bytes of one line."""
+        try:
+            return self.row(number, self.decode(raw))
+        except NotText as error:
+            return Row(number, None, str(error), not_text=True)
+
+    def _spanning(self, stream: Iterator[bytes], start: int) -> Iterator[Row]:
         """Rows that may have line breaks between quotes; a bad one is the last, since nobody can say where it ends."""
-        reader = self._reader(self._lines(stream))
-        line = 1
+        reader = self._reader(self.decode(raw) + "\n" for raw in stream)
+        line = start
         while True:
             try:
                 fields = next(reader)
@@ -97,21 +122,51 @@ class Dialect:
             except csv.Error as error:
                 yield Row(line, None, _reason(str(error)))
                 return
-            except _NoText:
-                yield Row(reader.line_num + 1, None, _CODE)
+            except NotText as error:
+                yield Row(start + reader.line_num, None, str(error), not_text=True)
                 return
             yield Row(line, fields or None)
-            line = reader.line_num + 1
-
-    def _lines(self, stream: Iterable[bytes]) -> Iterator[str]:
-        for number, raw in enumerate(stream, start=1):
-            line = self._decode(raw, number)
-            if line is None:
-                raise _NoText
-            yield line + "\n"
+            line = start + reader.line_num
 
     def _reader(self, lines: Iterable[str]) -> csv._reader:  # type: ignore[name-defined]
         return csv.reader(lines, delimiter=self.separator, quotechar=self.quote, strict=True)
+
+
+def shown(text: str) -> str:
+    """A text of the file as the steward sees it: in quotes, and not too long.
+
+    Example:
+        >>> print(shown("n/a"), shown("x" * 100)[-5:])
+        'n/a' x'...
+    """
+    return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}..."
+
+
+def not_utf16(start: bytes, where: str) -> None:
+    """Refuse a file that begins as those in UTF-16 do: a byte of a newline is not a newline there."""
+    if start[:2] in _UTF_16:
+        raise SourceError(
+            f"{where!r} is in UTF-16. Convert it first, for example: iconv -f UTF-16 -t UTF-8 {where} > converted.csv"
+        )
+
+
+def _encoding(given: str) -> str:
+    """The encoding by the name that Privet has for it.
+
+    Example:
+        >>> _encoding("UTF8"), _encoding("iso-8859-1"), _encoding("windows-1252")
+        ('utf-8', 'latin-1', 'cp1252')
+    """
+    try:
+        found = _KNOWN.get(codecs.lookup(given).name)
+    except (LookupError, TypeError):
+        found = None
+    if found is None:
+        raise SourceError(
+            f"encoding must be one of {', '.join(ENCODINGS)}, not {given!r}. Convert the file first, for example: "
+            "iconv -f UTF-16 -t UTF-8 people.csv > converted.csv"
+        )
+    return found
 
 
 def _reason(error: str) -> str:

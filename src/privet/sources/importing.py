@@ -7,238 +7,252 @@ default one bad row or value stops the import before anything is written, and th
 from __future__ import annotations
 
 import os
-import tempfile
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import islice
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, Literal
 
 from privet.errors import SourceError, UserError
+from privet.exact import whole
 from privet.relation.schema import Column, called
-from privet.sources import parsing
-from privet.sources.dialect import Dialect, Row
+from privet.sources import snapshot
+from privet.sources.blocks import Piece, Splitter, Texts
+from privet.sources.dialect import Dialect, Row, not_utf16
 from privet.sources.kinds import Kind, declared, missing_column
+from privet.sources.notation import Notation, date_formats
+from privet.sources.report import ImportReport
 
-SHOWN = 20
-"""How many bad rows and values a report names."""
+KINDS: tuple[Kind, ...] = ("integer", "number", "boolean", "text", "date", "timestamp")
+"""What a column can be declared as by its kind alone."""
 
-_CHUNK = 65_536
+_WORKERS = 4
 _LINE = 'pv.import_csv("people.csv", "people.parquet", columns={"age": pv.integer(0, 110)}, id="person_id")'
-
-
-@dataclass(frozen=True, slots=True)
-class ImportReport:
-    """What was imported, and what was bad. It tells of single rows: it is for the steward, and for nobody else."""
-
-    csv: str
-    parquet: str
-    rows: int
-    columns: tuple[str, ...]
-    missing: Mapping[str, int]
-    """How many values of each column are missing, bad ones included."""
-    bad_values: Mapping[str, int]
-    """How many values of each column did not convert."""
-    bad_rows: int
-    empty_lines: int
-    examples: tuple[str, ...] = field(repr=False)
-    """The first bad rows and values: where, and what is wrong."""
-
-    def __str__(self) -> str:
-        width = max(map(len, self.columns))
-        told = (f"{n:<{width}}  {self.missing[n]:,} missing, {self.bad_values[n]:,} bad" for n in self.columns)
-        head = (
-            f"{self.csv} -> {self.parquet}",
-            "For the steward only: this tells of single rows.",
-            f"{self.rows:,} rows, {self.bad_rows:,} bad; {self.empty_lines:,} empty lines skipped",
-        )
-        return "\n".join([*head, *(f"  {line}" for line in (*told, *self.examples))])
+_SEPARATORS = ",;\t|"
 
 
 def import_csv(
     csv: str | Path,
     parquet: str | Path,
     *,
-    columns: Mapping[str, Column],
+    columns: Mapping[str, Column | str],
     id: str | None = None,  # noqa: A002
     id_type: Literal["integer", "text"] = "text",
+    cap: int | None = None,
     separator: str = ",",
     quote: str = '"',
-    decimal: str = ".",
     encoding: str = "utf-8",
     header: bool | Sequence[str] = True,
-    missing: Sequence[str] = ("",),
     newlines: bool = False,
+    missing: Sequence[str] = ("",),
+    decimal: str = ".",
+    thousands: str = "",
+    date_format: str | Mapping[str, str] | None = None,
+    true: Sequence[str] = (),
+    false: Sequence[str] = (),
     bad_rows: Literal["fail", "missing"] = "fail",
     bad_values: Literal["fail", "missing"] = "fail",
+    allow_missing: Sequence[str] = (),
     overwrite: bool = False,
+    progress: Callable[[int, int], object] | None = None,
 ) -> ImportReport:
     """Import a CSV file into a Parquet file with the declared columns, and the id of the person.
 
-    `header` is True if the first line has the names, else the list of all names. Columns that are not declared are left
-    out. Values keep what they are: nothing is clamped. A text in `missing` is a missing value, quoted or not.
+    A column is declared as in a table, or by its kind alone: "integer", "number", "boolean", "text", "date" or
+    "timestamp". Columns that are not declared are left out. Values keep what they are: nothing is clamped. The report
+    tells how many are outside of what was declared, and, given a `cap`, how many rows are over so many of a person.
 
-    A row with too many or too few fields, an open quote or bytes that are no text is bad; so is a value that is not of
+    `header` is True if the first line has the names, else the list of all names. A text in `missing` is a missing
+    value, quoted or not. Dates are in ISO 8601, or in `date_format`: one for all columns, or by name. `true` and
+    `false` are words besides true and false, t and f, yes and no, y and n, 1 and 0; capital letters don't matter.
+
+    A row with too many or too few fields, an open quote or bytes that are not text is bad; so is a value that is not of
     its column's type. With "fail" the import stops, and writes nothing; with "missing" all values of such a row, or the
-    one value, are missing, and no other row changes. Empty lines are skipped.
+    one value, are missing, and no other row changes. Empty lines are skipped. A column without any value stops the
+    import, unless `allow_missing` names it.
 
     `newlines=True` allows line breaks between quotes. Then rows can't be told apart by themselves, and a bad row stops
-    the import, whatever `bad_rows` says.
+    the import, whatever `bad_rows` says. `progress` is called with the bytes that were read so far, and with all.
     """
     for name, choice in (("bad_rows", bad_rows), ("bad_values", bad_values)):
         if choice not in ("fail", "missing"):
             raise SourceError(f"{name} must be 'fail' or 'missing', not {choice!r}.")
-    if decimal not in (".", ",") or decimal == separator:
-        raise SourceError(f"decimal must be '.' or ',', and not the separator, not {decimal!r}.")
+    if decimal == separator:
+        raise SourceError(f'decimal and separator are both {decimal!r}. Write, for example: decimal=",", separator=";"')
     dialect = Dialect(separator, quote, encoding, newlines)
-    kinds = _kinds(columns, id, id_type)
+    bounds, kinds = _kinds(columns, id, id_type)
+    timed = [name for name, kind in kinds.items() if kind in ("date", "timestamp")]
+    notation = Notation(
+        frozenset(_texts(missing, "missing")),
+        decimal,
+        thousands,
+        _texts(true, "true"),
+        _texts(false, "false"),
+        date_formats(date_format, timed),
+    )
+    allowed = _texts(allow_missing, "allow_missing")
+    for name in allowed:
+        if name not in kinds:
+            raise missing_column(name, list(kinds), "allow_missing")
+    cap = None if cap is None else whole(cap, name="cap", example="cap=3")
     source, target = Path(csv).expanduser().absolute(), Path(parquet).expanduser().absolute()
     if not source.is_file():
         raise SourceError(f"there is no file {str(csv)!r} (looked for {str(source)!r}). Write, for example: {_LINE}")
-    _writable(target, overwrite)
-    seen = _Seen(kinds, frozenset(missing), decimal)
-    with source.open("rb") as stream:
-        rows = dialect.rows(stream)
-        names = _names(rows, header, str(csv))
-        for name in kinds:
-            if names.count(name) != 1:
-                if name in names:
-                    raise SourceError(f"the column {name!r} stands twice in the header of {str(csv)!r}.")
-                raise missing_column(name, names, repr(str(csv)), f" Write, for example: {_LINE}")
-        chunks = (seen.convert(chunk, names) for chunk in iter(lambda: list(islice(rows, _CHUNK)), []))
-        _write(target, kinds, chunks, lambda: seen.judge(str(csv), bad_rows if not newlines else "fail", bad_values))
-    return seen.report(str(csv), str(parquet))
+    snapshot.writable(target, overwrite)
+    work = _Import(str(csv), str(parquet), source, target, dialect, kinds, bounds, notation)
+    rows_may_be = bad_rows if not newlines else "fail"
+    return work.run(header, id, cap, lambda tally: tally.judge(str(csv), rows_may_be, bad_values, allowed), progress)
 
 
-def _kinds(columns: Mapping[str, Column], id: str | None, id_type: str) -> dict[str, Kind]:  # noqa: A002
-    if not columns or not all(isinstance(column, Column) for column in columns.values()):
+def _texts(given: Sequence[str], name: str) -> tuple[str, ...]:
+    if isinstance(given, str) or not all(isinstance(text, str) for text in given):
+        raise SourceError(f'{name} must be a list of texts, not {given!r}. Write, for example: {name}=["NA"]')
+    return tuple(given)
+
+
+def _kinds(
+    columns: Mapping[str, Column | str],
+    id: str | None,  # noqa: A002
+    id_type: str,
+) -> tuple[dict[str, Column], dict[str, Kind]]:
+    """What was declared with bounds; and what each column is read as, the id first."""
+    for name, column in columns.items():
+        if not isinstance(column, Column) and column not in KINDS:
+            raise UserError(
+                f"{name!r} must be declared as a column or as one of {', '.join(KINDS)}, not {column!r}. "
+                f"Write, for example: {_LINE}"
+            )
+    if not columns:
         raise UserError(f"columns must declare at least one column. Write, for example: {_LINE}")
     if id_type not in ("integer", "text"):
         raise UserError(f"id_type must be 'integer' or 'text', not {id_type!r}.")
     person: dict[str, Kind] = {} if id is None else {id: "key" if id_type == "integer" else "text"}
-    kinds = person | {name: declared(column.type) for name, column in columns.items() if name not in person}
+    bounds = {name: column for name, column in columns.items() if isinstance(column, Column)}
+    read: dict[str, Kind] = {
+        name: declared(column.type) if isinstance(column, Column) else column  # type: ignore[misc]
+        for name, column in columns.items()
+    }
+    kinds = person | {name: kind for name, kind in read.items() if name not in person}
     for name in kinds:
         called(name, "column")
-    return kinds
+    return {name: column for name, column in bounds.items() if declared(column.type) == kinds[name]}, kinds
 
 
-def _names(rows: Iterator[Row], header: bool | Sequence[str], csv: str) -> list[str]:
-    if header is not True:
-        if isinstance(header, str | bool) or not all(isinstance(name, str) for name in header):
-            raise SourceError('give the names if the first line has none. Write, for example: header=["id", "age"]')
-        return list(header)
-    first = next(rows, None)
-    if first is None or first.fields is None:
-        raise SourceError(f"{csv!r} has no header: {'it is empty' if first is None else first.why or 'an empty line'}.")
-    return first.fields
+@dataclass(frozen=True, slots=True)
+class _Import:
+    """One import, after all arguments were checked."""
 
-
-@dataclass(slots=True)
-class _Seen:
-    """What was read so far."""
-
+    csv: str
+    parquet: str
+    source: Path
+    target: Path
+    dialect: Dialect
     kinds: Mapping[str, Kind]
-    null: frozenset[str]
-    decimal: str
-    rows: int = 0
-    bad_rows: int = 0
-    empty_lines: int = 0
-    missing: dict[str, int] = field(default_factory=dict)
-    bad_values: dict[str, int] = field(default_factory=dict)
-    examples: list[str] = field(default_factory=list)
+    bounds: Mapping[str, Column]
+    notation: Notation
 
-    def convert(self, chunk: list[Row], names: list[str]) -> dict[str, list[Any]]:
-        """The values of some rows, by column; a bad row is missing everywhere."""
-        kept: list[Row] = []
-        for row in chunk:
-            if row.fields is None and not row.why:
-                self.empty_lines += 1
-            elif row.fields is not None and len(row.fields) == len(names):
-                kept.append(row)
-            else:
-                found = 0 if row.fields is None else len(row.fields)
-                self._bad(row.line, row.why or f"{found} fields, and not {len(names)}")
-                self.bad_rows += 1
-                kept.append(Row(row.line, None))
-        self.rows += len(kept)
-        made = {}
+    def run(
+        self,
+        header: bool | Sequence[str],
+        id: str | None,  # noqa: A002
+        max_rows: int | None,
+        judge: Callable[[Any], None],
+        progress: Callable[[int, int], object] | None,
+    ) -> ImportReport:
+        import pyarrow as pa
+
+        from privet.sources import census
+        from privet.sources.arrow import DECLARED
+        from privet.sources.tally import Tally
+
+        tally = Tally(self.kinds, self.bounds, self.notation)
+        size = self.source.stat().st_size
+        schema = pa.schema([(name, DECLARED[kind]) for name, kind in self.kinds.items()])
+        with self.source.open("rb") as stream:
+            names, line = self._names(stream, header)
+            splitter = Splitter(self.dialect, names, tuple(self.kinds))
+
+            def tables() -> Iterator[Any]:
+                if progress is not None:
+                    progress(0, size)
+                for texts, casts, beyond, marked in _in_parallel(
+                    lambda piece: self._cast(splitter.texts(piece)), splitter.pieces(stream, line)
+                ):
+                    tally.add(texts, casts, beyond, marked)
+                    if progress is not None:
+                        progress(stream.tell(), size)
+                    yield pa.table({name: cast.values for name, cast in casts.items()}, schema=schema)
+
+            snapshot.write(self.target, schema, tables(), lambda: judge(tally))
+        persons = None if id is None else census.persons(self.target, id, max_rows)
+        return tally.report(self.csv, self.parquet, id=id, max_rows=max_rows, persons=persons)
+
+    def _cast(self, texts: Texts) -> tuple[Texts, dict[str, Any], dict[str, int], dict[str, dict[str, int]]]:
+        """The values of some rows, and what to tell of them."""
+        from privet.sources import census
+        from privet.sources.casting import cast
+
+        made, beyond, marked = {}, {}, {}
         for name, kind in self.kinds.items():
-            place = names.index(name)
-            texts = [None if row.fields is None else row.fields[place] for row in kept]
-            values, bad = parsing.parse(texts, kind, self.null, self.decimal)
-            for where in bad[:SHOWN]:
-                self._bad(kept[where].line, f"{name} is no {parsing.NAMES[kind]}")
-            self.bad_values[name] = self.bad_values.get(name, 0) + len(bad)
-            self.missing[name] = self.missing.get(name, 0) + values.count(None)
-            made[name] = values
-        return made
+            made[name] = cast(texts.columns[name], kind, self.notation, self.notation.date(name))
+            beyond[name] = census.outside(made[name].values, self.bounds.get(name))
+            marked[name] = census.marked(made[name].values, self.bounds.get(name)) if kind == "text" else {}
+        return texts, made, beyond, marked
 
-    def _bad(self, line: int, why: str) -> None:
-        if len(self.examples) < SHOWN:
-            self.examples.append(f"line {line:,}: {why}")
+    def _names(self, stream: BufferedReader, header: bool | Sequence[str]) -> tuple[list[str], int]:
+        """The names of all columns, and the line after them."""
+        not_utf16(stream.peek(2), self.csv)
+        if header is not True:
+            if isinstance(header, str | bool) or not all(isinstance(name, str) for name in header):
+                raise SourceError('give the names if the first line has none. Write, for example: header=["id", "age"]')
+            names, line = list(header), 1
+        else:
+            first = next(self.dialect.rows(stream), None)
+            if first is None or first.fields is None:
+                raise self._no_header(first)
+            names = first.fields
+            read = stream.tell()
+            stream.seek(0)
+            line = 1 + stream.read(read).count(b"\n")
+        for name in self.kinds:
+            if names.count(name) != 1:
+                if name in names:
+                    raise SourceError(f"the column {name!r} appears twice in the header of {self.csv!r}.")
+                raise self._missing(name, names)
+        return names, line
 
-    def judge(self, csv: str, bad_rows: str, bad_values: str) -> None:
-        """Refuse the whole file if something was bad that may not be."""
-        values = sum(self.bad_values.values())
-        if not (self.bad_rows and bad_rows == "fail") and not (values and bad_values == "fail"):
-            return
-        told = "\n".join(f"  {example}" for example in self.examples)
-        choices = [f'{name}="missing"' for name, n in (("bad_rows", self.bad_rows), ("bad_values", values)) if n]
-        raise SourceError(
-            f"{csv!r} was not imported, and nothing was written: {self.bad_rows:,} bad rows, {values:,} bad values. "
-            f"For the steward only, the first of them:\n{told}\n"
-            f"Mend the file; or take them as missing: {', '.join(choices)}"
-        )
+    def _no_header(self, first: Row | None) -> SourceError:
+        from privet.sources.hints import Hint, Option, Refused
 
-    def report(self, csv: str, parquet: str) -> ImportReport:
-        """What to tell the steward."""
-        missing = {name: self.missing.get(name, 0) for name in self.kinds}
-        bad = {name: self.bad_values.get(name, 0) for name in self.kinds}
-        return ImportReport(
-            csv,
-            parquet,
-            self.rows,
-            tuple(self.kinds),
-            missing,
-            bad,
-            self.bad_rows,
-            self.empty_lines,
-            tuple(self.examples),
-        )
+        why = "it is empty" if first is None else first.why or "an empty line"
+        what = f"{self.csv!r} has no header: {why}."
+        if first is None or not first.not_text:
+            return SourceError(what)
+        said = "If the file comes from Windows or from Excel"
+        return Refused(what, (), (Hint(said, ((Option("encoding", "cp1252"),),)),))
 
+    def _missing(self, name: str, names: list[str]) -> SourceError:
+        """No such column; maybe because another sign separates the names of the header."""
+        from privet.sources.hints import Hint, Option, Refused
 
-def _writable(target: Path, overwrite: bool) -> None:
-    if target.exists() and not overwrite:
-        raise SourceError(f"{str(target)!r} exists already. Write, to replace it: overwrite=True")
-    if not target.parent.is_dir():
-        raise SourceError(f"there is no folder {str(target.parent)!r} to write to.")
+        (head, *more) = names
+        best = max(_SEPARATORS, key=head.count)
+        if more or best not in head:
+            return missing_column(name, names, repr(self.csv), f" Write, for example: {_LINE}")
+        hint = Hint(f"The names in its header are separated by {best!r}", ((Option("separator", best),),))
+        return Refused(str(missing_column(name, names, repr(self.csv))), (), (hint,))
 
 
-def _write(
-    target: Path, kinds: Mapping[str, Kind], chunks: Iterator[dict[str, list[Any]]], judge: Callable[[], None]
-) -> None:
-    """All of it or nothing: into a file beside the target, which takes its name at the end."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from privet.sources.arrow import DECLARED
-
-    schema = pa.schema([(name, DECLARED[kind]) for name, kind in kinds.items()])
-    handle, scratch = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            with pq.ParquetWriter(file, schema, compression="zstd") as writer:
-                for chunk in chunks:
-                    writer.write_table(pa.table(chunk, schema=schema))
-            judge()
-            file.flush()
-            os.fsync(file.fileno())
-        Path(scratch).replace(target)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+def _in_parallel(work: Callable[[Piece], Any], pieces: Iterator[Piece]) -> Iterator[Any]:
+    """What the work makes of each piece, in their order; a few are worked on at once."""
+    workers = min(_WORKERS, os.cpu_count() or 1)
+    pending: deque[Future[Any]] = deque()
+    with ThreadPoolExecutor(workers) as pool:
+        for piece in pieces:
+            pending.append(pool.submit(work, piece))
+            if len(pending) > workers:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()

@@ -11,39 +11,51 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from privet.sources.kinds import Kind
+from privet.sources.moments import DateFormat
+from privet.sources.notation import Notation
 from privet.sources.values import LEAST, MOST
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,40}(\.0*)?", re.ASCII)
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
-_BOOLEANS = {"true": True, "false": False, "t": True, "f": False, "yes": True, "no": False, "1": True, "0": False}
+_GROUPED = re.compile(r"\A([+-]?[1-9][0-9]{0,2})((?:#[0-9]{3})+)(?![0-9])", re.ASCII)
 
 NAMES: dict[Kind, str] = {
-    "number": "number",
-    "integer": "integer of 64 bits",
-    "key": "integer of 64 bits",
-    "boolean": "boolean (true or false, t or f, yes or no, 1 or 0)",
-    "date": "date in the form 2024-12-31",
-    "timestamp": "timestamp in the form 2024-12-31T23:59:59",
-    "text": "text",
+    "number": "a number",
+    "integer": "a whole number (of 64 bits)",
+    "key": "a whole number (of 64 bits)",
+    "boolean": "true or false (t or f, yes or no, y or n, 1 or 0)",
+    "date": "a date such as 2024-12-31",
+    "timestamp": "a timestamp such as 2024-12-31T23:59:59",
+    "text": "a text",
 }
+"""What a text should have been."""
+
+_PLAIN = Notation()
+
+
+def expected(kind: Kind, form: DateFormat | None) -> str:
+    """What a text should have been, in a column of this kind."""
+    if form is not None and kind in ("date", "timestamp"):
+        return f"a date in the format {form.text}"
+    return NAMES[kind]
 
 
 def parse(
-    texts: Iterable[str | None], kind: Kind, missing: frozenset[str], decimal: str = "."
+    texts: Iterable[str | None], kind: Kind, notation: Notation = _PLAIN, form: DateFormat | None = None
 ) -> tuple[list[Any], list[int]]:
     """The values, None where one is missing or bad; and the places of those that are bad.
 
     Example:
-        >>> parse(["12", "", "x", "1e3", None, "13.0"], "integer", frozenset([""]))
+        >>> parse(["12", "", "x", "1e3", None, "13.0"], "integer")
         ([12, None, None, None, None, 13], [2, 3])
-        >>> parse(["1.234,5", "0,5"], "number", frozenset(), decimal=",")
-        ([None, 0.5], [0])
+        >>> parse(["1.234,5", "0,5", "1.2"], "number", Notation(decimal=",", thousands="."))
+        ([1234.5, 0.5, None], [2])
     """
     if kind == "text":
-        return [None if text in missing else text for text in texts], []
-    one = _PARSERS[kind]
-    known: dict[str | None, Any] = dict.fromkeys((None, *missing))  # most texts stand in many rows
+        return [None if text in notation.missing else text for text in texts], []
+    one = _parser(kind, notation, form)
+    known: dict[str | None, Any] = dict.fromkeys((None, *notation.missing))  # most texts stand in many rows
     values: list[Any] = []
     bad: list[int] = []
     for place, text in enumerate(texts):
@@ -51,7 +63,7 @@ def parse(
             value = known[text]
         else:
             assert text is not None
-            value = known[text] = _BAD if (read := one(text.strip(), decimal)) is None else read
+            value = known[text] = _BAD if (read := one(text.strip())) is None else read
         if value is _BAD:
             bad.append(place)
             value = None
@@ -62,27 +74,48 @@ def parse(
 _BAD = object()
 
 
-def _integer(text: str, decimal: str) -> int | None:
-    text = text.replace(decimal, ".") if decimal != "." else text
+def _parser(kind: Kind, notation: Notation, form: DateFormat | None) -> Callable[[str], Any]:
+    match kind:
+        case "number":
+            return lambda text: _number(_marks(text, notation))
+        case "integer" | "key":
+            return lambda text: _integer(_marks(text, notation))
+        case "boolean":
+            words = notation.booleans
+            return lambda text: words.get(text.lower())
+        case "timestamp":
+            return _timestamp if form is None else form.read
+        case _:
+            return lambda text: _date(text, form)
+
+
+def _marks(text: str, notation: Notation) -> str:
+    """A number with a point before its decimals, and with nothing between its thousands; else a text that is none."""
+    if notation.thousands and notation.thousands in text:
+        if "#" in text:
+            return ""
+        text, found = _GROUPED.subn(
+            lambda groups: groups[1] + groups[2].replace("#", ""), text.replace(notation.thousands, "#"), count=1
+        )
+        if not found or "#" in text:
+            return ""
+    if notation.decimal != ".":
+        return "" if "." in text else text.replace(notation.decimal, ".")
+    return text
+
+
+def _integer(text: str) -> int | None:
     if _INTEGER.fullmatch(text):
         value = int(text.partition(".")[0])
         return value if LEAST <= value <= MOST else None
     return None
 
 
-def _number(text: str, decimal: str) -> float | None:
-    if decimal != ".":
-        if "." in text:
-            return None
-        text = text.replace(decimal, ".")
+def _number(text: str) -> float | None:
     return float(text) if _NUMBER.fullmatch(text) else None
 
 
-def _boolean(text: str, decimal: str) -> bool | None:
-    return _BOOLEANS.get(text.lower())
-
-
-def _timestamp(text: str, decimal: str) -> datetime | None:
+def _timestamp(text: str) -> datetime | None:
     if not _DAY.match(text):
         return None
     try:
@@ -92,16 +125,6 @@ def _timestamp(text: str, decimal: str) -> datetime | None:
         return None
 
 
-def _date(text: str, decimal: str) -> date | None:
-    moment = _timestamp(text, decimal)
+def _date(text: str, form: DateFormat | None) -> date | None:
+    moment = _timestamp(text) if form is None else form.read(text)
     return None if moment is None else moment.date()
-
-
-_PARSERS: dict[Kind, Callable[[str, str], Any]] = {
-    "number": _number,
-    "integer": _integer,
-    "key": _integer,
-    "boolean": _boolean,
-    "date": _date,
-    "timestamp": _timestamp,
-}

@@ -1,0 +1,110 @@
+"""What a steward types at a prompt, in whatever form comes to hand, as the words of one short line.
+
+`1985 2016`, `1985..2016`, `[1985, 2016]` and `integer 1985 2016` are the same, if the column holds integers; `NL, AL`
+are keys, if it holds texts. What can't be told is left as it is, and refused by `shorthand`.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Collection
+from difflib import get_close_matches
+
+from privet.sources.kinds import Family
+
+_TAIL = re.compile(r"""[\s,]+(?:(required)|(other|step)[\s=]+("[^"]*"|'[^']*'|[^\s,]+))\s*$""")
+_RANGE = re.compile(r"""(?<=[\d"'])\s*(?:\.\.+|\bto\b|\s-\s|–)\s*(?=[-+.\d"'])""")
+_DASH = re.compile(r"([0-9]+)-([0-9]+)", re.ASCII)
+_WHOLE = re.compile(r"[+-]?[0-9][0-9_]*", re.ASCII)
+_NUMBER = re.compile(r"[+-]?[0-9_]*\.?[0-9_]+", re.ASCII)
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_FOREIGN = (
+    "int",
+    "bigint",
+    "float",
+    "double",
+    "decimal",
+    "real",
+    "str",
+    "string",
+    "varchar",
+    "bool",
+    "datetime",
+    "enum",
+)
+"""What kinds of columns are called elsewhere: nobody means a key by these."""
+
+_OF_FAMILY: dict[Family, str] = {"integer": "integer", "float": "number", "decimal": "number"}
+
+
+def canonical(line: str, kinds: Collection[str], family: Family = "anything") -> list[str]:
+    """The kind and its words; a line of another form is returned as it was split.
+
+    Example:
+        >>> canonical("[1985, 2016]", ["integer", "keys"], "integer"), canonical("NL, AL", ["integer", "keys"], "text")
+        (['integer', '1985', '2016'], ['keys', 'NL', 'AL'])
+    """
+    text = _unwrapped(line)
+    head, _, rest = text.partition(" ") if " " in text else text.partition("=")
+    kind = head.strip(" =")
+    if kind in kinds:
+        body = rest.strip().removeprefix("=").strip()
+        return [kind, *_words(body, ranged=kind not in ("keys", "keys_from"))]
+    near = kind in _FOREIGN or get_close_matches(kind, list(kinds), n=1, cutoff=0.75)
+    if near and "," not in text:
+        return [kind, *shlex.split(rest)]
+    values, tail = _tail(text)
+    words = _split(_range(values) if family != "text" else values)
+    implied = _implied(words, "," in values, family)
+    return [implied, *words, *tail] if implied else shlex.split(line)
+
+
+def _implied(words: list[str], listed: bool, family: Family) -> str | None:
+    """The kind of a column of which only values were typed."""
+    pair = len(words) == 2
+    whole, numbers = (all(pattern.fullmatch(word) for word in words) for pattern in (_WHOLE, _NUMBER))
+    if pair and (whole or numbers) and family != "text":
+        return _OF_FAMILY.get(family, "integer" if whole else "number")
+    if pair and all(_DAY.match(word) for word in words):
+        timed = family == "timestamp" or any(len(word) > 10 for word in words)
+        return "timestamp" if timed and family != "date" else "date"
+    if family in ("text", "anything", "nothing") and (listed or len(words) > 1):
+        return "keys"
+    return "keys" if family == "integer" and whole and len(words) > 2 else None
+
+
+def _words(body: str, *, ranged: bool) -> list[str]:
+    values, tail = _tail(body)
+    values = _unwrapped(values)
+    return [*_split(_range(values) if ranged else values), *tail]
+
+
+def _range(values: str) -> str:
+    """Two ends with a space between them, whatever stood there."""
+    return _DASH.sub(r"\1 \2", values) if _DASH.fullmatch(values) else _RANGE.sub(" ", values)
+
+
+def _tail(text: str) -> tuple[str, list[str]]:
+    """What stands before `required`, `other ...` and `step ...`; and those."""
+    tail: list[str] = []
+    while found := _TAIL.search(text):
+        required, option, value = found.groups()
+        tail = [required, *tail] if required else [option, *shlex.split(value), *tail]
+        text = text[: found.start()]
+    return _unwrapped(text), tail
+
+
+def _unwrapped(text: str) -> str:
+    text = text.strip()
+    while len(text) > 1 and (text[0], text[-1]) in (("[", "]"), ("(", ")"), ("{", "}")):
+        text = text[1:-1].strip()
+    return text
+
+
+def _split(text: str) -> list[str]:
+    """The values: between commas, if there are any, so that a value may have spaces; else between spaces."""
+    if "," not in text:
+        return shlex.split(text)
+    pieces = (piece.strip() for piece in re.findall(r"\s*\"[^\"]*\"|[^,]+", text))
+    return [piece[1:-1] if len(piece) > 1 and piece[0] == piece[-1] in "\"'" else piece for piece in pieces if piece]

@@ -1,0 +1,170 @@
+"""What a steward may have meant: texts of a CSV that did not convert, and the option with which they do.
+
+Nothing here is ever applied. It is proposed to the steward, who knows what the texts mean.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from privet.errors import SourceError
+from privet.sources import parsing
+from privet.sources.dialect import shown
+from privet.sources.kinds import Kind
+from privet.sources.moments import DateFormat
+from privet.sources.notation import Notation
+
+MARKERS = frozenset(
+    (
+        *("NA", "N/A", "n/a", "na", "NaN", "nan", "NULL", "Null", "null", "None", "none", "NIL", "nil", "(null)"),
+        *("-", "--", "---", ".", "?", "\\N", "#N/A", "#NA", "missing", "MISSING", "Missing"),
+    )
+)
+"""Texts that often stand for a missing value."""
+
+_DAYS = (
+    *("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d"),
+    *("%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%Y", "%d-%b-%y", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y"),
+)
+_TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S")
+_MARKS = ((",", ""), (".", ","), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "\u00a0"), (",", "\u202f"))
+_WORDS = {"ja": "nein", "oui": "non", "si": "no", "sí": "no", "sim": "não", "on": "off", "wahr": "falsch",
+          "vrai": "faux", "verdadero": "falso", "да": "нет", "tak": "nie", "igen": "nem", "evet": "hayır"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An argument of `import_csv`, and of `privet import`, with its value; of a column, if it is about one."""
+
+    name: str
+    value: str
+    column: str = ""
+
+    def __str__(self) -> str:
+        text = json.dumps(self.value, ensure_ascii=False)
+        match self.name:
+            case "missing":
+                return f'missing=["", {text}]'
+            case "true" | "false" | "allow_missing":
+                return f"{self.name}=[{text}]"
+            case "date_format":
+                return f"date_format={{{json.dumps(self.column, ensure_ascii=False)}: {text}}}"
+            case _:
+                return f"{self.name}={text}"
+
+    def flag(self) -> str:
+        """The same on the command line.
+
+        Example:
+            >>> print(Option("date_format", "%d.%m.%Y", "born").flag(), Option("missing", "N/A").flag())
+            --date-format born=%d.%m.%Y --missing N/A
+        """
+        value = f"{self.column}={self.value}" if self.name == "date_format" else self.value.replace("\t", "tab")
+        return f"--{self.name.replace('_', '-')} {shlex.quote(value)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """What was seen, and what to write if it means what it may mean; several lines if it may mean several things."""
+
+    seen: str
+    choices: tuple[tuple[Option, ...], ...]
+
+    def text(self, *, flags: bool = False) -> str:
+        """A line to show.
+
+        Example:
+            >>> Hint("If 'NA' means missing", ((Option("missing", "NA"),),)).text(flags=True)
+            "If 'NA' means missing: --missing NA"
+        """
+        told = (
+            (" " if flags else ", ").join(option.flag() if flags else str(option) for option in choice)
+            for choice in self.choices
+        )
+        return f"{self.seen}: {', or '.join(told)}"
+
+
+class Refused(SourceError):
+    """A file that was not imported: why, where, and what may help; Python and the command line each say it."""
+
+    def __init__(self, what: str, where: tuple[str, ...], hints: tuple[Hint, ...]) -> None:
+        self.what, self.where, self.hints = what, where, hints
+        super().__init__(self.text())
+
+    def text(self, *, flags: bool = False) -> str:
+        """The whole message."""
+        return "\n".join((self.what, *(f"  {line}" for line in self.where), *(h.text(flags=flags) for h in self.hints)))
+
+
+def markers(seen: Mapping[str, Mapping[str, int]], *, kept: bool = False) -> list[Hint]:
+    """For each text that may mean a missing value: the columns in which it stands."""
+    found: dict[str, dict[str, int]] = {}
+    for column, texts in seen.items():
+        for text in sorted(MARKERS & texts.keys()):
+            found.setdefault(text, {})[column] = texts[text]
+    return [
+        Hint(
+            f"{shown(text)} is in {_list(columns)} ({_times(sum(columns.values()))})"
+            f"{', and was kept as a text' if kept else ''}. If it means missing",
+            ((Option("missing", text),),),
+        )
+        for text, columns in found.items()
+    ]
+
+
+def readings(column: str, kind: Kind, texts: Iterable[str], notation: Notation) -> list[Hint]:
+    """How all bad texts of a column could be read, but for those that may mean missing values.
+
+    Example:
+        >>> readings("pay", "number", ["1,5", "20,25"], Notation())[0].text()
+        'pay could be read with other marks in its numbers: decimal=","'
+    """
+    left = [text for text in texts if text not in MARKERS and text.strip()]
+    if not left:
+        return []
+    if kind in ("date", "timestamp"):
+        days = [day + time for time in _TIMES for day in _DAYS if _all(left, kind, notation, DateFormat(day + time))]
+        return [_hint(f"{column} could have this format", *((Option("date_format", each, column),) for each in days))]
+    if kind in ("number", "integer", "key"):
+        fitting: dict[str, str] = {}
+        for decimal, thousands in _MARKS:
+            if _all(left, kind, Notation(notation.missing, decimal, thousands)):
+                fitting.setdefault(decimal, thousands)
+        choices = [
+            tuple(
+                Option(name, mark)
+                for name, mark in (("decimal", decimal), ("thousands", thousands))
+                if mark != getattr(notation, name)
+            )
+            for decimal, thousands in fitting.items()
+        ]
+        return [_hint(f"{column} could be read with other marks in its numbers", *choices)]
+    if kind == "boolean":
+        return [_words(column, {text.strip().lower() for text in left})]
+    return []
+
+
+def _words(column: str, words: set[str]) -> Hint:
+    pairs = [(yes, no) for yes, no in _WORDS.items() if {yes, no} & words and words <= {yes, no}]
+    said = f"If you know which words of {column} mean true and false"
+    return _hint(said, *((Option("true", yes), Option("false", no)) for yes, no in pairs or [("...", "...")]))
+
+
+def _hint(seen: str, *choices: tuple[Option, ...]) -> Hint:
+    return Hint(seen, tuple(choices))
+
+
+def _all(texts: list[str], kind: Kind, notation: Notation, form: DateFormat | None = None) -> bool:
+    return not parsing.parse(texts, kind, notation, form)[1]
+
+
+def _list(columns: Iterable[str]) -> str:
+    names = list(columns)
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} other columns" if len(names) > 5 else "")
+
+
+def _times(count: int) -> str:
+    return f"{count:,} time{'s' * (count != 1)}"

@@ -1,0 +1,128 @@
+"""Formats of dates, given by the steward: `%d.%m.%Y` says how each text of a column must look, to the letter."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from privet.errors import SourceError
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_FULL = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+_PARTS = {
+    "Y": r"([0-9]{4})",
+    "y": r"([0-9]{2})",
+    "m": r"([0-9]{1,2})",
+    "d": r"([0-9]{1,2})",
+    "H": r"([0-9]{1,2})",
+    "I": r"([0-9]{1,2})",
+    "M": r"([0-9]{2})",
+    "S": r"([0-9]{2})",
+    "f": r"([0-9]{1,6})",
+    "p": r"([AaPp][Mm])",
+    "b": rf"({'|'.join(_MONTHS)})",
+    "B": rf"({'|'.join(_FULL)})",
+}
+_PADDED = {"Y": "[1-9][0-9]{3}", "m": "[0-9]{2}", "d": "[0-9]{2}", "H": "[0-9]{2}", "M": "[0-9]{2}", "S": "[0-9]{2}"}
+_EXAMPLE = 'Write, for example: date_format="%d.%m.%Y", or date_format={"born": "%d.%m.%Y"}'
+
+
+@dataclass(frozen=True, slots=True)
+class DateFormat:
+    """How a date or a timestamp is written. Month names are English; `%y` means 1969 to 2068.
+
+    Claim: `read` is total, and depends on the text alone; the whole text must have this form.
+
+    Example:
+        >>> DateFormat("%d.%m.%Y").read("31.12.2024"), DateFormat("%d.%m.%Y").read("31.12.2024 ")
+        (datetime.datetime(2024, 12, 31, 0, 0), None)
+    """
+
+    text: str
+    _parts: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    _pattern: re.Pattern[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        parts: list[str] = []
+        pattern = ""
+        for mark, plain in re.findall(r"%(.?)|([^%]+)", self.text, re.DOTALL):
+            if plain or mark == "%":
+                pattern += re.escape(plain or mark)
+            elif mark not in _PARTS:
+                known = " ".join(f"%{each}" for each in _PARTS)
+                raise SourceError(f"%{mark} in {self.text!r} is not known. There are: {known} %%. {_EXAMPLE}")
+            elif mark in parts:
+                raise SourceError(f"%{mark} appears twice in {self.text!r}. {_EXAMPLE}")
+            else:
+                parts.append(mark)
+                pattern += _PARTS[mark]
+        named = [bool({*parts} & {*group}) for group in ("Yy", "mbB", "d")]
+        if not all(named):
+            raise SourceError(f"{self.text!r} names no year, month and day. {_EXAMPLE}")
+        if ("I" in parts) != ("p" in parts) or {"H", "I"} <= {*parts}:
+            raise SourceError(f"{self.text!r} needs %H alone, or %I with %p. {_EXAMPLE}")
+        object.__setattr__(self, "_parts", tuple(parts))
+        object.__setattr__(self, "_pattern", re.compile(pattern, re.ASCII | re.IGNORECASE))
+
+    @property
+    def timed(self) -> bool:
+        """Whether it has a time of day."""
+        return bool({*self._parts} & {*"HI"})
+
+    def read(self, text: str) -> datetime | None:
+        """The moment that a text names, or None."""
+        found = self._pattern.fullmatch(text)
+        if found is None:
+            return None
+        part = dict(zip(self._parts, found.groups(), strict=True))
+        try:
+            return datetime(_year(part), _month(part), int(part["d"]), _hour(part), *_rest(part))
+        except ValueError:
+            return None
+
+    def iso(self) -> tuple[str, str] | None:
+        r"""A regular expression (of RE2), and how to rewrite what it matches into ISO 8601; None if there is none.
+
+        Example:
+            >>> DateFormat("%d.%m.%Y").iso()
+            ('^([0-9]{2})\\.([0-9]{2})\\.([1-9][0-9]{3})$', '\\3-\\2-\\1')
+        """
+        if not {*self._parts} <= {*_PADDED} or len({*self._parts} & {*"HMS"}) not in (0, 3):
+            return None
+        pattern = "".join(
+            re.escape(plain or mark) if plain or mark == "%" else f"({_PADDED[mark]})"
+            for mark, plain in re.findall(r"%(.?)|([^%]+)", self.text, re.DOTALL)
+        )
+        place = {mark: f"\\{number}" for number, mark in enumerate(self._parts, start=1)}
+        day = f"{place['Y']}-{place['m']}-{place['d']}"
+        return f"^{pattern}$", f"{day}T{place['H']}:{place['M']}:{place['S']}" if "H" in place else day
+
+
+def _year(part: dict[str, str]) -> int:
+    if "Y" in part:
+        return int(part["Y"])
+    short = int(part["y"])
+    return short + (1900 if short >= 69 else 2000)
+
+
+def _month(part: dict[str, str]) -> int:
+    if "m" in part:
+        return int(part["m"])
+    return 1 + _MONTHS.index((part.get("b") or part["B"])[:3].lower())
+
+
+def _hour(part: dict[str, str]) -> int:
+    if "I" not in part:
+        return int(part.get("H", "0"))
+    hour = int(part["I"])
+    if not 1 <= hour <= 12:
+        raise ValueError
+    return hour % 12 + (12 if part["p"].lower() == "pm" else 0)
+
+
+def _rest(part: dict[str, str]) -> tuple[int, int, int]:
+    return int(part.get("M", "0")), int(part.get("S", "0")), int(part.get("f", "0").ljust(6, "0"))

@@ -1,0 +1,77 @@
+"""How values are written in a CSV: marks in numbers, words for true and false, formats of dates, missing values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from privet.errors import SourceError
+from privet.sources.moments import DateFormat
+
+THOUSANDS = (",", ".", " ", "'", "\u2019", "_", "\u00a0", "\u202f")
+"""What may stand between groups of three digits."""
+
+_TRUE = ("true", "t", "yes", "y", "1")
+_FALSE = ("false", "f", "no", "n", "0")
+
+
+@dataclass(frozen=True, slots=True)
+class Notation:
+    """The same for the whole file, given by the steward, never guessed.
+
+    Example:
+        >>> Notation(true=("ja",), false=("nein",)).booleans["ja"]
+        True
+    """
+
+    missing: frozenset[str] = frozenset([""])
+    decimal: str = "."
+    thousands: str = ""
+    true: tuple[str, ...] = ()
+    false: tuple[str, ...] = ()
+    dates: Mapping[str, DateFormat] = field(default_factory=dict)
+    """The format of single columns; under the empty name, that of all others."""
+
+    def __post_init__(self) -> None:
+        if self.decimal not in (".", ","):
+            raise SourceError(f"decimal must be '.' or ',', not {self.decimal!r}.")
+        if self.thousands and (self.thousands not in THOUSANDS or self.thousands == self.decimal):
+            known = " ".join(repr(sign) for sign in THOUSANDS)
+            raise SourceError(
+                f"thousands must be one of {known}, and not the decimal mark, not {self.thousands!r}. "
+                'Write, for example: thousands=","'
+            )
+        words = self.booleans
+        for meant, given in ((True, self.true), (False, self.false)):
+            for word in given:
+                if not word.strip() or words[word.lower()] is not meant:
+                    raise SourceError(
+                        f"{word!r} can't stand for {str(meant).lower()}: it stands for the opposite, or is empty. "
+                        'Write, for example: true=["ja"], false=["nein"]'
+                    )
+
+    @property
+    def booleans(self) -> dict[str, bool]:
+        """What each word stands for, in lower case."""
+        standard = dict.fromkeys(_TRUE, True) | dict.fromkeys(_FALSE, False)
+        own = dict.fromkeys(map(str.lower, self.true), True) | dict.fromkeys(map(str.lower, self.false), False)
+        return own | standard
+
+    def date(self, column: str) -> DateFormat | None:
+        """The format of a column, or None for ISO 8601."""
+        return self.dates.get(column, self.dates.get(""))
+
+
+def date_formats(given: str | Mapping[str, str] | None, columns: Sequence[str]) -> dict[str, DateFormat]:
+    """The formats of dates by column; the empty name stands for all others."""
+    if given is None:
+        return {}
+    if isinstance(given, str):
+        return {"": DateFormat(given)}
+    for name in given:
+        if name and name not in columns:
+            raise SourceError(
+                f"date_format names {name!r}, which is not a date or timestamp that is imported. "
+                f"There are: {', '.join(columns) or 'none'}"
+            )
+    return {name: DateFormat(text) for name, text in given.items()}
