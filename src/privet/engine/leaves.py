@@ -60,7 +60,7 @@ def read(column: Column, source: str, sql: str, mode: Mode, context: Context) ->
 
 
 def read_code(column: Column, source: str, sql: str, wanted: Lattice) -> Value | None:
-    """The code of a column on the grid that it is read on, from the source's value at once; None for another lattice."""
+    """The code of a column on the grid it is read on, from the source's value at once; None for another lattice."""
     if not isinstance(column.type, NumberType):
         return None
     grid = numbers.Grid.of(column.type)
