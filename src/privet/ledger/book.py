@@ -12,7 +12,7 @@ from privet.canonical import canonical
 from privet.errors import BudgetError, DatasetClosed, LedgerError, PrivetError
 from privet.events import Composed, PrivacyEvent, from_tree, leaves
 from privet.events import Laplace as LaplaceEvent
-from privet.exact import shorter_up, show
+from privet.exact import literal, shorter_up, show
 from privet.guarantees import ApproxDP, PureDP
 from privet.ledger import chain
 from privet.ledger.entries import (
@@ -29,6 +29,8 @@ from privet.ledger.entries import (
     nothing,
     words,
 )
+
+_SHORT = 12  # characters: numbers that take more are rounded down for people to read
 
 
 def charged(
@@ -57,7 +59,7 @@ def _over_budget(balance: Balance, analyst: str, cost: Budget) -> BudgetError:
     fits = min(limit.left.epsilon for limit in balance.limits(analyst))
     if isinstance(cost, ApproxDP) and any(cost.delta > limit.left.to_approx().delta for limit in short):
         return BudgetError(text)
-    most = show(fits, rounding=ROUND_DOWN)
+    most = literal(fits) if len(literal(fits)) <= _SHORT else show(fits, rounding=ROUND_DOWN)
     return BudgetError(f"{text} {f'Write, for example: epsilon={most}' if fits else 'Ask the steward for more'}")
 
 
