@@ -87,6 +87,7 @@ def test_rows_are_those_of_the_row_wise_reader(
 
 @settings(deadline=None)
 @given(text=FILES)
+@example("x,y," + "z" * 26 + "\nx,y," + "z" * 27 + "\n")
 def test_long_lines_are_those_of_the_row_wise_reader(text: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         for module in (blocks, dialect):
@@ -171,6 +172,67 @@ def test_values_are_those_of_the_row_wise_parser(texts: Any, kind: Any, notation
     assert found.values.type == DECLARED[kind]
     assert [*map(bits, found.values.to_pylist())] == [*map(bits, values)]
     assert found.bad.tolist() == bad
+
+
+EDGES = (
+    *(
+        "x5",
+        "0x5",
+        "--5",
+        "5-",
+        "+5",
+        "-0",
+        "007",
+        "5.",
+        ".5",
+        "5.0",
+        "5.5",
+        "1e3",
+        "1e999",
+        "-1e-999",
+        "1_0",
+        "\u0665",
+    ),
+    *(f"{sign}{digits}" for sign in ("", "-") for digits in (10**18 - 1, 10**18, 2**63 - 1, 2**63, 2**63 + 1, 10**20)),
+    *(
+        "0.1",
+        "0.30000000000000004",
+        "123456789012345678",
+        "1234567890123456.78",
+        "9007199254740993",
+        "179769313486231570",
+    ),
+    *("nan", "NaN", "inf", "-Infinity", " 1", "1\t", "\u00a01", "1\x00", "1\n", "", " ", "-", "+"),
+    *("0000-01-01", "0001-01-01", "9999-12-31", "10000-01-01", "2024-02-29", "2023-02-29", "2024-13-01", "2024-1-1"),
+    *("0000-01-01T00:00:00", "2024-01-01T24:00:00", "2024-01-01T23:59:60", "2024-01-01 12:00", "2024-01-01T12:00:00Z"),
+    *("2024-01-01T12:00:00.1234567", "2024-01-01T12:00:00+02:00", "0001-01-01T00:00:00+02:00", "2024-01-01T12:00:00ZZ"),
+    *(
+        "31.12.2024",
+        "31.02.2024",
+        "1.2.2024",
+        "31.12.0000",
+        "2024-01-01 12:00:00",
+        "1,234",
+        "1,234.5",
+        "1.234,5",
+        "1,23",
+    ),
+    *("yes", "YES", "y", "ja", "t", "tr", "1", "0", "2", "NA"),
+)
+
+
+@pytest.mark.parametrize("kind", ["integer", "number", "boolean", "date", "timestamp", "text", "key"])
+def test_values_at_the_edges(kind: Any) -> None:
+    """Each text by itself, and all together: one that Arrow refuses must not change the others."""
+    for notation in NOTATIONS:
+        for form in (None, *map(DateFormat, FORMATS)):
+            values, bad = parsing.parse(EDGES, kind, notation, form)
+            found = cast(pa.array(EDGES, pa.string()), kind, notation, form)
+            assert [*map(bits, found.values.to_pylist())] == [*map(bits, values)]
+            assert found.bad.tolist() == bad
+            for text, value in zip(EDGES, values, strict=True):
+                (alone,) = cast(pa.array([text], pa.string()), kind, notation, form).values.to_pylist()
+                assert bits(alone) == bits(value), text
 
 
 def test_arrow_alone_would_read_other_numbers() -> None:
