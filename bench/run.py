@@ -11,6 +11,7 @@ BENCHMARKS = {
     "large": "10^8 rows with 2 GB of memory",
     "ledger": "durable debits on SQLite and Postgres beside the machine's fsync rate; long histories",
     "commands": "the command line, cold, beside python and beside the bare engine",
+    "unmarked": "intervals of groups of 0 to 1,000 people: coverage, also given that they are not marked",
     "coverage": "intervals on real data: coverage and width, and what bounding moved",
 }
 

@@ -27,7 +27,7 @@ from privet import cli
 from privet.cli.asking import Format
 
 MEAN = "SELECT region, COUNT(*) AS n, AVG(income) AS pay FROM people GROUP BY region"
-COLUMNS = ["region", "n", "n_low", "n_high"]
+COLUMNS = ["region", "n", "n_low", "n_high", "n_noisy"]
 NOTE = "95 % intervals, each cell by itself, for the bounded rows and clamped values.\n"
 
 
@@ -71,7 +71,7 @@ def test_a_table(shell: Shell) -> None:
 
 def test_csv(shell: Shell) -> None:
     done = shell("query", COUNT, "--epsilon", "0.5", "--format", "csv")
-    assert done.out.splitlines()[0] == '"region","n","n_low","n_high"'
+    assert done.out.splitlines()[0] == '"region","n","n_low","n_high","n_noisy"'
     rows = rows_of(done.out, "csv")
     assert [row["region"] for row in rows] == list(REGIONS)
     assert all(row["n_low"] <= row["n"] <= row["n_high"] for row in rows)

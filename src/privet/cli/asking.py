@@ -239,6 +239,7 @@ def _format(form: Format | None, output: Path | None) -> Format:
 def _shows(plan: ReleasePlan, form: Format, output: Path | None) -> None:
     """Refuse, before anything is paid, an answer that could not be shown in this form."""
     from privet.errors import UserError
+    from privet.release.answer import BESIDE
     from privet.release.pictures import MOST_PANELS
 
     shown = [name for name, _ in plan.columns if name not in plan.query.arrangement.hidden]
@@ -247,7 +248,7 @@ def _shows(plan: ReleasePlan, form: Format, output: Path | None) -> None:
     if form not in (Format.CSV, Format.JSON, Format.PARQUET):
         return
     names = [key.name for key in plan.query.keys]
-    names += [name + end for name, _ in plan.columns for end in ("", "_low", "_high")]
+    names += [name + end for name, _ in plan.columns for end in BESIDE]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise UserError(f"with intervals, two columns would be called {twice[0]!r}. Rename one with AS")
@@ -258,7 +259,7 @@ def _write(answer: Release, form: Format, output: Path | None) -> None:
         case Format.PARQUET:
             import pyarrow.parquet as pq
 
-            pq.write_table(answer.to_arrow(intervals=True), output)
+            pq.write_table(answer.to_arrow(), output)
         case Format.CHART if output is not None and output.suffix.lower() in _PICTURES:
             from privet.errors import UserError
 
@@ -289,12 +290,12 @@ def _text(answer: Release, form: Format) -> str:
             import pyarrow.csv as pc
 
             sink = io.BytesIO()
-            pc.write_csv(answer.to_arrow(intervals=True), sink)
+            pc.write_csv(answer.to_arrow(), sink)
             return sink.getvalue().decode()
         case Format.JSON:
             from privet.cli.ledger import numbers
 
-            rows = [{name: _plain(x) for name, x in row.items()} for row in answer.to_dicts(intervals=True)]
+            rows = [{name: _plain(x) for name, x in row.items()} for row in answer.to_dicts()]
             tree = {
                 "rows": rows,
                 "confidence": answer.confidence,

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+BESIDE = ("", "_low", "_high", "_noisy")
+"""How the columns of a frame are called, after the name: the value, its interval, and its mark."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Release:
     """What a query was answered with: a value and an interval for each group and column.
@@ -92,7 +96,10 @@ class Release:
         return list(cells.low), list(cells.high)
 
     def too_noisy(self, column: str) -> list[bool]:
-        """Whether a value is mostly noise: its interval is about as wide as what it tells."""
+        """Whether each value is too noisy to stand by itself: its error may be half of it, or more.
+
+        A mean or a ratio is, if its numerator or its denominator is. It is read from released numbers alone.
+        """
         return list(self._of(column).noisy)
 
     def __len__(self) -> int:
@@ -116,10 +123,10 @@ class Release:
 
     # --- frames ---------------------------------------------------------------------------------
 
-    def to_arrow(self, intervals: bool = False) -> pa.Table:
-        """A pyarrow table; with intervals, each column `n` is followed by `n_low` and `n_high`.
+    def to_arrow(self, intervals: bool = True) -> pa.Table:
+        """A pyarrow table: each column `n` is followed by `n_low`, `n_high` and `n_noisy` (see `too_noisy`).
 
-        Counts are int64, or, should one not fit, decimals of 38 digits, or floats.
+        Counts are int64, or, should one not fit, decimals of 38 digits, or floats. Without `intervals`, values only.
         """
         import pyarrow as pa
 
@@ -130,17 +137,21 @@ class Release:
         ]
         for name, cells in self._found.items():
             kind = _number_type(self._every(name))
-            parts = [("", cells.values), ("_low", cells.low), ("_high", cells.high)][: 3 if intervals else 1]
-            columns += [(name + end, [_fitting(x, kind) for x in part], kind) for end, part in parts]
+            numbers = [(cells.values, kind), (cells.low, kind), (cells.high, kind), (cells.noisy, pa.bool_())]
+            columns += [
+                (name + end, [_fitting(x, of) for x in part], of)
+                for end, (part, of) in zip(BESIDE, numbers, strict=True)
+                if intervals or not end
+            ]
         names = [name for name, _, _ in columns]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise UserError(
-                f"with intervals, two columns would be called {twice[0]!r}. Write, for example: to_arrow(), and "
-                f"interval({next(iter(self._found))!r}) for the intervals"
+                f"with intervals, two columns would be called {twice[0]!r}. Write, for example: "
+                f"to_arrow(intervals=False), and interval({next(iter(self._found))!r}) for the intervals"
             )
         return pa.table([pa.array(values, kind) for _, values, kind in columns], names=names)
 
-    def to_pandas(self, intervals: bool = False) -> pd.DataFrame:
+    def to_pandas(self, intervals: bool = True) -> pd.DataFrame:
         """A pandas DataFrame, with the columns of `to_arrow`."""
         try:
             import pandas  # noqa: F401
@@ -148,7 +159,7 @@ class Release:
             raise UserError("to_pandas needs pandas. Write: pip install 'privet[frames]'") from error
         return self.to_arrow(intervals).to_pandas()
 
-    def to_polars(self, intervals: bool = False) -> pl.DataFrame:
+    def to_polars(self, intervals: bool = True) -> pl.DataFrame:
         """A Polars DataFrame, with the columns of `to_arrow`."""
         try:
             import polars as pl
@@ -156,7 +167,7 @@ class Release:
             raise UserError("to_polars needs polars. Write: pip install 'privet[frames]'") from error
         return pl.DataFrame(self.to_arrow(intervals))
 
-    def to_dicts(self, intervals: bool = False) -> list[dict[str, Any]]:
+    def to_dicts(self, intervals: bool = True) -> list[dict[str, Any]]:
         """A dict for each group, with the columns of `to_arrow`."""
         rows: list[dict[str, Any]] = self.to_arrow(intervals).to_pylist()
         return rows

@@ -182,7 +182,7 @@ def notes(
     if chosen_by_noise:
         lines.append("Noisy values decided which groups are shown: these intervals hold less often than they say.")
     if any(noisy for column in columns for noisy in column.cells.noisy):
-        lines.append("~ mostly noise: the interval says how little is known.")
+        lines.append("~ noisy: the error may be half of the value, or more.")
     cost = f"Spent {spent}" if spent.epsilon else "Nothing was spent"
     return [*lines, cost + ("." if remaining is None else f"; {_left(remaining)} left.")]
 
