@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
 import re
 import shlex
@@ -49,7 +50,7 @@ def shell(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
 def rows_of(text: str, form: str) -> list[dict[str, Any]]:
     if form == "csv":
         return [
-            {name: x if name == "region" else int(x) for name, x in row.items()}
+            {name: x if name == "region" else json.loads(x) for name, x in row.items()}
             for row in csv.DictReader(io.StringIO(text))
         ]
     found: list[dict[str, Any]] = strictly(text)["rows"]
