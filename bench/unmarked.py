@@ -29,9 +29,9 @@ from privet.query import Grouped, Query
 
 SIZES = (0, 1, 2, 5, 10, 20, 50, 100, 300, 1000)
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0)
-DRAWS = 400
-AGAIN = 10_000
-SUSPECTS = 6
+DRAWS = 300
+AGAIN = 6_000
+SUSPECTS = 5
 LEAST = 0.05
 """Coverage given unmarked is judged where at least this share of the answers is unmarked."""
 

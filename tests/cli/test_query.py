@@ -90,6 +90,20 @@ def test_json(shell: Shell) -> None:
     assert strictly(again.out)["rows"] == tree["rows"]
 
 
+def test_what_is_noisy_is_marked_in_every_format(shell: Shell, here: Path) -> None:
+    """Groups of 200, 50 and 50, with an error of 30: whichever are marked, they are everywhere."""
+    ask = ("query", COUNT, "--epsilon", "0.1")
+    printed = ["~" in line for line in shell(*ask).out.splitlines()[1:4]]
+    shell(*ask, "-o", "marked.parquet")
+    found = [
+        [row["n_noisy"] for row in rows_of(shell(*ask, "--format", "csv").out, "csv")],
+        [row["n_noisy"] for row in rows_of(shell(*ask, "--format", "json").out, "json")],
+        pq.read_table(here / "marked.parquet")["n_noisy"].to_pylist(),
+        ["~" in line for line in shell(*ask, "--format", "chart").out.splitlines()[1:4]],
+    ]
+    assert found == [printed] * 4
+
+
 def test_json_has_no_word_for_infinity(shell: Shell) -> None:
     sql = "SELECT SUM(income) / SUM(age) AS r FROM people WHERE age > 100"
     (row,) = shell.json("query", sql, "--epsilon", "0.001", "--confidence", "0.999999999999", "--json")["rows"]

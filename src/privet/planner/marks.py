@@ -15,7 +15,10 @@ from privet.exact import Exact
 from privet.planner.linear import Linear, Noisy
 
 LINE = 2
-"""An answer is marked below so many half widths of its own interval: where its error may be half of it."""
+"""A number is marked below so many half widths of its interval: where its error may be half of it."""
+UNDER = 4
+"""The same for a denominator. Below, the interval of a mean just above the line could be most of the range, and that of
+a ratio without end."""
 
 
 class Standing(IntEnum):
@@ -32,18 +35,18 @@ def half_width(form: Linear, scales: Sequence[Exact], confidence: Exact) -> Exac
 
 
 def standings(
-    form: Linear, groups: Sequence[Noisy], scales: Sequence[Exact], confidence: Exact, *, signed: bool
+    form: Linear, groups: Sequence[Noisy], scales: Sequence[Exact], confidence: Exact, *, signed: bool, line: int = LINE
 ) -> list[Standing]:
     """Where a linear form stands in each group; if it can't be negative (not `signed`), negative ones are noise.
 
     Claim: let x = n + Z with symmetric, log-concave Z (sums of discrete Laplace variables are), a = 1 - confidence,
-    and h with P(|Z| > h) <= a. The line is at 2h. (1) If n < h, then P(x >= 2h) <= a/2. (2) If n < 2h, then
-    P(x > 3h | x >= 2h) <= a, since P(Z > d + h) / P(Z >= d) is largest at d = 0. (3) If n >= 2h, then
-    P(x >= 2h) >= 1/2.
+    and h with P(|Z| > h) <= a. Let the line be at c = 2h (or more). (1) If n < c - h, then P(x >= c) <= a/2. (2) If
+    n < c, then P(x > c + h | x >= c) <= a, since P(Z > d + h) / P(Z >= d) is largest at d = 0. (3) If n >= c, then
+    P(x >= c) >= 1/2.
 
-    So let an interval, of whatever, err with probability a, and a^2 where 2h <= x <= 3h (`careful`). Given x >= 2h, it
-    errs with probability 2a at most, wherever x >= 2h has probability a or more: a^2/a + a if n < 2h, a / (1/2) if
-    n >= 2h. Where two numbers must stand above their lines, this is measured, not proved (`./dev bench unmarked`).
+    So let an interval, of whatever, err with probability a, and a^2 where c <= x <= c + h (`careful`). Given x >= c, it
+    errs with probability 2a at most, wherever x >= c has probability a or more: a^2/a + a if n < c, a / (1/2) if
+    n >= c. Where two numbers must stand above their lines, this is measured, not proved (`./dev bench unmarked`).
 
     Example:
         >>> form = Linear(((0, 0, Exact(1)),))
@@ -53,14 +56,14 @@ def standings(
     """
     half = half_width(form, scales, confidence)
     found, unit = form.wholes(groups, also=half.denominator)
-    return [standing(abs(x) if signed else x, int(half * unit)) for x in found]
+    return [standing(abs(x) if signed else x, int(half * unit), line) for x in found]
 
 
-def standing(size: int, half: int) -> Standing:
+def standing(size: int, half: int, line: int = LINE) -> Standing:
     """Where a number of this size stands, for this half width."""
-    if size < LINE * half:
+    if size < line * half:
         return Standing.MARKED
-    return Standing.NEAR if half and size <= (LINE + 1) * half else Standing.CLEAR
+    return Standing.NEAR if half and size <= (line + 1) * half else Standing.CLEAR
 
 
 def careful(confidence: Exact) -> Exact:

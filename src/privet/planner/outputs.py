@@ -172,8 +172,8 @@ class Quotient:
             return accuracy.ratio_interval(x[some], noise, *sides, lower=lower, upper=upper, confidence=level)
 
         stands = [
-            marks.standings(form, groups, scales, confidence, signed=self.most is None)
-            for form in (self._size(), self.denominator)
+            marks.standings(form, groups, scales, confidence, signed=self.most is None, line=line)
+            for form, line in ((self._size(), marks.LINE), (self.denominator, marks.UNDER))
         ]
         start, unit = nearest(self.lower), nearest(self.unit)
         return _cells(found, np.min(stands, axis=0), interval, confidence, lambda part: start + unit * part)
@@ -244,9 +244,8 @@ class Spread:
             ~accuracy.within_noise(x, scale, width, times=times, confidence=confidence)
             for times in (marks.LINE, marks.LINE + 1)
         )
-        stands = np.minimum(
-            marks.standings(count, groups, scales, confidence, signed=False), np.sum(list(above), axis=0)
-        )
+        known = marks.standings(count, groups, scales, confidence, signed=False, line=marks.UNDER)
+        stands = np.minimum(known, np.sum(list(above), axis=0))
         return _cells(accuracy.variance_estimate(x, width), stands, interval, confidence, shown)
 
     def expected(self, scales: Sequence[Exact], confidence: Exact, assuming: int | None) -> Exact | None:

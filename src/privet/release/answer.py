@@ -98,7 +98,8 @@ class Release:
     def too_noisy(self, column: str) -> list[bool]:
         """Whether each value is too noisy to stand by itself: its error may be half of it, or more.
 
-        A mean or a ratio is, if its numerator or its denominator is. It is read from released numbers alone.
+        A mean or a ratio is, if its numerator is, or if the error of its denominator may be a quarter of it. It is read
+        from released numbers alone.
         """
         return list(self._of(column).noisy)
 
