@@ -12,6 +12,7 @@ BENCHMARKS = {
     "ledger": "durable debits on SQLite and Postgres beside the machine's fsync rate; long histories",
     "commands": "the command line, cold, beside python and beside the bare engine",
     "imports": "the strict import of a CSV beside a row-wise reader, Arrow and DuckDB",
+    "unmarked": "intervals of groups of 0 to 1,000 people: coverage, also given that they are not marked",
     "coverage": "intervals on real data: coverage and width, and what bounding moved",
 }
 

@@ -16,6 +16,7 @@ from privet.cli.curve import save_curve
 from privet.errors import UserError
 from privet.plots.canvas import MARKERS, SERIES, with_commas
 from privet.plots.layout import TALLEST, WIDEST, arranged
+from privet.plots.panels import NOISE
 
 
 def arrays(epsilon: float = 1.0) -> dict[str, Any]:
@@ -154,7 +155,7 @@ def test_what_is_mostly_noise_is_hollow_and_the_legend_says_so(level: bool, coun
         assert all(bar.get_facecolor() == (1, 1, 1, 1) for bar in axes.patches if bar.get_hatch())
     assert fills == ["white" if i % 3 == 0 else SERIES[0] for i in range(1, count + 1)]
     (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["mostly noise"]
+    assert [text.get_text() for text in legend.get_texts()] == [NOISE]
 
 
 def test_without_noise_there_is_no_legend() -> None:
@@ -174,7 +175,7 @@ def test_series_stand_beside_each_other_under_a_title() -> None:
     assert np.diff(starts).min() > 0.39
     (legend,) = axes.figure.legends
     assert legend.get_title().get_text() == "kind"
-    assert [text.get_text() for text in legend.get_texts()] == ["s0", "s1", "mostly noise"]
+    assert [text.get_text() for text in legend.get_texts()] == ["s0", "s1", NOISE]
 
 
 def test_series_of_dots_differ_in_colour_and_shape() -> None:

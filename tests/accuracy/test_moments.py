@@ -115,3 +115,14 @@ def test_the_interval_holds_the_estimate_and_keeps_to_the_range(
     assert (low <= estimate).all()
     assert (estimate <= high).all()
     assert (high <= width**2 / 4).all()
+
+
+def test_past_an_end_the_interval_is_that_of_an_estimate_at_the_end() -> None:
+    """A sum of squares far below 0, or a count that is not positive, must not look like certainty."""
+    scale, width = 1e6, 1000.0
+    x = np.array([[1e8, 2e8 + far, 1e8 - far / 2] for far in (0.0, 1e7, 1e8)])  # no spread at all, and less than none
+    low, high = variance_interval(x, scale, width, confidence=0.95)
+    assert (low == 0).all()
+    assert (high >= scale / x.sum(axis=-1) * width**2 / 4).all()
+    low, high = variance_interval([[-1e8, -1e8, -1e8]], scale, width, confidence=0.95)
+    assert (low[0], high[0]) == (0, width**2 / 4)

@@ -63,7 +63,10 @@ def test_the_mean_is_covered_and_the_interval_no_wider_than_the_oracles(
     assert at_least((low <= truth) & (truth <= high), 0.95)
     estimate = ratio_estimate(x, [width, 0], [1, 1], lower=0, upper=width)
     oracle = 2 * np.quantile(np.abs(estimate - truth), 0.95)
-    assert np.mean(high - low) <= 1.15 * oracle
+    at_an_end = (
+        n * epsilon < 20 * rows
+    )  # an estimate is often past an end then, and the interval no narrower than there
+    assert np.mean(high - low) <= (1.3 if at_an_end else 1.15) * oracle
 
 
 @pytest.mark.parametrize("n", [1, 3, 10])
@@ -166,11 +169,30 @@ def test_an_insignificant_denominator_leaves_the_whole_range() -> None:
     assert [*low, *high] == [-math.inf, math.inf]
 
 
-def test_an_empty_set_is_the_nearest_end() -> None:
-    low, high = ratio_interval([[500.0, 100.0]], [1, 1], [1, 0], [0, 1], lower=0, upper=2, confidence=0.95)
-    assert [*low, *high] == [2, 2]
-    low, high = ratio_interval([[-500.0, 100.0]], [1, 1], [1, 0], [0, 1], lower=0, upper=2, confidence=0.95)
-    assert [*low, *high] == [0, 0]
+@pytest.mark.parametrize("scale", [0.3, 1.0, 40.0])
+def test_past_an_end_the_interval_is_that_of_an_estimate_at_the_end(scale: float) -> None:
+    """However far: more noise than is plausible must not look like certainty."""
+    bottom = 50 * scale + 10
+    for end, past in ((2.0, 1), (0.0, -1)):
+        x = [[end * bottom + past * far * scale, bottom] for far in (0, 3, 10, 500)]
+        low, high = ratio_interval(x, [scale, scale], [1, 0], [0, 1], lower=0, upper=2, confidence=0.95)
+        free = ratio_interval(x[:1], [scale, scale], [1, 0], [0, 1], lower=-9, upper=9, confidence=0.95)
+        inside = (free[0][0], 2.0) if past > 0 else (0.0, free[1][0])
+        for a, b in zip(low, high, strict=True):
+            assert (a, b) == pytest.approx(inside, rel=1e-3)
+            assert b - a >= 0.4 * (free[1] - free[0])[0]
+
+
+def test_without_a_denominator_the_interval_is_the_range() -> None:
+    low, high = ratio_interval([[5.0, -900.0], [-5.0, -1.0]], [1, 1], [1, 0], [0, 1], lower=0, upper=2, confidence=0.95)
+    assert [*low, *high] == [0, 0, 2, 2]
+
+
+@pytest.mark.parametrize("scale", [0.05, 0.2])
+def test_noise_that_is_mostly_0_leaves_a_width(scale: float) -> None:
+    """One step of one coordinate is never rejected, so that the interval is not a point."""
+    low, high = mean_interval(np.array([[3.0, 7.0], [0.0, 10.0], [10.0, 0.0]]), scale, 1)
+    assert (high - low >= 0.05).all()
 
 
 def test_the_estimate_where_there_is_no_denominator() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
 import re
 import shlex
@@ -27,7 +28,7 @@ from privet import cli
 from privet.cli.asking import Format
 
 MEAN = "SELECT region, COUNT(*) AS n, AVG(income) AS pay FROM people GROUP BY region"
-COLUMNS = ["region", "n", "n_low", "n_high"]
+COLUMNS = ["region", "n", "n_low", "n_high", "n_noisy"]
 NOTE = """95 % intervals, each cell by itself, for the bounded rows and clamped values.
 Limits: at most 1 row per person; rows without person_id left out; any other region counted as
   elsewhere, rows with no region left out.
@@ -52,7 +53,7 @@ def shell(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
 def rows_of(text: str, form: str) -> list[dict[str, Any]]:
     if form == "csv":
         return [
-            {name: x if name == "region" else int(x) for name, x in row.items()}
+            {name: x if name == "region" else json.loads(x) for name, x in row.items()}
             for row in csv.DictReader(io.StringIO(text))
         ]
     found: list[dict[str, Any]] = strictly(text)["rows"]
@@ -74,7 +75,7 @@ def test_a_table(shell: Shell) -> None:
 
 def test_csv(shell: Shell) -> None:
     done = shell("query", COUNT, "--epsilon", "0.5", "--format", "csv")
-    assert done.out.splitlines()[0] == '"region","n","n_low","n_high"'
+    assert done.out.splitlines()[0] == '"region","n","n_low","n_high","n_noisy"'
     rows = rows_of(done.out, "csv")
     assert [row["region"] for row in rows] == list(REGIONS)
     assert all(row["n_low"] <= row["n"] <= row["n_high"] for row in rows)
@@ -91,6 +92,20 @@ def test_json(shell: Shell) -> None:
     assert f"Limits: {'; '.join(tree['limits'])}." in tree["notes"]
     again = shell("query", COUNT, "--epsilon", "1/3", "--json")
     assert strictly(again.out)["rows"] == tree["rows"]
+
+
+def test_what_is_noisy_is_marked_in_every_format(shell: Shell, here: Path) -> None:
+    """Groups of 200, 50 and 50, with an error of 30: whichever are marked, they are everywhere."""
+    ask = ("query", COUNT, "--epsilon", "0.1")
+    printed = ["~" in line for line in shell(*ask).out.splitlines()[1:4]]
+    shell(*ask, "-o", "marked.parquet")
+    found = [
+        [row["n_noisy"] for row in rows_of(shell(*ask, "--format", "csv").out, "csv")],
+        [row["n_noisy"] for row in rows_of(shell(*ask, "--format", "json").out, "json")],
+        pq.read_table(here / "marked.parquet")["n_noisy"].to_pylist(),
+        ["~" in line for line in shell(*ask, "--format", "chart").out.splitlines()[1:4]],
+    ]
+    assert found == [printed] * 4
 
 
 def test_json_has_no_word_for_infinity(shell: Shell) -> None:

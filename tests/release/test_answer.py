@@ -92,6 +92,7 @@ def test_columns_keys_values_and_intervals() -> None:
     assert answer.values("pay")[:2] == pytest.approx([25_000, 40_000])
     low, high = answer.interval("n")
     assert [b - a for a, b in zip(low, high, strict=True)] == [high[0] - low[0]] * 3
+    assert answer.too_noisy("pay") == [False, False, True]
     assert answer.too_noisy("n") == [False, False, True]
     for column in ("n", "pay"):
         low, high = answer.interval(column)
@@ -109,7 +110,8 @@ def test_several_keys_come_in_the_order_of_their_product() -> None:
 def test_without_keys_there_is_one_group() -> None:
     answer = released(PEOPLE.agg(n=ask.count()), SOUTH)
     assert (answer.keys, len(answer), answer.columns) == ([()], 1, ("n",))
-    assert answer.to_dicts() == [{"n": 1000}]
+    assert answer.to_dicts() == [{"n": 1000, "n_low": 994, "n_high": 1006, "n_noisy": False}]
+    assert answer.to_dicts(intervals=False) == [{"n": 1000}]
     assert list(answer.to_pandas()["n"]) == [1000]
 
 
@@ -152,7 +154,7 @@ def test_arrow_types_and_round_trips() -> None:
         SOUTH,
         NORTH,
     )
-    table = answer.to_arrow(intervals=True)
+    table = answer.to_arrow()
     assert dict(zip(table.column_names, table.schema.types, strict=True)) == {
         "smoker": pa.bool_(),
         "region": pa.string(),
@@ -162,18 +164,21 @@ def test_arrow_types_and_round_trips() -> None:
         "n": pa.int64(),
         "n_low": pa.int64(),
         "n_high": pa.int64(),
+        "n_noisy": pa.bool_(),
         "m": pa.float64(),
         "m_low": pa.float64(),
         "m_high": pa.float64(),
+        "m_noisy": pa.bool_(),
     }
     assert answer.keys[0] == (False, "north", date(2025, 1, 30), datetime(2025, 1, 1), 0)
     assert list(zip(*(table[key].to_pylist() for key in answer.columns[:5]), strict=True)) == answer.keys
-    assert answer.to_arrow().column_names == list(answer.columns)
+    assert answer.to_arrow(intervals=False).column_names == list(answer.columns)
     for name in ("n", "m"):
         assert table[name].to_pylist() == answer.values(name)
         assert (table[f"{name}_low"].to_pylist(), table[f"{name}_high"].to_pylist()) == answer.interval(name)
-    assert answer.to_polars(intervals=True).rows() == list(zip(*table.to_pydict().values(), strict=True))
-    assert answer.to_dicts(intervals=True) == table.to_pylist()
+        assert table[f"{name}_noisy"].to_pylist() == answer.too_noisy(name)
+    assert answer.to_polars().rows() == list(zip(*table.to_pydict().values(), strict=True))
+    assert answer.to_dicts() == table.to_pylist()
     frame = answer.to_pandas()
     assert [tuple(row) for row in frame[["smoker", "region", "n", "m"]].to_numpy().tolist()] == [
         (row["smoker"], row["region"], row["n"], row["m"]) for row in answer.to_dicts()
@@ -187,18 +192,33 @@ def test_counts_that_do_not_fit_are_decimals_then_floats() -> None:
     for noise, kind in ((2**62, pa.int64()), (-(2**80), pa.decimal128(38)), (10**50, pa.float64())):
         answer = released(query, {}, noise=noise)
         assert answer.values("n") == [noise]
-        table = answer.to_arrow(intervals=True)
-        assert set(table.schema.types) == {kind}
+        table = answer.to_arrow()
+        assert set(table.schema.types) == {kind, pa.bool_()}
         (value,) = table["n"].to_pylist()
         assert value == (float(noise) if pa.types.is_floating(kind) else Decimal(noise))
-        assert answer.to_polars().shape == answer.to_pandas().shape == (1, 1)
+        assert answer.to_polars().shape == answer.to_pandas().shape == (1, 4)
+
+
+def test_marks_are_in_every_frame() -> None:
+    query = PEOPLE.group_by("region").agg(n=ask.count(), pay=ask.mean("income"), sd=ask.std("age"))
+    answer = released(query, NORTH, SOUTH, {})
+    for name in ("n", "pay", "sd"):
+        marks = answer.too_noisy(name)
+        assert marks[-1] is True
+        assert answer.to_arrow()[f"{name}_noisy"].to_pylist() == marks
+        assert answer.to_pandas()[f"{name}_noisy"].tolist() == marks
+        assert answer.to_polars()[f"{name}_noisy"].to_list() == marks
+        assert [row[f"{name}_noisy"] for row in answer.to_dicts()] == marks
+    assert not any(answer.too_noisy("n")[:2])
 
 
 def test_names_that_clash_with_intervals_are_refused_there_only() -> None:
     answer = released(PEOPLE.agg(n=ask.count(), n_low=ask.sum("age")), SOUTH)
-    assert answer.to_arrow().column_names == ["n", "n_low"]
-    with pytest.raises(UserError, match=r"two columns would be called 'n_low'. Write, for example: to_arrow\(\)"):
-        answer.to_pandas(intervals=True)
+    assert answer.to_arrow(intervals=False).column_names == ["n", "n_low"]
+    with pytest.raises(
+        UserError, match=r"two columns would be called 'n_low'. Write, for example: to_arrow\(intervals=False\)"
+    ):
+        answer.to_pandas()
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -212,7 +232,7 @@ def test_without_a_library_there_is_a_line_to_write(library: str, monkeypatch: p
 def test_ratios_without_a_bound_go_through_frames() -> None:
     answer = released(PEOPLE.agg(r=ask.sum("income") / ask.sum("age")), {})
     assert answer.interval("r") == ([-math.inf], [math.inf])
-    assert answer.to_dicts(intervals=True)[0]["r_high"] == math.inf
+    assert answer.to_dicts()[0]["r_high"] == math.inf
 
 
 # --- pictures -------------------------------------------------------------------------------------

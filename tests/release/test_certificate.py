@@ -51,7 +51,7 @@ def test_what_a_certificate_says(name: str) -> None:
     assert sorted(document["answer"]) == sorted(dict(made.columns))
     assert len(derived["event"]["events"]) == len(made.noised)
     for cells in document["answer"].values():
-        assert set(cells) == {"values", "low", "high"}
+        assert set(cells) == {"values", "low", "high", "noisy"}
         assert all(len(cell) == made.groups for cell in cells.values())
 
 

@@ -12,6 +12,7 @@ import pytest
 import privet as pv
 from privet.errors import QueryError
 from privet.plots.canvas import MARKERS
+from privet.plots.panels import NOISE
 from privet.query import Query
 from privet.relation.types import Unit
 
@@ -85,7 +86,7 @@ def test_a_group_of_nobody_is_hollow(session: pv.Session) -> None:
     (axes,) = figure.axes
     hollow = [line for line in axes.lines if line.get_marker() == "o" and line.get_markerfacecolor() == "white"]
     assert [line.get_xdata().tolist() for line in hollow] == [[2]]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["mostly noise"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [NOISE]
 
 
 def test_150_countries_fit_on_a_page(session: pv.Session) -> None:

@@ -65,9 +65,9 @@ def test_rows(session: pv.Session, people: Table, rest: str, regions: list[str],
     for region, found in zip(regions, answer.values("n"), strict=True):
         assert abs(found - SIZES[region]) < 50
     assert answer.columns == ("region", "n")
-    frame = answer.to_arrow(intervals=True)
+    frame = answer.to_arrow()
     assert frame.column("region").to_pylist() == regions
-    assert frame.schema.names == ["region", "n", "n_low", "n_high"]
+    assert frame.schema.names == ["region", "n", "n_low", "n_high", "n_noisy"]
     assert frame.schema.field("n").type == pa.int64()
     assert [row["region"] for row in answer.to_dicts()] == regions == list(answer.to_pandas()["region"])
     text = str(answer)

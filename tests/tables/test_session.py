@@ -170,10 +170,10 @@ def visible(session: Session, query: Query, **how: Any) -> dict[str, Any]:
     release = session.release(query, request_id="same", **how)
     again = session.release(query, request_id="same", **how)
     seen["again"] = [again.noisy, again.certificate.to_json(), again.spent, again.remaining]
-    seen["arrow"] = release.to_arrow()
-    seen["dicts"] = repr(release.to_dicts())
+    seen["arrow"] = release.to_arrow(intervals=False)
+    seen["dicts"] = repr(release.to_dicts(intervals=False))
     try:
-        seen["intervals"] = release.to_arrow(intervals=True)
+        seen["intervals"] = release.to_arrow()
     except pv.UserError as error:
         seen["intervals"] = str(error)
     seen["printed"] = [str(release), repr(release), release._repr_html_(), repr(release.certificate)]
@@ -248,7 +248,7 @@ def test_t20_with_real_noise_all_but_the_numbers_is_the_same() -> None:
         for data in (made.data, *star(chance, made, 1).tables()):
             with opened(*(made.declare(n, r) for n, r in data.items()), public=made.public) as session:
                 release = session.release(query, epsilon=1, request_id="same")
-                arrow = release.to_arrow()
+                arrow = release.to_arrow(intervals=False)
                 document = {k: v for k, v in release.certificate.document.items() if k not in ("noisy", "answer")}
                 keys = arrow.select([key.name for key in query.keys])
                 sizes = [[len(v) for v in part] for part in release.noisy]

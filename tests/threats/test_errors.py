@@ -331,9 +331,9 @@ class Asker:
             release = session.release(sql, epsilon="1/3", fresh=True)
         except pv.PrivetError as error:
             return View((type(error), str(error), error.__cause__, session.spent.epsilon - before))
-        looks = (str(release), repr(release), release.chart(), repr(release.to_arrow(intervals=True).schema))
+        looks = (str(release), repr(release), release.chart(), repr(release.to_arrow().schema))
         cost = (session.spent.epsilon - before, release.spent)
-        shape = (release.columns, release.keys, len(release), repr(release.to_dicts(intervals=True)))
+        shape = (release.columns, release.keys, len(release), repr(release.to_dicts()))
         return View((*shape, *cost, *_without_left(looks)), self.found.exact[-1], release.plan.noised)
 
 

@@ -4,15 +4,16 @@
 quotients of two such sums (a mean), `moments` about the variance.
 """
 
-from privet.accuracy.moments import variance_estimate, variance_interval
+from privet.accuracy.moments import variance_estimate, variance_interval, within_noise
 from privet.accuracy.ratios import ratio_estimate, ratio_interval
 from privet.accuracy.single import Noise, error, tail
-from privet.accuracy.sums import error_of_sum, scale_for_sum, tail_of_sum
+from privet.accuracy.sums import error_of_sum, half_width, scale_for_sum, tail_of_sum
 
 __all__ = [
     "Noise",
     "error",
     "error_of_sum",
+    "half_width",
     "ratio_estimate",
     "ratio_interval",
     "scale_for_sum",
@@ -20,4 +21,5 @@ __all__ = [
     "tail_of_sum",
     "variance_estimate",
     "variance_interval",
+    "within_noise",
 ]

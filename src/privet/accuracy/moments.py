@@ -70,6 +70,22 @@ def variance_interval(values: ArrayLike, scale: float, width: float, *, confiden
     return np.minimum(least.min(axis=-1) * square, estimate), np.maximum(most.max(axis=-1) * square, estimate)
 
 
+def within_noise(values: ArrayLike, scale: float, width: float, *, times: int, confidence: Number) -> Bools:
+    """Whether sum (v - mean)^2, at the estimated mean, is less than `times` its error at this confidence.
+
+    Example:
+        >>> within_noise([[50_000, 20_000, 30_000], [700, 100, 600]], 200, 2, times=2, confidence=0.95).tolist()
+        [False, True]
+    """
+    x = np.asarray(values, dtype=np.float64)
+    binary = np.array([1.0, width != 1, 1.0])
+    mean = ratio_estimate(x * binary, (0.0, 0.5, 1.0), _COUNT, lower=0, upper=1)
+    weights = _coefficients(mean) * binary
+    squares = (weights * x).sum(axis=-1)
+    smooth = smoothed(np.full(3, float(scale)))
+    return plausible(np.abs(weights), squares / times, smooth, rejected_below(confidence))
+
+
 def _pieces(x: Floats, left: Floats, right: Floats, smooth: Floats, level: float) -> tuple[Floats, Floats]:
     """An interval for the variance (in units of W^2) where the mean (in units of W) is anywhere in [left, right].
 
@@ -81,8 +97,9 @@ def _pieces(x: Floats, left: Floats, right: Floats, smooth: Floats, level: float
     with np.errstate(all="ignore"):
         lowest = (x[..., 1] / 2 + x[..., 2]) / count  # there the sum of squares is extreme
     between = np.clip(np.where(np.isfinite(lowest), lowest, left), left, right)
-    squares = np.stack([(_coefficients(g) * x).sum(axis=-1) for g in (left, right, between)])
     most = _largest_variance(left, right)
+    squares = np.stack([(_coefficients(g) * x).sum(axis=-1) for g in (left, right, between)])
+    squares = np.where(count > 0, np.clip(squares, 0.0, most * count), squares)  # at an end, as in `ratio_interval`
 
     def accepts(tau: Floats) -> Bools:
         ends = np.stack([_coefficients(left), _coefficients(right)]) - tau[..., None]
@@ -90,7 +107,7 @@ def _pieces(x: Floats, left: Floats, right: Floats, smooth: Floats, level: float
         weights[..., 1] = most + tau
         statistic = squares - tau * count
         apart = np.where((statistic > 0).all(axis=0) | (statistic < 0).all(axis=0), np.abs(statistic).min(axis=0), 0.0)
-        return plausible(weights + ROUNDING, apart - slack, smooth, level)
+        return plausible(weights + ROUNDING, np.where(count > 0, apart - slack, 0.0), smooth, level)
 
     with np.errstate(all="ignore"):
         roots = np.nan_to_num(squares / count, nan=0.0)

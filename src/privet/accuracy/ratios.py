@@ -61,8 +61,14 @@ def ratio_interval(
     rejected where P(|w . noise| >= |w . x|) < 1 - confidence, bounded by `tail_of_sum`. The quantile of |w . noise|
     is a norm of w, so what is rejected is a convex cone of (1, t): between the estimate and an end that is rejected,
     acceptance changes once, and bisection (which returns the rejected side) finds where. Two terms of small noise are
-    enumerated instead, where |w . x| grows faster than their quantile can. If nothing in the range is accepted, the
-    interval is the end nearest to the estimate. It contains `ratio_estimate` always.
+    enumerated instead, where |w . x| grows faster than their quantile can; one step of one coordinate is never
+    rejected. The interval contains `ratio_estimate` always.
+
+    Claim: an interval that the range cuts is no narrower than that of an estimate at the end of the range with the
+    same denominator. Where beta . x > 0, alpha . x is first brought to [lower, upper] (beta . x): that is the same
+    interval for every answer past an end. It only adds points: for t in the range, the nearest numerator that the
+    range allows is between alpha . x and t (beta . x). Where beta . x <= 0 the denominator says nothing, and the
+    interval is the whole of a finite range.
 
     Example:
         >>> low, high = ratio_interval([[300.0, 700.0]], [10, 10], [1, 0], [1, 1], lower=0, upper=1, confidence=0.95)
@@ -81,17 +87,23 @@ def ratio_interval(
     level = rejected_below(confidence)
     smooth = smoothed(noise)
     top, bottom = _dot(alpha, x), _dot(beta, x)
+    finite = bool(np.isfinite([lower, upper]).all())
+    with np.errstate(all="ignore"):
+        beyond = np.where(bottom > 0, top - np.clip(top, lower * bottom, upper * bottom), 0.0)
     box = Box(noise, level) if x.shape[-1] == 2 and np.min(noise) > 0 and np.max(noise) <= LARGEST else None
 
     def accepts(t: Floats) -> Bools:
         far = np.isinf(t)[..., None]  # there only the denominator counts
         a, b = np.where(far, 0.0, alpha), np.where(far, 1.0, t[..., None]) * beta
         w, lost = a - b, ROUNDING * (np.abs(a) + np.abs(b))
-        distance = np.abs(_dot(w, x)) - (lost * np.abs(x)).sum(axis=-1)
+        distance = np.abs(_dot(w, x) - np.where(far[..., 0], 0.0, beyond)) - (lost * np.abs(x)).sum(axis=-1)
         accepted = plausible(np.abs(w) + lost, distance, smooth, level)
+        if finite:
+            accepted |= bottom <= 0
         if box is None:
             return accepted
         exactly = box.tail(np.abs(w), distance - lost.sum(axis=-1) * box.reach) >= level
+        exactly |= distance <= np.abs(w).max(axis=-1)
         return np.where(np.abs(bottom) > box.reach * np.abs(beta).sum(axis=-1) * 1.01, exactly, accepted)
 
     with np.errstate(all="ignore"):

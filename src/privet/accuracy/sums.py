@@ -89,6 +89,20 @@ def error_of_sum(weights: Sequence[Number], scales: Sequence[Number], confidence
     return _error(tuple(_terms(weights, scales)), level)
 
 
+def half_width(weights: Sequence[Number], scales: Sequence[Number], confidence: Number) -> Exact:
+    """Half the width of an interval around sum of a_i X_i: `error_of_sum`, but one step of the sum at least.
+
+    Claim: 0 only if there is no noise. Where noise is so small that it is 0 with this confidence, `error_of_sum` is 0,
+    and a value with an error of 0 would look as if it were public.
+
+    Example:
+        >>> half_width([1], [2], 0.95), error_of_sum([1], ["1/5"], 0.95), half_width([1], ["1/5"], 0.95)
+        (Fraction(6, 1), Fraction(0, 1), Fraction(1, 1))
+    """
+    terms = _terms(weights, scales)
+    return error_of_sum(weights, scales, confidence) or (_common_divisor([w for w, _ in terms]) if terms else Exact(0))
+
+
 @lru_cache(maxsize=1024)
 def _error(terms: tuple[tuple[Exact, Exact], ...], level: Exact) -> Exact:
     if not terms:

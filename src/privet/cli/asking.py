@@ -345,6 +345,7 @@ def _style(title: str | None, labels: list[str] | None, order: list[str] | None,
 def _shows(plan: ReleasePlan, form: Format, output: Path | None, style: dict[str, Any]) -> None:
     """Refuse, before anything is paid, an answer that could not be shown in this form."""
     from privet.errors import UserError
+    from privet.release.answer import BESIDE
     from privet.release.pictures import MOST_PANELS
     from privet.release.styles import Style
 
@@ -356,7 +357,7 @@ def _shows(plan: ReleasePlan, form: Format, output: Path | None, style: dict[str
     if form not in (Format.CSV, Format.JSON, Format.PARQUET):
         return
     names = [key.name for key in plan.query.keys]
-    names += [name + end for name, _ in plan.columns for end in ("", "_low", "_high")]
+    names += [name + end for name, _ in plan.columns for end in BESIDE]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise UserError(f"with intervals, two columns would be called {twice[0]!r}. Rename one with AS")
@@ -368,7 +369,7 @@ def _write(answer: Release, form: Format, output: Path | None, style: dict[str, 
             import pyarrow.parquet as pq
 
             facts = json.dumps(_facts(answer), ensure_ascii=False)
-            pq.write_table(answer.to_arrow(intervals=True).replace_schema_metadata({"privet": facts}), output)
+            pq.write_table(answer.to_arrow().replace_schema_metadata({"privet": facts}), output)
         case Format.CHART if output is not None and output.suffix.lower() in _PICTURES:
             from privet.errors import UserError
 
@@ -401,10 +402,10 @@ def _text(answer: Release, form: Format) -> str:
             import pyarrow.csv as pc
 
             sink = io.BytesIO()
-            pc.write_csv(answer.to_arrow(intervals=True), sink)
+            pc.write_csv(answer.to_arrow(), sink)
             return sink.getvalue().decode()
         case Format.JSON:
-            rows = [{name: _plain(x) for name, x in row.items()} for row in answer.to_dicts(intervals=True)]
+            rows = [{name: _plain(x) for name, x in row.items()} for row in answer.to_dicts()]
             tree = {"rows": rows, **_facts(answer)}
             return json.dumps(tree, indent=2, ensure_ascii=False, default=str, allow_nan=False) + "\n"
         case Format.CHART:

@@ -7,16 +7,21 @@ noise may be for an error that is wanted. Intervals are for the statistic of bou
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from privet import accuracy
 from privet.exact import Exact, down, nearest, up
+from privet.planner import marks
 from privet.planner.linear import Linear, Noisy
+from privet.planner.marks import Standing
 
 Cell = int | float
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,28 @@ class Cells:
         parts = (self.values, self.low, self.high, self.noisy)
         values, low, high, noisy = (tuple(part[i] for i in groups) for part in parts)
         return Cells(values, low, high, noisy)  # type: ignore[arg-type]
+
+
+def _cells(
+    found: Floats,
+    stands: ArrayLike,
+    interval: Callable[[Bools, Exact], tuple[Floats, Floats]],
+    confidence: Exact,
+    shown: Callable[[Floats], Floats],
+) -> Cells:
+    """Cells from estimates, where they stand, and how to get intervals; just above the line, more careful ones.
+
+    Claim: no interval has zero width, not even after rounding to floats.
+    """
+    low, high = interval(np.ones(len(found), dtype=bool), confidence)
+    near = np.equal(stands, Standing.NEAR)
+    if near.any():
+        low[near], high[near] = interval(near, marks.careful(confidence))
+    values, low, high = shown(found), shown(low), shown(high)
+    point = low == high
+    low, high = np.where(point, np.nextafter(low, -np.inf), low), np.where(point, np.nextafter(high, np.inf), high)
+    noisy = np.equal(stands, Standing.MARKED)
+    return Cells(tuple(values.tolist()), tuple(low.tolist()), tuple(high.tolist()), tuple(noisy.tolist()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,21 +93,32 @@ class Straight:
         return self.form.measurements
 
     def cells(self, groups: Sequence[Noisy], scales: Sequence[Exact], confidence: Exact) -> Cells:
-        half = self._half(scales, confidence)
+        """The value, and a half width to both sides; just above the line of `marks`, to a half width below the line.
+
+        Claim: right with probability 1 - a, also given that it is not marked, wherever unmarked answers have
+        probability a or more. In the words of `marks.standings`: such an n is h or more. If n < 2h, only x > 3h misses
+        it; if 2h <= n < 3h, only x > n + h, and half of all x are unmarked; if n >= 3h, whatever is marked misses it
+        too.
+        """
+        half = marks.half_width(self.form, scales, confidence)
         found, unit = self.form.wholes(groups, also=half.denominator)
         room = int(half * unit)
-        if self.integer:  # the true number is an integer inside
-            values: list[Cell] = [(2 * x + unit) // (2 * unit) for x in found]
-            low: list[Cell] = [min(-((room - x) // unit), int(v)) for x, v in zip(found, values, strict=True)]
-            high: list[Cell] = [max((x + room) // unit, int(v)) for x, v in zip(found, values, strict=True)]
-        else:
-            values = [nearest(Exact(x, unit)) for x in found]
-            low = [down(Exact(x - room, unit)) for x in found]
-            high = [up(Exact(x + room, unit)) for x in found]
-        return Cells(tuple(values), tuple(low), tuple(high), tuple(abs(x) < room for x in found))
-
-    def _half(self, scales: Sequence[Exact], confidence: Exact) -> Exact:
-        return accuracy.error_of_sum(self.form.weights(), self.form.scales(scales), confidence)
+        below = (marks.LINE - 1) * room
+        stands = [marks.standing(x if self.integer else abs(x), room) for x in found]  # a count is not below 0
+        near = [stand is Standing.NEAR for stand in stands]
+        low = [below if close and x > 0 else x - room for x, close in zip(found, near, strict=True)]
+        high = [-below if close and x < 0 else x + room for x, close in zip(found, near, strict=True)]
+        noisy = tuple(stand is Standing.MARKED for stand in stands)
+        if self.integer:
+            whole = [_wholes(x, a, b, unit) for x, a, b in zip(found, low, high, strict=True)]
+            values, least, most = zip(*whole, strict=True)
+            return Cells(values, least, most, noisy)
+        return Cells(
+            tuple(nearest(Exact(x, unit)) for x in found),
+            tuple(down(Exact(a, unit)) for a in low),
+            tuple(up(Exact(b, unit)) for b in high),
+            noisy,
+        )
 
     def expected(self, scales: Sequence[Exact], confidence: Exact, assuming: int | None) -> Exact:
         """The error that it keeps to with this confidence, whatever the data.
@@ -88,13 +126,20 @@ class Straight:
         Claim: a count is rounded to the nearest integer, and the truth is one: |x - n| <= h means that the rounded x is
         at most floor(h + 1/2) away.
         """
-        half = self._half(scales, confidence)
+        half = accuracy.error_of_sum(self.form.weights(), self.form.scales(scales), confidence)
         return Exact(math.floor(half + Exact(1, 2))) if self.integer else half
 
     def allowed(self, error: Exact, ratios: Sequence[Exact], confidence: Exact, assuming: int | None) -> Exact | None:
         """The factor by which `ratios` may be multiplied to be the scales that keep to this error."""
         room = math.floor(error) + Exact(499_999, 10**6) if self.integer else error  # it is rounded: see `expected`
         return accuracy.scale_for_sum(self.form.weights(), self.form.scales(ratios), confidence, room)
+
+
+def _wholes(x: int, low: int, high: int, unit: int) -> tuple[int, int, int]:
+    """The integer nearest to x / unit, and the integers inside of low..high; if there is noise, more than one."""
+    value, least, most = (2 * x + unit) // (2 * unit), -(-low // unit), high // unit
+    spare = 1 if least >= most and low < high else 0
+    return value, min(least, value - spare), max(most, value + spare)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +167,25 @@ class Quotient:
         noise = np.array([up(scales[m]) for m, _ in places])
         lower, upper = (0.0, nearest(self.most)) if self.most is not None else (-math.inf, math.inf)
         found = accuracy.ratio_estimate(x, *sides, lower=lower, upper=upper)
-        low, high = accuracy.ratio_interval(x, noise, *sides, lower=lower, upper=upper, confidence=confidence)
-        wide = high - low > (upper / 4 if self.most is not None else np.abs(found))
+
+        def interval(some: Bools, level: Exact) -> tuple[Floats, Floats]:
+            return accuracy.ratio_interval(x[some], noise, *sides, lower=lower, upper=upper, confidence=level)
+
+        stands = [
+            marks.standings(form, groups, scales, confidence, signed=self.most is None, line=line)
+            for form, line in ((self._size(), marks.LINE), (self.denominator, marks.UNDER))
+        ]
         start, unit = nearest(self.lower), nearest(self.unit)
-        values, low, high = (start + unit * part for part in (found, low, high))
-        return Cells(tuple(values.tolist()), tuple(low.tolist()), tuple(high.tolist()), tuple(wide.tolist()))
+        return _cells(found, np.min(stands, axis=0), interval, confidence, lambda part: start + unit * part)
+
+    def _size(self) -> Linear:
+        """What of the numerator must be known: of a mean, the sum of the values, or of what they are below 0.
+
+        Where 0 is inside the range it is a value like any other, and values are taken from the lower end instead.
+        """
+        if self.most is None or self.lower < 0 < self.lower + self.unit * self.most:
+            return self.numerator
+        return self.numerator.times(self.unit).plus(self.denominator.times(self.lower)).times(_sign(self.lower))
 
     @staticmethod
     def _row(form: Linear, places: Sequence[tuple[int, int]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -152,6 +211,10 @@ class Quotient:
         return accuracy.scale_for_sum(form.weights(), form.scales(ratios), confidence, room)
 
 
+def _sign(x: Exact) -> Exact:
+    return Exact(-1) if x < 0 else Exact(1)
+
+
 @dataclass(frozen=True, slots=True)
 class Spread:
     """A variance, or its root, from the three coordinates of a `triple`."""
@@ -167,13 +230,23 @@ class Spread:
     def cells(self, groups: Sequence[Noisy], scales: Sequence[Exact], confidence: Exact) -> Cells:
         x = np.array([[nearest(Exact(c)) for c in noisy[self.measurement][:3]] for noisy in groups])
         width, scale = float(self.width), up(scales[self.measurement])
-        low, high = accuracy.variance_interval(x, scale, width, confidence=confidence)
-        wide = high - low > width**2 / 8
-        unit = nearest(self.unit) ** 2
-        values, low, high = (unit * part for part in (accuracy.variance_estimate(x, width), low, high))
-        if self.root:
-            values, low, high = np.sqrt(values), np.sqrt(low), np.sqrt(high)
-        return Cells(tuple(values.tolist()), tuple(low.tolist()), tuple(high.tolist()), tuple(wide.tolist()))
+
+        def interval(some: Bools, level: Exact) -> tuple[Floats, Floats]:
+            return accuracy.variance_interval(x[some], scale, width, confidence=level)
+
+        def shown(part: Floats) -> Floats:
+            variance = nearest(self.unit) ** 2 * part
+            return np.sqrt(variance) if self.root else variance
+
+        count = Linear(tuple((self.measurement, i, Exact(1)) for i in range(3)))
+        # False and True add up to a standing
+        above = (
+            ~accuracy.within_noise(x, scale, width, times=times, confidence=confidence)
+            for times in (marks.LINE, marks.LINE + 1)
+        )
+        known = marks.standings(count, groups, scales, confidence, signed=False, line=marks.UNDER)
+        stands = np.minimum(known, np.sum(list(above), axis=0))
+        return _cells(accuracy.variance_estimate(x, width), stands, interval, confidence, shown)
 
     def expected(self, scales: Sequence[Exact], confidence: Exact, assuming: int | None) -> Exact | None:
         """At an assumed number of rows; for a root, where the standard deviation is a quarter of the range."""

@@ -1,4 +1,4 @@
-"""Bars, dots and lines with their intervals, on given axes; what is mostly noise is hollow."""
+"""Bars, dots and lines with their intervals, on given axes; what is noisy is hollow."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BAR, _TOUCHING = 0.8, 0.97  # of the room for a group
 
 
 def draw_marks(axes: Axes, panel: Panel, mark: Mark, *, rows: slice = slice(None), lying: bool = False) -> None:
-    """The values of these groups and their intervals, series by series; a line leaves out what is mostly noise."""
+    """The values of these groups and their intervals, series by series; a line leaves out what is noisy."""
     bottom, top = panel.reach
     count = len(panel.values)
     thick = (_TOUCHING if panel.axis.touching else _BAR) / count
@@ -98,7 +98,7 @@ def keys_of(panel: Panel, mark: Mark) -> list[Any]:
 
 
 def noise_key(mark: Mark) -> Any:
-    """What stands in a legend for values that are mostly noise."""
+    """What stands in a legend for values that are noisy."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

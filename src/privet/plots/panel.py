@@ -75,7 +75,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A value with an interval for each series and group; some of them are mostly noise."""
+    """A value with an interval for each series and group; some of them are noisy."""
 
     name: str
     axis: Axis

@@ -21,7 +21,7 @@ __all__ = ["MOST_SERIES", "NOISE", "Axis", "Panel", "draw_panels"]
 
 MOST_TURNED = 24
 """How many labels are turned; of more, some are left out."""
-NOISE = "mostly noise"
+NOISE = "noisy: the error may be half of it"
 """What a legend says of hollow marks."""
 
 

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from privet.release.styles import Order
 
 
+BESIDE = ("", "_low", "_high", "_noisy")
+"""How the columns of a frame are called, after the name: the value, its interval, and its mark."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Release:
     """What a query was answered with: a value and an interval for each group and column.
@@ -109,7 +113,11 @@ class Release:
         return list(cells.low), list(cells.high)
 
     def too_noisy(self, column: str) -> list[bool]:
-        """Whether a value is mostly noise: its interval is about as wide as what it tells."""
+        """Whether each value is too noisy to stand by itself: its error may be half of it, or more.
+
+        A mean or a ratio is, if its numerator is, or if the error of its denominator may be a quarter of it. It is read
+        from released numbers alone.
+        """
         return list(self._of(column).noisy)
 
     def __len__(self) -> int:
@@ -133,10 +141,11 @@ class Release:
 
     # --- frames ---------------------------------------------------------------------------------
 
-    def to_arrow(self, intervals: bool = False) -> pa.Table:
-        """A pyarrow table; with intervals, each column `n` is followed by `n_low` and `n_high`.
+    def to_arrow(self, intervals: bool = True) -> pa.Table:
+        """A pyarrow table: each column `n` is followed by `n_low`, `n_high` and `n_noisy` (see `too_noisy`).
 
-        Counts are int64, or, should one not fit, decimals of 38 digits, or floats. The notes are in its metadata.
+        Counts are int64, or, should one not fit, decimals of 38 digits, or floats. Without `intervals`, values only.
+        The notes are in its metadata.
         """
         import pyarrow as pa
 
@@ -146,18 +155,22 @@ class Release:
         ]
         for name, cells in self._found.items():
             kind = _number_type(self._every(name))
-            parts = [("", cells.values), ("_low", cells.low), ("_high", cells.high)][: 3 if intervals else 1]
-            columns += [(name + end, [_fitting(x, kind) for x in part], kind) for end, part in parts]
+            numbers = [(cells.values, kind), (cells.low, kind), (cells.high, kind), (cells.noisy, pa.bool_())]
+            columns += [
+                (name + end, [_fitting(x, of) for x in part], of)
+                for end, (part, of) in zip(BESIDE, numbers, strict=True)
+                if intervals or not end
+            ]
         names = [name for name, _, _ in columns]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise UserError(
-                f"with intervals, two columns would be called {twice[0]!r}. Write, for example: to_arrow(), and "
-                f"interval({next(iter(self._found))!r}) for the intervals"
+                f"with intervals, two columns would be called {twice[0]!r}. Write, for example: "
+                f"to_arrow(intervals=False), and interval({next(iter(self._found))!r}) for the intervals"
             )
         made = pa.table([pa.array(values, kind) for _, values, kind in columns], names=names)
         return made.replace_schema_metadata({"notes": "\n".join(self.notes())})
 
-    def to_pandas(self, intervals: bool = False) -> pd.DataFrame:
+    def to_pandas(self, intervals: bool = True) -> pd.DataFrame:
         """A pandas DataFrame, with the columns of `to_arrow`; `attrs["notes"]` are the notes."""
         try:
             import pandas  # noqa: F401
@@ -167,7 +180,7 @@ class Release:
         made.attrs["notes"] = self.notes()
         return made
 
-    def to_polars(self, intervals: bool = False) -> pl.DataFrame:
+    def to_polars(self, intervals: bool = True) -> pl.DataFrame:
         """A Polars DataFrame, with the columns of `to_arrow`."""
         try:
             import polars as pl
@@ -175,7 +188,7 @@ class Release:
             raise UserError("to_polars needs polars. Write: pip install 'privet[frames]'") from error
         return pl.DataFrame(self.to_arrow(intervals))
 
-    def to_dicts(self, intervals: bool = False) -> list[dict[str, Any]]:
+    def to_dicts(self, intervals: bool = True) -> list[dict[str, Any]]:
         """A dict for each group, with the columns of `to_arrow`."""
         rows: list[dict[str, Any]] = self.to_arrow(intervals).to_pylist()
         return rows
@@ -244,7 +257,7 @@ class Release:
     ) -> Figure:
         """A picture of one column, or of all, each with its intervals; saved if a path is given.
 
-        Counts and sums are bars, means are dots; what is mostly noise is hollow. `labels` are texts to show for
+        Counts and sums are bars, means are dots; what is noisy is hollow. `labels` are texts to show for
         columns and keys: `{"n": "People", "region": "Region of birth", "N": "North"}`. `order` is "ascending" or
         "descending", by value, or a list of keys; those that it does not name come after.
         """

@@ -88,9 +88,10 @@ def of_query(plan: ReleasePlan, noisy: Any, cells: Mapping[str, Cells]) -> dict[
 
 
 def answered(cells: Mapping[str, Cells]) -> dict[str, Any]:
-    """Values and intervals of every column; what is infinite is null."""
+    """Values, intervals and marks of every column; what is infinite is null."""
     return {
-        name: {"values": _cells(c.values), "low": _cells(c.low), "high": _cells(c.high)} for name, c in cells.items()
+        name: {"values": _cells(c.values), "low": _cells(c.low), "high": _cells(c.high), "noisy": list(c.noisy)}
+        for name, c in cells.items()
     }
 
 

@@ -20,7 +20,7 @@ _NARROWEST, _LABEL = 12, 8  # places for a bar, and for a label that is cut
 def chart(keys: Sequence[Keys], columns: Sequence[Column], width: int = 100) -> list[str]:
     """A panel for each column: a bar to each value, or a dot for a mean, and over it its interval.
 
-    What is mostly noise has a pale bar or an open dot, and a `~` before its number.
+    What is noisy has a pale bar or an open dot, and a `~` before its number.
 
     Claim: no line is wider than `width`, unless numbers alone leave no room.
 

@@ -17,13 +17,16 @@ _FLOAT_DIGITS = 17
 def numerals(value: Cell, low: Cell, high: Cell, *, around: bool) -> tuple[str, str]:
     """A value and its interval (`around` it, or between two ends), to two digits of half the interval's width.
 
-    A value keeps all digits before the point, an interval three digits of its half width.
+    A number that is public, without an interval, keeps all of its digits. An interval around a value that is not in its
+    middle is shown by its ends.
 
     Claim: the printed interval contains low..high, whatever was rounded.
 
     Example:
         >>> numerals(1204, 1191, 1217, around=True), numerals(31204.4, 30110.3, 32329.9, around=False)
-        (('1,204', '± 13'), ('31,204', '(30,110 to 32,330)'))
+        (('1,204', '± 13'), ('31,200', '(30,100 to 32,400)'))
+        >>> numerals(1234567.89, 1184567.89, 1284567.89, around=True), numerals(80, 30, 110, around=True)
+        (('1,235,000', '± 50,500'), ('80', '(30 to 110)'))
         >>> numerals(0.28571, 0.2713, 0.3001, around=False), numerals(3.14159, 2.5, math.inf, around=False)
         (('0.286', '(0.271 to 0.301)'), ('3.14', '(at least 2.50)'))
     """
@@ -33,15 +36,16 @@ def numerals(value: Cell, low: Cell, high: Cell, *, around: bool) -> tuple[str, 
     ends = [binary(end) for end in (low, high) if _finite(end)]
     half = (ends[1] - ends[0]) / 2 if len(ends) == 2 else max((abs(at - end) for end in ends), default=Exact(0))
     place, plain = _last_place(at, ends, half, integer=isinstance(value, int))
-    coarse = max(place, _order(half) - 2) if half else place
 
-    def text(x: Exact, rounding: Callable[[Exact], int], to: int = coarse) -> str:
-        return _digits(rounding(x / Exact(10) ** to) * 10 ** (to - place), place, plain=plain)
+    def text(x: Exact, rounding: Callable[[Exact], int], to: int = place) -> str:
+        return _digits(rounding(x / Exact(10) ** to), to, plain=plain)
 
-    shown = text(at, round, place)
-    if around and len(ends) == 2:
+    shown = text(at, round)
+    askew = abs(sum(ends) - 2 * at) if len(ends) == 2 else None
+    if around and askew is not None and askew <= max(half / 10, Exact(isinstance(value, int))):
         middle = round(at / Exact(10) ** place) * Exact(10) ** place
-        return shown, f"± {text(max(abs(end - middle) for end in ends), math.ceil)}"
+        finer = place - 1 if plain and place > 0 else place  # so that rounding costs little where digits are free
+        return shown, f"± {text(max(abs(end - middle) for end in ends), math.ceil, finer)}"
     least = text(binary(low), math.floor) if _finite(low) else ""
     most = text(binary(high), math.ceil) if _finite(high) else ""
     if least and most:
@@ -62,7 +66,7 @@ def _last_place(value: Exact, ends: Sequence[Exact], half: Exact, *, integer: bo
     place = max(place, 0) if integer else place
     largest = max(map(abs, (value, *ends)))
     if largest < _PLAIN_BELOW and place >= _LAST_PLACE:
-        return min(place, 0), True
+        return place, True
     return max(place, _order(largest) + 1 - _FLOAT_DIGITS), False
 
 
@@ -77,5 +81,5 @@ def _digits(units: int, place: int, *, plain: bool) -> str:
     if not plain:
         digits = Decimal((units < 0, tuple(map(int, str(abs(units)))), place))
         return f"{digits:e}".replace("e+", "e") if units else "0"
-    whole, part = divmod(abs(units), 10**-place)
-    return f"{'-' if units < 0 else ''}{whole:,}" + (f".{part:0{-place}}" if place else "")
+    whole, part = divmod(abs(units) * 10 ** max(place, 0), 10 ** max(-place, 0))
+    return f"{'-' if units < 0 else ''}{whole:,}" + (f".{part:0{-place}}" if place < 0 else "")

@@ -50,7 +50,7 @@ class Column:
 
 
 def marks(cells: Cells) -> Sequence[bool]:
-    """Which cells are marked as mostly noise: with `~` in print, and drawn lighter."""
+    """Which cells are marked as noisy: with `~` in print, and drawn lighter."""
     return cells.noisy
 
 
@@ -211,7 +211,7 @@ def notes(
     if drawn:
         return [*lines, _promise(guarantee, spent)]
     if any(any(marks(column.cells)) for column in columns):
-        lines.append("~ mostly noise: the interval says how little is known.")
+        lines.append("~ noisy: the error may be half of the value, or more.")
     return [*lines, _cost(guarantee, spent) + ("." if remaining is None else f"; {_left(remaining)} left.")]
 
 

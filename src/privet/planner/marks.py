@@ -1,0 +1,76 @@
+"""Which answers are too noisy to stand by themselves, and what the choice of the others costs their intervals.
+
+The mark is read from noisy numbers alone: it is post-processing. But then noise chooses what is not marked: of the
+groups just below the line, those with much noise stand above it, and an interval that holds for 95 % of all answers
+holds for far fewer of these. So just above the line intervals are wider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+
+from privet import accuracy
+from privet.exact import Exact
+from privet.planner.linear import Linear, Noisy
+
+LINE = 2
+"""A number is marked below so many half widths of its interval: where its error may be half of it."""
+UNDER = 4
+"""The same for a denominator. Below, the interval of a mean just above the line could be most of the range, and that of
+a ratio without end."""
+
+
+class Standing(IntEnum):
+    """Where a noisy number stands: below the line, less than a half width above it, or farther."""
+
+    MARKED = 0
+    NEAR = 1
+    CLEAR = 2
+
+
+def half_width(form: Linear, scales: Sequence[Exact], confidence: Exact) -> Exact:
+    """Half the width of a linear form's interval."""
+    return accuracy.half_width(form.weights(), form.scales(scales), confidence)
+
+
+def standings(
+    form: Linear, groups: Sequence[Noisy], scales: Sequence[Exact], confidence: Exact, *, signed: bool, line: int = LINE
+) -> list[Standing]:
+    """Where a linear form stands in each group; if it can't be negative (not `signed`), negative ones are noise.
+
+    Claim: let x = n + Z with symmetric, log-concave Z (sums of discrete Laplace variables are), a = 1 - confidence,
+    and h with P(|Z| > h) <= a. Let the line be at c = 2h (or more). (1) If n < c - h, then P(x >= c) <= a/2. (2) If
+    n < c, then P(x > c + h | x >= c) <= a, since P(Z > d + h) / P(Z >= d) is largest at d = 0. (3) If n >= c, then
+    P(x >= c) >= 1/2.
+
+    So let an interval, of whatever, err with probability a, and a^2 where c <= x <= c + h (`careful`). Given x >= c, it
+    errs with probability 2a at most, wherever x >= c has probability a or more: a^2/a + a if n < c, a / (1/2) if
+    n >= c. Where two numbers must stand above their lines, this is measured, not proved (`./dev bench unmarked`).
+
+    Example:
+        >>> form = Linear(((0, 0, Exact(1)),))
+        >>> some = [[[11]], [[12]], [[-18]], [[19]]]
+        >>> [s.name for s in standings(form, some, [Exact(2)], Exact("0.95"), signed=True)]
+        ['MARKED', 'NEAR', 'NEAR', 'CLEAR']
+    """
+    half = half_width(form, scales, confidence)
+    found, unit = form.wholes(groups, also=half.denominator)
+    return [standing(abs(x) if signed else x, int(half * unit), line) for x in found]
+
+
+def standing(size: int, half: int, line: int = LINE) -> Standing:
+    """Where a number of this size stands, for this half width."""
+    if size < line * half:
+        return Standing.MARKED
+    return Standing.NEAR if half and size <= (line + 1) * half else Standing.CLEAR
+
+
+def careful(confidence: Exact) -> Exact:
+    """The confidence of an interval just above the line.
+
+    Example:
+        >>> careful(Exact("0.95"))
+        Fraction(399, 400)
+    """
+    return 1 - (1 - confidence) ** 2
