@@ -98,7 +98,8 @@ class Straight:
         Claim: right with probability 1 - a, also given that it is not marked, wherever unmarked answers have
         probability a or more. In the words of `marks.standings`: such an n is h or more. If n < 2h, only x > 3h misses
         it; if 2h <= n < 3h, only x > n + h, and half of all x are unmarked; if n >= 3h, whatever is marked misses it
-        too.
+        too. A sum of either sign can also be unmarked on the wrong side of 0, with probability P(Z <= -3h) at most:
+        that takes P(Z <= -3h) / a from it, about a^2/2.
         """
         half = marks.half_width(self.form, scales, confidence)
         found, unit = self.form.wholes(groups, also=half.denominator)
