@@ -175,7 +175,7 @@ def _tally(tally: Tally, reduced: _Reduced, columns: list[str]) -> dict[int, int
                 return {column(f"sum({reduced.given(of)})"): 1}
             return {column(f"count({reduced.code(of)})"): 1}
         case At(of, index):
-            return {column(f"count(*) FILTER ({reduced.place(of)} = {index})"): 1}
+            return {column(f"count_if({reduced.place(of)} = {index})"): 1}
         case Total(of):
             return {column(f"sum({reduced.code(of)})"): 1}
         case Squares(of):

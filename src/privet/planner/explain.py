@@ -7,7 +7,7 @@ from textwrap import wrap
 
 from privet.distances import Adjacency, Person
 from privet.exact import Exact, show, show_up
-from privet.planner import conditions
+from privet.planner import conditions, rounding
 from privet.planner.plan import Noised, ReleasePlan, bounding
 from privet.relation import caps, narrowing, operators
 from privet.relation.arrangement import EVERYTHING
@@ -34,6 +34,7 @@ def explain(plan: ReleasePlan) -> str:
         ("Query", [str(plan.query)]),
         ("Rows", list(_rows(plan.query.of))),
         ("Conditions", conditions.notes(plan.query)),
+        ("Rounded", rounding.rounded(plan.query)),
         ("Groups", list(_groups(plan))),
         ("Shown", list(_shown(plan))),
         ("Bounding", list(_bounding(plan))),
