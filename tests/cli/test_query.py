@@ -25,7 +25,7 @@ from tests.cli.test_cli import SIGNATURES
 
 import privet as pv
 from privet import cli
-from privet.cli.asking import Format
+from privet.cli.output import Format
 
 MEAN = "SELECT region, COUNT(*) AS n, AVG(income) AS pay FROM people GROUP BY region"
 COLUMNS = ["region", "n", "n_low", "n_high", "n_noisy"]
