@@ -54,7 +54,7 @@ def test_counts_by_a_key() -> None:
 
         95 % intervals, each cell by itself, for the bounded rows and clamped values.
         Limits: any other region counted as elsewhere, rows with no region left out.
-        ~ noisy: the error may be half of the value, or more.
+        ~ too noisy: less than twice its usual error.
         Spent epsilon 0.5; 2.5 left.
         """
     )
@@ -99,7 +99,7 @@ def test_booleans_dates_and_all_cells_together() -> None:
 
         99.9 % intervals, all cells together, for the bounded rows and clamped values.
         Limits: rows with another or no smoker left out; rows with another or no day left out.
-        ~ noisy: the error may be half of the value, or more.
+        ~ too noisy: less than twice its usual error.
         Spent epsilon 0.5; 2.5 left.
         """
     )

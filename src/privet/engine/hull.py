@@ -9,6 +9,7 @@ from __future__ import annotations
 from privet.engine.sql import Layers, Value, floor_divided, integer
 from privet.errors import InternalError
 from privet.exact import Exact
+from privet.lattice import to_steps
 from privet.relation.types import NumberType
 
 
@@ -27,7 +28,7 @@ def encoded(layers: Layers, value: Value, kind: NumberType, lower: Exact, step: 
     """The code of a number: (n - l) / m, rounded half up and clamped to 0..width, where l and m are whole."""
     constant = kind.range.constant
     if constant is not None:
-        code = min(max(round((constant - lower) / step), 0), width)
+        code = min(max(to_steps(constant - lower, step), 0), width)
         return Value(f"CASE WHEN {value.sql} IS NOT NULL THEN {code}::BIGINT END", "integer", value.level)
     first, each = lower / kind.unit, step / kind.unit
     if first.denominator != 1 or each.denominator != 1:

@@ -1,8 +1,9 @@
 """A column of numbers, read once: from here on there is no float.
 
 Claim: a value becomes the code (x - base) / step, rounded half up, of x clamped to the declared bounds; NULL and NaN
-are missing. Integers and decimals are read exactly, everything else as a 64-bit float. Where the step is a power of two
-the float is read exactly too. A declared step that is not is divided by in floats, as IEEE 754 says: alike everywhere.
+are missing. Integers are read exactly, and so are decimals whose digits and decimal places come to 37 at most;
+everything else as a 64-bit float. Where the step is a power of two the float is read exactly too. A declared step that
+is not is divided by in floats, as IEEE 754 says: alike everywhere.
 """
 
 from __future__ import annotations
@@ -117,9 +118,11 @@ def _whole(source: str, sql: str) -> tuple[str, int, int] | None:
             return f"TRY_CAST({sql} AS HUGEINT)", 1, 2**127 - 2
         case "decimal":
             digits, places = precision(source)
+            name = "BIGINT" if digits <= 18 else "HUGEINT"
+            if places == 0:
+                return f"TRY_CAST({sql} AS {name})", 1, 10**digits
             if digits + places + 1 > 38:
                 return None
-            name = "BIGINT" if digits <= 18 else "HUGEINT"
             # a product of decimals of up to 18 digits overflows where it needs more
             roomy = sql if digits + places + 1 <= 18 else f"CAST({sql} AS DECIMAL(38, {places}))"
             whole = f"TRY_CAST({roomy} * CAST({10**places} AS DECIMAL({places + 1}, 0)) AS {name})"

@@ -15,7 +15,7 @@ from privet.exact import Exact
 from privet.planner.linear import Linear, Noisy
 
 LINE = 2
-"""A number is marked below so many half widths of its interval: where its error may be half of it."""
+"""A number is marked below so many half widths of its interval: where its usual error may be half of it."""
 UNDER = 4
 """The same for a denominator. Below, the interval of a mean just above the line could be most of the range, and that of
 a ratio without end."""

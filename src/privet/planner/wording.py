@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from privet.planner.explain import of_person
 from privet.query import Key, Query
+from privet.relation import caps
 from privet.relation.expressions import Column
 from privet.relation.language import show
 from privet.relation.operators import (
@@ -25,14 +26,17 @@ def worded(query: Query) -> str:
         >>> import privet as pv
         >>> rows = pa.table({"who": [1], "age": [30]})
         >>> people = pv.table(
-        ...     "people", rows, protect=pv.person("who", max_rows=1), columns={"age": pv.integer(0, 110)}
+        ...     "people", rows, protect=pv.person("who", max_rows=3), columns={"age": pv.integer(0, 110)}
         ... )
         >>> print(worded(people.where(pv.col("age") >= 18).agg(n=pv.count())))
         people.where(age >= 18).agg(n=count())
+        >>> print(worded(people.cap(max_rows=1).agg(n=pv.count())))
+        people.cap(max_rows=1).agg(n=count())
     """
     by = f".group_by({', '.join(map(_key, query.keys))})" if query.keys else ""
     asked = ", ".join(f"{name}={what}" for name, what in query.aggregates)
-    return f"{_rows(query.of)}{by}.agg({asked}){query.arrangement}"
+    cap = "" if query.at_most is None else f".{caps.call(query.at_most)}"
+    return f"{_rows(query.of)}{cap}{by}.agg({asked}){query.arrangement}"
 
 
 def _key(key: Key) -> str:

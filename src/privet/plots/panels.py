@@ -21,7 +21,7 @@ __all__ = ["MOST_SERIES", "NOISE", "Axis", "Panel", "draw_panels"]
 
 MOST_TURNED = 24
 """How many labels are turned; of more, some are left out."""
-NOISE = "noisy: the error may be half of it"
+NOISE = "too noisy: less than twice its error"
 """What a legend says of hollow marks."""
 
 

@@ -71,13 +71,13 @@ def _reason(never: Never, say: _Face) -> tuple[str, _Instead | None]:
         case NumberType() as kind if isinstance(at, Exact) and never.operator != "!=":
             if strict or (not kind.wide and not kind.lower <= at <= kind.upper):
                 return _outside(never, e.Constant(kind.lower), e.Constant(kind.upper), say, below=at < kind.lower)
-            step = Exact(1) if kind.integer else kind.step
+            step = kind.step if kind.step is not None else None if kind.rounded else kind.unit
             if step is not None:
-                start = Exact(0) if kind.integer else kind.lower
+                start = kind.lower if kind.step is not None else Exact(0)
                 floor = start + math.floor((at - start) / step) * step
                 near = [e.Constant(floor), e.Constant(floor + step if kind.wide else min(floor + step, kind.upper))]
                 steps = f"counted in steps of {show_number(step)} from {show_number(start)}"
-                what = "a whole number" if kind.integer else steps
+                what = "a whole number" if kind.integer and step == 1 else steps
                 nearest = " and ".join(map(say.constant, near))
                 return f"{of} is {what}: the nearest are {nearest}.", _Instead("==", near[0])
         case TimeType() as kind if isinstance(at, date) and never.operator != "!=":

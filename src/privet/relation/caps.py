@@ -102,7 +102,7 @@ def checked(of: Operator, cap: Cap, *, before: Cap | None = None) -> None:
         if not _tightens(limit, cap):
             raise QueryError(
                 f"a cap only tightens: this one allows {in_words(cap)} of a person, and at most {in_words(limit)} "
-                f"may take part already. Write, for example: {_call(limit)}"
+                f"may take part already. Write, for example: {call(limit)}"
             )
 
 
@@ -183,7 +183,8 @@ def _side(of: Operator) -> str:
     return f"{names} 1, by person" if one_row_each(of) else f"{names} {rows_of(held):,}"
 
 
-def _call(cap: Cap) -> str:
+def call(cap: Cap) -> str:
+    """The call that sets this cap."""
     if isinstance(cap, AtMostRows):
         return f"cap(max_rows={cap.rows})"
     return f"cap(max_groups={cap.groups}, max_rows_per_group={cap.rows})"

@@ -16,7 +16,7 @@ from privet.exact import Exact
 from privet.relation import expressions as e
 from privet.relation.expressions import Node, Types
 from privet.relation.rules import as_number
-from privet.relation.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type, truncate
+from privet.relation.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type, clipped, truncate
 
 Truths = frozenset[bool | None]
 """Outcomes of a condition; None is missing."""
@@ -93,11 +93,10 @@ def reach(node: Node, known: Known) -> Type:
             return BooleanType(missing=None in outcomes(node, known))
         case e.Clip(of, lower, upper):
             number = as_number(reach(of, known), "clip")
-            low, high = (min(max(end, lower), upper) for end in (number.lower, number.upper))
-            whole = number.integer and low.denominator == high.denominator == 1
-            aligned = number.step is not None and (low - number.lower) % number.step == 0
-            step = number.step if aligned else None
-            return replace(number, lower=low, upper=high, integer=whole, step=step, wide=False)
+            if upper < number.lower or number.upper < lower:  # all of it is at one end
+                end = upper if upper < number.lower else lower
+                return NumberType(end, end, missing=number.missing)
+            return clipped(number, lower, upper)
         case e.DatePart(of, part):
             time = reach(of, known)
             assert isinstance(time, TimeType)
@@ -210,14 +209,12 @@ def _numbers(operator: str, a: NumberType, b: NumberType, side: _Side, *, fine: 
 
 
 def _on(lattice: NumberType, point: NumberType, *, fine: bool) -> bool:
-    """Whether a constant is one of the values of a type, as far as its integers or its steps tell."""
-    if point.lower != point.upper:
+    """Whether a constant is one of the values of a type, as far as its unit or its steps tell."""
+    if point.lower != point.upper or not fine:
         return True
-    if lattice.integer:
-        return point.lower.denominator == 1
-    if not fine or lattice.step is None:
-        return True
-    return point.lower == lattice.upper or (point.lower - lattice.lower) % lattice.step == 0
+    if lattice.step is not None:
+        return point.lower == lattice.upper or (point.lower - lattice.lower) % lattice.step == 0
+    return lattice.equal_to(point.lower) is not None
 
 
 def _times(operator: str, a: TimeType, b: TimeType) -> bool:

@@ -113,10 +113,10 @@ class Release:
         return list(cells.low), list(cells.high)
 
     def too_noisy(self, column: str) -> list[bool]:
-        """Whether each value is too noisy to stand by itself: its error may be half of it, or more.
+        """Whether each value is too noisy to stand by itself: less than twice its usual error.
 
-        A mean or a ratio is, if its numerator is, or if the error of its denominator may be a quarter of it. It is read
-        from released numbers alone.
+        A mean or a ratio is, if its numerator is, or if its denominator is less than four times its usual error. The
+        mark is read from released numbers alone.
         """
         return list(self._of(column).noisy)
 

@@ -211,7 +211,7 @@ def notes(
     if drawn:
         return [*lines, _promise(guarantee, spent)]
     if any(any(marks(column.cells)) for column in columns):
-        lines.append("~ noisy: the error may be half of the value, or more.")
+        lines.append("~ too noisy: less than twice its usual error.")
     return [*lines, _cost(guarantee, spent) + ("." if remaining is None else f"; {_left(remaining)} left.")]
 
 
