@@ -8,6 +8,7 @@ import sys
 BENCHMARKS = {
     "noise": "exact noise against numpy and OpenDP; single releases; memory; import time",
     "tables": "private tables against DuckDB, Polars, OpenDP, Tumult, PipelineDP, SmartNoise and diffprivlib",
+    "expressions": "expressions in exact integers beside the same ones in plain DuckDB, in doubles",
     "large": "10^8 rows with 2 GB of memory",
     "ledger": "durable debits on SQLite and Postgres beside the machine's fsync rate; long histories",
     "commands": "the command line, cold, beside python and beside the bare engine",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import duckdb
 import pytest
-from tests.exactly import holds, present, summed, total
+from tests.exactly import holds, present, squares, summed, total
 
 from privet.distances import person
 from privet.relation import schema as declared
@@ -120,6 +120,9 @@ DECLARED: list[tuple[str, Column, list[str]]] = [
     ("required", declared.number(1, 2, required=True), NUMERIC),
     ("integer", declared.integer(-2, 7), NUMERIC),
     ("integers", declared.integer(2**62 - 2**40, 2**62), NUMERIC),
+    ("coarse", declared.integer(-(2**51), 2**51), NUMERIC),
+    ("tenths", declared.number(-1, 8, step="0.1"), NUMERIC),
+    ("off the step", declared.number("0.05", 5, step="0.3"), NUMERIC),
     ("boolean", declared.boolean(), ["BOOLEAN", "TINYINT", "DOUBLE", "VARCHAR", "HUGEINT"]),
     ("keys", declared.keys("north", "south"), ["VARCHAR", "ENUM('north', 'x')", "UUID", "BIGINT", "DOUBLE"]),
     ("other", declared.keys("north", other="else"), ["VARCHAR", "ENUM('north', 'x')", "DATE"]),
@@ -167,6 +170,8 @@ def statements(schema: Schema) -> list[Statement]:
         ]
         exprs += [when(v > 0, v).otherwise(), when(v > 1, 1 / v).otherwise(v)]
         tallies += [tally for x in (v, *exprs) for tally in summed(x.node, scan.types())]
+        b = kind.bounds()  # the lattice that the planner takes, read off the column at once where that is possible
+        tallies += [kind_(v.node, b.lower, b.step, b.width) for kind_ in (total, squares)]
         tallies += [holds((x > 0).node) for x in exprs] + [present(x.node) for x in exprs]
         tallies += [
             holds(v.is_in([1, 2]).node),

@@ -84,6 +84,12 @@ def compared(draw: st.DrawFn, of: e.Node) -> e.Node:
     name = draw(st.sampled_from(names))
     if name == "note":
         return e.IsMissing(e.Column(name))
+    if name in "abc" and draw(st.integers(0, 3)) == 0:  # a clip to ends that are not values of the column
+        ends = sorted(draw(st.lists(st.fractions(-2, 6, max_denominator=2), min_size=2, max_size=2, unique=True)))
+        cut = e.Clip(e.Column(name), ends[0], ends[1])
+        twice = e.Arithmetic("+", cut, cut) if draw(st.booleans()) else cut
+        edge = e.Constant(draw(st.sampled_from([*ends, 2 * ends[0], 2 * ends[1]])))
+        return e.Compare(draw(st.sampled_from(["==", "<", ">="])), twice, edge)
     some = draw(st.lists(CONSTANTS[name], min_size=1, max_size=3))
     if draw(st.integers(0, 3)) == 0 and name != "f":
         return e.IsIn(e.Column(name), tuple(map(e.Constant, some)))
