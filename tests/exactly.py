@@ -176,12 +176,12 @@ def evaluate(node: e.Node, read: Read, mode: str, types: e.Types) -> Any:
                 low = max(x.low, -x.high, Fraction(0))
                 return Number(None if x.value is None else abs(x.value), x.unit, low, x.largest, x.rounded)
             how = math.floor if function == "floor" else math.ceil
-            if x.unit.denominator == 1 and not x.rounded:
-                return x
+            if x.unit.denominator == 1:
+                return replace(x, rounded=False)
             whole = None if x.value is None else Fraction(how(x.value))
             return Number(whole, Fraction(1), Fraction(how(x.low)), Fraction(how(x.high)))
         case e.Clip(inner, lower, upper):
-            x = number(of(inner))
+            x = _clipped(inner, of, types, max(abs(lower), abs(upper)))
             low, high = max(lower, x.low), min(upper, x.high)
             inside = None if x.value is None else min(max(x.value, low), high)
             unit = gcd(x.unit, *(end for end, moves in ((low, low > x.low), (high, high < x.high)) if moves))
@@ -247,19 +247,28 @@ def _arithmetic(sign: str, a: Number, b: Number) -> Number:
             y, b = 1 / y, constant(1 / y)
         ends = [p * q for p in (a.low, a.high) for q in (b.low, b.high)]
         made = Number(x * y, a.unit * b.unit, min(ends), max(ends), rounded)
-    if made.low == made.high:
-        made = replace(constant(made.low), value=made.low)
     return replace(made, value=None) if gone else made
 
 
-def _quotient(a: Number, b: Number) -> Number:
+def _clipped(inner: e.Node, of: Callable[[e.Node], Any], types: e.Types, within: Fraction) -> Number:
+    """What a clip clips: a quotient as finely as that needs."""
+    if isinstance(inner, e.Arithmetic) and inner.operator == "/":
+        a, b = number(of(inner.left)), number(of(inner.right))
+        if not (b.low == b.high != 0 and b.value is not None):
+            return _quotient(a, b, within)
+    return number(of(inner))
+
+
+def _quotient(a: Number, b: Number, within: Fraction | None = None) -> Number:
     divisors = [d for d in (b.low, b.high, -b.unit, b.unit) if d and b.low <= d <= b.high]
     if not divisors or not a.largest:
         gone = a.value is None or not b.value
         return Number(None if gone else Fraction(0), Fraction(1), Fraction(0), Fraction(0))
     ends = [x / d for x in (a.low, a.high) for d in divisors]
-    unit = power_of_two(a.largest / (b.largest * 2**32))
-    while max(map(abs, ends)) / unit >= 2**62 - 2:
+    fine = a.largest / (b.largest * 2**32)
+    unit = a.unit / b.unit
+    unit *= power_of_two((fine if not within else min(fine, within / 2**32)) / unit)
+    while max(map(abs, ends)) / unit >= (2**124 if within else 2**62 - 2):
         unit *= 2
     value = None if a.value is None or not b.value else to_unit(a.value / b.value, unit)
     return Number(value, unit, to_unit(min(ends), unit), to_unit(max(ends), unit), rounded=True)
@@ -296,8 +305,6 @@ def _case(node: e.Case, of: Callable[[e.Node], Any]) -> Any:
         value = None if chosen is None else parts[chosen].value
         unit = gcd(*(p.unit for p in parts if p.largest))
         low, high = min(p.low for p in parts), max(p.high for p in parts)
-        if low == high:
-            return replace(constant(low), value=value)
         return Number(value, unit, low, high, any(p.rounded for p in parts))
     return None if chosen is None else values[chosen]
 
@@ -348,8 +355,8 @@ def of_person(function: str, values: list[Any], sample: Any) -> Number:
     if function in ("min", "max"):
         return replace(kind, value=(min if function == "min" else max)(held) if held else None)
     unit = kind.unit
-    if kind.low < kind.high:
-        unit = min(unit, power_of_two((kind.high - kind.low) / 2**32))
+    while kind.low < kind.high and unit > (kind.high - kind.low) / 2**32:
+        unit /= 2
     while kind.largest / unit >= 2**62 - 1:
         unit *= 2
     value = to_unit(sum(held, Fraction(0)) / len(held), unit) if held else None

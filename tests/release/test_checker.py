@@ -69,7 +69,7 @@ def test_sensitivities_are_those_of_all_rows(case: tuple[Any, Any], groups: int)
     statement, part = case
     rows = every_vector(statement, part)
     zero = (0,) * len(part["matrix"])
-    found = checker.moved(statement, part, groups).sensitivity
+    found = checker.moved(statement, part, groups)
     norm = max(sum(map(abs, u)) for u in rows)
     if statement["of"]["table"]["adjacency"] == "add/remove":
         assert found == norm
@@ -82,12 +82,12 @@ def test_sensitivities_are_those_of_all_rows(case: tuple[Any, Any], groups: int)
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8])
 def test_histograms_too(size: int) -> None:
-    place = {"kind": "place", "of": {"kind": "bin"}, "size": size}
+    place = {"kind": "place", "of": {"kind": "bin", "edges": ["0/1"] * (size + 1)}, "size": size}
     tallies = [{"kind": "at", "of": place, "index": i} for i in range(size)]
     matrix = [[int(i == j) for j in range(size)] for i in range(size)]
     for adjacency, expected in (("add/remove", 1), ("replace", 1 if size == 1 else 2)):
         statement = {"of": scanned(adjacency), "keys": [], "bounding": {"kind": "unbounded"}, "tallies": tallies}
-        assert checker.moved(statement, {"tallies": tallies, "matrix": matrix}, 1).sensitivity == expected
+        assert checker.moved(statement, {"tallies": tallies, "matrix": matrix}, 1) == expected
 
 
 # --- against the planner ----------------------------------------------------------------------------
@@ -103,7 +103,7 @@ def test_it_agrees_with_the_planner_on_generated_questions(effort: int) -> None:
             noisy = [[[0] * part.measurement.size] * asked.groups for part in asked.noised]
             for part, measurement in zip(asked.noised, tree["measurements"], strict=True):
                 statement = tree["statements"][measurement["statement"]]
-                found = checker.moved(statement, measurement, asked.groups).sensitivity
+                found = checker.moved(statement, measurement, asked.groups)
                 # where no row can go, the planner uses that for sums alone, and the checker for everything
                 assert found == part.sensitivity or (found < part.sensitivity and part.measurement.rule != "sum/1")
                 seen[part.measurement.rule] = seen.get(part.measurement.rule, 0) + 1
@@ -158,6 +158,18 @@ def test_what_is_promised_is_what_makes_it_small() -> None:
         (lambda d: put(d, "derived.statements.0.tallies", [{"kind": "rows"}]), "the statement does not count this"),
         (lambda d: put(d, "noisy.0", [[1], [2]]), "by the statement 18"),
         (lambda d: put(d, "derived.event.events", []), "every measurement has one event"),
+        (lambda d: put(d, "derived.measurements.0.scale", "-6/1"), "must be a positive number"),
+        (lambda d: put(d, "derived.measurements.0.epsilon", "-1/1"), "must be a positive number"),
+        (lambda d: put(d, "derived.statements.0.bounding", {"kind": "at most rows", "rows": -10}), "from 1 on"),
+        (lambda d: put(d, "derived.statements.0.bounding", {"kind": "at most rows", "rows": 0.99}), "from 1 on"),
+        (lambda d: put(d, "derived.statements.0.bounding", {"kind": "at most rows", "rows": True}), "from 1 on"),
+        (lambda d: put(d, "derived.measurements.0.statement", -1), "no such statement"),
+        (lambda d: put(d, "derived.measurements.0.sensitivity", 6.0), "sensitivity: is 6.0"),
+        (lambda d: put(d, "derived.measurements.0.matrix", []), "noisy|integer for each tally"),
+        (lambda d: put(d, "derived.statements.0.of.table.adjacency", []), "malformed"),
+        (lambda d: put(d, "derived", []), "malformed"),
+        (lambda d: put(d, "noisy", None), "malformed"),
+        (lambda d: put(d, "derived.measurements.0.scale", "1e200000"), "must be a positive number"),
     ],
 )
 def test_an_altered_statement_is_refused(change: Any, message: str) -> None:

@@ -72,9 +72,8 @@ def multiplied(a: Value, b: Value, x: Range, y: Range) -> str:
     return narrowed(f"({terms[0]} * {terms[1]})", name, made.result)
 
 
-def divided(layers: Layers, a: Value, b: Value, x: Range, y: Range) -> Value:
+def divided(layers: Layers, a: Value, b: Value, x: Range, y: Range, made: units.Quotient) -> Value:
     """A quotient, rounded half up; NULL where the divisor is 0."""
-    made = units.quotient(x, y)
     if made.top == 0:
         return Value(
             f"CASE WHEN {a.sql} IS NOT NULL AND {b.sql} <> 0 THEN 0::BIGINT END", "integer", max(a.level, b.level)
@@ -108,7 +107,7 @@ def mean(total: str, many: str, made: units.Mean) -> Value:
 
 
 def _times(sql: str, factor: int) -> str:
-    return sql if factor == 1 else f"({sql} * {factor})"
+    return sql if factor == 1 else f"({sql} * {integer(factor)})"
 
 
 def narrowed(sql: str, name: str, result: Range) -> str:

@@ -35,8 +35,9 @@ from privet.relation.expressions import (
     Truncate,
     Types,
 )
-from privet.relation.rules import as_number, inverse
+from privet.relation.rules import as_number, clipped_quotient, inverse
 from privet.relation.types import BooleanType, KeyType, NumberType, TimeType, Type
+from privet.relation.units import quotient
 
 Wanted = Mode | Lattice | Test
 """What is asked of a column: its value, its key, the number of its key, its lattice code, or how it compares."""
@@ -76,10 +77,9 @@ class Compiler:
                 return self._arithmetic(operator, left, right, kind, mode)
             case Rounded(function, of):
                 return self._rounded(function, of, kind, mode)
-            case Clip(of):
+            case Clip():
                 assert isinstance(kind, NumberType)
-                x, number = self.number(of, mode)
-                return arithmetic.clipped(self.layers, x, number, kind)
+                return arithmetic.clipped(self.layers, self._inside(node, mode), node.inner(self.types), kind)
             case Compare(operator, left, right):
                 return self._compare(operator, left, right, mode)
             case Logic(operator, of):
@@ -133,16 +133,26 @@ class Compiler:
         assert isinstance(kind, NumberType)
         (a, x), (b, y) = self.number(left, mode), self.number(right, mode)
         if operator == "/" and not y.constant:
-            return arithmetic.divided(self.layers, a, b, x.range, y.range)
+            return arithmetic.divided(self.layers, a, b, x.range, y.range, quotient(x.range, y.range))
         if operator in ("*", "/"):
             divisor = inverse(y.constant) if operator == "/" and y.constant else y.range
             return _made(arithmetic.multiplied(a, b, x.range, divisor), "integer", a, b)
         return _made(arithmetic.added(operator, a, b, x.range, y.range, kind.range), "integer", a, b)
 
+    def _inside(self, clip: Clip, mode: Mode) -> Value:
+        """What is clipped; a quotient is computed as finely as the clip allows."""
+        sides = clip.divided(self.types)
+        if sides is None:
+            return self.number(clip.of, mode)[0]
+        assert isinstance(clip.of, Arithmetic)
+        (a, x), (b, y) = self.number(clip.of.left, mode), self.number(clip.of.right, mode)
+        made, _ = clipped_quotient(*sides, clip.lower, clip.upper)
+        return arithmetic.divided(self.layers, a, b, x.range, y.range, made)
+
     def _rounded(self, function: str, of: Node, kind: Type, mode: Mode) -> Value:
         assert isinstance(kind, NumberType)
         x, number = self.number(of, mode)
-        if number == kind:
+        if number.range == kind.range:
             return x
         if function == "abs":
             return Value(f"abs({x.sql})", "integer", x.level)
@@ -246,6 +256,8 @@ class Compiler:
             case NumberType():
                 inside = f"{x.sql} BETWEEN {kind.least} AND {kind.most}"
                 found = f"TRY_CAST({x.sql} - {integer(kind.least, held(kind.range.largest))} AS INTEGER)"
+                if kind.step is not None:
+                    found = f"({found} // {int(kind.step / kind.unit)})"
                 return Value(f"CASE WHEN {inside} THEN {found} END", "integer", x.level)
             case TimeType():
                 first, last = (kind.keys()[i] for i in (0, -1))

@@ -79,7 +79,7 @@ def compare_raw(column: Column, source: str, sql: str, test: Test) -> Value | No
     if column.default is not None or not isinstance(kind, NumberType) or not kind.least < k < kind.most:
         return None
     operator = {"==": "=", "!=": "<>"}.get(test.operator, test.operator)
-    if class_of(source) in ("signed", "unsigned") and kind.unit == 1 and kind.integer:
+    if class_of(source) in ("signed", "unsigned") and kind.unit == 1 and kind.integer and kind.step in (None, 1):
         return Value(f"({sql} {operator} {integer(k)})", "boolean")
     if source.strip().upper() == "DOUBLE" and test.operator in ("<", "<=", ">", ">="):
         edge = numbers.edge(kind, k if test.operator in ("<", ">=") else k + 1)

@@ -88,7 +88,7 @@ def _of_whole(kind: NumberType, grid: Grid, source: str, sql: str, *, keyed: boo
     slope, offset = 1 / (scale * grid.step), grid.base / grid.step
     below = math.lcm(slope.denominator, offset.denominator)
     times, minus = int(slope * below), int(offset * below)
-    largest = 2 * (max(abs(low), abs(high)) * times + abs(minus)) + below
+    largest = 2 * (max(abs(low), abs(high), 1) * times + abs(minus)) + below
     if largest >= LIMIT:
         return None
     name = held(largest)

@@ -254,7 +254,10 @@ class OpenedJoinPublic(Opened[JoinPublic]):
         right = [f"r.{alias}" for alias in self.added if alias != "k"]
         theirs = ", ".join(f"{sql} AS {alias}" for alias, sql in self.added.items())
         join = "LEFT JOIN" if self.of.how == "left" else "JOIN"
-        both = f"({self.inner.select()}) AS l {join} (SELECT {theirs} FROM {stored.name}) AS r"
+        # enforced, not inferred: no row has two matches, whatever the keys are read as
+        once = f"QUALIFY row_number() OVER (PARTITION BY {self.theirs.sql.replace('r.k', 'k')} ORDER BY k) = 1"
+        public = f"(SELECT * FROM (SELECT {theirs} FROM {stored.name}) {once})"
+        both = f"({self.inner.select()}) AS l {join} {public} AS r"
         return f"(SELECT {', '.join(left + right)} FROM {both} ON {self.mine.sql} = {self.theirs.sql})"
 
 

@@ -17,6 +17,7 @@ from privet.relation import caps, operators, schema
 from privet.relation import expressions as e
 from privet.relation.aggregates import Aggregate, Histogram, Mean, Ratio, Std, Sum, Variance
 from privet.relation.caps import some
+from privet.relation.conditions import below, columns, is_strict
 from privet.relation.language import show as show_node
 from privet.relation.operators import JoinPerson, JoinPublic, OfPerson, Operator, PerPerson, Scan, Where, WithColumns
 from privet.relation.rules import as_number
@@ -46,7 +47,8 @@ def limits(plan: ReleasePlan) -> tuple[str, ...]:
     values = _Values()
     for aggregate in _parts(plan):
         values.read(aggregate, of)
-    return (*_rows(plan), *(clause for key in plan.query.keys for clause in _key(key, of)), *values.clauses())
+    groups = (clause for key in plan.query.keys for clause in _key(key, of))
+    return (*_rows(plan), *_conditions(of, plan.query.keys), *dict.fromkeys(groups), *values.clauses())
 
 
 def of_cap(plan: ReleasePlan, how: Bounding) -> str:
@@ -83,26 +85,54 @@ def _key(key: Key, of: Operator) -> Iterator[str]:
     kind = key.of.type(of.types())
     if isinstance(kind, KeyType) and kind.other is not None:
         yield f"any other {key.name} counted as {kind.other}, rows with no {key.name} left out"
-    elif kind.missing or any(isinstance(each, NumberType | TimeType) for each in _declared(key.of, of, set())):
-        yield f"rows with another or no {key.name} left out"  # out of range is no key
+        return
+    ranges = {name: told for name, each in _declared(key.of, of, set()) if (told := _range_of(each))}
+    gone = "in no group" if is_strict(key.of) else "read as missing"  # as a key, what is out of range is missing
+    yield from (f"{name} outside {told} {gone}" for name, told in ranges.items())
+    if isinstance(kind, KeyType) and isinstance(key.of, e.Column):
+        yield f"rows with another or no {key.name} left out"
+    elif kind.missing:
+        yield f"rows with no {key.name} left out"
 
 
-def _declared(node: e.Node, of: Operator, seen: set[tuple[str, int]]) -> Iterator[Type]:
-    """The types of the declared columns that an expression is made of."""
+def _conditions(of: Operator, keys: tuple[Key, ...]) -> Iterator[str]:
+    """What conditions take for something else: a value that is not listed, where all of these count as one."""
+    named = {key.of.name for key in keys if isinstance(key.of, e.Column)}
+    for name in sorted({name for node in _wheres(of) for name in columns(node)} - named):
+        kind = of.types().get(name)
+        if isinstance(kind, KeyType) and kind.other is not None:
+            yield f"any other {name} counted as {kind.other}"
+
+
+def _wheres(of: Operator) -> Iterator[e.Node]:
+    yield from (step.condition for step in below(of) if isinstance(step, Where))
+
+
+def _range_of(kind: Type) -> str:
+    match kind:
+        case NumberType(lower, upper, wide=False):
+            return _range(lower, upper)
+        case TimeType(first, last):
+            return f"{_moment(first)}..{_moment(last)}"
+    return ""
+
+
+def _declared(node: e.Node, of: Operator, seen: set[tuple[str, int]]) -> Iterator[tuple[str, Type]]:
+    """The declared columns that an expression is made of, with their types."""
     if not isinstance(node, e.Column):
         for part in e.parts(node):
             yield from _declared(part, of, seen)
         return
-    made, below = _made(node.name, of)
-    if (node.name, id(below)) in seen:
+    made, inner = _made(node.name, of)
+    if (node.name, id(inner)) in seen:
         return
-    seen.add((node.name, id(below)))
+    seen.add((node.name, id(inner)))
     if isinstance(made, schema.Column):
-        yield made.type
+        yield node.name, made.type
     elif isinstance(made, OfPerson):
-        yield from () if made.of is None else _declared(made.of, below, seen)
+        yield from () if made.of is None else _declared(made.of, inner, seen)
     elif made is not None:
-        yield from _declared(made, below, seen)
+        yield from _declared(made, inner, seen)
 
 
 def _made(name: str, of: Operator) -> tuple[schema.Column | OfPerson | e.Node | None, Operator]:
@@ -171,6 +201,9 @@ class _Values:
                 if not _within(node, of):
                     self.node(inner, of)
                 self.add("", _named(inner), f"clipped to {_range(lower, upper)}{_because(node, of)}")
+                number = node.inner(of.types())
+                if number.unit * 2**12 > upper - lower and number.rounded:  # what is left of it has few values
+                    self.add("", _named(inner), f"read in steps of {_number(number.unit)}")
             case e.Case(branches, otherwise):
                 for _, value in branches:
                     self.node(value, of)

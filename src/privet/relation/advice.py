@@ -46,6 +46,8 @@ def said(never: Never, *, sql: bool = False) -> str:
     """
     say, of = _Face(sql), never.of
     what = f"{say.leaf(of, never.operator, never.value)} can never be true."
+    if never.operator == "!=":
+        what = f"{say.leaf(of, never.operator, never.value)} leaves no row out."
     if isinstance(never.leaf, e.IsIn):
         what = f"{say.subject(of)} is never {say.constant(never.value)}."
     reason, instead = _reason(never, say)

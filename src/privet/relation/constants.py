@@ -14,7 +14,7 @@ from privet.relation import expressions as e
 from privet.relation.expressions import Node, Types
 from privet.relation.language import show
 from privet.relation.reach import FLIPPED, Known, Truths, outcomes, reach
-from privet.relation.types import NumberType, TimeType, Type
+from privet.relation.types import KeyType, NumberType, TimeType, Type
 
 Leaf = e.Compare | e.IsIn | e.StartsWith
 
@@ -43,7 +43,9 @@ def nevers(node: Node, types: Types) -> Iterator[Never]:
     for leaf, of, operator, values in _leaves(node):
         kind = reach(of, known)
         for value in values:
-            if True not in _outcomes(leaf, of, operator, value, known):
+            # a key that is not listed is a mistake in `!=` too, where it would be true of every row
+            same = "==" if operator == "!=" and isinstance(kind, KeyType) else operator
+            if True not in _outcomes(leaf, of, same, value, known):
                 yield Never(leaf, of, operator, value, kind)
 
 

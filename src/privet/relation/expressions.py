@@ -14,7 +14,17 @@ from typing import Literal as OneOf
 
 from privet.errors import QueryError
 from privet.exact import Exact, show
-from privet.relation.rules import Operator, arithmetic, as_boolean, as_number, as_time, comparable, days_between, union
+from privet.relation.rules import (
+    Operator,
+    arithmetic,
+    as_boolean,
+    as_number,
+    as_time,
+    clipped_quotient,
+    comparable,
+    days_between,
+    union,
+)
 from privet.relation.types import (
     BooleanType,
     KeyType,
@@ -26,7 +36,7 @@ from privet.relation.types import (
     clipped,
     truncate,
 )
-from privet.relation.units import Range, to_whole
+from privet.relation.units import Range, exactly, to_whole
 
 Types = Mapping[str, Type]
 """What columns there are, and their types."""
@@ -111,8 +121,8 @@ class Rounded:
         if self.function == "abs":
             low = max(held.least, -held.most, 0)
             found, rounded = Range(held.unit, low, max(-held.least, held.most)), number.rounded
-        elif held.unit.denominator == 1 and not number.rounded:
-            return number
+        elif held.unit.denominator == 1:
+            found, rounded = held, False
         else:
             how, way = (math.floor if self.function == "floor" else math.ceil), to_whole(held)
             inner = held.coarser(way.shift)
@@ -130,7 +140,22 @@ class Clip:
     upper: Exact
 
     def type(self, schema: Types) -> Type:
-        return clipped(as_number(self.of.type(schema), "clip"), self.lower, self.upper)
+        return clipped(self.inner(schema), self.lower, self.upper)
+
+    def inner(self, schema: Types) -> NumberType:
+        """The type of what is clipped; a quotient is computed as finely as the clip allows."""
+        sides = self.divided(schema)
+        if sides is not None:
+            return clipped_quotient(*sides, self.lower, self.upper)[1]
+        return as_number(self.of.type(schema), "clip")
+
+    def divided(self, schema: Types) -> tuple[NumberType, NumberType] | None:
+        """The types of the two sides, if a quotient of two numbers is clipped."""
+        match self.of:
+            case Arithmetic("/", left, right):
+                a, b = (as_number(side.type(schema), "/") for side in (left, right))
+                return None if b.constant else (a, b)
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +174,8 @@ class Compare:
                 f"{left} and {right} can't be compared with {self.operator}. Numbers and dates have an order; texts, "
                 'keys and booleans can be equal or not. Write, for example: pv.col("age") >= 18'
             )
+        if isinstance(left, NumberType) and isinstance(right, NumberType):
+            _exactly_comparable(left, right)
         return BooleanType(missing=left.missing or right.missing)
 
 
@@ -291,6 +318,14 @@ Node = (
     | DatePart | Truncate | Bin
 )  # fmt: skip
 """Every kind of expression there is."""
+
+
+def _exactly_comparable(left: NumberType, right: NumberType) -> None:
+    if left.constant is None and right.constant is None and not exactly(left.range, right.range):
+        raise QueryError(
+            "these two numbers can't be compared exactly: in a common unit they would need more than 126 bits. Round "
+            'or clip one of them first. Write, for example: pv.col("income").clip(0, 200_000)'
+        )
 
 
 def joined(operator: OneOf["and", "or"], of: Sequence[Node]) -> Node:

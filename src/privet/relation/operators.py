@@ -19,7 +19,7 @@ from privet.relation.language import show
 from privet.relation.rules import as_number, comparable
 from privet.relation.schema import CEILING, PublicSchema, Schema
 from privet.relation.types import BooleanType, NumberType, Type
-from privet.relation.units import Range, mean, sized, summable
+from privet.relation.units import Range, exactly, mean, sized, summable
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +221,12 @@ def join_public(of: Operator, table: PublicSchema, *, on: str, how: str = "inner
     theirs = dict(table.columns)[table.key]
     if not comparable(types[on], theirs):
         raise QueryError(f"{on!r} is {types[on]}, the key {table.key!r} of {table.name!r} is {theirs}: never equal.")
+    mine = types[on]
+    if isinstance(mine, NumberType) and isinstance(theirs, NumberType) and not exactly(mine.range, theirs.range):
+        raise QueryError(
+            f"{on!r} and the key {table.key!r} of {table.name!r} can't be compared exactly: in a common unit they "
+            "would need more than 126 bits. Join on a column as it is declared"
+        )
     _no_clash(types, {name for name, _ in table.columns if name != table.key}, table.name)
     return JoinPublic(of, table, on, "left" if how == "left" else "inner")
 

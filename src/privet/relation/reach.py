@@ -304,9 +304,12 @@ def met(a: Type, low: Exact | date | None, high: Exact | date | None) -> Type | 
         case NumberType():
             lower = a.lower if low is None else max(a.lower, Exact(low))  # type: ignore[arg-type]
             upper = a.upper if high is None else min(a.upper, Exact(high))  # type: ignore[arg-type]
-            if a.integer:
+            if a.step is not None:  # from step to step
+                lower = a.lower + math.ceil((lower - a.lower) / a.step) * a.step
+                upper = a.lower + math.floor((upper - a.lower) / a.step) * a.step
+            elif a.integer:
                 lower, upper = Exact(math.ceil(lower)), Exact(math.floor(upper))
-            return replace(a, lower=lower, upper=upper, step=None) if lower <= upper else None
+            return replace(a, lower=lower, upper=upper) if lower <= upper else None
         case TimeType():
             assert low is None or isinstance(low, date)
             assert high is None or isinstance(high, date)

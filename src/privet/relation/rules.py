@@ -7,7 +7,7 @@ from typing import Literal
 from privet.errors import QueryError
 from privet.exact import Exact
 from privet.relation.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type
-from privet.relation.units import Range, product, quotient, sized, together
+from privet.relation.units import Quotient, Range, product, quotient, sized, together
 
 Operator = Literal["+", "-", "*", "/"]
 
@@ -98,6 +98,13 @@ def arithmetic(operator: Operator, a: NumberType, b: NumberType) -> NumberType:
         made = quotient(a.range, b.range)
         held, rounded, missing, wide = made.result, True, missing or made.zero, wide or made.zero
     return NumberType.of(held, rounded=rounded, missing=missing, wide=wide)
+
+
+def clipped_quotient(a: NumberType, b: NumberType, lower: Exact, upper: Exact) -> tuple[Quotient, NumberType]:
+    """A quotient that is clipped at once: its steps are fine enough for what the clip leaves of it."""
+    made = quotient(a.range, b.range, within=max(abs(lower), abs(upper)) or None)
+    kind = NumberType.of(made.result, rounded=True, missing=a.missing or b.missing or made.zero, wide=made.zero)
+    return made, kind
 
 
 def negated(of: Range) -> Range:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date as Date
 from datetime import datetime as DateTime
+from datetime import time as Time
 from typing import Any
 
 from privet.distances import Adjacency, EachRow, Person, Protected
@@ -16,6 +17,7 @@ from privet.errors import QueryError, UserError
 from privet.exact import Exact, Number, exact, literal, show, whole
 from privet.lattice import Bounds
 from privet.relation.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type
+from privet.relation.units import LIMIT
 
 CEILING = 2**40
 """No table may have more rows than this: a public fact, so that nothing need depend on the private count."""
@@ -51,6 +53,11 @@ def number(lower: Number, upper: Number, *, step: Number | None = None, required
     bounds = Bounds(lower, upper, step=step)
     size = bounds.step if step is not None else None
     kind = NumberType(bounds.lower, bounds.upper, step=size, missing=not _flag(required))
+    if kind.range.largest >= LIMIT // 4:
+        raise UserError(
+            f"{show(bounds.lower)} and steps of {show(bounds.step)} have no common unit that 124 bits can hold. "
+            "Let the lower bound be a multiple of the step. Write, for example: pv.number(0, 10, step=0.5)"
+        )
     return Column(kind, bounds.lower if required else None)
 
 
@@ -133,11 +140,11 @@ def date(first: Date | str, last: Date | str) -> Column:
 
 
 def timestamp(first: DateTime | Date | str, last: DateTime | Date | str) -> Column:
-    """A date with a time of day (UTC, without a zone) in a public range, both ends included.
+    """A date with a time of day (UTC, without a zone) in a public range, both ends included; a day means all of it.
 
     Example:
-        >>> print(timestamp("2024-01-01", "2024-12-31T23:59:59"))
-        a timestamp in 2024-01-01 00:00:00..2024-12-31 23:59:59
+        >>> print(timestamp("2024-01-01T08:00:00", "2024-12-31"))
+        a timestamp in 2024-01-01 08:00:00..2024-12-31 23:59:59.999999
     """
     return Column(TimeType(*_range(first, last, timed=True)))
 
@@ -145,14 +152,16 @@ def timestamp(first: DateTime | Date | str, last: DateTime | Date | str) -> Colu
 def _range(first: Any, last: Any, *, timed: bool) -> tuple[Date, Date]:
     name = "timestamp" if timed else "date"
     line = f'Write, for example: pv.{name}("2024-01-01", "2024-12-31")'
-    ends = []
+    ends: list[Any] = []
     for value in (first, last):
         try:
             moment = (DateTime if timed else Date).fromisoformat(value) if isinstance(value, str) else value
         except ValueError:
             raise UserError(f"{value!r} is no {name} in the form 2024-12-31. {line}") from None
-        if timed and type(moment) is Date:
-            moment = DateTime(moment.year, moment.month, moment.day)
+        if timed and (type(moment) is Date or (isinstance(value, str) and len(value.strip()) <= 10)):
+            # a day is all of it: the last one ends just before midnight
+            whole_day = Time.max if value is last and ends else Time.min
+            moment = DateTime.combine(Date(moment.year, moment.month, moment.day), whole_day)
         if type(moment) is not (DateTime if timed else Date):
             raise UserError(f"a range of {name}s needs {name}s, not {value!r}. {line}")
         if isinstance(moment, DateTime) and moment.tzinfo is not None:

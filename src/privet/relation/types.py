@@ -78,8 +78,7 @@ class NumberType:
     def of(cls, of: Range, *, rounded: bool, missing: bool, wide: bool = False) -> NumberType:
         """The type of what is unit * n with n in this range."""
         low, high = of.unit * of.least, of.unit * of.most
-        unit = of.unit if low < high else abs(low) or Exact(1)
-        return cls(low, high, unit=unit, rounded=rounded and low < high, missing=missing, wide=wide)
+        return cls(low, high, unit=of.unit, rounded=rounded, missing=missing, wide=wide)
 
     def __str__(self) -> str:
         kind = "an integer" if self.integer else "a number"
@@ -140,7 +139,7 @@ class NumberType:
         if self.rounded or high - low >= 2**43 * step:
             while high - low > 2**33 * step:
                 step *= 2
-        return Bounds(low, high, step=step)
+        return Bounds(low, low + step * to_steps(high - low, step), step=step)
 
     def keys(self) -> tuple[KeyValue, ...]:
         """Every value, in order, if they are integers and not too many."""
@@ -149,8 +148,11 @@ class NumberType:
                 f"{self} can't be a group: the values are not a public list. Write, for example: "
                 'group_by(pv.bins("income", [0, 50_000, 100_000]))'
             )
-        unit = int(self.unit)
-        return _few((unit * n for n in range(self.least, self.most + 1)), self.most - self.least + 1)
+        first, each = (
+            (int(self.unit) * self.least, int(self.unit)) if self.step is None else (int(self.lower), int(self.step))
+        )
+        count = (int(self.unit) * self.most - first) // each + 1
+        return _few((first + each * i for i in range(count)), count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,9 +317,6 @@ def clipped(of: NumberType, lower: Exact, upper: Exact) -> NumberType:
             f"clip({literal(lower)}, {literal(upper)}) leaves nothing of {show(of.lower)}..{show(of.upper)}. "
             "Take bounds that meet this range"
         )
-    if low == high:
-        n = (low > 0) - (low < 0)
-        return NumberType.of(Range(abs(low) or Exact(1), n, n), rounded=False, missing=of.missing)
     inner = of.range
     binding = [
         end for end, moves in ((low, low > inner.unit * inner.least), (high, high < inner.unit * inner.most)) if moves
@@ -326,12 +325,12 @@ def clipped(of: NumberType, lower: Exact, upper: Exact) -> NumberType:
     room = units.NARROW if inner.largest < units.NARROW else units.LIMIT // 4
     if max(abs(low), abs(high)) / unit >= room:  # too long a unit: round as constants are
         unit, rounded = inner.unit, True
-        if to_steps(low, unit) == to_steps(high, unit):
+        if low < high and to_steps(low, unit) == to_steps(high, unit):
             raise QueryError(
                 f"clip({literal(lower)}, {literal(upper)}) is narrower than the steps of {show(unit)} in which these "
                 "numbers are computed. Take a wider range"
             )
     if unit != inner.unit and rounded:  # what was rounded to the old unit is where the values begin and end
         low, high = max(low, inner.unit * inner.least), min(high, inner.unit * inner.most)
-    aligned = of.step is not None and (low - of.lower) % of.step == 0
+    aligned = of.step is not None and (low - of.lower) % of.step == 0 == (high - of.lower) % of.step
     return NumberType(low, high, step=of.step if aligned else None, missing=of.missing, unit=unit, rounded=rounded)

@@ -80,11 +80,15 @@ class Range:
 def sized(of: Range) -> Range:
     """The same range, if numbers like this can be computed with and written down."""
     if max(of.unit.numerator.bit_length(), of.unit.denominator.bit_length()) > _LONGEST or of.reach > 2**900:
-        raise QueryError(
-            "the numbers of this expression are too large or too fine to compute with. Clip what goes into it, or "
-            'give it in another unit. Write, for example: pv.col("income").clip(0, 200_000)'
-        )
+        raise _too_precise()
     return of
+
+
+def _too_precise() -> QueryError:
+    return QueryError(
+        "the numbers of this expression are too large or too fine to compute with. Clip what goes into it, or "
+        'give it in another unit. Write, for example: pv.col("income").clip(0, 200_000)'
+    )
 
 
 # --- two numbers together ---------------------------------------------------------------------------
@@ -127,6 +131,13 @@ def together(*parts: Range) -> Together:
             )
     made = tuple(Range(unit, f * part.least, f * part.most) for part, f in zip(rounded, factors, strict=True))
     return Together(sized(Range(unit, 0, 0)).unit, tuple(shifts), factors, made)
+
+
+def exactly(a: Range, b: Range) -> bool:
+    """Whether two numbers have a common unit in which both are what they are: needed to tell whether they are equal."""
+    parts = [part for part in (a, b) if part.largest]
+    unit = common(*(part.unit for part in parts))
+    return sum((part.reach / unit for part in parts), Exact(0)) < LIMIT // 8
 
 
 def _rounded_constant(part: Range, among: tuple[Range, ...]) -> Range:
@@ -181,27 +192,34 @@ class Quotient:
     """Whether the divisor can be 0: then the result can be missing, and nobody chose its bounds."""
 
 
-def quotient(a: Range, b: Range) -> Quotient:
-    """The quotient of two numbers, in steps of a 2^32nd of its size at the largest divisor.
+def quotient(a: Range, b: Range, within: Exact | None = None) -> Quotient:
+    """The quotient of two numbers, in steps of at most a 2^32nd of its size at the largest divisor.
+
+    `within` is the size that a clip leaves of it: then the steps are at most a 2^32nd of that, too. The unit is that of
+    a over that of b times a power of two, so that it takes no more than a shift and a division.
 
     Claim: where b is not 0, |b| >= its unit, so that the quotient is bounded; where b is 0 there is none.
     """
+    if not _divisors(b) or not a.largest:
+        return Quotient((0, 0), 0, 1, b.largest, Range(Exact(1), 0, 0), zero=b.least <= 0 <= b.most)
     shifts = [0, 0]
     while True:
         x, y = a.coarser(shifts[0]), b.coarser(shifts[1])
         divisors = _divisors(y)
         if not divisors or not x.largest:
-            return Quotient((0, 0), 0, 1, b.largest, Range(Exact(1), 0, 0), zero=y.least <= 0 <= y.most)
+            raise _too_precise()
         ends = [x.unit * n / (y.unit * d) for n in (x.least, x.most) for d in divisors]
         reach = max(map(abs, ends))
-        unit = power_of_two_below(x.reach / (y.reach * 2**FINE))
-        while reach / unit >= NARROW - 2:
+        fine = x.reach / (y.reach * 2**FINE)
+        unit = x.unit / y.unit
+        unit *= power_of_two_below((fine if within is None else min(fine, within / 2**FINE)) / unit)
+        while reach / unit >= (NARROW - 2 if within is None else LIMIT // 4):
             unit *= 2
         ratio = x.unit / (y.unit * unit)
         largest = 2 * x.largest * ratio.numerator + 2 * y.largest * ratio.denominator
         if largest < LIMIT:
             break
-        longer = 0 if x.largest >= y.largest else 1
+        longer = 0 if x.largest * ratio.numerator >= y.largest * ratio.denominator else 1
         shifts[longer] += 1
     found = sized(Range(unit, to_steps(min(ends), unit), to_steps(max(ends), unit)))
     zero = y.least <= 0 <= y.most
@@ -224,16 +242,16 @@ class Scaled:
     shift: int
     top: int
     bottom: int
-    unit: Exact
 
 
 def to_whole(of: Range) -> Scaled:
     """How n becomes a number in units of 1, up to a division by `bottom`, which floor and ceil round their own way."""
-    shift = 0
-    while of.coarser(shift).largest * (of.unit * 2**shift).numerator + (of.unit * 2**shift).denominator >= LIMIT:
-        shift += 1
-    unit = of.unit * 2**shift
-    return Scaled(shift, unit.numerator, unit.denominator, Exact(1))
+    shift, unit = 0, of.unit
+    while of.coarser(shift).largest * unit.numerator + unit.denominator >= LIMIT:
+        shift, unit = shift + 1, unit * 2
+        if not of.coarser(shift).largest:
+            raise _too_precise()
+    return Scaled(shift, unit.numerator, unit.denominator)
 
 
 def summable(of: Range, rows: int) -> int:
@@ -260,8 +278,8 @@ def mean(of: Range, rows: int) -> Mean:
     while True:
         x = of.coarser(shift)
         unit = x.unit
-        if x.least < x.most:
-            unit = min(unit, power_of_two_below(x.unit * (x.most - x.least) / 2**FINE))
+        while x.least < x.most and unit > x.unit * (x.most - x.least) / 2**FINE:
+            unit /= 2
         while x.reach / unit >= NARROW - 1:
             unit *= 2
         ratio = x.unit / unit

@@ -11,6 +11,7 @@ of its sums with signs, and such a sum is again a polynomial: it is greatest at 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,17 +24,19 @@ from privet.errors import VerificationError
 Vector = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """What a measurement can be moved by, and where it says so."""
-
-    sensitivity: int
-    radius: int
-    rows: int
+_RATIO = re.compile(r"([1-9][0-9]*)/([1-9][0-9]*)", re.ASCII)
 
 
 def check(derived: Any, noisy: Any) -> Fraction:
-    """The epsilon that the noise comes to; raises `VerificationError` if it is more than was claimed.
+    """The epsilon that the noise comes to; raises `VerificationError` if it is more than was claimed, or malformed."""
+    try:
+        return _check(derived, noisy)
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise VerificationError(f"the document is malformed: {str(error)[:200]}") from None
+
+
+def _check(derived: Any, noisy: Any) -> Fraction:
+    """The same, for a document of the right shape.
 
     `derived` is that part of a certificate, `noisy` its noisy vectors: by measurement, by group.
     """
@@ -43,27 +46,36 @@ def check(derived: Any, noisy: Any) -> Fraction:
         raise VerificationError("derived.event: every measurement has one event, and one list of noisy vectors")
     for i, (measured, groups, event) in enumerate(zip(derived["measurements"], noisy, events, strict=True)):
         where = f"derived.measurements[{i}]"
-        statement = derived["statements"][measured["statement"]]
+        index = measured["statement"]
+        if type(index) is not int or not 0 <= index < len(derived["statements"]):
+            raise VerificationError(f"{where}.statement: there is no such statement")
+        statement = derived["statements"][index]
         if any(len(vector) != len(measured["matrix"]) for vector in groups):
             raise VerificationError(f"noisy[{i}]: a vector has {len(measured['matrix'])} coordinates")
         found = moved(statement, measured, len(groups))
-        if measured["sensitivity"] < found.sensitivity:
-            raise VerificationError(
-                f"{where}.sensitivity: is {measured['sensitivity']}, and by the statement {found.sensitivity}"
-            )
-        scale = Fraction(measured["scale"])
+        if type(measured["sensitivity"]) is not int or measured["sensitivity"] < found:
+            raise VerificationError(f"{where}.sensitivity: is {measured['sensitivity']}, and by the statement {found}")
+        scale, epsilon = _positive(measured["scale"], f"{where}.scale"), _positive(measured["epsilon"], where)
         if event != {"kind": "laplace", "sensitivity": measured["sensitivity"], "scale": measured["scale"]}:
             raise VerificationError(f"derived.event.events[{i}]: is not the noise of the measurement")
-        if Fraction(measured["epsilon"]) * scale < found.sensitivity:
+        if epsilon * scale < found:
             raise VerificationError(f"{where}.scale: is too small for the sensitivity and this epsilon")
-        loss += found.sensitivity / scale
+        loss += found / scale
     for claim, name in ((derived["epsilon"], "epsilon"), (derived["guarantee"]["epsilon"], "guarantee.epsilon")):
-        if Fraction(claim) < loss:
+        if loss and _positive(claim, f"derived.{name}") < loss:
             raise VerificationError(f"derived.{name}: is {claim}, and by the noise {loss}")
     return loss
 
 
-def moved(statement: Any, measured: Any, groups: int) -> Moved:
+def _positive(text: Any, where: str) -> Fraction:
+    """A positive rational, written as p/q."""
+    found = _RATIO.fullmatch(text) if isinstance(text, str) and len(text) < 10_000 else None
+    if found is None:
+        raise VerificationError(f"{where}: must be a positive number, written as p/q")
+    return Fraction(int(found[1]), int(found[2]))
+
+
+def moved(statement: Any, measured: Any, groups: int) -> int:
     """The L1 sensitivity of one measurement: for add/remove, or for replace."""
     points = _Points.of(statement, measured)
     operator, bounding = statement["of"], statement["bounding"]
@@ -72,13 +84,13 @@ def moved(statement: Any, measured: Any, groups: int) -> Moved:
     adjacency = {schema["adjacency"] for schema in schemas}
     radius = points.radius()
     if adjacency == {"add/remove"}:
-        return Moved(rows * radius, radius, rows)
+        return rows * radius
     if adjacency != {"replace"}:
         raise VerificationError("statements: the tables of one release have one adjacency")
     if groups > 1:
-        return Moved(2 * rows * radius, radius, rows)
+        return 2 * rows * radius
     stays = not statement["keys"] and _keeps_all_rows(operator)
-    return Moved(rows * points.diameter(zero=not stays), radius, rows)
+    return rows * points.diameter(zero=not stays)
 
 
 # --- how many rows of one person, and which ---------------------------------------------------------------
@@ -87,11 +99,11 @@ def moved(statement: Any, measured: Any, groups: int) -> Moved:
 def _rows(operator: Any, bounding: Any) -> int:
     match bounding["kind"]:
         case "at most rows":
-            return int(bounding["rows"])
+            return _count(bounding["rows"])
         case "at most groups":
-            return int(bounding["groups"]) * int(bounding["rows"])
+            return _count(bounding["groups"]) * _count(bounding["rows"])
         case "people in groups":
-            return int(bounding["groups"])
+            return _count(bounding["groups"])
         case "unbounded" if _one_row_each(operator):
             return 1
     raise VerificationError("statements: the rows of a person are not bounded")
@@ -157,7 +169,7 @@ class _Points:
         read = {canonical(tally["of"]): tally["of"] for tally in tallies if tally["kind"] != "rows"}
         if len(read) > 1:
             raise VerificationError("measurements.tallies: one measurement is a function of one code")
-        if any(len(row) != len(tallies) or not all(type(x) is int for x in row) for row in matrix):
+        if not matrix or any(len(row) != len(tallies) or not all(type(x) is int for x in row) for row in matrix):
             raise VerificationError("measurements.matrix: has an integer for each tally")
         what: Any = next(iter(read.values()), {"kind": "nothing"})
 
@@ -171,7 +183,9 @@ class _Points:
                 return cls((absent,), (), None)
             case "given" if set(kinds) <= {"rows", "present"}:
                 return cls((absent, vector([1] * len(kinds))), (), None)
-            case "place" if set(kinds) <= {"rows", "at"}:
+            case "place" if set(kinds) <= {"rows", "at"} and _count(what["size"]) == len(what["of"]["edges"]) - 1:
+                if not all(type(t["index"]) is int and 0 <= t["index"] < what["size"] for t in tallies if "index" in t):
+                    raise VerificationError("measurements.tallies: there is no such bin")
                 at = [
                     vector([int(t["kind"] == "rows" or t["index"] == i) for t in tallies]) for i in range(what["size"])
                 ]
@@ -179,7 +193,7 @@ class _Points:
             case "code" if set(kinds) <= set(_POWERS):
                 powers = [vector([int(_POWERS[kind] == power) for kind in kinds]) for power in range(3)]
                 curve = tuple(zip(*powers, strict=True))
-                return cls((absent,) if what["missing"] else (), curve, _whole(what["width"]))
+                return cls((absent,) if what["missing"] is not False else (), curve, _count(what["width"]))
         raise VerificationError("measurements.tallies: these do not go together")
 
     def radius(self) -> int:
@@ -224,7 +238,7 @@ _POWERS = {"rows": 0, "present": 0, "total": 1, "squares": 2}
 """What a row with code v adds to a tally: v to this power."""
 
 
-def _whole(width: Any) -> int:
-    if type(width) is int and width >= 0:
-        return width
-    raise VerificationError("statements: the width of a code is a whole number")
+def _count(number: Any) -> int:
+    if type(number) is int and number >= 1:
+        return number
+    raise VerificationError("statements: caps, widths and sizes are whole numbers from 1 on")
