@@ -29,7 +29,7 @@ from privet.cli.output import Format
 
 MEAN = "SELECT region, COUNT(*) AS n, AVG(income) AS pay FROM people GROUP BY region"
 COLUMNS = ["region", "n", "n_low", "n_high", "n_noisy"]
-NOTE = """95 % intervals, each cell by itself, for the bounded rows and clamped values.
+NOTE = """95 % intervals, each cell by itself. They cover the noise, not the limits below.
 Limits: at most 1 row per person; rows without person_id left out; any other region counted as
   elsewhere, rows with no region left out.
 """
