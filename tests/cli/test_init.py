@@ -297,7 +297,10 @@ def test_only_the_schema_is_read(here: Path) -> None:
         (("nowhere.csv", "--yes"), "there is no file 'nowhere.csv'"),
         (("nowhere.duckdb", "--yes"), "there is no file 'nowhere.duckdb'"),
         (("people.parquet", "--yes", "--person", "persn_id"), "Did you mean 'person_id'?"),
-        (("people.parquet", "--yes", "--person", "person_id", "--each-row"), "--person or --each-row, not both"),
+        (
+            ("people.parquet", "--yes", "--person", "person_id", "--each-row"),
+            "choose one: --person COLUMN for rows grouped by a person column, or --each-row",
+        ),
         (("people.parquet", "--yes", "--max-rows", "0"), "max_rows must be a whole number, 1 or greater"),
         (("people.parquet", "--yes", "--epsilon", "-1"), "epsilon must be a number"),
         (("people.parquet", "--yes", "--adjacency", "add"), "adjacency must be 'add/remove' or 'replace'"),
@@ -309,7 +312,7 @@ def test_only_the_schema_is_read(here: Path) -> None:
         (("anonymous.parquet", "--yes"), "which column identifies the person in 'anonymous'? Write: --person id."),
         (
             ("unknown.parquet", "--yes"),
-            "write: --person COLUMN, one of row_id, age. If no person has two rows, write: ",
+            "Write: --person COLUMN, one of row_id, age. If every row is a different person, write: ",
         ),
         (("privet.ledger", "--yes"), "is no Parquet file"),
         (("text.duckdb", "--yes"), "is no DuckDB file"),

@@ -67,7 +67,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "a column with a dash": (
         ("query", 'SELECT SUM(body-mass) FROM "penguins-raw"', "--epsilon", "1", "--policy", "dash.toml"),
-        'Write "body-mass".',
+        'double quotes: "body-mass".',
     ),
     "a text in double quotes": (
         ("query", 'SELECT COUNT(*) FROM people WHERE region = "north"', "--epsilon", "1"),

@@ -184,7 +184,7 @@ col = pv.col
             col("country").is_in(["USA", "Brasil"]),
             (
                 "'Brasil' can never match country. The keys of country are 'USA', 'CAN', 'Brazil'. "
-                "Did you mean country = 'Brazil'?"
+                "Did you mean 'Brazil'?"
             ),
         ),
         (

@@ -98,7 +98,8 @@ def test_booleans_dates_and_all_cells_together() -> None:
         True    2025-03-01   52 ± 17
 
         99.9 % intervals, all cells together. They cover the noise, not the limits below.
-        Limits: rows whose smoker is missing or not listed left out; rows whose day is missing or not listed left out.
+        Limits: rows whose smoker is missing or not listed left out; rows whose day is missing or not listed
+          left out.
         ~ noisy: the error may be half of the value, or more.
         Spent epsilon 0.5; 2.5 left.
         """
