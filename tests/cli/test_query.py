@@ -300,7 +300,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "a folder without an ending": ([*COUNTED, "-o", "."], "'.' is a folder"),
     "a certificate in no folder": ([*COUNTED, "--certificate", "no/such/c.json"], "there is no folder 'no/such'"),
     "a certificate as a folder": ([*COUNTED, "--certificate", "folder.csv"], "'folder.csv' is a folder"),
-    "a name that tells no format": ([*COUNTED, "-o", "answer.xlsx"], "unknown file type '.xlsx'. Use .csv, .json, .parquet"),
+    "a name that tells no format": ([*COUNTED, "-o", "answer.xlsx"], "unknown file type '.xlsx'. Use .csv, .json"),
     "a picture as CSV": ([*COUNTED, "-o", "answer.png", "--format", "csv"], "a .png file is a chart"),
     "Parquet without a file": ([*COUNTED, "--format", "parquet"], "Parquet goes to a file"),
     "no epsilon": (["query", COUNT], "give epsilon or within"),
