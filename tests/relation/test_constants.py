@@ -268,6 +268,18 @@ def test_what_is_said(condition: Expr, text: str) -> None:
     assert [said(never, sql=True) for never in nevers(condition.node, TABLE)] == [text]
 
 
+def test_a_value_past_the_range_is_to_be_left_out_of_a_list() -> None:
+    for sql in (True, False):
+        (never,) = nevers(col("age").is_in([30, 500]).node, TABLE)
+        assert said(never, sql=sql) == "500 is outside 0..110, so it can never match age. Leave it out of the list."
+
+
+def test_an_expression_with_another_name_in_sql_is_shown_as_it_was_written() -> None:
+    (never,) = nevers((col("debut").truncate("month") == date(2010, 5, 2)).node, TABLE)
+    written = "DATE_TRUNC('month', debut) = '2010-05-02'"
+    assert said(never, sql=True, written=written).startswith(f"{written} can never be true. This expression is")
+
+
 def test_python_gets_a_line_to_write() -> None:
     (never,) = nevers((col("country") == "usa").node, TABLE)
     assert said(never) == (
