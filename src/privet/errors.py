@@ -3,13 +3,13 @@
 ::
 
     PrivetError
-    ├── UserError (also a ValueError)    the call can be mended: the message shows the line to write
+    ├── UserError (also a ValueError)    the call is wrong: the message says how to fix it
     │   ├── NumberError                  not a number that may stand there
     │   ├── DataError                    values of a kind that the call can't take
     │   ├── NoSensitivity                no finite bound exists, so nothing can be released
     │   ├── AccountingError              an event that this accountant can't account for
     │   ├── SourceError                  a table that can't be registered: no such file, column or type
-    │   ├── PolicyError                  a policy that can't be used; it names every line to mend
+    │   ├── PolicyError                  a policy that can't be used; it names every line to fix
     │   ├── QueryError                   a question that can't be asked
     │   └── BudgetError                  a question that costs more than is left; nothing was spent
     ├── LedgerError                      the ledger can't be read, written or trusted; nothing is answered until it can
@@ -32,7 +32,7 @@ class PrivetError(Exception):
 
 
 class UserError(PrivetError, ValueError):
-    """The call can be mended by the person who made it."""
+    """The call is wrong; the message says how to fix it."""
 
 
 class NumberError(UserError):
@@ -56,7 +56,7 @@ class SourceError(UserError):
 
 
 class PolicyError(UserError):
-    """A policy can't be used. It names every line to mend."""
+    """A policy can't be used. It names every line to fix."""
 
     def __init__(self, text: str, problems: tuple[Any, ...] = ()) -> None:
         super().__init__(text)
@@ -72,7 +72,7 @@ class BudgetError(UserError):
 
 
 class LedgerError(PrivetError):
-    """The ledger can't be read or written, or does not verify. Nothing is answered until it is mended."""
+    """The ledger can't be read or written, or does not verify. Nothing is answered until it is fixed."""
 
 
 class VerificationError(PrivetError):

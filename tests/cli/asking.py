@@ -69,7 +69,9 @@ def damaged(file: Path, column: str) -> None:
     file.write_bytes(content)
 
 
-NEW = re.compile(r"^\S+ is a new ledger\. If there was one before, stop: what was spent is not in this one\n")
+NEW = re.compile(
+    r"^Created a new ledger, \S+\. If one existed before, stop: this one does not know what was already spent\.\n"
+)
 
 
 class Done(NamedTuple):

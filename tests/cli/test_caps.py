@@ -25,12 +25,12 @@ def test_a_cap_is_told_and_makes_the_noise_smaller(shell: Shell) -> None:
     for command in ("explain", "query"):
         dry = ["--dry-run"] if command == "query" else []
         text = words(shell.out(command, COUNT, "--epsilon", "1", "--max-rows", "5", *dry))
-        assert "at most 5 rows take part (as this query says; else 20 rows)" in text
+        assert "at most 5 rows take part (set by this query; otherwise 20 rows)" in text
         assert "noise of scale 5 / 1 = 5" in text
     groups = ["--max-groups", "2", "--max-rows-per-group", "1"]
     tree = shell.json("explain", COUNT, "--epsilon", "1", *groups, "--json")
     assert tree["asked"]["query"]["at_most"] == {"kind": "at most groups", "groups": 2, "rows": 1}
-    assert tree["limits"][0] == "at most 2 groups per person with 1 row in each (as this query says)"
+    assert tree["limits"][0] == "at most 2 groups per person with 1 row in each (set by this query)"
     assert shell.spent() == 0
 
 
@@ -39,7 +39,7 @@ def test_an_answer_with_a_cap_is_another_one(shell: Shell) -> None:
     few = shell.json("query", COUNT, "--epsilon", "0.5", "--max-rows", "1", "--json")
     assert (whole["limits"][0], few["limits"][0]) == (
         "at most 20 rows per person",
-        "at most 1 row per person (as this query says)",
+        "at most 1 row per person (set by this query)",
     )
     assert shell.spent() == 1
     assert shell.json("query", COUNT, "--epsilon", "0.5", "--max-rows", "1", "--json")["rows"] == few["rows"]
@@ -50,7 +50,7 @@ def test_an_answer_with_a_cap_is_another_one(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--max-rows", "21"], "this one allows 21 rows of a person, and at most 20 rows may take part already."),
+        (["--max-rows", "21"], "you asked for 21 rows, and the limit per person is 20 rows."),
         (["--max-groups", "2"], "a cap is --max-rows, or --max-groups and --max-rows-per-group."),
         (["--max-rows", "2", "--max-groups", "2"], "a cap is --max-rows, or --max-groups and --max-rows-per-group."),
         (["--max-rows", "0"], "--max-rows must be a whole number"),
@@ -66,5 +66,5 @@ def test_refused_in_the_words_of_the_terminal(shell: Shell, arguments: list[str]
 
 def test_one_row_of_each_person_has_nothing_to_cap(shell: Shell) -> None:
     told = shell.refused(2, "query", PERSON, "--epsilon", "1", "--max-rows", "5")
-    assert "each person has one row here, made of all of theirs, so there is nothing to cap" in told
+    assert "each person already has one row here, so a cap does nothing" in told
     assert "pv." not in told

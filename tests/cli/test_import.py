@@ -56,7 +56,7 @@ def test_with_a_policy(here: Path) -> None:
     assert result.stdout == "people.parquet\n"
     assert result.stderr.splitlines() == [
         "people.csv -> people.parquet",
-        "For the steward only: this tells of single rows.",
+        "For the steward only: this report describes individual rows.",
         "2 rows, 0 bad; 0 empty lines skipped",
         "  person_id  0 missing, 0 bad",
         "  age        1 missing, 0 bad",
@@ -113,7 +113,7 @@ def test_one_bad_value_and_nothing_is_written(here: Path, capsys: Capture, monke
     assert rest == [
         "  line 4: age: 'qzx7marker' is not a whole number (of 64 bits)",
         "  line 5: 2 fields instead of 4: 'd,4'",
-        "Fix the file; or take all of them as missing: --bad-rows missing --bad-values missing",
+        "Fix the file, or read them all as missing: --bad-rows missing --bad-values missing",
     ]
     assert sorted(path.name for path in here.iterdir()) == ["ages", "people.csv", "privet.toml"]
     ran("import", "people.csv", "--bad-rows", "missing", "--bad-values", "missing")
@@ -185,10 +185,10 @@ def test_a_refusal_names_the_flags_that_help(here: Path, capsys: Capture, monkey
         "  line 3: born: '1.2.1991' is not a date such as 2024-12-31",
         "  line 3: ok: 'nein' is not true or false (t or f, yes or no, y or n, 1 or 0)",
         "'NA' is in age (1 time). If it means missing: --missing NA",
-        "pay could be read with other marks in its numbers: --decimal , --thousands .",
-        "born could have this format: --date-format born=%d.%m.%Y",
+        "pay would parse with a different decimal or thousands separator: --decimal , --thousands .",
+        "the dates in 'born' match this format: --date-format born=%d.%m.%Y",
         "If you know which words of ok mean true and false: --true ja --false nein",
-        "Fix the file; or take all of them as missing: --bad-values missing",
+        "Fix the file, or read them all as missing: --bad-values missing",
     ]
     proposed = [word for line in told[7:11] for word in line.rpartition(": ")[2].split()]
     ran(*first, "--separator", ";", *proposed)
@@ -214,7 +214,7 @@ def test_the_report_tells_caps_bounds_and_markers(here: Path) -> None:
     (here / "people.csv").write_text("person_id,age,region\na,200,NA\na,3,north\n,4,north\n", encoding="utf-8")
     assert ran("import", "people.csv").stderr.splitlines()[3:] == [
         "  person_id  1 missing, 0 bad",
-        "  age        0 missing, 0 bad, 1 outside of 0..110 (answers clamp them)",
+        "  age        0 missing, 0 bad, 1 outside 0..110 (clamped in answers)",
         "  region     0 missing, 0 bad, 1 not among the keys (left out of groups)",
         (
             "Persons: 1 by person_id, 1 with more than 1 row. "
@@ -228,7 +228,7 @@ def test_kinds_without_bounds_are_not_compared(here: Path) -> None:
     flags = ("--column", "age=integer", "--column", "region=keys")
     assert "outside" not in ran("import", "people.csv", "-o", "x.parquet", *flags).stderr
     told = ran("import", "people.csv", "-o", "x.parquet", "--force", "--column", "age=integer 0 9").stderr
-    assert "1 outside of 0..9" in told
+    assert "1 outside 0..9" in told
 
 
 def test_a_column_without_values(here: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -297,7 +297,10 @@ def test_only_the_schema_is_read(here: Path) -> None:
         (("nowhere.csv", "--yes"), "there is no file 'nowhere.csv'"),
         (("nowhere.duckdb", "--yes"), "there is no file 'nowhere.duckdb'"),
         (("people.parquet", "--yes", "--person", "persn_id"), "Did you mean 'person_id'?"),
-        (("people.parquet", "--yes", "--person", "person_id", "--each-row"), "--person or --each-row, not both"),
+        (
+            ("people.parquet", "--yes", "--person", "person_id", "--each-row"),
+            "choose one: --person COLUMN for rows grouped by a person column, or --each-row",
+        ),
         (("people.parquet", "--yes", "--max-rows", "0"), "max_rows must be a whole number, 1 or greater"),
         (("people.parquet", "--yes", "--epsilon", "-1"), "epsilon must be a number"),
         (("people.parquet", "--yes", "--adjacency", "add"), "adjacency must be 'add/remove' or 'replace'"),
@@ -306,10 +309,10 @@ def test_only_the_schema_is_read(here: Path) -> None:
         (("people.parquet", "--yes", "--column", "age=integer 1 0"), "lower must be less than upper"),
         (("people.parquet", "people.parquet", "--yes"), "two tables would be called 'people'"),
         (("people.parquet", "--yes", "-o", "nowhere/privet.toml"), "there is no folder"),
-        (("anonymous.parquet", "--yes"), "whose row is a row of 'anonymous'? If a column tells, write: --person id."),
+        (("anonymous.parquet", "--yes"), "which column identifies the person in 'anonymous'? Write: --person id."),
         (
             ("unknown.parquet", "--yes"),
-            "write: --person COLUMN, one of row_id, age. If no person has two rows, write: ",
+            "Write: --person COLUMN, one of row_id, age. If every row is a different person, write: ",
         ),
         (("privet.ledger", "--yes"), "is no Parquet file"),
         (("text.duckdb", "--yes"), "is no DuckDB file"),
@@ -356,7 +359,7 @@ def test_names_that_sql_reads_only_in_quotes(here: Path) -> None:
     pq.write_table(pa.table(columns), here / "penguins-raw.parquet")
     given = [f for name in ("2B", "net pay", "limit") for f in ("--column", f"{name}=number 0 9")]
     told = ran("init", "penguins-raw.parquet", "--yes", "--max-rows", "1", "--epsilon", "2", *given).stderr
-    assert told.startswith("penguins-raw.parquet is the table penguins_raw: SQL reads this name without quotes.\n")
+    assert told.startswith("penguins-raw.parquet: the table is named penguins_raw, so that SQL needs no quotes.\n")
     assert 'In SQL, write these names in double quotes: "2B", "net pay", "limit"\n' in told
     text = Path("privet.toml").read_text(encoding="utf-8")
     assert """2B = { number = [0, 9] }    # in SQL: "2B\"""" in text

@@ -81,12 +81,12 @@ def test_the_history(ledger: str) -> None:
 def test_receipts(ledger: str, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     receipt = run("ledger", "head", ledger).strip()
     assert Receipt.read(receipt).number == 8
-    assert run("ledger", "verify", ledger) == "people: 8 entries hold\n"
+    assert run("ledger", "verify", ledger) == "people: all 8 entries verified\n"
     copy = tmp_path / "old.ledger"
     with closing(sqlite3.connect(ledger)) as source, closing(sqlite3.connect(copy)) as target:
         source.backup(target)
     later = run("ledger", "reopen", ledger, "--reason", "a new disk").strip()
-    assert run("ledger", "verify", ledger, "--expect", receipt).endswith("the receipt is in it\n")
+    assert run("ledger", "verify", ledger, "--expect", receipt).endswith("the receipt matches an entry\n")
     assert "ends at entry 8, so it is an older copy" in refusal(
         capsys, monkeypatch, "ledger", "verify", str(copy), "--expect", later, code=5
     )
@@ -96,7 +96,7 @@ def test_receipts(ledger: str, tmp_path: Path, capsys: Any, monkeypatch: Any) ->
 def test_an_export_is_checked_by_itself(ledger: str, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     exported = tmp_path / "people.jsonl"
     exported.write_text(run("ledger", "export", ledger), encoding="utf-8")
-    assert run("ledger", "verify", str(exported)) == "people: 8 entries hold\n"
+    assert run("ledger", "verify", str(exported)) == "people: all 8 entries verified\n"
     assert "the answer" not in exported.read_text(encoding="utf-8")
     found = json.loads(run("ledger", "verify", str(exported), "--json"))
     assert found == [{"dataset": "people", "entries": 8, "hash": Receipt.read(run("ledger", "head", ledger)).hash}]

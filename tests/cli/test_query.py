@@ -29,7 +29,7 @@ from privet.cli.output import Format
 
 MEAN = "SELECT region, COUNT(*) AS n, AVG(income) AS pay FROM people GROUP BY region"
 COLUMNS = ["region", "n", "n_low", "n_high", "n_noisy"]
-NOTE = """95 % intervals, each cell by itself, for the bounded rows and clamped values.
+NOTE = """95 % intervals, each cell by itself. They cover the noise, not the limits below.
 Limits: at most 1 row per person; rows without person_id left out; any other region counted as
   elsewhere, rows with no region left out.
 """
@@ -300,7 +300,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "a folder without an ending": ([*COUNTED, "-o", "."], "'.' is a folder"),
     "a certificate in no folder": ([*COUNTED, "--certificate", "no/such/c.json"], "there is no folder 'no/such'"),
     "a certificate as a folder": ([*COUNTED, "--certificate", "folder.csv"], "'folder.csv' is a folder"),
-    "a name that tells no format": ([*COUNTED, "-o", "answer.xlsx"], "files are .csv, .json, .parquet, .txt, .pdf"),
+    "a name that tells no format": ([*COUNTED, "-o", "answer.xlsx"], "unknown file type '.xlsx'. Use .csv, .json"),
     "a picture as CSV": ([*COUNTED, "-o", "answer.png", "--format", "csv"], "a .png file is a chart"),
     "Parquet without a file": ([*COUNTED, "--format", "parquet"], "Parquet goes to a file"),
     "no epsilon": (["query", COUNT], "give epsilon or within"),

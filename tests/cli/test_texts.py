@@ -63,11 +63,11 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "rho beside a budget": ((*ASK, "--policy", "dataset-rho.toml"), "a budget is epsilon, or epsilon and delta"),
     "a name with a dash": (
         ("query", "SELECT COUNT(*) FROM penguins-raw", "--epsilon", "1", "--policy", "dash.toml"),
-        'a name with a dash stands in double quotes. Write "penguins-raw".',
+        'put a name with a dash in double quotes: "penguins-raw".',
     ),
     "a column with a dash": (
         ("query", 'SELECT SUM(body-mass) FROM "penguins-raw"', "--epsilon", "1", "--policy", "dash.toml"),
-        'Write "body-mass".',
+        'double quotes: "body-mass".',
     ),
     "a text in double quotes": (
         ("query", 'SELECT COUNT(*) FROM people WHERE region = "north"', "--epsilon", "1"),

@@ -36,9 +36,9 @@ def test_all_levels(shell: Shell) -> None:
     done = shell("verify", CERTIFICATE, *KEY, *LEDGER)
     assert done.err == ""
     assert done.out.splitlines() == [
-        "rules      hold: epsilon 0.5, for n = count() by region",
-        "signature  is by this key",
-        "ledger     has the debit",
+        "rules      passed: epsilon 0.5, for n = count() by region",
+        "signature  valid for this key",
+        "ledger     debit found",
     ]
 
 

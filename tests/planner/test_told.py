@@ -40,7 +40,7 @@ CASES: dict[str, tuple[Any, tuple[str, ...]]] = {
     "people": (lambda: PEOPLE.agg(n=pv.count_people()), (NONE,)),
     "people in groups": (
         lambda: GROUPED.group_by("kind", "smoker").agg(n=pv.count_people()),
-        ("each person counted in at most 2 groups", NONE, "rows with another or no kind left out"),
+        ("each person counted in at most 2 groups", NONE, "rows whose kind is missing or not listed left out"),
     ),
     "groups": (
         lambda: GROUPED.group_by("smoker").agg(n=pv.count()),
@@ -57,7 +57,7 @@ CASES: dict[str, tuple[Any, tuple[str, ...]]] = {
     ),
     "a cap of the query": (
         lambda: PEOPLE.agg(n=pv.count()).cap(max_rows=2),
-        ("at most 2 rows per person (as this query says)", NONE),
+        ("at most 2 rows per person (set by this query)", NONE),
     ),
     "a cap of the query that a table's cap by groups goes below": (
         lambda: GROUPED.agg(n=pv.count()).cap(max_rows=5),
@@ -65,7 +65,7 @@ CASES: dict[str, tuple[Any, tuple[str, ...]]] = {
     ),
     "people, under a cap of the query that is wider than the table's groups": (
         lambda: GROUPED.group_by("kind", "smoker").agg(n=pv.count_people()).cap(max_rows=5),
-        ("each person counted in at most 2 groups", NONE, "rows with another or no kind left out"),
+        ("each person counted in at most 2 groups", NONE, "rows whose kind is missing or not listed left out"),
     ),
     "a mean": (lambda: EACH.agg(m=pv.mean("income")), INCOME),
     "a sum, a ratio and a spread of one column": (
@@ -114,7 +114,7 @@ CASES: dict[str, tuple[Any, tuple[str, ...]]] = {
     ),
     "a count of each person, within what the rows come to": (
         lambda: PEOPLE.per_person(n=pv.count()).agg(m=pv.mean(col("n").clip(0, 3))),
-        (NONE, "n clipped to 0..3, what 3 rows can come to"),
+        (NONE, "n clipped to 0..3 (the most 3 rows can add up to)"),
     ),
     "a histogram": (
         lambda: EACH.agg(h=pv.histogram("age", [18, 65, 110])),
@@ -123,16 +123,16 @@ CASES: dict[str, tuple[Any, tuple[str, ...]]] = {
     "a histogram of all": (lambda: EACH.agg(h=pv.histogram("hours", [0, 61])),
         ("hours clamped to 1..60", "missing hours read as 1")),
     "bins": (lambda: EACH.group_by(pv.bins("hours", [0, 61])).agg(n=pv.count()),
-        ("rows with another or no hours left out",)),
+        ("rows whose hours is missing or not listed left out",)),
     "a condition as a key": (
         lambda: EACH.with_columns(long=col("hours") > 40).group_by("long").agg(n=pv.count()),
-        ("rows with another or no long left out",),  # out of range is no key
+        ("rows whose long is missing or not listed left out",),  # out of range is no key
     ),
     "a key that every row has": (lambda: EACH.group_by("smoker").agg(n=pv.count()), ()),
     "a key that may be missing": (lambda: EACH.group_by("ill").agg(n=pv.count()),
-        ("rows with another or no ill left out",)),
+        ("rows whose ill is missing or not listed left out",)),
     "months": (lambda: EACH.group_by(col("seen").truncate("month")).agg(n=pv.count()),
-        ("rows with another or no seen left out",)),
+        ("rows whose seen is missing or not listed left out",)),
 }  # fmt: skip
 
 
@@ -151,14 +151,14 @@ def test_bounds_that_sql_chose_are_told_and_why() -> None:
     text = "SELECT AVG(n) AS v FROM (SELECT person_id, COUNT(*) AS n FROM visits GROUP BY person_id) AS t"
     assert plan(parsed(text), epsilon=1).limits == (
         "rows without person_id left out",
-        "n clipped to 0..20, what 20 rows can come to",
+        "n clipped to 0..20 (the most 20 rows can add up to)",
     )
     inner = "SELECT person_id, SUM(amount) AS t FROM visits JOIN people USING (person_id) GROUP BY 1"
     both = f"SELECT AVG(t) AS v FROM ({inner})"
     assert plan(parsed(both), epsilon=1).limits == (
         "rows without person_id left out",
         "amount clamped to 0..2,000",
-        "t clipped to 0..40,000, what 20 rows can come to",
+        "t clipped to 0..40,000 (the most 20 rows can add up to)",
         "missing t skipped",
     )
 
@@ -169,7 +169,7 @@ def test_one_row_of_each_person_counts_one_in_what_a_join_can_come_to() -> None:
         WITH once AS (SELECT person_id, COUNT(*) AS times FROM visits GROUP BY person_id)
         SELECT AVG(n) AS v FROM (SELECT person_id, COUNT(*) AS n FROM once JOIN visits USING (person_id) GROUP BY 1)
     """
-    assert "n clipped to 0..20, what 20 rows can come to" in plan(parsed(text), epsilon=1).limits
+    assert "n clipped to 0..20 (the most 20 rows can add up to)" in plan(parsed(text), epsilon=1).limits
 
 
 def test_columns_made_of_columns_many_times_take_no_time() -> None:
@@ -178,7 +178,7 @@ def test_columns_made_of_columns_many_times_take_no_time() -> None:
         rows = rows.with_columns(a=(col("a") + col("a")).clip(0, 1))
     query = rows.group_by(pv.bins("a", [0, 1])).agg(m=pv.mean("a"))
     assert plan(query, epsilon=1).limits == (
-        "rows with another or no a left out",
+        "rows whose a is missing or not listed left out",
         "third clipped to 0..0.5",
         "a + a clipped to 0..1",
         "missing a skipped",

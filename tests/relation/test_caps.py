@@ -155,32 +155,32 @@ def test_a_cap_that_holds_already_is_the_same_question() -> None:
         (
             VISITS,
             {"max_rows": 21},
-            "allows 21 rows of a person, and at most 20 rows may.*cap(max_rows=20)",
+            "asked for 21 rows, and the limit per person is 20 rows.*cap(max_rows=20)",
         ),
         (
             VISITS,
             {"max_groups": 7, "max_rows_per_group": 3},
-            "7 groups with 3 rows each.*at most 20 rows",
+            "7 groups with 3 rows each.*limit per person is 20 rows",
         ),
         (
             CALLS,
             {"max_rows": 13},
-            "13 rows.*at most 4 groups with 3 rows each.*cap(max_groups=4, max_rows_per_group=3)",
+            "13 rows.*limit per person is 4 groups with 3 rows each.*cap(max_groups=4, max_rows_per_group=3)",
         ),
         (
             CALLS,
             {"max_groups": 5, "max_rows_per_group": 1},
-            "5 groups with 1 row each.*at most 4 groups",
+            "5 groups with 1 row each.*limit per person is 4 groups",
         ),
         (
             CALLS,
             {"max_groups": 1, "max_rows_per_group": 12},
-            "1 group with 12 rows each.*at most 4 groups",
+            "1 group with 12 rows each.*limit per person is 4 groups",
         ),
-        (VISITS.cap(max_rows=5), {"max_rows": 6}, "at most 5 rows may take part already"),
-        (VISITS.join(CALLS), {"max_rows": 241}, "241 rows of a person, and at most 240 rows"),
+        (VISITS.cap(max_rows=5), {"max_rows": 6}, "the limit per person is 5 rows"),
+        (VISITS.join(CALLS), {"max_rows": 241}, "241 rows, and the limit per person is 240 rows"),
         (EACH, {"max_rows": 1}, "each row is protected by itself here, so there is nothing to cap"),
-        (VISITS.per_person(n=pv.count()), {"max_rows": 2}, "each person has one row here.*clip"),
+        (VISITS.per_person(n=pv.count()), {"max_rows": 2}, "each person already has one row here.*clip"),
         (VISITS, {}, "a cap is max_rows, or max_groups and max_rows_per_group"),
         (VISITS, {"max_groups": 2}, "a cap is max_rows, or max_groups and max_rows_per_group"),
         (VISITS, {"max_rows": 2, "max_groups": 2, "max_rows_per_group": 1}, "a cap is max_rows, or max_groups"),
@@ -223,7 +223,7 @@ def test_a_cap_is_in_the_json_and_back_and_a_wrong_one_is_refused() -> None:
 def test_a_cap_makes_the_noise_smaller() -> None:
     whole, few = plan(asked(VISITS), epsilon=1), plan(asked(VISITS).cap(max_rows=5), epsilon=1)
     assert [whole.noised[0].scale, few.noised[0].scale] == [20, 5]
-    assert "at most 5 rows take part (as this query says; else 20 rows)" in " ".join(few.explain().split())
+    assert "at most 5 rows take part (set by this query; otherwise 20 rows)" in " ".join(few.explain().split())
     both = plan(asked(VISITS.join(CALLS)), epsilon=1)
     told = "at most 240 rows take part (the caps multiply: calls 12 x visits 20)"
     assert told in " ".join(both.explain().split())

@@ -105,7 +105,7 @@ def test_what_is_said_to_be_always_true_is(made: tuple[str, e.Node, list[Any]]) 
     name, leaf, constants = made
     always = all(value(leaf, {name: x}) is True for x in possible(name, constants))
     dense = name in ("z", "seen", "note")
-    said_so = any("is true of every row" in note for note in notes(leaf, TYPES))
+    said_so = any("holds for every row" in note for note in notes(leaf, TYPES))
     assert said_so <= always
     assert dense or said_so is always
 
@@ -183,8 +183,8 @@ col = pv.col
         (
             col("country").is_in(["USA", "Brasil"]),
             (
-                "country is never 'Brasil'. The keys of country are 'USA', 'CAN', 'Brazil'. "
-                "Did you mean country = 'Brazil'?"
+                "'Brasil' can never match country. The keys of country are 'USA', 'CAN', 'Brazil'. "
+                "Did you mean 'Brazil'?"
             ),
         ),
         (
@@ -205,28 +205,28 @@ col = pv.col
             col("debut") > date(2030, 1, 1),
             (
                 "debut > '2030-01-01' can never be true. debut is a date in 1871-01-01..2016-12-31, and values "
-                "beyond that are clamped to it. The nearest that can be true is debut >= '2016-12-31'."
+                "beyond that are clamped to it. The closest condition that can match is debut >= '2016-12-31'."
             ),
         ),
         (
             col("income") > 500_000,
             (
                 "income > 500000 can never be true. income is a number in 0..200000, and values beyond that are "
-                "clamped to it. The nearest that can be true is income >= 200000."
+                "clamped to it. The closest condition that can match is income >= 200000."
             ),
         ),
         (
             pv.lit(200_000) < col("income"),
             (
                 "income > 200000 can never be true. income is a number in 0..200000, and values beyond that are "
-                "clamped to it. The nearest that can be true is income >= 200000."
+                "clamped to it. The closest condition that can match is income >= 200000."
             ),
         ),
         (
             pv.when(col("income") < 0, 1).otherwise(0) == 1,
             (
                 "income < 0 can never be true. income is a number in 0..200000, and values beyond that are "
-                "clamped to it. The nearest that can be true is income <= 0."
+                "clamped to it. The closest condition that can match is income <= 0."
             ),
         ),
         (
@@ -244,28 +244,40 @@ col = pv.col
         (
             pv.bins("age", [0, 18, 65]) == "[0, 20)",
             (
-                "this comparison can never be true. The keys of what is compared are '[0, 18)', '[18, 65]'. "
+                "this comparison can never be true. The keys of this expression are '[0, 18)', '[18, 65]'. "
                 "Did you mean '[0, 18)'?"
             ),
         ),
         (
             col("debut").truncate("month") == date(2010, 5, 2),
             (
-                "this comparison can never be true. What is compared is the start of a month. "
-                "The nearest that can be true is '2010-05-01'."
+                "this comparison can never be true. This expression is the start of a month. "
+                "The closest value that can match is '2010-05-01'."
             ),
         ),
         (
             col("debut").part("year") == 2030,
             (
                 "year(debut) = 2030 can never be true. year(debut) is an integer in 1871..2016. "
-                "The nearest that can be true is year(debut) = 2016."
+                "The closest condition that can match is year(debut) = 2016."
             ),
         ),
     ],
 )
 def test_what_is_said(condition: Expr, text: str) -> None:
     assert [said(never, sql=True) for never in nevers(condition.node, TABLE)] == [text]
+
+
+def test_a_value_past_the_range_is_to_be_left_out_of_a_list() -> None:
+    for sql in (True, False):
+        (never,) = nevers(col("age").is_in([30, 500]).node, TABLE)
+        assert said(never, sql=sql) == "500 is outside 0..110, so it can never match age. Leave it out of the list."
+
+
+def test_an_expression_with_another_name_in_sql_is_shown_as_it_was_written() -> None:
+    (never,) = nevers((col("debut").truncate("month") == date(2010, 5, 2)).node, TABLE)
+    written = "DATE_TRUNC('month', debut) = '2010-05-02'"
+    assert said(never, sql=True, written=written).startswith(f"{written} can never be true. This expression is")
 
 
 def test_python_gets_a_line_to_write() -> None:
@@ -299,22 +311,22 @@ def test_what_is_not_refused(condition: Expr) -> None:
     [
         (
             col("income") >= 200_000,
-            "income >= 200000 is also true of what is above 200000: income is clamped to 0..200000.",
+            "income >= 200000 also matches values above 200000, because income is clamped to 0..200000.",
         ),
         (
             col("debut") <= date(1871, 1, 1),
             (
-                "debut <= 1871-01-01 is also true of what is before 1871-01-01: "
+                "debut <= 1871-01-01 also matches values before 1871-01-01, because "
                 "debut is clamped to 1871-01-01..2016-12-31."
             ),
         ),
         (
             col("country") != "Panama",
-            "country != 'Panama' is true of every row where country is not missing: country is one of 3 keys.",
+            "country != 'Panama' holds for every row where country is not missing, because country is one of 3 keys.",
         ),
         (
             col("income") > -1,
-            "income > -1 is true of every row where income is not missing: income is a number in 0..200000.",
+            "income > -1 holds for every row where income is not missing, because income is a number in 0..200000.",
         ),
     ],
 )

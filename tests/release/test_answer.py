@@ -247,7 +247,7 @@ def test_plot_saves_what_it_returns(tmp_path: Path) -> None:
     assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["north", "south", "elsewhere"]
     assert figure.get_suptitle() == "n = count(), pay = mean(income) by region"
     assert " ".join(figure.get_supxlabel().split()) == (
-        "95 % intervals, each cell by itself, for the bounded rows and clamped values. "
+        "95 % intervals, each cell by itself. They cover the noise, not the limits below. "
         f"Limits: {'; '.join(answer.limits)}. Differentially private, epsilon 0.5."
     )
     assert answer.plot("pay").get_suptitle() == "pay = mean(income) by region"

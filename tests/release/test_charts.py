@@ -112,11 +112,11 @@ north           ░               ~-3 ± 13
 
 
 def test_notes_are_folded() -> None:
-    note = "95 % intervals, each cell by itself, for the bounded rows and clamped values."
+    note = "95 % intervals, each cell by itself. They cover the noise, not the limits below."
     assert folded([note, "Spent."], 100) == [note, "Spent."]
     assert folded([note, "Spent."], 50) == [
-        "95 % intervals, each cell by itself, for the",
-        "  bounded rows and clamped values.",
+        "95 % intervals, each cell by itself. They cover",
+        "  the noise, not the limits below.",
         "Spent.",
     ]
 

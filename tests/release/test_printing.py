@@ -52,7 +52,7 @@ def test_counts_by_a_key() -> None:
         south         ~-3 ± 6
         elsewhere  31,204 ± 6
 
-        95 % intervals, each cell by itself, for the bounded rows and clamped values.
+        95 % intervals, each cell by itself. They cover the noise, not the limits below.
         Limits: any other region counted as elsewhere, rows with no region left out.
         ~ too noisy: less than twice its usual error.
         Spent epsilon 0.5; 2.5 left.
@@ -70,7 +70,7 @@ def test_means_and_public_numbers() -> None:
           n            total          age
         500 (public)  21,030 ± 334  42.07 ± 0.67
 
-        95 % intervals, each cell by itself, for the bounded rows and clamped values.
+        95 % intervals, each cell by itself. They cover the noise, not the limits below.
         Limits: age clamped to 0..110; missing age read as 0.
         Spent epsilon 1.
         """
@@ -97,8 +97,9 @@ def test_booleans_dates_and_all_cells_together() -> None:
         True    2025-02-28   40 (17 to 57)
         True    2025-03-01   52 ± 17
 
-        99.9 % intervals, all cells together, for the bounded rows and clamped values.
-        Limits: rows with another or no smoker left out; rows with another or no day left out.
+        99.9 % intervals, all cells together. They cover the noise, not the limits below.
+        Limits: rows whose smoker is missing or not listed left out; rows whose day is missing or not listed
+          left out.
         ~ too noisy: less than twice its usual error.
         Spent epsilon 0.5; 2.5 left.
         """
@@ -295,8 +296,8 @@ def test_arranged_answers_say_what_is_not_shown() -> None:
     text = str(arranged(300, 50, 900)).splitlines()
     assert [line.split()[0] for line in text[:3]] == ["region", "east", "north"]
     assert text[4:] == [
-        "95 % intervals, each cell by itself, for the bounded rows and clamped values.",
-        "Limits: rows with another or no region left out.",
+        "95 % intervals, each cell by itself. They cover the noise, not the limits below.",
+        "Limits: rows whose region is missing or not listed left out.",
         "1 group is not shown.",
         "Noisy values decided which groups are shown: these intervals hold less often than they say.",
         "Spent epsilon 0.5; 2.5 left.",

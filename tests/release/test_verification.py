@@ -52,11 +52,13 @@ def test_what_holds_passes(name: str, tmp_path: Path) -> None:
 def test_what_was_checked_is_said() -> None:
     made, ledger = certified("groups")
     assert str(verify(made)) == (
-        "rules      hold: epsilon 0.333334, for n = count(), pay = mean(pay) by region\n"
+        "rules      passed: epsilon 0.333334, for n = count(), pay = mean(pay) by region\n"
         "signature  not checked: no key was given\n"
         "ledger     not checked: no ledger was given"
     )
-    assert str(verify(made, key=PUBLIC, ledger=ledger)).endswith("signature  is by this key\nledger     has the debit")
+    assert str(verify(made, key=PUBLIC, ledger=ledger)).endswith(
+        "signature  valid for this key\nledger     debit found"
+    )
     assert "if the sensitivity of 'two medians' is what was stated" in str(verify(certificate("value")))
 
 

@@ -89,9 +89,9 @@ def test_caps_are_other_questions(session: pv.Session) -> None:
     assert [answer.spent for answer in answers] == [pv.PureDP(1)] * 4
     assert [answer.limits[0] for answer in answers] == [
         "at most 60 rows per person (buys 3 x visits 20)",
-        "at most 2 rows per person (as this query says)",
-        "at most 2 groups per person with 1 row in each (as this query says)",
-        "at most 2 rows per person (as this query says)",
+        "at most 2 rows per person (set by this query)",
+        "at most 2 groups per person with 1 row in each (set by this query)",
+        "at most 2 rows per person (set by this query)",
     ]
     for each, answer in zip(asked, answers, strict=True):
         assert session.release(each, epsilon=1).noisy == answer.noisy

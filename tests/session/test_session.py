@@ -555,7 +555,7 @@ def test_a_free_answer_needs_no_budget_and_no_open_dataset(session: pv.Session) 
     assert session.remaining == pv.PureDP.ZERO
     assert session.release(count(), epsilon=2).noisy == first.noisy
     session._engine = works
-    session.reopen("the engine was mended")
+    session.reopen("the engine was fixed")
     assert session.release(count(), epsilon=2).noisy == first.noisy
     with pytest.raises(BudgetError, match="Ask the steward for more"):
         session.release(count(), epsilon=2, fresh=True)

@@ -78,7 +78,7 @@ def test_the_report_is_for_the_steward(tmp_path: Path) -> None:
     )
     assert str(report) == (
         f"{tmp_path / 'people.csv'} -> {tmp_path / 'people.parquet'}\n"
-        "For the steward only: this tells of single rows.\n"
+        "For the steward only: this report describes individual rows.\n"
         "3 rows, 1 bad; 0 empty lines skipped\n"
         "  id      1 missing, 0 bad\n"
         "  age     2 missing, 1 bad\n"
@@ -198,7 +198,7 @@ def test_a_bad_file_is_not_imported(tmp_path: Path) -> None:
         f"{str(tmp_path / 'people.csv')!r} was not imported, and nothing was written: 1 bad row, 50 bad values. "
         "For the steward only, the first of them:\n  line 3: age: 'canary' is not a whole number (of 64 bits)\n"
     )
-    assert told.endswith('Fix the file; or take all of them as missing: bad_rows="missing", bad_values="missing"')
+    assert told.endswith('Fix the file, or read them all as missing: bad_rows="missing", bad_values="missing"')
     assert told.count("\n  line") == 20
 
 
@@ -336,13 +336,21 @@ def test_encodings_have_several_names(given: str, name: str) -> None:
     ("column", "texts", "hint"),
     [
         ("integer", ["1", "NA", "2", "NA"], """'NA' is in x (2 times). If it means missing: missing=["", "NA"]"""),
-        ("number", ["1,5", "20,25"], 'x could be read with other marks in its numbers: decimal=","'),
-        ("number", ["1,234", "5,678"], 'in its numbers: decimal=",", or thousands=","'),
-        ("number", ["1.234,5", "n/a"], 'x could be read with other marks in its numbers: decimal=",", thousands="."'),
-        ("integer", ["1,234", "5"], 'x could be read with other marks in its numbers: thousands=","'),
-        ("date", ["31.12.2024", "1.1.2024"], 'x could have this format: date_format={"x": "%d.%m.%Y"}'),
+        ("number", ["1,5", "20,25"], 'x would parse with a different decimal or thousands separator: decimal=","'),
+        ("number", ["1,234", "5,678"], 'thousands separator: decimal=",", or thousands=","'),
+        (
+            "number",
+            ["1.234,5", "n/a"],
+            'x would parse with a different decimal or thousands separator: decimal=",", thousands="."',
+        ),
+        ("integer", ["1,234", "5"], 'x would parse with a different decimal or thousands separator: thousands=","'),
+        ("date", ["31.12.2024", "1.1.2024"], 'the dates in \'x\' match this format: date_format={"x": "%d.%m.%Y"}'),
         ("date", ["01/02/2024"], 'date_format={"x": "%d/%m/%Y"}, or date_format={"x": "%m/%d/%Y"}'),
-        ("timestamp", ["12/31/2024 5:00 PM"], 'x could have this format: date_format={"x": "%m/%d/%Y %I:%M %p"}'),
+        (
+            "timestamp",
+            ["12/31/2024 5:00 PM"],
+            """the dates in 'x' match this format: date_format={"x": "%m/%d/%Y %I:%M %p"}""",
+        ),
         ("boolean", ["ja", "nein", "true"], 'mean true and false: true=["ja"], false=["nein"]'),
         ("boolean", ["m", "f"], 'mean true and false: true=["..."], false=["..."]'),
     ],
@@ -425,10 +433,10 @@ def test_rows_over_the_cap_and_values_outside(tmp_path: Path) -> None:
     report, _ = imported(tmp_path, text, columns=columns, cap=2)
     assert report.outside == {"age": 2, "pay": 2, "region": 2, "zone": 1, "born": 2, "seen": 2}
     told = str(report)
-    assert "  age     0 missing, 0 bad, 2 outside of 0..110 (answers clamp them)\n" in told
+    assert "  age     0 missing, 0 bad, 2 outside 0..110 (clamped in answers)\n" in told
     assert "  region  1 missing, 0 bad, 2 not among the keys (counted as elsewhere)\n" in told
     assert "  zone    1 missing, 0 bad, 1 not among the keys (left out of groups)\n" in told
-    assert "2 outside of 1900-01-01..2000-12-31\n" in told
+    assert "2 outside 1900-01-01..2000-12-31 (clamped in answers)\n" in told
     assert told.endswith(
         "Persons: 2 by id, 1 with more than 2 rows. Rows left out of an answer: 1 over this cap, 1 without id."
     )

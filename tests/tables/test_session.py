@@ -501,7 +501,7 @@ def test_t24_a_source_that_breaks() -> None:
         for wrong in ("", "  ", None):
             with pytest.raises(pv.UserError, match="reason"):
                 session.reopen(wrong)  # type: ignore[arg-type]
-        session.reopen("the source was mended")
+        session.reopen("the source was fixed")
         kinds = [entry.kind for entry in session.ledger.history(session.name)]
         assert kinds == ["created", "declared", *["reserved", "failed"] * 3, "reopened"]
         session.release(fine, epsilon=1)

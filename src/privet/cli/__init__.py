@@ -61,7 +61,8 @@ def main() -> None:
             app()
     except OSError as error:  # a full disk, a closed pipe
         print(
-            f"error: what was found can't be written: {error}. What was paid for is free to ask again", file=sys.stderr
+            f"error: the output could not be written: {error}. A paid answer is stored: asking again is free",
+            file=sys.stderr,
         )
         raise SystemExit(2) from None
     except PrivetError as error:

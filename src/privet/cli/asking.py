@@ -29,7 +29,7 @@ Within = Annotated[
 ]
 Confidence = Annotated[str, typer.Option(help="How often intervals and errors hold.")]
 Simultaneous = Annotated[bool, typer.Option("--simultaneous", help="All intervals hold together.")]
-Assuming = Annotated[int | None, typer.Option(help="Rows in a group, for errors of means told before.")]
+Assuming = Annotated[int | None, typer.Option(help="Rows per group to assume when predicting the error of a mean.")]
 MaxRows = Annotated[int | None, typer.Option(help="Let at most so many rows of a person take part.")]
 MaxGroups = Annotated[int | None, typer.Option(help="Let a person take part in at most so many groups.")]
 MaxRowsPerGroup = Annotated[int | None, typer.Option(help="With --max-groups: at most so many rows in each.")]
@@ -54,7 +54,7 @@ def query(
     dataset: Dataset = None,
     form: Annotated[Format | None, typer.Option("--format", help="By default a table, or by the file's name.")] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A file: .csv, .json, .parquet, .txt, .png or .svg.")
+        Path | None, typer.Option("--output", "-o", help="A file: .csv, .json, .parquet, .txt, .png, .svg or .pdf.")
     ] = None,
     certificate: Annotated[Path | None, typer.Option(help="Save the certificate here.")] = None,
     request_id: Annotated[str | None, typer.Option(help="Makes a retry safe: it is answered once.")] = None,
@@ -226,7 +226,9 @@ def _session(policy: Path, dataset: str | None, asked: str, analyst: str) -> Ses
     if new:
         name = Path(found.ledger).name
         print(
-            f"{name} is a new ledger. If there was one before, stop: what was spent is not in this one", file=sys.stderr
+            f"Created a new ledger, {name}. If one existed before, stop: this one does not know what was already "
+            "spent.",
+            file=sys.stderr,
         )
     for line in differences(found.datasets[session.name], session.ledger, analyst):
         print(line, file=sys.stderr)

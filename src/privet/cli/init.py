@@ -126,7 +126,7 @@ def _tell(found: list[Found], steward: Steward, tables: tuple[DraftTable, ...], 
     for each in found:
         stem = Path(each.path).name.partition(".")[0]
         if each.table is None and re.sub(r"\W+", "_", stem) == each.name != stem:
-            typer.echo(f"{each.path} is the table {each.name}: SQL reads this name without quotes.", err=True)
+            typer.echo(f"{each.path}: the table is named {each.name}, so that SQL needs no quotes.", err=True)
     if steward.guessed:
         typer.echo(
             f"Guessed from names and types, not from values. Check these lines of {target}: analysts rely on them.",

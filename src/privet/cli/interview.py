@@ -41,7 +41,9 @@ class Steward:
                     f"two tables would be called {each.name!r}. Give one a name: privet init {each.name}_2={each.path}"
                 )
         if persons and each_row:
-            raise UserError("--person or --each-row, not both: a row belongs to a person, or is one.")
+            raise UserError(
+                "choose one: --person COLUMN for rows grouped by a person column, or --each-row for one row per person."
+            )
         self.each_row = each_row
         names = {each.name for each in found}
         self.persons = _by_table(persons or [], names)
@@ -196,8 +198,8 @@ class Steward:
             if proposed is None or not sure:
                 which = proposed or f"COLUMN, one of {', '.join(found.columns)}"
                 raise UserError(
-                    f"whose row is a row of {found.name!r}? If a column tells, write: --person {which}. "
-                    "If no person has two rows, write: --each-row"
+                    f"which column identifies the person in {found.name!r}? Write: --person {which}. "
+                    "If every row is a different person, write: --each-row"
                 )
             return proposed
         typer.echo(f'Which column tells whose row it is? Or "{_EACH}", if no person has two.')

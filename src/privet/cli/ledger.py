@@ -232,9 +232,10 @@ def verify(
         _json([{"dataset": head.dataset, "entries": head.number, "hash": head.hash} for head in heads])
         return
     for head in heads:
-        print(f"{head.dataset}: {head.number} entries hold")
+        entries = "1 entry" if head.number == 1 else f"all {head.number} entries"
+        print(f"{head.dataset}: {entries} verified")
     if expect is not None:
-        print("the receipt is in it")
+        print("the receipt matches an entry")
 
 
 @app.command()
@@ -288,7 +289,7 @@ def cap(
     where: Where = None,
     policy: ByPolicy = None,
     epsilon: Annotated[
-        str | None, typer.Option(help="The new cap, such as 3 or 1/3; without it, an analyst's goes.")
+        str | None, typer.Option(help="The new cap, such as 3 or 1/3; leave it out to remove an analyst's cap.")
     ] = None,
     delta: Annotated[str | None, typer.Option(help="Its delta, where the budget has one.")] = None,
     analyst: Annotated[str | None, typer.Option(help="For this analyst only.")] = None,

@@ -60,8 +60,8 @@ def chosen(form: Format | None, output: Path | None) -> Format:
     if form is None:
         form = _BY_NAME.get(suffix, Format.TABLE)
         if suffix and suffix not in _BY_NAME:
-            names = ", ".join([*_BY_NAME, *sorted(_PICTURES)])
-            raise UserError(f"files are {names}; for others say which --format")
+            *names, last = *_BY_NAME, *sorted(_PICTURES)
+            raise UserError(f"unknown file type {suffix!r}. Use {', '.join(names)} or {last}, or add --format")
     if form is Format.PARQUET and output is None:
         raise UserError("Parquet goes to a file. Write, for example: -o answer.parquet")
     return form

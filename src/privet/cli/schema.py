@@ -20,7 +20,7 @@ def schema(
     policy: Annotated[Path, typer.Option(help="The steward's policy.")] = Path("privet.toml"),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
     of_policy: Annotated[
-        bool, typer.Option("--of-policy", help="Print the JSON Schema of policies, for editors.")
+        bool, typer.Option("--of-policy", help="Print the JSON Schema of the policy file, for editor completion.")
     ] = False,
 ) -> None:
     """The tables and columns that an analyst may ask about, with their public bounds and keys.

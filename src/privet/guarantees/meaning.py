@@ -34,8 +34,10 @@ def in_words(epsilon: Exact, delta: Exact, adjacency: str) -> str:
     now = "all but certain" if sure > 1 - Exact(1, 10**6) else f"at most {_percent(sure, 50)} % sure"
     if adjacency == "add/remove":
         text = f"someone 50 % sure that a person is in the data can become {now}"
+        test = "A test with a 5 % false-alarm rate can detect the person"
     else:
         text = f"someone torn between two versions of a person's data, 50 % sure of each, can become {now} of one"
+        test = "A test for one of them with a 5 % false-alarm rate can detect it"
     found = true_positive_rate(epsilon, delta, Exact(1, 20))
     hits = "nearly 100" if found > 1 - Exact(1, 10**6) else f"at most {_percent(found, 5)}"
     first = "Even knowing all others' data, "
@@ -44,7 +46,7 @@ def in_words(epsilon: Exact, delta: Exact, adjacency: str) -> str:
             f"It is no worse than a mechanism that reveals everything with probability {show_up(delta)}, "
             "and except with that probability keeps to this: even knowing all others' data, "
         )
-    return f"{first}{text}. The best test with 5 % false alarms has {hits} % true ones. Percentages are rounded."
+    return f"{first}{text}. {test} {hits} % of the time. Percentages are rounded."
 
 
 def _percent(share: Exact, before: int) -> str:

@@ -131,7 +131,7 @@ class Database(ABC):
         cause = text.splitlines()[0][:200]
         return (
             f"the ledger {self.where} can't be read or written ({cause}). Nothing is answered any more. "
-            "Mend the storage and open the ledger again: it is verified first"
+            "Fix the storage and open the ledger again: it is verified first"
         )
 
     def stop(self, why: str) -> None:

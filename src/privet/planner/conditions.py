@@ -23,11 +23,11 @@ def check(query: Query) -> None:
     unmet = impossible(query.of)
     if unmet:
         raise QueryError(
-            f"{' and '.join(map(_in_brackets, unmet))} can never be true of any row. Leave a condition out."
+            f"{' and '.join(map(_in_brackets, unmet))} can never be true of any row. Remove one of the conditions."
         )
     for key, values in zip(query.keys, query.domains(), strict=True):
         if not values:
-            raise QueryError(f"no row that meets the conditions is in any group of {key.name}. Leave a condition out.")
+            raise QueryError(f"these conditions leave no group of {key.name}. Remove one of them.")
 
 
 def _in_brackets(node: Node) -> str:

@@ -57,8 +57,8 @@ def _rows(of: Operator) -> Iterator[str]:
     match of:
         case Scan(table):
             how = "added or removed" if table.adjacency is Adjacency.ADD_REMOVE else "replaced by any other"
-            who = f"each person ({table.protect.id})" if isinstance(table.protect, Person) else "each row"
-            yield f"{table.name}; protected is {who}, {how}."
+            who = f"each person ({table.protect.id}), who" if isinstance(table.protect, Person) else "each row, which"
+            yield f"{table.name}, protecting {who} may be {how}."
         case Where(inner, condition):
             yield from _rows(inner)
             yield f"Only where {show_node(condition)}."
@@ -126,7 +126,7 @@ def _how(plan: ReleasePlan, how: Bounding, rows: int) -> str:
     match how:
         case Unbounded():
             if isinstance(operators.protected(plan.query.of), Person):
-                return "Each person has one row, made of all of theirs: no cap is needed."
+                return "Each person has one row, computed from all of theirs: no cap is needed."
             return "Each row is protected by itself: no cap is needed."
         case AtMostRows(most):
             few = f"at most {_some(most, 'row')} take{'s' if most == 1 else ''} part{why}"
@@ -145,7 +145,7 @@ def _reason(plan: ReleasePlan, *, counted: bool) -> str:
     held = caps.holding(plan.query.of)
     if held is None or not caps.is_own(plan.query.of, plan.query.at_most, plan.groups, counted=counted):
         return f" (the caps multiply: {product})" if product else ""
-    return f" (as this query says; else {caps.in_words(held)}{f': {product}' if product else ''})"
+    return f" (set by this query; otherwise {caps.in_words(held)}{f': {product}' if product else ''})"
 
 
 def _some(count: int, what: str) -> str:
@@ -213,4 +213,4 @@ def _errors(plan: ReleasePlan) -> Iterator[str]:
     if plan.chosen_by_noise:
         yield "Noisy values decide which groups are shown: for those, errors are larger than this more often."
     if plan.limits:
-        yield f"Limits shape the answer too, and are not in these errors: {'; '.join(plan.limits)}."
+        yield f"These errors do not include the effect of the limits: {'; '.join(plan.limits)}."

@@ -55,7 +55,7 @@ def of_cap(plan: ReleasePlan, how: Bounding) -> str:
     """How many rows of a person take part, and why so many; nothing where none is left out for it."""
     counted = isinstance(how, PeopleInGroups)
     own = caps.is_own(plan.query.of, plan.query.at_most, plan.groups, counted=counted)
-    reason = "as this query says" if own else caps.reason(plan.query.of)
+    reason = "set by this query" if own else caps.reason(plan.query.of)
     because = f" ({reason})" if reason else ""
     match how:
         case AtMostRows(1) if not own:
@@ -90,7 +90,7 @@ def _key(key: Key, of: Operator) -> Iterator[str]:
     gone = "in no group" if is_strict(key.of) else "read as missing"  # as a key, what is out of range is missing
     yield from (f"{name} outside {told} {gone}" for name, told in ranges.items())
     if isinstance(kind, KeyType) and isinstance(key.of, e.Column):
-        yield f"rows with another or no {key.name} left out"
+        yield f"rows whose {key.name} is missing or not listed left out"
     elif kind.missing:
         yield f"rows with no {key.name} left out"
 
@@ -246,7 +246,7 @@ def _within(clip: e.Clip, of: Operator) -> bool:
 
 def _because(clip: e.Clip, of: Operator) -> str:
     ends = caps.of_person(of, clip.of.name) if isinstance(clip.of, e.Column) else None
-    return f", what {some(ends[2], 'row')} can come to" if ends is not None and ends[:2] == _ends(clip) else ""
+    return f" (the most {some(ends[2], 'row')} can add up to)" if ends is not None and ends[:2] == _ends(clip) else ""
 
 
 def _ends(clip: e.Clip) -> tuple[Exact, Exact]:

@@ -29,7 +29,7 @@ class Problem:
 
 
 def refusal(where: str, problems: Iterable[Problem], lines: dict[Place, int]) -> PolicyError:
-    """The error that names every line to mend."""
+    """The error that names every line to fix."""
     found = sorted(problems, key=lambda problem: line_of(lines, problem.place))
     text = "\n".join(_told(where, problem, line_of(lines, problem.place)) for problem in found)
     return PolicyError(text, tuple(found))
@@ -295,8 +295,8 @@ def _unknown(place: Place, tree: Any) -> Problem:
     what = f"there is no {toml.brief(name)} here. Did you mean {near}?"
     if unit(place) != inside:
         return Problem(place, what, _whole_example((*inside, near), tree))
-    mended = {near if key == name else key: value for key, value in value_at(tree, inside).items()}
-    return Problem(place, what, f"{toml.key(str(inside[-1]))} = {toml.value(mended)}")
+    fixed = {near if key == name else key: value for key, value in value_at(tree, inside).items()}
+    return Problem(place, what, f"{toml.key(str(inside[-1]))} = {toml.value(fixed)}")
 
 
 def _nearest(place: Place, tree: Any) -> str | None:

@@ -34,8 +34,8 @@ class _Instead:
     proposed: Literal["meant", "nearest", "named"] = "named"
 
 
-def said(never: Never, *, sql: bool = False) -> str:
-    """What is wrong, what is allowed and what to write.
+def said(never: Never, *, sql: bool = False, written: str = "this comparison") -> str:
+    """What is wrong, what is allowed and what to write; `written` is the comparison as it stands in SQL.
 
     Example:
         >>> country = KeyType(("CAN", "USA"))
@@ -44,25 +44,50 @@ def said(never: Never, *, sql: bool = False) -> str:
         >>> said(Never(compare, e.Column("country"), "==", constant, country), sql=True)
         "country = 'usa' can never be true. The keys of country are 'CAN', 'USA'. Did you mean country = 'USA'?"
     """
-    say, of = _Face(sql), never.of
-    what = f"{say.leaf(of, never.operator, never.value)} can never be true."
-    if never.operator == "!=":
-        what = f"{say.leaf(of, never.operator, never.value)} leaves no row out."
+    say, of = _Face(sql, written), never.of
     if isinstance(never.leaf, e.IsIn):
-        what = f"{say.subject(of)} is never {say.constant(never.value)}."
+        return _listed(never, say)
+    outcome = "leaves no row out" if never.operator == "!=" else "can never be true"
+    what = f"{say.leaf(of, never.operator, never.value)} {outcome}."
     reason, instead = _reason(never, say)
-    text = f"{what} {reason[:1].upper() if not say.named(of) else reason[:1]}{reason[1:]}"
+    text = f"{what} {reason if say.named(of) else reason[:1].upper() + reason[1:]}"
     if instead is None:
         return text
     if not sql and isinstance(of, e.Column):
         return f"{text} Write, for example: {say.line(of, instead.operator, instead.value)}"
-    line = say.leaf(of, instead.operator, instead.value) if say.named(of) else say.constant(instead.value)
+    what, line = "value", say.constant(instead.value)
+    if say.named(of):
+        what, line = "condition", say.leaf(of, instead.operator, instead.value)
     match instead.proposed:
         case "meant":
             return f"{text} Did you mean {line}?"
         case "nearest":
-            return f"{text} The nearest that can be true is {line}."
+            return f"{text} The closest {what} that can match is {line}."
     return text
+
+
+def _listed(never: Never, say: _Face) -> str:
+    """The same for one value of a list."""
+    value, of = say.constant(never.value), say.subject(never.of)
+    outside = _beyond(never)
+    if outside:
+        return f"{value} is outside {outside}, so it can never match {of}. Leave it out of the list."
+    reason, instead = _reason(never, say)
+    text = f"{value} can never match {of}. {reason if say.named(never.of) else reason[:1].upper() + reason[1:]}"
+    if instead is not None and instead.proposed == "meant":
+        return f"{text} Did you mean {say.constant(instead.value)}?"
+    return f"{text} Leave {value} out of the list."
+
+
+def _beyond(never: Never) -> str:
+    """The range that a value is outside of; nothing if it is within."""
+    at = never.value.value
+    match never.kind:
+        case NumberType(lower, upper, wide=False) if isinstance(at, Exact) and not lower <= at <= upper:
+            return f"{show_number(lower)}..{show_number(upper)}"
+        case TimeType(first, last) if isinstance(at, date) and not moment(first) <= moment(at) <= moment(last):
+            return f"{first}..{last}"
+    return ""
 
 
 def _reason(never: Never, say: _Face) -> tuple[str, _Instead | None]:
@@ -159,6 +184,8 @@ class _Face:
     """How comparisons are written."""
 
     sql: bool
+    written: str
+    """A comparison that looks different in SQL, as it stands there."""
 
     def constant(self, of: e.Constant) -> str:
         match of.value:
@@ -178,12 +205,12 @@ class _Face:
 
     def subject(self, of: Node) -> str:
         """What is compared, in words."""
-        return show(of) if self.named(of) else "what is compared"
+        return show(of) if self.named(of) else "this expression"
 
     def leaf(self, of: Node, operator: str, value: e.Constant) -> str:
         """A comparison to read."""
         if not self.named(of):
-            return "this comparison"
+            return self.written
         shown = f"({show(of)})" if isinstance(of, e.Arithmetic | e.Compare | e.Logic | e.Not) else show(of)
         if operator == "starts_with":
             how, constant = ("LIKE", e.Constant(f"{value.value}%")) if self.sql else ("starts with", value)

@@ -95,14 +95,14 @@ def checked(of: Operator, cap: Cap, *, before: Cap | None = None) -> None:
         raise QueryError("each row is protected by itself here, so there is nothing to cap. Leave the cap out")
     if one_row_each(of) and cap != AtMostRows(1):
         raise QueryError(
-            "each person has one row here, made of all of theirs, so there is nothing to cap. Leave the cap out, and "
-            'choose bounds for what is summed. Write, for example: pv.col("total").clip(0, 1000)'
+            "each person already has one row here, so a cap does nothing. Leave it out, and set bounds on the values "
+            'instead. Write, for example: pv.col("total").clip(0, 1000)'
         )
     for limit in (held, *([] if before is None else [before])):
         if not _tightens(limit, cap):
             raise QueryError(
-                f"a cap only tightens: this one allows {in_words(cap)} of a person, and at most {in_words(limit)} "
-                f"may take part already. Write, for example: {call(limit)}"
+                f"a cap can only be lowered: you asked for {in_words(cap)}, and the limit per person is "
+                f"{in_words(limit)}. Write, for example: {call(limit)}"
             )
 
 
@@ -124,7 +124,8 @@ def effective(of: Operator, cap: Cap | None, groups: int) -> Cap | None:
     if rows_of(found) > MOST_ROWS:
         raise QueryError(
             f"after these joins {rows_of(found):,} rows of one person could take part ({reason(of)}), and at most 2^30 "
-            "may. Say less, for a table or the query. Write, for example: cap(max_rows=5); in a terminal: --max-rows 5"
+            "may. Set a smaller cap on a table or on the query. Write, for example: cap(max_rows=5); in a terminal: "
+            "--max-rows 5"
         )
     return found
 
@@ -180,7 +181,7 @@ def _side(of: Operator) -> str:
     names = " and ".join(table.name for table in tables(of))
     held = holding(of)
     assert held is not None
-    return f"{names} 1, by person" if one_row_each(of) else f"{names} {rows_of(held):,}"
+    return f"{names} 1 after grouping by person" if one_row_each(of) else f"{names} {rows_of(held):,}"
 
 
 def call(cap: Cap) -> str:

@@ -56,7 +56,7 @@ def notes(node: Node, types: Types) -> Iterator[str]:
         kind, found = reach(of, known), outcomes(leaf, known)
         if True in found and False not in found:
             every = f"every row where {show(of)} is not missing" if None in found else "every row"
-            yield f"{show(leaf)} is true of {every}: {show(of)} is {kind}."
+            yield f"{show(leaf)} holds for {every}, because {show(of)} is {kind}."
         elif isinstance(leaf, e.Compare) and isinstance(of, e.Column):
             yield from _at_bound(leaf, of, operator, values[0], kind)
 
@@ -71,7 +71,8 @@ def _at_bound(leaf: Leaf, of: e.Column, operator: str, value: e.Constant, kind: 
             return
     for end, side, signs in ends:
         if value == end and operator in signs:
-            yield f"{show(leaf)} is also true of what is {side} {show(end)}: {of.name} is clamped to {_range(kind)}."
+            clamped = f"because {of.name} is clamped to {_range(kind)}"
+            yield f"{show(leaf)} also matches values {side} {show(end)}, {clamped}."
 
 
 def _range(kind: Type) -> str:

@@ -240,7 +240,10 @@ class StartsWith:
         mine = self.of.type(schema)
         if isinstance(mine, TextType) or (isinstance(mine, KeyType) and mine.textual):
             return BooleanType(missing=mine.missing)
-        raise QueryError(f'{mine} has no beginning; a text has. Write, for example: pv.col("name").starts_with("A")')
+        raise QueryError(
+            f"only texts can be compared by their beginning, and this is {mine}. "
+            'Write, for example: pv.col("name").starts_with("A")'
+        )
 
 
 @dataclass(frozen=True, slots=True)

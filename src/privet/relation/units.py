@@ -86,8 +86,8 @@ def sized(of: Range) -> Range:
 
 def _too_precise() -> QueryError:
     return QueryError(
-        "the numbers of this expression are too large or too fine to compute with. Clip what goes into it, or "
-        'give it in another unit. Write, for example: pv.col("income").clip(0, 200_000)'
+        "this expression needs numbers that are too large or too precise. Clip its inputs, or use a coarser unit. "
+        'Write, for example: pv.col("income").clip(0, 200_000)'
     )
 
 
@@ -126,8 +126,8 @@ def together(*parts: Range) -> Together:
         shifts = [s + (part.unit == finest) for s, part in zip(shifts, rounded, strict=True)]
         if finest * 2 ** (FINE + 1) > reach:
             raise QueryError(
-                "the units of these numbers have too little in common to compute with both exactly. Round one of them "
-                'first. Write, for example: (pv.col("rate") * 1000).floor() / 1000'
+                "these numbers have steps that do not fit together exactly. Round one of them first. "
+                'Write, for example: (pv.col("rate") * 1000).floor() / 1000'
             )
     made = tuple(Range(unit, f * part.least, f * part.most) for part, f in zip(rounded, factors, strict=True))
     return Together(sized(Range(unit, 0, 0)).unit, tuple(shifts), factors, made)

@@ -201,7 +201,8 @@ def notes(
     lines = []
     if not all(column.public for column in columns):
         how = "all cells together" if simultaneous else "each cell by itself"
-        lines.append(f"{show(confidence * 100)} % intervals, {how}, for the bounded rows and clamped values.")
+        covered = "the noise, not the limits below" if limits else "the noise"
+        lines.append(f"{show(confidence * 100)} % intervals, {how}. They cover {covered}.")
     if limits:
         lines.append(f"Limits: {'; '.join(limits)}.")
     if left_out:

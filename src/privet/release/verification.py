@@ -47,9 +47,9 @@ class Verification:
     def __str__(self) -> str:
         return "\n".join(
             [
-                f"rules      {'hold' if self.rules else 'not checked'}: {self.promise}",
-                f"signature  {'is by this key' if self.signature else 'not checked: no key was given'}",
-                f"ledger     {'has the debit' if self.ledger else 'not checked: no ledger was given'}",
+                f"rules      {'passed' if self.rules else 'not checked'}: {self.promise}",
+                f"signature  {'valid for this key' if self.signature else 'not checked: no key was given'}",
+                f"ledger     {'debit found' if self.ledger else 'not checked: no ledger was given'}",
             ]
         )
 

@@ -120,20 +120,21 @@ def readings(column: str, kind: Kind, texts: Iterable[str], notation: Notation) 
 
     Example:
         >>> readings("pay", "number", ["1,5", "20,25"], Notation())[0].text()
-        'pay could be read with other marks in its numbers: decimal=","'
+        'pay would parse with a different decimal or thousands separator: decimal=","'
     """
     left = [text for text in texts if text not in MARKERS and text.strip()]
     if not left:
         return []
     if kind in ("date", "timestamp"):
         days = [day + time for time in _TIMES for day in _DAYS if _all(left, kind, notation, DateFormat(day + time))]
-        return [_hint(f"{column} could have this format", *((Option("date_format", each, column),) for each in days))]
+        choices = [(Option("date_format", each, column),) for each in days]
+        return [_hint(f"the dates in {column!r} match this format", *choices)]
     if kind in ("number", "integer", "key"):
         fitting: dict[str, str] = {}
         for decimal, thousands in _MARKS:
             if _all(left, kind, Notation(notation.missing, decimal, thousands)):
                 fitting.setdefault(decimal, thousands)
-        choices = [
+        separators = [
             tuple(
                 Option(name, mark)
                 for name, mark in (("decimal", decimal), ("thousands", thousands))
@@ -141,7 +142,7 @@ def readings(column: str, kind: Kind, texts: Iterable[str], notation: Notation) 
             )
             for decimal, thousands in fitting.items()
         ]
-        return [_hint(f"{column} could be read with other marks in its numbers", *choices)]
+        return [_hint(f"{column} would parse with a different decimal or thousands separator", *separators)]
     if kind == "boolean":
         return [_words(column, {text.strip().lower() for text in left})]
     return []

@@ -24,7 +24,7 @@ class Persons:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What was imported, and what was bad. It tells of single rows: it is for the steward, and for nobody else."""
+    """What was imported, and what was bad. For the steward only: it describes individual rows."""
 
     csv: str
     parquet: str
@@ -55,7 +55,7 @@ class ImportReport:
         told = (f"{name:<{width}}  {self._column(name)}" for name in self.columns)
         head = (
             f"{self.csv} -> {self.parquet}",
-            "For the steward only: this tells of single rows.",
+            "For the steward only: this report describes individual rows.",
             f"{self.rows:,} rows, {self.bad_rows:,} bad; {self.empty_lines:,} empty lines skipped",
         )
         lines = [*head, *(f"  {line}" for line in (*told, *self.examples))]
@@ -69,9 +69,9 @@ class ImportReport:
         kind, count = self.declared[name].type, f"{self.outside[name]:,}"
         match kind:
             case NumberType():
-                return f"{told}, {count} outside of {show(kind.lower)}..{show(kind.upper)} (answers clamp them)"
+                return f"{told}, {count} outside {show(kind.lower)}..{show(kind.upper)} (clamped in answers)"
             case TimeType():
-                return f"{told}, {count} outside of {kind.first}..{kind.last}"
+                return f"{told}, {count} outside {kind.first}..{kind.last} (clamped in answers)"
             case KeyType(other=None):
                 return f"{told}, {count} not among the keys (left out of groups)"
             case KeyType():

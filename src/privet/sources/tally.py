@@ -81,7 +81,7 @@ class Tally:
             taken = tuple(
                 Option(name, "missing") for name, n in (("bad_rows", rows_fail), ("bad_values", values_fail)) if n
             )
-            last = Hint("Fix the file; or take all of them as missing", (taken,))
+            last = Hint("Fix the file, or read them all as missing", (taken,))
             raise Refused(what, tuple(self.examples), (*self._hints(), last))
         empty = [name for name in self.kinds if self.rows and self.missing[name] == self.rows and name not in allowed]
         if empty:

@@ -34,6 +34,8 @@ AGGREGATES = (
     exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.VariancePop, exp.StddevPop,
 )  # fmt: skip
 """The nodes that stand for numbers of many rows."""
+_UNPLACED = (exp.Case, exp.Cast, exp.Neg, exp.Paren)
+"""Nodes whose first or last sign has no place in the tree."""
 
 
 @dataclass(slots=True)
@@ -74,7 +76,10 @@ class Reader:
             return
         for part, inner in self._made:
             for never in nevers(inner, self.types):
-                raise self.source.refusal(whole(part), said(never, sql=True))
+                at = whole(part)
+                exact = inner == never.leaf and not part.find(*_UNPLACED)
+                written = self.source.words(at) if exact else "this comparison"
+                raise self.source.refusal(at, said(never, sql=True, written=written))
 
     def condition(self, tree: Tree, where: str) -> e.Node:
         """The same, if it is true or false."""

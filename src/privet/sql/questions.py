@@ -108,7 +108,7 @@ class Question:
                 hint = " Write DATE_TRUNC('month', ...)." if isinstance(kind, TimeType) else hint
                 raise self._no(tree, without_python(str(error)) + hint) from None
             if not values:
-                raise self._no(tree, "no row that meets the conditions in WHERE is in any of these groups.")
+                raise self._no(tree, "the conditions in WHERE leave none of these groups. Remove one of them.")
             keys.append(key)
         return keys
 

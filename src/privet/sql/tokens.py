@@ -179,7 +179,7 @@ def _no_dashes(source: Source, tokens: Sequence[Token], place: int, known: froze
     name = source.text[both.start : both.end + 1]
     table = place > 0 and _is(tokens[place - 1], _T.FROM, _T.JOIN)
     if last > place and (table or (name.casefold() in known and tokens[place].text.casefold() not in known)):
-        raise source.refusal(both, f'a name with a dash stands in double quotes. Write "{source.words(both)}".')
+        raise source.refusal(both, f'put a name with a dash in double quotes: "{source.words(both)}".')
 
 
 def _check_nesting(source: Source, tokens: Sequence[Token]) -> None:
