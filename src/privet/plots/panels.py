@@ -35,10 +35,9 @@ def draw_panels(panels: Sequence[Panel], *, title: str, caption: str) -> Figure:
     width = min(WIDEST, layout.width + _beside(panels[0], noisy=noisy))
     above, below = _lines(title, width * 9), _lines(caption, width * 14)
     height = layout.height + 0.2 * max(0, len(above) - 1) + 0.13 * max(0, len(below) - 2)
-    figure = new_figure(width, min(TALLEST, height + (0.25 if noisy else 0)))
-    inner = figure.add_subfigure(
-        figure.add_gridspec()[0]
-    )  # the title and the caption stay outside, so no legend can lie over them
+    figure = new_figure(width, min(TALLEST, height + (0.25 if noisy and not panels[0].series else 0)))
+    # The title and the caption stay outside of the inner figure, so no legend can lie over them.
+    inner = figure.add_subfigure(figure.add_gridspec()[0])
     grid = list(inner.subplots(layout.down, layout.across, squeeze=False).flat)
     several = len(panels) > 1
     if layout.single:
