@@ -80,7 +80,7 @@ else:
         wrap(session.Session, "release", after=press)
     elif moment == "writing":
         from privet.cli import asking
-        wrap(asking, "_write", before=press)
+        wrap(asking, "write", before=press)
 
 from privet.__main__ import main
 main()

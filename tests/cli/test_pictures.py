@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,39 @@ def test_an_order(shell: Shell, here: Path, order: list[str], found: list[str]) 
 )
 def test_what_can_not_be_drawn_is_not_paid_for(shell: Shell, style: list[str], message: str) -> None:
     assert message in shell.refused(2, *PAID, "-o", "a.png", *style)
+    assert shell.spent() == 0
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+def test_an_answer_whose_picture_can_not_be_written_is_printed(shell: Shell, here: Path, suffix: str) -> None:
+    full = Path(f"full{suffix}")
+    full.symlink_to("/dev/full")
+    done = shell.run(*PAID, "-o", full)
+    assert done.code == 1
+    assert done.err == (
+        f"there is no picture: '{full}' can't be written: No space left on device; the answer is stored, asking again "
+        "is free. Write, for example: -o answer.png\n"
+    )
+    assert "Spent epsilon 0.5; 2.5 left." in done.out
+    again = shell(*PAID, "-o", f"answer{suffix}")
+    assert "Paid for before" in again.err
+    assert shell.spent() == 0.5
+
+
+def test_an_answer_without_groups_to_show_is_printed(shell: Shell) -> None:
+    done = shell.run("query", f"{COUNT} HAVING n > 1000000", "--epsilon", "0.5", "-o", "a.png")
+    assert done.code == 1
+    assert done.err == (
+        "there is no picture: no group is shown, so there is nothing to draw; the answer is stored, asking "
+        "again is free\n"
+    )
+    assert "3 groups are not shown." in done.out
+
+
+def test_without_matplotlib_nothing_is_paid(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "matplotlib.figure", raising=False)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert "pip install 'privet[plots]'" in shell.refused(2, *PAID, "-o", "a.png")
     assert shell.spent() == 0
 
 

@@ -20,7 +20,7 @@ from tests.test_architecture import imports
 import privet as pv
 from privet.errors import VerificationError
 from privet.planner.facts import derived
-from privet.release import checker
+from privet.release import checker, verification
 
 SOURCE = Path(checker.__file__)
 CODE: dict[str, Any] = {"kind": "code", "of": {"kind": "column", "name": "x"}, "lower": "0/1", "step": "1/1"}
@@ -187,8 +187,13 @@ def _each(document: Any, name: str, value: Any) -> Any:
     return json.loads(text.replace(old, new))
 
 
-def test_verify_runs_it() -> None:
+def test_verify_catches_a_planner_that_claims_too_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planner's own rules agree with themselves, whatever they say; the checker shares none of them."""
     document = certificate()
+    text = json.dumps({"document": document, "signature": None}, sort_keys=True, separators=(",", ":"))
+    pv.verify(text)
+    honest = verification.derived
+    monkeypatch.setattr(verification, "derived", lambda made: put(honest(made), "measurements.0.sensitivity", 5))
     altered = put(document, "derived.measurements.0.sensitivity", 5)
-    with pytest.raises(VerificationError, match="by the statement 6"):
+    with pytest.raises(VerificationError, match="is 5, and by the statement 6"):
         pv.verify(json.dumps({"document": altered, "signature": None}, sort_keys=True, separators=(",", ":")))

@@ -55,6 +55,11 @@ def drawn(session: pv.Session, query: Query, column: str | None = None, **style:
     return session.release(query, epsilon=20).plot(column, **style)
 
 
+def shown(answer: pv.Release) -> list[str]:
+    """The columns that are not keys."""
+    return [name for name in answer.columns if name not in [key.name for key in answer.plan.query.keys]]
+
+
 def ticks(axes: Any, side: str = "x") -> list[str]:
     return [text.get_text() for text in getattr(axes, f"get_{side}ticklabels")()]
 
@@ -86,7 +91,7 @@ def test_a_group_of_nobody_is_hollow(session: pv.Session) -> None:
     (axes,) = figure.axes
     hollow = [line for line in axes.lines if line.get_marker() == "o" and line.get_markerfacecolor() == "white"]
     assert [line.get_xdata().tolist() for line in hollow] == [[2]]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == [NOISE]
+    assert [text.get_text() for text in figure.axes[0].figure.legends[0].get_texts()] == [NOISE]
 
 
 def test_150_countries_fit_on_a_page(session: pv.Session) -> None:
@@ -135,7 +140,7 @@ def test_time_goes_along_the_axis_and_the_other_key_is_the_legend(session: pv.Se
     figure: Any = answer.plot()
     (axes,) = figure.axes
     assert ticks(axes) == ["2021", "2022", "2023", "2024"]
-    (legend,) = figure.legends
+    (legend,) = figure.axes[0].figure.legends
     assert (legend.get_title().get_text(), [t.get_text() for t in legend.get_texts()]) == ("smoker", ["False", "True"])
     assert [bar.get_height() for bar in axes.patches] == answer.values("n"), "the first key, then the second"
 
@@ -144,7 +149,7 @@ def test_the_first_key_is_the_legend_if_only_it_has_few_values(session: pv.Sessi
     figure = drawn(session, by("region", "year").agg(pay=pv.mean("pay")), "pay")
     (axes,) = figure.axes
     assert axes.get_xlabel() == "year"
-    assert figure.legends[0].get_title().get_text() == "region"
+    assert figure.axes[0].figure.legends[0].get_title().get_text() == "region"
 
 
 def test_bins_stay_in_order(session: pv.Session) -> None:
@@ -179,8 +184,8 @@ def test_labels(session: pv.Session) -> None:
     (axes,) = figure.axes
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("Region of birth", "People")
     assert ticks(axes) == ["The North", "south", "east"]
-    assert figure.legends[0].get_title().get_text() == "Smokes"
-    assert [text.get_text() for text in figure.legends[0].get_texts()][:2] == ["False", "yes"]
+    assert figure.axes[0].figure.legends[0].get_title().get_text() == "Smokes"
+    assert [text.get_text() for text in figure.axes[0].figure.legends[0].get_texts()][:2] == ["False", "yes"]
     assert figure.get_suptitle() == "People by Region of birth, Smokes"
 
 
@@ -214,7 +219,7 @@ def test_order_of_two_keys(session: pv.Session) -> None:
     answer = session.release(by("region", "smoker").agg(n=pv.count()), epsilon=20)
     figure: Any = answer.plot(order=[True, "south"])
     assert ticks(figure.axes[0]) == ["south", "north", "east"]
-    assert [text.get_text() for text in figure.legends[0].get_texts()][:2] == ["True", "False"]
+    assert [text.get_text() for text in figure.axes[0].figure.legends[0].get_texts()][:2] == ["True", "False"]
     found = {(key[0], key[1]): n for key, n in zip(answer.keys, answer.values("n"), strict=True)}
     expected = [found[region, smoker] for smoker in (True, False) for region in ("south", "north", "east")]
     assert [bar.get_height() for bar in figure.axes[0].patches] == expected
@@ -248,3 +253,43 @@ def test_what_can_not_be_drawn_is_refused(session: pv.Session, style: Any, messa
 def test_without_groups_there_is_no_order(session: pv.Session) -> None:
     with pytest.raises(QueryError, match="order is for groups, and this answer has none"):
         drawn(session, people().agg(n=pv.count()), order="descending")
+
+
+# --- real answers that are mostly noise -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        people().agg(pays=pv.histogram("pay", [0, 10, 20, 40])),
+        by(year=pv.col("day").truncate("year")).agg(n=pv.count()),
+        by("region").agg(n=pv.count()),
+        by("region", "smoker").agg(n=pv.count()),
+        people().agg(n=pv.count(), pay=pv.mean("pay"), total=pv.sum("pay")),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    "title", [None, "A title that is rather long, and goes on beyond the end of one line, and more"]
+)
+def test_the_legend_is_beside_the_title_and_the_panels(session: pv.Session, query: Query, title: str | None) -> None:
+    answers = (session.release(query, epsilon=0.0001, fresh=True) for _ in range(100))
+    figure: Any = next(a for a in answers if any(True in a.too_noisy(name) for name in shown(a))).plot(title=title)
+    figure.draw_without_rendering()
+    (legend,) = figure.axes[0].figure.legends
+    box = legend.get_window_extent()
+    assert not box.fully_overlaps(figure._suptitle.get_window_extent())
+    assert not any(box.fully_overlaps(axes.get_tightbbox()) for axes in figure.axes)
+
+
+def test_an_answer_without_groups_is_a_row_for_each_number(session: pv.Session) -> None:
+    query = people().agg(n=pv.count(), pay=pv.mean("pay"), total=pv.sum("pay"))
+    answer = session.release(query, epsilon=20)
+    figure: Any = answer.plot(labels={"n": "People"})
+    assert [ticks(axes, "y") for axes in figure.axes] == [["People"], ["pay"], ["total"]]
+    text = str(answer)
+    for axes in figure.axes:
+        value, _, interval = axes.texts[0].get_text().partition(" ")
+        assert value in text
+        assert interval in text
+    assert figure.get_size_inches()[1] < 3.5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -63,13 +64,16 @@ def test_every_text_says_so(again: Release) -> None:
     assert repr(again) == "<Release of n = count() by region: 2 groups, epsilon 0.5, paid for before>"
 
 
-def test_a_picture_says_so(again: Release, session: pv.Session) -> None:
-    caption: str = again.plot().get_supxlabel()
-    assert "epsilon 0.5" in caption
-    assert "paid for before" in caption
-    fresh: str = session.release(by_region(), epsilon=0.5, fresh=True).plot().get_supxlabel()
-    assert "epsilon 0.5" in fresh
-    assert "before" not in fresh
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+def test_a_picture_is_the_same_whenever_it_is_drawn(session: pv.Session, tmp_path: Path, suffix: str) -> None:
+    now, again = (session.release(by_region(), epsilon=0.5) for _ in range(2))
+    assert (now.paid_before, again.paid_before) == (False, True)
+    pictures = []
+    for answer, name in ((now, "now"), (again, "again")):
+        caption: str = answer.plot(path=(tmp_path / name).with_suffix(suffix)).get_supxlabel()
+        assert caption.endswith("Differentially private, epsilon 0.5.")
+        pictures.append((tmp_path / name).with_suffix(suffix).read_bytes())
+    assert pictures[0] == pictures[1]
 
 
 def test_a_public_answer_is_not_paid_for() -> None:

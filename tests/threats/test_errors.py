@@ -138,7 +138,7 @@ FROM seen)) AS i, SUM(DATE_PART('month', seen)) AS j, SUM(DATE_PART('day', seen)
 AS l, AVG(day - born) AS days FROM people
 
 -- comparisons
-SELECT COUNT(*) AS n FROM people WHERE age = 1 OR age <> 2 OR age != 3 OR income < 4 OR rate <= 5 OR share > 6 OR
+SELECT COUNT(*) AS n FROM people WHERE age = 1 OR age <> 2 OR age != 3 OR income < 4 OR rate <= 5 OR share > 0.6 OR
 hours >= 7 OR age = income OR rate < share OR income / age > 3
 
 -- logic

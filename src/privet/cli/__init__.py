@@ -1,8 +1,8 @@
 """The command line: `privet --help`.
 
-Answers go to stdout, everything else to stderr. Exit codes: 0 done; 1 a check that does not hold (`verify`, `audit`);
-2 the call must be changed; 3 the budget does not cover it; 4 paid for and not answered, or the dataset is closed; 5 the
-ledger can't be read, written or trusted; 70 a bug; 130 Ctrl-C.
+Answers go to stdout, everything else to stderr. Exit codes: 0 done; 1 a check that does not hold (`verify`, `audit`),
+or an answer without the picture that was asked for; 2 the call must be changed; 3 the budget does not cover it; 4 paid
+for and not answered, or the dataset is closed; 5 the ledger can't be read, written or trusted; 70 a bug; 130 Ctrl-C.
 """
 
 from __future__ import annotations

@@ -88,6 +88,7 @@ def styled(title: str | None, labels: list[str] | None, order: list[str] | None,
 def shows(plan: ReleasePlan, form: Format, output: Path | None, style: dict[str, Any]) -> None:
     """Refuse, before anything is paid, an answer that could not be shown in this form."""
     from privet.errors import UserError
+    from privet.plots import new_figure
     from privet.release.answer import BESIDE
     from privet.release.pictures import MOST_PANELS
     from privet.release.styles import Style
@@ -95,8 +96,12 @@ def shows(plan: ReleasePlan, form: Format, output: Path | None, style: dict[str,
     if style:
         Style(**style).check(plan.query)
     shown = [name for name, _ in plan.columns if name not in plan.query.arrangement.hidden]
-    if output is not None and output.suffix.lower() in _PICTURES and len(shown) > MOST_PANELS:
-        raise UserError(f"a picture shows at most {MOST_PANELS} columns, not {len(shown)}. Ask for fewer, or a table")
+    if output is not None and output.suffix.lower() in _PICTURES:
+        new_figure(1, 1)  # refused without matplotlib
+        if len(shown) > MOST_PANELS:
+            raise UserError(
+                f"a picture shows at most {MOST_PANELS} columns, not {len(shown)}. Ask for fewer, or a table"
+            )
     if form not in (Format.CSV, Format.JSON, Format.PARQUET):
         return
     names = [key.name for key in plan.query.keys]
@@ -115,14 +120,10 @@ def write(answer: Release, form: Format, output: Path | None, style: dict[str, A
             facts = json.dumps(_facts(answer), ensure_ascii=False)
             pq.write_table(answer.to_arrow().replace_schema_metadata({"privet": facts}), output)
         case Format.CHART if output is not None and output.suffix.lower() in _PICTURES:
-            from privet.errors import UserError
-
-            try:
-                answer.plot(path=output, **style)
-            except UserError as error:  # it is paid for, so it is shown in another form
+            if why := _undrawn(answer, output, style):  # it is paid for, so it is shown in another form
                 sys.stdout.write(f"{answer}\n")
-                print(f"there is no picture: {error}", file=sys.stderr)
-                return
+                print(f"there is no picture: {why}", file=sys.stderr)
+                raise SystemExit(1)
         case _:
             text = _text(answer, form)
             if output is None:
@@ -136,6 +137,21 @@ def write(answer: Release, form: Format, output: Path | None, style: dict[str, A
             print(output, file=sys.stderr)
         for line in wrapped(answer.notes()):
             print(line, file=sys.stderr)
+
+
+def _undrawn(answer: Release, output: Path, style: dict[str, Any]) -> str | None:
+    """Draw the answer into a file; why there is none, if that fails."""
+    from privet.release.pictures import save
+
+    stored = "the answer is stored, asking again is free"
+    if not len(answer):
+        return f"no group is shown, so there is nothing to draw; {stored}"
+    try:
+        save(answer.plot(**style), output)
+    except OSError as error:
+        why = f"{str(output)!r} can't be written: {error.strerror or error}"
+        return f"{why}; {stored}. Write, for example: -o answer.png"
+    return None
 
 
 def _text(answer: Release, form: Format) -> str:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from privet.plots.panel import MOST_BARS, MOST_LABELLED, Panel
+from privet.plots.panel import MOST_BARS, MOST_LABELLED, Panel, inches, shortened
 
 WIDEST, TALLEST = 14.0, 13.0
 """How large a picture is at most, in inches."""
@@ -28,6 +28,8 @@ class Layout:
     """About how wide the axes of one panel are."""
     blocks: int = 1
     """In how many columns the groups lie, one beside the other."""
+    single: bool = False
+    """Whether each panel is one value: a row with its name at the left and its text at the right."""
 
     def fits(self, panel: Panel) -> bool:
         """Whether every label can stand below its group."""
@@ -36,6 +38,11 @@ class Layout:
 
 def arranged(panels: Sequence[Panel]) -> Layout:
     """The layout for these panels."""
+    if all(panel.values.size == 1 for panel in panels):
+        names = max(max(inches(shortened(panel.name)), panel.axis.longest) for panel in panels)
+        texts = max(inches(panel.text) for panel in panels)
+        width = min(WIDEST, max(6.4, names + texts + 3.5))
+        return Layout(True, 1, len(panels), width, 0.7 * len(panels) + 0.9, width - names - texts - 0.6, single=True)
     largest = max(panels, key=lambda panel: panel.values.size)
     upright = _upright(panels, largest)
     if largest.axis.ordered or _labels_fit(largest, upright):

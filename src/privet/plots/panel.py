@@ -89,6 +89,8 @@ class Panel:
     series: Sequence[str] = ()
     by: str = ""
     """What tells the series apart: the title of the legend."""
+    text: str = ""
+    """A single value and its interval, as they stand beside it."""
 
     @property
     def groups(self) -> int:

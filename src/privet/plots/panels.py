@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from textwrap import fill
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privet.plots.canvas import GREY, GRID, INK, finish, new_figure, with_commas
-from privet.plots.layout import WIDEST, Layout, arranged
+from privet.plots.layout import TALLEST, WIDEST, Layout, arranged
 from privet.plots.marks import draw_marks, keys_of, noise_key
 from privet.plots.panel import MOST_SERIES, Axis, Mark, Panel, inches, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 __all__ = ["MOST_SERIES", "NOISE", "Axis", "Panel", "draw_panels"]
 
@@ -31,23 +31,43 @@ def draw_panels(panels: Sequence[Panel], *, title: str, caption: str) -> Figure:
     Many groups make a page of columns, or a line if they follow each other, and never a picture larger than a page.
     """
     layout = arranged(panels)
-    legend = max(map(inches, map(shortened, (*panels[0].series, panels[0].by))))
-    width = min(WIDEST, layout.width + (legend + 0.6 if legend else 0))
-    figure = new_figure(width, layout.height)
-    grid = list(figure.subplots(layout.down, layout.across, squeeze=False).flat)
+    noisy = any(np.any(panel.noisy) for panel in panels)
+    width = min(WIDEST, layout.width + _beside(panels[0], noisy=noisy))
+    above, below = _lines(title, width * 9), _lines(caption, width * 14)
+    height = layout.height + 0.2 * max(0, len(above) - 1) + 0.13 * max(0, len(below) - 2)
+    figure = new_figure(width, min(TALLEST, height + (0.25 if noisy and not panels[0].series else 0)))
+    # The title and the caption stay outside of the inner figure, so no legend can lie over them.
+    inner = figure.add_subfigure(figure.add_gridspec()[0])
+    grid = list(inner.subplots(layout.down, layout.across, squeeze=False).flat)
     several = len(panels) > 1
-    if layout.lying:
+    if layout.single:
+        for panel, axes in zip(panels, grid, strict=True):
+            _row(axes, panel, layout)
+    elif layout.lying:
         _lay(grid, panels, layout, several=several)
     else:
         for panel, axes in zip(panels, grid, strict=False):
             _stand(axes, panel, layout, several=several)
     for axes in grid[len(panels) * layout.blocks :]:
         axes.remove()
-    _legend(figure, panels, lying=layout.lying)
+    _legend(inner, panels, lying=layout.lying)
     if title:
-        figure.suptitle(fill(title, int(width * 9)), fontsize=12, parse_math=False)
-    figure.supxlabel(fill(caption, int(width * 14)), fontsize=8, color=GREY, parse_math=False)
+        figure.suptitle("\n".join(above), fontsize=12, parse_math=False)
+    figure.supxlabel("\n".join(below), fontsize=8, color=GREY, parse_math=False)
     return figure
+
+
+def _lines(text: str, places: float) -> list[str]:
+    """A text in lines of so many places; where it has lines already, they stay apart."""
+    return [line for part in text.splitlines() for line in wrap(part, int(places)) or [""]]
+
+
+def _beside(panel: Panel, *, noisy: bool) -> float:
+    """About how wide a legend is that stands beside the panels: one with series."""
+    if not panel.series:
+        return 0.0
+    texts = [*map(shortened, (*panel.series, panel.by)), *([NOISE] if noisy else [])]
+    return max(map(inches, texts)) + 0.6
 
 
 def _mark(panel: Panel, *, lying: bool) -> Mark:
@@ -74,6 +94,30 @@ def _stand(axes: Axes, panel: Panel, layout: Layout, *, several: bool) -> None:
     _name(axes, panel.name if several else "", axis.name, "" if several else panel.name)
 
 
+def _row(axes: Axes, panel: Panel, layout: Layout) -> None:
+    """A single value: its name at the left, its text at the right."""
+    draw_marks(axes, panel, _mark(panel, lying=True), lying=True)
+    name = "\n".join(shortened(text) for text in (panel.name, *panel.axis.labels) if text)
+    axes.set_yticks([0], [name], fontsize=10, parse_math=False)
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(0.7, -0.7)
+    beside: dict[str, Any] = {"xytext": (8, 0), "textcoords": "offset points", "va": "center", "parse_math": False}
+    axes.annotate(panel.text, (1, 0.5), xycoords="axes fraction", fontsize=10, color=INK, **beside)
+    _scale(axes, panel, layout)
+    _name(axes, "", "", "")
+
+
+def _scale(axes: Axes, panel: Panel, layout: Layout) -> None:
+    """The axis of values, where groups lie."""
+    axes.set_xlim(*panel.reach)
+    axes.grid(axis="x", color=GRID, lw=0.6)
+    if not panel.level:
+        axes.axvline(0, color=INK, lw=0.8)
+    axes.xaxis.set_major_formatter(with_commas)
+    axes.locator_params(axis="x", nbins=5 if layout.each > 3 else 3)
+    axes.tick_params(axis="x", labelsize=10 if layout.each > 3 and not layout.single else 8)
+
+
 def _lay(grid: Sequence[Axes], panels: Sequence[Panel], layout: Layout, *, several: bool) -> None:
     """Groups one below the other: panels share the labels at the left, and columns of groups share their scale."""
     size = -(-panels[0].groups // layout.blocks)
@@ -89,13 +133,7 @@ def _lay(grid: Sequence[Axes], panels: Sequence[Panel], layout: Layout, *, sever
             axes.set_yticks(list(ticks) if first else [], names, fontsize=small, parse_math=False)
             axes.tick_params(axis="y", length=0)
             axes.set_ylim(size - 0.4, -0.6)
-            axes.set_xlim(*panel.reach)
-            axes.grid(axis="x", color=GRID, lw=0.6)
-            if not panel.level:
-                axes.axvline(0, color=INK, lw=0.8)
-            axes.xaxis.set_major_formatter(with_commas)
-            axes.locator_params(axis="x", nbins=5 if layout.each > 3 else 3)
-            axes.tick_params(axis="x", labelsize=10 if layout.each > 3 else 8)
+            _scale(axes, panel, layout)
             title = panel.name if several else ""
             below = "" if several else panel.name
             _name(axes, title, below, panel.axis.name if first and block == 0 else "")
@@ -108,7 +146,7 @@ def _name(axes: Axes, title: str, x: str, y: str) -> None:
         text.set_parse_math(False)
 
 
-def _legend(figure: Figure, panels: Sequence[Panel], *, lying: bool) -> None:
+def _legend(figure: SubFigure, panels: Sequence[Panel], *, lying: bool) -> None:
     """Which series has which colour, and what hollow marks mean; nothing if there is nothing to tell apart."""
     from matplotlib.legend_handler import HandlerTuple
 

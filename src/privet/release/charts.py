@@ -20,18 +20,20 @@ _NARROWEST, _LABEL = 12, 8  # places for a bar, and for a label that is cut
 def chart(keys: Sequence[Keys], columns: Sequence[Column], width: int = 100) -> list[str]:
     """A panel for each column: a bar to each value, or a dot for a mean, and over it its interval.
 
-    What is noisy has a pale bar or an open dot, and a `~` before its number.
+    What is noisy has a pale bar or an open dot, and a `~` before its number. Where an interval hides a whole bar, the
+    end of the bar stays visible.
 
     Claim: no line is wider than `width`, unless numbers alone leave no room.
 
     Example:
         >>> from privet.planner.outputs import Cells
-        >>> cells = Cells((30, 80), (20, 75), (40, 85), (True, False))
-        >>> for line in chart([Keys("g", ["a", "b"])], [Column("n", cells, True)], width=40):
+        >>> cells = Cells((30, 80, 10), (20, 75, -10), (40, 85, 30), (True, False, True))
+        >>> for line in chart([Keys("g", ["a", "b", "c"])], [Column("n", cells, True)], width=40):
         ...     print(line)
         n
-        a  ░░░░░░├──┼──┤                ~30 ± 10
-        b  ███████████████████████├─┼┤   80 ± 5
+        a    ░░░░░░├──┼──┤              ~30 ± 10
+        b    ██████████████████████├┼┤   80 ± 5
+        c  ├────░─────┤                 ~10 ± 20
     """
     labels = _labels(keys, len(columns[0].cells.values))
     panels = [_panel(labels, column, max(width, LEAST_WIDTH)) for column in columns]
@@ -96,12 +98,15 @@ def _bar(room: int, zero: int | None, value: int, low: int, high: int, *, noisy:
     if zero is None:
         dot = line[value] = "○" if noisy else "●"
     else:
+        block = "░" if noisy else "█"
         for i in range(min(zero, value), max(zero, value) + 1):
-            line[i] = "░" if noisy else "█"
+            line[i] = block
+        if low <= zero <= high:  # the interval hides the bar, but not its end
+            dot = block
     if high > low:
         for i in range(low, high + 1):
             line[i] = "─"
         line[low], line[high] = "├", "┤"
-        if zero is None or low < value < high:
+        if zero is None or low <= zero <= high or low < value < high:
             line[value] = dot
     return "".join(line)

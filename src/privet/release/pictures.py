@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -110,10 +111,21 @@ def draw(found: Sequence[Panel], *, title: str, caption: str, path: str | Path |
     figure = draw_panels(found, title=title, caption=caption)
     if target is not None:
         try:
-            figure.savefig(target, dpi=150)
+            save(figure, target)
         except OSError as error:
             raise UserError(f"the picture can't be saved as {str(path)!r}: {error.strerror or error}. {line}") from None
     return figure
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write the figure to a file, once it is drawn: the same bytes for the same figure, without the date."""
+    from matplotlib import rc_context
+
+    form = path.suffix.lower()[1:]
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    with rc_context({"svg.hashsalt": "privet"}):
+        figure.savefig(drawn := BytesIO(), format=form, dpi=150, metadata=undated.get(form))
+    path.write_bytes(drawn.getvalue())
 
 
 # --- panels ---------------------------------------------------------------------------------------
@@ -122,13 +134,13 @@ def draw(found: Sequence[Panel], *, title: str, caption: str, path: str | Path |
 def _histogram(name: str, what: Histogram, parts: Sequence[Column], types: Types, style: Style) -> Panel:
     labels = [style.text(str(label)) for label in what.of.type(types).keys()]  # noqa: SIM118
     axis = Axis(style.text(show(what.of.of)), labels, ordered=True, touching=True)
-    cells = [part.cells for part in parts]
-    return _panel(style.text(name), axis, _joined(cells), (1, len(labels)), level=False)
+    joined = replace(parts[0], name=style.text(name), cells=_joined([part.cells for part in parts]))
+    return _panel(joined, axis, (1, len(labels)))
 
 
 def _grouped(query: Query, keys: Sequence[Keys], column: Column, style: Style) -> Panel:
     """One key: a mark for each value. Two: side by side where one has few values. Else: all keys in the label."""
-    name, cells = style.text(column.name), column.cells
+    column = replace(column, name=style.text(column.name))
     texts = [[style.text(t, v) for t, v in zip(key.texts(), key.values, strict=True)] for key in keys]
     if len(keys) == 2 and (shape := _crossed(query, texts)):
         outer, inner = texts[0][:: shape[1]], texts[1][: shape[1]]
@@ -137,15 +149,13 @@ def _grouped(query: Query, keys: Sequence[Keys], column: Column, style: Style) -
             along, few = (inner, outer) if beside == 0 else (outer, inner)
             axis = _axis(query, 1 - beside, [*dict.fromkeys(keys[1 - beside].values)], along, style)
             turned = None if beside == 0 else shape
-            return _panel(
-                name, axis, cells, (len(few), len(along)), column.level, few, style.text(keys[beside].name), turned
-            )
+            return _panel(column, axis, (len(few), len(along)), few, style.text(keys[beside].name), turned)
     labels = [", ".join(parts) for parts in zip(*texts, strict=True)] if keys else [""]
     if len(keys) == 1:
         axis = _axis(query, 0, list(keys[0].values), labels, style)
     else:
         axis = Axis(", ".join(style.text(key.name) for key in keys), labels)
-    return _panel(name, axis, cells, (1, len(labels)), column.level)
+    return _panel(column, axis, (1, len(labels)))
 
 
 def _crossed(query: Query, texts: Sequence[Sequence[str]]) -> tuple[int, int] | None:
@@ -185,11 +195,9 @@ def _axis(query: Query, which: int, values: list[KeyValue], labels: Sequence[str
 
 
 def _panel(
-    name: str,
+    column: Column,
     axis: Axis,
-    cells: Cells,
     shape: tuple[int, int],
-    level: bool,
     series: Sequence[str] = (),
     by: str = "",
     turned: tuple[int, int] | None = None,
@@ -198,8 +206,10 @@ def _panel(
         flat = np.array(part)
         return flat.reshape(shape) if turned is None else flat.reshape(turned).T
 
+    cells = column.cells
     values, low, high = (array([_float(x) for x in part]) for part in (cells.values, cells.low, cells.high))
-    return Panel(name, axis, values, low, high, array(list(marks(cells))), level, series, by)
+    text = " ".join(column.texts(0)) if values.size == 1 else ""
+    return Panel(column.name, axis, values, low, high, array(list(marks(cells))), column.level, series, by, text)
 
 
 def _sorted(query: Query, keys: Sequence[Keys], found: list[Panel], style: Style) -> list[Panel]:

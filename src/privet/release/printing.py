@@ -210,17 +210,17 @@ def notes(
     if chosen_by_noise:
         lines.append("Noisy values decided which groups are shown: these intervals hold less often than they say.")
     if drawn:
-        return [*lines, _promise(guarantee, spent)]
+        return [*lines, _promise(guarantee)]
     if any(any(marks(column.cells)) for column in columns):
         lines.append("~ too noisy: less than twice its usual error.")
     return [*lines, _cost(guarantee, spent) + ("." if remaining is None else f"; {_left(remaining)} left.")]
 
 
-def _promise(guarantee: PureDP, spent: PureDP) -> str:
-    """The guarantee for those who see a picture of the answer."""
+def _promise(guarantee: PureDP) -> str:
+    """The guarantee for those who see a picture of the answer: the same whenever the answer is drawn again."""
     if not guarantee.epsilon:
         return "Nothing private is shown."
-    return f"Differentially private, {guarantee}{'' if spent.epsilon else ', paid for before'}."
+    return f"Differentially private, {guarantee}."
 
 
 def _cost(guarantee: PureDP, spent: PureDP) -> str:
