@@ -98,8 +98,8 @@ def test_booleans_dates_and_all_cells_together() -> None:
         True    2025-03-01   52 ± 17
 
         99.9 % intervals, all cells together. They cover the noise, not the limits below.
-        Limits: rows whose smoker is missing or not listed left out; rows whose day is missing or not listed
-          left out.
+        Limits: rows with no smoker left out; day outside 2025-02-28..2025-03-01 in no group; rows with no
+          day left out.
         ~ too noisy: less than twice its usual error.
         Spent epsilon 0.5; 2.5 left.
         """
