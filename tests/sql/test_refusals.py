@@ -9,6 +9,7 @@ import pytest
 from tests.sql.catalogue import GOLDEN, Pair, asked, pairs
 
 from privet.errors import QueryError
+from privet.sql import hints
 
 PATH = GOLDEN / "refused.txt"
 REFUSED = list(pairs(PATH, "! "))
@@ -45,3 +46,9 @@ def test_each_one_points_at_its_place(pair: Pair) -> None:
     assert place[4].strip(".").strip() in line
     assert not re.search(r"pv\.|QueryError|sqlglot|exp\.|Expression|object at", said)
     assert place[3].rstrip()[-1] in ".?", said
+
+
+@pytest.mark.parametrize("name", hints.FUNCTIONS)
+def test_a_refused_function_never_suggests_itself(name: str) -> None:
+    for written in (name, name.lower()):
+        assert "Did you mean" not in hints.call(written)
