@@ -302,7 +302,7 @@ def test_only_the_schema_is_read(here: Path) -> None:
         (("people.parquet", "--yes", "--epsilon", "-1"), "epsilon must be a number"),
         (("people.parquet", "--yes", "--adjacency", "add"), "adjacency must be 'add/remove' or 'replace'"),
         (("people.parquet", "--yes", "--column", "age"), "declares no column"),
-        (("people.parquet", "--yes", "--column", "agee=integer 0 1"), "there is no column 'agee'"),
+        (("people.parquet", "--yes", "--column", "agee=integer 0 1"), "Did you mean 'age'?"),
         (("people.parquet", "--yes", "--column", "age=integer 1 0"), "lower must be less than upper"),
         (("people.parquet", "people.parquet", "--yes"), "two tables would be called 'people'"),
         (("people.parquet", "--yes", "-o", "nowhere/privet.toml"), "there is no folder"),

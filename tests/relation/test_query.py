@@ -117,6 +117,8 @@ def test_names_of_keys() -> None:
         (lambda t: t.agg(n=pv.least("a")), r"is nothing that can be asked"),
         (lambda t: t.agg(n=pv.sum("nope")), r"there is no column 'nope'"),
         (lambda t: t.agg(n=pv.count("nope")), r"there is no column 'nope'"),
+        (lambda t: t.where(pv.col("rgeion") == "north"), r"Did you mean 'region'\?$"),
+        (lambda t: t.where(pv.col("REGION") == "north"), r"Did you mean 'region'\?$"),
         (lambda t: t.agg(n=pv.sum("region")), r"sum\(region\) needs a number, and this is one of 3 keys"),
         (lambda t: t.agg(n=pv.histogram("note", [0, 1])), r"bins needs a number"),
         (lambda t: t.agg(n=pv.sum(pv.col("c") / pv.col("a"))), r"one person could move this without limit.*clip\("),

@@ -27,6 +27,7 @@ from privet.relation.types import (
     truncate,
 )
 from privet.relation.units import Range, to_whole
+from privet.spelling import there_are
 
 Types = Mapping[str, Type]
 """What columns there are, and their types."""
@@ -54,7 +55,7 @@ class Column:
     def type(self, schema: Types) -> Type:
         if self.name in schema:
             return schema[self.name]
-        raise QueryError(f"there is no column {self.name!r}. There are: {', '.join(schema)}")
+        raise QueryError(f"there is no column {self.name!r}. {there_are(self.name, schema)}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
