@@ -327,6 +327,12 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "an unknown column": (["query", "SELECT SUM(pay) FROM people", "--epsilon", "1"], "there is no column pay"),
     "the rows": (["query", "SELECT * FROM people", "--epsilon", "1"], "Rows are private"),
     "a file": (["query", "SELECT COUNT(*) FROM 'people.parquet'", "--epsilon", "1"], "files can't be read"),
+    "a table that is misspelled": (["query", "SELECT COUNT(*) FROM peple", "--epsilon", "1"], "Did you mean people?"),
+    "epsilon as in Python": (["query", COUNT, "epsilon=0.5"], "Write: --epsilon 0.5\n"),
+    "epsilon in short": (["query", COUNT, "eps=0.5"], "Write: --epsilon 0.5\n"),
+    "epsilon in capitals": (["query", COUNT, "--max-rows", "1", "EPS=1/3"], "Write: --epsilon 1/3\n"),
+    "another option as in Python": (["query", *COUNTED[1:], "request_id=a b"], "Write: --request-id 'a b'\n"),
+    "explained as in Python": (["explain", COUNT, "eps=0.5"], "Write: --epsilon 0.5\n"),
     "explained without epsilon": (["explain", COUNT], "give epsilon or within"),
     "explained rows": (["explain", "SELECT * FROM people", "--epsilon", "1"], "Rows are private"),
 }  # fmt: skip
