@@ -117,6 +117,13 @@ def test_names_of_keys() -> None:
         (lambda t: t.agg(n=pv.least("a")), r"is nothing that can be asked"),
         (lambda t: t.agg(n=pv.sum("nope")), r"there is no column 'nope'"),
         (lambda t: t.agg(n=pv.count("nope")), r"there is no column 'nope'"),
+        (
+            lambda t: t.where(pv.col("born") >= "1960-01-02"),
+            r"^a date is compared with dates, not with the text '1960-01-02'. Write: datetime.date\(1960, 1, 2\)$",
+        ),
+        (lambda t: t.where(pv.lit("1960-01-02") < pv.col("born")), r"Write: datetime.date\(1960, 1, 2\)$"),
+        (lambda t: t.where(pv.col("born").is_in(["1960-01-02"])), r"Write: datetime.date\(1960, 1, 2\)$"),
+        (lambda t: t.where(pv.col("born") >= "04/01/2019"), r"Write, for example: datetime.date\(\d+, \d+, \d+\)$"),
         (lambda t: t.where(pv.col("rgeion") == "north"), r"Did you mean 'region'\?$"),
         (lambda t: t.where(pv.col("REGION") == "north"), r"Did you mean 'region'\?$"),
         (lambda t: t.agg(n=pv.sum("region")), r"sum\(region\) needs a number, and this is one of 3 keys"),
