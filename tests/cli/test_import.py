@@ -224,6 +224,25 @@ def test_the_report_tells_caps_bounds_and_markers(here: Path) -> None:
     ]
 
 
+def test_missing_in_all_columns_or_in_one(here: Path) -> None:
+    (here / "people.csv").write_text("person_id,age,region\na,south,south\nb,3,north\n", encoding="utf-8")
+    told = ran("import", "people.csv", "--missing", "south").stderr
+    assert told.endswith(
+        "'south' is also a key of region, and stays one there. If it means missing there, too: --missing region=south\n"
+    )
+    assert pq.read_table("people.parquet")["region"].to_pylist() == ["south", "north"]
+    ran("import", "people.csv", "--missing", "south", "--missing", "region=south", "--force")
+    assert pq.read_table("people.parquet")["region"].to_pylist() == [None, "north"]
+
+
+def test_a_missing_file_is_told_first(here: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "privet.toml").unlink()
+    for more in ([], ["-o", "x.parquet"], ["--policy", "none.toml"], ["--column", "age"]):
+        assert refused(capsys, monkeypatch, "import", "none.csv", *more).startswith(
+            "error: there is no file 'none.csv'"
+        )
+
+
 def test_kinds_without_bounds_are_not_compared(here: Path) -> None:
     flags = ("--column", "age=integer", "--column", "region=keys")
     assert "outside" not in ran("import", "people.csv", "-o", "x.parquet", *flags).stderr

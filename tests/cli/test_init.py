@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.cli.asking import Shell
 from tests.cli.steward import ran, refused
 from typer.testing import CliRunner
 
@@ -305,7 +306,7 @@ def test_only_the_schema_is_read(here: Path) -> None:
         (("people.parquet", "--yes", "--epsilon", "-1"), "epsilon must be a number"),
         (("people.parquet", "--yes", "--adjacency", "add"), "adjacency must be 'add/remove' or 'replace'"),
         (("people.parquet", "--yes", "--column", "age"), "declares no column"),
-        (("people.parquet", "--yes", "--column", "agee=integer 0 1"), "there is no column 'agee'"),
+        (("people.parquet", "--yes", "--column", "agee=integer 0 1"), "Did you mean 'age'?"),
         (("people.parquet", "--yes", "--column", "age=integer 1 0"), "lower must be less than upper"),
         (("people.parquet", "people.parquet", "--yes"), "two tables would be called 'people'"),
         (("people.parquet", "--yes", "-o", "nowhere/privet.toml"), "there is no folder"),
@@ -326,6 +327,15 @@ def test_refusals(
     for name in ("privet.ledger", "text.duckdb"):
         (here / name).write_text("no data", encoding="utf-8")
     assert said in refused(capsys, monkeypatch, "init", *arguments)
+    assert not (here / "privet.toml").exists()
+
+
+@pytest.mark.parametrize("data", ["people.parquet", "my people.csv"])
+def test_without_a_terminal(here: Path, data: str, capsys: Refusal, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "my people.csv").write_text("person_id,age\n1,2\n", encoding="utf-8")
+    done = Shell(capsys, monkeypatch).run("init", data)
+    assert done.code == 2
+    assert done.err == f"error: there is no terminal to ask on. Write: privet init {shlex.quote(data)} --yes\n"
     assert not (here / "privet.toml").exists()
 
 

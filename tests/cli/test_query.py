@@ -327,6 +327,12 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "an unknown column": (["query", "SELECT SUM(pay) FROM people", "--epsilon", "1"], "there is no column pay"),
     "the rows": (["query", "SELECT * FROM people", "--epsilon", "1"], "Rows are private"),
     "a file": (["query", "SELECT COUNT(*) FROM 'people.parquet'", "--epsilon", "1"], "files can't be read"),
+    "a table that is misspelled": (["query", "SELECT COUNT(*) FROM peple", "--epsilon", "1"], "Did you mean people?"),
+    "epsilon as in Python": (["query", COUNT, "epsilon=0.5"], "Write: --epsilon 0.5\n"),
+    "epsilon in short": (["query", COUNT, "eps=0.5"], "Write: --epsilon 0.5\n"),
+    "epsilon in capitals": (["query", COUNT, "--max-rows", "1", "EPS=1/3"], "Write: --epsilon 1/3\n"),
+    "another option as in Python": (["query", *COUNTED[1:], "request_id=a b"], "Write: --request-id 'a b'\n"),
+    "explained as in Python": (["explain", COUNT, "eps=0.5"], "Write: --epsilon 0.5\n"),
     "explained without epsilon": (["explain", COUNT], "give epsilon or within"),
     "explained rows": (["explain", "SELECT * FROM people", "--epsilon", "1"], "Rows are private"),
 }  # fmt: skip
@@ -419,7 +425,7 @@ def test_1_a_check_that_does_not_hold(served: Shell, here: Path) -> None:
 
 def test_3_the_budget_does_not_cover_it(served: Shell) -> None:
     error = served.refused(3, "query", MEAN, "--epsilon", "2.6")
-    assert "this costs epsilon 2.6, and epsilon 2.5 is left of epsilon 3. Nothing was spent." in error
+    assert "this costs epsilon 2.6, and at most epsilon 2.5 is left of epsilon 3. Nothing was spent." in error
     assert served.spent() == Fraction(1, 2)
     served("query", COUNT, "--epsilon", "0.25")  # what is in the ledger is answered all the same
 

@@ -87,13 +87,31 @@ def test_every_kind(shell: Shell) -> None:
 
 def test_json(shell: Shell) -> None:
     (people,) = shell.json("schema", "--json")
-    assert people["budget"] == "epsilon 3"
-    assert people["tables"]["people"]["columns"]["age"] == "an integer in 0..110"
+    assert people["budget"] == {"epsilon": "3"}
+    assert people["tables"]["people"] == {
+        "protects": {"unit": "person", "id": "person_id", "max_rows": 1},
+        "columns": {
+            "region": {"kind": "keys", "keys": ["north", "south"], "other": "elsewhere"},
+            "age": {"kind": "integer", "lower": 0, "upper": 110},
+            "income": {"kind": "number", "lower": 0, "upper": 200_000},
+            "smoker": {"kind": "boolean"},
+            "day": {"kind": "date", "first": "2025-01-01", "last": "2025-03-31"},
+        },
+    }
     health, homes = shell.json("schema", "--policy", "more.toml", "--json")
     assert (health["dataset"], health["adjacency"], health["version"]) == ("health", "replace", "2026-11")
     assert list(health["tables"]) == ["visits", "stays"]
-    assert "Größe 北" in health["tables"]["visits"]["columns"]
-    assert homes["tables"]["homes"]["protects"] == "each row is protected"
+    visits = health["tables"]["visits"]
+    assert visits["protects"] == {"unit": "person", "id": "patient", "max_groups": 2, "max_rows_per_group": 5}
+    assert visits["columns"] == {
+        "cost": {"kind": "number", "lower": -1, "upper": 0.5},
+        "floor": {"kind": "keys", "keys": [-1, 0, 1, 2, 3, 4, 5, 6, 7, 8], "other": None},
+        "Größe 北": {"kind": "text"},
+    }
+    assert health["tables"]["stays"]["columns"]["at"] == {
+        "kind": "timestamp", "first": "2024-01-01T00:00:00", "last": "2024-12-31T00:00:00",
+    }  # fmt: skip
+    assert homes["tables"]["homes"]["protects"] == {"unit": "row"}
 
 
 def test_of_policies(shell: Shell) -> None:

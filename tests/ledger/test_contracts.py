@@ -77,7 +77,7 @@ def test_thirds_are_no_decimals(make: Factory) -> None:
 def test_a_hair_too_much_is_too_much_and_the_message_says_what_fits(make: Factory) -> None:
     ledger = opened(make())
     pay(ledger, "a", cost("0.75"))
-    with pytest.raises(BudgetError, match=r"epsilon 0\.25 is left of epsilon 1\. Nothing was spent\. .*epsilon=0\.25$"):
+    with pytest.raises(BudgetError, match=r"epsilon 0\.25 is left of epsilon 1\. Nothing was spent\.$"):
         pay(ledger, "b", cost(Fraction(1, 4) + Fraction(1, 10**100)))
     assert ledger.balance("people").spent == PureDP(0.75)
     pay(ledger, "b", cost("0.25"))
@@ -137,7 +137,7 @@ def test_an_approximate_budget_counts_both(make: Factory) -> None:
     assert ledger.balance("people").remaining == ApproxDP(0.25, 4e-7)
     with pytest.raises(BudgetError, match="Nothing was spent"):
         pay(ledger, "c", Stated(epsilon=0, delta="5e-7"))  # too much delta
-    with pytest.raises(BudgetError, match=r"epsilon=0\.25$"):
+    with pytest.raises(BudgetError, match=r"at most epsilon 0\.25, delta 4e-7 is left"):
         pay(ledger, "c", cost("0.3"))  # too much epsilon
     pay(ledger, "c", Stated(epsilon=0.25, delta="4e-7"))
     assert ledger.balance("people").remaining == ApproxDP(0, 0)

@@ -170,7 +170,7 @@ def test_two_tables_share_a_budget() -> None:
         session.release(two.agg(m=pv.mean("minutes")), epsilon=1)
         session.release(one.join(two).agg(n=pv.count(), k=pv.count_people()), epsilon="0.5")
         assert session.remaining == pv.PureDP(0.5)
-        with pytest.raises(BudgetError, match=r"epsilon=0\.5$"):
+        with pytest.raises(BudgetError, match=r"at most epsilon 0\.5 is left"):
             session.release(count(two), epsilon=1)
 
 
@@ -303,9 +303,7 @@ def test_refused_questions_cost_nothing(session: pv.Session, how: dict[str, Any]
 
 
 def test_too_much_is_refused_and_explained(session: pv.Session) -> None:
-    with pytest.raises(
-        BudgetError, match=r"this costs epsilon 4, and epsilon 3 is left.*Nothing was spent.*epsilon=3$"
-    ):
+    with pytest.raises(BudgetError, match=r"this costs epsilon 4, and at most epsilon 3 is left.*Nothing was spent\.$"):
         session.release(count(), epsilon=4)
     assert session.explain(count(), epsilon=4).endswith("epsilon 3 is left of epsilon 3: not enough.")
     assert session.spent == pv.PureDP.ZERO
@@ -958,7 +956,7 @@ def test_the_steward_s_caps_hold_in_sessions(tmp_path: Path) -> None:
         with pytest.raises(BudgetError, match=r"epsilon 0\.5 is left of epsilon 1\.5 for 'ann'"):
             session.release(by_region(), epsilon=1)
         session.ledger.cap("people", pv.PureDP(0.25), query=True, reason="a rule of the house")
-        with pytest.raises(BudgetError, match=r"epsilon 0\.25 .*one question.*epsilon=0\.25$"):
+        with pytest.raises(BudgetError, match=r"epsilon 0\.25 .*one question.*Nothing was spent\.$"):
             session.release(by_region(), epsilon="0.5")
         assert session.release(count(), epsilon=1).spent == pv.PureDP.ZERO, "what is there costs nothing"
         session.release(by_region(), epsilon="0.25")

@@ -378,6 +378,28 @@ def test_texts_that_may_mean_missing_are_kept_and_told(tmp_path: Path) -> None:
     assert "'none'" not in told, "a declared key is a key"
 
 
+def test_a_key_is_not_missing_because_it_is_in_other_columns(tmp_path: Path) -> None:
+    text = "id,league,zone,age\na,NA,9,NA\nNA,AL,1,9\n"
+    columns = {"league": schema.keys("NA", "AL"), "zone": schema.keys(1, 9), "age": schema.integer(0, 110)}
+    report, found = imported(tmp_path, text, columns=columns, missing=["", "NA", "9"], allow_missing=["age"])
+    assert found == {"id": ["a", None], "league": ["NA", "AL"], "zone": [9, 1], "age": [None, None]}
+    told = str(report)
+    line = 'missing={"": ["", "NA"], "league": ["NA"]}'
+    assert f"'NA' is also a key of league, and stays one there. If it means missing there, too: {line}" in told
+    assert "'9' is also a key of zone" in told
+    assert "of age" not in told
+
+
+def test_missing_by_name(tmp_path: Path) -> None:
+    text = "id,league,age\na,NA,-\n-,AL,3\n"
+    columns = {"league": schema.keys("NA", "AL"), "age": schema.integer(0, 110)}
+    report, found = imported(tmp_path, text, columns=columns, missing={"league": ["NA"], "age": ["-"]})
+    assert found == {"id": ["a", "-"], "league": [None, "AL"], "age": [None, 3]}
+    assert "also a key" not in str(report)
+    with pytest.raises(SourceError, match=r"there is no column 'leage' in missing.*Did you mean 'league'"):
+        imported(tmp_path, text, columns=columns, missing={"leage": ["NA"]})
+
+
 def test_a_column_without_values_is_refused(tmp_path: Path) -> None:
     text = "id,age,region\na,,north\nb,,south\n"
     told = refused(tmp_path, text)

@@ -9,6 +9,7 @@ import pytest
 from tests.sql.catalogue import GOLDEN, Pair, asked, pairs
 
 from privet.errors import QueryError
+from privet.sql import hints
 
 PATH = GOLDEN / "refused.txt"
 REFUSED = list(pairs(PATH, "! "))
@@ -45,3 +46,50 @@ def test_each_one_points_at_its_place(pair: Pair) -> None:
     assert place[4].strip(".").strip() in line
     assert not re.search(r"pv\.|QueryError|sqlglot|exp\.|Expression|object at", said)
     assert place[3].rstrip()[-1] in ".?", said
+
+
+@pytest.mark.parametrize("name", hints.FUNCTIONS)
+def test_a_refused_function_never_suggests_itself(name: str) -> None:
+    for written in (name, name.lower()):
+        assert "Did you mean" not in hints.call(written)
+
+
+PER_PERSON = "(SELECT person_id, SUM(amount) AS hr, COUNT(*) AS seasons FROM visits GROUP BY person_id) AS t"
+
+
+@pytest.mark.parametrize(
+    ("key", "table"),
+    [
+        ("seasons", PER_PERSON),
+        ("hr", PER_PERSON),
+        ("FLOOR(hr / 20)", PER_PERSON),
+        ("FLOOR((hr - 5) / 0.5) * 0.5", PER_PERSON),
+        ("hr + seasons", PER_PERSON),
+        ("income", "people"),
+        ("income + rate", "people"),
+        ("FLOOR(income)", "people"),
+        ("seen", "people"),
+    ],
+)
+def test_what_is_proposed_for_groups_can_be_asked(key: str, table: str) -> None:
+    for by in (key, "1", "k"):
+        found = re.search(
+            r"Write (.*)\.$", refusal(f"SELECT {key} AS k, COUNT(*) AS n FROM {table} GROUP BY {by}"), re.M
+        )
+        assert found is not None
+        asked(f"SELECT {found[1]} AS k, COUNT(*) AS n FROM {table} GROUP BY k")
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        "1.0 * SUM(age) / SUM(hours)",
+        "SUM(age) / (2 * COUNT(*))",
+        "SUM(age) * 100 / NULLIF(COUNT(*), 0)",
+        "AVG(age) / 7",
+    ],
+)
+def test_what_is_proposed_for_numbers_can_be_asked(number: str) -> None:
+    found = re.search(r"Write ([^,]*?)(, and .* by .*)?\.$", refusal(f"SELECT {number} AS x FROM people"), re.M)
+    assert found is not None
+    asked(f"SELECT {found[1]} AS x FROM people")

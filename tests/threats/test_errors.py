@@ -149,7 +149,7 @@ SELECT COUNT(*) AS n FROM people WHERE (income IS NULL OR day IS NULL OR name IS
 IS NOT NULL AND 1 / age IS NULL
 
 -- lists and ranges
-SELECT COUNT(*) AS n FROM people WHERE region IN ('north', 'x') OR zone NOT IN (1, 2) OR age BETWEEN 18 AND 64 OR
+SELECT COUNT(*) AS n FROM people WHERE region IN ('north', 'south') OR zone NOT IN (1, 2) OR age BETWEEN 18 AND 64 OR
 income NOT BETWEEN 1 AND 1e5 OR name IN ('', 'Ann') OR rate IN (0, 0.25)
 
 -- texts

@@ -16,6 +16,7 @@ import typer
 from privet import __version__
 from privet.cli import asking, importing, ledger
 from privet.cli import init as policies
+from privet.cli.arguments import Asking
 from privet.cli.schema import schema
 from privet.cli.stopping import one_line
 from privet.cli.wording import in_terminal
@@ -35,8 +36,8 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, pretty_exceptions
 app.command()(policies.init)
 app.command("import")(importing.import_)
 app.command()(schema)
-app.command()(asking.query)
-app.command()(asking.explain)
+app.command(cls=Asking)(asking.query)
+app.command(cls=Asking)(asking.explain)
 app.command()(ledger.budget)
 app.add_typer(ledger.app, name="ledger")
 app.command()(asking.verify)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -64,7 +64,10 @@ def import_(
     newlines: Annotated[bool, typer.Option("--newlines", help="Fields in quotes may have line breaks.")] = False,
     missing: Annotated[
         list[str] | None,
-        typer.Option(help="A text that stands for a missing value, such as NA; the empty one does. May be repeated."),
+        typer.Option(
+            help="A text that stands for a missing value, such as NA; the empty one does. COLUMN=TEXT for one column. "
+            "May be repeated."
+        ),
     ] = None,
     decimal: Annotated[str, typer.Option(help="What stands before decimals: . or ,")] = ".",
     thousands: Annotated[str, typer.Option(help="What stands between groups of three digits, such as , or .")] = "",
@@ -92,6 +95,8 @@ def import_(
     from privet.sources import import_csv
     from privet.sources.hints import Refused
 
+    if not Path(csv).expanduser().is_file():
+        raise UserError(f"there is no file {csv!r} (looked for {str(Path(csv).expanduser().absolute())!r}).")
     if column and (policy or table):
         raise UserError("columns come from a policy or from --column, not from both.")
     if column:
@@ -115,7 +120,7 @@ def import_(
                 encoding=encoding,
                 header=True if header is None else header.split(","),
                 newlines=newlines,
-                missing=("", *(missing or ())),
+                missing=_missing(missing or [], {*columns, person}),
                 decimal=decimal,
                 thousands=thousands,
                 date_format=_formats(date_format or [], columns),
@@ -159,6 +164,16 @@ def _formats(given: list[str], columns: Mapping[str, Column | str]) -> dict[str,
         name, sign, form = each.partition("=")
         named = bool(sign) and (name in columns or "%" not in name)
         made[name if named else ""] = form if named else each
+    return made
+
+
+def _missing(given: list[str], columns: Container[str | None]) -> dict[str, list[str]]:
+    """The texts for missing values by column; under the empty name, those of all columns."""
+    made: dict[str, list[str]] = {"": [""]}
+    for each in given:
+        name, sign, text = each.partition("=")
+        named = bool(sign and name) and name in columns
+        made.setdefault(name if named else "", []).append(text if named else each)
     return made
 
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -75,22 +79,23 @@ def init(
     target = Path(output)
     _writable(target, force)
     found: list[Found] = []
-    for given in data:
-        look = sniff
-        if is_csv(given) and not sniff and not yes:
-            typer.echo(f"{given} has no types. Its values can be read to propose some; they are never shown.")
-            look = typer.confirm("Read its values?", default=False)
-        found += find(given, sniff=look, separator=separator, encoding=encoding)
-    steward = Steward(found, ask=not yes, persons=person, each_row=each_row, max_rows=max_rows, columns=column)
-    name = steward.name(dataset)
-    tables = tuple(steward.table(each, target) for each in found)
-    draft = Draft(
-        name,
-        ledger or f"{_file(name)}.ledger",
-        steward.budget(epsilon, delta),
-        steward.adjacency(adjacency),
-        tables,
-    )
+    with _answers(data):
+        for given in data:
+            look = sniff
+            if is_csv(given) and not sniff and not yes:
+                typer.echo(f"{given} has no types. Its values can be read to propose some; they are never shown.")
+                look = typer.confirm("Read its values?", default=False)
+            found += find(given, sniff=look, separator=separator, encoding=encoding)
+        steward = Steward(found, ask=not yes, persons=person, each_row=each_row, max_rows=max_rows, columns=column)
+        name = steward.name(dataset)
+        tables = tuple(steward.table(each, target) for each in found)
+        draft = Draft(
+            name,
+            ledger or f"{_file(name)}.ledger",
+            steward.budget(epsilon, delta),
+            steward.adjacency(adjacency),
+            tables,
+        )
     text = draft.text()
     try:
         parse(text, target)
@@ -104,6 +109,20 @@ def init(
 
         raise UserError(f"{output!r} can't be written: {error.strerror}") from None
     _tell(found, steward, tables, target)
+
+
+@contextmanager
+def _answers(data: list[str]) -> Iterator[None]:
+    """Around questions to the steward: say so if nobody is there to answer them."""
+    try:
+        yield
+    except typer.Abort as error:
+        if not isinstance(error.__context__, EOFError) or (sys.stdin is not None and sys.stdin.isatty()):
+            raise
+        from privet.errors import UserError
+
+        typer.echo()  # ends the line of the question
+        raise UserError(f"there is no terminal to ask on. Write: privet init {shlex.join(data)} --yes") from None
 
 
 def _writable(target: Path, force: bool) -> None:

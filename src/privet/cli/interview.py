@@ -54,6 +54,7 @@ class Steward:
     def _flags(self, given: list[str]) -> dict[tuple[str, str], str]:
         """The declarations on the command line, each for the tables that have such a column."""
         from privet.errors import UserError
+        from privet.spelling import there_are
 
         made: dict[tuple[str, str], str] = {}
         for each in given:
@@ -62,8 +63,8 @@ class Steward:
             if not sign or not line.strip():
                 raise UserError(f"{each!r} declares no column. Write, for example: --column 'age=integer 0 110'")
             if not places:
-                known = ", ".join(dict.fromkeys(c for t in self.found for c in t.columns))
-                raise UserError(f"there is no column {name!r}. There are: {known}")
+                known = dict.fromkeys(c for t in self.found for c in t.columns)
+                raise UserError(f"there is no column {name!r}. {there_are(name.rpartition('.')[2], known)}")
             made.update(dict.fromkeys(places, line.strip()))
         return made
 
@@ -186,6 +187,7 @@ class Steward:
         from privet.errors import UserError
         from privet.policy.proposals import person
         from privet.sources.kinds import missing_column
+        from privet.spelling import there_are
 
         given = self.persons.get(found.name) or self.persons.get("")
         if given is not None:
@@ -207,7 +209,7 @@ class Steward:
             typed = str(typer.prompt("Person", default=proposed or _EACH))
             if typed in found.columns or typed == _EACH:
                 return None if typed == _EACH else typed
-            typer.echo(f"There is no column {typed!r}. There are: {', '.join(found.columns)}", err=True)
+            typer.echo(f"There is no column {typed!r}. {there_are(typed, found.columns)}", err=True)
 
     def _column(self, found: Found, name: str) -> DraftColumn:
         from datetime import date

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:  # loaded when the command runs: `privet --help` is quick
+    from privet.exact import Exact
     from privet.policy import DatasetPolicy, TablePolicy
     from privet.relation.schema import Column
 
@@ -78,17 +79,55 @@ def _words(column: Column) -> str:
     return f"{shown}{more}" + (f"; all others are {kind.other}" if kind.other is not None else "")
 
 
+def _protected(table: TablePolicy) -> dict[str, Any]:
+    from privet.distances import Person
+
+    protect = table.protect
+    if not isinstance(protect, Person):
+        return {"unit": "row"}
+    if protect.max_groups is not None:
+        caps = {"max_groups": protect.max_groups, "max_rows_per_group": protect.max_rows_per_group}
+        return {"unit": "person", "id": protect.id, **caps}
+    return {"unit": "person", "id": protect.id, "max_rows": protect.max_rows}
+
+
+def _column(column: Column) -> dict[str, Any]:
+    """A column for programs: its kind, and all of its keys or its bounds."""
+    from privet.relation.types import BooleanType, KeyType, NumberType, TimeType
+
+    match column.type:
+        case KeyType(values, other):
+            return {"kind": "keys", "keys": list(values), "other": other}
+        case NumberType() as kind:
+            bounds = {"lower": _number(kind.lower), "upper": _number(kind.upper)}
+            step = {} if kind.step is None else {"step": _number(kind.step)}
+            return {"kind": "integer" if kind.integer else "number", **bounds, **step}
+        case TimeType() as kind:
+            ends = {"first": kind.first.isoformat(), "last": kind.last.isoformat()}
+            return {"kind": "timestamp" if kind.timed else "date", **ends}
+        case BooleanType():
+            return {"kind": "boolean"}
+        case _:
+            return {"kind": "text"}
+
+
+def _number(of: Exact) -> int | float:
+    return int(of) if of.denominator == 1 else float(of)
+
+
 def _tree(dataset: DatasetPolicy) -> dict[str, Any]:
+    from privet.cli.ledger import numbers
+
     tables = {
         table.name: {
-            "protects": _protects(table),
-            "columns": {name: _words(column) for name, column in table.columns().items()},
+            "protects": _protected(table),
+            "columns": {name: _column(column) for name, column in table.columns().items()},
         }
         for table in dataset.declared.values()
     }
     return {
         "dataset": dataset.name,
-        "budget": str(dataset.budget),
+        "budget": numbers(dataset.budget),
         "adjacency": str(dataset.adjacency),
         "version": dataset.version,
         "tables": tables,

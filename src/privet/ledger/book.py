@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from decimal import ROUND_DOWN
 from typing import Any
 
 from privet.canonical import canonical
 from privet.errors import BudgetError, DatasetClosed, LedgerError, PrivetError
 from privet.events import Composed, PrivacyEvent, from_tree, leaves
 from privet.events import Laplace as LaplaceEvent
-from privet.exact import literal, shorter_up, show
+from privet.exact import shorter_up
 from privet.guarantees import ApproxDP, PureDP
 from privet.ledger import chain
 from privet.ledger.entries import (
@@ -29,8 +28,6 @@ from privet.ledger.entries import (
     nothing,
     words,
 )
-
-_SHORT = 12  # characters: numbers that take more are rounded down for people to read
 
 
 def charged(
@@ -51,16 +48,12 @@ def charged(
 
 
 def _over_budget(balance: Balance, analyst: str, cost: Budget) -> BudgetError:
-    """What is left of the cap that is nearest, and what would fit all of them."""
+    """What is left of the cap that is nearest. It is no proposal: nobody should spend all of it at once."""
     limits = balance.limits(analyst)
     short = [limit for limit in limits if not limit.covers(cost)] or limits
     nearest = min(short, key=lambda limit: limit.left.epsilon)
-    text = f"this costs {cost}, and {words(nearest.left)} is left of {nearest.what}. Nothing was spent."
-    fits = min(limit.left.epsilon for limit in balance.limits(analyst))
-    if isinstance(cost, ApproxDP) and any(cost.delta > limit.left.to_approx().delta for limit in short):
-        return BudgetError(text)
-    most = literal(fits) if len(literal(fits)) <= _SHORT else show(fits, rounding=ROUND_DOWN)
-    return BudgetError(f"{text} {f'Write, for example: epsilon={most}' if fits else 'Ask the steward for more'}")
+    text = f"this costs {cost}, and at most {words(nearest.left)} is left of {nearest.what}. Nothing was spent."
+    return BudgetError(text if nearest.left.epsilon else f"{text} Ask the steward for more")
 
 
 def serves(stored: Iterable[PrivacyEvent], asked: Iterable[PrivacyEvent]) -> bool:

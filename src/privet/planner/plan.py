@@ -33,6 +33,7 @@ from privet.relation.statement import (
     Unbounded,
 )
 from privet.sensitivity import of_sum
+from privet.spelling import there_are
 
 LEAST_EPSILON = Exact(1, 10**9)
 """A query with less is refused: its answer would be noise alone."""
@@ -334,5 +335,5 @@ def _numbers(given: Mapping[str, Number] | None, names: Sequence[str], what: str
         raise QueryError(f"{what} gives a number for each column. Write, for example: {line}")
     for name in given:
         if name not in names:
-            raise QueryError(f"{what}: there is no column {name!r}. There are: {', '.join(names)}")
+            raise QueryError(f"{what}: there is no column {name!r}. {there_are(name, names)}")
     return {name: positive(value, name=f"{what}[{name!r}]", example=line) for name, value in given.items()}

@@ -13,6 +13,7 @@ from privet.relation.expressions import Column, Compare, Constant, IsIn, Logic, 
 from privet.relation.language import show
 from privet.relation.rules import as_boolean
 from privet.relation.types import MOST_GROUPS
+from privet.spelling import there_are
 
 READABLE = (Column, Constant, Compare, Logic, Not, IsIn)
 """What a condition on an answer may be made of."""
@@ -50,7 +51,7 @@ class Arrangement:
         names = [order.column for order in self.order]
         for name in names:
             if name not in known:
-                raise QueryError(f"order_by: the answer has no column {name!r}. There are: {', '.join(known)}")
+                raise QueryError(f"order_by: the answer has no column {name!r}. {there_are(name, known)}")
         if len(set(names)) < len(names):
             raise QueryError("order_by: a column stands there twice")
         if self.limit is not None and not 1 <= self.limit <= MOST_GROUPS:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, datetime
 from typing import Literal as OneOf
 
 from privet.errors import QueryError
@@ -37,6 +37,7 @@ from privet.relation.types import (
     truncate,
 )
 from privet.relation.units import Range, exactly, to_whole
+from privet.spelling import there_are
 
 Types = Mapping[str, Type]
 """What columns there are, and their types."""
@@ -64,7 +65,7 @@ class Column:
     def type(self, schema: Types) -> Type:
         if self.name in schema:
             return schema[self.name]
-        raise QueryError(f"there is no column {self.name!r}. There are: {', '.join(schema)}")
+        raise QueryError(f"there is no column {self.name!r}. {there_are(self.name, schema)}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,6 +169,8 @@ class Compare:
 
     def type(self, schema: Types) -> Type:
         left, right = self.left.type(schema), self.right.type(schema)
+        _no_text_for_a_date(left, self.right)
+        _no_text_for_a_date(right, self.left)
         ordered = self.operator not in ("==", "!=")
         if not comparable(left, right) or (ordered and not isinstance(left, NumberType | TimeType)):
             raise QueryError(
@@ -213,6 +216,7 @@ class IsIn:
         if not self.values or len(self.values) > 10_000:
             raise QueryError('is_in needs 1 to 10,000 values. Write, for example: pv.col("region").is_in(["north"])')
         for value in self.values:
+            _no_text_for_a_date(mine, value)
             if not comparable(mine, value.type(schema)):
                 raise QueryError(f"{mine} is never equal to {value.value!r}. Give values of the same kind")
         return BooleanType(missing=mine.missing)
@@ -329,6 +333,22 @@ def _exactly_comparable(left: NumberType, right: NumberType) -> None:
             "these two numbers can't be compared exactly: in a common unit they would need more than 126 bits. Round "
             'or clip one of them first. Write, for example: pv.col("income").clip(0, 200_000)'
         )
+
+
+def _no_text_for_a_date(kind: Type, other: Node) -> None:
+    """Refuse a text where a date or timestamp is needed, with the value to write."""
+    if not isinstance(kind, TimeType) or not isinstance(other, Constant) or not isinstance(other.value, str):
+        return
+    name = "timestamp" if kind.timed else "date"
+    try:
+        read: date | None = (datetime if kind.timed else date).fromisoformat(other.value)
+    except ValueError:
+        read = None
+    if read is None or getattr(read, "tzinfo", None) is not None:
+        line = f"Write, for example: {kind.last!r}"
+    else:
+        line = f"Write: {read!r}"
+    raise QueryError(f"a {name} is compared with {name}s, not with the text {other.value[:40]!r}. {line}")
 
 
 def joined(operator: OneOf["and", "or"], of: Sequence[Node]) -> Node:

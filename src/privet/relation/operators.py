@@ -20,6 +20,7 @@ from privet.relation.rules import as_number, comparable
 from privet.relation.schema import CEILING, PublicSchema, Schema
 from privet.relation.types import BooleanType, NumberType, Type
 from privet.relation.units import Range, exactly, mean, sized, summable
+from privet.spelling import there_are
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +218,7 @@ def join_public(of: Operator, table: PublicSchema, *, on: str, how: str = "inner
         raise QueryError(f"how must be 'inner' or 'left', not {how!r}.")
     types = of.types()
     if on not in types:
-        raise QueryError(f"there is no column {on!r} to join on. There are: {', '.join(types)}")
+        raise QueryError(f"there is no column {on!r} to join on. {there_are(on, types)}")
     theirs = dict(table.columns)[table.key]
     if not comparable(types[on], theirs):
         raise QueryError(f"{on!r} is {types[on]}, the key {table.key!r} of {table.name!r} is {theirs}: never equal.")

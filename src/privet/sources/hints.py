@@ -46,6 +46,8 @@ class Option:
     def __str__(self) -> str:
         text = json.dumps(self.value, ensure_ascii=False)
         match self.name:
+            case "missing" if self.column:
+                return f'missing={{"": ["", {text}], {json.dumps(self.column, ensure_ascii=False)}: [{text}]}}'
             case "missing":
                 return f'missing=["", {text}]'
             case "true" | "false" | "allow_missing":
@@ -62,7 +64,7 @@ class Option:
             >>> print(Option("date_format", "%d.%m.%Y", "born").flag(), Option("missing", "N/A").flag())
             --date-format born=%d.%m.%Y --missing N/A
         """
-        value = f"{self.column}={self.value}" if self.name == "date_format" else self.value.replace("\t", "tab")
+        value = f"{self.column}={self.value}" if self.column else self.value.replace("\t", "tab")
         return f"--{self.name.replace('_', '-')} {shlex.quote(value)}"
 
 
@@ -112,6 +114,18 @@ def markers(seen: Mapping[str, Mapping[str, int]], *, kept: bool = False) -> lis
             ((Option("missing", text),),),
         )
         for text, columns in found.items()
+    ]
+
+
+def keys_kept(notation: Notation) -> list[Hint]:
+    """For each text that means missing elsewhere and is a key of a column: that it stayed one."""
+    return [
+        Hint(
+            f"{shown(text)} is also a key of {column}, and stays one there. If it means missing there, too",
+            ((Option("missing", text, column),),),
+        )
+        for column, texts in notation.own.items()
+        for text in sorted(notation.missing - texts)
     ]
 
 

@@ -18,6 +18,7 @@ from typing import Any, Literal
 from privet.errors import SourceError, UserError
 from privet.exact import whole
 from privet.relation.schema import Column, called
+from privet.relation.types import KeyType
 from privet.sources import snapshot
 from privet.sources.blocks import Piece, Splitter, Texts
 from privet.sources.dialect import Dialect, Row, not_utf16
@@ -46,7 +47,7 @@ def import_csv(
     encoding: str = "utf-8",
     header: bool | Sequence[str] = True,
     newlines: bool = False,
-    missing: Sequence[str] = ("",),
+    missing: Sequence[str] | Mapping[str, Sequence[str]] = ("",),
     decimal: str = ".",
     thousands: str = "",
     date_format: str | Mapping[str, str] | None = None,
@@ -65,8 +66,10 @@ def import_csv(
     tells how many are outside of what was declared, and, given a `cap`, how many rows are over so many of a person.
 
     `header` is True if the first line has the names, else the list of all names. A text in `missing` is a missing
-    value, quoted or not. Dates are in ISO 8601, or in `date_format`: one for all columns, or by name. `true` and
-    `false` are words besides true and false, t and f, yes and no, y and n, 1 and 0; capital letters don't matter.
+    value, quoted or not: a list for all columns, or lists by name, with the one for all columns under the empty name. A
+    key that a column declares stays a key there, unless it is listed for this column by name. Dates are in ISO 8601,
+    or in `date_format`: one for all columns, or by name. `true` and `false` are words besides true and false, t and f,
+    yes and no, y and n, 1 and 0; capital letters don't matter.
 
     A row with too many or too few fields, an open quote or bytes that are not text is bad; so is a value that is not of
     its column's type. With "fail" the import stops, and writes nothing; with "missing" all values of such a row, or the
@@ -84,13 +87,15 @@ def import_csv(
     dialect = Dialect(separator, quote, encoding, newlines)
     bounds, kinds = _kinds(columns, id, id_type)
     timed = [name for name, kind in kinds.items() if kind in ("date", "timestamp")]
+    everywhere, own = _missing_texts(missing, kinds, bounds)
     notation = Notation(
-        frozenset(_texts(missing, "missing")),
+        everywhere,
         decimal,
         thousands,
         _texts(true, "true"),
         _texts(false, "false"),
         date_formats(date_format, timed),
+        own,
     )
     allowed = _texts(allow_missing, "allow_missing")
     for name in allowed:
@@ -110,6 +115,25 @@ def _texts(given: Sequence[str], name: str) -> tuple[str, ...]:
     if isinstance(given, str) or not all(isinstance(text, str) for text in given):
         raise SourceError(f'{name} must be a list of texts, not {given!r}. Write, for example: {name}=["NA"]')
     return tuple(given)
+
+
+def _missing_texts(
+    given: Sequence[str] | Mapping[str, Sequence[str]], kinds: Mapping[str, Kind], declared: Mapping[str, Column]
+) -> tuple[frozenset[str], dict[str, frozenset[str]]]:
+    """What means missing in all columns; and in those in which it differs, because of their keys or by name."""
+    by_name = given if isinstance(given, Mapping) else {"": given}
+    for name in by_name:
+        if name and name not in kinds:
+            raise missing_column(name, list(kinds), "missing")
+    everywhere = frozenset(_texts(by_name.get("", ("",)), "missing"))
+    own = {}
+    for name in kinds:
+        kind = declared[name].type if name in declared else None
+        keys = frozenset(str(key) for key in kind.values if key != "") if isinstance(kind, KeyType) else frozenset()
+        texts = (everywhere - keys) | frozenset(_texts(by_name.get(name, ()), "missing"))
+        if texts != everywhere:
+            own[name] = texts
+    return everywhere, own
 
 
 def _kinds(
@@ -196,7 +220,7 @@ class _Import:
 
         made, beyond, marked = {}, {}, {}
         for name, kind in self.kinds.items():
-            made[name] = cast(texts.columns[name], kind, self.notation, self.notation.date(name))
+            made[name] = cast(texts.columns[name], kind, self.notation.of(name), self.notation.date(name))
             beyond[name] = census.outside(made[name].values, self.bounds.get(name))
             marked[name] = census.marked(made[name].values, self.bounds.get(name)) if kind == "text" else {}
         return texts, made, beyond, marked

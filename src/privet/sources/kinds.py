@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Literal
 
 from privet.distances import Person
 from privet.errors import SourceError
 from privet.relation.schema import Schema
 from privet.relation.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type
+from privet.spelling import nearest
 
 Family = Literal[
     "integer", "float", "decimal", "boolean", "text", "date", "timestamp", "uuid", "anything", "nothing", "no use"
@@ -141,9 +141,8 @@ def check(schema: Schema, found: Mapping[str, Found], where: str) -> None:
 def missing_column(name: str, existing: Sequence[str], where: str, line: str = "") -> SourceError:
     """The refusal of a name that is not there, with the nearest one that is."""
     shown = ", ".join(existing[:50]) + (", ..." if len(existing) > 50 else "")
-    by_case = {other.casefold(): other for other in existing}
-    near = [by_case[case] for case in get_close_matches(name.casefold(), list(by_case), n=1)]
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    near = nearest(name, existing)
+    hint = f" Did you mean {near!r}?" if near is not None else ""
     return SourceError(f"there is no column {name!r} in {where}. There are: {shown or 'none'}.{hint}{line}")
 
 

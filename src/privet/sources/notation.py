@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from privet.errors import SourceError
 from privet.sources.moments import DateFormat
@@ -31,6 +31,8 @@ class Notation:
     false: tuple[str, ...] = ()
     dates: Mapping[str, DateFormat] = field(default_factory=dict)
     """The format of single columns; under the empty name, that of all others."""
+    own: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """What means missing in single columns, where it is not what does in all others."""
 
     def __post_init__(self) -> None:
         if self.decimal not in (".", ","):
@@ -56,6 +58,10 @@ class Notation:
         standard = dict.fromkeys(_TRUE, True) | dict.fromkeys(_FALSE, False)
         own = dict.fromkeys(map(str.lower, self.true), True) | dict.fromkeys(map(str.lower, self.false), False)
         return own | standard
+
+    def of(self, column: str) -> Notation:
+        """The notation of a column."""
+        return replace(self, missing=self.own[column]) if column in self.own else self
 
     def date(self, column: str) -> DateFormat | None:
         """The format of a column, or None for ISO 8601."""

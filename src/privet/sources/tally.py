@@ -126,7 +126,7 @@ class Tally:
             max_rows=max_rows,
             persons=persons,
             examples=tuple(self.examples),
-            hints=tuple(hints.markers(self.kept, kept=True)),
+            hints=(*hints.keys_kept(self.notation), *hints.markers(self.kept, kept=True)),
             declared=self.declared,
         )
 

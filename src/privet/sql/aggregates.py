@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from privet.errors import QueryError, UserError
+from privet.exact import Exact
+from privet.exact import show as show_number
 from privet.relation.aggregates import Aggregate, Count, CountPeople, Mean, Ratio, Std, Sum, Variance, summed
 from privet.relation.caps import of_person
 from privet.relation.expressions import Clip, Column, Node
@@ -18,7 +20,7 @@ from privet.sql import hints
 from privet.sql.expressions import AGGREGATES, Reader
 from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.literals import number
-from privet.sql.source import without_python
+from privet.sql.source import Source, without_python
 
 _LONGEST = 100
 _MADE: dict[type[Tree], type[Sum | Mean | Variance | Std]] = {
@@ -47,7 +49,7 @@ class Measures:
                 raise self._no(tree, hints.call(self._words(tree)))
             case exp.Div() if has_aggregate(tree):
                 return self._ratio(tree)
-        raise self._no(tree, _arithmetic(tree))
+        raise self._no(tree, _arithmetic(self.reader.source, tree))
 
     def of_person(self, tree: Tree) -> OfPerson:
         """What is computed for each person, in a subquery."""
@@ -111,7 +113,7 @@ class Measures:
         if isinstance(bottom, exp.Nullif) and number(self.reader.source, bottom.expression) == 0:
             bottom = bare(bottom.this)  # a ratio is never divided by zero
         if not isinstance(top, exp.Count | exp.Sum) or not isinstance(bottom, exp.Count | exp.Sum):
-            raise self.reader.source.refusal(whole(tree), _arithmetic(tree))
+            raise self.reader.source.refusal(whole(tree), _arithmetic(self.reader.source, tree))
         over, under = self.read(top), self.read(bottom)
         assert isinstance(over, Count | CountPeople | Sum)
         assert isinstance(under, Count | CountPeople | Sum)
@@ -160,11 +162,48 @@ def _words(node: Node) -> str:
     return "_".join(re.findall(r"\w+", show(node))) or "value"
 
 
-def _arithmetic(tree: Tree) -> str:
+def _arithmetic(source: Source, tree: Tree) -> str:
+    """Why released numbers are not computed with here, and what to write."""
     sign = _OPERATORS.get(type(tree))
-    nearest = (
-        "A count or a sum divided by another is: SUM(pay) / SUM(hours). A factor goes inside: SUM(pay * 100) / COUNT(*)"
-    )
     if sign is None:
         return f"only numbers of many rows can be asked for, such as {', '.join(hints.AGGREGATES)}."
-    return f"{sign} between released numbers is not supported. {nearest}. Or ask for both and compute with the answer."
+    factor, of = _factored(source, tree)
+    shown = _shown(source, of)
+    if isinstance(of, exp.Div):
+        under = bare(of.expression)
+        (above, top), (below, bottom) = (
+            _factored(source, side) for side in (of.this, under.this if isinstance(under, exp.Nullif) else under)
+        )
+        able = isinstance(top, exp.Count | exp.Sum) and isinstance(bottom, exp.Count | exp.Sum)
+        factor, shown = factor * above / below, f"{_shown(source, top)} / {_shown(source, bottom)}" if able else ""
+    elif type(of) not in {exp.Count, *_MADE}:
+        shown = ""
+    if shown and "..." not in shown:
+        by = f"divide the answer by {show_number(1 / factor)}"
+        if factor.denominator == 1 or factor.numerator != 1:
+            by = f"multiply the answer by {show_number(factor)}"
+        return f"a constant factor can't stand here. Write {shown}{'' if factor == 1 else f', and {by}'}."
+    return (
+        f"{sign} can't stand here. Of released numbers, one count or sum can be divided by another: SUM(pay) / "
+        "SUM(hours). Ask for the numbers by themselves, and compute with the answer."
+    )
+
+
+def _factored(source: Source, tree: Tree) -> tuple[Exact, Tree]:
+    """What is left of a number of many rows without the constants by which it is multiplied or divided."""
+    tree = bare(tree)
+    if isinstance(tree, exp.Mul | exp.Div):
+        left, right = number(source, tree.this), number(source, tree.expression)
+        if right:
+            factor, of = _factored(source, tree.this)
+            return (factor * right if isinstance(tree, exp.Mul) else factor / right), of
+        if left and isinstance(tree, exp.Mul):
+            factor, of = _factored(source, tree.expression)
+            return factor * left, of
+    return Exact(1), tree
+
+
+def _shown(source: Source, tree: Tree) -> str:
+    if isinstance(tree, exp.Count) and isinstance(tree.this, exp.Star):
+        return "COUNT(*)"
+    return source.words(whole(tree))

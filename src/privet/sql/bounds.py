@@ -8,12 +8,12 @@ from typing import cast
 from sqlglot import exp
 
 from privet.errors import UserError
-from privet.exact import Exact
+from privet.exact import Exact, show
 from privet.relation import expressions as e
 from privet.relation.language import Expr, bins
 from privet.relation.rules import as_number
 from privet.relation.types import NumberType
-from privet.sql.grammar import Tree, bare, span
+from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.literals import number
 from privet.sql.source import Source, without_python
 
@@ -39,15 +39,43 @@ def one_end(source: Source, tree: exp.Least | exp.Greatest) -> tuple[Tree, Exact
     raise source.refusal(span(tree), why)
 
 
-def numeric(source: Source, at: Tree, node: e.Node, types: e.Types) -> NumberType:
-    """The public range of a number; refused if it is none, or if nobody chose its bounds."""
+def numeric(source: Source, at: Tree, node: e.Node, types: e.Types, width: Exact | None = None) -> NumberType:
+    """The public range of a number, to be cut into bins of a width; refused if nobody chose its bounds."""
     try:
         kind = as_number(node.type(types), source.words(span(at)))
     except UserError as error:
         raise source.refusal(span(at), without_python(str(error))) from None
     if kind.wide:
-        raise source.refusal(span(at), "this has no bounds of its own: give it both. Write CLIP(total, 0, 1000).")
+        line = f"CLIP({written(source, at)}, 0, 1000)" if width is None or width <= 0 else _bins(source, at, width)
+        raise source.refusal(span(at), f"this has no bounds of its own: give it both. Write {line}.")
     return kind
+
+
+def written(source: Source, tree: Tree) -> str:
+    """An expression as it is written; x, if it is long."""
+    words = source.words(whole(tree))
+    return "x" if words.endswith("...") else words
+
+
+def ranges(source: Source, tree: Tree, kind: NumberType) -> str:
+    """What to write in GROUP BY, in place of a number with too many values or without bounds."""
+    inner = bare(tree)
+    ratio = bare(inner.this) if isinstance(inner, exp.Floor) else None
+    if kind.wide:
+        width = number(source, ratio.expression) if isinstance(ratio, exp.Div) else None
+        found = (ratio.this, width) if isinstance(ratio, exp.Div) and width is not None and width > 0 else None
+        return _bins(source, *(found or (tree, Exact(100))))
+    width = Exact(10) ** math.floor(math.log10((kind.upper - kind.lower) / 10)) if kind.lower < kind.upper else Exact(1)
+    return _bins(source, inner.this if isinstance(inner, exp.Floor) else tree, width, clipped=False)
+
+
+def _bins(source: Source, of: Tree, width: Exact, *, clipped: bool = True) -> str:
+    shown = written(source, of)
+    if clipped:
+        shown = f"CLIP({shown}, 0, {show(10 * width)})"
+    elif not isinstance(bare(of), exp.Column | exp.Func):
+        shown = f"({shown})"
+    return f"FLOOR({shown} / {show(width)}) * {show(width)}"
 
 
 def binned(tree: Tree, source: Source) -> tuple[Tree, Exact] | None:

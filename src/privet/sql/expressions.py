@@ -100,7 +100,7 @@ class Reader:
             return self.read(tree)
         of, width = found
         node = self.read(of)
-        return bounds.bins_of(self.source, tree, node, bounds.numeric(self.source, of, node, self.types), width)
+        return bounds.bins_of(self.source, tree, node, bounds.numeric(self.source, of, node, self.types, width), width)
 
     # --- one node after the other ---------------------------------------------------------------
 
@@ -135,11 +135,11 @@ class Reader:
             case exp.Not():
                 return e.Not(self._read(tree.this))
             case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
-                return self._compare(_COMPARE[made], self._side(tree.this), tree.expression)
+                return self._compare(_COMPARE[made], self._side(tree.this), tree)
             case exp.Between():
                 of = self._side(tree.this)
-                low = self._compare(">=", of, tree.args["low"])
-                return e.Logic("and", (low, self._compare("<=", of, tree.args["high"])))
+                low = self._compare(">=", of, tree, tree.args["low"])
+                return e.Logic("and", (low, self._compare("<=", of, tree, tree.args["high"])))
             case exp.In():
                 return self._is_in(tree)
             case exp.Is():
@@ -168,22 +168,25 @@ class Reader:
                 return self._called(tree)
         raise self._refused(tree)
 
-    def _compare(self, operator: str, left: e.Node, right: Tree) -> e.Node:
+    def _compare(self, operator: str, left: e.Node, tree: Tree, right: Tree | None = None) -> e.Node:
+        """What stands left in this part of the tree, compared with what stands right or is given."""
+        right = tree.expression if right is None else right
         other = self._side(right)
-        return e.Compare(cast(Any, operator), self._fitted(left, other), self._fitted(other, left))
+        return e.Compare(cast(Any, operator), self._fitted(left, other, tree.this), self._fitted(other, left, right))
 
     def _side(self, tree: Tree) -> e.Node:
         if isinstance(bare(tree), exp.Null):
             raise self._no(tree, "nothing is equal to NULL. Write IS NULL, or IS NOT NULL.")
         return self._read(tree)
 
-    def _fitted(self, value: e.Node, like: e.Node) -> e.Node:
+    def _fitted(self, value: e.Node, like: e.Node, at: Tree) -> e.Node:
         if not isinstance(value, e.Constant):
             return value
         try:
-            return fitted(value, like.type(self.types))
+            kind = like.type(self.types)
         except UserError:
             return value  # what it is compared with is ill-typed, and refused as a whole
+        return fitted(self.source, bare(at), value, kind)
 
     def _is_in(self, tree: exp.In) -> e.Node:
         of = self._read(tree.this)
@@ -192,7 +195,7 @@ class Reader:
             value = constant(self.source, item)
             if value is None:
                 raise self._no(item, "IN takes a list of values, such as ('north', 'south').")
-            values.append(cast(e.Constant, self._fitted(value, of)))
+            values.append(cast(e.Constant, self._fitted(value, of, item)))
         if not values:
             raise self._no(tree, "IN takes a list of values, such as ('north', 'south').")
         return e.IsIn(of, tuple(values))
@@ -216,7 +219,7 @@ class Reader:
             value = branch.args["true"]
             if isinstance(bare(value), exp.Null):
                 raise self._no(value, "NULL can stand after ELSE only. Turn the condition around.")
-            when = self._read(branch.this) if of is None else self._compare("==", of, branch.this)
+            when = self._read(branch.this) if of is None else self._compare("==", of, tree, branch.this)
             branches.append((when, self._read(value)))
         if last is None or isinstance(bare(last), exp.Null):
             return e.Case(tuple(branches), None)

@@ -7,14 +7,15 @@ here never gets any further, whatever a later version of the parser may make of 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError
-from sqlglot.tokenizer_core import Token
+from sqlglot.tokenizer_core import Token, TokenType
 
 from privet.sql import hints
 from privet.sql.source import Source, Span
-from privet.sql.tokens import DIALECT
+from privet.sql.tokens import DIALECT, KEYWORDS
 
 MOST_NODES = 2_000
 DEEPEST = 100
@@ -174,19 +175,32 @@ def _place(tree: Tree, tokens: list[Token]) -> None:
     nulls = [node for node in tree.walk(bfs=False) if isinstance(node, exp.Null)]
     for null, token in zip(nulls, [token for token in tokens if token.text.upper() == "NULL"], strict=False):
         null.meta.update(start=token.start, end=token.end)
-    for node in tree.walk():
+    for node in reversed(list(tree.walk())):  # the deepest first: a call begins before everything in its brackets
         kind = type(node)
         call = isinstance(node, exp.Func) and (kind in CALLED or kind not in ARGUMENTS)
         if "start" in node.meta or not (call or kind in _CLAUSES):
             continue
         items = node.args.get("expressions") if kind is exp.Select else None
         first = whole(items[0] if items else node).start
-        for i in range(len(tokens) - 2, -1, -1):
-            named = tokens[i].text.upper() == _CLAUSES.get(kind)
-            called = tokens[i + 1].text == "(" and tokens[i].text[:1].isalpha()
-            if tokens[i].start < first and (named or (call and called)):
-                node.meta.update(start=tokens[i].start, end=tokens[i].end)
+        before = [token for token in tokens if token.start < first]
+        name = _called(before) if call else None
+        for token in reversed(before) if name is None else (name,):
+            if token is name or token.text.upper() == _CLAUSES.get(kind):
+                node.meta.update(start=token.start, end=token.end)
                 break
+
+
+def _called(before: list[Token]) -> Token | None:
+    """The name of the innermost call whose bracket is open after these tokens."""
+    closed = 0
+    for name, bracket in reversed(list(pairwise(before))):
+        if bracket.token_type is TokenType.R_PAREN:
+            closed += 1
+        elif bracket.token_type is TokenType.L_PAREN and closed:
+            closed -= 1
+        elif bracket.token_type is TokenType.L_PAREN and name.text[:1].isalpha() and name.token_type not in KEYWORDS:
+            return name
+    return None
 
 
 def _check(source: Source, tree: Tree) -> None:

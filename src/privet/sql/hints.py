@@ -120,7 +120,8 @@ def call(name: str, *, cast: bool = False) -> str:
     """That a function is not supported; with `cast`, that the name of a type is none."""
     hint = CALLS.get(name.upper(), _CAST if cast else None)
     if hint is None:
-        near = get_close_matches(name.upper(), FUNCTIONS, n=1, cutoff=0.75)
+        others = [each for each in FUNCTIONS if each != name.upper()]
+        near = [] if len(others) < len(FUNCTIONS) else get_close_matches(name.upper(), others, n=1, cutoff=0.75)
         hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(FUNCTIONS)}."
         return f"the function {name} is not supported. {hint}"
     return f"{name} is not supported. {hint}."

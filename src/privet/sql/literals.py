@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from privet.errors import UserError
 from privet.exact import Exact
-from privet.relation.expressions import LARGEST, Constant, Node
+from privet.relation.expressions import LARGEST, Constant
 from privet.relation.language import lit
 from privet.relation.types import TimeType, Type
 from privet.sql.grammar import Tree, span
@@ -53,12 +53,15 @@ def constant(source: Source, node: Tree) -> Constant | None:
     return None if value is None else Constant(value)
 
 
-def fitted(value: Node, like: Type) -> Node:
-    """A text as a date or timestamp, if it is one and is compared with one: `day >= '2025-01-31'`."""
-    if not isinstance(value, Constant) or not isinstance(value.value, str) or not isinstance(like, TimeType):
+def fitted(source: Source, at: Tree, value: Constant, like: Type) -> Constant:
+    """A text as the date or timestamp that it is compared with: `day >= '2025-01-31'`; refused if it is none."""
+    if not isinstance(value.value, str) or not isinstance(like, TimeType):
         return value
     moment = _read(value.value, timed=like.timed)
-    return value if moment is None else Constant(moment)
+    if moment is None:
+        kind, form = ("timestamp", "'2019-12-31 12:00:00'") if like.timed else ("date", "'2019-12-31'")
+        raise source.refusal(span(at), f"{source.words(span(at))} is not a {kind}. Write {kind}s as {form}.")
+    return Constant(moment)
 
 
 def _moment(source: Source, node: exp.Cast) -> Constant:
@@ -68,8 +71,8 @@ def _moment(source: Source, node: exp.Cast) -> Constant:
         raise source.refusal(span(node), "casts are not supported. For a date write DATE '2025-01-31'.")
     moment = _read(str(text.this), timed=_KINDS[kind])
     if moment is None:
-        form = "TIMESTAMP '2025-01-31 12:00:00'" if _KINDS[kind] else "DATE '2025-01-31'"
-        raise source.refusal(span(text), f"{source.words(span(text))} is not in the form {form}.")
+        name, form = ("timestamp", "TIMESTAMP '2019-12-31 12:00:00'") if _KINDS[kind] else ("date", "DATE '2019-12-31'")
+        raise source.refusal(span(text), f"{source.words(span(text))} is not a {name}. Write {name}s as {form}.")
     return Constant(moment)
 
 

@@ -10,6 +10,7 @@ from sqlglot import exp
 from privet.distances import Person
 from privet.query import PublicTable, Relation, Table
 from privet.relation.expressions import Types
+from privet.spelling import nearest
 from privet.sql.grammar import Tree, span
 from privet.sql.source import Source
 
@@ -75,7 +76,8 @@ class Catalogue:
             if found:
                 return _declared(self.tables[found[0]])
         there = [*self.made, *self.tables, *(f"{each} (public)" for each in self.public)]
-        raise self.source.refusal(span(name), f"there is no table {name.name}. There are: {', '.join(there)}.")
+        why = f"there is no table {name.name}. There are: {', '.join(there)}."
+        raise self.source.refusal(span(name), why + _meant(name, [*self.made, *self.tables, *self.public]))
 
     def column(self, rows: Rows, column: exp.Column) -> str | None:
         """What a column is called below; None if nothing in sight has this name."""
@@ -108,9 +110,9 @@ class Catalogue:
         there = dict.fromkeys(sql for one in self._in_sight(rows, column) for sql, _ in one.columns)
         unlike = column.name.casefold() not in map(str.casefold, there)
         text = f" A text stands in single quotes: '{column.name}'."
-        quoted = text if unlike and column.this.args.get("quoted") else ""
+        hint = _meant(_name(column), there) or (text if unlike and column.this.args.get("quoted") else "")
         return self.source.refusal(
-            span(column), f"there is no column {shown}. There are: {', '.join(there) or 'none'}.{quoted}"
+            span(column), f"there is no column {shown}. There are: {', '.join(there) or 'none'}.{hint}"
         )
 
     def _in_sight(self, rows: Rows, column: exp.Column) -> tuple[Visible, ...]:
@@ -120,9 +122,10 @@ class Catalogue:
         found = [one for one in rows.visible if one.name is not None and _same(table, one.name)]
         if len(found) == 1:
             return (found[0],)
-        there = ", ".join(one.name for one in rows.visible if one.name is not None) or "none"
+        there = [one.name for one in rows.visible if one.name is not None]
         why = f"there is no table {table.name} in this FROM" if not found else f"{table.name} stands there twice"
-        raise self.source.refusal(span(table), f"{why}. There are: {there}.")
+        hint = "" if found else _meant(table, there)
+        raise self.source.refusal(span(table), f"{why}. There are: {', '.join(there) or 'none'}.{hint}")
 
     def _ambiguous(self, name: exp.Identifier, found: Iterable[str]) -> Exception:
         several = ", ".join(f'"{each}"' for each in dict.fromkeys(found))
@@ -138,6 +141,14 @@ def matching(name: exp.Identifier, among: Iterable[str]) -> list[str]:
 def _same(name: exp.Identifier, other: str) -> bool:
     written = str(name.this)
     return written == other if name.args.get("quoted") else written.casefold() == other.casefold()
+
+
+def _meant(name: exp.Identifier, among: Iterable[str]) -> str:
+    """The question whether another name was meant, as SQL writes it."""
+    from privet.sql.quoting import quoted  # which reads statements itself
+
+    near = nearest(name.name, among)
+    return "" if near in (None, name.name) else f" Did you mean {quoted(near)}?"
 
 
 def _name(column: exp.Column) -> exp.Identifier:

@@ -13,6 +13,7 @@ from privet.relation.arrangement import Arrangement, Order, names
 from privet.relation.expressions import LARGEST, Bin, Column, Node, Truncate
 from privet.relation.narrowing import domains
 from privet.relation.types import NumberType, TimeType, Type
+from privet.sql import bounds
 from privet.sql.aggregates import Measures, has_aggregate, name_of
 from privet.sql.expressions import AGGREGATES, Reader
 from privet.sql.grammar import Tree, bare, span, whole
@@ -104,8 +105,11 @@ class Question:
                 (values,) = domains(self.rows.relation.of, (node,))
             except UserError as error:
                 kind = node.type(self.rows.types)
-                hint = " Group by ranges: FLOOR(age / 10) * 10." if isinstance(kind, NumberType) else ""
-                hint = " Write DATE_TRUNC('month', ...)." if isinstance(kind, TimeType) else hint
+                item = self._at(tree) or self._aliased(tree)
+                meant = tree if item is None else item.tree
+                hint = f" Write {bounds.ranges(self.source, meant, kind)}." if isinstance(kind, NumberType) else ""
+                if isinstance(kind, TimeType):
+                    hint = f" Write DATE_TRUNC('month', {bounds.written(self.source, meant)})."
                 raise self._no(tree, without_python(str(error)) + hint) from None
             if not values:
                 raise self._no(tree, "the conditions in WHERE leave none of these groups. Remove one of them.")

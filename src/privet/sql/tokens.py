@@ -32,7 +32,7 @@ _SIGNS = {
     _T.L_PAREN, _T.R_PAREN, _T.COMMA, _T.DOT, _T.STAR, _T.PLUS, _T.DASH, _T.SLASH, _T.EQ, _T.NEQ, _T.LT, _T.LTE,
     _T.GT, _T.GTE,
 }  # fmt: skip
-_KEYWORDS = {
+KEYWORDS = {
     _T.SELECT, _T.FROM, _T.WHERE, _T.GROUP_BY, _T.HAVING, _T.ORDER_BY, _T.LIMIT, _T.ALIAS, _T.AND, _T.OR, _T.NOT,
     _T.IN, _T.BETWEEN, _T.LIKE, _T.IS, _T.NULL, _T.TRUE, _T.FALSE, _T.CASE, _T.WHEN, _T.THEN, _T.ELSE, _T.END,
     _T.WITH, _T.JOIN, _T.INNER, _T.LEFT, _T.OUTER, _T.ON, _T.USING, _T.ASC, _T.DESC,
@@ -136,7 +136,7 @@ def _check(source: Source, tokens: Sequence[Token], place: int, known: frozenset
         raise source.refusal(span(token), "something is missing after this comma.")
     if _is(token, *_SIGNS):
         return
-    if _is(token, *_KEYWORDS) and not (word == "!" or (word == "LEFT" and called)):
+    if _is(token, *KEYWORDS) and not (word == "!" or (word == "LEFT" and called)):
         if _is(token, _T.FROM, _T.JOIN) and after is not None and _is(after, _T.STRING):
             raise source.refusal(span(after), "files can't be read. FROM takes a table that the steward declared.")
         return
