@@ -88,7 +88,9 @@ def refused(leaf: e.Node) -> bool:
 
 def matches(name: str, leaf: e.Node, constants: list[Any]) -> bool:
     """Whether every constant of a comparison is met by some value of the column."""
-    several = [e.IsIn(leaf.of, (one,)) for one in leaf.values] if isinstance(leaf, e.IsIn) else [leaf]
+    several: list[e.Node] = [leaf]
+    if isinstance(leaf, e.IsIn):
+        several = [e.IsIn(leaf.of, (one,)) for one in leaf.values]
     if isinstance(leaf, e.Compare) and leaf.operator == "!=" and isinstance(TYPES[name], KeyType):
         several = [e.Compare("==", leaf.left, leaf.right)]  # a key that is not listed is a mistake there too
     return all(any(value(one, {name: x}) is True for x in possible(name, constants)) for one in several)

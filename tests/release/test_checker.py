@@ -192,7 +192,7 @@ def test_verify_catches_a_planner_that_claims_too_little(monkeypatch: pytest.Mon
     document = certificate()
     text = json.dumps({"document": document, "signature": None}, sort_keys=True, separators=(",", ":"))
     pv.verify(text)
-    honest = verification.derived
+    honest = derived
     monkeypatch.setattr(verification, "derived", lambda made: put(honest(made), "measurements.0.sensitivity", 5))
     altered = put(document, "derived.measurements.0.sensitivity", 5)
     with pytest.raises(VerificationError, match="is 5, and by the statement 6"):
