@@ -196,7 +196,7 @@ class Bounds:
 
     def code(self, value: Exact) -> int:
         """The code of one public number, clamped."""
-        return min(max(to_steps(value - self.lower, self.step), 0), self.width)
+        return min(max(round((value - self.lower) / self.step), 0), self.width)
 
     def encode(self, data: Any, *, missing: int) -> NDArray[np.int64]:
         """The codes of private values: a list or tuple, a numpy array, or an Arrow, pandas or polars column."""

@@ -141,12 +141,11 @@ class Compiler:
 
     def _inside(self, clip: Clip, mode: Mode) -> Value:
         """What is clipped; a quotient is computed as finely as the clip allows."""
-        sides = clip.divided(self.types)
-        if sides is None:
-            return self.number(clip.of, mode)[0]
-        assert isinstance(clip.of, Arithmetic)
-        (a, x), (b, y) = self.number(clip.of.left, mode), self.number(clip.of.right, mode)
-        made, _ = clipped_quotient(*sides, clip.lower, clip.upper)
+        of = clip.of
+        if not isinstance(of, Arithmetic) or of.operator != "/" or _as_number(self.kind(of.right)).constant:
+            return self.number(of, mode)[0]
+        (a, x), (b, y) = self.number(of.left, mode), self.number(of.right, mode)
+        made, _ = clipped_quotient(x, y, clip.lower, clip.upper)
         return arithmetic.divided(self.layers, a, b, x.range, y.range, made)
 
     def _rounded(self, function: str, of: Node, kind: Type, mode: Mode) -> Value:

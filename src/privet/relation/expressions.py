@@ -145,18 +145,10 @@ class Clip:
 
     def inner(self, schema: Types) -> NumberType:
         """The type of what is clipped; a quotient is computed as finely as the clip allows."""
-        sides = self.divided(schema)
-        if sides is not None:
-            return clipped_quotient(*sides, self.lower, self.upper)[1]
-        return as_number(self.of.type(schema), "clip")
-
-    def divided(self, schema: Types) -> tuple[NumberType, NumberType] | None:
-        """The types of the two sides, if a quotient of two numbers is clipped."""
-        match self.of:
-            case Arithmetic("/", left, right):
-                a, b = (as_number(side.type(schema), "/") for side in (left, right))
-                return None if b.constant else (a, b)
-        return None
+        if not isinstance(self.of, Arithmetic) or self.of.operator != "/":
+            return as_number(self.of.type(schema), "clip")
+        a, b = as_number(self.of.left.type(schema), "/"), as_number(self.of.right.type(schema), "/")
+        return arithmetic("/", a, b) if b.constant else clipped_quotient(a, b, self.lower, self.upper)[1]
 
 
 @dataclass(frozen=True, slots=True)
