@@ -214,7 +214,7 @@ def test_the_report_tells_caps_bounds_and_markers(here: Path) -> None:
     (here / "people.csv").write_text("person_id,age,region\na,200,NA\na,3,north\n,4,north\n", encoding="utf-8")
     assert ran("import", "people.csv").stderr.splitlines()[3:] == [
         "  person_id  1 missing, 0 bad",
-        "  age        0 missing, 0 bad, 1 outside 0..110 (clamped in answers)",
+        "  age        0 missing, 0 bad, 1 outside 0..110 (clamped in answers, in no group)",
         "  region     0 missing, 0 bad, 1 not among the keys (left out of groups)",
         (
             "Persons: 1 by person_id, 1 with more than 1 row. "

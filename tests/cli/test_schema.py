@@ -76,7 +76,7 @@ def test_every_kind(shell: Shell) -> None:
         "    floor      -1, 0, 1, 2, 3, 4, 5, 6, ... (10 keys)",
         '    "Größe 北"  a text',
         "  stays: each patient is protected: at most 20 rows",
-        "    at  a timestamp in 2024-01-01 00:00:00..2024-12-31 00:00:00",
+        "    at  a timestamp in 2024-01-01 00:00:00..2024-12-31 23:59:59.999999",
         "homes: epsilon 1 for all questions, add/remove",
         "  homes: each row is protected",
         "    kind  flat, house",
@@ -109,7 +109,7 @@ def test_json(shell: Shell) -> None:
         "Größe 北": {"kind": "text"},
     }
     assert health["tables"]["stays"]["columns"]["at"] == {
-        "kind": "timestamp", "first": "2024-01-01T00:00:00", "last": "2024-12-31T00:00:00",
+        "kind": "timestamp", "first": "2024-01-01T00:00:00", "last": "2024-12-31T23:59:59.999999",
     }  # fmt: skip
     assert homes["tables"]["homes"]["protects"] == {"unit": "row"}
 

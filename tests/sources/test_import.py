@@ -445,7 +445,7 @@ def test_rows_over_the_cap_and_values_outside(tmp_path: Path) -> None:
     }
     lines = [
         "a,110,10,north,1,1900-01-01,2024-12-31T00:00:00",
-        "a,111,10.5,west,3,1899-12-31,2024-12-31T00:00:01",
+        "a,111,10.5,west,3,1899-12-31,2025-01-01T00:00:00",
         "a,-1,inf,,,2001-01-01,2023-12-31",
         ",5,1,north,2,,",
         "b,5,1,north,2,,",
@@ -455,10 +455,10 @@ def test_rows_over_the_cap_and_values_outside(tmp_path: Path) -> None:
     report, _ = imported(tmp_path, text, columns=columns, cap=2)
     assert report.outside == {"age": 2, "pay": 2, "region": 2, "zone": 1, "born": 2, "seen": 2}
     told = str(report)
-    assert "  age     0 missing, 0 bad, 2 outside 0..110 (clamped in answers)\n" in told
+    assert "  age     0 missing, 0 bad, 2 outside 0..110 (clamped in answers, in no group)\n" in told
     assert "  region  1 missing, 0 bad, 2 not among the keys (counted as elsewhere)\n" in told
     assert "  zone    1 missing, 0 bad, 1 not among the keys (left out of groups)\n" in told
-    assert "2 outside 1900-01-01..2000-12-31 (clamped in answers)\n" in told
+    assert "2 outside 1900-01-01..2000-12-31 (clamped in answers, in no group)\n" in told
     assert told.endswith(
         "Persons: 2 by id, 1 with more than 2 rows. Rows left out of an answer: 1 over this cap, 1 without id."
     )
