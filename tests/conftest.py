@@ -5,6 +5,7 @@ itself takes the fixture `effort`.
 """
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
@@ -14,6 +15,10 @@ EFFORT = 10 if os.environ.get("PRIVET_TEST_ALL") else 1
 
 # Plots are drawn to files; there may be no screen.
 os.environ["MPLBACKEND"] = "Agg"
+
+# A shell that starts the suite in the background lets it ignore Ctrl-C; the tests of interruptions need to feel it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Derandomized: a failure is the same on every machine, and a run that passes says so about the code and not about luck.
 # No deadline, and no complaint about slow examples: a busy machine is no bug.

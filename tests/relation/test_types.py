@@ -258,6 +258,6 @@ def test_required_columns_read_what_is_missing_as_their_default() -> None:
         assert declared.type.missing
 
 
-def test_a_day_among_timestamps_is_its_midnight() -> None:
+def test_a_day_among_timestamps_is_all_of_it() -> None:
     kind = pv.timestamp(date(2024, 1, 1), "2024-12-31").type
-    assert kind == TimeType(datetime(2024, 1, 1), datetime(2024, 12, 31))
+    assert kind == TimeType(datetime(2024, 1, 1), datetime(2024, 12, 31, 23, 59, 59, 999_999))

@@ -25,13 +25,13 @@ def cast(value: Value, largest: int, name: str) -> str:
     return f"CAST({value.sql} AS HUGEINT)" if name == "HUGEINT" else f"TRY_CAST({value.sql} AS BIGINT)"
 
 
-def coarser(sql: str, bits: int, largest: int) -> str:
-    """An integer of up to `largest`, divided by 2^bits, rounded half up; DuckDB shifts negative numbers down too."""
-    if bits == 0:
+def coarser(sql: str, places: int, largest: int) -> str:
+    """An integer of up to `largest`, divided by 2^places, rounded half up; DuckDB shifts negative numbers down too."""
+    if places == 0:
         return sql
-    if 1 << bits - 1 > largest:
+    if 1 << places - 1 > largest:
         return f"CASE WHEN {sql} IS NOT NULL THEN 0 END"
-    return f"(({sql} + {1 << bits - 1}) >> {bits})"
+    return f"(({sql} + {1 << places - 1}) >> {places})"
 
 
 def in_one_unit(values: Sequence[Value], ranges: Sequence[Range]) -> tuple[list[str], str]:

@@ -39,14 +39,14 @@ def common(*numbers: Exact) -> Exact:
     return Exact(math.gcd(*(n.numerator * (bottom // n.denominator) for n in some)), bottom)
 
 
-def shifted(n: int, bits: int) -> int:
-    """Divides n by 2^bits, rounding half up.
+def shifted(n: int, places: int) -> int:
+    """Divides n by 2^places, rounding half up.
 
     Example:
         >>> shifted(5, 1), shifted(-5, 1), shifted(7, 0)
         (3, -2, 7)
     """
-    return n if bits == 0 else (n + (1 << bits - 1)) >> bits
+    return n if places == 0 else (n + (1 << places - 1)) >> places
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,9 @@ class Range:
         """The number, if it is public: one value only."""
         return self.unit * self.least if self.least == self.most else None
 
-    def coarser(self, bits: int) -> Range:
-        """The range after rounding n to multiples of 2^bits."""
-        return Range(self.unit * 2**bits, shifted(self.least, bits), shifted(self.most, bits))
+    def coarser(self, places: int) -> Range:
+        """The range after rounding n to multiples of 2^places."""
+        return Range(self.unit * 2**places, shifted(self.least, places), shifted(self.most, places))
 
 
 def sized(of: Range) -> Range:

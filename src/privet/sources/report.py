@@ -69,7 +69,9 @@ class ImportReport:
         kind, count = self.declared[name].type, f"{self.outside[name]:,}"
         match kind:
             case NumberType():
-                return f"{told}, {count} outside {show(kind.lower)}..{show(kind.upper)} (clamped in answers, in no group)"
+                return (
+                    f"{told}, {count} outside {show(kind.lower)}..{show(kind.upper)} (clamped in answers, in no group)"
+                )
             case TimeType():
                 return f"{told}, {count} outside {kind.first}..{kind.last} (clamped in answers, in no group)"
             case KeyType(other=None):
