@@ -354,8 +354,8 @@ WRONG_ASKS: dict[str, Callable[[Any], Any]] = {
 }
 
 HELP = re.compile(
-    r"[Ww]rite|at most|[Tt]here are|[Gg]ive|[Tt]ake|[Ll]eave|[Cc]hoose|[Mm]ust be|[Aa]llowed|[Cc]ombine|[Cc]lip|[Ss]ay |"
-    r"It has|"
+    r"[Ww]rite|at most|[Tt]here are|[Gg]ive|[Tt]ake|[Ll]eave|[Cc]hoose|[Mm]ust be|[Aa]llowed|[Cc]ombine|[Cc]lip|"
+    r"[Ss]ay |It has|"
     r"Ask |Make |Declare|Convert|need|years 2 to 9000|is of|within|would be noise alone|which holds|"
     r"too large or too small|"
     r"printable text of|Name a |are made with|same adjacency|never equal|has no rows|can't be released|label"

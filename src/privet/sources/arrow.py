@@ -121,7 +121,9 @@ def _integers(values: Any) -> Any:
     floats = _floats(values)
     gone = _missing(floats)
     with np.errstate(all="ignore"):  # a warning would depend on a row
-        rounded = np.rint(floats.fill_null(0.0).to_numpy())
+        held = floats.fill_null(0.0).to_numpy()
+        rounded = np.floor(held)
+        rounded = np.where(held - rounded >= 0.5, rounded + 1, rounded)  # half up, as the engine reads numbers
         inside = np.abs(rounded) < _EDGE
         whole = np.where(inside, rounded, 0.0).astype(np.int64)
     whole = np.where(inside, whole, np.where(rounded > 0, MOST, LEAST))

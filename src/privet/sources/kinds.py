@@ -100,7 +100,7 @@ def declared(kind: Type) -> Kind:
     """
     match kind:
         case NumberType():
-            return "integer" if kind.integer else "number"
+            return "integer" if kind.integer and kind.step is None else "number"
         case BooleanType():
             return "boolean"
         case KeyType():

@@ -66,7 +66,7 @@ def _integer(value: Any) -> int | None:
     number = _number(value)
     if number is None:
         return None
-    return MOST if number >= MOST else LEAST if number <= LEAST else round(number)
+    return MOST if number >= MOST else LEAST if number <= LEAST else _half_up(number)
 
 
 def _key(value: Any) -> int | None:
@@ -135,3 +135,9 @@ _CONVERTERS: dict[Kind, Callable[[Any], Value | None]] = {
     "timestamp": _timestamp,
     "person": _person,
 }
+
+
+def _half_up(number: float) -> int:
+    """The nearest whole number, halves up, as the engine reads numbers."""
+    whole = math.floor(number)
+    return whole + 1 if number - whole >= 0.5 else whole
