@@ -31,7 +31,7 @@ def convert(values: Iterable[Any], kind: Kind) -> list[Any]:
 
     Example:
         >>> convert([1, 2.5, "3", None, float("nan"), 10**30, True], "integer")
-        [1, 2, None, None, None, 9223372036854775807, None]
+        [1, 3, None, None, None, 9223372036854775807, None]
         >>> convert([7, "7", 7.0, "x", float("nan"), b"x"], "person")
         ['7', '7', '7', 'x', None, None]
     """
