@@ -152,6 +152,8 @@ def number(x: Any) -> Number:
 def evaluate(node: e.Node, read: Read, mode: str, types: e.Types) -> Any:
     """The value of an expression: a `Number`, or a boolean, a text, an integer key, a date; None if it is missing."""
 
+    mode = "value" if isinstance(node, e.CONDITIONS) else mode
+
     def of(part: e.Node) -> Any:
         return evaluate(part, read, mode, types)
 

@@ -9,7 +9,7 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
@@ -20,10 +20,13 @@ from privet.relation import caps, narrowing, operators
 from privet.relation.aggregates import (
     Aggregate,
     Count,
+    CountPeople,
     Histogram,
     Mean,
+    Ratio,
     Sum,
     checked,
+    parts,
 )
 from privet.relation.arrangement import EVERYTHING, Arrangement, Order
 from privet.relation.caps import Cap
@@ -106,6 +109,15 @@ class Query:
             else (name,)
             for name, what in self.aggregates
         }
+
+    def expressions(self) -> Iterator[tuple[Node, Operator]]:
+        """Every expression over rows, with the rows that it reads: the deepest first."""
+        yield from operators.expressions(self.of)
+        yield from ((key.of, self.of) for key in self.keys)
+        for _, aggregate in self.aggregates:
+            for part in parts(aggregate):
+                if not isinstance(part, CountPeople | Ratio) and part.of is not None:
+                    yield part.of, self.of
 
     # --- how the answer is arranged: always having, then order_by, then limit -------------------
 

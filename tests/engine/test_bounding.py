@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
+from functools import partial
 from typing import Any
 
 import duckdb
@@ -56,7 +57,7 @@ def total(name: str, kind: Any = Total) -> Any:
 
 NARROW = (Rows(), total("x"), present(col("x").node))
 WIDE = (Rows(), total("x"), total("y"), total("w"), total("w", Squares), present(col("y").node))
-CONSTANT = "12345::UBIGINT"
+CONSTANT = 12345
 
 
 def engine(rows: list[tuple[Any, ...]], *, constant: bool = False, threads: int = 2) -> DuckDB:
@@ -64,7 +65,7 @@ def engine(rows: list[tuple[Any, ...]], *, constant: bool = False, threads: int 
     table = pa.table([pa.array(values, kind.type) for values, kind in zip(columns, ARROW, strict=True)], schema=ARROW)
     made = DuckDB({"t": (SCHEMA, ArrowRows(table))}, salt=b"pepper", threads=threads)
     if constant:
-        made._hash = lambda columns: CONSTANT  # type: ignore[method-assign]
+        made._hash = lambda columns: f"{CONSTANT}::UBIGINT"  # type: ignore[method-assign]
     return made
 
 
@@ -84,13 +85,14 @@ def codes(row: tuple[Any, ...]) -> tuple[int | None, ...]:
     return tuple(found)
 
 
-def ends(mine: list[Any], most: int, *, narrow: bool) -> list[Any]:
-    """Of sorted rows the first so many; of two that fit into one word each, the first and the last."""
-    return [mine[0], mine[-1]] if narrow and most == 2 and len(mine) > 1 else mine[:most]
+def evenly(mine: list[Any], most: int, hashed: int) -> list[Any]:
+    """Of sorted rows at most so many, every n/k-th, from where the hash says."""
+    n = len(mine)
+    return [row for i, row in enumerate(mine, start=1) if (i + hashed % n) * most % n < most]
 
 
 def obvious(rows: list[tuple[Any, ...]], bounding: Bounding, read: tuple[int, ...]) -> Counter[tuple[Any, ...]]:
-    """The survivors with a constant hash: the least (of two the ends) by group and codes, missing last."""
+    """The survivors with a constant hash: by group and codes, missing last."""
     order = {region: i for i, region in enumerate(REGIONS)}
     of: dict[Any, list[tuple[Any, ...]]] = defaultdict(list)
     for row in rows:
@@ -102,10 +104,10 @@ def obvious(rows: list[tuple[Any, ...]], bounding: Bounding, read: tuple[int, ..
         mine.sort()
         match bounding:
             case AtMostRows(most):
-                kept.update(ends(mine, most, narrow=len(read) == 1))
+                kept.update(evenly(mine, most, CONSTANT))
             case AtMostGroups(groups, most):
                 for g in sorted({row[0] for row in mine})[:groups]:
-                    kept.update([row for row in mine if row[0] == g][:most])
+                    kept.update(evenly([row for row in mine if row[0] == g], most, CONSTANT))
             case PeopleInGroups(groups):
                 kept.update([(g,) for g in sorted({row[0] for row in mine})[:groups]])
     return kept
@@ -133,7 +135,7 @@ BOUNDINGS: list[Bounding] = [
 
 @settings(max_examples=15)
 @given(rows=ROWS)
-def test_survivors_of_a_constant_hash_are_the_least_rows(rows: list[tuple[Any, ...]]) -> None:
+def test_survivors_of_a_constant_hash_are_spread_evenly(rows: list[tuple[Any, ...]]) -> None:
     with engine(rows, constant=True) as db:
         for bounding in BOUNDINGS:
             for tallies, read in ((NARROW, (0,)), (WIDE, (0, 1, 2))):
@@ -162,7 +164,7 @@ def test_the_order_of_rows_does_not_matter(rows: list[tuple[Any, ...]], seed: in
 
 @pytest.mark.parametrize("largest", [5, 2**52], ids=["one word", "words"])
 def test_the_fast_way_keeps_whom_the_obvious_way_keeps(largest: int) -> None:
-    """With a real hash: sorted in Python by the hash, as far as it is used, then by the values."""
+    """With a real hash: sorted and chosen in Python."""
     connection = duckdb.connect()
     connection.execute("SET threads = 2")
     rng = random.Random(largest)
@@ -177,29 +179,27 @@ def test_the_fast_way_keeps_whom_the_obvious_way_keeps(largest: int) -> None:
     def hashed(columns: list[str]) -> str:
         return f"hash(99::UBIGINT, {', '.join(columns)})"
 
-    of_row, of_group = hashed(["u", *(f.plain for f in (group, *fields))]), hashed(["u", group.plain])
-    known = connection.execute(f"SELECT u, g, r0, r1, {of_row}, {of_group} FROM base").fetchall()
-    bits = sum(f.bits for f in (group, *fields))
-    assert (bits <= 40) == (largest == 5)
+    word = f"({hashed(['u', group.plain])} >> 2 << 2) | g"
+    in_group = hashed(["u", f"({word})"])
+    known = connection.execute(f"SELECT u, g, r0, r1, {hashed(['u'])}, {word}, {in_group} FROM base").fetchall()
 
-    def by_row(row: tuple[Any, ...], used: int) -> tuple[Any, ...]:
-        r0 = largest + 1 if row[2] is None else row[2]
-        return (row[4] >> used if bits <= 40 else row[4], row[1], r0, row[3])
+    def by_value(row: tuple[Any, ...]) -> tuple[Any, ...]:
+        return row[1], row[2] is None, row[2] or 0, row[3]
 
     def survivors(bounding: Bounding) -> Counter[tuple[Any, ...]]:
         kept: Counter[tuple[Any, ...]] = Counter()
         for person_ in range(300):
-            mine = [row for row in known if row[0] == person_]
+            mine = sorted((row for row in known if row[0] == person_), key=by_value)
+            chosen = sorted({(row[5], row[1]) for row in mine})
             match bounding:
-                case AtMostRows(most):
-                    inorder = sorted(mine, key=lambda row: by_row(row, bits))
-                    kept.update(row[1:4] for row in ends(inorder, most, narrow=bits <= 40))
+                case AtMostRows(most) if mine:
+                    kept.update(row[1:4] for row in evenly(mine, most, mine[0][4]))
                 case AtMostGroups(groups, most):
-                    for _, g in sorted({(row[5] >> group.bits, row[1]) for row in mine})[:groups]:
-                        there = sorted((r for r in mine if r[1] == g), key=lambda row: by_row(row, bits - group.bits))
-                        kept.update(row[1:4] for row in there[:most])
+                    for _, g in chosen[:groups]:
+                        there = [row for row in mine if row[1] == g]
+                        kept.update(row[1:4] for row in evenly(there, most, there[0][6]))
                 case PeopleInGroups(groups):
-                    kept.update((g,) for _, g in sorted({(row[5] >> group.bits, row[1]) for row in mine})[:groups])
+                    kept.update((g,) for _, g in chosen[:groups])
         return kept
 
     for bounding in (
@@ -275,3 +275,48 @@ def test_people_do_not_all_choose_the_same_group() -> None:
         for bounding in (AtMostRows(1), AtMostGroups(1, 1)):
             assert all(60 < row[0] < 140 for row in db.tally(statement(bounding, NARROW)))
         assert all(60 < row[0] < 140 for row in db.tally(statement(PeopleInGroups(1), (Rows(),))))
+
+
+# --- every row is as likely as any other ----------------------------------------------------------
+
+
+def _same(hashed: str, columns: list[str]) -> str:
+    return hashed
+
+
+def kept_by_place(many: int, most: int) -> list[list[int]]:
+    """Which of the rows 0..many - 1 of a person survive, for every place that the hash can choose."""
+    connection = duckdb.connect()
+    found = []
+    for place in range(many):
+        rows = f"SELECT 1 AS u, 0 AS g, range AS r0 FROM range({many})"
+        hashed = f"{place}::UBIGINT"
+        sql = bounded(rows, AtMostRows(most), Field("g", 0), (Field("r0", many),), partial(_same, hashed))
+        found.append([r0 for (r0,) in connection.execute(f"SELECT r0 FROM ({sql})").fetchall()])
+    return found
+
+
+@pytest.mark.parametrize(("many", "most"), [(1, 1), (2, 1), (7, 1), (7, 2), (7, 6), (7, 7), (5, 9), (12, 8), (30, 7)])
+def test_every_row_survives_as_often_as_any_other(many: int, most: int) -> None:
+    found = kept_by_place(many, most)
+    assert all(len(rows) == min(many, most) for rows in found)
+    times = Counter(row for rows in found for row in rows)
+    assert times == dict.fromkeys(range(many), min(many, most))
+
+
+def test_a_cap_as_large_as_allowed_does_not_overflow() -> None:
+    assert kept_by_place(3, 2**30) == [[0, 1, 2]] * 3
+
+
+@pytest.mark.parametrize("bounding", [AtMostRows(1), AtMostRows(3), AtMostGroups(1, 3)])
+def test_rows_that_are_alike_do_not_stand_or_fall_together(bounding: Bounding) -> None:
+    """Of 20 rows of each person one is different: it makes up one 20th of what survives, and not half of it.
+
+    A choice by a hash of the values (as it once was) would keep it as often as all others together.
+    """
+    people = 4000
+    rows = [(i, "a", int(j == 0), 0.5, None) for i in range(people) for j in range(20)]
+    with engine(rows) as db:
+        (count, odd, _), *_ = db.tally(statement(bounding, NARROW))
+    assert count == people * (bounding.rows if isinstance(bounding, AtMostRows | AtMostGroups) else 0)
+    assert abs(odd / count - 0.05) < 0.015  # the salt is fixed; 0.5 would be the old choice

@@ -26,6 +26,7 @@ COLUMNS: dict[str, Any] = {
     "left": pv.date("2024-01-01", "2024-12-31"),
     "seen": pv.timestamp("2024-01-01", "2024-12-31T23:59:59"),
     "name": pv.text(),
+    "tens": pv.number(0, 100, step=10),
 }
 EACH = table(**COLUMNS)
 PEOPLE = table(protect=pv.person("id", max_rows=3), **COLUMNS)
@@ -107,7 +108,14 @@ CASES: dict[str, tuple[Any, tuple[str, ...]]] = {
         lambda: EACH.with_columns(pay=col("income").clip(0, 10)).where(col("pay") > 1).agg(m=pv.sum("pay")),
         ("income clipped to 0..10", "missing pay skipped"),
     ),
-    "a public column": (lambda: EACH.join(REGIONS, on="region").agg(m=pv.sum("area")), ("missing area skipped",)),
+    "a public column": (
+        lambda: EACH.join(REGIONS, on="region").agg(m=pv.sum("area")),
+        (
+            "any other region counted as elsewhere",
+            "missing area skipped",
+            "rows whose region is not in regions left out",
+        ),
+    ),
     "per person": (
         lambda: PEOPLE.per_person(total=pv.sum("income"), n=pv.count()).agg(m=pv.mean(col("total").clip(0, 500_000))),
         (NONE, "income clamped to 0..200,000", "total clipped to 0..500,000", "missing total skipped"),
@@ -126,14 +134,57 @@ CASES: dict[str, tuple[Any, tuple[str, ...]]] = {
         ("hours outside 1..60 in no group",)),
     "a condition as a key": (
         lambda: EACH.with_columns(long=col("hours") > 40).group_by("long").agg(n=pv.count()),
-        ("hours outside 1..60 in no group",),  # out of range is no key
+        ("missing hours read as 1",),  # what is compared is clamped, in a key too, and 40 is between the bounds
     ),
     "a key that every row has": (lambda: EACH.group_by("smoker").agg(n=pv.count()), ()),
     "a key that may be missing": (lambda: EACH.group_by("ill").agg(n=pv.count()),
         ("rows with no ill left out",)),
     "a case as a key": (
         lambda: EACH.group_by(k=pv.when(col("hours") > 40, "long").otherwise("short")).agg(n=pv.count()),
-        ("hours outside 1..60 read as missing",),
+        ("missing hours read as 1",),
+    ),
+    "a case of a number as a key": (
+        lambda: EACH.group_by(k=pv.when(col("hours") > 40, col("age")).otherwise(0)).agg(n=pv.count()),
+        ("age outside 0..110 in no group", "rows with no k left out", "missing hours read as 1"),
+    ),
+    "a condition on arithmetic": (
+        lambda: EACH.where(col("income") - col("third") > 0).agg(n=pv.count()),
+        ("income clamped to 0..200,000", "third clamped to -0.333333..0.666667"),
+    ),
+    "a condition on two columns": (
+        lambda: EACH.agg(m=pv.mean(col("age") > col("income"))),
+        ("age clamped to 0..110", "income clamped to 0..200,000", "missing age > income skipped"),
+    ),
+    "a condition in a case": (
+        lambda: EACH.agg(m=pv.sum(pv.when(col("age") + col("income") > 50, 1).otherwise(0))),
+        ("age clamped to 0..110", "income clamped to 0..200,000"),
+    ),
+    "a condition on a sum of each person": (
+        lambda: PEOPLE.per_person(total=pv.sum("income")).where(col("total") > 250_000).agg(n=pv.count()),
+        (NONE, "income clamped to 0..200,000"),
+    ),
+    "a condition below one row for each person": (
+        lambda: PEOPLE.where(col("age") * 2 > 50).per_person(n=pv.count()).agg(n=pv.count()),
+        (NONE, "age clamped to 0..110"),
+    ),
+    "a condition at a bound": (
+        lambda: EACH.where(col("age").is_in([5, 110])).agg(n=pv.count()),
+        ("age clamped to 0..110",),
+    ),
+    "a condition between the bounds": (lambda: EACH.where(col("age") >= 18).agg(n=pv.count()), ()),
+    "a condition on a listed key": (lambda: EACH.where(col("kind") == "call").agg(n=pv.count()), ()),
+    "a condition on keys that are not this one": (
+        lambda: EACH.where(col("kind") != "call").agg(n=pv.count()),
+        ("any other kind read as missing",),
+    ),
+    "a count of keys": (lambda: EACH.agg(n=pv.count("kind")), ("any other kind read as missing",)),
+    "a part of a date in a condition": (
+        lambda: EACH.where(col("seen").part("month") == 5).agg(n=pv.count()),
+        ("seen clamped to 2024-01-01..2024-12-31 23:59:59",),
+    ),
+    "a declared step": (
+        lambda: EACH.where(col("tens") >= 4).agg(m=pv.sum("tens")),
+        ("tens rounded to steps of 10", "tens clamped to 0..100", "missing tens skipped"),
     ),
     "a condition on what is not listed": (
         lambda: EACH.where(col("region") == "elsewhere").agg(n=pv.count()),
@@ -165,7 +216,7 @@ def test_bounds_that_sql_chose_are_told_and_why() -> None:
     both = f"SELECT AVG(t) AS v FROM ({inner})"
     assert plan(parsed(both), epsilon=1).limits == (
         "rows without person_id left out",
-        "amount clamped to 0..2,000",
+        "amount clamped to 0..2000",
         "t clipped to 0..40,000 (the most 20 rows can add up to)",
         "missing t skipped",
     )

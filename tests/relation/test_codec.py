@@ -386,7 +386,7 @@ def test_a_damaged_tree_is_read_or_refused(data: st.DataObject) -> None:
             case "remove":
                 del container[key]
             case "add" if isinstance(container, dict):
-                container[data.draw(st.text(max_size=3))] = data.draw(replacements)
+                container[data.draw(st.text(max_size=3))] = copy.deepcopy(data.draw(replacements))
             case "add":
                 container.insert(key, copy.deepcopy(data.draw(replacements)))
             case _:

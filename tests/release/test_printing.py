@@ -55,7 +55,7 @@ def test_counts_by_a_key() -> None:
 
         95 % intervals, each cell by itself. They cover the noise, not the limits below.
         Limits: any other region counted as elsewhere, rows with no region left out.
-        ~ too noisy: less than twice its usual error.
+        ~ too noisy to rely on: below twice its margin of error, or a mean or ratio of too few rows.
         Spent epsilon 0.5; 2.5 left.
         """
     )
@@ -101,7 +101,7 @@ def test_booleans_dates_and_all_cells_together() -> None:
         99.9 % intervals, all cells together. They cover the noise, not the limits below.
         Limits: rows with no smoker left out; day outside 2025-02-28..2025-03-01 in no group; rows with no
           day left out.
-        ~ too noisy: less than twice its usual error.
+        ~ too noisy to rely on: below twice its margin of error, or a mean or ratio of too few rows.
         Spent epsilon 0.5; 2.5 left.
         """
     )

@@ -110,6 +110,8 @@ class Floats:
     def value(self, node: e.Node, read: Read, mode: str, types: e.Types) -> Any:
         """The value of an expression for a row; None if it is missing."""
 
+        mode = "value" if isinstance(node, e.CONDITIONS) else mode
+
         def of(part: e.Node) -> Any:
             return self.value(part, read, mode, types)
 

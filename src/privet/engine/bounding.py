@@ -1,12 +1,13 @@
 """At most so many rows of each person: who survives is decided by that person's rows and the salt alone.
 
 A row comes here as the person `u`, the group `g`, and what the statement reads of it: lattice codes and flags, small
-integers all of them. They are packed, behind a keyed hash of the person and of themselves, into one word or a few: the
-order of the words is the order of the hash, ties broken by the values themselves.
+integers all of them, packed into one word or a few. The rows of a person are numbered in the order of their words, and
+every n/k-th of the n survives, counted from a place that a keyed hash of the person chooses.
 
-Claim: the rows of a person that survive are those with the least words (of two: the least and the greatest, which is
-as even a choice and needs no sorting). Rows with equal words are the same for the statement, so the result does not
-depend on which of them survive: not on the order of rows, on threads, or on others.
+Claim: of n rows of a person min(k, n) survive, and each is as likely to as any other, however often its values occur:
+if the place is uniform in 0..n - 1, each survives in k of n cases. Rows with equal words are the same for the
+statement, so the result does not depend on which of them has which number: not on the order of rows, on threads, or on
+others.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from privet.relation.statement import AtMostGroups, AtMostRows, Bounding, People
 Hash = Callable[[list[str]], str]
 """SQL of a keyed 64-bit hash (UBIGINT) of some columns."""
 
-_HASHED = 24  # so many bits of the hash, at least, stand before the values in one word
+_FEW = 2**20  # below, a cap times twice the rows of a person fits into a BIGINT: there are no 2^42 rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Fields, packed into UBIGINT columns whose order is that of a hash, then that of the fields."""
+    """Fields, packed into UBIGINT columns."""
 
     name: str
     fields: tuple[Field, ...]
@@ -57,27 +58,18 @@ class Words:
         return words
 
     @property
-    def together(self) -> bool:
-        """Whether hash and fields fit into one word."""
-        return sum(f.bits for f in self.fields) <= 64 - _HASHED
-
-    @property
     def columns(self) -> list[str]:
         """The names of the words, the first first."""
-        return [self.name] if self.together else [f"{self.name}{i}" for i in range(len(self._split()) + 1)]
+        return [f"{self.name}{i}" for i in range(len(self._split()))]
 
-    def packed(self, hashed: str) -> list[str]:
+    def packed(self) -> list[str]:
         """The SQL of the words."""
-        words = [_join(word) for word in self._split()]
-        if not self.together:
-            return [f"{sql} AS {name}" for sql, name in zip([hashed, *words], self.columns, strict=True)]
-        bits = sum(f.bits for f in self.fields)
-        return [f"((({hashed}) >> {bits}) << {bits}) | {words[0]} AS {self.name}"]
+        return [f"{_join(word)} AS {name}" for word, name in zip(self._split(), self.columns, strict=True)]
 
     def unpacked(self) -> list[str]:
         """The SQL of the fields, from the words."""
         found = []
-        for name, word in zip(self.columns if self.together else self.columns[1:], self._split(), strict=True):
+        for name, word in zip(self.columns, self._split(), strict=True):
             offset = sum(f.bits for f in word)
             for part in word:
                 offset -= part.bits
@@ -111,43 +103,47 @@ def bounded(rows: str, bounding: Bounding, group: Field, fields: tuple[Field, ..
 
 def _rows(rows: str, most: int, fields: tuple[Field, ...], hashed: Hash) -> str:
     words = Words("p", fields)
-    packed = words.packed(hashed(["u", *(f.plain for f in fields)]))
-    order = ", ".join(words.columns)
-    both = f"SELECT u, {', '.join(packed)} FROM ({rows})"
-    if words.together and most <= len(_ENDS):
-        ends = f"SELECT {', '.join(_ENDS[:most])}, count(*) AS n FROM ({both}) GROUP BY u"
-        kept = f"SELECT least AS p FROM ({ends})"
-        if most == 2:
-            kept = f"SELECT unnest(CASE WHEN n > 1 THEN [least, greatest] ELSE [least] END) AS p FROM ({ends})"
-    else:
-        ranked = f"row_number() OVER (PARTITION BY u ORDER BY {order})"
-        kept = f"SELECT {order} FROM ({both}) QUALIFY {ranked} <= {most}"
+    packed = f"SELECT u, {', '.join(words.packed())} FROM ({rows})"
+    kept = _evenly(packed, ["u"], words.columns, most, hashed(["u"]))
     return f"SELECT {', '.join(words.unpacked())} FROM ({kept})"
 
 
 def _groups(rows: str, groups: int, most: int, group: Field, fields: tuple[Field, ...], hashed: Hash) -> str:
-    chosen, words = Words("q", (group,)), Words("p", fields)
-    of_row = hashed(["u", *(f.plain for f in (group, *fields))])
-    packed = [*chosen.packed(hashed(["u", group.plain])), *words.packed(of_row)]
-    order = ", ".join(words.columns)
-    few = f"SELECT u, {', '.join(packed)} FROM ({rows})"
+    words = Words("p", fields)
+    few = f"SELECT u, {_chosen(group, hashed)} AS q, {', '.join(words.packed())} FROM ({rows})"
     if groups <= group.largest:
-        few = f"SELECT u, q, {order} FROM ({few}) QUALIFY dense_rank() OVER (PARTITION BY u ORDER BY q) <= {groups}"
-    ranked = f"row_number() OVER (PARTITION BY u, q ORDER BY {order})"
-    kept = f"SELECT q, {order} FROM ({few}) QUALIFY {ranked} <= {most}"
-    return f"SELECT {', '.join([*chosen.unpacked(), *words.unpacked()])} FROM ({kept})"
+        few = f"SELECT * FROM ({few}) QUALIFY dense_rank() OVER (PARTITION BY u ORDER BY q) <= {groups}"
+    kept = _evenly(few, ["u", "q"], words.columns, most, hashed(["u", "q"]))
+    return f"SELECT {_group_of(group)}, {', '.join(words.unpacked())} FROM ({kept})"
 
 
 def _people(rows: str, groups: int, group: Field, hashed: Hash) -> str:
     if groups > group.largest:
         return f"SELECT g FROM (SELECT DISTINCT u, g FROM ({rows}))"
-    words = Words("q", (group,))
-    packed = f"SELECT u, {words.packed(hashed(['u', group.plain]))[0]} FROM ({rows})"
+    packed = f"SELECT u, {_chosen(group, hashed)} AS q FROM ({rows})"
     # of the rows of one person in one group the first stands for all
     ranked = f"SELECT q, lag(q) OVER w AS before, dense_rank() OVER w AS d FROM ({packed}) {_WINDOW}"
     kept = f"SELECT q FROM ({ranked}) WHERE d <= {groups} AND before IS DISTINCT FROM q"
-    return f"SELECT {words.unpacked()[0]} FROM ({kept})"
+    return f"SELECT {_group_of(group)} FROM ({kept})"
 
 
-_ENDS = "min(p) AS least", "max(p) AS greatest"
+def _evenly(rows: str, by: list[str], order: list[str], most: int, hashed: str) -> str:
+    """At most so many of the rows with the same `by`, spread evenly over them in this order."""
+    window = f"WINDOW w AS (PARTITION BY {', '.join(by)} ORDER BY {', '.join(order)})"
+    numbered = f"row_number() OVER w AS i, count(*) OVER (w {_WHOLE}) AS n"
+    shifted = f"(i + CAST({hashed} % n::UBIGINT AS {'BIGINT' if most < _FEW else 'HUGEINT'}))"
+    return f"SELECT * FROM (SELECT *, {numbered} FROM ({rows}) {window}) WHERE {shifted} * {most} % n < {most}"
+
+
+def _chosen(group: Field, hashed: Hash) -> str:
+    """A word that orders the groups of a person by a hash, and holds the group."""
+    return f"((({hashed(['u', group.plain])}) >> {group.bits}) << {group.bits}) | {group.plain}"
+
+
+def _group_of(group: Field) -> str:
+    """The group, from such a word."""
+    return f"CAST(q & {(1 << group.bits) - 1}::UBIGINT AS BIGINT) AS {group.name}"
+
+
+_WHOLE = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 _WINDOW = "WINDOW w AS (PARTITION BY u ORDER BY q)"

@@ -17,6 +17,7 @@ from privet.engine.leaves import Lattice, Mode, Test, number_of
 from privet.engine.sql import Kind, Layers, Value, held, integer, moment
 from privet.exact import Exact
 from privet.relation.expressions import (
+    CONDITIONS,
     Arithmetic,
     Bin,
     Case,
@@ -64,8 +65,12 @@ class Compiler:
         return self._kinds[id(node)][1]
 
     def value(self, node: Node, mode: Mode = "value") -> Value:
-        """The value of a node; in mode "key" a column that is out of its range is missing instead of clamped."""
+        """The value of a node; in mode "key" a column that is out of its range is missing instead of clamped.
+
+        Conditions are the same everywhere: what they compare is clamped, in a key too.
+        """
         kind = self.kind(node)
+        mode = "value" if isinstance(node, CONDITIONS) else mode
         if isinstance(kind, NumberType) and kind.constant is not None:
             return Value(integer(kind.least), "integer", atom=True, literal=True)
         match node:
@@ -201,7 +206,7 @@ class Compiler:
         return Value(f"({pairs[0][0].sql} IN ({listed}))", "boolean", value.level)
 
     def _case(self, branches: Sequence[tuple[Node, Node]], otherwise: Node | None, kind: Type, mode: Mode) -> Value:
-        conditions = [self.value(condition, mode) for condition, _ in branches]
+        conditions = [self.value(condition) for condition, _ in branches]
         nodes = [value for _, value in branches] + ([] if otherwise is None else [otherwise])
         if isinstance(kind, NumberType):
             numbers = [self.number(node, mode) for node in nodes]

@@ -13,13 +13,13 @@ from privet.distances import Person
 from privet.exact import Exact, show
 from privet.planner.plan import ReleasePlan
 from privet.query import Key
-from privet.relation import caps, operators, schema
+from privet.relation import aggregates, caps, operators, schema
 from privet.relation import expressions as e
-from privet.relation.aggregates import Aggregate, Histogram, Mean, Ratio, Std, Sum, Variance
+from privet.relation.aggregates import Aggregate, Count, Histogram, Mean, Std, Sum, Variance
 from privet.relation.caps import some
-from privet.relation.conditions import below, columns, is_strict
 from privet.relation.language import show as show_node
 from privet.relation.operators import JoinPerson, JoinPublic, OfPerson, Operator, PerPerson, Scan, Where, WithColumns
+from privet.relation.reach import conjuncts
 from privet.relation.rules import as_number
 from privet.relation.statement import AtMostGroups, AtMostRows, Bounding, PeopleInGroups
 from privet.relation.types import BooleanType, KeyType, NumberType, TimeType, Type
@@ -44,11 +44,16 @@ def limits(plan: ReleasePlan) -> tuple[str, ...]:
     if not plan.noised:
         return ()
     of = plan.query.of
-    values = _Values()
-    for aggregate in _parts(plan):
-        values.read(aggregate, of)
-    groups = (clause for key in plan.query.keys for clause in _key(key, of))
-    return (*_rows(plan), *_conditions(of, plan.query.keys), *dict.fromkeys(groups), *values.clauses())
+    groups = list(dict.fromkeys(clause for key in plan.query.keys for clause in _key(key, of)))
+    values = _Values(named={key.of.name for key in plan.query.keys if isinstance(key.of, e.Column)})
+    for step in operators.steps(of):
+        values.step(step)
+    for key in plan.query.keys:
+        values.conditions(key.of, of)
+    for _, aggregate in plan.query.aggregates:
+        for part in aggregates.parts(aggregate):
+            values.read(part, of)
+    return (*_rows(plan), *groups, *values.clauses())
 
 
 def of_cap(plan: ReleasePlan, how: Bounding) -> str:
@@ -86,26 +91,19 @@ def _key(key: Key, of: Operator) -> Iterator[str]:
     if isinstance(kind, KeyType) and kind.other is not None:
         yield f"any other {key.name} counted as {kind.other}, rows with no {key.name} left out"
         return
-    ranges = {name: told for name, each in _declared(key.of, of, set()) if (told := _range_of(each))}
-    gone = "in no group" if is_strict(key.of) else "read as missing"  # as a key, what is out of range is missing
-    yield from (f"{name} outside {told} {gone}" for name, told in ranges.items())
+    for name, each, gone in dict.fromkeys(_read_as_key(key.of, of, "in no group", set())):
+        if told := _range_of(each):
+            yield f"{name} outside {told} {gone}"  # as a key, what is out of range is missing
+        if isinstance(each, NumberType) and each.step is not None and each.step != 1:
+            yield f"{name} rounded to steps of {_number(each.step)}"
     if isinstance(kind, KeyType) and isinstance(key.of, e.Column):
-        yield f"rows whose {key.name} is missing or not listed left out"
+        made, _ = _made(key.of.name, of)
+        if made is not None:
+            yield f"rows whose {key.name} is missing or not listed left out"
+        elif kind.missing:
+            yield f"rows with no {key.name} left out"
     elif kind.missing:
         yield f"rows with no {key.name} left out"
-
-
-def _conditions(of: Operator, keys: tuple[Key, ...]) -> Iterator[str]:
-    """What conditions take for something else: a value that is not listed, where all of these count as one."""
-    named = {key.of.name for key in keys if isinstance(key.of, e.Column)}
-    for name in sorted({name for node in _wheres(of) for name in columns(node)} - named):
-        kind = of.types().get(name)
-        if isinstance(kind, KeyType) and kind.other is not None:
-            yield f"any other {name} counted as {kind.other}"
-
-
-def _wheres(of: Operator) -> Iterator[e.Node]:
-    yield from (step.condition for step in below(of) if isinstance(step, Where))
 
 
 def _range_of(kind: Type) -> str:
@@ -117,22 +115,31 @@ def _range_of(kind: Type) -> str:
     return ""
 
 
-def _declared(node: e.Node, of: Operator, seen: set[tuple[str, int]]) -> Iterator[tuple[str, Type]]:
-    """The declared columns that an expression is made of, with their types."""
-    if not isinstance(node, e.Column):
+def _read_as_key(node: e.Node, of: Operator, gone: str, seen: set[tuple[str, int]]) -> Iterator[tuple[str, Type, str]]:
+    """The declared columns that a key is made of, with their types, and what becomes of a value out of range.
+
+    What a condition inside a key compares is read as a value.
+    """
+    if isinstance(node, e.CONDITIONS):
+        return
+    if isinstance(node, e.Case):
+        for value in (*(value for _, value in node.branches), node.otherwise):
+            if value is not None:
+                yield from _read_as_key(value, of, gone, seen)
+    elif not isinstance(node, e.Column):
         for part in e.parts(node):
-            yield from _declared(part, of, seen)
-        return
-    made, inner = _made(node.name, of)
-    if (node.name, id(inner)) in seen:
-        return
-    seen.add((node.name, id(inner)))
-    if isinstance(made, schema.Column):
-        yield node.name, made.type
-    elif isinstance(made, OfPerson):
-        yield from () if made.of is None else _declared(made.of, inner, seen)
-    elif made is not None:
-        yield from _declared(made, inner, seen)
+            yield from _read_as_key(part, of, gone, seen)
+    else:
+        made, inner = _made(node.name, of)
+        if (node.name, id(inner)) in seen:
+            return
+        seen.add((node.name, id(inner)))
+        if isinstance(made, schema.Column):
+            yield node.name, made.type, gone
+        elif isinstance(made, OfPerson):
+            yield from () if made.of is None else _read_as_key(made.of, inner, "read as missing", seen)
+        elif made is not None:
+            yield from _read_as_key(made, inner, gone, seen)
 
 
 def _made(name: str, of: Operator) -> tuple[schema.Column | OfPerson | e.Node | None, Operator]:
@@ -152,22 +159,18 @@ def _made(name: str, of: Operator) -> tuple[schema.Column | OfPerson | e.Node | 
             return _made(name, inner)
 
 
-def _parts(plan: ReleasePlan) -> list[Aggregate]:
-    found: list[Aggregate] = []
-    for _, aggregate in plan.query.aggregates:
-        found += [aggregate.numerator, aggregate.denominator] if isinstance(aggregate, Ratio) else [aggregate]
-    return found
-
-
 # --- values ---------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class _Values:
-    """What is done to values before they are summed, with the columns that it is done to."""
+    """What is done to values before they are compared or summed, with the columns that it is done to."""
 
+    named: set[str]
+    """Columns that the answer is grouped by: what becomes of their other values is told there."""
     found: dict[tuple[str, str], dict[str, None]] = field(default_factory=dict)
-    seen: set[tuple[str, int]] = field(default_factory=set)
+    seen: set[tuple[str, int, bool | None]] = field(default_factory=set)
+    """Columns that were read: as values, only compared, or only for the conditions inside."""
 
     def clauses(self) -> Iterator[str]:
         for (before, after), names in sorted(self.found.items(), key=lambda each: each[0][0]):  # what is missing, last
@@ -175,6 +178,35 @@ class _Values:
 
     def add(self, before: str, name: str, after: str) -> None:
         self.found.setdefault((before, after), {})[name] = None
+
+    def step(self, step: Operator) -> None:
+        """A condition on rows, or the key of a join with a public table."""
+        match step:
+            case Where(of, condition):
+                for part in conjuncts(condition):
+                    if not _finds_listed(part, of):
+                        self.node(part, of)
+            case JoinPublic(of, table, on, how):
+                for name, kind, _ in _read_as_key(e.Column(on), of, "", set()):
+                    if told := _range_of(kind):
+                        self.add("", name, f"outside {told} not found in {table.name}")
+                    elif isinstance(kind, KeyType):
+                        self.add("any other ", name, f"counted as {kind.other}" if kind.other else "read as missing")
+                if how == "inner":
+                    self.add("rows whose ", on, f"is not in {table.name} left out")
+
+    def conditions(self, node: e.Node, of: Operator) -> None:
+        """The conditions inside a key; what else it reads is told with the groups."""
+        if isinstance(node, e.CONDITIONS):
+            self.node(node, of)
+            return
+        if isinstance(node, e.Column):
+            made, inner = _made(node.name, of)
+            if isinstance(made, e.Node) and (node.name, id(inner), None) not in self.seen:
+                self.seen.add((node.name, id(inner), None))
+                self.conditions(made, inner)
+        for part in e.parts(node):
+            self.conditions(part, of)
 
     def read(self, aggregate: Aggregate, of: Operator) -> None:
         """An aggregate of these rows."""
@@ -184,6 +216,11 @@ class _Values:
                 self.node(node, of)
                 if node.type(types).missing:
                     self.add("missing ", _named(node), "skipped")
+            case Count(node) if node is not None:
+                if isinstance(node, e.Column):
+                    self.column(node.name, of, compared=())
+                else:
+                    self.node(node, of)
             case Histogram(e.Bin(node, edges)):
                 self.node(node, of)
                 number = as_number(node.type(types), "a histogram")
@@ -197,6 +234,12 @@ class _Values:
         match node:
             case e.Column(name):
                 self.column(name, of)
+            case e.Compare(_, e.Column(name), e.Constant(value)) | e.Compare(_, e.Constant(value), e.Column(name)):
+                self.column(name, of, compared=(value,))
+            case e.IsIn(e.Column(name), values):
+                self.column(name, of, compared=tuple(constant.value for constant in values))
+            case e.IsMissing(e.Column(name)) | e.StartsWith(e.Column(name)):
+                self.column(name, of, compared=())
             case e.Clip(inner, lower, upper):
                 if not _within(node, of):
                     self.node(inner, of)
@@ -204,35 +247,58 @@ class _Values:
                 number = node.inner(of.types())
                 if number.unit * 2**12 > upper - lower and number.rounded:  # what is left of it has few values
                     self.add("", _named(inner), f"read in steps of {_number(number.unit)}")
-            case e.Case(branches, otherwise):
-                for _, value in branches:
-                    self.node(value, of)
-                if otherwise is not None:
-                    self.node(otherwise, of)
-            case e.Arithmetic() | e.Rounded() | e.DatePart() | e.Truncate() | e.Bin():
+            case _:
                 for part in e.parts(node):
                     self.node(part, of)
 
-    def column(self, name: str, of: Operator) -> None:
-        """A column of these rows, from where it was declared or made."""
+    def column(self, name: str, of: Operator, *, compared: tuple[object, ...] | None = None) -> None:
+        """A column of these rows, from where it was declared or made.
+
+        With `compared` it is only compared with these constants, or asked whether it is missing. A clamp changes no
+        comparison with a constant between the bounds.
+        """
         made, below = _made(name, of)
-        if (name, id(below)) in self.seen:
+        if (name, id(below), compared is None) in self.seen and not compared:
             return
-        self.seen.add((name, id(below)))
+        self.seen.add((name, id(below), compared is None))
         if isinstance(made, OfPerson):
             if made.of is not None and made.function != "count":
                 self.node(made.of, below)
         elif isinstance(made, schema.Column):
-            match made.type:
-                case NumberType(lower, upper):
-                    self.add("", name, f"clamped to {_range(lower, upper)}")
-                case TimeType(first, last):
-                    self.add("", name, f"clamped to {_moment(first)}..{_moment(last)}")
-            if made.default is not None:
-                default = "false" if isinstance(made.default, bool) else _number(made.default)
-                self.add("missing ", name, f"read as {default}")
+            self.declared(name, made, compared)
         elif made is not None:
             self.node(made, below)
+
+    def declared(self, name: str, column: schema.Column, compared: tuple[object, ...] | None) -> None:
+        """What reading a declared column does to values out of its range, off its step, or not listed."""
+        match column.type:
+            case NumberType(lower, upper):
+                if compared is None or lower in compared or upper in compared:
+                    self.add("", name, f"clamped to {_range(lower, upper)}")
+                step = column.type.step
+                if step is not None and step != 1 and compared != ():
+                    self.add("", name, f"rounded to steps of {_number(step)}")
+            case TimeType(first, last):
+                if compared is None or first in compared or last in compared:
+                    self.add("", name, f"clamped to {_moment(first)}..{_moment(last)}")
+            case KeyType(other=other) if name not in self.named:
+                self.add("any other ", name, "read as missing" if other is None else f"counted as {other}")
+        if column.default is not None:
+            default = "false" if isinstance(column.default, bool) else _number(column.default)
+            self.add("missing ", name, f"read as {default}")
+
+
+def _finds_listed(condition: e.Node, of: Operator) -> bool:
+    """Whether a condition asks for listed keys alone: what becomes of others does not matter then."""
+    match condition:
+        case e.Compare("==", e.Column() as key, e.Constant(value)):
+            asked: tuple[object, ...] = (value,)
+        case e.IsIn(e.Column() as key, values):
+            asked = tuple(constant.value for constant in values)
+        case _:
+            return False
+    kind = key.type(of.types())
+    return isinstance(kind, KeyType) and kind.other not in asked
 
 
 def _within(clip: e.Clip, of: Operator) -> bool:
@@ -264,7 +330,9 @@ def _range(lower: Exact, upper: Exact) -> str:
 
 
 def _number(number: Exact) -> str:
-    return f"{number.numerator:,}" if number.denominator == 1 and abs(number) < 10**15 else show(number)
+    if number.denominator != 1 or abs(number) >= 10**15:
+        return show(number)
+    return f"{number.numerator:,}" if abs(number) >= 10_000 else str(number.numerator)  # 1871..2020 may be years
 
 
 def _moment(moment: date) -> str:

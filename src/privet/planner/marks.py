@@ -14,6 +14,9 @@ from privet import accuracy
 from privet.exact import Exact
 from privet.planner.linear import Linear, Noisy
 
+USUAL = Exact(19, 20)
+"""The confidence of the error that the line is drawn by, unless a greater one is asked for: a narrow interval at a low
+confidence makes no answer less noisy."""
 LINE = 2
 """A number is marked below so many half widths of its interval: where its usual error may be half of it."""
 UNDER = 4
@@ -32,6 +35,11 @@ class Standing(IntEnum):
 def half_width(form: Linear, scales: Sequence[Exact], confidence: Exact) -> Exact:
     """Half the width of a linear form's interval."""
     return accuracy.half_width(form.weights(), form.scales(scales), confidence)
+
+
+def usual_error(form: Linear, scales: Sequence[Exact], confidence: Exact) -> Exact:
+    """The half width by which answers are marked."""
+    return half_width(form, scales, max(confidence, USUAL))
 
 
 def standings(
@@ -54,7 +62,7 @@ def standings(
         >>> [s.name for s in standings(form, some, [Exact(2)], Exact("0.95"), signed=True)]
         ['MARKED', 'NEAR', 'NEAR', 'CLEAR']
     """
-    half = half_width(form, scales, confidence)
+    half = usual_error(form, scales, confidence)
     found, unit = form.wholes(groups, also=half.denominator)
     return [standing(abs(x) if signed else x, int(half * unit), line) for x in found]
 

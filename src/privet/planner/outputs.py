@@ -102,10 +102,11 @@ class Straight:
         that takes P(Z <= -3h) / a from it, about a^2/2.
         """
         half = marks.half_width(self.form, scales, confidence)
-        found, unit = self.form.wholes(groups, also=half.denominator)
-        room = int(half * unit)
-        below = (marks.LINE - 1) * room
-        stands = [marks.standing(x if self.integer else abs(x), room) for x in found]  # a count is not below 0
+        usual = marks.usual_error(self.form, scales, confidence)
+        found, unit = self.form.wholes(groups, also=math.lcm(half.denominator, usual.denominator))
+        room, error = int(half * unit), int(usual * unit)
+        below = (marks.LINE - 1) * error
+        stands = [marks.standing(x if self.integer else abs(x), error) for x in found]  # a count is not below 0
         near = [stand is Standing.NEAR for stand in stands]
         low = [below if close and x > 0 else x - room for x, close in zip(found, near, strict=True)]
         high = [-below if close and x < 0 else x + room for x, close in zip(found, near, strict=True)]

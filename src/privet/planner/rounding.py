@@ -6,10 +6,8 @@ from collections.abc import Iterator
 
 from privet.query import Query
 from privet.relation import expressions as e
-from privet.relation.aggregates import Count, CountPeople, Ratio
 from privet.relation.expressions import Node, Types
 from privet.relation.language import show
-from privet.relation.operators import JoinPerson, Operator, PerPerson, Scan, Where, WithColumns
 from privet.relation.rules import as_number
 from privet.relation.types import BooleanType, NumberType
 from privet.relation.units import Range, product, quotient, together
@@ -21,42 +19,15 @@ def rounded(query: Query) -> list[str]:
     Example:
         >>> import privet as pv
         >>> from privet.query import Relation
+        >>> from privet.relation.operators import Scan
         >>> from privet.relation.schema import Schema
         >>> people = Relation(Scan(Schema.declare("t", protect=pv.each_row(), columns={"x": pv.number(0, 1)})))
         >>> x = pv.col("x")
         >>> rounded(people.agg(n=pv.sum(x * x * x))), len(rounded(people.agg(n=pv.sum(x * x * x * x))))
         ([], 1)
     """
-    found = [*_asked(query), *_below(query.of)]
-    parts = dict.fromkeys(part for node, types in found for part in _coarse(node, types))
+    parts = dict.fromkeys(part for node, rows in query.expressions() for part in _coarse(node, rows.types()))
     return [f"{part} is rounded to what 126 bits hold: its exact value would need more." for part in parts]
-
-
-def _asked(query: Query) -> Iterator[tuple[Node, Types]]:
-    types = query.of.types()
-    yield from ((key.of, types) for key in query.keys)
-    for _, aggregate in query.aggregates:
-        for part in (aggregate.numerator, aggregate.denominator) if isinstance(aggregate, Ratio) else (aggregate,):
-            if not isinstance(part, CountPeople) and not (isinstance(part, Count) and part.of is None):
-                assert part.of is not None
-                yield part.of, types
-
-
-def _below(of: Operator) -> Iterator[tuple[Node, Types]]:
-    match of:
-        case Scan():
-            return
-        case JoinPerson(left, right):
-            yield from _below(left)
-            yield from _below(right)
-            return
-        case Where(inner, condition):
-            yield condition, inner.types()
-        case WithColumns(inner, columns):
-            yield from ((node, inner.types()) for _, node in columns)
-        case PerPerson(inner, values):
-            yield from ((value.of, inner.types()) for _, value in values if value.of is not None)
-    yield from _below(of.of)
 
 
 def _coarse(node: Node, types: Types) -> Iterator[str]:

@@ -117,6 +117,11 @@ Aggregate = Count | CountPeople | Sum | Mean | Variance | Std | Histogram | Rati
 """Every kind of aggregate there is."""
 
 
+def parts(aggregate: Aggregate) -> tuple[Aggregate, ...]:
+    """What is measured for an aggregate: both sides of a ratio, or the aggregate itself."""
+    return (aggregate.numerator, aggregate.denominator) if isinstance(aggregate, Ratio) else (aggregate,)
+
+
 def count(of: str | Expr | None = None) -> Count:
     """The number of rows; with a column, of rows where it is not missing.
 

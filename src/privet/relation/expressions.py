@@ -312,6 +312,9 @@ class Bin:
         return (*(of.compared(">=", edge) for edge in self.edges[:-1]), last)
 
 
+CONDITIONS = Compare, Logic, Not, IsIn, IsMissing, StartsWith
+"""What is true or false of a row."""
+
 Node = (
     Column | Constant | Arithmetic | Rounded | Clip | Compare | Logic | Not | IsIn | IsMissing | StartsWith | Case
     | DatePart | Truncate | Bin

@@ -7,6 +7,7 @@ counted) leaves at most k rows of each person, and no person's rows depend on an
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Literal
@@ -125,6 +126,31 @@ class PerPerson:
 
 Operator = Scan | Where | WithColumns | JoinPublic | JoinPerson | PerPerson
 """Every kind of operator there is."""
+
+
+def steps(of: Operator) -> Iterator[Operator]:
+    """Every step from the tables to these rows, those below `per_person` too: the deepest first."""
+    match of:
+        case Scan():
+            pass
+        case JoinPerson(left, right):
+            yield from steps(left)
+            yield from steps(right)
+        case _:
+            yield from steps(of.of)
+    yield of
+
+
+def expressions(of: Operator) -> Iterator[tuple[Node, Operator]]:
+    """Every expression of these steps, with the rows that it reads: the deepest first."""
+    for step in steps(of):
+        match step:
+            case Where(rows, condition):
+                yield condition, rows
+            case WithColumns(rows, columns):
+                yield from ((node, rows) for _, node in columns)
+            case PerPerson(rows, values):
+                yield from ((value.of, rows) for _, value in values if value.of is not None)
 
 
 def tables(of: Operator) -> tuple[Schema, ...]:

@@ -113,7 +113,7 @@ class Release:
         return list(cells.low), list(cells.high)
 
     def too_noisy(self, column: str) -> list[bool]:
-        """Whether each value is too noisy to stand by itself: less than twice its usual error.
+        """Whether each value is too noisy to rely on: below twice its margin of error, or a mean of too few rows.
 
         A mean or a ratio is, if its numerator is, or if its denominator is less than four times its usual error. The
         mark is read from released numbers alone.

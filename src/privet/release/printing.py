@@ -212,7 +212,7 @@ def notes(
     if drawn:
         return [*lines, _promise(guarantee)]
     if any(any(marks(column.cells)) for column in columns):
-        lines.append("~ too noisy: less than twice its usual error.")
+        lines.append("~ too noisy to rely on: below twice its margin of error, or a mean or ratio of too few rows.")
     return [*lines, _cost(guarantee, spent) + ("." if remaining is None else f"; {_left(remaining)} left.")]
 
 
