@@ -468,7 +468,7 @@ def test_5_the_ledger_can_t_be_trusted(served: Shell, here: Path, how: str) -> N
 
 def test_a_ledger_that_is_none(shell: Shell, here: Path) -> None:
     (here / "people.ledger").write_text("my notes")
-    assert "is no ledger" in shell.refused(2, "query", COUNT, "--epsilon", "0.5")
+    assert "is not a ledger" in shell.refused(2, "query", COUNT, "--epsilon", "0.5")
     assert (here / "people.ledger").read_text() == "my notes"
 
 
