@@ -375,9 +375,7 @@ def test_a_mark_stands_under_what_is_wrong(shell: Shell) -> None:
     assert line[mark.index("^") :].startswith("MEDIAN")
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--format", "xml"], ["--assuming", "few"], ["--epsilon"], ["--nonsense"], ["two", "statements"]]
-)
+@pytest.mark.parametrize("arguments", [["--format", "xml"], ["--epsilon"], ["--nonsense"], ["two", "statements"]])
 def test_usage(shell: Shell, arguments: list[str]) -> None:
     done = shell.run("query", COUNT, *arguments)
     assert (done.code, done.out) == (2, "")
