@@ -31,4 +31,4 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number that may stand there")
+    raise ValueError(f"{name} is not a number that is allowed there")

@@ -183,7 +183,7 @@ def from_tree(tree: object) -> PrivacyEvent:
 def _encode(event: PrivacyEvent, path: str, depth: int) -> dict[str, Any]:
     kind = _NAMES.get(type(event))
     if kind is None:
-        raise _refusal(path, f"{type(event).__name__} is no known kind of event")
+        raise _refusal(path, f"{type(event).__name__} is not a known kind of event")
     if depth > DEEPEST:
         raise _refusal(path, f"events are nested deeper than {DEEPEST}")
     fields = {name: code[0](getattr(event, name), _join(path, name), depth) for name, code in _KINDS[kind][1].items()}

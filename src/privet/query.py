@@ -156,7 +156,7 @@ class Query:
     def cap(
         self, *, max_rows: int | None = None, max_groups: int | None = None, max_rows_per_group: int | None = None
     ) -> Query:
-        """Let fewer rows of a person take part than the tables allow: less noise, and more rows left out."""
+        """Use fewer rows per person than the tables allow: less noise, and more rows left out."""
         asked = caps.wanted(max_rows=max_rows, max_groups=max_groups, max_rows_per_group=max_rows_per_group)
         return replace(self, at_most=_capped(self.of, self.at_most, asked))
 
@@ -223,7 +223,7 @@ class Relation:
     def cap(
         self, *, max_rows: int | None = None, max_groups: int | None = None, max_rows_per_group: int | None = None
     ) -> Relation:
-        """Let fewer rows of a person take part than the table allows: less noise, and more rows left out.
+        """Use fewer rows per person than the table allows: less noise, and more rows left out.
 
         The cap holds for the whole question, whatever comes after it; joined tables multiply it by their own.
         """
@@ -360,7 +360,7 @@ class Table:
     def cap(
         self, *, max_rows: int | None = None, max_groups: int | None = None, max_rows_per_group: int | None = None
     ) -> Relation:
-        """Let fewer rows of a person take part than the table allows: less noise, and more rows left out."""
+        """Use fewer rows per person than the table allows: less noise, and more rows left out."""
         return self.relation.cap(max_rows=max_rows, max_groups=max_groups, max_rows_per_group=max_rows_per_group)
 
     def per_person(self, **values: Any) -> Relation:

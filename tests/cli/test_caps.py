@@ -25,7 +25,7 @@ def test_a_cap_is_told_and_makes_the_noise_smaller(shell: Shell) -> None:
     for command in ("explain", "query"):
         dry = ["--dry-run"] if command == "query" else []
         text = words(shell.out(command, COUNT, "--epsilon", "1", "--max-rows", "5", *dry))
-        assert "at most 5 rows take part (set by this query; otherwise 20 rows)" in text
+        assert "at most 5 rows per person (set by this query; otherwise 20 rows)" in text
         assert "noise of scale 5 / 1 = 5" in text
     groups = ["--max-groups", "2", "--max-rows-per-group", "1"]
     tree = shell.json("explain", COUNT, "--epsilon", "1", *groups, "--json")
@@ -53,7 +53,8 @@ def test_an_answer_with_a_cap_is_another_one(shell: Shell) -> None:
         (["--max-rows", "21"], "you asked for 21 rows, and the limit per person is 20 rows."),
         (["--max-groups", "2"], "a cap is --max-rows, or --max-groups and --max-rows-per-group."),
         (["--max-rows", "2", "--max-groups", "2"], "a cap is --max-rows, or --max-groups and --max-rows-per-group."),
-        (["--max-rows", "0"], "--max-rows must be a whole number"),
+        (["--max-rows", "0"], "--max-rows must be a whole number, 1 or greater, not '0'"),
+        (["--max-groups", "x"], "--max-groups must be a whole number, 1 or greater, not 'x'"),
     ],
 )
 def test_refused_in_the_words_of_the_terminal(shell: Shell, arguments: list[str], said: str) -> None:

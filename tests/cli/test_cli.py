@@ -156,7 +156,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     text = run("demo", "-o", "a [bold]folder")
     assert text.count("95 % intervals, each cell by itself") == 3
-    assert text.count("The certificate holds: epsilon 0.5") == 3
+    assert text.count("The certificate is valid: epsilon 0.5") == 3
     assert "Budget: epsilon 1.5 is spent, epsilon 0.5 is left." in text
     assert "this costs epsilon 2, and at most epsilon 0.5 is left of epsilon 2. Nothing was spent." in text
     assert "62 %" in text
@@ -185,7 +185,7 @@ def test_the_demo_goes_on_without_matplotlib(tmp_path: Path, monkeypatch: pytest
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     text = run("demo", "-o", str(tmp_path / "demo"))
-    assert text.count("The certificate holds: epsilon 0.5") == 3
+    assert text.count("The certificate is valid: epsilon 0.5") == 3
     assert text.count("██") >= 10, "it is drawn in the terminal"
     assert "Pictures as files need matplotlib. Write: pip install 'privet[plots]'\n" in text
     assert text.rstrip().endswith(f"Certificates: {tmp_path / 'demo'}")

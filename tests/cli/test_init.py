@@ -315,8 +315,8 @@ def test_only_the_schema_is_read(here: Path) -> None:
             ("unknown.parquet", "--yes"),
             "Write: --person COLUMN, one of row_id, age. If every row is a different person, write: ",
         ),
-        (("privet.ledger", "--yes"), "is no Parquet file"),
-        (("text.duckdb", "--yes"), "is no DuckDB file"),
+        (("privet.ledger", "--yes"), "is not a readable Parquet file"),
+        (("text.duckdb", "--yes"), "is not a readable DuckDB file"),
     ],
 )
 def test_refusals(
@@ -394,7 +394,7 @@ def test_what_was_guessed_is_told_and_marked(here: Path) -> None:
     told = ran("init", "people.parquet", "--yes").stderr
     for line in (
         "  people: person_id tells whose row it is",
-        "  people: at most 1 row of each person_id takes part in an answer (max_rows)",
+        "  people: an answer uses at most 1 row per person_id (max_rows)",
         "  people: age = { integer = [0, 110] }",
         "  budget: epsilon 1, for all questions together, for ever",
     ):

@@ -85,7 +85,11 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         ("query", "SELECT AVG(age) AS m FROM people", "--within", "m=5"),
         "Say what to assume: --assuming 500",
     ),
-    "an error that is no number": (
+    "a size that is not a number": (
+        ("query", "SELECT AVG(age) AS m FROM people", "--within", "m=5", "--assuming", "x"),
+        "--assuming must be a whole number, 1 or greater, not 'x'. Write, for example: --assuming 500",
+    ),
+    "an error that is not a number": (
         ("query", COUNT, "--within", "n=x"),
         "--within n must be a number greater than 0, not 'x'",
     ),
@@ -99,13 +103,13 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "a folder as a statement": (("query", "-f", "folder", "--epsilon", "1"), "'folder' is a folder. Name the file"),
     "an empty statement": (("query", "-f", "empty", "--epsilon", "1"), "the question is empty"),
-    "an empty ledger": (("budget", "empty"), "'empty' is an empty file, and no ledger"),
-    "a folder as a ledger": (("budget", "folder"), "is no ledger"),
+    "an empty ledger": (("budget", "empty"), "'empty' is an empty file, not a ledger"),
+    "a folder as a ledger": (("budget", "folder"), "is not a ledger"),
     "a reason that is blank": (
         ("ledger", "cap", "people.ledger", "--epsilon", "1", "--reason", " "),
         '--reason "more memory',
     ),
-    "a cap that is no number": (
+    "a cap that is not a number": (
         ("ledger", "cap", "people.ledger", "--epsilon", "x", "--reason", "y"),
         "Write, for example: --epsilon 0.5",
     ),

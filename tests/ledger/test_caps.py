@@ -37,7 +37,7 @@ def test_a_cap_holds_for_one_analyst(make: Factory) -> None:
         pay(ledger, None, cost("0.6"))
     pay(ledger, None, cost(5), analyst="bob")
     pay(ledger, None, cost("0.5"))
-    with pytest.raises(BudgetError, match=r"epsilon 0 is left of epsilon 2 for 'ann'.*Ask the steward for more$"):
+    with pytest.raises(BudgetError, match=r"epsilon 0 is left of epsilon 2 for 'ann'.*Ask the steward for more\.$"):
         pay(ledger, None, cost("0.1"))
     pay(ledger, None, Free())
     assert ledger.analysts("people") == {
@@ -85,11 +85,11 @@ def test_a_cap_counts_what_was_spent_before_it(make: Factory) -> None:
 def test_a_cap_of_nothing(make: Factory) -> None:
     ledger = opened(make())
     ledger.cap("people", PureDP.ZERO, reason="on leave", analyst="ann")
-    with pytest.raises(BudgetError, match=r"epsilon 0 is left of epsilon 0 for 'ann'.*Ask the steward for more$"):
+    with pytest.raises(BudgetError, match=r"epsilon 0 is left of epsilon 0 for 'ann'.*Ask the steward for more\.$"):
         pay(ledger, None, cost("0.1"))
     pay(ledger, None, Free())
     ledger.cap("people", PureDP.ZERO, reason="a pause", query=True)
-    with pytest.raises(BudgetError, match=r"one question.*Ask the steward for more$"):
+    with pytest.raises(BudgetError, match=r"one question.*Ask the steward for more\.$"):
         pay(ledger, None, cost("0.1"), analyst="bob")
 
 
@@ -257,7 +257,7 @@ def test_a_debit_is_granted_if_and_only_if_every_cap_covers_it(
         advice = re.search(r"at most epsilon (\S+) is left", said) if min(left) else None
         if min(left) == 0:
             assert advice is None
-            assert said.endswith("Ask the steward for more")
+            assert said.endswith("Ask the steward for more.")
             return
         assert advice is not None
         most = exact(ast.literal_eval(advice[1]))

@@ -403,7 +403,7 @@ def test_a_receipt_is_read_back(number: int, found: str, dataset: str) -> None:
              f"1:{'a' * 64}:", f"1:{'a' * 64}", f"{'9' * 19}:{'a' * 64}:people", f"²:{'a' * 64}:people"]
 )  # fmt: skip
 def test_other_texts_are_no_receipts(text: str) -> None:
-    with pytest.raises(UserError, match="this is no receipt"):
+    with pytest.raises(UserError, match="this is not a receipt"):
         Receipt.read(text)
 
 
@@ -457,7 +457,7 @@ def test_an_older_or_another_export_is_refused_with_a_receipt_only() -> None:
 
 @pytest.mark.parametrize("line", ["", "x", "{}", "[]", "5", '{"entry":5,"hash":"a"}', '{"entry":"{}","hash":"a"}'])
 def test_lines_that_are_no_entries(line: str) -> None:
-    with pytest.raises(LedgerError, match="line 1 is no entry of an exported ledger"):
+    with pytest.raises(LedgerError, match="line 1 is not an entry of an exported ledger"):
         verify_export([line])
     with pytest.raises(LedgerError, match="there are no entries"):
         verify_export([])

@@ -473,8 +473,8 @@ def test_sessions_and_places(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no ledger")
     for place, said in (
         (tmp_path / "nowhere" / "x.ledger", "there is no folder"),
-        (tmp_path / "notes.txt", r"no ledger|can't be read"),
-        (tmp_path, "is no ledger"),
+        (tmp_path / "notes.txt", r"not a ledger|can't be read"),
+        (tmp_path, "is not a ledger"),
         ("mysql://x/y", "a ledger is a file or a Postgres address"),
         ("", "a ledger is a file or a Postgres address"),
     ):

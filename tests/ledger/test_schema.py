@@ -184,7 +184,7 @@ def test_what_is_no_ledger_is_refused_and_left_as_it_is(tmp_path: Path, make: Ca
     make(path)
     before = contents(tmp_path)
     for create in (True, False):
-        with pytest.raises(Refusal, match=r"no ledger|can't be read"):
+        with pytest.raises(Refusal, match=r"not a ledger|can't be read"):
             open_ledger(path, create=create)
         assert contents(tmp_path) == before
 
@@ -285,7 +285,7 @@ def test_a_small_file_that_is_no_ledger_is_left_alone(tmp_path: Path, content: b
     """SQLite itself takes a file of one byte for an empty database."""
     path = tmp_path / "people.ledger"
     path.write_bytes(content)
-    with pytest.raises(UserError, match="is there and is no ledger"):
+    with pytest.raises(UserError, match="exists and is not a ledger"):
         open_ledger(path)
     assert path.read_bytes() == content
     assert [file.name for file in tmp_path.iterdir()] == ["people.ledger"]
@@ -422,5 +422,5 @@ def test_a_postgres_that_is_not_there(postgres: str, tmp_path: Path) -> None:
             open_ledger(address)
         assert "hush" not in str(caught.value)
         assert caught.value.__cause__ is None
-    with pytest.raises(UserError, match="this is no address"):
+    with pytest.raises(UserError, match="this is not an address"):
         open_ledger("postgresql://me:hush@host:port/base")

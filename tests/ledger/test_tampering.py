@@ -438,7 +438,7 @@ def test_an_older_file_is_found_by_a_receipt_only(tmp_path: Path) -> None:
 
 
 def test_what_is_no_receipt(storage: Storage) -> None:
-    with pytest.raises(UserError, match="this is no receipt"):
+    with pytest.raises(UserError, match="this is not a receipt"):
         storage.check("people:12")
 
 

@@ -15,7 +15,7 @@ from tests.policy.schemas import fits, plain
 from privet.policy import parse, schema
 
 GOLDEN = Path(__file__).with_name("schema.json")
-CASES = [case for case in wrong() if "this is no TOML" not in case.said]
+CASES = [case for case in wrong() if "this is not valid TOML" not in case.said]
 
 
 def accepts(text: str) -> bool:

@@ -223,7 +223,7 @@ def test_a_cap_is_in_the_json_and_back_and_a_wrong_one_is_refused() -> None:
 def test_a_cap_makes_the_noise_smaller() -> None:
     whole, few = plan(asked(VISITS), epsilon=1), plan(asked(VISITS).cap(max_rows=5), epsilon=1)
     assert [whole.noised[0].scale, few.noised[0].scale] == [20, 5]
-    assert "at most 5 rows take part (set by this query; otherwise 20 rows)" in " ".join(few.explain().split())
+    assert "at most 5 rows per person (set by this query; otherwise 20 rows)" in " ".join(few.explain().split())
     both = plan(asked(VISITS.join(CALLS)), epsilon=1)
-    told = "at most 240 rows take part (the caps multiply: calls 12 x visits 20)"
+    told = "at most 240 rows per person (the caps multiply: calls 12 x visits 20)"
     assert told in " ".join(both.explain().split())

@@ -133,7 +133,7 @@ def test_types_per_person() -> None:
         (lambda: people().with_columns(), r"with_columns needs a column"),
         (lambda: people().with_columns(**{"": 1}), r"the name of a column is a printable text of 1 to 120"),
         (lambda: people().with_columns(**{"x\n": 1}), r"the name of a column is a printable text"),
-        (lambda: people().with_columns(x=None), r"NoneType is no value"),
+        (lambda: people().with_columns(x=None), r"NoneType can't be used"),
         (lambda: people().with_columns(x=pv.col("nope")), r"there is no column 'nope'"),
         (lambda: people().join(REGIONS, on="note2"), r"there is no column 'note2' to join on. There are: a, b"),
         (lambda: people().join(REGIONS, on="a"), r"'a' is an integer in -3\.\.7, the key 'region' of 'regions' is"),

@@ -112,9 +112,9 @@ def test_names_of_keys() -> None:
     ("build", "message"),
     [
         (lambda t: t.agg(), r"a query asks for something. Write, for example: \.agg\(n=pv\.count\(\)\)"),
-        (lambda t: t.agg(n=3), r"3 is nothing that can be asked"),
-        (lambda t: t.agg(n=pv.col("a")), r"is nothing that can be asked"),
-        (lambda t: t.agg(n=pv.least("a")), r"is nothing that can be asked"),
+        (lambda t: t.agg(n=3), r"3 is not a supported aggregate"),
+        (lambda t: t.agg(n=pv.col("a")), r"is not a supported aggregate"),
+        (lambda t: t.agg(n=pv.least("a")), r"is not a supported aggregate"),
         (lambda t: t.agg(n=pv.sum("nope")), r"there is no column 'nope'"),
         (lambda t: t.agg(n=pv.count("nope")), r"there is no column 'nope'"),
         (

@@ -230,7 +230,7 @@ def test_the_lattice_of_a_constant_holds_it_exactly(constant: Fraction) -> None:
         (lambda: pv.keys("a\n"), r"a key is a printable text"),
         (lambda: pv.keys("a" * 201), r"a key is a printable text"),
         (lambda: pv.keys(2**62 + 1), r"beyond -2\^62\.\.2\^62"),
-        (lambda: pv.date("2024-13-01", "2024-12-31"), r"'2024-13-01' is no date in the form 2024-12-31"),
+        (lambda: pv.date("2024-13-01", "2024-12-31"), r"'2024-13-01' is not a date in the form 2024-12-31"),
         (lambda: pv.date("2024-12-31", "2024-01-01"), r"the first date comes after the last"),
         (lambda: loose.date(2024, 2025), r"a range of dates needs dates, not 2024"),
         (lambda: pv.date(datetime(2024, 1, 1), datetime(2025, 1, 1)), r"a range of dates needs dates"),

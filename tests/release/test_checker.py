@@ -143,20 +143,23 @@ def test_what_is_promised_is_what_makes_it_small() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: _each(d, "missing", True), "sensitivity: is 6, and by the statement 9"),
-        (lambda d: _each(d, "width", 7), "sensitivity: is 6, and by the statement 7"),
-        (lambda d: put(d, "derived.statements.0.keys", [{"kind": "column", "name": "x"}]), "by the statement 9"),
-        (lambda d: put(d, "derived.statements.0.bounding", {"kind": "at most rows", "rows": 3}), "by the statement 18"),
+        (lambda d: _each(d, "missing", True), "sensitivity: is 6, but the statement implies 9"),
+        (lambda d: _each(d, "width", 7), "sensitivity: is 6, but the statement implies 7"),
+        (lambda d: put(d, "derived.statements.0.keys", [{"kind": "column", "name": "x"}]), "the statement implies 9"),
+        (
+            lambda d: put(d, "derived.statements.0.bounding", {"kind": "at most rows", "rows": 3}),
+            "the statement implies 18",
+        ),
         (lambda d: put(d, "derived.statements.0.of.table.protect.kind", "person"), "are not bounded"),
-        (lambda d: put(d, "derived.statements.0.of.table.adjacency", "add/remove"), "by the statement 9"),
-        (lambda d: put(d, "derived.measurements.0.matrix", [[3, 2]]), "by the statement 12"),
-        (lambda d: put(d, "derived.measurements.0.sensitivity", 5), "is 5, and by the statement 6"),
+        (lambda d: put(d, "derived.statements.0.of.table.adjacency", "add/remove"), "the statement implies 9"),
+        (lambda d: put(d, "derived.measurements.0.matrix", [[3, 2]]), "the statement implies 12"),
+        (lambda d: put(d, "derived.measurements.0.sensitivity", 5), "is 5, but the statement implies 6"),
         (lambda d: put(d, "derived.measurements.0.scale", "5/1"), "is not the noise"),
         (lambda d: put(d, "derived.measurements.0.epsilon", "1/2"), "scale: is too small"),
-        (lambda d: put(d, "derived.epsilon", "1/2"), "epsilon: is 1/2, and by the noise 1"),
+        (lambda d: put(d, "derived.epsilon", "1/2"), "epsilon: is 1/2, but the noise implies 1"),
         (lambda d: put(d, "derived.guarantee.epsilon", "9/10"), "guarantee.epsilon: is 9/10"),
         (lambda d: put(d, "derived.statements.0.tallies", [{"kind": "rows"}]), "the statement does not count this"),
-        (lambda d: put(d, "noisy.0", [[1], [2]]), "by the statement 18"),
+        (lambda d: put(d, "noisy.0", [[1], [2]]), "the statement implies 18"),
         (lambda d: put(d, "derived.event.events", []), "every measurement has one event"),
         (lambda d: put(d, "derived.measurements.0.scale", "-6/1"), "must be a positive number"),
         (lambda d: put(d, "derived.measurements.0.epsilon", "-1/1"), "must be a positive number"),
@@ -195,5 +198,5 @@ def test_verify_catches_a_planner_that_claims_too_little(monkeypatch: pytest.Mon
     honest = derived
     monkeypatch.setattr(verification, "derived", lambda made: put(honest(made), "measurements.0.sensitivity", 5))
     altered = put(document, "derived.measurements.0.sensitivity", 5)
-    with pytest.raises(VerificationError, match="is 5, and by the statement 6"):
+    with pytest.raises(VerificationError, match="is 5, but the statement implies 6"):
         pv.verify(json.dumps({"document": altered, "signature": None}, sort_keys=True, separators=(",", ":")))

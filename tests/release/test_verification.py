@@ -467,7 +467,7 @@ def test_what_is_no_receipt(kept: Kept) -> None:
     made, path, receipt = kept
     zeros = "0" * 64
     for wrong in ("", "4", "four", f"4:{zeros[1:]}:people", f"-4:{zeros}:people", f"4:{zeros}:"):
-        with pytest.raises(UserError, match="this is no receipt"):
+        with pytest.raises(UserError, match="this is not a receipt"):
             verify(made, ledger=path, receipt=wrong)
     with pytest.raises(UserError, match=r"a receipt is for a ledger\. Write, for example: pv\.verify\("):
         verify(made, receipt=receipt)
@@ -499,10 +499,10 @@ def test_files_that_are_no_ledger(kept: Kept, tmp_path: Path) -> None:
     with closing(sqlite3.connect(other)) as connection, connection:
         connection.execute("CREATE TABLE mine (x)")
     before = other.read_bytes()
-    with pytest.raises(UserError, match="is there and is no ledger"):
+    with pytest.raises(UserError, match="exists and is not a ledger"):
         verify(made, ledger=other)
     assert other.read_bytes() == before
     other.write_text("a text, and no database at all", encoding="utf-8")
-    with pytest.raises(UserError, match="is there and is no ledger"):
+    with pytest.raises(UserError, match="exists and is not a ledger"):
         verify(made, ledger=other)
     assert other.read_text(encoding="utf-8") == "a text, and no database at all"

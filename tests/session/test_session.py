@@ -324,7 +324,7 @@ def test_too_much_is_refused_and_explained(session: pv.Session) -> None:
         (lambda: pv.Session([people()], budget=pv.PureDP(1), ledger=5), r"ledger must be a file, an address, or None"),  # type: ignore[arg-type]
         (lambda: pv.Session([people()], budget=pv.PureDP(1), ledger="mysql://x/y"), r"a file or a Postgres address"),
         (lambda: pv.Session([people()], budget=pv.PureDP(1), ledger="no folder/x.ledger"), r"there is no folder"),
-        (lambda: pv.Session([people()], budget=pv.PureDP(1), ledger=Path(__file__).parent), r"is no ledger"),
+        (lambda: pv.Session([people()], budget=pv.PureDP(1), ledger=Path(__file__).parent), r"is not a ledger"),
         (lambda: pv.Session([people()], budget=pv.PureDP(1), ledger=None, version=""), r"version"),
         (
             lambda: pv.Session([people(adjacency="replace"), visits()], budget=pv.PureDP(1), ledger=None),

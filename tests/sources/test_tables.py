@@ -170,7 +170,7 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
 def test_files_that_can_not_be_read(tmp_path: Path) -> None:
     junk = tmp_path / "junk.parquet"
     junk.write_bytes(b"PAR1" + b"\x00" * 100)
-    assert refused(junk).startswith(f"{str(junk)!r} is no Parquet file that can be read. Write, for example: ")
+    assert refused(junk).startswith(f"{str(junk)!r} is not a readable Parquet file. Write, for example: ")
     (tmp_path / "people.csv").write_text("age\n1\n")
     assert refused("people.csv") == (
         "'people.csv': a CSV is imported once, strictly, into a Parquet file. "
@@ -184,7 +184,7 @@ def test_a_duckdb_file_that_does_not_fit(tmp_path: Path) -> None:
     assert refused(duckdb_file(tmp_path / "no.duckdb", "people")).startswith("there is no file ")
     assert refused(duckdb_file(made.path, "peple")) == f"there is no table 'peple' in {made.path!r}. There are: people"
     (tmp_path / "junk.duckdb").write_bytes(b"junk" * 1000)
-    assert "is no DuckDB file that can be read" in refused(duckdb_file(tmp_path / "junk.duckdb", "people"))
+    assert "is not a readable DuckDB file" in refused(duckdb_file(tmp_path / "junk.duckdb", "people"))
     with duckdb.connect(made.path) as connection:  # a view could read anything, and fail for one row
         connection.execute("CREATE VIEW seen AS SELECT * FROM people")
     assert refused(duckdb_file(made.path, "seen")) == f"there is no table 'seen' in {made.path!r}. There are: people"
@@ -262,7 +262,7 @@ def test_files_of_one_table_agree(tmp_path: Path) -> None:
 def test_texts_that_are_none_are_found_at_once(tmp_path: Path) -> None:
     bad = pa.Array.from_buffers(pa.string(), 2, pa.array([b"ok", b"\xff\xfe"]).buffers())
     pq.write_table(pa.table({"note": bad}), tmp_path / "bad.parquet")
-    assert "bytes that are no UTF-8 text" in refused(tmp_path / "bad.parquet", note=schema.text())
+    assert "bytes that are not UTF-8 text" in refused(tmp_path / "bad.parquet", note=schema.text())
     assert "xFF" not in refused(tmp_path / "bad.parquet", note=schema.text())
     in_memory = table("t", pa.table({"note": bad}), protect=each_row(), columns={"note": schema.text()})
     assert rows(in_memory.source) == [("ok",), (None,)]

@@ -410,7 +410,7 @@ def test_the_true_positive_rate_is_its_formula(g: ApproxDP, f: Fraction) -> None
 def test_meaning() -> None:
     text = PureDP(1).meaning(Adjacency.ADD_REMOVE)
     assert "someone 50 % sure that a person is in the data can become at most 73 % sure" in text
-    assert "5 % false-alarm rate can detect the person at most 14 % of the time" in text
+    assert "5 % false-positive rate, a test can detect the person at most 14 % of the time" in text
     assert text == PureDP(1).meaning("add/remove")
     assert "torn between two versions of a person's data" in PureDP(1).meaning(Adjacency.REPLACE)
     assert "in the data" not in PureDP(1).meaning("replace")

@@ -90,7 +90,7 @@ def options(
 def demo(
     output: str = typer.Option("privet-demo", "--output", "-o", help="The folder for pictures and certificates."),
 ) -> None:
-    """Ask a made-up survey of 100,000 people three questions, and see what they cost and how exact the answers are.
+    """Run three queries on a synthetic survey of 100,000 people: see what they cost and how exact the answers are.
 
     Example: privet demo -o privet-demo
     """

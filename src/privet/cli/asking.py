@@ -29,10 +29,14 @@ Within = Annotated[
 ]
 Confidence = Annotated[str, typer.Option(help="How often intervals and errors hold.")]
 Simultaneous = Annotated[bool, typer.Option("--simultaneous", help="All intervals hold together.")]
-Assuming = Annotated[int | None, typer.Option(help="Rows per group to assume when predicting the error of a mean.")]
-MaxRows = Annotated[int | None, typer.Option(help="Let at most so many rows of a person take part.")]
-MaxGroups = Annotated[int | None, typer.Option(help="Let a person take part in at most so many groups.")]
-MaxRowsPerGroup = Annotated[int | None, typer.Option(help="With --max-groups: at most so many rows in each.")]
+Assuming = Annotated[
+    str | None, typer.Option(metavar="ROWS", help="Rows per group to assume when predicting the error of a mean.")
+]
+MaxRows = Annotated[str | None, typer.Option(metavar="ROWS", help="Maximum rows per person.")]
+MaxGroups = Annotated[str | None, typer.Option(metavar="GROUPS", help="Maximum groups per person.")]
+MaxRowsPerGroup = Annotated[
+    str | None, typer.Option(metavar="ROWS", help="Maximum rows per person in each group; goes with --max-groups.")
+]
 
 
 _PAID = "the debit stays. The answer is kept: asking again costs nothing"
@@ -76,6 +80,7 @@ def query(
     Example: privet query "SELECT region, COUNT(*) AS n FROM people GROUP BY region" --epsilon 0.5
     """
     how = _how(epsilon, within, confidence, simultaneous, assuming)
+    caps = _caps(max_rows, max_groups, max_rows_per_group)
     text = _statement(sql, file)
     writable(policy, output, certificate)
     kind = chosen(Format.JSON if as_json else form, output)
@@ -83,7 +88,7 @@ def query(
     with stopped(lambda: "nothing was spent"):
         session = _session(policy, dataset, text, analyst)
     with stopped(lambda: _PAID if session.debited else "nothing was spent"), session:
-        asked = _capped(session, text, max_rows, max_groups, max_rows_per_group)
+        asked = _capped(session, text, caps)
         if dry_run:
             _explained(session, asked, how, fresh=fresh, as_json=kind is Format.JSON)
             return
@@ -116,9 +121,10 @@ def explain(
     Example: privet explain "SELECT AVG(income) FROM people" --epsilon 0.5 --assuming 500
     """
     how = _how(epsilon, within, confidence, simultaneous, assuming)
+    caps = _caps(max_rows, max_groups, max_rows_per_group)
     text = _statement(sql, file)
     with stopped(lambda: "nothing was spent"), _session(policy, dataset, text, analyst) as session:
-        asked = _capped(session, text, max_rows, max_groups, max_rows_per_group)
+        asked = _capped(session, text, caps)
         _explained(session, asked, how, as_json=as_json)
 
 
@@ -194,7 +200,7 @@ def _contents(file: Path) -> str:
 
 
 def _how(
-    epsilon: str | None, within: list[str] | None, confidence: str, simultaneous: bool, assuming: int | None
+    epsilon: str | None, within: list[str] | None, confidence: str, simultaneous: bool, assuming: str | None
 ) -> dict[str, Any]:
     from privet.errors import UserError
 
@@ -211,8 +217,20 @@ def _how(
         "within": errors or None,
         "confidence": confidence,
         "simultaneous": simultaneous,
-        "assuming": assuming,
+        "assuming": _whole("assuming", assuming, "500"),
     }
+
+
+def _caps(max_rows: str | None, max_groups: str | None, max_rows_per_group: str | None) -> dict[str, int | None]:
+    given = {"max_rows": max_rows, "max_groups": max_groups, "max_rows_per_group": max_rows_per_group}
+    return {name: _whole(name, text, "5") for name, text in given.items()}
+
+
+def _whole(name: str, text: str | None, example: str) -> int | None:
+    from privet.exact import whole
+
+    flag = f"--{name.replace('_', '-')}"
+    return None if text is None else whole(text, name=flag, example=f"{flag} {example}")
 
 
 def _session(policy: Path, dataset: str | None, asked: str, analyst: str) -> Session:
@@ -235,14 +253,11 @@ def _session(policy: Path, dataset: str | None, asked: str, analyst: str) -> Ses
     return session
 
 
-def _capped(
-    session: Session, text: str, max_rows: int | None, max_groups: int | None, max_rows_per_group: int | None
-) -> Query | str:
+def _capped(session: Session, text: str, caps: dict[str, int | None]) -> Query | str:
     """The question, with a cap of its own if one is given."""
     from privet.errors import UserError
     from privet.sql.source import without_python
 
-    caps = {"max_rows": max_rows, "max_groups": max_groups, "max_rows_per_group": max_rows_per_group}
     if all(cap is None for cap in caps.values()):
         return text
     question = session.parse(text)

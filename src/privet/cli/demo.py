@@ -1,4 +1,4 @@
-"""`privet demo`: three questions to a made-up survey, from the tables to the certificates."""
+"""`privet demo`: three questions to a synthetic survey, from the tables to the certificates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BUDGET = 2
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked, at what epsilon; and the SQL that gives the truth, which only a made-up survey may show."""
+    """What is asked, at what epsilon; and the SQL that gives the truth, which only a synthetic survey may show."""
 
     title: str
     query: Query
@@ -106,7 +106,7 @@ def run(output: str) -> None:
         survey = make_survey(scratch, PEOPLE)
         people, visits = tables(survey)
         console.print(
-            f"[bold]A made-up survey[/bold]: {PEOPLE:,} people and their visits. Protected is each person: "
+            f"[bold]A synthetic survey[/bold]: {PEOPLE:,} people and their visits. Each person is protected: "
             f"whether they are in it, and everything it says about them.\n"
             f"Budget: epsilon {BUDGET}, for all questions together.\n"
         )
@@ -139,7 +139,7 @@ def _ask(console: Console, session: pv.Session, survey: Survey, number: int, que
     if not drawn:
         console.print(f"\n{escape(release.chart(min(console.width, 100)))}\n")
     checked = pv.verify(release.certificate.save(folder / f"{question.picture}.json"), ledger=session.ledger)
-    console.print(f"The certificate holds: {escape(checked.promise)}.\n")
+    console.print(f"The certificate is valid: {escape(checked.promise)}.\n")
     return drawn
 
 

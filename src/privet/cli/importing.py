@@ -51,31 +51,30 @@ def import_(
             "seen=timestamp. May be repeated; others are left out."
         ),
     ] = None,
-    id: Annotated[str | None, typer.Option("--id", help="The column that tells whose row it is.")] = None,  # noqa: A002
-    id_type: Annotated[str | None, typer.Option(help="What it holds: text or integer.")] = None,
-    separator: Annotated[str, typer.Option(help="What stands between fields; tab for a tabulator.")] = ",",
-    quote: Annotated[str, typer.Option(help="What stands around a field.")] = '"',
+    id: Annotated[str | None, typer.Option("--id", help="The column that identifies the person.")] = None,  # noqa: A002
+    id_type: Annotated[str | None, typer.Option(help="Its type: text or integer.")] = None,
+    separator: Annotated[str, typer.Option(help="Field separator; 'tab' for a tab.")] = ",",
+    quote: Annotated[str, typer.Option(help="Quote character.")] = '"',
     encoding: Annotated[
         str, typer.Option(help="utf-8, or another such as cp1252 (Windows, Excel) or latin-1.")
     ] = "utf-8",
     header: Annotated[
-        str | None, typer.Option(help="The names of all columns, with commas, if the first line has none.")
+        str | None, typer.Option(help="All column names, separated by commas, if the file has no header.")
     ] = None,
-    newlines: Annotated[bool, typer.Option("--newlines", help="Fields in quotes may have line breaks.")] = False,
+    newlines: Annotated[bool, typer.Option("--newlines", help="Quoted fields may contain line breaks.")] = False,
     missing: Annotated[
         list[str] | None,
         typer.Option(
-            help="A text that stands for a missing value, such as NA; the empty one does. COLUMN=TEXT for one column. "
+            help="A text that means missing, such as NA, in addition to the empty text. COLUMN=TEXT for one column. "
             "May be repeated."
         ),
     ] = None,
-    decimal: Annotated[str, typer.Option(help="What stands before decimals: . or ,")] = ".",
-    thousands: Annotated[str, typer.Option(help="What stands between groups of three digits, such as , or .")] = "",
+    decimal: Annotated[str, typer.Option(help="Decimal separator: . or ,")] = ".",
+    thousands: Annotated[str, typer.Option(help="Thousands separator, such as , or .")] = "",
     date_format: Annotated[
         list[str] | None,
         typer.Option(
-            help="How dates are written, if not as 2024-12-31: such as %d.%m.%Y; COLUMN=FORMAT for one column. "
-            "May be repeated."
+            help="The date format, if not 2024-12-31, such as %d.%m.%Y; COLUMN=FORMAT for one column. May be repeated."
         ),
     ] = None,
     true: Annotated[list[str] | None, typer.Option("--true", help="A word for true. May be repeated.")] = None,

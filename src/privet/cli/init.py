@@ -40,9 +40,7 @@ def init(
     each_row: Annotated[bool, typer.Option("--each-row", help="Each row is another person's.")] = False,
     max_rows: Annotated[
         list[str] | None,
-        typer.Option(
-            help="How many rows of a person take part in an answer; TABLE=ROWS for one table. May be repeated."
-        ),
+        typer.Option(help="Maximum rows per person in an answer; TABLE=ROWS for one table. May be repeated."),
     ] = None,
     epsilon: Annotated[
         str | None, typer.Option(help="The budget of the dataset's whole life, such as 3 or 1/3.")

@@ -167,12 +167,12 @@ class Steward:
             if found.name not in self.named:
                 self.guessed.append(f"{found.name}: {person} tells whose row it is")
             if given is None:
-                self.guessed.append(f"{found.name}: at most 1 row of each {person} takes part in an answer (max_rows)")
+                self.guessed.append(f"{found.name}: an answer uses at most 1 row per {person} (max_rows)")
         self.persons[found.name] = person
         while True:
             typed = given or "1"
             if given is None and self.ask:
-                typed = str(typer.prompt("How many rows of one person may take part in an answer", default=typed))
+                typed = str(typer.prompt("Maximum rows per person in an answer", default=typed))
             try:
                 from privet.distances import Person
 

@@ -225,7 +225,7 @@ def verify(
         except OSError as error:
             raise UserError(f"{where!r} can't be read: {error.strerror}") from None
         except UnicodeDecodeError:
-            raise LedgerError(f"{where!r} is no exported ledger: it is not UTF-8") from None
+            raise LedgerError(f"{where!r} is not an exported ledger: it is not UTF-8") from None
     else:
         heads = list(_opened(where, policy)[0].verify(expect))
     if as_json:

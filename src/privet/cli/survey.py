@@ -1,4 +1,4 @@
-"""A made-up survey to try things on: people, and their visits to doctors. Synthetic data, not noise.
+"""A synthetic survey to try things on: people, and their visits to doctors. This is data, not noise.
 
 Nobody in it exists. Every number follows from a row's place by the integer hash below, so that the files are the same
 each time and everybody may know them. Nothing that protects anyone may be drawn in this way.

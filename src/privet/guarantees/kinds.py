@@ -109,7 +109,8 @@ class PureDP:
         Example:
             >>> print(PureDP(1).meaning("add/remove"))
             Even knowing all others' data, someone 50 % sure that a person is in the data can become at most 73 % sure.
-            A test with a 5 % false-alarm rate can detect the person at most 14 % of the time. Percentages are rounded.
+            At a 5 % false-positive rate, a test can detect the person at most 14 % of the time. Percentages are
+            rounded.
         """
         return meaning.in_words(self.epsilon, Exact(0), adjacency)
 

@@ -34,10 +34,10 @@ def in_words(epsilon: Exact, delta: Exact, adjacency: str) -> str:
     now = "all but certain" if sure > 1 - Exact(1, 10**6) else f"at most {_percent(sure, 50)} % sure"
     if adjacency == "add/remove":
         text = f"someone 50 % sure that a person is in the data can become {now}"
-        test = "A test with a 5 % false-alarm rate can detect the person"
+        test = "At a 5 % false-positive rate, a test can detect the person"
     else:
         text = f"someone torn between two versions of a person's data, 50 % sure of each, can become {now} of one"
-        test = "A test for one of them with a 5 % false-alarm rate can detect it"
+        test = "At a 5 % false-positive rate, a test for one of them can detect it"
     found = true_positive_rate(epsilon, delta, Exact(1, 20))
     hits = "nearly 100" if found > 1 - Exact(1, 10**6) else f"at most {_percent(found, 5)}"
     first = "Even knowing all others' data, "

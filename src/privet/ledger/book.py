@@ -48,12 +48,12 @@ def charged(
 
 
 def _over_budget(balance: Balance, analyst: str, cost: Budget) -> BudgetError:
-    """What is left of the cap that is nearest. It is no proposal: nobody should spend all of it at once."""
+    """What is left of the cap that is nearest. It is not a proposal: nobody should spend all of it at once."""
     limits = balance.limits(analyst)
     short = [limit for limit in limits if not limit.covers(cost)] or limits
     nearest = min(short, key=lambda limit: limit.left.epsilon)
     text = f"this costs {cost}, and at most {words(nearest.left)} is left of {nearest.what}. Nothing was spent."
-    return BudgetError(text if nearest.left.epsilon else f"{text} Ask the steward for more")
+    return BudgetError(text if nearest.left.epsilon else f"{text} Ask the steward for more.")
 
 
 def serves(stored: Iterable[PrivacyEvent], asked: Iterable[PrivacyEvent]) -> bool:

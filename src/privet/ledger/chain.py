@@ -204,5 +204,5 @@ def _maybe(text: str | None) -> Budget | None:
 
 def _whole(value: Any) -> int:
     if type(value) is not int or value < 0:
-        raise ValueError(f"{value!r} is no whole number")
+        raise ValueError(f"{value!r} is not a whole number")
     return value

@@ -147,7 +147,7 @@ class Receipt:
         number, _, rest = str(text).strip().partition(":")
         digest, _, dataset = rest.partition(":")
         if not (number.isascii() and number.isdigit() and len(number) < 19) or len(digest) != 64 or not dataset:
-            raise UserError(f"this is no receipt: {str(text)[:60]!r}. `privet ledger head` prints one")
+            raise UserError(f"this is not a receipt: {str(text)[:60]!r}. `privet ledger head` prints one")
         return cls(dataset, int(number), digest)
 
 

@@ -86,7 +86,7 @@ def connect(text: str) -> Postgres:
     try:
         url = sa.make_url(text).set(drivername="postgresql+psycopg")
     except (SQLAlchemyError, ValueError):
-        raise UserError('this is no address. Write, for example: ledger="postgresql://user@host/base"') from None
+        raise UserError('this is not an address. Write, for example: ledger="postgresql://user@host/base"') from None
     engine = sa.create_engine(url, poolclass=NullPool, pool_reset_on_return=None)
     made = Postgres(engine, repr(url.render_as_string(hide_password=True)))
     sa.event.listen(engine, "connect", _durable)

@@ -100,9 +100,9 @@ def connect(text: str, path: Path, *, create: bool) -> SQLite:
             with suppress(FileExistsError):  # by now
                 path.touch(exist_ok=False)
         if not create and path.is_file() and not path.stat().st_size:
-            raise UserError(f"{text!r} is an empty file, and no ledger")
+            raise UserError(f"{text!r} is an empty file, not a ledger")
         if not _is_ours(path):
-            raise UserError(f"{str(path)!r} is there and is no ledger. Name a new file, or the ledger's own")
+            raise UserError(f"{str(path)!r} exists and is not a ledger. Name a new file, or the ledger's own")
         made = SQLite(path, repr(text))
         try:
             made.prepare()

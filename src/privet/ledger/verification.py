@@ -93,7 +93,7 @@ def verify_export(lines: Iterable[str], expect: Receipt | str | None = None) -> 
             text, known = str(tree["entry"]), str(tree["hash"])
             book = Book(chain.read(text).dataset) if book is None else book
         except (ValueError, TypeError, LookupError, RecursionError, LedgerError):
-            raise LedgerError(f"line {number} is no entry of an exported ledger") from None
+            raise LedgerError(f"line {number} is not an entry of an exported ledger") from None
         book.add(text, known)
         found = known if receipt is not None and receipt.number == number else found
     if book is None:

@@ -63,8 +63,9 @@ def best(candidates: Sequence[Design]) -> Design:
         return best
     own, other = candidates[0], min(candidates[1:], key=lambda d: d.worst)
     reason = (
-        "Errors relative to a measurement of one's own with all of epsilon: with a row count of its own at worst "
-        f"{_two(own.worst)}, with the row count from the vector of a column {_two(other.worst)}. The smaller is used."
+        "Worst error, relative to measuring each statistic alone with the full epsilon: "
+        f"{_two(own.worst)} with a separate row count, {_two(other.worst)} with the count from a column's vector. "
+        "Privet uses the smaller."
     )
     return Design(best.measurements, best.shares, best.columns, reason)
 

@@ -129,14 +129,14 @@ def _how(plan: ReleasePlan, how: Bounding, rows: int) -> str:
                 return "Each person has one row, computed from all of theirs: no cap is needed."
             return "Each row is protected by itself: no cap is needed."
         case AtMostRows(most):
-            few = f"at most {_some(most, 'row')} take{'s' if most == 1 else ''} part{why}"
-            return f"Of each person {few}, chosen by a keyed hash; others are left out."
+            few = f"at most {_some(most, 'row')} per person{why}"
+            return f"Uses {few}, chosen by a keyed hash; others are left out."
         case AtMostGroups(groups, most):
-            few = f"at most {_some(groups, 'group')} with at most {_some(most, 'row')} each"
-            return f"Of each person {few} take part, so {_some(rows, 'row')} in all{why}, chosen by a keyed hash."
+            few = f"at most {_some(groups, 'group')} per person with at most {_some(most, 'row')} in each"
+            return f"Uses {few}, so {_some(rows, 'row')} in all{why}, chosen by a keyed hash."
         case PeopleInGroups(groups):
             few = f"in at most {_some(groups, 'group')}{why}"
-            return f"A person is counted once in a group, {few}, chosen by a keyed hash."
+            return f"Counts a person once per group, {few}, chosen by a keyed hash."
 
 
 def _reason(plan: ReleasePlan, *, counted: bool) -> str:

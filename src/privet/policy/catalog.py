@@ -102,7 +102,7 @@ def _parquet(files: Sequence[str]) -> dict[str, Family]:
         try:
             types = reading.describe(connection, reading.parquet(files[:1]))
         except duckdb.Error:
-            raise SourceError(f"{files[0]!r} is no Parquet file that can be read.") from None
+            raise SourceError(f"{files[0]!r} is not a readable Parquet file.") from None
     return _families(types.items())
 
 
@@ -127,7 +127,7 @@ def _duckdb(path: str, name: str, table: str) -> list[Found]:
             ).fetchall()
         except duckdb.Error:
             raise SourceError(
-                f"{path!r} is no DuckDB file that can be read; or another process holds it open for writing"
+                f"{path!r} is not a readable DuckDB file, or another process has it open for writing"
             ) from None
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for schema, each, column, kind in columns:

@@ -301,7 +301,7 @@ def _tree(text: str, where: str) -> tuple[dict[str, Any], dict[Place, int]]:
         found = _SYNTAX.fullmatch(str(error))
         what = found["what"] if found else str(error)
         line = int(found["line"]) if found and found["line"] else text.count("\n") + 1
-        problem = Problem((), f"this is no TOML: {what[:1].lower()}{what[1:]}.", _TOML)
+        problem = Problem((), f"this is not valid TOML: {what[:1].lower()}{what[1:]}.", _TOML)
         raise problems.refusal(where, [problem], {(): line}) from None
     except ValueError:  # Python reads no integer of thousands of digits
         long = re.search(r"[0-9][0-9_]{4000,}", text)

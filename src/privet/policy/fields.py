@@ -157,7 +157,7 @@ def _name(value: str) -> str:
 
 def _path(value: str) -> str:
     if not value.strip() or "\x00" in value:
-        raise UserError(f"{toml.text(value)} is no path.")
+        raise UserError(f"{toml.text(value)} is not a path.")
     if "://" in value:
         raise UserError(f"{toml.text(value)} is not a file here: copy it to this machine first.")
     return value

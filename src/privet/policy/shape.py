@@ -45,11 +45,11 @@ class PersonShape(Part):
     person: str
     """The column that tells whose row it is."""
     max_rows: fields.Whole | None = None
-    """How many rows of one person take part in an answer."""
+    """Maximum rows per person in an answer."""
     max_groups: fields.Whole | None = None
-    """In how many groups rows of one person take part; it goes with max_rows_per_group."""
+    """Maximum groups per person in an answer; goes with max_rows_per_group."""
     max_rows_per_group: fields.Whole | None = None
-    """How many rows of one person take part in each of these groups."""
+    """Maximum rows per person in each of these groups."""
 
     @model_validator(mode="after")
     def _check(self) -> PersonShape:

@@ -211,7 +211,7 @@ def summed(of: Node, types: Types, what: object) -> NumberType:
 
 
 def checked(aggregate: Aggregate, types: Types) -> None:
-    """Refuse what is no aggregate, or not one of these columns."""
+    """Refuse what is not an aggregate, or not one of these columns."""
     match aggregate:
         case Count(of):
             if of is not None:
@@ -227,5 +227,5 @@ def checked(aggregate: Aggregate, types: Types) -> None:
             checked(denominator, types)
         case _:
             raise QueryError(
-                f'{aggregate!r} is nothing that can be asked. Write, for example: n=pv.count(), pay=pv.mean("income")'
+                f'{aggregate!r} is not a supported aggregate. Write, for example: n=pv.count(), pay=pv.mean("income")'
             )

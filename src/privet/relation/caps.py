@@ -123,7 +123,7 @@ def effective(of: Operator, cap: Cap | None, groups: int) -> Cap | None:
     found = _fitted(cap if cap is not None and _decides(held, cap, groups) else held, groups)
     if rows_of(found) > MOST_ROWS:
         raise QueryError(
-            f"after these joins {rows_of(found):,} rows of one person could take part ({reason(of)}), and at most 2^30 "
+            f"after these joins {rows_of(found):,} rows of one person could count ({reason(of)}), and at most 2^30 "
             "may. Set a smaller cap on a table or on the query. Write, for example: cap(max_rows=5); in a terminal: "
             "--max-rows 5"
         )

@@ -260,7 +260,7 @@ def _constant(value: Any) -> e.Constant:
         case When():
             raise QueryError("a case needs its end. Write, for example: pv.when(condition, 1).otherwise(0)")
     raise QueryError(
-        f"{type(value).__name__} is no value that can stand in an expression: numbers, texts, booleans and dates can. "
+        f"{type(value).__name__} can't be used in an expression: only numbers, texts, booleans and dates can. "
         f'For a missing value write, for example: pv.col("age").is_missing()'
     )
 

@@ -157,7 +157,7 @@ def _range(first: Any, last: Any, *, timed: bool) -> tuple[Date, Date]:
         try:
             moment = (DateTime if timed else Date).fromisoformat(value) if isinstance(value, str) else value
         except ValueError:
-            raise UserError(f"{value!r} is no {name} in the form 2024-12-31. {line}") from None
+            raise UserError(f"{value!r} is not a {name} in the form 2024-12-31. {line}") from None
         if timed and (type(moment) is Date or (isinstance(value, str) and len(value.strip()) <= 10)):
             # a day is all of it: the last one ends just before midnight
             whole_day = Time.max if value is last and ends else Time.min

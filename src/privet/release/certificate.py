@@ -41,12 +41,12 @@ class Certificate:
             tree = parsed(given)
             again = canonical(tree).encode()
         except (ValueError, RecursionError, TypeError) as error:
-            raise VerificationError(f"this is no certificate: not JSON ({str(error)[:100]})") from None
+            raise VerificationError(f"this is not a certificate: not JSON ({str(error)[:100]})") from None
         if not isinstance(tree, dict) or set(tree) != {"document", "signature"}:
-            raise VerificationError("this is no certificate: it must have a document and a signature, and nothing else")
+            raise VerificationError("this is not a certificate: it must have a document and a signature only")
         document, signature = tree["document"], tree["signature"]
         if not isinstance(document, dict) or not isinstance(signature, str | None):
-            raise VerificationError("this is no certificate: its document is no object, or its signature no text")
+            raise VerificationError("this is not a certificate: its document must be an object and its signature text")
         if again != given.rstrip(b"\n"):
             raise VerificationError("this certificate was reformatted: it is not in its canonical form")
         return cls(document, signature)

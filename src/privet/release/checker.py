@@ -54,7 +54,9 @@ def _check(derived: Any, noisy: Any) -> Fraction:
             raise VerificationError(f"noisy[{i}]: a vector has {len(measured['matrix'])} coordinates")
         found = moved(statement, measured, len(groups))
         if type(measured["sensitivity"]) is not int or measured["sensitivity"] < found:
-            raise VerificationError(f"{where}.sensitivity: is {measured['sensitivity']}, and by the statement {found}")
+            raise VerificationError(
+                f"{where}.sensitivity: is {measured['sensitivity']}, but the statement implies {found}"
+            )
         scale, epsilon = _positive(measured["scale"], f"{where}.scale"), _positive(measured["epsilon"], where)
         if event != {"kind": "laplace", "sensitivity": measured["sensitivity"], "scale": measured["scale"]}:
             raise VerificationError(f"derived.event.events[{i}]: is not the noise of the measurement")
@@ -63,7 +65,7 @@ def _check(derived: Any, noisy: Any) -> Fraction:
         loss += found / scale
     for claim, name in ((derived["epsilon"], "epsilon"), (derived["guarantee"]["epsilon"], "guarantee.epsilon")):
         if loss and _positive(claim, f"derived.{name}") < loss:
-            raise VerificationError(f"derived.{name}: is {claim}, and by the noise {loss}")
+            raise VerificationError(f"derived.{name}: is {claim}, but the noise implies {loss}")
     return loss
 
 

@@ -141,12 +141,12 @@ def _check_lattice(mechanism: Laplace, answer: Any) -> None:
     """A released value is a number or a list of them, each a multiple of the step (as far as floats tell)."""
     numbers = answer if isinstance(answer, list) else [answer]
     if not numbers or (mechanism.dimension is not None and len(numbers) > mechanism.dimension):
-        raise VerificationError("answer: has not as many numbers as were paid for")
+        raise VerificationError("answer: does not have as many numbers as were paid for")
     for number in numbers:
         if type(number) not in (int, float):
-            raise VerificationError(f"answer: {str(number)[:40]!r} is no number")
+            raise VerificationError(f"answer: {str(number)[:40]!r} is not a number")
         if (Exact(number) / mechanism.step).denominator != 1:
-            raise VerificationError(f"answer: {number!r} is no multiple of the step {ratio(mechanism.step)}")
+            raise VerificationError(f"answer: {number!r} is not a multiple of the step {ratio(mechanism.step)}")
 
 
 def _check_signature(found: Certificate, key: Ed25519PublicKey) -> None:

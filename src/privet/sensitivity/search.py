@@ -191,7 +191,7 @@ def _parts(value: Any) -> Iterator[Exact]:
     elif hasattr(value, "as_integer_ratio"):
         yield Fraction(*value.as_integer_ratio())  # NaN and infinities raise here
     else:
-        raise TypeError(f"f returned {_short(value)}, which is no number and no vector")
+        raise TypeError(f"f returned {_short(value)}, which is neither a number nor a vector")
 
 
 def _short(value: object) -> str:

@@ -206,7 +206,7 @@ def _described(connection: DuckDBPyConnection, path: str) -> dict[str, str]:
     try:
         return reading.describe(connection, reading.parquet([path]))
     except duckdb.Error:
-        raise SourceError(f"{path!r} is no Parquet file that can be read. {_LINE}") from None
+        raise SourceError(f"{path!r} is not a readable Parquet file. {_LINE}") from None
 
 
 def _check_readable(connection: DuckDBPyConnection, paths: Sequence[str], types: Mapping[str, str]) -> None:
@@ -224,7 +224,7 @@ def _check_readable(connection: DuckDBPyConnection, paths: Sequence[str], types:
     except duckdb.Error:
         raise SourceError(
             f"one of the columns {', '.join(names)} of {paths[0]!r}{' and others' if len(paths) > 1 else ''} can't be "
-            "read: it is damaged, or holds bytes that are no UTF-8 text, or a time beyond all calendars. "
+            "read: it is damaged, or holds bytes that are not UTF-8 text, or a time beyond all calendars. "
             "Write the file again"
         ) from None
 
@@ -242,7 +242,7 @@ def _duckdb(schema: Schema, source: DuckDBFile) -> DuckDBFile:
             ).fetchall()
         except duckdb.Error:
             raise SourceError(
-                f"{source.path!r} is no DuckDB file that can be read; or another process holds it open for writing"
+                f"{source.path!r} is not a readable DuckDB file, or another process has it open for writing"
             ) from None
         if (source.schema, source.table) not in known:
             names = ", ".join(sorted(t if s == "main" else f"{t} (schema {s})" for s, t in known)) or "none"

@@ -96,7 +96,7 @@ def paths(source: Any) -> tuple[str, ...]:
     if "://" in text:
         raise SourceError(f"{text!r} is not a file here: copy it to this machine first. Write, for example: {_LINE}")
     if "\x00" in text or not text:
-        raise SourceError(f"{text!r} is no path. Write, for example: {_LINE}")
+        raise SourceError(f"{text!r} is not a path. Write, for example: {_LINE}")
     given = Path(text).expanduser().absolute()
     if given.is_dir():
         raise SourceError(f"{text!r} is a folder. Write, for example: {str(Path(text) / '*.parquet')!r}")

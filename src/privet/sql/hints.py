@@ -44,7 +44,7 @@ WORDS: dict[str, str] = {
                     "Write JOIN ... ON ..., or LEFT JOIN with a public table"),
     **dict.fromkeys(("LATERAL", "UNNEST", "VALUES", "TABLE"), "FROM takes a table, or a SELECT in brackets"),
     **dict.fromkeys(("PIVOT", "UNPIVOT"), "Write GROUP BY with two keys"),
-    **dict.fromkeys(("TABLESAMPLE", "USING SAMPLE"), "Which rows take part is not chosen at random"),
+    **dict.fromkeys(("TABLESAMPLE", "USING SAMPLE"), "Rows can't be sampled"),
     "RECURSIVE": "A WITH may use the ones before it",
     "NULLS": "Released numbers and keys are never missing",
     "CUBE": "Name the keys: GROUP BY region, smoker",

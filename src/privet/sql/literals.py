@@ -30,7 +30,7 @@ def number(source: Source, node: Tree) -> Exact | None:
         return None
     found = _NUMBER.fullmatch(str(node.this))
     if found is None or not (found[1] or found[2]):
-        raise source.refusal(span(node), f"{source.words(span(node))} is no number, or too long a one.")
+        raise source.refusal(span(node), f"{source.words(span(node))} is not a number, or is too long.")
     digits, after, exponent = found[1], found[2] or "", int(found[3] or 0)
     value = Exact(int(digits + after or "0")) * Exact(10) ** (exponent - len(after))
     if value and not 1 / LARGEST <= value <= LARGEST:

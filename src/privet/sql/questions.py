@@ -252,7 +252,7 @@ class Question:
         if key is not None:
             return Column(key.name)
         shown = self.source.words(whole(tree))
-        why = f"{shown} is no column of the answer. Group by it, or take an aggregate of it."
+        why = f"{shown} is not a column of the answer. Group by it, or aggregate it."
         raise self.source.refusal(whole(tree), why)
 
     def _by_name(self, tree: Tree) -> Column | None:
