@@ -95,7 +95,7 @@ class Asker:
         name = pick([name for name in self.names if name not in _OTHER])
         of = col(name)
         ends = [*map(Fraction, range(-1, 14)), Fraction(5, 2)] if name in ("a", "most", "n", "some", "pop") else ENDS
-        c = pick([1, 2, 3, Fraction(1, 10), Fraction(1, 3)])
+        c: Any = pick([1, 2, 3, Fraction(1, 10), Fraction(1, 3)])
         match pick(["plain"] * 5 + ["+", "*", "/", "neg", "floor", "abs", "clip", "case", "quotient"]):
             case "+":
                 return of + c, [end + c for end in ends]
@@ -120,7 +120,7 @@ class Asker:
 
     def leaf(self) -> Expr:
         pick = self.chance.choice
-        sign = pick(["==", "!=", "<", "<=", ">", ">="])
+        sign: Any = pick(["==", "!=", "<", "<=", ">", ">="])
         match pick(["number"] * 5 + [kind for kind in ("day", "ts", "k", "ok", "name") if kind in self.names]):
             case "day":
                 constant: Any = FIRST + timedelta(days=pick([0, 1, 2, 31, 32, 60, 90]))
