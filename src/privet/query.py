@@ -91,8 +91,8 @@ class Query:
             checked(aggregate, types)
         if self.arrangement != EVERYTHING:
             numbers = {column: RELEASED for made in columns.values() for column in made}
-            values = dict(zip((key.name for key in self.keys), self.domains(), strict=True))
-            self.arrangement.check({key.name: key.of.type(types) for key in self.keys}, numbers, columns, values)
+            left = dict(zip((key.name for key in self.keys), self.domains(), strict=True))
+            self.arrangement.check({key.name: key.of.type(types) for key in self.keys}, numbers, columns, left)
 
     def domains(self) -> tuple[tuple[KeyValue, ...], ...]:
         """The values of each key that conditions on the rows leave, in the order of the answer."""

@@ -12,11 +12,12 @@ from privet.relation import expressions as e
 from privet.relation.expressions import MOST_NODES, Node, Types
 from privet.relation.operators import JoinPerson, JoinPublic, OfPerson, Operator, PerPerson, Scan, Where, WithColumns
 from privet.relation.reach import FLIPPED, conjuncts, moment, replaced
-from privet.relation.types import KeyType
+from privet.relation.schema import CEILING
+from privet.relation.types import KeyType, NumberType
 
 _UNKNOWN = e.Column("\x00")
 _ROWS = OfPerson("count")
-_COUNT = replace(_ROWS.type({}), lower=Exact(1))
+_COUNT = NumberType(Exact(1), Exact(CEILING), integer=True, missing=False, wide=True)
 """A person's row is made of one row or more."""
 _STRICT = (
     e.Column, e.Constant, e.Arithmetic, e.Rounded, e.Clip, e.Compare, e.Not, e.IsIn, e.StartsWith, e.DatePart,
@@ -65,8 +66,8 @@ def rows_of(of: Operator) -> Rows:
         case JoinPublic(inner, table):
             rows = rows_of(inner)
             kinds = of.types()
-            added = {name: kinds[name] for name, _ in table.columns if name != table.key}
-            return replace(rows, types={**rows.types, **_joined(of, rows), **added})
+            theirs = {name: kinds[name] for name, _ in table.columns if name != table.key}
+            return replace(rows, types={**rows.types, **_joined(of, rows), **theirs})
         case JoinPerson(left, right):
             a, b = rows_of(left), rows_of(right)
             return Rows({**a.types, **b.types}, {**a.made, **b.made}, (*a.conditions, *b.conditions), a.modal | b.modal)

@@ -173,9 +173,9 @@ _CLAUSES: dict[type[Tree], str] = {
 def _place(tree: Tree, tokens: list[Token]) -> None:
     """Give clauses, and functions with a grammar of their own, the place of their names; the parser leaves it out."""
     for word, words in ((exp.Null, ("NULL",)), (exp.Boolean, ("TRUE", "FALSE"))):
-        nodes = [node for node in tree.walk(bfs=False) if isinstance(node, word)]
-        for node, token in zip(nodes, [token for token in tokens if _is_word(token, words)], strict=False):
-            node.meta.update(start=token.start, end=token.end)
+        found = [node for node in tree.walk(bfs=False) if isinstance(node, word)]
+        for one, token in zip(found, [token for token in tokens if _is_word(token, words)], strict=False):
+            one.meta.update(start=token.start, end=token.end)
     for node in reversed(list(tree.walk())):  # the deepest first: a call begins before everything in its brackets
         kind = type(node)
         call = isinstance(node, exp.Func) and (kind in CALLED or kind not in ARGUMENTS)
