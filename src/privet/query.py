@@ -28,14 +28,14 @@ from privet.relation.aggregates import (
     checked,
     parts,
 )
-from privet.relation.arrangement import EVERYTHING, Arrangement, Order
+from privet.relation.arrangement import EVERYTHING, RELEASED, Arrangement, Order
 from privet.relation.caps import Cap
-from privet.relation.expressions import DEEPEST, LARGEST, Column, Node, joined, sized
+from privet.relation.expressions import DEEPEST, Column, Node, joined, sized
 from privet.relation.fields import LATER
 from privet.relation.language import Expr, column, node, show
 from privet.relation.operators import OfPerson, Operator, Scan, WithColumns
 from privet.relation.schema import PublicSchema, Schema, called
-from privet.relation.types import MOST_GROUPS, KeyValue, NumberType
+from privet.relation.types import MOST_GROUPS, KeyValue
 
 MOST_COLUMNS = 200
 """How many columns one answer may have."""
@@ -93,8 +93,9 @@ class Query:
         for _, aggregate in self.aggregates:
             checked(aggregate, types)
         if self.arrangement != EVERYTHING:
-            numbers = {column: _RELEASED for made in columns.values() for column in made}
-            self.arrangement.check({key.name: key.of.type(types) for key in self.keys}, numbers, columns)
+            numbers = {column: RELEASED for made in columns.values() for column in made}
+            left = dict(zip((key.name for key in self.keys), self.domains(), strict=True))
+            self.arrangement.check({key.name: key.of.type(types) for key in self.keys}, numbers, columns, left)
 
     def domains(self) -> tuple[tuple[KeyValue, ...], ...]:
         """The values of each key that conditions on the rows leave, in the order of the answer."""
@@ -173,10 +174,6 @@ def _capped(of: Operator, before: Cap | None, asked: Cap) -> Cap | None:
     """The cap of a query, as it is kept: one that holds already is none."""
     caps.checked(of, asked, before=before)
     return None if asked == caps.holding(of) else asked
-
-
-_RELEASED = NumberType(-LARGEST, LARGEST, missing=False, wide=True)
-"""What is known of a released number before it is there."""
 
 
 @dataclass(frozen=True, slots=True)

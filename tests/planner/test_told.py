@@ -60,13 +60,19 @@ CASES: dict[str, tuple[Any, tuple[str, ...]]] = {
         lambda: PEOPLE.agg(n=pv.count()).cap(max_rows=2),
         ("at most 2 rows per person (set by this query)", NONE),
     ),
-    "a cap of the query that a table's cap by groups goes below": (
-        lambda: GROUPED.agg(n=pv.count()).cap(max_rows=5),
-        ("at most 4 rows per person", NONE),
+    "a cap of the query below a table's cap by groups": (
+        lambda: GROUPED.agg(n=pv.count()).cap(max_groups=2, max_rows_per_group=3),
+        ("at most 3 rows per person (set by this query)", NONE),
     ),
-    "people, under a cap of the query that is wider than the table's groups": (
-        lambda: GROUPED.group_by("kind", "smoker").agg(n=pv.count_people()).cap(max_rows=5),
-        ("each person counted in at most 2 groups", NONE, "rows whose kind is missing or not listed left out"),
+    "people, under a cap of the query by groups": (
+        lambda: (
+            GROUPED.group_by("kind", "smoker").agg(n=pv.count_people()).cap(max_groups=1, max_rows_per_group=4)
+        ),
+        (
+            "each person counted in at most 1 group (set by this query)",
+            NONE,
+            "rows whose kind is missing or not listed left out",
+        ),
     ),
     "a mean": (lambda: EACH.agg(m=pv.mean("income")), INCOME),
     "a sum, a ratio and a spread of one column": (

@@ -6,14 +6,17 @@ import json
 import re
 from dataclasses import replace
 from itertools import permutations
+from itertools import product as product_of
 from math import prod
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import privet as pv
+from privet.engine import DuckDB
 from privet.errors import QueryError, UserError
 from privet.planner.facts import QUERY_CLASSES
 from privet.planner.plan import bounding, plan
@@ -128,16 +131,76 @@ def test_a_cap_takes_the_shape_that_is_asked_for() -> None:
     assert bounding(by.cap(max_groups=2, max_rows_per_group=1), people=True)[0] == PeopleInGroups(2)
     assert bounding(by.cap(max_rows=2), people=True)[0] == PeopleInGroups(2)
     calls = asked(CALLS, by="calls_g")
-    assert bounded(calls.cap(max_rows=5)) == AtMostRows(5)
-    assert bounding(calls.cap(max_rows=5), people=True)[0] == PeopleInGroups(4)  # as the table says
+    assert bounded(calls.cap(max_rows=3)) == AtMostRows(3)
+    assert bounding(calls.cap(max_groups=4, max_rows_per_group=2), people=True)[0] == PeopleInGroups(4)
     assert bounded(calls.cap(max_groups=4, max_rows_per_group=1)) == AtMostGroups(4, 1)
 
 
-def test_a_cap_by_rows_does_not_undo_the_cap_of_a_table_by_groups() -> None:
-    """Without groups the table lets 3 rows take part: 5 of any group would be more."""
-    assert bounded(asked(CALLS)) == AtMostGroups(1, 3)
-    assert bounded(asked(CALLS).cap(max_rows=5)) == AtMostGroups(1, 3)
-    assert bounded(asked(CALLS).cap(max_rows=2)) == AtMostRows(2)
+def test_a_cap_by_rows_does_not_undo_a_cap_by_groups() -> None:
+    """4 groups with 3 rows each: 4 rows could be in one group, 12 rows in six."""
+    for question in (asked(CALLS), asked(CALLS, by="calls_g")):
+        for many in (4, 5, 12):
+            with pytest.raises(QueryError, match="needs both max_groups and max_rows_per_group"):
+                question.cap(max_rows=many)
+        assert bounded(question.cap(max_rows=2)) == AtMostRows(2)
+    with pytest.raises(QueryError, match=r"Write, for example: cap\(max_groups=4, max_rows_per_group=1\)"):
+        CALLS.cap(max_rows=5)
+    one = rows("one", pv.person("id", max_rows=3)).cap(max_groups=1, max_rows_per_group=3)
+    with pytest.raises(QueryError, match="limit per person is 1 group with 3 rows each"):
+        one.cap(max_rows=3)
+    assert one.at_most == AtMostGroups(1, 3)
+    assert asked(CALLS.cap(max_groups=1, max_rows_per_group=1).join(PEOPLE)).at_most == AtMostRows(1)
+
+
+def kept(cap: Cap, sizes: tuple[int, ...]) -> tuple[int, int]:
+    """The most rows, and the most groups, of a person with so many rows in each group: over all ways to choose."""
+    ways = {tuple(way) for way in product_of(*(range(size + 1) for size in sizes))}
+    match cap:
+        case AtMostRows(most):
+            ways = {way for way in ways if sum(way) <= most}
+        case AtMostGroups(groups, most):
+            ways = {way for way in ways if sum(map(bool, way)) <= groups and max(way) <= most}
+    return max(map(sum, ways)), max(sum(map(bool, way)) for way in ways)
+
+
+small_caps = st.one_of(st.integers(1, 9).map(AtMostRows), st.builds(AtMostGroups, st.integers(1, 4), st.integers(1, 4)))
+
+
+@given(small_caps, small_caps, st.lists(st.integers(0, 4), min_size=1, max_size=4).map(tuple))
+def test_with_a_cap_nobody_has_more_rows_or_more_groups(held: Cap, cap: Cap, sizes: tuple[int, ...]) -> None:
+    if caps.tightens(held, cap):
+        before, after = kept(held, sizes), kept(cap, sizes)
+        assert after[0] <= before[0]
+        assert after[1] <= before[1]
+
+
+def test_what_is_refused_would_let_somebody_have_more() -> None:
+    """The rule is not stricter than it must be."""
+    every = [AtMostRows(m) for m in range(1, 10)] + [AtMostGroups(g, r) for g in (1, 2, 3) for r in (1, 2, 3)]
+    spread = [(9,), (1,) * 9, (3, 3, 3), (1, 2), (4, 4)]
+    for held in every:
+        for cap in every:
+            if not caps.tightens(held, cap):
+                assert any(
+                    after > before
+                    for sizes in spread
+                    for before, after in zip(kept(held, sizes), kept(cap, sizes), strict=True)
+                )
+
+
+def test_the_engine_keeps_no_more_rows_with_a_cap() -> None:
+    data = pa.table({"id": [1] * 6, "k": ["u", "u", "v", "v", "w", "w"]})
+    protect = pv.person("id", max_groups=2, max_rows_per_group=3)
+    made = pv.table("g", data, protect=protect, columns={"k": pv.keys("u", "v", "w")})
+    question = made.group_by("k").agg(n=pv.count())
+    with DuckDB({"g": (made.schema, made.source)}, salt=b"") as engine:
+        (statement,) = plan(question, epsilon=1).statements()
+        assert sorted(engine.tally(statement)) == [[0], [2], [2]]
+        for many in (6, 5, 3):
+            with pytest.raises(QueryError, match="a cap can only be lowered"):
+                question.cap(max_rows=many)
+        (statement,) = plan(question.cap(max_rows=2), epsilon=1).statements()
+        assert sum(n for (n,) in engine.tally(statement)) == 2
 
 
 def test_a_cap_that_holds_already_is_the_same_question() -> None:

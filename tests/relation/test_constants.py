@@ -6,6 +6,7 @@ from datetime import date, datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
@@ -246,6 +247,38 @@ col = pv.col
             "x = 0.3 can never be true. x is counted in steps of 0.25 from 0: the nearest are 0.25 and 0.5.",
         ),
         (
+            col("n") < 0,
+            "n < 0 can never be true. n is never negative.",
+        ),
+        (
+            col("income") == 200_000.5,
+            (
+                "income = 200000.5 can never be true. income is a number in 0..200000, and values beyond that are "
+                "clamped to it. The closest condition that can match is income = 200000."
+            ),
+        ),
+        (
+            col("land").starts_with("Pan"),
+            (
+                "land LIKE 'Pan%' can never be true. The keys of land are 'USA', 'CAN', 'elsewhere'. None of them "
+                "begins so, and other values count under 'elsewhere'."
+            ),
+        ),
+        (
+            col("country") != "usa",
+            (
+                "country <> 'usa' holds for every key, and leaves out only rows without one. The keys of country are "
+                "'USA', 'CAN', 'Brazil'. Did you mean country <> 'USA'?"
+            ),
+        ),
+        (
+            (col("age") > 200) & ~(col("age") < 0),
+            (
+                "age > 200 can never be true. age is an integer in 0..110, and values beyond that are clamped to it. "
+                "The closest condition that can match is age >= 110."
+            ),
+        ),
+        (
             pv.bins("age", [0, 18, 65]) == "[0, 20)",
             (
                 "this comparison can never be true. The keys of this expression are '[0, 18)', '[18, 65]'. "
@@ -299,7 +332,9 @@ def test_python_gets_a_line_to_write() -> None:
         col("income") == 0.1,  # rounded as the column is
         col("x") == 0.25,
         col("n") > 10**15,  # nobody chose these bounds
-        col("n") < 0,
+        ~(col("age") < 0),  # true of every row
+        ~col("age").is_in([200]),
+        ~((col("income") > 500_000) | (col("debut") > date(2030, 1, 1))),
         col("age") > col("income") + 300,  # two columns
         col("land") == "elsewhere",
         col("country") != "USA",
@@ -325,6 +360,18 @@ def test_what_is_not_refused(condition: Expr) -> None:
             ),
         ),
         (
+            ~(col("age") < 0),
+            "not (age < 0) holds for every row where age is not missing, because age is an integer in 0..110.",
+        ),
+        (
+            ~col("age").is_in([200]),
+            "not age in (200) holds for every row where age is not missing, because age is an integer in 0..110.",
+        ),
+        (
+            col("n") >= 0,
+            "n >= 0 holds for every row where n is not missing, because n is never negative.",
+        ),
+        (
             col("income") > -1,
             "income > -1 holds for every row where income is not missing, because income is a number in 0..200000.",
         ),
@@ -335,7 +382,21 @@ def test_notes(condition: Expr, note: str) -> None:
 
 
 def test_a_plain_condition_has_no_note() -> None:
-    assert list(notes(((col("income") > 5) & (col("country") == "USA") & (col("n") >= 0)).node, TABLE)) == []
+    assert list(notes(((col("income") > 5) & (col("country") == "USA") & (col("n") >= 1)).node, TABLE)) == []
+
+
+def test_public_values_are_not_clamped() -> None:
+    """What stands in a public table is what it is; numbers are proposed as short as they can be."""
+    rates = pv.public_table("rates", pa.table({"country": ["USA", "CAN"], "rate": [0.1, 0.7]}), key="country")
+    made = pv.table("t", pa.table({"country": ["USA"]}), protect=pv.each_row(), columns={"country": pv.keys("USA")})
+    types = made.join(rates).with_columns(x=col("rate")).of.types()
+    (never,) = nevers((col("rate") < 0.1).node, types)
+    assert said(never, sql=True) == (
+        "rate < 0.1 can never be true. rate is a number in 0.1..0.7. "
+        "The closest condition that can match is rate <= 0.1."
+    )
+    assert said(never).endswith('Write, for example: pv.col("rate") <= 0.1')
+    assert list(notes((col("rate") >= 0.7).node, types)) == []
 
 
 @pytest.mark.parametrize(

@@ -122,9 +122,11 @@ def test_always_true_is_answered_with_a_note(session: pv.Session) -> None:
 
 @pytest.mark.parametrize("sign", ["<>", "!="])
 def test_a_key_that_is_not_listed_is_refused_where_it_would_leave_nothing_out(session: pv.Session, sign: str) -> None:
-    with pytest.raises(QueryError, match=r"<> 'usa' leaves no row out\..*Did you mean country <> 'USA'\?"):
+    with pytest.raises(
+        QueryError, match=r"<> 'usa' holds for every key, and leaves out only.*Did you mean country <> 'USA'\?"
+    ):
         session.release(f"SELECT COUNT(*) AS n FROM players WHERE country {sign} 'usa'", epsilon=1)
-    with pytest.raises(QueryError, match=r"leaves no row out\..*pv\.col\(\"country\"\) != \"USA\""):
+    with pytest.raises(QueryError, match=r"holds for every key.*pv\.col\(\"country\"\) != \"USA\""):
         session.release(PLAYERS.where(pv.col("country") != "usa").agg(n=pv.count()), epsilon=1)
 
 
@@ -132,6 +134,43 @@ def test_at_the_bound_is_answered_with_a_note(session: pv.Session) -> None:
     found = session.release("SELECT COUNT(*) AS n FROM players WHERE income >= 200000", epsilon=50)
     assert abs(found.values("n")[0] - 1000) < 5
     assert "income >= 200000 also matches values above 200000, because income is clamped to 0..200000." in found.notes()
+
+
+@pytest.mark.parametrize(
+    ("by", "sql", "condition", "named"),
+    [
+        ("country", "country = 'usa'", pv.col("country") == "usa", "USA"),
+        ("country", "country IN ('USA', 'pan')", pv.col("country").is_in(["USA", "pan"]), "'pan'"),
+        ("age", "age > 200", pv.col("age") > 200, "0..110"),
+        ("age", "n > 5 AND age > 200", (pv.col("n") > 5) & (pv.col("age") > 200), "0..110"),
+        ("age", "age > 5 AND age < 6", (pv.col("age") > 5) & (pv.col("age") < 6), "no group"),
+        (
+            "country",
+            "country <> 'USA' AND country = 'USA'",
+            (pv.col("country") != "USA") & (pv.col("country") == "USA"),
+            "no group",
+        ),
+    ],
+)
+def test_having_on_a_key_that_no_group_has_is_refused(
+    session: pv.Session, by: str, sql: str, condition: pv.Expr, named: str
+) -> None:
+    with pytest.raises(QueryError) as caught:
+        session.release(f"SELECT {by}, COUNT(*) AS n FROM players GROUP BY {by} HAVING {sql}", epsilon=1)
+    assert named in str(caught.value)
+    assert "pv." not in str(caught.value)
+    assert "clamped" not in str(caught.value)
+    with pytest.raises(QueryError) as caught:
+        PLAYERS.group_by(by).agg(n=pv.count()).having(condition)
+    assert named in str(caught.value)
+    assert session.spent.epsilon == 0
+
+
+def test_having_is_looked_at_for_the_groups_that_are_left(session: pv.Session) -> None:
+    left = "SELECT year, COUNT(*) AS n FROM players WHERE year >= 2010 GROUP BY year HAVING year"
+    with pytest.raises(QueryError, match="no group can meet this"):
+        session.release(f"{left} < 2010", epsilon=1)
+    assert session.release(f"{left} = 2010 AND n > -1000", epsilon=1).values("year") == [2010]
 
 
 def test_conditions_on_the_answer_are_not_conditions_on_rows(session: pv.Session) -> None:

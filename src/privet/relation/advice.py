@@ -17,7 +17,7 @@ from privet.relation.constants import Never
 from privet.relation.expressions import Node
 from privet.relation.language import show
 from privet.relation.reach import moment
-from privet.relation.types import KeyType, NumberType, TimeType, truncate
+from privet.relation.types import KeyType, NumberType, TimeType, Type, truncate
 
 _LISTED = 8
 """So many keys are shown."""
@@ -47,17 +47,19 @@ def said(never: Never, *, sql: bool = False, written: str = "this comparison") -
     say, of = _Face(sql, written), never.of
     if isinstance(never.leaf, e.IsIn):
         return _listed(never, say)
-    outcome = "leaves no row out" if never.operator == "!=" else "can never be true"
+    outcome = "can never be true"
+    if never.operator == "!=":
+        outcome = "holds for every key, and leaves out only rows without one"
     what = f"{say.leaf(of, never.operator, never.value)} {outcome}."
     reason, instead = _reason(never, say)
     text = f"{what} {reason if say.named(of) else reason[:1].upper() + reason[1:]}"
     if instead is None:
         return text
     if not sql and isinstance(of, e.Column):
-        return f"{text} Write, for example: {say.line(of, instead.operator, instead.value)}"
-    what, line = "value", say.constant(instead.value)
+        return f"{text} Write, for example: {say.line(of, instead.operator, _short(instead.value, never.kind))}"
+    what, line = "value", say.constant(_short(instead.value, never.kind))
     if say.named(of):
-        what, line = "condition", say.leaf(of, instead.operator, instead.value)
+        what, line = "condition", say.leaf(of, instead.operator, _short(instead.value, never.kind))
     match instead.proposed:
         case "meant":
             return f"{text} Did you mean {line}?"
@@ -84,7 +86,7 @@ def _beyond(never: Never) -> str:
     at = never.value.value
     match never.kind:
         case NumberType(lower, upper, wide=False) if isinstance(at, Exact) and not lower <= at <= upper:
-            return f"{show_number(lower)}..{show_number(upper)}"
+            return f"{_digits(lower)}..{_digits(upper)}"
         case TimeType(first, last) if isinstance(at, date) and not moment(first) <= moment(at) <= moment(last):
             return f"{first}..{last}"
     return ""
@@ -95,6 +97,10 @@ def _reason(never: Never, say: _Face) -> tuple[str, _Instead | None]:
     match never.kind:
         case KeyType():
             return _no_key(never, never.kind, say)
+        case NumberType(lower, wide=True) if (
+            lower >= 0 and isinstance(at, Exact) and at <= 0 and never.operator != "!="
+        ):
+            return f"{of} is never negative.", None
         case NumberType() as kind if isinstance(at, Exact) and never.operator != "!=":
             if strict or (not kind.wide and not kind.lower <= at <= kind.upper):
                 return _outside(never, e.Constant(kind.lower), e.Constant(kind.upper), say, below=at < kind.lower)
@@ -103,7 +109,7 @@ def _reason(never: Never, say: _Face) -> tuple[str, _Instead | None]:
                 start = kind.lower if kind.step is not None else Exact(0)
                 floor = start + math.floor((at - start) / step) * step
                 near = [e.Constant(floor), e.Constant(floor + step if kind.wide else min(floor + step, kind.upper))]
-                steps = f"counted in steps of {show_number(step)} from {show_number(start)}"
+                steps = f"counted in steps of {_digits(step)} from {_digits(start)}"
                 what = "a whole number" if kind.integer and step == 1 else steps
                 nearest = " and ".join(map(say.constant, near))
                 return f"{of} is {what}: the nearest are {nearest}.", _Instead("==", near[0])
@@ -127,8 +133,30 @@ def _outside(never: Never, low: e.Constant, high: e.Constant, say: _Face, *, bel
             near = _Instead(">=", high, "nearest")
         case _:
             near = _Instead("==", low if below else high, "nearest")
-    clamped = ", and values beyond that are clamped to it" if isinstance(never.of, e.Column) else ""
-    return f"{say.subject(never.of)} is {never.kind}{clamped}.", near
+    clamped = ", and values beyond that are clamped to it" if never.clamped else ""
+    kind = str(never.kind)
+    if isinstance(never.kind, NumberType) and not never.kind.wide:
+        kind = f"{'an integer' if never.kind.integer else 'a number'} in {_digits(never.kind.lower)}"
+        kind += f"..{_digits(never.kind.upper)}"
+    return f"{say.subject(never.of)} is {kind}{clamped}.", near
+
+
+def _short(value: e.Constant, kind: Type) -> e.Constant:
+    """The shortest number that is compared as this one is: 0.1 for what was read as 0.1."""
+    number = value.value
+    if not isinstance(number, Exact) or not isinstance(kind, NumberType) or not kind.rounded:
+        return value
+    for digits in range(6, 18):
+        short = Exact(show_number(number, digits))
+        if kind.equal_to(short) == kind.equal_to(number):
+            return e.Constant(short)
+    return value
+
+
+def _digits(number: Exact) -> str:
+    """A number with all its digits, where they are no more than 17; else the first six."""
+    every = show_number(number, 17)
+    return every if Exact(every) == number else show_number(number)
 
 
 def _no_key(never: Never, kind: KeyType, say: _Face) -> tuple[str, _Instead | None]:
@@ -139,6 +167,8 @@ def _no_key(never: Never, kind: KeyType, say: _Face) -> tuple[str, _Instead | No
     if isinstance(never.leaf, e.StartsWith):
         length = len(never.leaf.prefix)
         near = nearest(never.leaf.prefix, [str(key)[:length] for key in keys])
+        if kind.other is not None:
+            listed += f" None of them begins so, and other values count under {say.constant(_constant(kind.other))}."
         return listed, None if near is None else _Instead("starts_with", e.Constant(str(near)), "meant")
     value = never.value.value
     near = nearest(int(value) if isinstance(value, Exact) else value, keys)
@@ -197,7 +227,7 @@ class _Face:
             case date() as at:
                 return f"'{at}'" if self.sql else str(at)
             case number:
-                return show_number(number)
+                return _digits(number)
 
     def named(self, of: Node) -> bool:
         """Whether an expression is written here as it was there: SQL has other words for bins, months and cases."""

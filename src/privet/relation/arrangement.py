@@ -7,13 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from privet.errors import QueryError
-from privet.relation.expressions import Column, Compare, Constant, IsIn, Logic, Node, Not, Types, parts, sized
+from privet.relation.advice import said
+from privet.relation.constants import nevers
+from privet.relation.expressions import LARGEST, Column, Compare, Constant, IsIn, Logic, Node, Not, Types, parts, sized
 from privet.relation.language import show
+from privet.relation.operators import Columns
+from privet.relation.reach import Known, only, outcomes
 from privet.relation.rules import as_boolean
-from privet.relation.types import MOST_GROUPS
+from privet.relation.types import MOST_GROUPS, KeyValue, NumberType
 from privet.spelling import there_are
+
+Values = tuple[KeyValue, ...]
+RELEASED = NumberType(-LARGEST, LARGEST, missing=False, wide=True)
+"""What is known of a released number before it is there."""
 
 READABLE = (Column, Constant, Compare, Logic, Not, IsIn)
 """What a condition on an answer may be made of."""
@@ -42,12 +51,19 @@ class Arrangement:
     limit: int | None = None
     hidden: tuple[str, ...] = ()
 
-    def check(self, keys: Types, numbers: Types, columns: Mapping[str, Sequence[str]]) -> None:
-        """Refuse what an answer with these keys, numbers and columns (by aggregate) can't be arranged by."""
-        known = {**keys, **numbers}
+    def check(
+        self, keys: Types, numbers: Types, columns: Mapping[str, Sequence[str]], values: Mapping[str, Values]
+    ) -> None:
+        """Refuse what an answer with these keys, numbers, columns (by aggregate) and groups can't be arranged by."""
+        known = Columns({**keys, **numbers}, frozenset(keys))
         if self.having is not None:
             _readable(sized(self.having))
             as_boolean(self.having.type(known), "having")
+            for never in nevers(self.having, known):
+                raise QueryError(f"having: {said(never)}")
+            if not can_pass(self.having, keys, values):
+                why = "leaves no group, whatever the numbers are. Remove one of the conditions"
+                raise QueryError(f"having: {show(self.having)} {why}")
         names = [order.column for order in self.order]
         for name in names:
             if name not in known:
@@ -83,6 +99,29 @@ EVERYTHING = Arrangement()
 def names(node: Node) -> set[str]:
     """The columns that an expression reads."""
     return {node.name} if isinstance(node, Column) else {name for part in parts(node) for name in names(part)}
+
+
+def can_pass(having: Node, keys: Types, values: Mapping[str, Values]) -> bool:
+    """Whether a group can meet a condition on the answer, as far as its keys tell; numbers can come to anything.
+
+    Example:
+        >>> from privet.relation.language import col
+        >>> from privet.relation.types import KeyType
+        >>> key, listed = {"k": KeyType(("a", "b"))}, {"k": ("a", "b")}
+        >>> can_pass(((col("k") == "a") & (col("n") > 5)).node, key, listed)
+        True
+        >>> can_pass(((col("k") != "a") & (col("k") != "b")).node, key, listed)
+        False
+    """
+    read = [name for name in keys if name in names(having)]
+    numbers = {name: RELEASED for name in names(having) if name not in keys}
+    for group in product(*(values[name] for name in read)):
+        named = dict(zip(read, group, strict=True))
+        kinds = {name: only(value, keys[name]) for name, value in named.items()}
+        truths = {name: value for name, value in named.items() if isinstance(value, bool)}
+        if True in outcomes(having, Known({**numbers, **kinds}, truths=truths)):
+            return True
+    return False
 
 
 def _readable(node: Node) -> None:

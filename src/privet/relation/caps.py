@@ -99,28 +99,48 @@ def checked(of: Operator, cap: Cap, *, before: Cap | None = None) -> None:
             'instead. Write, for example: pv.col("total").clip(0, 1000)'
         )
     for limit in (held, *([] if before is None else [before])):
-        if not _tightens(limit, cap):
+        if not tightens(limit, cap):
+            why, line = "", limit
+            if isinstance(limit, AtMostGroups) and isinstance(cap, AtMostRows) and cap.rows <= rows_of(limit):
+                why = (
+                    ". So many rows could be in more groups, or more of them in one group: here a cap needs both "
+                    "max_groups and max_rows_per_group"
+                )
+                groups = min(limit.groups, cap.rows)
+                line = AtMostGroups(groups, min(limit.rows, cap.rows // groups))
             raise QueryError(
                 f"a cap can only be lowered: you asked for {in_words(cap)}, and the limit per person is "
-                f"{in_words(limit)}. Write, for example: {call(limit)}"
+                f"{in_words(limit)}{why}. Write, for example: {call(line)}"
             )
 
 
-def _tightens(held: Cap, cap: Cap) -> bool:
-    if isinstance(held, AtMostGroups) and isinstance(cap, AtMostGroups):
-        return cap.groups <= held.groups and cap.rows <= held.rows
+def tightens(held: Cap, cap: Cap) -> bool:
+    """Whether no person can have more rows, or be in more groups, than before, however their rows are spread.
+
+    m rows could be in m groups, or all in one: they are fewer than r in each of g groups if m <= min(g, r).
+
+    Example:
+        >>> tightens(AtMostGroups(2, 3), AtMostRows(6)), tightens(AtMostGroups(2, 3), AtMostRows(2))
+        (False, True)
+    """
+    match held, cap:
+        case AtMostGroups(groups, rows), AtMostGroups():
+            return cap.groups <= groups and cap.rows <= rows
+        case AtMostGroups(groups, rows), AtMostRows(most):
+            return most <= min(groups, rows)
     return rows_of(cap) <= rows_of(held)
 
 
 def effective(of: Operator, cap: Cap | None, groups: int) -> Cap | None:
     """What is enforced for an answer of so many groups; None where nothing need be: one row of each unit.
 
-    Claim: never more rows, and in no more groups, than what holds without the query's own cap.
+    Claim: a query's own cap is checked to tighten what holds, so with it a person has no more rows than without it,
+    in no more groups.
     """
     held = holding(of)
     if held is None or one_row_each(of):
         return None
-    found = _fitted(cap if cap is not None and _decides(held, cap, groups) else held, groups)
+    found = _fitted(held if cap is None else cap, groups)
     if rows_of(found) > MOST_ROWS:
         raise QueryError(
             f"after these joins {rows_of(found):,} rows of one person could count ({reason(of)}), and at most 2^30 "
@@ -128,11 +148,6 @@ def effective(of: Operator, cap: Cap | None, groups: int) -> Cap | None:
             "--max-rows 5"
         )
     return found
-
-
-def _decides(held: Cap, cap: Cap, groups: int) -> bool:
-    """Whether the query's own cap is what is enforced; not if a table's cap by groups allows fewer rows here."""
-    return rows_of(_fitted(cap, groups)) <= rows_of(_fitted(held, groups))
 
 
 def people(of: Operator, cap: Cap | None, groups: int) -> int:
@@ -145,7 +160,7 @@ def is_own(of: Operator, cap: Cap | None, groups: int, *, counted: bool = False)
     held = holding(of)
     if cap is None or held is None:
         return False
-    return groups_of(cap) <= groups_of(held) if counted else _decides(held, cap, groups)
+    return not counted or groups_of(cap) <= groups_of(held)
 
 
 def _fitted(cap: Cap, groups: int) -> Cap:

@@ -10,10 +10,15 @@ from typing import Any
 from privet.exact import Exact
 from privet.relation import expressions as e
 from privet.relation.expressions import MOST_NODES, Node, Types
-from privet.relation.operators import JoinPerson, JoinPublic, Operator, PerPerson, Scan, Where, WithColumns
+from privet.relation.operators import JoinPerson, JoinPublic, OfPerson, Operator, PerPerson, Scan, Where, WithColumns
 from privet.relation.reach import FLIPPED, conjuncts, moment, replaced
+from privet.relation.schema import CEILING
+from privet.relation.types import KeyType, NumberType
 
 _UNKNOWN = e.Column("\x00")
+_ROWS = OfPerson("count")
+_COUNT = NumberType(Exact(1), Exact(CEILING), integer=True, missing=False, wide=True)
+"""A person's row is made of one row or more."""
 _STRICT = (
     e.Column, e.Constant, e.Arithmetic, e.Rounded, e.Clip, e.Compare, e.Not, e.IsIn, e.StartsWith, e.DatePart,
     e.Truncate, e.Bin,
@@ -49,7 +54,7 @@ def rows_of(of: Operator) -> Rows:
             return Rows(of.types(), {}, ())
         case PerPerson(_, columns):
             modal = frozenset(name for name, value in columns if value.of is not None)
-            return Rows(of.types(), {}, (), modal)
+            return Rows({**of.types(), **{name: _COUNT for name, value in columns if value == _ROWS}}, {}, (), modal)
         case Where(inner, condition):
             rows = rows_of(inner)
             found = in_terms(condition, rows)
@@ -61,10 +66,22 @@ def rows_of(of: Operator) -> Rows:
         case JoinPublic(inner, table):
             rows = rows_of(inner)
             kinds = of.types()
-            return replace(rows, types={**rows.types, **{n: kinds[n] for n, _ in table.columns if n != table.key}})
+            theirs = {name: kinds[name] for name, _ in table.columns if name != table.key}
+            return replace(rows, types={**rows.types, **_joined(of, rows), **theirs})
         case JoinPerson(left, right):
             a, b = rows_of(left), rows_of(right)
             return Rows({**a.types, **b.types}, {**a.made, **b.made}, (*a.conditions, *b.conditions), a.modal | b.modal)
+
+
+def _joined(of: JoinPublic, rows: Rows) -> Types:
+    """The column that is joined on: after an inner join it has only the keys that the public table has."""
+    on, theirs = in_terms(e.Column(of.on), rows), dict(of.table.columns)[of.table.key]
+    mine = rows.types.get(on.name) if isinstance(on, e.Column) else None
+    if of.how != "inner" or not isinstance(mine, KeyType) or not isinstance(theirs, KeyType):
+        return {}
+    held = {*theirs.keys()}
+    left = tuple(key for key in mine.keys() if key in held)  # noqa: SIM118
+    return {on.name: KeyType(left, missing=False)} if left else {}  # type: ignore[union-attr, arg-type]
 
 
 def in_terms(node: Node, rows: Rows) -> Node | None:

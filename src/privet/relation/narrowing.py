@@ -13,20 +13,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import date
 from functools import lru_cache
 
 from privet.errors import QueryError
 from privet.exact import Exact
 from privet.relation import expressions as e
 from privet.relation.conditions import Rows, below, columns, ends, in_terms, is_strict, rows_of
-from privet.relation.expressions import LARGEST, Node, Types
-from privet.relation.operators import Operator, PerPerson, Where
+from privet.relation.contradictions import contradictory
+from privet.relation.expressions import Node, Types
+from privet.relation.operators import JoinPublic, Operator, PerPerson, Where
 from privet.relation.preimages import preimage, slack
-from privet.relation.reach import Known, met, outcomes, reach, replaced
-from privet.relation.types import BooleanType, KeyType, KeyValue, NumberType, TimeType, Type
+from privet.relation.reach import Known, met, only, outcomes, reach, replaced
+from privet.relation.types import MOST_GROUPS, BooleanType, KeyType, KeyValue, NumberType, TimeType, Type
 
 _KEY = e.Column("\x00key")
+_FEW = 20
+"""Of so many conditions those that contradict each other are named."""
 
 
 def domains(of: Operator, keys: tuple[Node, ...]) -> tuple[tuple[KeyValue, ...], ...]:
@@ -40,7 +42,11 @@ def domains(of: Operator, keys: tuple[Node, ...]) -> tuple[tuple[KeyValue, ...],
 
 def left(of: Operator, keys: tuple[Node, ...]) -> tuple[tuple[KeyValue, ...], ...] | None:
     """The same, where conditions leave some values out; None where every key keeps all that its type has."""
-    return _left(of, keys) if keys and any(isinstance(step, Where) for step in below(of)) else None
+    return _left(of, keys) if keys and any(map(_leaves_out, below(of))) else None
+
+
+def _leaves_out(step: Operator) -> bool:
+    return isinstance(step, Where) or (isinstance(step, JoinPublic) and step.how == "inner")
 
 
 @lru_cache(maxsize=64)
@@ -72,21 +78,26 @@ def _narrowed(key: Node, kind: Type, rows: Rows) -> tuple[KeyValue, ...]:
     of = in_terms(key, rows)
     if of is None or not is_strict(of) or columns(of) & rows.modal:
         return kind.keys()
+    return tuple(_values(of, kind, rows))
+
+
+def _values(of: Node, kind: Type, rows: Rows) -> Iterator[KeyValue]:
+    """The values of an expression for which no condition is ruled out."""
     mine = columns(of)
+    held = rows.types[of.name] if isinstance(of, e.Column) else None
+    joined = {*held.keys()} if isinstance(held, KeyType) else None  # what inner joins leave
     related = [condition for condition in rows.conditions if columns(condition) & mine]
     conditions = [condition for condition in related if not _in_doubt(condition, rows.types)]
-    if not conditions:
-        return kind.keys()
     span = _span(of, kind, conditions, rows.types)
     if span is None:
-        return ()
+        return
     asked = [replaced(condition, {of: _KEY}) for condition in conditions]
-    found = []
     for value in span.keys():  # noqa: SIM118
-        known = _known(of, value, kind, rows.types)
-        if all(True in outcomes(condition, known) for condition in asked):
-            found.append(value)
-    return tuple(found)
+        if joined is not None and value not in joined:
+            continue
+        known = _known(of, value, kind, rows.types) if asked else None
+        if known is None or all(True in outcomes(condition, known) for condition in asked):
+            yield value
 
 
 def _in_doubt(condition: Node, types: Types) -> bool:
@@ -146,10 +157,7 @@ def _known(of: Node, value: KeyValue, kind: Type, types: Types) -> Known:
     """What is known of a row whose key has this value."""
     narrow: dict[str, Type] = dict(types)
     unreached: dict[str, Exact] = {}
-    if not isinstance(value, bool):
-        narrow[_KEY.name] = _only(value, kind)
-    else:
-        narrow[_KEY.name] = BooleanType(missing=False)
+    narrow[_KEY.name] = only(value, kind)
     for name, low, high, is_open in preimage(of, value, types):
         within = met(types[name], low, high)
         if within is not None:
@@ -163,47 +171,41 @@ def _known(of: Node, value: KeyValue, kind: Type, types: Types) -> Known:
     return Known(narrow, unreached, truths, slacks, computed=True)
 
 
-def _only(value: KeyValue, kind: Type) -> Type:
-    match value:
-        case int() if not isinstance(kind, KeyType):
-            return NumberType(Exact(value), Exact(value), integer=True, missing=False)
-        case date():
-            return TimeType(value, value, missing=False)
-    return KeyType((value,), missing=False)  # type: ignore[arg-type]
-
-
 # --- no rows at all -----------------------------------------------------------------------------
 
 
 def impossible(of: Operator) -> tuple[Node, ...]:
-    """Conditions that no row can meet together, if there are such; those below a `per_person` too."""
+    """Conditions that no row can meet together, if there are such: no more than it takes; below a `per_person` too."""
     for step in below(of):
         if isinstance(step, PerPerson) and (found := impossible(step.of)):
             return found
     rows = rows_of(of)
-    met_by: dict[Node, list[Node]] = {}
-    kinds: dict[Node, Type] = {}
+    unmet = list(rows.conditions)
+    if not contradictory(unmet, rows.types):
+        return _no_value(rows)
     for condition in rows.conditions:
-        if True not in outcomes(condition, Known(rows.types)):
-            return (condition,)
-        for node, low, high in ends(condition):
-            kind = kinds.get(node) or node.type(rows.types)
-            if isinstance(kind, NumberType) and kind.wide:
-                kind = replace(kind, lower=-LARGEST, upper=LARGEST)
-            left_over = met(kind, low, high)
-            met_by.setdefault(node, []).append(condition)
-            if left_over is None:
-                return tuple(met_by[node])
-            kinds[node] = left_over
-    return _no_key(rows)
+        fewer = [each for each in unmet if each is not condition]
+        if len(unmet) <= _FEW and contradictory(fewer, rows.types):
+            unmet = fewer
+    return tuple(unmet)
 
 
-def _no_key(rows: Rows) -> tuple[Node, ...]:
-    """Conditions on a column of few values that leave none: a key that is one thing and another."""
+def _no_value(rows: Rows) -> tuple[Node, ...]:
+    """Conditions on one column of few values that leave none."""
     for name, kind in rows.types.items():
         mine = tuple(condition for condition in rows.conditions if columns(condition) == {name})
-        if not isinstance(kind, KeyType | BooleanType) or len(mine) < 2 or not any(map(is_strict, mine)):
+        if len(mine) < 2 or not any(map(is_strict, mine)) or not _has_few(kind):
             continue
-        if not _narrowed(e.Column(name), kind, replace(rows, made={}, conditions=mine, modal=frozenset())):
+        alone = replace(rows, made={}, conditions=mine, modal=frozenset())
+        if next(_values(e.Column(name), kind, alone), None) is None:
             return mine
     return ()
+
+
+def _has_few(kind: Type) -> bool:
+    match kind:
+        case NumberType(integer=True, wide=False):
+            return kind.most - kind.least < MOST_GROUPS
+        case TimeType(first, last):
+            return not kind.timed and (last - first).days < MOST_GROUPS
+    return isinstance(kind, KeyType | BooleanType)

@@ -24,6 +24,21 @@ from privet.relation.units import Range, exactly, mean, sized, summable
 from privet.spelling import there_are
 
 
+class Columns(dict[str, Type]):
+    """The types of columns by name; those that are `public` are as they stand in a public table: nothing is clamped."""
+
+    __slots__ = ("public",)
+
+    def __init__(self, types: Types, public: frozenset[str] = frozenset()) -> None:
+        super().__init__(types)
+        self.public = public
+
+
+def public_columns(types: Types) -> frozenset[str]:
+    """Which of these columns come from public tables, as far as it is known."""
+    return types.public if isinstance(types, Columns) else frozenset()
+
+
 @dataclass(frozen=True, slots=True)
 class Scan:
     """The rows of a declared table."""
@@ -54,7 +69,8 @@ class WithColumns:
 
     def types(self) -> Types:
         before = self.of.types()
-        return {**before, **{name: node.type(before) for name, node in self.columns}}
+        made = {name: node.type(before) for name, node in self.columns}
+        return Columns({**before, **made}, public_columns(before) - made.keys())
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +86,8 @@ class JoinPublic:
         added = {name: kind for name, kind in self.table.columns if name != self.table.key}
         if self.how == "left":
             added = {name: replace(kind, missing=True) for name, kind in added.items()}
-        return {**self.of.types(), **added}
+        before = self.of.types()
+        return Columns({**before, **added}, public_columns(before) | added.keys())
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +101,8 @@ class JoinPerson:
     right: Operator
 
     def types(self) -> Types:
-        return {**self.left.types(), **self.right.types()}
+        left, right = self.left.types(), self.right.types()
+        return Columns({**left, **right}, public_columns(left) | public_columns(right))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,17 @@ from privet.exact import Exact
 from privet.relation import expressions as e
 from privet.relation.expressions import Node, Types
 from privet.relation.rules import as_number
-from privet.relation.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type, clipped, truncate
+from privet.relation.types import (
+    BooleanType,
+    KeyType,
+    KeyValue,
+    NumberType,
+    TextType,
+    TimeType,
+    Type,
+    clipped,
+    truncate,
+)
 
 Truths = frozenset[bool | None]
 """Outcomes of a condition; None is missing."""
@@ -111,6 +121,15 @@ def reach(node: Node, known: Known) -> Type:
     return mapped(node, named).type(names)
 
 
+def compared_as(node: Node, known: Known) -> Type:
+    """The same as it is compared: what an engine rounds has the unit that the engine gives it."""
+    found = reach(node, known)
+    if known.computed or not isinstance(found, NumberType):
+        return found
+    declared = node.type(known.types)
+    return declared if isinstance(declared, NumberType) and declared.rounded else found
+
+
 def _part(time: TimeType, part: e.Part) -> NumberType:
     """A part of a date, if all dates of a range share it; years in any case."""
     whole = e.DatePart(e.Column("of"), part).type({"of": time})
@@ -133,8 +152,10 @@ def _part(time: TimeType, part: e.Part) -> NumberType:
 
 
 def _compared(operator: str, left: Node, right: Node, known: Known) -> Truths:
-    a, b = reach(left, known), reach(right, known)
+    a, b = compared_as(left, known), compared_as(right, known)
     found: set[bool | None] = {None} if a.missing or b.missing else set()
+    if left == right:
+        return _truths(found | {operator in ("==", "<=", ">=")})
     if isinstance(a, BooleanType) and isinstance(b, BooleanType):
         sides = [(x, y) for x in outcomes(left, known) for y in outcomes(right, known)]
         return _truths(found | {(x == y) is (operator == "==") for x, y in sides if x is not None and y is not None})
@@ -186,26 +207,59 @@ def _listed(of: Type) -> frozenset[object] | None:
 
 
 def _numbers(operator: str, a: NumberType, b: NumberType, side: _Side, *, fine: bool) -> bool:
-    def at_least(low: NumberType, high: NumberType) -> bool:
-        """Whether low <= high is possible."""
-        if low.wide or high.wide:
-            return True
-        if high is a and side.below is not None and low.lower >= side.below:
-            return False
-        return low.lower <= high.upper + side.slack
+    """As engines compare: in integers of the unit, to which a constant is rounded where values are.
 
+    A rounded type with one value may be a constant to an engine, which it compares exactly: both ways are looked at.
+    """
+    if operator == "==" and not (_on(a, b, fine=fine) and _on(b, a, fine=fine)):
+        return False
+    if side.below is not None and operator in ("==", ">=") and not (a.wide or b.wide) and b.lower >= side.below:
+        return False
+    ways: list[tuple[_Ends, _Ends]] = []
+    if a.rounded and b.constant is not None:
+        ways.append((_codes(a, side.slack), _code(a, b.constant)))
+    elif b.rounded and a.constant is not None:
+        ways.append((_code(b, a.constant), _codes(b, Exact(0))))
+    if not ways or (a.constant is not None and b.constant is not None):
+        ways.append((_reached(a, side.slack), _reached(b, Exact(0))))
+    return any(_meet(operator, *way) for way in ways)
+
+
+_Ends = tuple[Exact | float, Exact | float, Exact]
+"""The least value, the greatest, and how far both may be moved."""
+
+
+def _reached(of: NumberType, slack: Exact) -> _Ends:
+    """Of a type without bounds of its own only 0 counts: a count is not below it, and nothing else is known."""
+    low, high = of.unit * of.least, of.unit * of.most
+    return -math.inf if of.wide and low < 0 else low, math.inf if of.wide and high > 0 else high, slack
+
+
+def _codes(of: NumberType, slack: Exact) -> _Ends:
+    low = -math.inf if of.wide and of.least < 0 else Exact(of.least)
+    return low, math.inf if of.wide and of.most > 0 else Exact(of.most), slack / of.unit
+
+
+def _code(of: NumberType, constant: Exact) -> _Ends:
+    code = Exact(of.compared("<=", constant))
+    return code, code, Exact(0)
+
+
+def _meet(operator: str, a: _Ends, b: _Ends) -> bool:
+    """Whether a number of one range can stand in this relation to a number of another."""
+    (low, high, slack), (start, end, _) = a, b
     match operator:
         case "<":
-            return a.wide or b.wide or a.lower < b.upper
+            return low < end
         case ">":
-            return a.wide or b.wide or a.upper > b.lower
+            return high > start
         case "<=":
-            return at_least(a, b)
+            return low <= end + slack
         case ">=":
-            return at_least(b, a)
+            return start <= high + slack
         case "!=":
-            return a.wide or b.wide or not a.lower == a.upper == b.lower == b.upper
-    return at_least(a, b) and at_least(b, a) and _on(a, b, fine=fine) and _on(b, a, fine=fine)
+            return not low == high == start == end
+    return low <= end + slack and start <= high + slack
 
 
 def _on(lattice: NumberType, point: NumberType, *, fine: bool) -> bool:
@@ -241,6 +295,18 @@ def _starts_unit(of: TimeType, point: TimeType) -> bool:
     return (of.timed or at == truncate(at, "day")) and (of.unit is None or at == truncate(at, of.unit))
 
 
+def only(value: KeyValue, kind: Type) -> Type:
+    """The type of a key that has this value."""
+    match value:
+        case bool():
+            return BooleanType(missing=False)
+        case int() if not isinstance(kind, KeyType):
+            return NumberType(Exact(value), Exact(value), integer=True, missing=False)
+        case date():
+            return TimeType(value, value, missing=False)
+    return KeyType((value,), missing=False)  # type: ignore[arg-type]
+
+
 def moment(of: date) -> datetime:
     """A date as its midnight."""
     return of if isinstance(of, datetime) else datetime(of.year, of.month, of.day)
@@ -263,6 +329,8 @@ def _exact(node: Node, known: Known) -> bool:
         case e.Column(name):
             kind = known.types[name]
             return not isinstance(kind, NumberType) or kind.integer
+        case e.Constant(Exact() as value):
+            return value.denominator < 2**20  # a long one may be rounded
         case e.Arithmetic("/", left, right):
             return isinstance(right, e.Constant) and _exact(left, known)
     return all(_exact(part, known) for part in e.parts(node))

@@ -45,8 +45,6 @@ class Reader:
     source: Source
     types: e.Types
     leaf: Callable[[Tree], e.Node | None]
-    released: bool = False
-    """Whether these are columns of an answer, of which nothing is known before."""
     _made: list[tuple[Tree, e.Node]] = field(default_factory=list)
     _sizes: dict[int, int] = field(default_factory=dict)
 
@@ -66,16 +64,16 @@ class Reader:
                     where, why = part, first
                     break
             raise self.source.refusal(whole(where), without_python(str(why))) from None
-        if not self.released:
-            self._can_match(node)
+        self._can_match(node)
         return node
 
     def _can_match(self, node: e.Node) -> None:
         """Refuse a comparison with a constant that no row can meet, at the smallest part that holds it."""
-        if next(nevers(node, self.types), None) is None:
-            return
-        for part, inner in self._made:
+        unmet = {(never.leaf, never.value) for never in nevers(node, self.types)}
+        for part, inner in self._made if unmet else ():
             for never in nevers(inner, self.types):
+                if (never.leaf, never.value) not in unmet:  # asked not to be so
+                    continue
                 at = whole(part)
                 exact = inner == never.leaf and not part.find(*_UNPLACED)
                 written = self.source.words(at) if exact else "this comparison"

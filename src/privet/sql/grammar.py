@@ -172,9 +172,10 @@ _CLAUSES: dict[type[Tree], str] = {
 
 def _place(tree: Tree, tokens: list[Token]) -> None:
     """Give clauses, and functions with a grammar of their own, the place of their names; the parser leaves it out."""
-    nulls = [node for node in tree.walk(bfs=False) if isinstance(node, exp.Null)]
-    for null, token in zip(nulls, [token for token in tokens if token.text.upper() == "NULL"], strict=False):
-        null.meta.update(start=token.start, end=token.end)
+    for word, words in ((exp.Null, ("NULL",)), (exp.Boolean, ("TRUE", "FALSE"))):
+        found = [node for node in tree.walk(bfs=False) if isinstance(node, word)]
+        for one, token in zip(found, [token for token in tokens if _is_word(token, words)], strict=False):
+            one.meta.update(start=token.start, end=token.end)
     for node in reversed(list(tree.walk())):  # the deepest first: a call begins before everything in its brackets
         kind = type(node)
         call = isinstance(node, exp.Func) and (kind in CALLED or kind not in ARGUMENTS)
@@ -188,6 +189,10 @@ def _place(tree: Tree, tokens: list[Token]) -> None:
             if token is name or token.text.upper() == _CLAUSES.get(kind):
                 node.meta.update(start=token.start, end=token.end)
                 break
+
+
+def _is_word(token: Token, words: tuple[str, ...]) -> bool:
+    return token.token_type in (TokenType.NULL, TokenType.TRUE, TokenType.FALSE) and token.text.upper() in words
 
 
 def _called(before: list[Token]) -> Token | None:

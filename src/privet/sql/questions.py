@@ -9,10 +9,11 @@ from sqlglot import exp
 from privet.errors import QueryError, UserError
 from privet.query import Key, Query
 from privet.relation.aggregates import Aggregate
-from privet.relation.arrangement import Arrangement, Order, names
-from privet.relation.expressions import LARGEST, Bin, Column, Node, Truncate
+from privet.relation.arrangement import RELEASED, Arrangement, Order, can_pass, names
+from privet.relation.expressions import Bin, Column, Node, Truncate
 from privet.relation.narrowing import domains
-from privet.relation.types import NumberType, TimeType, Type
+from privet.relation.operators import Columns
+from privet.relation.types import NumberType, TimeType
 from privet.sql import bounds
 from privet.sql.aggregates import Measures, has_aggregate, name_of
 from privet.sql.expressions import AGGREGATES, Reader
@@ -27,7 +28,6 @@ _COMPARING = (
     exp.Literal, exp.Boolean, exp.Cast, exp.Subquery, exp.Null,
 )  # fmt: skip
 """What HAVING is made of, besides columns of the answer."""
-_NUMBER = NumberType(-LARGEST, LARGEST, missing=False, wide=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,12 @@ class Question:
         having = self.select.args.get("having")
         if having is None:
             return None
-        return Reader(self.source, _Answer(self), self._shown, released=True).condition(having.this, "HAVING")
+        condition = Reader(self.source, _Answer(self), self._shown).condition(having.this, "HAVING")
+        nodes, types = tuple(key.of for key in self.keys), self.rows.types
+        values = dict(zip((key.name for key in self.keys), domains(self.rows.relation.of, nodes), strict=True))
+        if not can_pass(condition, {key.name: key.of.type(types) for key in self.keys}, values):
+            raise self.source.refusal(whole(having.this), "no group can meet this, whatever its numbers are.")
+        return condition
 
     def _order(self) -> tuple[Order, ...]:
         order = self.select.args.get("order")
@@ -287,15 +292,16 @@ class Question:
         return self.source.refusal(span(at), why)
 
 
-class _Answer(dict[str, Type]):
+class _Answer(Columns):
     """The types of an answer's columns, of numbers that are still to come too."""
 
     def __init__(self, question: Question) -> None:
         types = question.rows.types
-        super().__init__({key.name: key.of.type(types) for key in question.keys})
+        keys = {key.name: key.of.type(types) for key in question.keys}
+        super().__init__(keys, frozenset(keys))
 
     def __contains__(self, name: object) -> bool:
         return True
 
     def __missing__(self, name: str) -> NumberType:
-        return _NUMBER
+        return RELEASED
