@@ -156,8 +156,8 @@ def test_a_default_collation_is_pinned(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert found(t, t.where(pv.col("k") == "a").agg(n=pv.count())) == [[(1,)]]
     honest = duckdb.connect
 
-    def otherwise(*args: Any, config: Any = None, **more: Any) -> Any:
-        return honest(*args, config={"default_collation": "nocase", **(config or {})}, **more)
+    def otherwise(database: str = ":memory:", *, config: Any = None) -> Any:
+        return honest(database, config={"default_collation": "nocase", **(config or {})})
 
     monkeypatch.setattr(duckdb, "connect", otherwise)
     assert found(t, t.where(pv.col("k") == "a").agg(n=pv.count())) == [[(1,)]]

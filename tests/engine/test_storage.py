@@ -84,7 +84,8 @@ def test_an_integer_is_rounded_first(source: str) -> None:
 def test_a_bound_is_in_a_group_and_what_is_beyond_is_not(source: str, lower: str, upper: str) -> None:
     """The double of 1.1 lies above 11/10, and that of 0.3 below 3/10: each is the bound that was written."""
     middle = (Fraction(lower) + Fraction(upper)) / 2
-    column, edges = pv.number(lower, upper), [lower, middle, upper]
+    column = pv.number(lower, upper)
+    edges: list[Any] = [lower, middle, upper]
     far = Decimal("0.1")
     for value, group in ((lower, 0), (upper, 1), (Decimal(lower) - far, None), (Decimal(upper) + far, None)):
         counts = vectors(source, value, column, lambda t: t.group_by(k=pv.bins("x", edges)).agg(n=pv.count()))
