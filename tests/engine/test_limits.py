@@ -354,7 +354,7 @@ def test_codes_of_every_integer(database: Database) -> None:
 # --- leaves -------------------------------------------------------------------------------------------
 
 LEAVES: list[NumberType] = [
-    column.type
+    column.type  # type: ignore[misc]
     for column in (
         declared.integer(-5, 20),
         declared.integer(2**62 - 2**40, 2**62),
