@@ -122,7 +122,7 @@ def _read(kind: NumberType, found: Number, raw: Any, mode: str) -> Fraction | No
         return None if mode == "key" else found.high if raw > 0 else found.low
     x = Fraction(raw)
     if kind.step is not None:
-        if mode == "key" and not kind.lower <= x <= kind.upper:
+        if mode == "key" and not _within(kind, raw):
             return None
         if isinstance(raw, float) and (kind.step.denominator & (kind.step.denominator - 1) or kind.lower % kind.step):
             with_floats = (raw - float(kind.lower)) / float(kind.step)  # as IEEE 754 says
@@ -133,10 +133,17 @@ def _read(kind: NumberType, found: Number, raw: Any, mode: str) -> Fraction | No
             steps = half_up((x - kind.lower) / kind.step)
         return min(max(kind.lower + steps * kind.step, found.low), found.high)
     near = to_unit(x, found.unit)
-    inside = found.low <= near <= found.high if kind.integer else kind.lower <= x <= kind.upper
+    inside = found.low <= near <= found.high if kind.integer else _within(kind, raw)
     if mode == "key" and not inside:
         return None
     return min(max(near, found.low), found.high)
+
+
+def _within(kind: NumberType, raw: Any) -> bool:
+    """Whether a value is inside the bounds; a float is compared with the floats that they are written as."""
+    if isinstance(raw, float):
+        return float(kind.lower) <= raw <= float(kind.upper)
+    return kind.lower <= Fraction(raw) <= kind.upper
 
 
 # --- expressions --------------------------------------------------------------------------------------------

@@ -9,15 +9,16 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from datetime import date, timedelta
+from random import Random
 from typing import Any
 
 import duckdb
 import numpy as np
 import pytest
 
-from privet.engine import leaves
+from privet.engine import leaves, numbers
 from privet.engine.leaves import compare_raw, read
-from privet.engine.sql import Context
+from privet.engine.sql import Context, double
 from privet.relation import schema as declared
 from privet.relation.schema import Column
 from privet.relation.types import NumberType
@@ -40,7 +41,11 @@ SOURCES = {
     "DOUBLE": FLOATS,
     "FLOAT": FLOATS[:7],
     "BIGINT": ["NULL", "9223372036854775807", "-9223372036854775808", "0"],
+    "INTEGER": ["NULL", "2147483647", "-2147483648", "0"],
     "SMALLINT": ["NULL", "32767", "-32768", "0"],
+    "TINYINT": ["NULL", "127", "-128", "0"],
+    "UTINYINT": ["NULL", "255", "0"],
+    "USMALLINT": ["NULL", "65535", "0"],
     "UINTEGER": ["NULL", "4294967295", "0"],
     "UBIGINT": ["NULL", "18446744073709551615", "0"],
     "HUGEINT": ["NULL", "170141183460469231731687303715884105727", "-170141183460469231731687303715884105727", "0"],
@@ -66,7 +71,9 @@ def beside(kind: NumberType) -> list[str]:
     return [repr(x) for x in sorted(found)]
 
 
-def compared(column: Column, source: str, values: list[str]) -> tuple[int, list[str]]:
+def compared(
+    column: Column, source: str, values: list[str], constants: list[int] | None = None
+) -> tuple[int, list[str]]:
     """How many comparisons were made on the raw value, and those that differ from n's."""
     kind = column.type
     assert isinstance(kind, NumberType)
@@ -75,7 +82,7 @@ def compared(column: Column, source: str, values: list[str]) -> tuple[int, list[
     connection.execute(f"CREATE TABLE t AS {listed}")
     n = read(column, source, "v", "value", Context())
     raw, wrong = 0, []
-    for k in places(kind):
+    for k in places(kind) if constants is None else constants:
         for operator in OPERATORS:
             made = compare_raw(column, source, "v", leaves.Test(operator, k))
             if made is None:
@@ -98,10 +105,59 @@ def test_a_comparison_with_the_raw_value_is_that_of_n(name: str, source: str) ->
     assert wrong == []
 
 
-def test_comparisons_are_made_on_raw_values() -> None:
+WHOLE = ["BIGINT", "INTEGER", "SMALLINT", "TINYINT", "UTINYINT", "USMALLINT", "UINTEGER"]
+RAW = {(name, source) for name in ("integer", "far", "wide") for source in WHOLE}
+RAW |= {
+    (name, "DOUBLE") for name in ("integer", "wide", "number", "small", "tiny", "large")
+}  # no float is an edge of "narrow"
+
+
+def test_these_comparisons_are_made_on_raw_values_and_no_others() -> None:
     made = {(name, source) for name in COLUMNS for source in SOURCES if compared(COLUMNS[name], source, ["NULL"])[0]}
-    assert {("integer", "BIGINT"), ("far", "BIGINT"), ("integer", "SMALLINT"), ("number", "DOUBLE")} <= made
-    assert not any(name in ("step", "required") for name, _ in made)
+    assert made == RAW
+
+
+def drawn(chance: Random, kind: NumberType, source: str) -> tuple[list[str], list[int]]:
+    """Values about the range, of all sizes, and on and beside edges; and constants in the range and beyond."""
+    width = kind.most - kind.least
+    constants = [chance.choice([kind.least, kind.most]) + chance.randint(-2, 2) for _ in range(3)]
+    constants += [chance.randint(kind.least - 1, kind.most + 1) for _ in range(6)]
+    values = ["NULL"]
+    for _ in range(60):
+        n = chance.choice([*constants, chance.randint(kind.least - width, kind.most + width)])
+        x = float(kind.unit * (2 * n + chance.choice([-1, 0, 0, 1])) / 2)
+        for _ in range(chance.randint(0, 2)):
+            x = math.nextafter(x, chance.choice([-math.inf, math.inf]))
+        values.append(repr(chance.choice([x, x, x, math.ldexp(chance.random() - 0.5, chance.randint(-1070, 1020))])))
+        if source in WHOLE:
+            values.append(str(math.floor(kind.unit * n) + chance.randint(-1, 1)))
+            values.append(str(chance.randint(-(2**63), 2**63 - 1) >> chance.randint(0, 62)))
+    return values, constants
+
+
+@pytest.mark.parametrize(("name", "source"), sorted(RAW))
+def test_a_random_search_finds_no_difference(name: str, source: str) -> None:
+    chance, kind = Random(f"{name} {source}"), COLUMNS[name].type
+    assert isinstance(kind, NumberType)
+    for _ in range(3):
+        values, constants = drawn(chance, kind, source)
+        made, wrong = compared(COLUMNS[name], source, values, constants)
+        assert made
+        assert wrong == []
+
+
+@pytest.mark.parametrize("name", ["number", "small", "tiny", "large"])
+def test_an_edge_that_is_one_float_off_is_found_at_random(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    honest, kind = numbers.edge, COLUMNS[name].type
+    assert isinstance(kind, NumberType)
+
+    def off(*args: Any) -> str | None:
+        found = honest(*args)
+        return None if found is None else double(math.nextafter(float(found.strip("()")), math.inf))
+
+    monkeypatch.setattr(numbers, "edge", off)
+    chance = Random(name)
+    assert any(compared(COLUMNS[name], "DOUBLE", *drawn(chance, kind, "DOUBLE"))[1] for _ in range(5))
 
 
 def test_a_twin_that_forgets_nan_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

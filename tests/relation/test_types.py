@@ -6,6 +6,7 @@ from datetime import date, datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from tests.relation.rows import cut
 
 import privet as pv
 from privet.errors import QueryError, UserError
+from privet.planner import plan
 from privet.relation.types import (
     MOST_GROUPS,
     UNITS,
@@ -200,6 +202,20 @@ def test_the_lattice_of_a_number(kind: NumberType, lower: Any, step: Any, width:
 def test_the_lattice_of_a_constant_holds_it_exactly(constant: Fraction) -> None:
     bounds = NumberType(constant, constant).bounds()
     assert bounds.lower + bounds.code(constant) * bounds.step == constant
+    assert max(abs(bounds.lower), abs(bounds.upper)) == (abs(constant) or 1)
+
+
+def test_a_constant_costs_what_it_is_worth() -> None:
+    """A sum of hundredths that can be missing needs the noise of hundredths, as one where they are 0 instead does."""
+    table = pv.table("t", pa.table({"b": [True]}), protect=pv.each_row(), columns={"b": pv.boolean()})
+    for value in (Fraction(1, 100), Fraction(-1, 100), Fraction(300)):
+        errors = [
+            plan(table.agg(s=pv.sum(pv.when(pv.col("b"), value).otherwise(other))), epsilon=1).expected("s")
+            for other in (None, 0)
+        ]
+        assert errors[0] is not None
+        assert errors[1] is not None
+        assert errors[0] <= 2 * errors[1]
 
 
 # --- declarations -----------------------------------------------------------------------------------

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import subprocess
+import sys
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -29,6 +31,49 @@ CODE: dict[str, Any] = {"kind": "code", "of": {"kind": "column", "name": "x"}, "
 def test_it_imports_no_rule_of_the_planner() -> None:
     mine = {found.module for found in imports(SOURCE, SOURCE.parents[1]) if found.module.startswith("privet")}
     assert {".".join(module.split(".")[:2]) for module in mine} == {"privet.canonical", "privet.errors"}
+
+
+ALONE = """
+import importlib.util, json, sys
+for blocked in ("planner", "relation", "engine", "release", "query", "session", "sources", "mechanisms"):
+    sys.modules["privet." + blocked] = None  # importing it, or anything in it, is an ImportError
+spec = importlib.util.spec_from_file_location("alone", sys.argv[1])
+checker = importlib.util.module_from_spec(spec)
+sys.modules["alone"] = checker
+spec.loader.exec_module(checker)
+document = json.load(sys.stdin)
+print(checker.check(document["derived"], document["noisy"]))
+print(sorted(name for name, module in sys.modules.items() if name.startswith("privet") and module is not None))
+"""
+
+
+def checked_alone(document: Any) -> subprocess.CompletedProcess[str]:
+    text = json.dumps({name: document[name] for name in ("derived", "noisy")})
+    return subprocess.run([sys.executable, "-c", ALONE, str(SOURCE)], input=text, capture_output=True, text=True)
+
+
+def test_it_works_alone() -> None:
+    """In a process where neither planner nor engine can be imported, on a certificate that they made."""
+    document = certificate()
+    found = checked_alone(document)
+    assert found.returncode == 0, found.stderr
+    epsilon, loaded = found.stdout.splitlines()
+    assert epsilon == "1"
+    assert loaded == "['privet', 'privet.canonical', 'privet.errors']"
+    claimed = copy.deepcopy(document)
+    claimed["derived"]["measurements"][0]["scale"] = "1/1000"
+    refused = checked_alone(claimed)
+    assert refused.returncode != 0
+    assert "VerificationError" in refused.stderr
+
+
+def test_a_checker_that_asks_the_planner_does_not_work_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    twin = tmp_path / "checker.py"
+    twin.write_text(SOURCE.read_text().replace("from privet.canonical", "import privet.planner\nfrom privet.canonical"))
+    monkeypatch.setitem(globals(), "SOURCE", twin)
+    found = checked_alone(certificate())
+    assert found.returncode != 0
+    assert "privet.planner" in found.stderr
 
 
 # --- against brute force ----------------------------------------------------------------------------

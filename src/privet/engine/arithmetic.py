@@ -41,8 +41,9 @@ def in_one_unit(values: Sequence[Value], ranges: Sequence[Range]) -> tuple[list[
     name = held(max(sum(part.largest for part in together.parts), *rounded))
     terms = []
     for i, value in enumerate(values):
-        if value.literal:
-            terms.append(integer(together.parts[i].least, name))
+        if ranges[i].constant is not None:  # it may have been rounded, missing or not: see `units.together`
+            public = integer(together.parts[i].least, name)
+            terms.append(public if value.literal else f"CASE WHEN {value.sql} IS NOT NULL THEN {public} END")
             continue
         term = coarser(cast(value, ranges[i].largest, name), together.shifts[i], ranges[i].largest)
         terms.append(_times(term, together.factors[i]))

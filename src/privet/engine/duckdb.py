@@ -80,6 +80,7 @@ class DuckDB:
                     "autoload_known_extensions": False,
                     "allow_community_extensions": False,
                     "allow_persistent_secrets": False,
+                    "default_collation": "",  # texts are equal if their bytes are
                 },
             )
             self._tables = self._attach("t", tables)

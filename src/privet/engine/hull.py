@@ -6,7 +6,7 @@ promised. No proof about the expression below is needed for this: it is the reas
 
 from __future__ import annotations
 
-from privet.engine.sql import Layers, Value, floor_divided, integer
+from privet.engine.sql import Layers, Value, floor_divided, held, integer
 from privet.errors import InternalError
 from privet.exact import Exact
 from privet.lattice import to_steps
@@ -35,17 +35,20 @@ def encoded(layers: Layers, value: Value, kind: NumberType, lower: Exact, step: 
         raise InternalError("a code must be a whole number of units. This is a bug in Privet.")
     least, by = int(first), int(each)
     n = layers.named(value)
-    moved = f"({n.sql} - {integer(least)})" if least else n.sql
-    if by > 1:
-        moved = _nearest(moved, by)
-    last = least + width * by
+    name = held(max(kind.range.largest, abs(least)))
+    moved = f"({n.sql} - {integer(least, name)})" if least else n.sql
+    # no further than the type of the difference: what is beyond has the last code too
+    last = min(least + width * by, least + (2**63 if name == "BIGINT" else 2**127) - 1)
     beyond = f"WHEN {n.sql} < {least} THEN 0::BIGINT WHEN {n.sql} > {last} THEN {width}::BIGINT"
     # narrowing a HUGEINT can't fail here: what is inside was compared with the bounds
-    return Value(clamped(n.sql, least, last, f"TRY_CAST({moved} AS BIGINT)", beyond), "integer", n.level)
+    inside = f"TRY_CAST({_nearest(moved, by)} AS BIGINT)"
+    return Value(clamped(n.sql, least, last, inside, beyond), "integer", n.level)
 
 
 def _nearest(moved: str, by: int) -> str:
-    """A non-negative integer divided, rounded half up."""
-    if by % 2 == 0:
-        return floor_divided(f"({moved} + {by // 2})", by, 0)
-    return floor_divided(f"({moved} * 2::HUGEINT + {by})", 2 * by, 0)
+    """A non-negative integer divided, rounded half up; no integer on the way is larger than it, but for 1."""
+    if by == 1:
+        return moved
+    if by & (by - 1) == 0:
+        return f"(({floor_divided(moved, by // 2, 0)} + 1) >> 1)"
+    return f"({moved} // {by} + CAST({moved} % {by} >= {by - by // 2} AS BIGINT))"

@@ -111,7 +111,8 @@ def _boolean(default: Exact | bool | None, source: str, sql: str) -> Value | Non
 
 
 def _text(source: str, sql: str) -> str:
-    return sql if class_of(source) == "text" else f"TRY_CAST({sql} AS VARCHAR)"
+    """A text, which is equal to another one if their bytes are: a collation that the column may have ends here."""
+    return f"({sql} COLLATE C)" if class_of(source) == "text" else f"TRY_CAST({sql} AS VARCHAR)"
 
 
 def _key(kind: KeyType, source: str, sql: str, mode: Mode, context: Context) -> Value | None:
@@ -211,7 +212,7 @@ def person_id(source: str, sql: str, *, shared: bool) -> str:
         as_whole = f"TRY_CAST(TRY_CAST({d} AS BIGINT) AS VARCHAR)"
         return f"CASE WHEN {whole} THEN {as_whole} ELSE TRY_CAST({found} AS VARCHAR) END"
     if kind == "text":
-        return sql
+        return _text(source, sql)
     if shared or kind in ("enum", "other"):
         return f"TRY_CAST({sql} AS VARCHAR)"
     return sql

@@ -1,9 +1,10 @@
 """A column of numbers, read once: from here on there is no float.
 
 Claim: a value becomes the code (x - base) / step, rounded half up, of x clamped to the declared bounds; NULL and NaN
-are missing. Integers are read exactly, and so are decimals whose digits and decimal places come to 37 at most;
-everything else as a 64-bit float. Where the step is a power of two the float is read exactly too. A declared step that
-is not is divided by in floats, as IEEE 754 says: alike everywhere.
+are missing. As a key, what is outside of the bounds is missing too, and what is inside has the code that it has as a
+value, whatever type the source holds; an integer is rounded first. Integers are read exactly, and so are decimals whose
+digits and decimal places come to 37 at most; everything else as a 64-bit float. Where the step is a power of two the
+float is read exactly too. A declared step that is not is divided by in floats, as IEEE 754 says: alike everywhere.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from dataclasses import dataclass
 from privet.engine.classes import as_double, class_of, precision
 from privet.engine.hull import clamped
 from privet.engine.sql import Value, double, floor_divided, held, integer
-from privet.exact import Exact, down, nearest, up
+from privet.exact import Exact, nearest, up
 from privet.lattice import is_power_of_two, to_steps
 from privet.relation.types import NumberType
 from privet.relation.units import LIMIT
+
+_HALF = Exact(1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,8 @@ def _of_whole(kind: NumberType, grid: Grid, source: str, sql: str, *, keyed: boo
         return None
     m, scale, reach = found
     low, high = math.ceil(kind.lower * scale), math.floor(kind.upper * scale)
+    if keyed and _whole_first(kind):
+        low, high = math.ceil((kind.lower - _HALF) * scale), math.ceil((kind.upper + _HALF) * scale) - 1
     low, high = max(low, -reach - 1), min(high, reach + 1)
     slope, offset = 1 / (scale * grid.step), grid.base / grid.step
     below = math.lcm(slope.denominator, offset.denominator)
@@ -95,7 +100,7 @@ def _of_whole(kind: NumberType, grid: Grid, source: str, sql: str, *, keyed: boo
     scaled = f"CAST({m} AS {name})" if name == "HUGEINT" else m
     scaled = f"{scaled} * {times}" if times > 1 else scaled
     moved = f"({scaled} - {integer(minus, name)})" if minus else f"({scaled})"
-    if below > 1:  # not negative: m / scale is at least `lower`, and `base` at most half a step above that
+    if below > 1:  # not negative: m / scale is at least half a step below `base`
         moved = floor_divided(f"(2 * {moved} + {below})", 2 * below, 0)
     first, last = ((2 * (end * times - minus) + below) // (2 * below) for end in (low, high))
     if low <= high and not 0 <= first <= last <= grid.width:  # the hull: codes of what is inside are codes
@@ -133,8 +138,17 @@ def _whole(source: str, sql: str) -> tuple[str, int, int] | None:
 # --- floats, and what is read as one ----------------------------------------------------------------------
 
 
+def _whole_first(kind: NumberType) -> bool:
+    """Whether a value is rounded before it is compared with the bounds, as integers are: 10.4 is 10, a key of 0..10."""
+    return kind.integer and kind.step is None
+
+
 def _of_double(kind: NumberType, grid: Grid, d: str, *, keyed: bool) -> str:
-    if grid.width == 0:
+    if keyed and not _whole_first(kind):
+        # the floats that the bounds are written as: 1.1 is in 0.1..1.1, though its double lies above 11/10
+        within = f"{d} BETWEEN {double(kind.lower)} AND {double(kind.upper)}"
+        return f"CASE WHEN {within} THEN {_of_double(kind, grid, d, keyed=False)} END"
+    if grid.width == 0 and not keyed:
         code = "0::BIGINT"
         return f"CASE WHEN NOT isnan({d}) THEN {code} END"
     if is_power_of_two(grid.step) and (grid.base / grid.step).denominator == 1:
@@ -152,8 +166,7 @@ def _of_double(kind: NumberType, grid: Grid, d: str, *, keyed: bool) -> str:
     moved = f"(({w} - {integer(least, name)}) >> 1)"
     inside = moved if name == "BIGINT" else f"TRY_CAST({moved} AS BIGINT)"
     if keyed:
-        within = "" if kind.integer else f" AND {d} BETWEEN {double(up(kind.lower))} AND {double(down(kind.upper))}"
-        return f"CASE WHEN {w} BETWEEN {least} AND {most}{within} THEN {inside} END"
+        return f"CASE WHEN {w} BETWEEN {least} AND {most} THEN {inside} END"
     outside = f"WHEN {d} < {split} THEN 0::BIGINT WHEN NOT isnan({d}) THEN {grid.width}::BIGINT"
     return clamped(w, least, most, inside, outside)
 

@@ -131,8 +131,7 @@ class NumberType:
         """
         low, high = self.unit * self.least, self.unit * self.most
         if low == high:  # a constant: any lattice that holds it and reaches no further
-            other = low - 1 if low > 0 else low + 1
-            return Bounds(min(low, other), max(low, other), step=1)
+            return Bounds(min(low, Exact(0)), max(low, Exact(0)), step=abs(low)) if low else Bounds(0, 1, step=1)
         if self.step is not None and self.upper - self.lower >= self.step:
             return Bounds(self.lower, self.upper, step=self.step)
         step = self.unit

@@ -245,11 +245,15 @@ class Scaled:
 
 
 def to_whole(of: Range) -> Scaled:
-    """How n becomes a number in units of 1, up to a division by `bottom`, which floor and ceil round their own way."""
+    """How n becomes a number in units of 1, up to a division by `bottom`, which floor and ceil round their own way.
+
+    Claim: without a shift n is what it was. Else it is moved by at most half of its new unit, and that is below 2^-33
+    of the largest n; where it would not be, it is refused.
+    """
     shift, unit = 0, of.unit
     while of.coarser(shift).largest * unit.numerator + unit.denominator >= LIMIT:
         shift, unit = shift + 1, unit * 2
-        if not of.coarser(shift).largest:
+        if unit * 2 ** (FINE + 1) > of.reach:
             raise _too_precise()
     return Scaled(shift, unit.numerator, unit.denominator)
 

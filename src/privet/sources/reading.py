@@ -59,12 +59,18 @@ def describe(connection: DuckDBPyConnection, rows: str) -> dict[str, str]:
 
 
 def exposed(types: Mapping[str, str], person: str | None) -> str:
-    """The columns that are kept, as a list of expressions; a person's id that is NaN is missing, as NULL is."""
+    """The columns that are kept, as a list of expressions; a person's id that is NaN is missing, as NULL is.
+
+    Claim: texts are equal if their bytes are. A collation of the source (NOCASE, NOACCENT, a language), which DuckDB
+    does not name in a column's type, and a cast does not remove, ends here.
+    """
     chosen = []
     for name, kind in types.items():
         quoted = identifier(name)
         if name == person and kind in ("FLOAT", "DOUBLE"):
             chosen.append(f"CASE WHEN isnan({quoted}) THEN NULL ELSE {quoted} END AS {quoted}")
+        elif kind == "VARCHAR":
+            chosen.append(f"{quoted} COLLATE C AS {quoted}")
         elif kind in _CAST:
             chosen.append(f"TRY_CAST({quoted} AS {_CAST[kind]}) AS {quoted}")
         else:
