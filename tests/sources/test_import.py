@@ -212,7 +212,7 @@ def test_a_column_with_none_of_its_keys_is_an_error(tmp_path: Path) -> None:
     told = refused(tmp_path, f"id,age,region\n{rows}")
     assert "no value of region is among the declared keys. For the steward only, the first of them:\n" in told
     assert "  region: 'Up North', 'Deep South'. Declared: 'north', 'south'\n" in told
-    assert told.endswith('Declare the keys as the file writes them. If none need be there: allow_missing=["region"]')
+    assert told.endswith('Declare the keys as the file writes them. Or, if this is right: allow_missing=["region"]')
     other = schema.keys("north", "south", other="elsewhere")
     assert "no value of region is among" in refused(tmp_path, f"id,age,region\n{rows}", columns={"region": other})
     zone = {"region": schema.keys(1, 2)}

@@ -135,7 +135,7 @@ class Tally:
                 "declared keys. For the steward only, the first of them:"
             )
             last = Hint(
-                "Declare the keys as the file writes them. If none need be there",
+                "Declare the keys as the file writes them. Or, if this is right",
                 (tuple(Option("allow_missing", name) for name in unlisted),),
             )
             raise Refused(what, tuple(self._compared(name) for name in unlisted), (last,))
