@@ -217,7 +217,6 @@ def _how(
 
 def _session(policy: Path, dataset: str | None, asked: str, analyst: str) -> Session:
     from privet.policy import load
-    from privet.policy.agreement import differences
     from privet.session import Session
 
     found = load(policy)
@@ -230,8 +229,6 @@ def _session(policy: Path, dataset: str | None, asked: str, analyst: str) -> Ses
             "spent.",
             file=sys.stderr,
         )
-    for line in differences(found.datasets[session.name], session.ledger, analyst):
-        print(line, file=sys.stderr)
     return session
 
 
