@@ -285,7 +285,7 @@ def _fitting(name: str, value: Any, found: Found) -> None:
         said = str(value["type"])
     if said in ("keys", "keys_from"):
         said = "key" if said == "keys" and all(isinstance(each, int) for each in value["keys"]) else "text"
-    if said not in HOLD or family in HOLD[said]:  # type: ignore[index]
+    if said not in HOLD or family in HOLD[said]:
         return
     if found.csv is not None and (family in ("text", "boolean", "integer") or said in ("text", "key")):
         return

@@ -131,8 +131,8 @@ class Panel:
 
 
 def _finite(*parts: Floats) -> Floats:
-    everything = np.concatenate([part.ravel() for part in parts])
-    return everything[np.isfinite(everything)]
+    everything: Floats = np.concatenate([part.ravel() for part in parts])
+    return np.asarray(everything[np.isfinite(everything)], dtype=np.float64)
 
 
 def inches(text: str) -> float:
