@@ -75,12 +75,12 @@ def query(
 
     Example: privet query "SELECT region, COUNT(*) AS n FROM people GROUP BY region" --epsilon 0.5
     """
-    how = _how(epsilon, within, confidence, simultaneous, assuming)
-    text = _statement(sql, file)
-    writable(policy, output, certificate)
-    kind = chosen(Format.JSON if as_json else form, output)
-    style = styled(title, label, order, output)
     with stopped(lambda: "nothing was spent"):
+        how = _how(epsilon, within, confidence, simultaneous, assuming)
+        text = _statement(sql, file)
+        writable(policy, output, certificate)
+        kind = chosen(Format.JSON if as_json else form, output)
+        style = styled(title, label, order, output)
         session = _session(policy, dataset, text, analyst)
     with stopped(lambda: _PAID if session.debited else "nothing was spent"), session:
         asked = _capped(session, text, max_rows, max_groups, max_rows_per_group)
@@ -115,11 +115,12 @@ def explain(
 
     Example: privet explain "SELECT AVG(income) FROM people" --epsilon 0.5 --assuming 500
     """
-    how = _how(epsilon, within, confidence, simultaneous, assuming)
-    text = _statement(sql, file)
-    with stopped(lambda: "nothing was spent"), _session(policy, dataset, text, analyst) as session:
-        asked = _capped(session, text, max_rows, max_groups, max_rows_per_group)
-        _explained(session, asked, how, as_json=as_json)
+    with stopped(lambda: "nothing was spent"):
+        how = _how(epsilon, within, confidence, simultaneous, assuming)
+        text = _statement(sql, file)
+        with _session(policy, dataset, text, analyst) as session:
+            asked = _capped(session, text, max_rows, max_groups, max_rows_per_group)
+            _explained(session, asked, how, as_json=as_json)
 
 
 def verify(
