@@ -314,6 +314,29 @@ def test_infinite_ends_stay_inside(count: int, level: bool) -> None:
             assert np.isfinite(line.get_xydata()).all()
 
 
+@pytest.mark.parametrize("count", [10, 50])
+def test_one_wide_interval_of_a_noisy_dot_does_not_flatten_the_others(count: int) -> None:
+    values = np.linspace(72, 74, count)[None]
+    noisy = np.zeros((1, count), bool)
+    noisy[0, 4] = True
+    low, high = np.where(noisy, 55, values - 0.2), np.where(noisy, 85, values + 0.2)
+    wide = panel(count, values=values, low=low, high=high, noisy=noisy, level=True)
+    start, stop = wide.reach
+    assert 71 < start < 72 < 74 < stop < 75
+    (axes,) = rendered(wide).axes
+    arrows = [line for line in axes.lines if line.get_marker() in ("^", "v", "<", ">")]
+    assert [line.get_markerfacecolor() for line in arrows] == ["white", "white"]
+    near, far = (replace(wide, values=np.where(noisy, value, values)) for value in (71.0, 60.0))
+    assert near.reach[0] < 71 < 71.5 < far.reach[0], "an estimate that is near is in the picture"
+    beyond = replace(far, high=np.where(noisy, 65, high))
+    (axes,) = rendered(beyond).axes
+    assert len([line for line in axes.lines if line.get_marker() in ("^", "v", "<", ">")]) == 1
+    every = replace(wide, noisy=np.ones((1, count), bool))
+    assert every.reach[0] < 55 < 85 < every.reach[1], "if all are noisy, all of it is shown"
+    most = replace(wide, noisy=~noisy, values=np.where(noisy, 60, values), low=values - 50, high=values + 50)
+    assert most.reach[0] < 60 < 74 < most.reach[1], "where most are noisy, their estimates are in the picture"
+
+
 @pytest.mark.parametrize("level", [False, True])
 @pytest.mark.parametrize("value", [0.0, -5.0, 1e-300, 1e200])
 def test_odd_values_are_drawn(value: float, level: bool) -> None:

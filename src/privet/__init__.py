@@ -171,7 +171,12 @@ def __getattr__(name: str) -> Any:
     elif name in __all__:
         value = import_module(f"privet.{name}")
     else:
-        raise AttributeError(f"module 'privet' has no attribute {name!r}. It has: {', '.join(__all__)}")
+        from difflib import get_close_matches
+
+        known = {each.lower(): each for each in __all__}
+        near = [known[each] for each in get_close_matches(name.lower(), known, n=3, cutoff=0.6)]
+        hint = f"Did you mean {' or '.join(near)}?" if near else "All names: dir(privet)"
+        raise AttributeError(f"module 'privet' has no attribute {name!r}. {hint}")
     globals()[name] = value
     return value
 

@@ -15,7 +15,7 @@ _INTERRUPTED = (
     "This request was interrupted. It was paid for, and nothing was released. "
     "To pay for it again, leave its request id out, or take a new one"
 )
-_DEBIT_STAYS = "interrupted; the debit stays"
+_DEBIT_STAYS = "interrupted; the debit of {} stays"
 _PERHAPS_PAID = "interrupted in the middle of a debit; the history of the ledger says whether it was made"
 
 
@@ -52,7 +52,7 @@ def paid(
                 raise interrupt
     except BaseException as error:
         if charge is not None and charge.state == "reserved" and not isinstance(error, Exception):
-            error.add_note(_DEBIT_STAYS)
+            error.add_note(_DEBIT_STAYS.format(charge.cost))
         elif charge is None and isinstance(error, KeyboardInterrupt):
             error.add_note(_PERHAPS_PAID)
         raise

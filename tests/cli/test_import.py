@@ -113,7 +113,7 @@ def test_one_bad_value_and_nothing_is_written(here: Path, capsys: Capture, monke
     assert rest == [
         "  line 4: age: 'qzx7marker' is not a whole number (of 64 bits)",
         "  line 5: 2 fields instead of 4: 'd,4'",
-        "Fix the file, or read them all as missing: --bad-rows missing --bad-values missing",
+        "Fix the file, change the declaration, or read them all as missing: --bad-rows missing --bad-values missing",
     ]
     assert sorted(path.name for path in here.iterdir()) == ["ages", "people.csv", "privet.toml"]
     ran("import", "people.csv", "--bad-rows", "missing", "--bad-values", "missing")
@@ -188,7 +188,7 @@ def test_a_refusal_names_the_flags_that_help(here: Path, capsys: Capture, monkey
         "pay would parse with a different decimal or thousands separator: --decimal , --thousands .",
         "the dates in 'born' match this format: --date-format born=%d.%m.%Y",
         "If you know which words of ok mean true and false: --true ja --false nein",
-        "Fix the file, or read them all as missing: --bad-values missing",
+        "Fix the file, change the declaration, or read them all as missing: --bad-values missing",
     ]
     proposed = [word for line in told[7:11] for word in line.rpartition(": ")[2].split()]
     ran(*first, "--separator", ";", *proposed)

@@ -456,7 +456,8 @@ def test_forms_of_answers(family: Any, line: str, value: Any) -> None:
         ("text", "boolen", "'boolen' is not a kind of column"),
         ("text", "kyes a b", "'kyes' is not a kind of column"),
         ("integer", "intger 0 110", "'intger' is not a kind of column"),
-        ("integer", "0 200,000", "write its two ends, each number without commas"),
+        ("integer", "0, 200,000", "write its two ends, each number without commas"),
+        ("text", "keys", "name the keys"),
         ("float", "0", "'0' is not a range: write its two ends"),
         ("text", '"', "is not a declaration"),
         ("text", '""', "is not a kind of column"),
@@ -590,3 +591,46 @@ def test_separators(here: Path) -> None:
         (here / "x.csv").write_text(sign.join(("a", "b", "c")), encoding="utf-8")
         (found,) = find("x.csv")
         assert list(found.columns) == ["a", "b", "c"]
+
+
+def test_prompts_speak_neither_python_nor_flags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    born = pa.array([0], pa.int32()).cast(pa.date32())
+    pq.write_table(pa.table({"person_id": ["a"], "pay": [1.5], "born": born}), "p.parquet")
+    columns = ("2001-01-01 2002-01-01", "[2,000; 7,000]", "1900-2009", "1900-01-01 2009-12-31")
+    told = ran("init", "p.parquet", answers=("", "0", "3", *columns, "abc", "2", "")).output
+    assert "PureDP" not in told
+    assert "--max-rows" not in told
+    assert "Write a whole number, such as 3." in told
+    assert "Write a number, such as 0.5." in told
+    assert "pay: the column holds numbers, which can't be read as date. Write, for example: number" in told
+    assert "born: the column holds dates, which can't be read as integer. Write, for example: date" in told
+    policy = Path("privet.toml").read_text(encoding="utf-8")
+    assert "pay = { number = [2000, 7000] }" in policy
+    assert "born = { date = [1900-01-01, 2009-12-31] }" in policy
+
+
+def test_a_kind_that_a_parquet_column_can_not_hold(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(pa.table({"person_id": ["a"], "debut": ["2001-01-01"]}), "p.parquet")
+    first = ("init", "p.parquet", "--yes", "--person", "person_id")
+    told = refused(capsys, monkeypatch, *first, "--column", "debut=date 1900-01-01 2009-12-31")
+    assert "debut: the column holds texts, which can't be read as date. Write, for example: keys" in told
+    told = refused(capsys, monkeypatch, *first, "--adjacency", "swap")
+    assert told.endswith("Write, for example: --adjacency add/remove\n")
+
+
+def test_a_csv_is_asked_about_until_yes_or_no(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("p.csv").write_text("person_id,deathYear,birthYear\na,1,2\n", encoding="utf-8")
+    told = ran("init", "p.csv", answers=("?", "n", *[""] * 9)).output
+    assert "Write y, to read them, or n." in told
+    assert "invalid input" not in told
+    assert "deathYear; its type is not known: integer, number, keys, date or another; ? for forms" in told
+    said = ran("init", "p.csv", "--yes", "--sniff", "--force").stderr
+    assert "Guessed from names and types; values were read to tell the types, and for nothing else." in said
+    lines = [line.partition(" = ")[2] for line in said.splitlines() if "Year" in line]
+    assert len(lines) == 2
+    assert lines[0] == lines[1]

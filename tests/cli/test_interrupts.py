@@ -85,7 +85,7 @@ else:
 from privet.__main__ import main
 main()
 """
-NOTHING, STAYS = "interrupted; nothing was spent\n", "interrupted; the debit stays\n"
+NOTHING, STAYS = "interrupted; nothing was spent\n", "interrupted; the debit of epsilon 0.25 stays\n"
 KEPT = "interrupted; the debit stays. The answer is kept: asking again costs nothing\n"
 
 
@@ -117,7 +117,7 @@ def kinds(folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("moment", "says", "entries"),
     [
-        ("loading", "interrupted\n", []),
+        ("loading", NOTHING, []),
         ("loading more", NOTHING, []),
         ("opening", NOTHING, []),
         ("checking the file", NOTHING, []),

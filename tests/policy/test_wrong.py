@@ -80,3 +80,11 @@ def test_numbers_without_end() -> None:
 def test_windows_line_ends() -> None:
     with pytest.raises(PolicyError, match=r"line 12, .*\.age: lower"):
         parse(base().replace("[0, 110]", "[110, 0]").replace("\n", "\r\n"))
+
+
+@pytest.mark.parametrize("name", ["rho", "zcdp"])
+def test_zero_concentrated_budgets_are_told_by_both_names(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "privet.toml"
+    file.write_text(f'ledger = "a"\n[datasets.x]\nbudget = {{ {name} = 1 }}\n', encoding="utf-8")
+    with pytest.raises(PolicyError, match="zero-concentrated privacy"):
+        load(file)

@@ -173,9 +173,12 @@ def test_a_chart_of_a_histogram_is_one_panel(session: pv.Session) -> None:
 
 def test_a_title(session: pv.Session) -> None:
     query = by("region").agg(n=pv.count())
-    assert drawn(session, query).get_suptitle() == "n = count() by region"
+    assert drawn(session, query).get_suptitle() == "n by region"
     assert drawn(session, query, title="Where people live").get_suptitle() == "Where people live"
     assert drawn(session, query, title="").get_suptitle() == ""
+    two = by("region").agg(pay=pv.mean("pay"), s=pv.std("pay"))
+    assert drawn(session, two).get_suptitle() == "pay, s by region"
+    assert drawn(session, two, labels={"pay": "Mean pay"}).get_suptitle() == "Mean pay, s by region"
 
 
 def test_labels(session: pv.Session) -> None:

@@ -95,7 +95,8 @@ def test_dialects(tmp_path: Path) -> None:
                         decimal=",", id_type="integer", missing=("NA", "-"), columns={"age": COLUMNS["income"],
                         "region": schema.text()})  # fmt: skip
     assert found == {"id": [1, None], "age": [5.5, None], "region": ["a;b", "x"]}
-    _, found = imported(tmp_path, "id,age,region\nä,1,ö\n".encode("latin-1"), encoding="latin-1")
+    text = "id,age,region\nä,1,ö\n".encode("latin-1")
+    _, found = imported(tmp_path, text, encoding="latin-1", allow_missing=["region"])
     assert found["id"] == ["ä"]
 
 
@@ -196,10 +197,50 @@ def test_a_bad_file_is_not_imported(tmp_path: Path) -> None:
     told = refused(tmp_path, "id,age,region\n" + "\n".join(lines))
     assert told.startswith(
         f"{str(tmp_path / 'people.csv')!r} was not imported, and nothing was written: 1 bad row, 50 bad values. "
-        "For the steward only, the first of them:\n  line 3: age: 'canary' is not a whole number (of 64 bits)\n"
+        "For the steward only, the first of them:\n"
+        "  lines 3, 5, 7 and 47 more: age: 'canary' is not a whole number (of 64 bits)\n"
     )
     assert told.endswith('Fix the file, or read them all as missing: bad_rows="missing", bad_values="missing"')
-    assert told.count("\n  line") == 20
+    assert told.count("\n  line") == 2
+    many = "".join(f"p{i},bad{i},north\n" for i in range(100))
+    assert refused(tmp_path, f"id,age,region\n{many}").count("\n  line") == 20
+
+
+def test_a_column_with_none_of_its_keys_is_an_error(tmp_path: Path) -> None:
+    """A list of keys that matches nothing is a mistake in the list: every row would be left out of groups."""
+    rows = "".join(f"p{i},1,{('Up North', 'Deep South')[i % 2]}\n" for i in range(50)) + "q,1,\n"
+    told = refused(tmp_path, f"id,age,region\n{rows}")
+    assert "no value of region is among the declared keys. For the steward only, the first of them:\n" in told
+    assert "  region: 'Up North', 'Deep South'. Declared: 'north', 'south'\n" in told
+    assert told.endswith('Declare the keys as the file writes them. Or, if this is right: allow_missing=["region"]')
+    other = schema.keys("north", "south", other="elsewhere")
+    assert "no value of region is among" in refused(tmp_path, f"id,age,region\n{rows}", columns={"region": other})
+    zone = {"region": schema.keys(1, 2)}
+    assert "region: '7', '8'. Declared: '1', '2'" in refused(tmp_path, "id,region\na,7\nb,8\n", columns=zone)
+    report, found = imported(tmp_path, f"id,age,region\n{rows}", allow_missing=["region"])
+    assert (len(found["region"]), report.outside) == (51, {"region": 50})
+    imported(tmp_path, f"id,age,region\n{rows}z,1,north\n")
+
+
+def test_texts_without_an_option_are_explained(tmp_path: Path) -> None:
+    pay = {"pay": schema.number(0, 9)}
+    told = refused(tmp_path, 'id,pay\na,"$1,234.50"\nb,12\n', columns=pay)
+    assert "Amounts in pay begin with $. Remove the sign from the file: it is not read." in told
+    when = {"when": schema.timestamp("2020-01-01", "2024-12-31")}
+    told = refused(tmp_path, "id,when\na,2024-01-06 1:45 PM\n", columns=when)
+    assert 'match this format: date_format={"when": "%Y-%m-%d %I:%M %p"}' in told
+    assert '"%d-%b-%y"' in refused(tmp_path, "id,when\na,05-JAN-24\n", columns=when)
+    told = refused(tmp_path, "id,when\na,2024-01-06 1:45 PM\nb,05-JAN-24\n", columns=when)
+    assert (
+        "the dates in 'when' are written in several ways, such as '2024-01-06 1:45 PM' (%Y-%m-%d %I:%M %p) and "
+        "'05-JAN-24' (%d-%b-%y). Write all in one way.\n"
+    ) in told
+
+
+def test_a_header_in_another_encoding_is_a_header(tmp_path: Path) -> None:
+    told = refused(tmp_path, "id,Größe,age,region\na,1,1,north\n".encode("cp1252"))
+    assert f"the header of {str(tmp_path / 'people.csv')!r} can't be read: byte 0xf6 is not utf-8 text" in told
+    assert told.endswith('encoding="cp1252"')
 
 
 def test_an_existing_file_is_kept(tmp_path: Path) -> None:
@@ -424,7 +465,7 @@ def test_another_encoding_is_told_with_its_line(tmp_path: Path, newlines: bool) 
     assert found["id"] == ["a", "Müller"]
     (tmp_path / "people.parquet").unlink()
     told = refused(tmp_path, "id,Größe\na,1\n".encode("cp1252"))
-    assert "has no header: byte 0xf6 is not utf-8 text" in told
+    assert "can't be read: byte 0xf6 is not utf-8 text" in told
     assert 'encoding="cp1252"' in told
     assert "is in UTF-16. Convert it first" in refused(tmp_path, "id,age\na,1\n".encode("utf-16"))
 

@@ -93,3 +93,14 @@ def test_what_is_proposed_for_numbers_can_be_asked(number: str) -> None:
     found = re.search(r"Write ([^,]*?)(, and .* by .*)?\.$", refusal(f"SELECT {number} AS x FROM people"), re.M)
     assert found is not None
     asked(f"SELECT {found[1]} AS x FROM people")
+
+
+def test_a_dash_for_an_underscore_is_told_at_once() -> None:
+    from privet import boolean, each_row
+    from privet.query import Table
+    from privet.relation.schema import Schema
+    from privet.sql import parse
+
+    table = Table(Schema.declare("penguins_raw", protect=each_row(), columns={"ok": boolean()}), None)
+    with pytest.raises(QueryError, match=r"there is no table penguins-raw\. Write penguins_raw\."):
+        parse("SELECT COUNT(*) FROM penguins-raw", {"penguins_raw": table})

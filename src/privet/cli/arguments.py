@@ -17,6 +17,8 @@ class Asking(TyperCommand):
         """What is left after all parameters were found: nothing."""
         from privet.errors import UserError
 
+        if any(each.partition("=")[0] == "--eps" for each in args):
+            raise UserError("there is no --eps. Write: --epsilon 0.5")
         _, extra, _ = self.make_parser(ctx).parse_args(args=list(args))
         flags = {flag for parameter in self.params for flag in parameter.opts}
         for each in extra:

@@ -79,13 +79,13 @@ def query(
 
     Example: privet query "SELECT region, COUNT(*) AS n FROM people GROUP BY region" --epsilon 0.5
     """
-    how = _how(epsilon, within, confidence, simultaneous, assuming)
-    caps = _caps(max_rows, max_groups, max_rows_per_group)
-    text = _statement(sql, file)
-    writable(policy, output, certificate)
-    kind = chosen(Format.JSON if as_json else form, output)
-    style = styled(title, label, order, output)
     with stopped(lambda: "nothing was spent"):
+        how = _how(epsilon, within, confidence, simultaneous, assuming)
+        caps = _caps(max_rows, max_groups, max_rows_per_group)
+        text = _statement(sql, file)
+        writable(policy, output, certificate)
+        kind = chosen(Format.JSON if as_json else form, output)
+        style = styled(title, label, order, output)
         session = _session(policy, dataset, text, analyst)
     with stopped(lambda: _PAID if session.debited else "nothing was spent"), session:
         asked = _capped(session, text, caps)
@@ -120,12 +120,13 @@ def explain(
 
     Example: privet explain "SELECT AVG(income) FROM people" --epsilon 0.5 --assuming 500
     """
-    how = _how(epsilon, within, confidence, simultaneous, assuming)
-    caps = _caps(max_rows, max_groups, max_rows_per_group)
-    text = _statement(sql, file)
-    with stopped(lambda: "nothing was spent"), _session(policy, dataset, text, analyst) as session:
-        asked = _capped(session, text, caps)
-        _explained(session, asked, how, as_json=as_json)
+    with stopped(lambda: "nothing was spent"):
+        how = _how(epsilon, within, confidence, simultaneous, assuming)
+        caps = _caps(max_rows, max_groups, max_rows_per_group)
+        text = _statement(sql, file)
+        with _session(policy, dataset, text, analyst) as session:
+            asked = _capped(session, text, caps)
+            _explained(session, asked, how, as_json=as_json)
 
 
 def verify(
@@ -235,7 +236,6 @@ def _whole(name: str, text: str | None, example: str) -> int | None:
 
 def _session(policy: Path, dataset: str | None, asked: str, analyst: str) -> Session:
     from privet.policy import load
-    from privet.policy.agreement import differences
     from privet.session import Session
 
     found = load(policy)
@@ -248,8 +248,6 @@ def _session(policy: Path, dataset: str | None, asked: str, analyst: str) -> Ses
             "spent.",
             file=sys.stderr,
         )
-    for line in differences(found.datasets[session.name], session.ledger, analyst):
-        print(line, file=sys.stderr)
     return session
 
 

@@ -82,7 +82,8 @@ def import_(
     bad_rows: Annotated[str, typer.Option(help="What to do with bad rows: fail, or missing.")] = "fail",
     bad_values: Annotated[str, typer.Option(help="What to do with bad values: fail, or missing.")] = "fail",
     allow_missing: Annotated[
-        list[str] | None, typer.Option(help="A column that may have no value at all. May be repeated.")
+        list[str] | None,
+        typer.Option(help="A column that may have no value at all, or none of its keys. May be repeated."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
 ) -> None:

@@ -82,7 +82,7 @@ def init(
             look = sniff
             if is_csv(given) and not sniff and not yes:
                 typer.echo(f"{given} has no types. Its values can be read to propose some; they are never shown.")
-                look = typer.confirm("Read its values?", default=False)
+                look = _agreed("Read its values?")
             found += find(given, sniff=look, separator=separator, encoding=encoding)
         steward = Steward(found, ask=not yes, persons=person, each_row=each_row, max_rows=max_rows, columns=column)
         name = steward.name(dataset)
@@ -115,12 +115,25 @@ def _answers(data: list[str]) -> Iterator[None]:
     try:
         yield
     except typer.Abort as error:
+        if isinstance(error.__context__, KeyboardInterrupt):
+            from privet.cli.stopping import INTERRUPTED
+
+            raise SystemExit(INTERRUPTED) from error  # which says so in one line
         if not isinstance(error.__context__, EOFError) or (sys.stdin is not None and sys.stdin.isatty()):
             raise
         from privet.errors import UserError
 
         typer.echo()  # ends the line of the question
         raise UserError(f"there is no terminal to ask on. Write: privet init {shlex.join(data)} --yes") from None
+
+
+def _agreed(question: str) -> bool:
+    """Whether the steward says yes; anything but a yes or a no is asked again."""
+    while True:
+        typed = str(typer.prompt(f"{question} [y/N]", default="n", show_default=False)).strip().lower()
+        if typed in ("y", "yes", "n", "no"):
+            return typed[0] == "y"
+        typer.echo("Write y, to read them, or n.", err=True)
 
 
 def _writable(target: Path, force: bool) -> None:
@@ -145,8 +158,10 @@ def _tell(found: list[Found], steward: Steward, tables: tuple[DraftTable, ...], 
         if each.table is None and re.sub(r"\W+", "_", stem) == each.name != stem:
             typer.echo(f"{each.path}: the table is named {each.name}, so that SQL needs no quotes.", err=True)
     if steward.guessed:
+        read = any(each.csv is not None and {*each.columns.values()} != {"anything"} for each in found)
+        known = "; values were read to tell the types, and for nothing else" if read else ", not from values"
         typer.echo(
-            f"Guessed from names and types, not from values. Check these lines of {target}: analysts rely on them.",
+            f"Guessed from names and types{known}. Check these lines of {target}: analysts rely on them.",
             err=True,
         )
         for guess in steward.guessed:

@@ -98,7 +98,7 @@ class Steward:
             except UserError as error:
                 if epsilon is not None or not self.ask or delta is not None:
                     raise
-                typer.echo(f"{error}", err=True)
+                typer.echo(_at_prompt(error, "Write a number, such as 0.5."), err=True)
                 continue
             return {"epsilon": made.epsilon} | ({"delta": made.delta} if isinstance(made, ApproxDP) else {})
 
@@ -180,7 +180,7 @@ class Steward:
             except UserError as error:
                 if given is not None or not self.ask:
                     raise
-                typer.echo(str(error), err=True)
+                typer.echo(_at_prompt(error, "Write a whole number, such as 3."), err=True)
 
     def _person(self, found: Found) -> str | None:
         """The column of the person; None if each row is another's."""
@@ -235,6 +235,7 @@ class Steward:
                 continue
             try:
                 value = shorthand(name, line, family=found.columns[name])
+                _fitting(name, value, found)
             except UserError as error:
                 if not ask:
                     raise
@@ -257,7 +258,43 @@ def _asked(name: str, found: Found, made: Proposal, line: str) -> str:
     family = found.columns[name]
     told = "" if family == "anything" else f" ({family})"
     note = f"; {made.note}" if made.note and made.line is None else ""
+    if family in ("anything", "nothing"):
+        note = "; its type is not known: integer, number, keys, date or another"
     return str(typer.prompt(f"{name}{told}{note}; ? for forms", default=line)).strip()
+
+
+def _at_prompt(error: Exception, write: str) -> str:
+    """What is wrong with an answer, and what to type: neither Python nor flags."""
+    from privet.policy.problems import without_advice
+
+    return f"{without_advice(str(error))} {write}"
+
+
+def _fitting(name: str, value: Any, found: Found) -> None:
+    """Refuse a kind that the column can't hold. Of a CSV, only what no notation of its values could make right."""
+    from privet.errors import UserError
+    from privet.policy import toml
+    from privet.policy.columns import kind
+    from privet.policy.shorthand import EXAMPLES
+    from privet.sources.kinds import HOLD
+
+    family, said = found.columns[name], value if isinstance(value, str) else kind(value)
+    if value is None or family in ("anything", "nothing"):
+        return
+    if said == "type":
+        said = str(value["type"])
+    if said in ("keys", "keys_from"):
+        said = "key" if said == "keys" and all(isinstance(each, int) for each in value["keys"]) else "text"
+    if said not in HOLD or family in HOLD[said]:
+        return
+    if found.csv is not None and (family in ("text", "boolean", "integer") or said in ("text", "key")):
+        return
+    proper = {"float": "number", "decimal": "number", "text": "keys"}.get(family, family)
+    form = next((line for line in EXAMPLES if line.split()[0] == proper), "text")
+    held = {"date": "dates", "timestamp": "timestamps", "text": "texts", "boolean": "booleans"}.get(family, "numbers")
+    raise UserError(
+        f"{toml.key(name)}: the column holds {held}, which can't be read as {said}. Write, for example: {form}"
+    )
 
 
 def _left_out(name: str, made: Proposal) -> DraftColumn:

@@ -315,6 +315,11 @@ def cap(
         given = PureDP(epsilon) if pure else ApproxDP(epsilon, delta or "0")
     ledger.cap(name, given, reason=reason, analyst=analyst, query=query)
     print(ledger.head(name))
+    print("This is a receipt of the ledger's last entry; keep it elsewhere (privet ledger head).", file=sys.stderr)
+    balance = ledger.balance(name, analyst)
+    spent = balance.spent if analyst is None or balance.ration is None else balance.ration.spent
+    if given is not None and not query and spent.epsilon >= given.epsilon:
+        print(f"{_words(spent)} is spent already: nothing is left under this cap.", file=sys.stderr)
     _tell_differences(found, ledger, name, analyst)
 
 

@@ -15,6 +15,7 @@ _PHRASES: tuple[tuple[str, str], ...] = (
     (r'\b(epsilon|delta|confidence|assuming)=("?)([0-9][0-9./e-]*)\2', r"--\1 \3"),
     (r"\b(fresh|simultaneous)=True", r"--\1"),
     (r"print\(answer\)", "--format table"),
+    (r"\badjacency='([^']*)'", r"--adjacency \1"),
 )
 _OF_STATEMENT = re.compile(r"line \d+, column \d+: ")
 _PYTHON = re.compile(r" ?Write(?:, for example)?: [^\n]*\b(?:pv|session)\.[^\n]*")

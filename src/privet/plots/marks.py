@@ -43,7 +43,7 @@ def draw_marks(axes: Axes, panel: Panel, mark: Mark, *, rows: slice = slice(None
                 continue
         crowd = len(panel.values[0, rows]) * count
         size = 4.0 if crowd <= 30 else 3.0 if crowd <= 60 else 2.2
-        _intervals(axes, at, (low, high), ends, INK if mark == "bars" else color, size, lying=lying)
+        _intervals(axes, at, (low, high), (bottom, top), noisy, INK if mark == "bars" else color, size, lying=lying)
         if mark == "dots":
             _dots(axes, at, values, noisy, color, shape, 1.6 * size, lying=lying)
 
@@ -67,20 +67,35 @@ def _dots(
 def _intervals(
     axes: Axes,
     at: Floats,
-    wanted: tuple[Floats, Floats],
     ends: tuple[Floats, Floats],
+    reach: tuple[float, float],
+    noisy: Any,
     color: str,
     size: float,
     *,
     lying: bool,
 ) -> None:
-    """A line between both ends, with caps; an end that is infinite is an arrow at the border."""
-    (axes.hlines if lying else axes.vlines)(at, *ends, color=color, lw=1.1, zorder=3)
-    for end, tip, arrow in zip(wanted, ends, "<>" if lying else "v^", strict=True):
-        for marker, which in (("|" if lying else "_", np.isfinite(end)), (arrow, np.isinf(end))):
-            if which.any():
-                place = (tip[which], at[which]) if lying else (at[which], tip[which])
-                axes.plot(*place, marker, color=color, ms=size, clip_on=False, zorder=3)
+    """A line between both ends, with caps; an end that is infinite, or out of reach, is an arrow at the border.
+
+    The arrow of what is noisy is hollow: the value itself may be out of reach.
+    """
+    bottom, top = reach
+    low, high = (np.clip(end, bottom, top) for end in ends)
+    (axes.hlines if lying else axes.vlines)(at, low, high, color=color, lw=1.1, zorder=3)
+    inside = [(end >= bottom) & (end <= top) for end in ends]
+    cap, back, ahead = "|<>" if lying else "_v^"
+    below, above = ends[0] < bottom, ends[1] > top
+    for marker, tip, which, inner in (
+        (cap, low, inside[0], color),
+        (cap, high, inside[1], color),
+        (back, np.full_like(low, bottom), below & ~noisy, color),
+        (back, np.full_like(low, bottom), below & noisy, "white"),
+        (ahead, np.full_like(high, top), above & ~noisy, color),
+        (ahead, np.full_like(high, top), above & noisy, "white"),
+    ):
+        if which.any():
+            place = (tip[which], at[which]) if lying else (at[which], tip[which])
+            axes.plot(*place, marker, color=color, mfc=inner, ms=size, clip_on=False, zorder=3)
 
 
 def keys_of(panel: Panel, mark: Mark) -> list[Any]:

@@ -22,6 +22,8 @@ MOST_DOTS = 24
 MOST_LABELLED = 12
 """How many groups stand beside each other where each needs its label; more of them lie one below the other."""
 
+_NEAR = 1.0  # how far from the others a noisy value is near, of their range
+
 _NARROW = frozenset(" .,:;'|!()[]{}/ijltfrI-1")
 
 Mark = Literal["bars", "dots", "line", "spread"]
@@ -106,15 +108,31 @@ class Panel:
 
     @property
     def reach(self) -> tuple[float, float]:
-        """The range of the value axis: every value, every finite end of an interval, zero below bars; some room."""
-        everything = np.concatenate([part.ravel() for part in (self.values, self.low, self.high)])
-        finite = everything[np.isfinite(everything)]
+        """The range of the value axis: every value, every finite end of an interval, zero below bars; some room.
+
+        Dots that are not noisy set the range where there are some: one wide interval must not make all others look
+        alike. Noisy ones are in it by their values alone, if these are near, or more than the others.
+        """
+        finite = _finite(self.values, self.low, self.high)
+        clear = ~self.noisy
+        if self.level and clear.any() and self.noisy.any():
+            steady = _finite(self.values[clear], self.low[clear], self.high[clear])
+            beside = _finite(self.values[self.noisy])
+            if steady.size and clear.sum() >= self.noisy.sum():
+                room = _NEAR * (steady.max() - steady.min())
+                beside = beside[(beside >= steady.min() - room) & (beside <= steady.max() + room)]
+            finite = np.concatenate([steady, beside]) if steady.size else finite
         if not self.level or not finite.size:
             finite = np.append(finite, 0.0)
         bottom, top = float(finite.min()), float(finite.max())
         room = 0.06 * (top - bottom) or 0.06 * abs(top) or 1.0
         start = bottom if bottom == 0 and not self.level and not np.isneginf(self.low).any() else bottom - room
         return start, top + room
+
+
+def _finite(*parts: Floats) -> Floats:
+    everything: Floats = np.concatenate([part.ravel() for part in parts])
+    return np.asarray(everything[np.isfinite(everything)], dtype=np.float64)
 
 
 def inches(text: str) -> float:

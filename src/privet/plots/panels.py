@@ -21,12 +21,12 @@ __all__ = ["MOST_SERIES", "NOISE", "Axis", "Panel", "draw_panels"]
 
 MOST_TURNED = 24
 """How many labels are turned; of more, some are left out."""
-NOISE = "too noisy: less than twice its error"
+NOISE = "too noisy to rely on"
 """What a legend says of hollow marks."""
 
 
 def draw_panels(panels: Sequence[Panel], *, title: str, caption: str) -> Figure:
-    """Bars or dots with their intervals, a panel for each name; an interval's infinite end becomes an arrow.
+    """Bars or dots with their intervals, a panel for each name; an end of an interval that runs off is an arrow.
 
     Many groups make a page of columns, or a line if they follow each other, and never a picture larger than a page.
     """

@@ -18,6 +18,11 @@ _RANGE = re.compile(r"""(?<=[\d"'])\s*(?:\.\.+|\bto\b|\s-\s|–)\s*(?=[-+.\d"'])
 _DASH = re.compile(r"([0-9]+)-([0-9]+)", re.ASCII)
 _WHOLE = re.compile(r"[+-]?[0-9][0-9_]*", re.ASCII)
 _NUMBER = re.compile(r"[+-]?[0-9_]*\.?[0-9_]+", re.ASCII)
+_THOUSANDS = re.compile(
+    r"[\[({]?\s*(?:integer |number )?[+-]?[0-9]{1,3}(,[0-9]{3})*\s+"
+    r"(to |- |\.\. )?[+-]?[0-9]{1,3}(,[0-9]{3})+\s*[\])}]?",
+    re.ASCII,
+)
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _FOREIGN = (
     "int",
@@ -45,7 +50,7 @@ def canonical(line: str, kinds: Collection[str], family: Family = "anything") ->
         >>> canonical("[1985, 2016]", ["integer", "keys"], "integer"), canonical("NL, AL", ["integer", "keys"], "text")
         (['integer', '1985', '2016'], ['keys', 'NL', 'AL'])
     """
-    text = _unwrapped(line)
+    text = _unwrapped(_separated(line, family))
     head, _, rest = text.partition(" ") if " " in text else text.partition("=")
     kind = head.strip(" =")
     if kind in kinds:
@@ -60,9 +65,25 @@ def canonical(line: str, kinds: Collection[str], family: Family = "anything") ->
     return [implied, *words, *tail] if implied else shlex.split(line)
 
 
+def _separated(line: str, family: Family) -> str:
+    """With commas in place of semicolons, and two numbers without those between their thousands.
+
+    Example:
+        >>> _separated("[2000; 7000]", "float"), _separated("2,000 7,000", "float"), _separated("2,000, 7,000", "float")
+        ('[2000, 7000]', '2000 7000', '2,000, 7,000')
+    """
+    if ";" in line and "," not in line and not {*line} & {*"\"'"}:
+        line = line.replace(";", ",")
+    if family in ("integer", "float", "decimal", "anything") and _THOUSANDS.fullmatch(line.replace(";", " ")):
+        line = line.replace(";", " ").replace(",", "")
+    return line
+
+
 def _implied(words: list[str], listed: bool, family: Family) -> str | None:
     """The kind of a column of which only values were typed."""
     pair = len(words) == 2
+    if family in _OF_FAMILY and any(re.fullmatch(r"0[0-9]{2}( .*)?", word) for word in words):
+        return None  # the thousands of a number
     whole, numbers = (all(pattern.fullmatch(word) for word in words) for pattern in (_WHOLE, _NUMBER))
     if pair and (whole or numbers) and family != "text":
         return _OF_FAMILY.get(family, "integer" if whole else "number")

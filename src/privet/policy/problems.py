@@ -197,7 +197,7 @@ def problems(error: ValidationError, tree: Any) -> list[Problem]:
     for each in found:
         if each["type"] != "extra_forbidden":
             continue
-        if _place(each)[-1] == "rho":
+        if _place(each)[-1] in _ZERO_CONCENTRATED:
             meant.add((*_place(each)[:-1], "epsilon"))
         elif near := _nearest(_place(each), tree):
             meant.add((*_place(each)[:-1], near))
@@ -287,7 +287,7 @@ def _unknown(place: Place, tree: Any) -> Problem:
             return Problem(place, what, _whole_example(place, tree))
     if name in _MEANT and inside[:1] == ("datasets",) and len(inside) == 2:
         return Problem(place, *_MEANT[name])
-    if name == "rho" and inside[:1] == ("datasets",):
+    if name in _ZERO_CONCENTRATED and inside[:1] == ("datasets",):
         return Problem(place, _RHO, "budget = { epsilon = 3 }")
     near = _nearest(place, tree)
     if near is None:
@@ -306,6 +306,7 @@ def _nearest(place: Place, tree: Any) -> str | None:
     return next(iter(get_close_matches(str(place[-1]), free, n=1)), None)
 
 
+_ZERO_CONCENTRATED = ("rho", "zcdp")
 _RHO = "budgets in rho (zero-concentrated privacy) are not supported yet: a budget is epsilon, or epsilon and delta."
 _MEANT = {
     "epsilon": ("epsilon stands in the budget.", "budget = { epsilon = 3 }"),

@@ -31,7 +31,7 @@ _ROWS = frozenset(
 """What numbers rows, or things that happen to a person, and not persons."""
 
 _GROUPS = frozenset(("group", "band", "class", "bin", "code", "category", "id", "bracket"))
-_BIRTH = frozenset(("birth", "born", "dob", "birthday", "birthdate", "yob"))
+_LIFE = frozenset(("birth", "born", "dob", "birthday", "birthdate", "yob", "death", "died", "deceased"))
 
 _INTEGERS: tuple[tuple[str, int, int], ...] = (
     ("age", 0, 110),
@@ -116,7 +116,7 @@ def proposal(name: str, family: Family, today: date) -> Proposal:
                 return Proposal(None, form, "bounds that you know; or keys = [...], if the numbers are codes")
             if said & {"is", "has", "was"}:
                 return Proposal("integer 0 1", form)
-            if said & {"year", "yob"} and said & _BIRTH:
+            if said & {"year", "yob"} and said & _LIFE:
                 return Proposal(f"integer 1900 {today.year}", form)
             return Proposal(_bounded("integer", said, _INTEGERS), form, "bounds that you know")
         case "float" | "decimal":

@@ -112,6 +112,8 @@ def _made(name: str, kind: str, words: list[str], textual: bool | None) -> Any:
         if len(values) != 2:
             raise _refusal(name, "keys_from needs a file and its column.", kind)
         return {"keys_from": values[0], "column": values[1], **({"other": other} if has_other else {})}
+    if not values:
+        raise _refusal(name, "name the keys.", kind)
     typed = _typed([*values, other] if has_other else values, textual)
     return {"keys": typed[: len(values)], **({"other": typed[-1]} if has_other else {})}
 

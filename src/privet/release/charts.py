@@ -67,11 +67,16 @@ def _panel(labels: list[str], column: Column, width: int) -> list[str]:
     def place(x: Cell) -> int:
         return min(room - 1, int((Exact(min(max(x, start), stop)) - start) / unit))
 
+    def wide(low: Cell, high: Cell) -> bool:
+        """Whether an interval has room for both of its ends; a narrower one would show or not by chance."""
+        ends = [x for x in (low, high) if isinstance(x, int) or math.isfinite(x)]
+        return len(ends) < 2 or Exact(ends[1]) - Exact(ends[0]) >= 2 * unit
+
     lines = [cut(column.name, width)]
     for i, name, text in zip(chosen, names, texts, strict=True):
         spots = (place(cells.values[i]), place(cells.low[i]), place(cells.high[i]))
         zero = None if column.level else place(0)
-        bar = _bar(room, zero, *spots, noisy=marks(cells)[i])
+        bar = _bar(room, zero, *spots, noisy=marks(cells)[i], wide=wide(cells.low[i], cells.high[i]))
         lines.append(f"{name}{' ' * (left - places(name))}  {bar}  {text}".rstrip() if left else f"{bar}  {text}")
     if last:
         lines.insert(1 + len(first), f"... {len(labels) - len(chosen):,} more groups")
@@ -92,7 +97,7 @@ def _fitted(labels: list[str], texts: list[tuple[str, str]], width: int) -> tupl
     return [cut(label, max(space, _LABEL)) for label in labels], right
 
 
-def _bar(room: int, zero: int | None, value: int, low: int, high: int, *, noisy: bool) -> str:
+def _bar(room: int, zero: int | None, value: int, low: int, high: int, *, noisy: bool, wide: bool) -> str:
     line = [" "] * room
     dot = "┼"
     if zero is None:
@@ -103,7 +108,7 @@ def _bar(room: int, zero: int | None, value: int, low: int, high: int, *, noisy:
             line[i] = block
         if low <= zero <= high:  # the interval hides the bar, but not its end
             dot = block
-    if high > low:
+    if wide and high > low:
         for i in range(low, high + 1):
             line[i] = "─"
         line[low], line[high] = "├", "┤"

@@ -89,15 +89,13 @@ def panels(
 
 
 def titled(query: Query, column: str | None, style: Style) -> str:
-    """The title: the one that was given, or what is drawn, in words."""
+    """The title: the one that was given, or the names of what is drawn and of the keys, as labels have them."""
     if style.title is not None:
         return style.title
     by = f" by {', '.join(style.text(key.name) for key in query.keys)}" if query.keys else ""
     hidden = query.arrangement.hidden
     drawn = [
-        style.labels.get(name, f"{name} = {what}")
-        for name, what in query.aggregates
-        if name not in hidden and (column is None or column == name)
+        style.text(name) for name, _ in query.aggregates if name not in hidden and (column is None or column == name)
     ]
     return f"{', '.join(drawn) or style.text(str(column))}{by}"
 

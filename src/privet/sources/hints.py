@@ -26,10 +26,12 @@ MARKERS = frozenset(
 """Texts that often stand for a missing value."""
 
 _DAYS = (
-    *("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d"),
+    *("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d", "%Y-%m-%d"),
     *("%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%Y", "%d-%b-%y", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y"),
 )
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S")
+_LOOKED_AT = 1_000
+_CURRENCIES = "$€£¥₹"
 _MARKS = ((",", ""), (".", ","), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "\u00a0"), (",", "\u202f"))
 _WORDS = {"ja": "nein", "oui": "non", "si": "no", "sí": "no", "sim": "não", "on": "off", "wahr": "falsch",
           "vrai": "faux", "verdadero": "falso", "да": "нет", "tak": "nie", "igen": "nem", "evet": "hayır"}  # fmt: skip
@@ -74,6 +76,9 @@ class Hint:
 
     seen: str
     choices: tuple[tuple[Option, ...], ...]
+    """None: there is no option for it, and `seen` says what to do."""
+    typed: str = ""
+    """What was seen, in the words of the command line, if they differ."""
 
     def text(self, *, flags: bool = False) -> str:
         """A line to show.
@@ -82,11 +87,12 @@ class Hint:
             >>> Hint("If 'NA' means missing", ((Option("missing", "NA"),),)).text(flags=True)
             "If 'NA' means missing: --missing NA"
         """
-        told = (
+        seen = self.typed if flags and self.typed else self.seen
+        told = [
             (" " if flags else ", ").join(option.flag() if flags else str(option) for option in choice)
             for choice in self.choices
-        )
-        return f"{self.seen}: {', or '.join(told)}"
+        ]
+        return f"{seen}: {', or '.join(told)}" if told else seen
 
 
 class Refused(SourceError):
@@ -142,7 +148,7 @@ def readings(column: str, kind: Kind, texts: Iterable[str], notation: Notation) 
     if kind in ("date", "timestamp"):
         days = [day + time for time in _TIMES for day in _DAYS if _all(left, kind, notation, DateFormat(day + time))]
         choices = [(Option("date_format", each, column),) for each in days]
-        return [_hint(f"the dates in {column!r} match this format", *choices)]
+        return [_hint(f"the dates in {column!r} match this format", *choices)] if choices else _mixed(column, left)
     if kind in ("number", "integer", "key"):
         fitting: dict[str, str] = {}
         for decimal, thousands in _MARKS:
@@ -156,10 +162,28 @@ def readings(column: str, kind: Kind, texts: Iterable[str], notation: Notation) 
             )
             for decimal, thousands in fitting.items()
         ]
+        if not separators and (sign := next((text[0] for text in left if text[0] in _CURRENCIES), None)):
+            return [Hint(f"Amounts in {column} begin with {sign}. Remove the sign from the file: it is not read.", ())]
+        if not separators:
+            return []
         return [_hint(f"{column} would parse with a different decimal or thousands separator", *separators)]
     if kind == "boolean":
         return [_words(column, {text.strip().lower() for text in left})]
     return []
+
+
+def _mixed(column: str, texts: list[str]) -> list[Hint]:
+    """That no one format fits, though each of the texts has one: which the first of them have."""
+    forms = [DateFormat(day + time) for time in _TIMES for day in _DAYS]
+    found: dict[str, str] = {}
+    for text in texts[:_LOOKED_AT]:
+        fitting = [form.text for form in forms if form.read(text) is not None]
+        if not fitting:
+            return []
+        if not {*fitting} & {*found}:
+            found[fitting[0]] = text
+    some = " and ".join(f"{shown(text)} ({form})" for form, text in [*found.items()][:2])
+    return [Hint(f"the dates in {column!r} are written in several ways, such as {some}. Write all in one way.", ())]
 
 
 def _words(column: str, words: set[str]) -> Hint:

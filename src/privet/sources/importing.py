@@ -73,8 +73,8 @@ def import_csv(
 
     A row with too many or too few fields, an open quote or bytes that are not text is bad; so is a value that is not of
     its column's type. With "fail" the import stops, and writes nothing; with "missing" all values of such a row, or the
-    one value, are missing, and no other row changes. Empty lines are skipped. A column without any value stops the
-    import, unless `allow_missing` names it.
+    one value, are missing, and no other row changes. Empty lines are skipped. A column without any value, or
+    with keys of which it has none, stops the import, unless `allow_missing` names it.
 
     `newlines=True` allows line breaks between quotes. Then rows can't be told apart by themselves, and a bad row stops
     the import, whatever `bad_rows` says. `progress` is called with the bytes that were read so far, and with all.
@@ -251,9 +251,9 @@ class _Import:
         from privet.sources.hints import Hint, Option, Refused
 
         why = "it is empty" if first is None else first.why or "an empty line"
-        what = f"{self.csv!r} has no header: {why}."
         if first is None or not first.not_text:
-            return SourceError(what)
+            return SourceError(f"{self.csv!r} has no header: {why}.")
+        what = f"the header of {self.csv!r} can't be read: {why}."
         said = "If the file comes from Windows or from Excel"
         return Refused(what, (), (Hint(said, ((Option("encoding", "cp1252"),),)),))
 

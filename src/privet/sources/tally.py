@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from privet.relation.schema import Column
+from privet.relation.types import KeyType
 from privet.sources import hints, parsing
 from privet.sources.blocks import Texts
 from privet.sources.casting import Cast
@@ -18,7 +19,13 @@ from privet.sources.notation import Notation
 from privet.sources.report import ImportReport, Persons
 
 SHOWN = 20
-"""How many bad rows and values a report names."""
+"""How many bad rows and values a report names, equal ones counted once."""
+
+_LINES = 3
+"""Of how many equal ones the lines are named."""
+
+_STRAYS = 3
+"""How many texts are shown of a column that has none of its keys."""
 
 _DIFFERENT = 10_000
 """How many different bad texts of a column are remembered."""
@@ -41,7 +48,17 @@ class Tally:
     """The bad texts of each column; under the empty text, all that are not remembered."""
     kept: dict[str, Counter[str]] = field(default_factory=dict)
     """The texts that were kept and may mean a missing value."""
-    examples: list[str] = field(default_factory=list)
+    places: dict[str, list[int]] = field(default_factory=dict)
+    """What is wrong, as it is told, and the first lines where it is."""
+    often: Counter[str] = field(default_factory=Counter)
+    """How often."""
+    strays: dict[str, dict[str, None]] = field(default_factory=dict)
+    """The first texts of each column that has keys, as long as none of them is one."""
+
+    @property
+    def examples(self) -> tuple[str, ...]:
+        """The first bad rows and values, equal ones together: where, and what is wrong."""
+        return tuple(f"{_lines(lines, self.often[why])}: {why}" for why, lines in self.places.items())
 
     def add(self, texts: Texts, casts: Mapping[str, Cast], beyond: Mapping[str, int], kept: Mapping[str, Any]) -> None:
         """Some more rows."""
@@ -49,7 +66,10 @@ class Tally:
         self.bad_rows += len(texts.bad)
         self.empty_lines += texts.empty
         self.not_text = self.not_text or any(row.not_text for row in texts.bad)
-        told = [(row.line, row.why) for row in texts.bad[:SHOWN]]
+        told: dict[str, list[int]] = {}
+        for row in texts.bad:
+            told.setdefault(row.why, []).append(row.line)
+        often = Counter({why: len(lines) for why, lines in told.items()})
         for name, cast in casts.items():
             self.missing[name] += cast.values.null_count
             self.outside[name] += beyond[name]
@@ -57,11 +77,25 @@ class Tally:
             if len(cast.bad):
                 found = texts.columns[name].take(cast.bad)
                 self._remember(name, found)
-                for place, text in zip(cast.bad[:SHOWN], found[:SHOWN].to_pylist(), strict=True):
-                    why = f"{name}: {shown(text)} is not {parsing.expected(self.kinds[name], self.notation.date(name))}"
-                    told.append((int(texts.lines[place]), why))
-        for line, why in sorted(told, key=lambda each: each[0])[: SHOWN - len(self.examples)]:
-            self.examples.append(f"line {line:,}: {why}")
+                expected = parsing.expected(self.kinds[name], self.notation.date(name))
+                for text, first, count in _different(found):
+                    why = f"{name}: {shown(text)} is not {expected}"
+                    told.setdefault(why, []).extend(int(texts.lines[cast.bad[place]]) for place in first)
+                    often[why] += count
+            if isinstance(getattr(self.declared.get(name), "type", None), KeyType):
+                self._stray(name, cast.values, beyond[name])
+        for why, lines in sorted(told.items(), key=lambda each: each[1][0]):
+            if why in self.places or len(self.places) < SHOWN:
+                known = self.places.setdefault(why, [])
+                known += lines[: _LINES - len(known)]
+                self.often[why] += often[why]
+
+    def _stray(self, name: str, values: Any, beyond: int) -> None:
+        """Remember some values, if none so far is a key."""
+        seen = self.strays.setdefault(name, {})
+        if beyond == len(values) - values.null_count and len(seen) < _STRAYS:
+            for value in values.drop_null()[:_DIFFERENT].unique()[:_STRAYS].to_pylist():
+                seen[shown(str(value))] = None
 
     def _remember(self, name: str, texts: Any) -> None:
         known = self.bad.setdefault(name, Counter())
@@ -81,15 +115,42 @@ class Tally:
             taken = tuple(
                 Option(name, "missing") for name, n in (("bad_rows", rows_fail), ("bad_values", values_fail)) if n
             )
-            last = Hint("Fix the file, or read them all as missing", (taken,))
-            raise Refused(what, tuple(self.examples), (*self._hints(), last))
+            last = Hint(
+                "Fix the file, or read them all as missing",
+                (taken,),
+                "Fix the file, change the declaration, or read them all as missing",
+            )
+            raise Refused(what, self.examples, (*self._hints(), last))
         empty = [name for name in self.kinds if self.rows and self.missing[name] == self.rows and name not in allowed]
         if empty:
             what = (
                 f"{csv!r} was not imported, and nothing was written: {', '.join(empty)} would be missing in every row"
             )
             last = Hint("If that is right", (tuple(Option("allow_missing", name) for name in empty),))
-            raise Refused(f"{what}.", tuple(self.examples), (*self._hints(), last))
+            raise Refused(f"{what}.", self.examples, (*self._hints(), last))
+        unlisted = [name for name in self.strays if name not in allowed and self._unlisted(name)]
+        if unlisted:
+            what = (
+                f"{csv!r} was not imported, and nothing was written: no value of {', '.join(unlisted)} is among the "
+                "declared keys. For the steward only, the first of them:"
+            )
+            last = Hint(
+                "Declare the keys as the file writes them. Or, if this is right",
+                (tuple(Option("allow_missing", name) for name in unlisted),),
+            )
+            raise Refused(what, tuple(self._compared(name) for name in unlisted), (last,))
+
+    def _unlisted(self, name: str) -> bool:
+        """Whether a column has values, and none of them is one of its keys."""
+        return 0 < self.outside[name] == self.rows - self.missing[name]
+
+    def _compared(self, name: str) -> str:
+        """Some values of a column beside some of its keys."""
+        kind = self.declared[name].type
+        assert isinstance(kind, KeyType)
+        keys = ", ".join(shown(str(key)) for key in kind.values[:_STRAYS])
+        more = f" and {len(kind.values) - _STRAYS:,} more" if len(kind.values) > _STRAYS else ""
+        return f"{name}: {', '.join([*self.strays[name]][:_STRAYS])}. Declared: {keys}{more}"
 
     def _hints(self) -> list[Hint]:
         """What may help: encodings, missing values, notations."""
@@ -100,7 +161,7 @@ class Tally:
         found += hints.markers(self.bad)
         for name, texts in self.bad.items():
             found += hints.readings(name, self.kinds[name], [text for text in texts if text], self.notation)
-        return [hint for hint in found if hint.choices]
+        return found
 
     def report(
         self,
@@ -125,10 +186,35 @@ class Tally:
             id=id,
             max_rows=max_rows,
             persons=persons,
-            examples=tuple(self.examples),
+            examples=self.examples,
             hints=(*hints.keys_kept(self.notation), *hints.markers(self.kept, kept=True)),
             declared=self.declared,
         )
+
+
+def _different(texts: Any) -> list[tuple[str, list[int], int]]:
+    """The first different texts, each with the first places where it stands, and how often it does."""
+    encoded = texts.dictionary_encode()
+    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    found = []
+    for code, text in enumerate(encoded.dictionary[:SHOWN].to_pylist()):
+        places = (codes == code).nonzero()[0]
+        found.append((text, places[:_LINES].tolist(), len(places)))
+    return found
+
+
+def _lines(first: Sequence[int], count: int) -> str:
+    """Which lines, of so many.
+
+    Example:
+        >>> _lines([2], 1), _lines([2, 5], 2), _lines([2, 5, 9], 1207)
+        ('line 2', 'lines 2 and 5', 'lines 2, 5, 9 and 1,204 more')
+    """
+    (*named, last) = [
+        *(f"{line:,}" for line in first),
+        *([f"{count - len(first):,} more"] if count > len(first) else []),
+    ]
+    return f"lines {', '.join(named)} and {last}" if named else f"line {last}"
 
 
 def _count(number: int, what: str) -> str:

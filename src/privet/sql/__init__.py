@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from privet.errors import QueryError
 from privet.query import PublicTable, Query, Table
-from privet.sql import grammar, tokens
+from privet.sql import grammar, misquoted, tokens
 from privet.sql.names import Catalogue
 from privet.sql.questions import Question
 from privet.sql.source import Source
@@ -42,8 +42,8 @@ def parse(text: str, tables: Mapping[str, Table], public: Mapping[str, PublicTab
     try:
         select = grammar.parsed(source, tokens.read(source, catalogue.names()))
         return Question(catalogue, select).query()
-    except QueryError:
-        raise
+    except QueryError as error:
+        raise misquoted.better(source, catalogue.spelled_out()) or error from None
     except RecursionError:
         raise QueryError("the statement is nested too deeply. Name its parts in a WITH.") from None
     except Exception as error:  # a bug, which the tests look for by its cause; nobody else must meet it

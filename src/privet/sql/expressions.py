@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any, cast
 
 from sqlglot import exp
@@ -137,7 +138,12 @@ class Reader:
             case exp.Between():
                 of = self._side(tree.this)
                 low = self._compare(">=", of, tree, tree.args["low"])
-                return e.Logic("and", (low, self._compare("<=", of, tree, tree.args["high"])))
+                high = self._compare("<=", of, tree, tree.args["high"])
+                if _turned(low.right, high.right) and not isinstance(tree.parent, exp.Not):
+                    ends = [self.source.words(whole(tree.args[end])) for end in ("high", "low")]
+                    why = f"the bounds are in the wrong order. Write BETWEEN {ends[0]} AND {ends[1]}."
+                    raise self.source.refusal(whole(tree), why)
+                return e.Logic("and", (low, high))
             case exp.In():
                 return self._is_in(tree)
             case exp.Is():
@@ -166,7 +172,7 @@ class Reader:
                 return self._called(tree)
         raise self._refused(tree)
 
-    def _compare(self, operator: str, left: e.Node, tree: Tree, right: Tree | None = None) -> e.Node:
+    def _compare(self, operator: str, left: e.Node, tree: Tree, right: Tree | None = None) -> e.Compare:
         """What stands left in this part of the tree, compared with what stands right or is given."""
         right = tree.expression if right is None else right
         other = self._side(right)
@@ -286,12 +292,20 @@ class Reader:
             case exp.Null():
                 return self._no(tree, "NULL can't stand here. It goes with IS NULL and ELSE NULL.")
             case exp.WidthBucket():
-                return self._no(tree, "WIDTH_BUCKET goes with GROUP BY. Elsewhere write FLOOR(age / 10).")
+                return self._no(tree, "WIDTH_BUCKET goes with GROUP BY. Elsewhere write FLOOR(x / 10).")
             case exp.Nullif():
                 return self._no(tree, hints.call(name))
             case exp.Select() | exp.Subquery():
                 return self._no(tree, "a SELECT can't stand here. It can in FROM and WITH.")
         return self._no(tree, f"{name} can't stand here.")
+
+
+def _turned(low: e.Node, high: e.Node) -> bool:
+    """Whether the first of two numbers or moments is the larger."""
+    if not isinstance(low, e.Constant) or not isinstance(high, e.Constant):
+        return False
+    ordered = all(isinstance(end.value, Exact | date) for end in (low, high))
+    return ordered and type(low.value) is type(high.value) and low.value > high.value  # type: ignore[operator]
 
 
 def _chain(tree: Tree) -> list[Tree]:

@@ -15,7 +15,7 @@ _NO_ROWS = "Rows are private: ask for numbers, such as COUNT(*) or AVG(income)"
 _ONE = "One SELECT is one question: ask two of them"
 _READ_ONLY = "Only SELECT can be asked"
 _WINDOW = "Windows over rows are not supported. Group the rows: GROUP BY"
-_PERSON = "A subquery can take it of each person's rows: GROUP BY person_id. Or count bins: GROUP BY FLOOR(age / 10)"
+_PERSON = "A subquery can take it of each person's rows, grouped by the person. Or count bins: GROUP BY FLOOR(x / 10)"
 _CAST = "Columns have the types that were declared; for a date write DATE '2025-01-31'"
 
 WORDS: dict[str, str] = {
@@ -54,8 +54,8 @@ WORDS: dict[str, str] = {
     "$": "Write the value itself: a number, a text in '...', or DATE '2025-01-31'",
     "@": "Write the value itself: a number, a text in '...', or DATE '2025-01-31'",
     ":": "Write the value itself: a number, a text in '...', or DATE '2025-01-31'",
-    "%": "Bins are FLOOR(age / 10) * 10",
-    "//": "Write FLOOR(age / 10)",
+    "%": "Bins are FLOOR(x / 10) * 10",
+    "//": "Write FLOOR(x / 10)",
     "||": "Texts are compared, not put together",
     "^": "Write x * x",
     "**": "Write x * x",
@@ -81,7 +81,7 @@ CALLS: dict[str, str] = {
                     f"It is the value of one person. {_PERSON}"),
     **dict.fromkeys(("MEDIAN", "QUANTILE", "QUANTILE_CONT", "PERCENTILE_CONT", "PERCENTILE_DISC", "MODE",
                      "APPROX_QUANTILE"),
-                    f"Supported are {', '.join(AGGREGATES)}; for a distribution count bins: GROUP BY FLOOR(age / 10)"),
+                    f"Supported are {', '.join(AGGREGATES)}; for a distribution count bins: GROUP BY FLOOR(x / 10)"),
     "APPROX_COUNT_DISTINCT": "COUNT(DISTINCT person_id) counts people",
     **dict.fromkeys(("COUNT_IF", "COUNTIF", "SUM_IF"), "Write COUNT(CASE WHEN smoker THEN 1 END)"),
     **dict.fromkeys(("CORR", "COVAR_POP", "COVAR_SAMP", "REGR_SLOPE"),
@@ -103,7 +103,7 @@ CALLS: dict[str, str] = {
     **dict.fromkeys(("IFNULL", "NVL"), "Write COALESCE(income, 0)"),
     **dict.fromkeys(("MEAN", "AVERAGE"), "Write AVG"),
     "TOTAL": "Write SUM",
-    "HISTOGRAM": "Count bins: GROUP BY FLOOR(age / 10) * 10",
+    "HISTOGRAM": "Count bins: GROUP BY FLOOR(x / 10) * 10",
     **dict.fromkeys(("READ_CSV", "READ_CSV_AUTO", "READ_PARQUET", "PARQUET_SCAN", "READ_JSON", "GLOB", "READ_TEXT",
                      "GENERATE_SERIES", "RANGE"), "FROM takes a table that the steward declared"),
 }  # fmt: skip

@@ -12,11 +12,12 @@ from privet.errors import UserError
 from privet.exact import Exact
 from privet.relation.expressions import LARGEST, Constant
 from privet.relation.language import lit
-from privet.relation.types import TimeType, Type
+from privet.relation.types import NumberType, TimeType, Type
 from privet.sql.grammar import Tree, span
 from privet.sql.source import Source, without_python
 
 _NUMBER = re.compile(r"([0-9]{0,400})(?:\.([0-9]{0,400}))?(?:[eE]([+-]?[0-9]{1,3}))?", re.ASCII)
+_SIGNED = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?", re.ASCII)
 
 
@@ -54,7 +55,12 @@ def constant(source: Source, node: Tree) -> Constant | None:
 
 
 def fitted(source: Source, at: Tree, value: Constant, like: Type) -> Constant:
-    """A text as the date or timestamp that it is compared with: `day >= '2025-01-31'`; refused if it is none."""
+    """A text as the date or timestamp that it is compared with: `day >= '2025-01-31'`; refused if it is none.
+
+    A number in quotes that is compared with numbers is refused, too: it is a text.
+    """
+    if isinstance(value.value, str) and isinstance(like, NumberType) and _SIGNED.fullmatch(value.value):
+        raise source.refusal(span(at), f"this is a text, not a number. Write {value.value} without quotes.")
     if not isinstance(value.value, str) or not isinstance(like, TimeType):
         return value
     moment = _read(value.value, timed=like.timed)

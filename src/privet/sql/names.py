@@ -55,13 +55,17 @@ class Catalogue:
 
     def names(self) -> frozenset[str]:
         """Every name of a table or a column, in lower case."""
+        return frozenset(name.casefold() for name in self.spelled_out())
+
+    def spelled_out(self) -> frozenset[str]:
+        """Every name of a table or a column."""
         found = {*self.tables, *self.public}
         for table in self.tables.values():
             found |= {name for name, _ in table.schema.columns}
             found |= {table.schema.protect.id} if isinstance(table.schema.protect, Person) else set()
         for public in self.public.values():
             found |= {name for name, _ in public.schema.columns}
-        return frozenset(name.casefold() for name in found)
+        return frozenset(found)
 
     def table(self, name: exp.Identifier) -> Rows | PublicTable:
         """The table with this name: one of WITH, else a declared one."""

@@ -178,6 +178,9 @@ def _no_dashes(source: Source, tokens: Sequence[Token], place: int, known: froze
     both = Span(tokens[place].start, tokens[last].end)
     name = source.text[both.start : both.end + 1]
     table = place > 0 and _is(tokens[place - 1], _T.FROM, _T.JOIN)
+    plain = name.replace("-", "_")
+    if last > place and table and name.casefold() not in known and plain.casefold() in known:
+        raise source.refusal(both, f"there is no table {source.words(both)}. Write {plain}.")
     if last > place and (table or (name.casefold() in known and tokens[place].text.casefold() not in known)):
         raise source.refusal(both, f'put a name with a dash in double quotes: "{source.words(both)}".')
 

@@ -1,0 +1,65 @@
+"""Names that a statement should have had in double quotes: looked for only where a statement was refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from privet.errors import QueryError
+from privet.sql import hints
+from privet.sql.source import Source, Span
+from privet.sql.tokens import DIALECT
+
+_BEFORE = {TokenType.SELECT, TokenType.GROUP_BY, TokenType.ORDER_BY}
+
+
+def better(source: Source, names: Iterable[str]) -> QueryError | None:
+    """What is wrong with a statement that was refused, if it has the words of a name without its quotes."""
+    try:
+        tokens = list(DIALECT.tokenize(source.text))
+        known = [(name, list(DIALECT.tokenize(name))) for name in sorted(names, key=len, reverse=True) if " " in name]
+    except Exception:  # whatever a foreign tokenizer raises: then nothing is found here
+        return None
+    for place, token in enumerate(tokens):
+        if token.token_type is TokenType.STRING:
+            found = _as_text(source, tokens, place, names)
+            if found is not None:
+                return found
+            continue
+        for name, parts in known:
+            here = tokens[place : place + len(parts)]
+            if _same(here, parts) and parts[0].text.upper() not in hints.FUNCTIONS:
+                at = Span(here[0].start, here[-1].end)
+                return source.refusal(at, f"put a name with spaces in double quotes: {_quoted(name)}.")
+    return None
+
+
+def _same(here: Sequence[Token], parts: Sequence[Token]) -> bool:
+    return [_word(token) for token in here] == [_word(token) for token in parts]
+
+
+def _word(token: Token) -> tuple[bool, str]:
+    return token.token_type in (TokenType.STRING, TokenType.IDENTIFIER), token.text.casefold()
+
+
+def _as_text(source: Source, tokens: Sequence[Token], place: int, names: Iterable[str]) -> QueryError | None:
+    """A name in single quotes where a text makes no sense: alone in the brackets of a call, or first in a clause."""
+    text = tokens[place].text.casefold()
+    name = next((each for each in names if each.casefold() == text), None)
+    before, after = tokens[max(0, place - 2) : place], tokens[place + 1 : place + 2]
+    kinds = [token.token_type for token in before]
+    called = len(before) == 2 and kinds[1] is TokenType.L_PAREN and before[0].text.upper() in hints.FUNCTIONS
+    alone = called and [token.token_type for token in after] == [TokenType.R_PAREN]
+    if name is None or not (alone or (kinds[-1:] and kinds[-1] in _BEFORE)):
+        return None
+    written = _quoted(name)
+    how = "in double quotes" if written.startswith('"') else "without quotes"
+    at = Span(tokens[place].start, tokens[place].end)
+    return source.refusal(at, f"single quotes are for texts. Write the name of a column {how}: {written}.")
+
+
+def _quoted(name: str) -> str:
+    from privet.sql.quoting import quoted  # which reads statements itself
+
+    return quoted(name)
