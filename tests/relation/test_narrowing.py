@@ -286,7 +286,7 @@ def test_keys_that_are_read_in_two_ways_are_not_narrowed(monkeypatch: pytest.Mon
         found = engine.tally(Statement(of, (key,), Unbounded(), (Rows(),)))
         assert [group for group, (n,) in enumerate(found) if n] == [20]
     assert 20 in domains(of, (key,))[0]
-    honest = narrowing.rows_of
+    honest = conditions.rows_of
     monkeypatch.setattr(narrowing, "rows_of", lambda of: replace(honest(of), modal=frozenset()))
     narrowing._left.cache_clear()
     try:
