@@ -43,9 +43,10 @@ def numerals(value: Cell, low: Cell, high: Cell, *, around: bool) -> tuple[str, 
     shown = text(at, round)
     askew = abs(sum(ends) - 2 * at) if len(ends) == 2 else None
     if around and askew is not None and askew <= max(half / 10, Exact(isinstance(value, int))):
-        middle = round(at / Exact(10) ** place) * Exact(10) ** place
+        # as far as any value is rounded, not only this one: answers with the same noise show the same error
+        rounded = 0 if place == 0 and isinstance(value, int) else Exact(10) ** place / 2
         finer = place - 1 if plain and place > 0 else place  # so that rounding costs little where digits are free
-        return shown, f"± {text(max(abs(end - middle) for end in ends), math.ceil, finer)}"
+        return shown, f"± {text(max(abs(end - at) for end in ends) + rounded, math.ceil, finer)}"
     least = text(binary(low), math.floor) if _finite(low) else ""
     most = text(binary(high), math.ceil) if _finite(high) else ""
     if least and most:
