@@ -46,7 +46,7 @@ def encoded(layers: Layers, value: Value, kind: NumberType, lower: Exact, step: 
 
 
 def _nearest(moved: str, by: int) -> str:
-    """A non-negative integer divided, rounded half up; no integer on the way is larger than it, but for 1."""
+    """A non-negative integer divided, rounded half up. No intermediate integer exceeds it by more than 1."""
     if by == 1:
         return moved
     if by & (by - 1) == 0:

@@ -4,10 +4,9 @@ Claim: whatever the tables hold, no row that meets the conditions is in a group 
 is looked at for each value of a key: the key is then that value, and the columns that it is made of are in a range that
 follows from it. What can't be true there leaves the value out; what can't be decided keeps it.
 
-A row's key is read in another mode than its values are: out of range is no key, and is clamped as a value; a condition
-inside a key reads values. Where every part of a key must be there for the key to be, both are the same for every row
-that has a key. So only such keys are narrowed: no CASE, no IS NULL, no AND or OR, and nothing computed per person but
-the number of rows.
+A number that is out of range is clamped as a value, and missing as a key; a condition inside a key reads values. Where
+a key is missing if any of its parts is, both readings agree for every row that has a key. So only such keys are
+narrowed: no CASE, no IS NULL, no AND or OR, and nothing computed per person but the number of rows.
 """
 
 from __future__ import annotations

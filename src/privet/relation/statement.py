@@ -125,9 +125,10 @@ class Statement:
 
     Claim: the result is one integer for each group and tally, for every group there can be, in the order of
     `itertools.product` over the keys' values. A row with a key that is missing, or none of its values, takes no part,
-    and is dropped before bounding. Bounding keeps, of each person, the rows with the least keyed hash of what the
-    statement reads of them, ties broken by these values themselves: what survives of a person depends on that
-    person's rows and the salt alone, and rows that still tie are the same for the statement.
+    and is dropped before bounding. Bounding keeps, of each person, rows that are spread evenly over all of theirs in
+    the order of what the statement reads of them, from a place that a keyed hash chooses: what survives of a person
+    depends on that person's rows and the salt alone, and rows that are equal in this order are the same for the
+    statement.
 
     `values` lists the values of each key, where conditions leave only some of those that its type has.
     """
