@@ -211,6 +211,12 @@ class Book:
             raise self._bad(number, "its hash is not that of its text and of the entries before it")
         self._move(found)
 
+    def forget(self) -> None:
+        """Begin anew, with the first entry."""
+        self.number, self.hash, self.watched = 0, chain.GENESIS, ""
+        for known in (self.datasets, self.open, self.ends):
+            known.clear()
+
     def _move(self, found: str) -> None:
         self.number, self.hash = self.number + 1, found
         if self.number == self.watch:

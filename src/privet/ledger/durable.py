@@ -109,9 +109,13 @@ class DurableLedger:
 
         def start(connection: Any) -> Journal:
             journal = Journal(connection, self._database.engine.dialect, book)
-            with self._trusting():
-                while not journal.follow(lock=lock) and not once:
-                    pass
+            try:
+                with self._trusting():
+                    while not journal.follow(lock=lock) and not once:
+                        pass
+            except BaseException:
+                book.forget()  # Ctrl-C may have come in the middle of an entry
+                raise
             return journal
 
         return start
@@ -328,10 +332,22 @@ class DurableLedger:
         return charge
 
     def settle(self, charge: Charge, outcome: Outcome, answer: str = "") -> None:
-        """Say how a reserved question ended, and keep its answer; once."""
-        dataset, number = charge.dataset, charge.number
+        """Say how a reserved question ended, and keep its answer; once. A busy ledger is waited for: it was paid for."""
         if outcome not in get_args(Outcome):
             raise InternalError(f"a question is answered, failed or interrupted, not {outcome}")
+        until = time.monotonic() + self._leases.seconds
+        while True:
+            try:
+                self._settle(charge.dataset, charge.number, outcome, answer)
+            except LedgerBusy:
+                if time.monotonic() < until:
+                    continue
+                raise
+            break
+        self._leases.drop(charge.number)
+        failpoints.reached("settle: on disk")
+
+    def _settle(self, dataset: str, number: int, outcome: Outcome, answer: str) -> None:
         with self._writing() as journal:
             of = self._of(dataset)
             if not journal.release(number):
@@ -346,8 +362,6 @@ class DurableLedger:
             if outcome == "answered":
                 journal.keep(number, answer)
             failpoints.reached("settle: written")
-        self._leases.drop(number)
-        failpoints.reached("settle: on disk")
 
     def _fail(
         self, journal: Journal, number: int, totals: Totals, mine: Ration, note: str = ""
