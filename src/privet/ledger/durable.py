@@ -332,7 +332,10 @@ class DurableLedger:
         return charge
 
     def settle(self, charge: Charge, outcome: Outcome, answer: str = "") -> None:
-        """Say how a reserved question ended, and keep its answer; once. A busy ledger is waited for: it was paid for."""
+        """Say how a reserved question ended, and keep its answer; once.
+
+        It was paid for, so a busy ledger is waited for.
+        """
         if outcome not in get_args(Outcome):
             raise InternalError(f"a question is answered, failed or interrupted, not {outcome}")
         until = time.monotonic() + self._leases.seconds

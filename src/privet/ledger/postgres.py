@@ -45,12 +45,14 @@ _FOREIGN = f"""
     SELECT 'trigger ' || tgname, relname FROM pg_trigger t JOIN ours ON tgrelid = ours.oid WHERE NOT tgisinternal
     UNION ALL SELECT 'rule ' || rulename, relname FROM pg_rewrite r JOIN ours ON ev_class = ours.oid
     UNION ALL SELECT 'policy ' || polname, relname FROM pg_policy p JOIN ours ON polrelid = ours.oid
-    UNION ALL SELECT 'table ' || inhrelid::regclass, relname FROM pg_inherits JOIN ours ON ours.oid IN (inhparent, inhrelid)
+    UNION ALL SELECT 'table ' || inhrelid::regclass, relname FROM pg_inherits
+        JOIN ours ON ours.oid IN (inhparent, inhrelid)
     UNION ALL SELECT 'constraint ' || conname, relname FROM pg_constraint c JOIN ours ON conrelid = ours.oid
         WHERE contype NOT IN ('p', 'n')
     UNION ALL SELECT 'index ' || indexrelid::regclass, relname FROM pg_index JOIN ours ON indrelid = ours.oid
         WHERE NOT indisprimary
-    UNION ALL SELECT 'default of ' || attname, relname FROM pg_attribute JOIN ours ON attrelid = ours.oid WHERE atthasdef
+    UNION ALL SELECT 'default of ' || attname, relname FROM pg_attribute JOIN ours ON attrelid = ours.oid
+        WHERE atthasdef
     UNION ALL SELECT 'column ' || attname, relname FROM pg_attribute JOIN ours ON attrelid = ours.oid
         WHERE attnum > 0 AND NOT attisdropped AND atttypid NOT IN ('int4'::regtype, 'int8'::regtype, 'text'::regtype)
     UNION ALL SELECT 'kind of table', relname FROM ours
