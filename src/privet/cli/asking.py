@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from privet.addresses import is_address
 from privet.cli.output import Format, chosen, shows, styled, writable, write
 from privet.cli.stopping import stopped
 from privet.cli.wording import in_terminal
@@ -239,7 +240,7 @@ def _session(policy: Path, dataset: str | None, asked: str, analyst: str) -> Ses
     from privet.session import Session
 
     found = load(policy)
-    new = "://" not in found.ledger and not Path(found.ledger).exists()
+    new = not is_address(found.ledger) and not Path(found.ledger).exists()
     session = Session.open(found, dataset=dataset, asking=asked, analyst=analyst)
     if new:
         name = Path(found.ledger).name

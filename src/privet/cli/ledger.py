@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from privet.addresses import is_address, shown
+
 if TYPE_CHECKING:  # loaded when a command runs: `privet --help` is quick
     from privet.ledger import Budget, Caps, DurableLedger, Entry
     from privet.policy import Policy
@@ -38,7 +40,7 @@ def _opened(where: str | None, policy: Path | None) -> tuple[DurableLedger, Poli
         if policy is not None:
             raise UserError("give the ledger, or the policy that names it, not both")
         if where.lower().endswith(".toml"):
-            raise UserError(f"{where!r} is a policy, not a ledger. Write: --policy {where}")
+            raise UserError(f"{shown(where)!r} is a policy, not a ledger. Write: --policy {shown(where)}")
         return open_ledger(where, create=False), None
     if policy is None and not _DEFAULT.exists():
         raise UserError(
@@ -48,7 +50,7 @@ def _opened(where: str | None, policy: Path | None) -> tuple[DurableLedger, Poli
     from privet.policy import load
 
     found = load(policy or _DEFAULT)
-    if "://" not in found.ledger and not Path(found.ledger).exists():
+    if not is_address(found.ledger) and not Path(found.ledger).exists():
         raise UserError(
             f"{found.document.where} names the ledger {found.ledger!r}, which is not there. "
             "The first question makes it; if there was one before, put it back"
@@ -223,9 +225,9 @@ def verify(
         try:
             heads = [verify_export(Path(where).read_text(encoding="utf-8").splitlines(), expect)]
         except OSError as error:
-            raise UserError(f"{where!r} can't be read: {error.strerror}") from None
+            raise UserError(f"{shown(where)!r} can't be read: {error.strerror}") from None
         except UnicodeDecodeError:
-            raise LedgerError(f"{where!r} is not an exported ledger: it is not UTF-8") from None
+            raise LedgerError(f"{shown(where)!r} is not an exported ledger: it is not UTF-8") from None
     else:
         heads = list(_opened(where, policy)[0].verify(expect))
     if as_json:

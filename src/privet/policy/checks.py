@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from privet.addresses import is_address, is_postgres, masked
 from privet.exact import literal, show
 from privet.policy import toml
 from privet.policy.positions import Place
@@ -23,10 +24,10 @@ def check(policy: FileShape) -> Iterator[Problem]:
             yield from _unique(names, table, (*place, "tables", table), f"in the dataset {toml.key(dataset)}")
     for table in policy.public:
         yield from _unique(names, table, ("public", table), "among the public tables")
-    if "://" in policy.ledger and not policy.ledger.startswith(("postgresql://", "postgres://", "postgresql+psycopg:")):
-        shown = policy.ledger.partition("://")[0]  # what follows may be a password
+    if is_address(policy.ledger) and not is_postgres(policy.ledger):
+        given = toml.brief(masked(policy.ledger))
         yield Problem(
-            ("ledger",), f"a ledger is a file or a Postgres address, not {shown}://...", 'ledger = "people.ledger"'
+            ("ledger",), f"a ledger is a file or a Postgres address, not {given}.", 'ledger = "people.ledger"'
         )
     elif not policy.ledger.strip() or not policy.ledger.isprintable():
         yield Problem(("ledger",), "a ledger is a file or a Postgres address.", 'ledger = "people.ledger"')

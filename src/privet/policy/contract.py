@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from privet.addresses import is_address, shown
 from privet.distances import Adjacency, Person, Protected
 from privet.encodings import text_of, why_not
 from privet.errors import PolicyError, UserError
@@ -165,8 +166,8 @@ class Policy:
     """What the steward decides: analysts choose nothing of it."""
 
     path: Path
-    ledger: str
-    """A file that can be opened from anywhere, or a Postgres address."""
+    ledger: str = field(repr=False)
+    """A file that can be opened from anywhere, or a Postgres address; perhaps with a password in it."""
     datasets: Mapping[str, DatasetPolicy]
     document: Document = field(repr=False)
     shape: FileShape = field(repr=False)
@@ -181,7 +182,7 @@ class Policy:
             file for dataset in self.datasets.values() for each in dataset.declared.values() for file in each.files
         ]
         named += [self.document.resolve(each.source) for each in self.shape.public.values()]
-        if "://" not in self.ledger:
+        if not is_address(self.ledger):
             named += [self.ledger + end for end in ("", "-wal", "-shm")]
         keys = [each.signing_key for each in self.datasets.values() if each.signing_key is not None]
         return {Path(found).resolve() for name in [*named, *map(str, keys), str(self.path)] for found in _matched(name)}
@@ -235,7 +236,8 @@ def load(path: str | Path = "privet.toml") -> Policy:
     except OSError as error:
         reason = "" if isinstance(error, FileNotFoundError) else f" that can be read ({error.strerror})"
         raise UserError(
-            f"there is no policy {str(path)!r}{reason}. Write, for example: privet init people.parquet -o {path}"
+            f"there is no policy {shown(str(path))!r}{reason}. "
+            f"Write, for example: privet init people.parquet -o {'privet.toml' if is_address(str(path)) else path}"
         ) from None
     try:
         text = text_of(raw)
@@ -271,7 +273,7 @@ def parse(text: str, path: str | Path = "privet.toml") -> Policy:
         raise document.refusal(problems.problems(error, tree)) from None
     if found := list(checks.check(shape)):
         raise document.refusal(found)
-    ledger = shape.ledger if "://" in shape.ledger else document.resolve(shape.ledger)
+    ledger = shape.ledger.strip() if is_address(shape.ledger) else document.resolve(shape.ledger)
     datasets = {name: _dataset(name, each, document, shape) for name, each in shape.datasets.items()}
     if found := list(_shared(datasets)):
         raise document.refusal(found)

@@ -187,7 +187,7 @@ class PublicShape(Part):
 class FileShape(Part):
     """What the steward decides: datasets, tables, bounds, keys and budgets. Analysts can't change any of it."""
 
-    ledger: str
+    ledger: str = Field(repr=False)
     """Where debits are kept: a file, relative to the policy, or a postgresql:// address."""
     datasets: dict[fields.Name, DatasetShape] = Field(min_length=1)
     """The datasets, by name."""
