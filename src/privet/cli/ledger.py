@@ -130,12 +130,25 @@ def budget(where: Where = None, policy: ByPolicy = None, dataset: Which = None, 
             left = None if cap is None else Balance(cap, ration.spent).remaining
             lines.append((name, analyst, cap, ration.spent, left))
         _tell_differences(found, ledger, name)
+    others = {name: each.per_analyst for name, each in ({} if found is None else found.datasets).items()}
     if as_json:
         names = "dataset", "analyst", "granted", "spent", "left"
-        _json([dict(zip(names, (line[0], line[1] or None, *map(numbers, line[2:])), strict=True)) for line in lines])
+        tree = [dict(zip(names, (line[0], line[1] or None, *map(numbers, line[2:])), strict=True)) for line in lines]
+        _json([row if row["analyst"] else _with_others(row, others) for row in tree])
         return
-    rows = [("" if line[1] else line[0], line[1], *map(_words, line[2:])) for line in lines]
+    rows = []
+    for i, line in enumerate(lines):
+        rows.append(("" if line[1] else line[0], line[1], *map(_words, line[2:])))
+        last = i + 1 == len(lines) or not lines[i + 1][1]
+        if last and others.get(line[0]) is not None:
+            rows.append(("", "each other", _words(others[line[0]]), "", ""))
     _print(("dataset", "analyst", "granted", "spent", "left"), *rows)
+
+
+def _with_others(row: dict[str, Any], others: dict[str, Budget | None]) -> dict[str, Any]:
+    """A dataset's line for programs, with what each analyst may spend whom nobody named."""
+    cap = others.get(row["dataset"])
+    return row if cap is None else {**row, "per_analyst": numbers(cap)}
 
 
 @app.command()

@@ -145,6 +145,7 @@ class DurableLedger:
         version: str = "1",
         fresh: bool = False,
         caps: Caps = NO_CAPS,
+        share: bool = True,
     ) -> Charge:
         """Debit all events or none; or find the debit, and the answer, that an earlier request made for the same."""
         called(analyst, "analyst")
@@ -163,7 +164,8 @@ class DurableLedger:
             if known is not None:
                 return self._again(journal, known, analyst, asked, version, tuple(events))
             mine = journal.ration(dataset, analyst)
-            stored = self._stored(journal, dataset, question, events) if question and not fresh else None
+            whose = None if share else analyst
+            stored = self._stored(journal, dataset, question, events, whose) if question and not fresh else None
             if stored is not None:
                 if request_id is not None:  # so that a retry finds the same answer
                     refers = stored.number
@@ -213,21 +215,33 @@ class DurableLedger:
             )
         return replace(charge, state="answered", answer=answer)
 
-    def _stored(self, journal: Journal, dataset: str, question: str, events: Sequence[PrivacyEvent]) -> Charge | None:
-        """The answer with the least noise, if it has nowhere more than what is asked for; the newest among equals."""
+    def _stored(
+        self, journal: Journal, dataset: str, question: str, events: Sequence[PrivacyEvent], analyst: str | None
+    ) -> Charge | None:
+        """The answer with the least noise, if it has nowhere more than what is asked for; the newest among equals.
+
+        With an analyst, of those that this analyst paid for.
+        """
         found: Entry | None = None
-        for entry in journal.same_question(dataset, question):
+        for entry in journal.same_question(dataset, question, analyst):
             if serves(entry.events, events) and (found is None or not serves(found.events, entry.events)):
                 found = entry
         return None if found is None else self._state(journal, dataset, found.number)
 
     def stored(
-        self, *, dataset: str, events: Sequence[PrivacyEvent], question: str, version: str = "1"
+        self,
+        *,
+        dataset: str,
+        events: Sequence[PrivacyEvent],
+        question: str,
+        analyst: str,
+        version: str = "1",
+        share: bool = True,
     ) -> Charge | None:
         """The answer that `reserve` would return without a debit, if there is one; nothing is written."""
         with self._reading() as journal:
             self._dataset(journal, dataset)
-            return self._stored(journal, dataset, _question(question, version), events)
+            return self._stored(journal, dataset, _question(question, version), events, None if share else analyst)
 
     def wait(self, charge: Charge) -> Charge:
         """How a running request ended: answered, failed or interrupted."""

@@ -324,11 +324,22 @@ class Ledger(Protocol):
         version: str = "1",
         fresh: bool = False,
         caps: Caps = NO_CAPS,
+        share: bool = True,
     ) -> Charge:
-        """Debit all events or none; or find the debit, and the answer, that an earlier request made for the same."""
+        """Debit all events or none; or find the debit, and the answer, that an earlier request made for the same.
+
+        Without `share`, answers that other analysts paid for are not looked at.
+        """
 
     def stored(
-        self, *, dataset: str, events: Sequence[PrivacyEvent], question: str, version: str = "1"
+        self,
+        *,
+        dataset: str,
+        events: Sequence[PrivacyEvent],
+        question: str,
+        analyst: str,
+        version: str = "1",
+        share: bool = True,
     ) -> Charge | None:
         """The answer that `reserve` would return without a debit, if there is one; nothing is written."""
 

@@ -62,6 +62,7 @@ _SAME_QUESTION = (
     .order_by(_entries.c.number.desc())
     .limit(_CANDIDATES)
 )
+_OWN_QUESTION = _SAME_QUESTION.where(_entries.c.analyst == sa.bindparam("a"))
 _OPEN = sa.select(_leases.c.number, _leases.c.beats).where(_leases.c.dataset == _D)
 _IS_OPEN = sa.select(_leases.c.number).where(_leases.c.dataset == _D, _leases.c.number == _N)
 _CLOSE = sa.delete(_leases).where(_leases.c.dataset == _D, _leases.c.number == _N)
@@ -215,9 +216,11 @@ class Journal:
         """How a reservation ended, if it did."""
         return self._read(_SETTLING, d=dataset, n=number)
 
-    def same_question(self, dataset: str, question: str) -> list[Entry]:
-        """Reservations of the same question that were answered, the newest first."""
-        return [chain.read(text) for text in self._column(_SAME_QUESTION, d=dataset, q=question)]
+    def same_question(self, dataset: str, question: str, analyst: str | None = None) -> list[Entry]:
+        """Reservations of the same question that were answered, the newest first; by one analyst, if one is named."""
+        if analyst is None:
+            return [chain.read(text) for text in self._column(_SAME_QUESTION, d=dataset, q=question)]
+        return [chain.read(text) for text in self._column(_OWN_QUESTION, d=dataset, q=question, a=analyst)]
 
     def of_kind(self, dataset: str, kind: Kind) -> list[Entry]:
         """All entries of a kind."""

@@ -51,8 +51,9 @@ def _budgets(place: Place, shape: DatasetShape) -> Iterator[Problem]:
             (*place, "accountant"), f"the {shape.accountant} accountant {what} in the budget.", _line("budget", other)
         )
     caps: dict[Place, BudgetShape] = {(*place, "analysts", name): cap for name, cap in shape.analysts.items()}
-    if shape.per_query is not None:
-        caps[*place, "per_query"] = shape.per_query
+    for name, each in (("per_query", shape.per_query), ("per_analyst", shape.per_analyst)):
+        if each is not None:
+            caps[*place, name] = each
     for where, cap in caps.items():
         if pure and cap.delta is not None:
             what = "the budget has no delta, so that a cap can't have one."

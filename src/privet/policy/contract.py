@@ -19,6 +19,7 @@ from privet.addresses import is_address, shown
 from privet.distances import Adjacency, Person, Protected
 from privet.encodings import text_of, why_not
 from privet.errors import PolicyError, UserError
+from privet.exact import Exact
 from privet.guarantees import ApproxDP, PureDP
 from privet.ledger import Budget, Dataset
 from privet.policy import blame, checks, problems
@@ -128,8 +129,14 @@ class DatasetPolicy:
     """The accountant's name; by default the one of the budget's kind."""
     analysts: Mapping[str, Budget]
     """What single analysts may spend."""
+    per_analyst: Budget | None
+    """What each of the others may spend."""
     per_query: Budget | None
     """What one question may cost."""
+    min_epsilon: Exact
+    """What one question costs at least."""
+    share_answers: bool
+    """Whether an answer that one analyst paid for is free for others."""
     signing_key: Path | None
     population: int | None
     memory: str | None
@@ -334,7 +341,10 @@ def _dataset(name: str, shape: DatasetShape, document: Document, file: FileShape
         version=shape.version,
         accountant=shape.accountant or ("pure" if pure else "approx"),
         analysts=MappingProxyType({analyst: _cap(cap, pure) for analyst, cap in shape.analysts.items()}),
+        per_analyst=None if shape.per_analyst is None else _cap(shape.per_analyst, pure),
         per_query=None if shape.per_query is None else _cap(shape.per_query, pure),
+        min_epsilon=shape.min_epsilon,
+        share_answers=shape.share_answers,
         signing_key=None if shape.signing_key is None else Path(document.resolve(shape.signing_key)),
         population=shape.population,
         memory=shape.memory,

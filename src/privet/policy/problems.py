@@ -62,7 +62,10 @@ _DATASET: dict[str, str] = {
     "version": '"1"',
     "accountant": '"pure"',
     "per_query": "{ epsilon = 0.5 }",
+    "min_epsilon": "0.001",
     "analysts": "{ research = { epsilon = 1 } }",
+    "per_analyst": "{ epsilon = 1 }",
+    "share_answers": "false",
     "signing_key": '"steward.key"',
     "population": "100_000",
     "memory": '"2GB"',
@@ -161,7 +164,7 @@ def _known(place: Place, tree: Any) -> tuple[str, ...]:
             model = shape.FileShape
         case ("datasets", _):
             model = shape.DatasetShape
-        case ("datasets", _, "budget" | "per_query") | ("datasets", _, "analysts", _):
+        case ("datasets", _, "budget" | "per_query" | "per_analyst") | ("datasets", _, "analysts", _):
             model = shape.BudgetShape
         case ("datasets", _, "tables", _):
             model = shape.TableShape
