@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.cli.asking import Shell
+from tests.cli.asking import made as folder
 
 import privet as pv
 from privet.errors import QueryError, UserError
@@ -156,8 +158,6 @@ def test_public_answers_cost_nothing() -> None:
 
 
 def test_by_the_policy(tmp_path: Path) -> None:
-    from tests.cli.asking import made as folder
-
     text = (folder(tmp_path) / "privet.toml").read_text()
     for line, least in (("", "0.001"), ("min_epsilon = 0.1\n", "0.1"), ('min_epsilon = "1/3"\n', "1/3")):
         (tmp_path / "privet.toml").write_text(text.replace("adjacency", f"{line}adjacency"))
@@ -165,3 +165,20 @@ def test_by_the_policy(tmp_path: Path) -> None:
             with pytest.raises(QueryError, match=f"which is {least}"):
                 session.release("SELECT COUNT(*) FROM people", epsilon="0.0001")
             assert session.plan("SELECT COUNT(*) AS n FROM people", within={"n": 10**6}).epsilon == Fraction(least)
+
+
+def test_in_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    shell = Shell(capsys, monkeypatch)
+    for command in ("query", "explain"):
+        assert shell.refused(2, command, "SELECT COUNT(*) FROM people", "--epsilon", "0.0001") == (
+            "error: --epsilon 0.0001 is less than the least price of a question, which is 0.001. "
+            "Write, for example: --epsilon 0.001\n"
+        )
+    assert shell.spent() == 0
+    explained = shell.out("explain", "SELECT COUNT(*) AS n FROM people", "--within", "n=100000")
+    assert "The errors asked for would cost less: raised to the least price of 0.001." in explained
+    shell("query", "SELECT COUNT(*) AS n FROM people", "--within", "n=100000", "--certificate", "c.json")
+    assert shell.spent() == LEAST
+    shell("verify", "c.json", "--ledger", "people.ledger", "--key", "steward.key.pub")
