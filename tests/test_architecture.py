@@ -20,7 +20,7 @@ PACKAGE = ROOT / "src" / "privet"
 TIERS: tuple[frozenset[str], ...] = tuple(
     frozenset(line.split())
     for line in """
-        errors canonical interrupts advice encodings spelling names
+        errors canonical interrupts advice encodings spelling names addresses
         exact columns identity
         distances guarantees events distributions lattice
         divergences noise

@@ -19,14 +19,14 @@ from privet import events
 from privet.distances import Person
 from privet.engine import DuckDB
 from privet.errors import InternalError, QueryError, UserError
-from privet.exact import Number, whole
-from privet.guarantees import ApproxDP, PureDP, ZeroConcentratedDP
+from privet.exact import Number, positive, whole
+from privet.guarantees import MIN_EPSILON, ApproxDP, PureDP, ZeroConcentratedDP, least_price
 from privet.ledger import Balance, Budget, Caps, Charge, Dataset, Ledger, MemoryLedger, TableFacts, open_ledger, words
 from privet.mechanisms import Laplace
 from privet.noise import DiscreteLaplace
 from privet.payment import paid
 from privet.planner import ReleasePlan, plan
-from privet.planner.arguments import check_arguments
+from privet.planner.arguments import check_arguments, check_price
 from privet.planner.wording import worded
 from privet.query import PublicTable, Query, Table
 from privet.relation import operators
@@ -65,7 +65,9 @@ class Session:
 
     `ledger` is a file, a postgresql:// address, or an open ledger. `ledger=None` must be written: debits are then kept
     in memory, and forgotten when the process ends. `version` names the data: answers are kept for each version, and
-    a new one does not renew the budget. `caps` are those of a policy: of them and the ledger's, the smaller hold.
+    a new one does not renew the budget. `min_epsilon` is the least price of a question: it bounds how often one can be
+    asked. With `share_answers=False` an answer that somebody else paid for is not free: nobody learns who asked what.
+    `caps` are those of a policy: of them and the ledger's, the smaller hold.
     """
 
     def __init__(
@@ -82,6 +84,8 @@ class Session:
         memory: str | None = None,
         threads: int | None = None,
         spill: str | Path | None = None,
+        min_epsilon: Number = MIN_EPSILON,
+        share_answers: bool = True,
         caps: Caps | None = None,
     ) -> None:
         if memory is not None and not re.fullmatch(r"[1-9][0-9]*(\.[0-9]+)? ?([KMGT]i?)?B", str(memory)):
@@ -106,6 +110,12 @@ class Session:
         self.analyst = called(analyst, "analyst")
         self.version = called(version, "version")
         self._caps = Caps() if caps is None else caps
+        if not isinstance(share_answers, bool):
+            raise UserError(f"share_answers must be True or False, not {share_answers!r}. Write: share_answers=False")
+        self._share = share_answers
+        least = least_price(budget, positive(min_epsilon, name="min_epsilon", example="min_epsilon=0.001"))
+        assert isinstance(least, PureDP | ApproxDP)  # as the budget
+        self._least = least.epsilon
         self._closed = False
         self.debited = False
         """Whether a question was paid for in this session."""
@@ -154,6 +164,8 @@ class Session:
             signing_key=chosen.signing_key,
             memory=chosen.memory,
             threads=chosen.threads,
+            min_epsilon=chosen.min_epsilon,
+            share_answers=chosen.share_answers,
             caps=agreement.caps(chosen, analyst),
         )
         try:
@@ -201,20 +213,18 @@ class Session:
         """How a query, or a SELECT, would be answered, and what it would cost. Nothing is read and nothing is spent."""
         check_arguments(how, How.__annotations__)
         asked = self.parse(query) if isinstance(query, str) else query
-        made = plan(asked, **how)
+        made = plan(asked, min_epsilon=self._least, **how)
         self._knows(asked)
         return made
 
     def paid_before(self, query: Query | str, **how: Unpack[How]) -> PureDP | None:
         """What the stored answer cost that `release` would return for nothing; None if there is none."""
-        return recall.paid_before(
-            self.plan(query, **how), self._ledger, dataset=self.name, analyst=self.analyst, version=self.version
-        )
+        return self._before(self.plan(query, **how))
 
     def explain(self, query: Query | str, *, fresh: bool = False, **how: Unpack[How]) -> str:
         """The plan in words, and whether it is paid for already. Nothing is read and nothing is spent."""
         made = self.plan(query, **how)
-        before = recall.paid_before(made, self._ledger, dataset=self.name, analyst=self.analyst, version=self.version)
+        before = self._before(made)
         balance = self.balance
         fits = balance.covers(made.guarantee()) or (before is not None and not fresh)
         nearest = min(balance.limits(self.analyst), key=lambda limit: limit.left.epsilon)
@@ -266,6 +276,7 @@ class Session:
             raise UserError('label must say what the value is. Write, for example: label="median of the waiting times"')
         called(label, "label")
         mechanism = Laplace(sensitivity=sensitivity, epsilon=epsilon).fit(value)
+        check_price(mechanism.epsilon, self._least)
 
         def answer(link: dict[str, Any]) -> ReleasedValue:
             released = mechanism.release(value)
@@ -282,6 +293,11 @@ class Session:
         return self._paid(mechanism.event(), answer, again, asked, request_id, f"release_value: {label}")
 
     # --- inside ---------------------------------------------------------------------------------
+
+    def _before(self, made: ReleasePlan) -> PureDP | None:
+        """What the stored answer cost that this analyst would be given."""
+        where = {"dataset": self.name, "version": self.version, "analyst": self.analyst}
+        return recall.paid_before(made, self._ledger, **where, share=self._share)
 
     def _paid(
         self,
@@ -310,6 +326,7 @@ class Session:
             version=self.version,
             fresh=fresh,
             caps=self._caps,
+            share=self._share,
         )
         return paid(self._ledger, reserve, self._debit, answer, again)
 
