@@ -263,20 +263,37 @@ def test_a_folder_that_can_not_be_entered(public: Path) -> None:
             open_ledger(public / "mine" / "people.ledger", create=create)
 
 
+@pytest.mark.parametrize("journal", [True, False])
 @pytest.mark.parametrize("mode", [0o444, 0o000])
-def test_a_ledger_that_can_not_be_written(public: Path, mode: int) -> None:
+def test_a_ledger_that_can_not_be_written(public: Path, mode: int, journal: bool) -> None:
+    path, beside = public / "mine" / "people.ledger", public / "mine" / "people.ledger-journal"
+    path.parent.mkdir()
+    with closing(open_ledger(path)) as ledger:
+        furnish(ledger)
+    if not journal:
+        beside.unlink()
+    before = contents(path.parent)
+    path.chmod(mode)
+    path.parent.chmod(0o555)
+    with powerless(), pytest.raises(Refusal, match=r"the ledger .* can't be written"):
+        open_ledger(path)
+    path.parent.chmod(0o755)
+    assert contents(path.parent) == before
+
+
+def test_a_ledger_that_can_only_be_read_can_be_looked_at(public: Path) -> None:
     path = public / "mine" / "people.ledger"
     path.parent.mkdir()
     with closing(open_ledger(path)) as ledger:
         furnish(ledger)
-    before = path.read_bytes()
-    path.chmod(mode)
+        receipt = ledger.head()
+    for file in path.parent.iterdir():
+        file.chmod(0o444)
     path.parent.chmod(0o555)
-    with powerless(), pytest.raises(Refusal, match="the ledger"):
-        open_ledger(path)
-    path.parent.chmod(0o755)
-    assert path.read_bytes() == before
-    assert {file.name for file in path.parent.iterdir()} == {"people.ledger", "people.ledger-journal"}
+    with powerless(), closing(open_ledger(path, read_only=True)) as ledger:
+        assert ledger.verify(receipt).entries == {"people": 12}
+        with pytest.raises(UserError, match="opened for reading only"):
+            pay(ledger, "x", cost("1/100"))
 
 
 @pytest.mark.parametrize("content", [b"x", b"people", b"SQLite format 3\x00", b"x" * 511])

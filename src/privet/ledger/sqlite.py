@@ -113,6 +113,8 @@ def connect(text: str, path: Path, *, create: bool, read_only: bool = False) -> 
             _is_new(path, text)
             created = _make(path)
         _is_whole(path, text)
+        if not read_only and not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+            raise LedgerError(f"the ledger {text!r} can't be written: this user has no right to. Ask its owner")
         made = SQLite(path, repr(text), read_only=read_only)
         made.created = created
         try:
