@@ -163,7 +163,11 @@ def test_the_text_of_an_entry_never_changes() -> None:
     )
     text = chain.write(third).encode()
     expected = hashlib.sha256(b"0" * 64 + b"\n" + hashlib.sha256(text).hexdigest().encode()).hexdigest()
-    assert chain.link(chain.GENESIS, chain.digest(chain.write(third))) == expected == ("73c657be0dfbee9f0ba3da4672de8006248c1f141c185493b793f41306ea8099")
+    assert (
+        chain.link(chain.GENESIS, chain.digest(chain.write(third)))
+        == expected
+        == ("73c657be0dfbee9f0ba3da4672de8006248c1f141c185493b793f41306ea8099")
+    )
 
 
 PLAIN: dict[str, Any] = {
