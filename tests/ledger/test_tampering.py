@@ -102,6 +102,19 @@ class Storage:
         self.watch._database._broken = ""  # what was found to be bad is not used again, but here
         return True
 
+    def fits_before(self, number: int) -> None:
+        """Assert that it holds, and that every receipt shows that it is another history from an entry on."""
+        with closing(open_ledger(self.where)) as ledger:
+            ledger.verify()
+            for receipt in self.receipts:
+                if receipt.number < number:
+                    ledger.verify(receipt)
+                    continue
+                with pytest.raises(
+                    LedgerError, match=rf"receipt for entry {receipt.number} does not fit: .* another entry there"
+                ):
+                    ledger.verify(receipt)
+
     def close(self, *, sound: bool = True) -> None:
         if sound:
             self.stored = {}
@@ -252,13 +265,7 @@ def test_a_changed_salt_is_found(storage: Storage) -> None:
         assert storage.finds(rows, f"entry {number} of the ledger does not hold")
         assert storage.refuses(rows, f"entry {number} of the ledger does not hold")
         assert storage.put(rehashed(rows))
-        storage.check()
-        for receipt in storage.receipts:
-            if receipt.number < number:
-                storage.check(receipt)
-            else:
-                with pytest.raises(LedgerError, match="has another entry there"):
-                    storage.check(receipt)
+        storage.fits_before(number)
         for odd in ("no hex", "0f" * 15, "0F" * 16, "0f " * 10 + "0f"):
             changed(rows, number, salt=odd)
             assert storage.refuses(rehashed(rows), f"entry {number} of the ledger .* salt")
@@ -277,16 +284,7 @@ def test_a_forger_who_hashes_anew_is_found_by_a_receipt(storage: Storage) -> Non
     rows = storage.copy()
     changed(rows, 12, note="another reason")
     assert storage.put(rehashed(rows))
-    with closing(open_ledger(storage.where)) as ledger:
-        ledger.verify()
-        for receipt in storage.receipts:
-            if receipt.number < 12:
-                ledger.verify(receipt)
-            else:  # those of other datasets tell as well
-                with pytest.raises(
-                    LedgerError, match=rf"receipt for entry {receipt.number} does not fit: .* another entry"
-                ):
-                    ledger.verify(receipt)
+    storage.fits_before(12)  # receipts of other datasets tell as well
 
 
 def test_a_forger_who_takes_a_debit_out_and_hashes_anew_is_found(storage: Storage) -> None:
@@ -429,10 +427,7 @@ def test_what_was_moved_between_datasets_is_found(storage: Storage) -> None:
         row["text"] = row["text"].replace('"people"', '"x"').replace('"visits"', '"people"').replace('"x"', '"visits"')
     assert storage.refuses(rows, "entry 1 of the ledger")
     assert storage.put(rehashed(rows))
-    storage.check()
-    for receipt in storage.receipts:
-        with pytest.raises(LedgerError, match="has another entry there"):
-            storage.check(receipt)
+    storage.fits_before(1)
 
 
 # --- older copies ------------------------------------------------------------------------------------
@@ -488,10 +483,7 @@ def test_an_older_copy_that_went_on_is_found(storage: Storage) -> None:
             for i in range(30):
                 ledger.reopen("people", f"reason {i}")
             assert ledger.head().number == 40
-        storage.check()
-        for receipt in storage.receipts[10:]:
-            with pytest.raises(LedgerError, match="has another entry there"):
-                storage.check(receipt)
+        storage.fits_before(11)
         with pytest.raises(LedgerError, match="entry 32 of the ledger is not what it was"):
             before.balance("people")
 
@@ -644,7 +636,7 @@ def test_a_lease_of_what_is_settled_does_not_settle_it_again(storage: Storage) -
         assert storage.put(rows)
         for outcome in ("answered", "failed", "interrupted"):
             with pytest.raises(InternalError, match="settled already: answered"):
-                ledger.settle(charge, outcome, "43")  # type: ignore[arg-type]
+                ledger.settle(charge, outcome, "43")
         assert storage.read() == rows
 
 

@@ -45,12 +45,14 @@ _FOREIGN = f"""
     SELECT 'trigger ' || tgname, relname FROM pg_trigger t JOIN ours ON tgrelid = ours.oid WHERE NOT tgisinternal
     UNION ALL SELECT 'rule ' || rulename, relname FROM pg_rewrite r JOIN ours ON ev_class = ours.oid
     UNION ALL SELECT 'policy ' || polname, relname FROM pg_policy p JOIN ours ON polrelid = ours.oid
-    UNION ALL SELECT 'table ' || inhrelid::regclass, relname FROM pg_inherits JOIN ours ON ours.oid IN (inhparent, inhrelid)
+    UNION ALL SELECT 'table ' || inhrelid::regclass, relname FROM pg_inherits
+        JOIN ours ON ours.oid IN (inhparent, inhrelid)
     UNION ALL SELECT 'constraint ' || conname, relname FROM pg_constraint c JOIN ours ON conrelid = ours.oid
         WHERE contype NOT IN ('p', 'n')
     UNION ALL SELECT 'index ' || indexrelid::regclass, relname FROM pg_index JOIN ours ON indrelid = ours.oid
         WHERE NOT indisprimary
-    UNION ALL SELECT 'default of ' || attname, relname FROM pg_attribute JOIN ours ON attrelid = ours.oid WHERE atthasdef
+    UNION ALL SELECT 'default of ' || attname, relname FROM pg_attribute JOIN ours ON attrelid = ours.oid
+        WHERE atthasdef
     UNION ALL SELECT 'column ' || attname, relname FROM pg_attribute JOIN ours ON attrelid = ours.oid
         WHERE attnum > 0 AND NOT attisdropped AND atttypid NOT IN ('int4'::regtype, 'int8'::regtype, 'text'::regtype)
     UNION ALL SELECT 'kind of table', relname FROM ours
@@ -129,6 +131,9 @@ class Postgres(Database):
                 f"the ledger {self.where} has a {found[0][:100]} on {found[1]!r}, which is not its own: it could undo "
                 "debits. Nothing is answered with this ledger. Remove what does not belong there"
             )
+        for name, there in zip(tables.NAMES, connection.execute(f"SELECT {_PLACES}").fetchone(), strict=True):
+            if there is None:
+                raise LedgerError(f"the ledger {self.where} has no {name!r}: it was tampered with")
 
     def prepare(self, *, create: bool) -> None:
         """See that the tables are there; two that start at once must not both make them."""
