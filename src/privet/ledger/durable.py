@@ -40,7 +40,7 @@ from privet.ledger.entries import (
 )
 from privet.ledger.journal import Journal
 from privet.ledger.leases import Leases
-from privet.ledger.verification import check_answers, check_beside, receipt_of
+from privet.ledger.verification import check_answers, check_beside, check_leases, receipt_of
 from privet.noise.entropy import SystemBits
 from privet.relation.schema import called
 
@@ -353,7 +353,7 @@ class DurableLedger:
     def _settle(self, dataset: str, number: int, outcome: Outcome, answer: str) -> None:
         with self._writing() as journal:
             of = self._of(dataset)
-            if not journal.release(number):
+            if number not in self._book.open or not journal.release(number):
                 end = self._book.ends.get(number)
                 state = "not reserved" if end is None else f"settled already: {end.kind}"
                 raise InternalError(f"entry {number} can't be settled as {outcome}: it is {state}")
@@ -386,7 +386,10 @@ class DurableLedger:
         with self._writing() as journal:
             after: dict[str, Totals] = {}
             rations: dict[tuple[str, str], Ration] = {}
-            for number in sorted(self._leases.dead(journal.beats())):  # as they are renewed
+            dead = self._leases.dead(journal.beats())  # as they are renewed
+            with self._trusting():
+                check_leases(journal)
+            for number in sorted(dead):
                 name, who, _ = self._book.open[number]
                 of = self._of(name)
                 journal.release(number)
@@ -541,6 +544,8 @@ class DurableLedger:
         receipt = receipt_of(expect)
         book = Book(strict=answers, watch=0 if receipt is None else receipt.number)
         self._read_through(book, answers=answers)
+        with self._reading():  # and this process knows no other history than the one that is there
+            pass
         if receipt is not None:
             book.expect(receipt)
         return Verified(book.head, {name: of.entries for name, of in sorted(book.datasets.items())})

@@ -13,6 +13,7 @@ from privet.ledger import chain, tables
 from privet.ledger.book import Book
 from privet.ledger.entries import Entry, Kind, Receipt, Totals
 
+_LEAST = -(2**63)  # of all numbers that a database can keep
 CHUNK = 2000  # so many entries are read in one transaction: nobody waits long for a ledger that is long
 
 _entries, _answers, _leases, _ledger = tables.entries, tables.answers, tables.leases, tables.ledger
@@ -75,7 +76,7 @@ class Journal:
         """
         book = self.book
         head = self._run(_LOCK if lock else _HEAD)
-        rows = self._run(_FROM, n=max(book.number, 1), k=CHUNK)
+        rows = self._run(_FROM, n=book.number or _LEAST, k=CHUNK)
         heads = head.fetchall()
         if len(heads) != 1:
             raise LedgerError("the ledger does not say once where it ends: it was emptied or tampered with")
@@ -86,7 +87,8 @@ class Journal:
             )
         texts = rows.fetchall()
         if book.number:
-            if not texts or texts[0][0] != book.number or texts[0][2] != book.hash:
+            newest = texts[0] if texts else (0, "", "")
+            if newest != (book.number, newest[1], book.hash) or chain.digest(newest[1]) != book.digest:
                 raise LedgerError(
                     f"entry {book.number} of the ledger is not what it was: debits were removed or changed. Nothing is "
                     "answered with this ledger. Put back a copy that verifies, and compare it with a receipt"
@@ -101,6 +103,9 @@ class Journal:
                 f"the chain ends at entry {book.number}, and should end at entry {str(number)[:20]}: entries were "
                 "removed or added. Nothing is answered with this ledger"
             )
+        if book.owed is not None:
+            book.expect(book.owed)
+            book.owed = None
         self._head, self.complete = book.head, True
         return True
 
