@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from privet.errors import InternalError, NoAnswer
+from privet.errors import InternalError, LedgerBusy, NoAnswer
 from privet.interrupts import Deferred
-from privet.ledger import Charge, Ledger, failpoints
+from privet.ledger import Charge, Ledger, Outcome, failpoints
 from privet.release import Certificate
 
 _FAILED = "The question could not be answered. It was paid for, and nothing was released."
@@ -16,6 +16,11 @@ _INTERRUPTED = (
     "To pay for it again, leave its request id out, or take a new one"
 )
 _DEBIT_STAYS = "interrupted; the debit of {} stays"
+_NOT_KEPT = (
+    "the ledger stayed busy, so that the answer could not be kept. It was paid for, and nothing was released. "
+    "Another process holds the ledger's lock: let it end"
+)
+_TRIES = 6  # an answer that is paid for is worth waiting for, longer than a new question
 _PERHAPS_PAID = "interrupted in the middle of a debit; the history of the ledger says whether it was made"
 
 
@@ -84,9 +89,19 @@ def _answered(
     # settled out here, so that nothing of the engine's own error is attached to what the ledger may raise
     try:
         if made is not None:
-            ledger.settle(charge, "answered", made.certificate.to_json())
+            _settle(ledger, charge, "answered", made.certificate.to_json())
         else:
-            ledger.settle(charge, "failed" if interrupt is None else "interrupted")
+            _settle(ledger, charge, "failed" if interrupt is None else "interrupted")
     except InternalError:  # nobody renewed its lease, so that it counts as failed already
         made = None
     return made, interrupt
+
+
+def _settle(ledger: Ledger, charge: Charge, outcome: Outcome, answer: str = "") -> None:
+    for _ in range(_TRIES):
+        try:
+            ledger.settle(charge, outcome, answer)
+            return
+        except LedgerBusy:
+            continue
+    raise LedgerBusy(_NOT_KEPT)

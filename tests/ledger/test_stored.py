@@ -9,6 +9,7 @@ from tests.ledger.common import ask, cost, kinds, opened, pay
 from tests.ledger.conftest import Factory
 
 from privet.errors import UserError
+from privet.guarantees import PureDP
 
 
 def test_stored_finds_what_reserve_would_return(make: Factory) -> None:
@@ -22,7 +23,9 @@ def test_stored_finds_what_reserve_would_return(make: Factory) -> None:
     before = kinds(ledger)
     found = {}
     for question, version, epsilon in product(["q", "r", "s", ""], ["1", "2"], ["0.05", "0.1", "0.2", "0.25"]):
-        charge = ledger.stored(dataset="people", events=[cost(epsilon)], question=question, version=version)
+        charge = ledger.stored(
+            dataset="people", analyst="bob", events=[cost(epsilon)], question=question, version=version
+        )
         if charge is not None:
             found[question, version, epsilon] = charge.answer
     assert kinds(ledger) == before
@@ -36,4 +39,23 @@ def test_stored_finds_what_reserve_would_return(make: Factory) -> None:
 
 def test_a_dataset_that_is_not_there(make: Factory) -> None:
     with pytest.raises(UserError, match="there is no dataset 'people'"):
-        make().stored(dataset="people", events=[cost(1)], question="q")
+        make().stored(dataset="people", analyst="ann", events=[cost(1)], question="q")
+
+
+def test_what_is_not_shared_is_found_by_its_analyst_alone(make: Factory) -> None:
+    ledger = opened(make())
+    ask(ledger, "a", "of ann", "0.1", question="q")
+    ask(ledger, "b", "of bob", "0.2", question="q", analyst="bob", share=False)
+    events = [cost("0.1")]
+    for share, expected in (
+        (True, dict.fromkeys(("ann", "bob", "cleo"), "of bob")),
+        (False, {"ann": "of ann", "bob": "of bob"}),
+    ):
+        found = {}
+        for who in ("ann", "bob", "cleo"):
+            charge = ledger.stored(dataset="people", analyst=who, events=events, question="q", share=share)
+            if charge is not None:
+                found[who] = charge.answer
+        assert found == expected
+    paid = pay(ledger, None, *events, question="q", analyst="cleo", share=False)
+    assert (paid.state, paid.cost) == ("reserved", PureDP("0.1")), "what is not served is paid for"

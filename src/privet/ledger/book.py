@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple, get_args
 
 from privet.canonical import canonical
@@ -180,6 +180,10 @@ class Book:
     watch: int = 0
     """The number of an entry whose hash is remembered: that of a receipt."""
     watched: str = ""
+    torn: bool = False
+    """Whether an entry was taken in by half: an interrupt can come anywhere."""
+    owed: Receipt | None = None
+    """What was read before it was torn, and must be found again."""
     _prices: dict[tuple[str, str], tuple[Amount, str]] = field(default_factory=dict)
 
     @property
@@ -190,6 +194,7 @@ class Book:
     def add(self, text: str, found: str, stands: int | None = None) -> dict[str, Any]:
         """Check the next entry against the chain and the rules, and take it in."""
         number = self.number + 1
+        self.torn = True
         try:
             if chain.link(self.hash, chain.digest(text)) != found:
                 raise ValueError("its hash is not that of its text and of the entries before it")
@@ -202,7 +207,17 @@ class Book:
         except (ValueError, TypeError, AttributeError, RecursionError, PrivetError) as error:
             raise self._bad(number, str(error)) from None
         self._move(found)
+        self.torn = False
         return tree
+
+    def mend(self) -> None:
+        """Begin again, if it was torn."""
+        if self.torn:
+            self.owed = owed = self.owed or self.head
+            fresh = Book(self.strict, watch=owed.number, owed=owed if owed.number else None, torn=True)
+            for each in fields(self):
+                setattr(self, each.name, getattr(fresh, each.name))
+            self.torn = False
 
     def skip(self, digested: str, found: str) -> None:
         """The same for an entry of which only the hash is told."""

@@ -74,6 +74,7 @@ class Journal:
         this process knows is still there: debits can't be taken back under its eyes.
         """
         book = self.book
+        book.mend()
         head = self._run(_LOCK if lock else _HEAD)
         rows = self._run(_FROM, n=max(book.number, 1), k=CHUNK)
         heads = head.fetchall()
@@ -101,6 +102,9 @@ class Journal:
                 f"the chain ends at entry {book.number}, and should end at entry {str(number)[:20]}: entries were "
                 "removed or added. Nothing is answered with this ledger"
             )
+        if book.owed is not None:
+            book.expect(book.owed)
+            book.owed = None
         self._head, self.complete = book.head, True
         return True
 

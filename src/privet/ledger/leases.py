@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from weakref import ref
 
+from privet.errors import LedgerBusy
 from privet.ledger.entries import Charge
 
 
@@ -61,6 +62,8 @@ class Leases:
                     return
             try:
                 self._renew(mine)
+            except LedgerBusy:  # the next beat is near
+                continue
             except Exception:  # the ledger is broken or closed: whoever asks next is told so
                 self._thread = None
                 return
