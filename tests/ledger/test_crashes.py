@@ -80,7 +80,7 @@ class Campaign:
         where = self.where
         if isinstance(where, Path):
             where = self.folder / "copy"
-            for end in ("", "-wal"):
+            for end in ("", "-journal"):
                 Path(f"{where}{end}").unlink(missing_ok=True)
                 if Path(f"{self.where}{end}").exists():
                     shutil.copyfile(f"{self.where}{end}", f"{where}{end}")
@@ -257,13 +257,13 @@ def test_an_interrupt_leaves_nothing_half_done(where: str | Path, place: str, mo
         with pytest.raises(KeyboardInterrupt):
             workers.ask(session, "x")
         before = read(ledger)
-        assert before.paid == ({} if place == "reserve: written" else {"x": 3})
+        assert before.paid == ({} if place == "reserve: written" else {"x": 4})
         if place == "reserve: on disk":
             time.sleep(1)
             with closing(open_ledger(where, lease=0.3)) as other:  # who asks elsewhere does not wait for ever
                 time.sleep(1)
                 workers.debit(other, "ann", 1)
-                assert read(other).ended[3] == "failed"
+                assert read(other).ended[4] == "failed"
         else:
             again = workers.outcome(lambda: workers.ask(session, "x"))
             answered = AFTER[place][1] == "got" and place != "answer: drawn"

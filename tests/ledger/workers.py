@@ -166,7 +166,7 @@ def pass_gate(gate: str) -> None:
 
 def people(budget: PureDP = BUDGET) -> Dataset:
     """A dataset that failures don't close."""
-    return Dataset("people", "row", Adjacency.ADD_REMOVE, budget, closes_after=10**9)
+    return Dataset("people", "row", Adjacency.ADD_REMOVE, budget, closes_after=10**9, closes_for=10**9)
 
 
 def opened(where: str | Path, budget: PureDP = BUDGET, lease: float = 30.0) -> DurableLedger:
@@ -216,7 +216,8 @@ def read(ledger: DurableLedger) -> State:
     ledger.verify()
     for number, line in enumerate(ledger.export("people"), 1):
         row = json.loads(line)
-        assert hashlib.sha256(f"{last}\n{row['entry']}".encode()).hexdigest() == row["hash"]
+        digest = hashlib.sha256(row["entry"].encode()).hexdigest()
+        assert hashlib.sha256(f"{last}\n{digest}".encode()).hexdigest() == row["hash"]
         entry, last = json.loads(row["entry"]), row["hash"]
         assert entry["number"] == number
         if entry["kind"] == "reserved":

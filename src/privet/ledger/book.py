@@ -219,9 +219,10 @@ class Book:
 
     def forget(self) -> None:
         """Begin anew, with the first entry: an interrupt may have come in the middle of one. What was read is owed."""
-        if self.number:
+        if self.number > (0 if self.owed is None else self.owed.number):
             self.owed = self.head
-            self.watch, self.watched = self.number, ""
+        if self.owed is not None:
+            self.watch, self.watched = self.owed.number, ""
         self.number, self.hash, self.digest = 0, chain.GENESIS, ""
         for known in (self.datasets, self.open, self.ends):
             known.clear()

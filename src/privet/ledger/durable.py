@@ -352,13 +352,13 @@ class DurableLedger:
 
     def _settle(self, dataset: str, number: int, outcome: Outcome, answer: str) -> None:
         with self._writing() as journal:
-            of = self._of(dataset)
-            if number not in self._book.open or not journal.release(number):
+            of, was = self._of(dataset), self._book.open.get(number)
+            if was is None or was.dataset != dataset or not journal.release(number):
                 end = self._book.ends.get(number)
                 state = "not reserved" if end is None else f"settled already: {end.kind}"
                 raise InternalError(f"entry {number} can't be settled as {outcome}: it is {state}")
             if outcome == "failed":
-                self._fail(journal, number, of.totals, of.ration(self._book.open[number].analyst))
+                self._fail(journal, number, of.totals, of.ration(was.analyst))
             else:
                 digest = chain.digest(answer) if outcome == "answered" else ""
                 journal.append(dataset, outcome, of.totals, refers=number, answer=digest)

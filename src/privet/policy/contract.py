@@ -190,7 +190,7 @@ class Policy:
         ]
         named += [self.document.resolve(each.source) for each in self.shape.public.values()]
         if not is_address(self.ledger):
-            named += [self.ledger + end for end in ("", "-wal", "-shm")]
+            named += [self.ledger + end for end in ("", "-journal", "-wal", "-shm", ".new", ".lock")]
         keys = [each.signing_key for each in self.datasets.values() if each.signing_key is not None]
         return {Path(found).resolve() for name in [*named, *map(str, keys), str(self.path)] for found in _matched(name)}
 
