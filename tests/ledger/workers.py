@@ -1,7 +1,7 @@
 """What the processes of these tests run, and the nursery they come from.
 
 The nursery is one process that imports everything once and forks a child for each job: a test can then kill hundreds of
-real processes without paying for as many imports. A job is a function of this module; what it returns is written as
+real processes without paying for as many imports. A job is a function of a module; what it returns is written as
 JSON, and a child that hangs is ended by its own alarm.
 """
 
@@ -25,6 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -106,7 +107,8 @@ class Nursery:
     def start(self, job: Callable[..., Any], **arguments: Any) -> Child:
         self._made += 1
         output = self._folder / f"{self._made}.json"
-        child = Child(int(self.say(job=job.__name__, output=output, arguments=arguments)), self, output)
+        name = f"{job.__module__}:{job.__name__}"
+        child = Child(int(self.say(job=name, output=output, arguments=arguments)), self, output)
         self._running.add(child.pid)
         return child
 
@@ -147,7 +149,9 @@ def _be_child(order: dict[str, Any]) -> None:
     os.dup2(nowhere, 0)
     os.dup2(nowhere, 1)
     try:
-        found = {"returned": globals()[order["job"]](**order["arguments"])}
+        module, _, name = order["job"].partition(":")
+        job = globals()[name] if module == "tests.ledger.workers" else getattr(import_module(module), name)
+        found = {"returned": job(**order["arguments"])}
     except BaseException:
         found = {"raised": traceback.format_exc()}
     Path(order["output"]).write_text(json.dumps(found))
