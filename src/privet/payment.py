@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from privet.errors import InternalError, NoAnswer
+from privet.errors import InternalError, LedgerBusy, NoAnswer
 from privet.interrupts import Deferred
 from privet.ledger import Charge, Ledger, failpoints
 from privet.release import Certificate
@@ -14,6 +14,9 @@ _FAILED = "The question could not be answered. It was paid for, and nothing was 
 _INTERRUPTED = (
     "This request was interrupted. It was paid for, and nothing was released. "
     "To pay for it again, leave its request id out, or take a new one"
+)
+_NOT_STORED = (
+    "The ledger is busy, so that the answer could not be stored. The question was paid for, and nothing was released."
 )
 _DEBIT_STAYS = "interrupted; the debit of {} stays"
 _PERHAPS_PAID = "interrupted in the middle of a debit; the history of the ledger says whether it was made"
@@ -87,6 +90,8 @@ def _answered(
             ledger.settle(charge, "answered", made.certificate.to_json())
         else:
             ledger.settle(charge, "failed" if interrupt is None else "interrupted")
+    except LedgerBusy:
+        raise LedgerBusy(_NOT_STORED) from None
     except InternalError:  # nobody renewed its lease, so that it counts as failed already
         made = None
     return made, interrupt

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 from privet.distances import Protected
 from privet.errors import QueryError, UserError
 from privet.exact import whole
+from privet.identity import Identity
 from privet.relation import caps, narrowing, operators
 from privet.relation.aggregates import (
     Aggregate,
@@ -336,6 +337,11 @@ class Table:
     @property
     def name(self) -> str:
         return self.schema.name
+
+    @property
+    def identities(self) -> tuple[Identity, ...]:
+        """Which files or tables the rows are in now; none for rows in memory."""
+        return tuple(getattr(self.source, "identities", ()))
 
     @property
     def relation(self) -> Relation:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
@@ -21,7 +21,7 @@ from privet.engine import DuckDB
 from privet.errors import InternalError, QueryError, UserError
 from privet.exact import Number, whole
 from privet.guarantees import ApproxDP, PureDP, ZeroConcentratedDP
-from privet.ledger import Balance, Budget, Caps, Charge, Dataset, Ledger, MemoryLedger, open_ledger, words
+from privet.ledger import Balance, Budget, Caps, Charge, Dataset, Ledger, MemoryLedger, TableFacts, open_ledger, words
 from privet.mechanisms import Laplace
 from privet.noise import DiscreteLaplace
 from privet.payment import paid
@@ -115,7 +115,7 @@ class Session:
         unit = "person" if isinstance(first.protect, Person) else "row"
         try:
             dataset = Dataset(self.name, unit, first.adjacency, budget)  # type: ignore[arg-type]
-            salt = self._ledger.create(dataset, same_budget=caps is None)
+            salt = self._ledger.create(dataset, tables=_kept(self.tables.values()), same_budget=caps is None)
             self._ledger.declare(self.name, self.version)
             self._engine = DuckDB(
                 {table.name: (table.schema, table.source) for table in self.tables.values()},
@@ -207,12 +207,14 @@ class Session:
 
     def paid_before(self, query: Query | str, **how: Unpack[How]) -> PureDP | None:
         """What the stored answer cost that `release` would return for nothing; None if there is none."""
-        return recall.paid_before(self.plan(query, **how), self._ledger, dataset=self.name, version=self.version)
+        return recall.paid_before(
+            self.plan(query, **how), self._ledger, dataset=self.name, analyst=self.analyst, version=self.version
+        )
 
     def explain(self, query: Query | str, *, fresh: bool = False, **how: Unpack[How]) -> str:
         """The plan in words, and whether it is paid for already. Nothing is read and nothing is spent."""
         made = self.plan(query, **how)
-        before = recall.paid_before(made, self._ledger, dataset=self.name, version=self.version)
+        before = recall.paid_before(made, self._ledger, dataset=self.name, analyst=self.analyst, version=self.version)
         balance = self.balance
         fits = balance.covers(made.guarantee()) or (before is not None and not fresh)
         nearest = min(balance.limits(self.analyst), key=lambda limit: limit.left.epsilon)
@@ -373,6 +375,16 @@ def add_noise(
             )
         )
     return tuple(noisy), events.Composed(drawn)
+
+
+def _kept(tables: Iterable[Table]) -> list[TableFacts]:
+    """What a ledger keeps of tables: whose each row is, and where they are."""
+    kept = []
+    for table in tables:
+        protect = table.schema.protect
+        person = protect.id if isinstance(protect, Person) else ""
+        kept.append(TableFacts(table.name, person, table.identities))
+    return kept
 
 
 def _named(tables: Any, kind: Any, what: str) -> dict[str, Any]:

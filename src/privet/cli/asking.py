@@ -239,10 +239,9 @@ def _session(policy: Path, dataset: str | None, asked: str, analyst: str) -> Ses
     from privet.session import Session
 
     found = load(policy)
-    new = "://" not in found.ledger and not Path(found.ledger).exists()
     session = Session.open(found, dataset=dataset, asking=asked, analyst=analyst)
-    if new:
-        name = Path(found.ledger).name
+    if session.ledger.created:
+        name = found.ledger if "://" in found.ledger else Path(found.ledger).name
         print(
             f"Created a new ledger, {name}. If one existed before, stop: this one does not know what was already "
             "spent.",

@@ -29,7 +29,7 @@ _DEFAULT = Path("privet.toml")
 _LONG = 200  # so much of a question is shown; --json has all of it
 
 
-def _opened(where: str | None, policy: Path | None) -> tuple[DurableLedger, Policy | None]:
+def _opened(where: str | None, policy: Path | None, *, read_only: bool = True) -> tuple[DurableLedger, Policy | None]:
     """The ledger that is named, or the policy's; and the policy, if it is its ledger."""
     from privet.errors import UserError
     from privet.ledger import open_ledger
@@ -39,7 +39,7 @@ def _opened(where: str | None, policy: Path | None) -> tuple[DurableLedger, Poli
             raise UserError("give the ledger, or the policy that names it, not both")
         if where.lower().endswith(".toml"):
             raise UserError(f"{where!r} is a policy, not a ledger. Write: --policy {where}")
-        return open_ledger(where, create=False), None
+        return open_ledger(where, create=False, read_only=read_only), None
     if policy is None and not _DEFAULT.exists():
         raise UserError(
             f"no ledger is named, and there is no {_DEFAULT} here that would name it. "
@@ -53,7 +53,7 @@ def _opened(where: str | None, policy: Path | None) -> tuple[DurableLedger, Poli
             f"{found.document.where} names the ledger {found.ledger!r}, which is not there. "
             "The first question makes it; if there was one before, put it back"
         )
-    return open_ledger(found.ledger, create=False), found
+    return open_ledger(found.ledger, create=False, read_only=read_only), found
 
 
 def _held(policy: Policy | None, name: str, analyst: str = "") -> Caps:
@@ -172,6 +172,8 @@ def _note(entry: Entry) -> str:
             assert entry.facts is not None
             unit, adjacency = entry.facts.protect, entry.facts.adjacency
             return f"each {unit}, {adjacency}, {entry.facts.accountant} accountant, {_words(entry.totals.budget)}"
+        case "attached" | "protected" | "allowed":
+            return _about_table(entry)
         case "declared":
             return f"version {entry.version}" + (f": {entry.note}" if entry.note else "")
         case "capped" if entry.ration is not None:
@@ -183,6 +185,15 @@ def _note(entry: Entry) -> str:
         text = " ".join("".join(c if c.isprintable() else " " for c in entry.statement).split())
         return text if len(text) <= _LONG else f"{text[: _LONG - 3]}..."
     return entry.note
+
+
+def _about_table(entry: Entry) -> str:
+    assert entry.table is not None
+    where = ", ".join(map(str, entry.table.sources))
+    if entry.kind == "allowed":
+        return f"{where} for {entry.to}: {entry.note}"
+    unit = f"by {entry.table.person}" if entry.table.person else "by row"
+    return f"{entry.table.table} {unit}{f', {where}' if where else ''}{f': {entry.note}' if entry.note else ''}"
 
 
 def _entry(entry: Entry) -> dict[str, Any]:
@@ -221,41 +232,40 @@ def verify(
 
     if where is not None and where.endswith(".jsonl"):
         try:
-            heads = [verify_export(Path(where).read_text(encoding="utf-8").splitlines(), expect)]
+            head, datasets = verify_export(Path(where).read_text(encoding="utf-8").splitlines(), expect), {}
         except OSError as error:
             raise UserError(f"{where!r} can't be read: {error.strerror}") from None
         except UnicodeDecodeError:
             raise LedgerError(f"{where!r} is not an exported ledger: it is not UTF-8") from None
     else:
-        heads = list(_opened(where, policy)[0].verify(expect))
+        verified = _opened(where, policy)[0].verify(expect)
+        head, datasets = verified.head, verified.entries
     if as_json:
-        _json([{"dataset": head.dataset, "entries": head.number, "hash": head.hash} for head in heads])
+        _json({"entries": head.number, "hash": head.hash, "datasets": datasets})
         return
-    for head in heads:
-        entries = "1 entry" if head.number == 1 else f"all {head.number} entries"
-        print(f"{head.dataset}: {entries} verified")
+    each = ", ".join(f"{name} {entries}" for name, entries in datasets.items())
+    print(f"all {head.number} entries verified{f' ({each})' if len(datasets) > 1 else ''}")
     if expect is not None:
         print("the receipt matches an entry")
 
 
 @app.command()
-def head(where: Where = None, policy: ByPolicy = None, dataset: Which = None) -> None:
+def head(where: Where = None, policy: ByPolicy = None) -> None:
     """Print a receipt: keep it elsewhere, and an older copy of the ledger can't be put back unnoticed.
 
     Example: privet ledger head people.ledger > receipt.txt
     """
-    ledger, found = _opened(where, policy)
-    print(ledger.head(_one(ledger, dataset, found)))
+    print(_opened(where, policy)[0].head())
 
 
 @app.command()
 def export(where: Where = None, policy: ByPolicy = None, dataset: Which = None) -> None:
-    """Print the chain as lines of JSON, for an auditor; without the answers.
+    """Print the chain as lines of JSON, for an auditor; without the answers. Of one dataset, with --dataset.
 
     Example: privet ledger export people.ledger > people.jsonl
     """
     ledger, found = _opened(where, policy)
-    for line in ledger.export(_one(ledger, dataset, found)):
+    for line in ledger.export(None if dataset is None else _one(ledger, dataset, found)):
         print(line)
 
 
@@ -303,7 +313,7 @@ def cap(
     from privet.errors import UserError
     from privet.guarantees import ApproxDP, PureDP
 
-    ledger, found = _opened(where, policy)
+    ledger, found = _opened(where, policy, read_only=False)
     name = _one(ledger, dataset, found)
     given: Budget | None = None
     if epsilon is None and (delta is not None or (analyst is None and not query)):
@@ -314,7 +324,7 @@ def cap(
         pure = ledger.dataset(name).accountant == "pure" and delta is None
         given = PureDP(epsilon) if pure else ApproxDP(epsilon, delta or "0")
     ledger.cap(name, given, reason=reason, analyst=analyst, query=query)
-    print(ledger.head(name))
+    print(ledger.head())
     print("This is a receipt of the ledger's last entry; keep it elsewhere (privet ledger head).", file=sys.stderr)
     balance = ledger.balance(name, analyst)
     spent = balance.spent if analyst is None or balance.ration is None else balance.ration.spent
@@ -325,11 +335,45 @@ def cap(
 
 @app.command()
 def reopen(reason: Why, where: Where = None, policy: ByPolicy = None, dataset: Which = None) -> None:
-    """Open a dataset again that was closed after failures.
+    """Open a dataset again that was closed after failures, to all analysts.
 
     Example: privet ledger reopen people.ledger --reason "more memory for the engine"
     """
-    ledger, found = _opened(where, policy)
-    name = _one(ledger, dataset, found)
-    ledger.reopen(name, reason)
-    print(ledger.head(name))
+    ledger, found = _opened(where, policy, read_only=False)
+    ledger.reopen(_one(ledger, dataset, found), reason)
+    print(ledger.head())
+
+
+@app.command()
+def protect(
+    reason: Why,
+    table: Annotated[str, typer.Option(help="The table.")],
+    person: Annotated[str, typer.Option(help="The column that says whose a row is.")],
+    where: Where = None,
+    policy: ByPolicy = None,
+    dataset: Which = None,
+) -> None:
+    """Change the column of a table that says whose a row is: who is protected.
+
+    Example: privet ledger protect people.ledger --table visits --person patient_id --reason "the column was renamed"
+    """
+    ledger, found = _opened(where, policy, read_only=False)
+    ledger.protect(_one(ledger, dataset, found), table, person, reason=reason)
+    print(ledger.head())
+
+
+@app.command()
+def allow_source(
+    reason: Why,
+    source: Annotated[str, typer.Option(metavar="FILE", help="The file; of a DuckDB file, people.duckdb:table.")],
+    to: Annotated[str, typer.Option(metavar="DATASET", help="The dataset that may use it, too.")],
+    where: Where = None,
+    policy: ByPolicy = None,
+) -> None:
+    """Let a dataset use a file that another dataset was opened with. If it holds the same people, they lose twice.
+
+    Example: privet ledger allow-source people.ledger --source people.parquet --to trial --reason "a separate consent"
+    """
+    ledger, _ = _opened(where, policy, read_only=False)
+    ledger.allow_source(to, source, reason=reason)
+    print(ledger.head())

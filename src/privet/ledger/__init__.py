@@ -3,6 +3,7 @@
 from privet.ledger.durable import DurableLedger
 from privet.ledger.entries import (
     CLOSES_AFTER,
+    CLOSES_FOR,
     Balance,
     Budget,
     Caps,
@@ -13,7 +14,9 @@ from privet.ledger.entries import (
     Outcome,
     Ration,
     Receipt,
+    TableFacts,
     Totals,
+    Verified,
     smaller,
     words,
 )
@@ -22,6 +25,7 @@ from privet.ledger.verification import verify_export
 
 __all__ = [
     "CLOSES_AFTER",
+    "CLOSES_FOR",
     "Balance",
     "Budget",
     "Caps",
@@ -34,7 +38,9 @@ __all__ = [
     "Outcome",
     "Ration",
     "Receipt",
+    "TableFacts",
     "Totals",
+    "Verified",
     "open_ledger",
     "smaller",
     "verify_export",

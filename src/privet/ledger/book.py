@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, get_args
 
 from privet.canonical import canonical
 from privet.errors import BudgetError, DatasetClosed, LedgerError, PrivetError
@@ -13,6 +13,7 @@ from privet.events import Composed, PrivacyEvent, from_tree, leaves
 from privet.events import Laplace as LaplaceEvent
 from privet.exact import shorter_up
 from privet.guarantees import ApproxDP, PureDP
+from privet.identity import Identity
 from privet.ledger import chain
 from privet.ledger.entries import (
     NO_CAPS,
@@ -21,8 +22,10 @@ from privet.ledger.entries import (
     Caps,
     Dataset,
     Entry,
+    Outcome,
     Ration,
     Receipt,
+    TableFacts,
     Totals,
     fits,
     nothing,
@@ -34,17 +37,19 @@ def charged(
     dataset: Dataset, totals: Totals, ration: Ration, analyst: str, cost: Budget, caps: Caps = NO_CAPS
 ) -> tuple[Totals, Ration]:
     """After a debit, which counts for the dataset and for the analyst; refused if a cap does not cover it."""
-    if totals.failures >= dataset.closes_after:
+    if totals.failures >= dataset.closes_after or ration.failures >= dataset.closes_for:
+        mine = totals.failures < dataset.closes_after
+        failed = f"{ration.failures} questions of {analyst!r}" if mine else f"{totals.failures} questions"
         raise DatasetClosed(
-            f"{totals.failures} questions failed, so the dataset is closed. Nothing was spent. "
+            f"{failed} failed, so the dataset is closed{f' to {analyst!r}' if mine else ''}. Nothing was spent. "
             'The steward can open it again. Write: session.reopen("what was done about it")'
         )
-    spent, mine = _sum(totals.spent, cost), _sum(ration.spent, cost)
+    spent, own = _sum(totals.spent, cost), _sum(ration.spent, cost)
     allowed = caps.lower(Balance(totals.budget, totals.spent, ration, totals.per_query))
-    limits = (spent, allowed.budget), (mine, allowed.ration and allowed.ration.cap), (cost, allowed.per_query)
+    limits = (spent, allowed.budget), (own, allowed.ration and allowed.ration.cap), (cost, allowed.per_query)
     if not all(cap is None or fits(amount, cap) for amount, cap in limits):
         raise _over_budget(allowed, analyst, cost)
-    return Totals(totals.budget, spent, totals.failures, totals.per_query), Ration(mine, ration.cap)
+    return totals._replace(spent=spent), ration._replace(spent=own)
 
 
 def _over_budget(balance: Balance, analyst: str, cost: Budget) -> BudgetError:
@@ -95,166 +100,269 @@ class _Account:
         return self.cap is None or _within(spent, self.cap)
 
 
+class Open(NamedTuple):
+    """A reservation that is not settled yet."""
+
+    dataset: str
+    analyst: str
+    question: str
+
+
+class End(NamedTuple):
+    """How a reservation ended."""
+
+    dataset: str
+    kind: Outcome
+    number: int
+    """Of the entry that says so."""
+    answer: str
+    """The hash of the answer, if there is one."""
+
+
+@dataclass(slots=True)
+class DatasetBook:
+    """What follows from the entries of one dataset."""
+
+    facts: Dataset
+    salt: bytes
+    account: _Account
+    per_query: Amount | None = None
+    analysts: dict[str, _Account] = field(default_factory=dict)
+    requests: dict[tuple[str, str], int] = field(default_factory=dict)
+    """The entry of each request, by analyst and id: nobody learns of another's."""
+    answered: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    """The reservations that were answered, and whose they are, by their question; oldest first."""
+    versions: set[str] = field(default_factory=set)
+    persons: dict[str, str] = field(default_factory=dict)
+    """The column of each table that says whose a row is."""
+    sources: dict[str, list[Identity]] = field(default_factory=dict)
+    """Where the rows of each table were."""
+    allowed: list[tuple[str, Identity]] = field(default_factory=list)
+    """Which other datasets may use which source."""
+    entries: int = 0
+
+    @property
+    def totals(self) -> Totals:
+        """What holds after the newest entry."""
+        return chain.read_totals(self.account.said)
+
+    def ration(self, analyst: str) -> Ration:
+        """What holds for an analyst."""
+        found = self.analysts.get(analyst)
+        return Ration(nothing(self.facts.budget)) if found is None else chain.read_ration(found.said)
+
+    def of(self, analyst: str) -> _Account:
+        """The analyst's account, which is opened if there is none."""
+        found = self.analysts.get(analyst)
+        if found is None:
+            none = nothing(self.facts.budget)
+            found = self.analysts[analyst] = _Account(_amount(none), None, chain.ration_tree(Ration(none)))
+        return found
+
+
 @dataclass(slots=True)
 class Book:
-    """A dataset's state, kept by reading its entries one after the other; an unlawful one is an error that names it.
+    """A ledger's state, kept by reading its entries one after the other; an unlawful one is an error that names it.
 
     Entries are read as JSON, added up in whole numbers and compared as texts: a long history is read at every start.
     The sums are computed anew here, and not with what wrote them.
     """
 
-    name: str
     strict: bool = True
     """Whether each entry must be written as entries are, to the byte; a start takes the hash for it."""
     number: int = 0
     hash: str = chain.GENESIS
-    open: set[int] = field(default_factory=set)
-    answers: dict[int, str] = field(default_factory=dict)
-    """The hash of each answer, by its reservation."""
-    _dataset: Dataset | None = None
-    _all: _Account | None = None
-    _per_query: Amount | None = None
-    _analysts: dict[str, _Account] = field(default_factory=dict)
-    _requests: set[str] = field(default_factory=set)
-    _versions: set[str] = field(default_factory=set)
-    _prices: dict[str, tuple[Amount, str]] = field(default_factory=dict)
+    datasets: dict[str, DatasetBook] = field(default_factory=dict)
+    open: dict[int, Open] = field(default_factory=dict)
+    """What is reserved and not settled."""
+    ends: dict[int, End] = field(default_factory=dict)
+    """How each reservation ended that did."""
+    watch: int = 0
+    """The number of an entry whose hash is remembered: that of a receipt."""
+    watched: str = ""
+    _prices: dict[tuple[str, str], tuple[Amount, str]] = field(default_factory=dict)
 
     @property
     def head(self) -> Receipt:
         """Where it ends."""
-        return Receipt(self.name, self.number, self.hash)
+        return Receipt(self.number, self.hash)
 
-    def add(self, text: str, found: str) -> dict[str, Any]:
+    def add(self, text: str, found: str, stands: int | None = None) -> dict[str, Any]:
         """Check the next entry against the chain and the rules, and take it in."""
         number = self.number + 1
-        if chain.link(self.hash, text) != found:
-            raise self._bad(number, "its hash is not that of its text and of the entries before it")
         try:
+            if chain.link(self.hash, chain.digest(text)) != found:
+                raise ValueError("its hash is not that of its text and of the entries before it")
             tree = chain.tree(text, strict=self.strict)
-            if tree["number"] != number or tree["dataset"] != self.name:
-                raise ValueError(f"it stands at place {number} and says {tree['number']} of {tree['dataset']!r}")
+            if tree["number"] != number or stands not in (None, number):
+                raise ValueError(f"it stands at place {number} and says {tree['number']}")
             self._follow(number, tree)
         except LookupError as error:
             raise self._bad(number, f"it has no {error}, or that is not there to refer to") from None
         except (ValueError, TypeError, AttributeError, RecursionError, PrivetError) as error:
             raise self._bad(number, str(error)) from None
-        self.number, self.hash = number, found
+        self._move(found)
         return tree
 
+    def skip(self, digested: str, found: str) -> None:
+        """The same for an entry of which only the hash is told."""
+        number = self.number + 1
+        if chain.link(self.hash, digested) != found:
+            raise self._bad(number, "its hash is not that of its text and of the entries before it")
+        self._move(found)
+
+    def forget(self) -> None:
+        """Begin anew, with the first entry."""
+        self.number, self.hash, self.watched = 0, chain.GENESIS, ""
+        for known in (self.datasets, self.open, self.ends):
+            known.clear()
+
+    def _move(self, found: str) -> None:
+        self.number, self.hash = self.number + 1, found
+        if self.number == self.watch:
+            self.watched = found
+
     def _follow(self, number: int, tree: dict[str, Any]) -> None:
-        kind, analyst = tree["kind"], tree.get("analyst", "")
-        if self._all is None:
-            self._created(kind, chain.read(canonical(tree)))
+        name, kind, analyst = tree["dataset"], tree["kind"], tree.get("analyst", "")
+        of = self.datasets.get(name)
+        if of is None:
+            of = self.datasets[name] = _created(kind, chain.read(canonical(tree)))
         elif kind == "reserved":
-            self._reserved(number, tree, analyst)
-        elif kind == "answered":
-            self.answers[self._settled(tree["refers"])] = tree["answer"]
-        elif kind == "failed":
-            self._settled(tree["refers"])
-            self._all.said["failures"] += 1
-        elif kind == "interrupted":
-            self._settled(tree["refers"])
+            self._reserved(of, number, tree, analyst)
+        elif kind in _OUTCOMES:
+            self._settled(of, number, kind, tree, analyst)
         else:
-            self._aside(kind, tree, analyst)
-        expected = self._of(analyst).said if analyst else None
-        if self._all is None or tree["totals"] != self._all.said or tree.get("ration") != expected:
+            self._aside(of, number, kind, tree, analyst)
+        expected = of.of(analyst).said if analyst else None
+        if tree["totals"] != of.account.said or tree.get("ration") != expected:
             raise ValueError("its totals do not follow from what came before")
+        of.entries += 1
 
-    def _created(self, kind: str, first: Entry) -> None:
-        if kind != "created" or first.facts is None:
-            raise ValueError("the first entry does not say what the dataset is")
-        self._dataset, budget = first.facts, first.totals.budget
-        self._all = _Account(
-            _amount(nothing(budget)), _amount(budget), chain.totals_tree(Totals(budget, nothing(budget)))
-        )
-
-    def _of(self, analyst: str) -> _Account:
-        found = self._analysts.get(analyst)
-        if found is None:
-            assert self._dataset is not None
-            none = nothing(self._dataset.budget)
-            found = self._analysts[analyst] = _Account(_amount(none), None, chain.ration_tree(Ration(none)))
-        return found
-
-    def _reserved(self, number: int, tree: dict[str, Any], analyst: str) -> None:
-        assert self._dataset is not None and self._all is not None  # noqa: PT018
-        self._used(tree)
-        known = self._prices.get(key := repr(tree["events"]))
+    def _reserved(self, of: DatasetBook, number: int, tree: dict[str, Any], analyst: str) -> None:
+        _used(of, number, tree, analyst)
+        known = self._prices.get(key := (of.facts.accountant, repr(tree["events"])))
         if known is None:
-            price = self._dataset.price(map(from_tree, tree["events"]))
+            price = of.facts.price(map(from_tree, tree["events"]))
             known = self._prices[key] = _amount(price), chain.budget_text(price)
         amount, text = known
         if tree["cost"] != text or not analyst:
             raise ValueError(f"it was charged {tree['cost']}, and what was done costs {text}")
-        if self._all.said["failures"] >= self._dataset.closes_after:
+        mine = of.of(analyst)
+        if of.account.said["failures"] >= of.facts.closes_after or mine.said["failures"] >= of.facts.closes_for:
             raise ValueError("the dataset was closed after failures")
-        if not self._all.add(amount):
+        if not of.account.add(amount):
             raise ValueError("it costs more than was left of the budget")
-        if not self._of(analyst).add(amount):
+        if not mine.add(amount):
             raise ValueError(f"it costs more than was left for {analyst!r}")
-        if self._per_query is not None and not _within(amount, self._per_query):
+        if of.per_query is not None and not _within(amount, of.per_query):
             raise ValueError("it costs more than one question may")
-        self.open.add(number)
+        self.open[number] = Open(of.facts.name, analyst, tree.get("question", ""))
 
-    def _aside(self, kind: str, tree: dict[str, Any], analyst: str) -> None:
-        """What spends nothing."""
-        assert self._all is not None
-        if kind == "served":
-            if tree["refers"] not in self.answers:
-                raise ValueError("it serves an answer that is not there")
-            self._used(tree)
-        elif kind == "declared":
-            if tree["version"] in self._versions:
-                raise ValueError("this version was declared before")
-            self._versions.add(tree["version"])
-        elif kind == "reopened" and tree["note"]:
-            self._all.said["failures"] = 0
-        elif kind == "capped" and tree["note"]:
-            self._capped(chain.read(canonical(tree)), analyst)
-        else:
-            raise ValueError("a dataset is created once, and the steward gives reasons")
-
-    def _capped(self, entry: Entry, analyst: str) -> None:
-        assert self._dataset is not None and self._all is not None  # noqa: PT018
-        budget, _, _, per_query = entry.totals
-        caps = [budget, per_query]
-        if analyst and entry.ration is not None:
-            mine, caps = self._of(analyst), [entry.ration.cap]
-            mine.cap = None if entry.ration.cap is None else _amount(entry.ration.cap)
-            mine.said = chain.ration_tree(entry.ration) | {"spent": mine.said["spent"]}
-        else:
-            self._all.cap, self._per_query = _amount(budget), None if per_query is None else _amount(per_query)
-            stays = {name: self._all.said[name] for name in ("spent", "failures")}
-            self._all.said = chain.totals_tree(entry.totals) | stays
-        for cap in caps:
-            if cap is not None:
-                self._dataset.check_kind(cap)
-
-    def _settled(self, number: int) -> int:
-        if number not in self.open:
+    def _settled(self, of: DatasetBook, at: int, kind: Outcome, tree: dict[str, Any], analyst: str) -> None:
+        number = tree["refers"]
+        was = self.open.get(number)
+        if was is None or was.dataset != of.facts.name:
             raise ValueError(f"it settles entry {number}, which is not reserved")
-        self.open.remove(number)
-        return number
+        if analyst != (was.analyst if kind == "failed" else ""):
+            raise ValueError("it names another analyst than the reservation, or one where none is named")
+        del self.open[number]
+        self.ends[number] = End(was.dataset, kind, at, tree["answer"] if kind == "answered" else "")
+        if kind == "failed":
+            of.account.said["failures"] += 1
+            of.of(analyst).said["failures"] += 1
+        elif kind == "answered" and was.question:
+            of.answered.setdefault(was.question, []).append((number, was.analyst))
 
-    def _used(self, tree: dict[str, Any]) -> None:
-        if not tree["request_id"] or tree["request_id"] in self._requests:
-            raise ValueError("its request id was used before")
-        self._requests.add(tree["request_id"])
+    def _aside(self, of: DatasetBook, number: int, kind: str, tree: dict[str, Any], analyst: str) -> None:
+        """What spends nothing."""
+        match kind:
+            case "served":
+                end = self.ends.get(tree["refers"])
+                if end is None or end.kind != "answered" or end.dataset != of.facts.name:
+                    raise ValueError("it serves an answer that is not there")
+                _used(of, number, tree, analyst)
+            case "declared":
+                if tree["version"] in of.versions:
+                    raise ValueError("this version was declared before")
+                of.versions.add(tree["version"])
+            case "attached":
+                _attached(of, chain.read_table(tree["table"]))
+            case "protected" if tree["note"]:
+                _protected(of, chain.read_table(tree["table"]))
+            case "allowed" if tree["note"] and tree["to"]:
+                of.allowed += [(tree["to"], each) for each in chain.read_table(tree["table"]).sources]
+            case "reopened" if tree["note"]:
+                for account in (of.account, *of.analysts.values()):
+                    account.said["failures"] = 0
+            case "capped" if tree["note"]:
+                _capped(of, chain.read(canonical(tree)), analyst)
+            case _:
+                raise ValueError("a dataset is created once, and the steward gives reasons")
 
     def _bad(self, number: int, why: str) -> LedgerError:
         return LedgerError(
-            f"entry {number} of the dataset {self.name!r} does not hold: {why[:300]}. Nothing is answered with this "
-            "ledger. Put back a copy that verifies, and compare it with a receipt"
+            f"entry {number} of the ledger does not hold: {why[:300]}. Nothing is answered with this ledger. Put back "
+            "a copy that verifies, and compare it with a receipt"
         )
 
-    def expect(self, receipt: Receipt, found: str | None) -> None:
-        """Refuse a chain that a receipt's entry is not in: an older copy, or another history."""
-        if (receipt.dataset, receipt.hash) != (self.name, found):
+    def expect(self, receipt: Receipt) -> None:
+        """Refuse a chain that a receipt's entry, which was watched, is not in: an older copy, or another history."""
+        if receipt.hash != self.watched:
             older = receipt.number > self.number
             raise LedgerError(
-                f"the receipt for entry {receipt.number} of the dataset {receipt.dataset!r} does not fit: this ledger "
+                f"the receipt for entry {receipt.number} does not fit: this ledger "
                 + (f"ends at entry {self.number}, so it is an older copy" if older else "has another entry there")
             )
+
+
+_OUTCOMES = get_args(Outcome)
+
+
+def _created(kind: str, first: Entry) -> DatasetBook:
+    if kind != "created" or first.facts is None:
+        raise ValueError("the first entry of a dataset does not say what the dataset is")
+    if len(first.salt) != 32 or first.salt != first.salt.lower():
+        raise ValueError("its salt is not one")
+    budget = first.totals.budget
+    said = chain.totals_tree(Totals(budget, nothing(budget)))
+    account = _Account(_amount(nothing(budget)), _amount(budget), said)
+    return DatasetBook(first.facts, bytes.fromhex(first.salt), account)
+
+
+def _attached(of: DatasetBook, table: TableFacts) -> None:
+    if bool(table.person) != (of.facts.protect == "person"):
+        raise ValueError("it protects another kind of unit than the dataset does")
+    if of.persons.setdefault(table.table, table.person) != table.person:
+        raise ValueError("the column that says whose a row is was another one before")
+    of.sources.setdefault(table.table, []).extend(table.sources)
+
+
+def _protected(of: DatasetBook, table: TableFacts) -> None:
+    if not table.person or of.facts.protect != "person" or table.sources:
+        raise ValueError("it names no column that could say whose a row is")
+    of.persons[table.table] = table.person
+
+
+def _capped(of: DatasetBook, entry: Entry, analyst: str) -> None:
+    budget, _, _, per_query = entry.totals
+    caps = [budget, per_query]
+    if analyst and entry.ration is not None:
+        mine, caps = of.of(analyst), [entry.ration.cap]
+        mine.cap = None if entry.ration.cap is None else _amount(entry.ration.cap)
+        mine.said = chain.ration_tree(entry.ration) | {name: mine.said[name] for name in ("spent", "failures")}
+    else:
+        of.account.cap, of.per_query = _amount(budget), None if per_query is None else _amount(per_query)
+        stays = {name: of.account.said[name] for name in ("spent", "failures")}
+        of.account.said = chain.totals_tree(entry.totals) | stays
+    for cap in caps:
+        if cap is not None:
+            of.facts.check_kind(cap)
+
+
+def _used(of: DatasetBook, number: int, tree: dict[str, Any], analyst: str) -> None:
+    request = tree["request_id"]
+    if not request or of.requests.setdefault((analyst, request), number) != number:
+        raise ValueError("its request id was used before")
 
 
 def _sum(spent: Budget, cost: Budget) -> Budget:

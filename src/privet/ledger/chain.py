@@ -1,7 +1,8 @@
 """Entries as text, and the chain of hashes over them.
 
-Claim: hash(n) = SHA-256(hash(n - 1), newline, text(n)), and an entry has one text. Whoever knows the last hash knows
-that no earlier entry was changed, removed, added or moved.
+Claim: hash(n) = SHA-256(hash(n - 1), newline, SHA-256(text(n))), and an entry has one text. The chain runs over all
+datasets of a ledger: whoever knows the last hash knows that no earlier entry of any of them was changed, removed, added
+or moved. An entry can be left out of an export, and its hash stand for it.
 """
 
 from __future__ import annotations
@@ -16,22 +17,36 @@ from privet.distances import Adjacency
 from privet.errors import LedgerError
 from privet.exact import Exact
 from privet.guarantees import ApproxDP, PureDP
-from privet.ledger.entries import Budget, Dataset, Entry, Kind, Ration, Totals
+from privet.identity import Identity
+from privet.ledger.entries import Budget, Dataset, Entry, Kind, Ration, TableFacts, Totals
 
 GENESIS = "0" * 64
 _KINDS = get_args(Kind)
-_TEXTS = ("analyst", "request_id", "asked", "question", "statement", "version", "answer", "note")
+_TEXTS = ("analyst", "request_id", "asked", "question", "statement", "version", "answer", "note", "salt", "to")
 _STRINGS = frozenset([*_TEXTS, "time", "dataset", "cost"])
-_FIELDS = {"number", "dataset", "kind", "time", "totals", "ration", "events", "cost", "refers", "facts", *_TEXTS}
+_FIELDS = {
+    "number",
+    "dataset",
+    "kind",
+    "time",
+    "totals",
+    "ration",
+    "events",
+    "cost",
+    "refers",
+    "facts",
+    "table",
+    *_TEXTS,
+}
 
 
-def link(previous: str, text: str) -> str:
-    """The hash of an entry."""
-    return hashlib.sha256(f"{previous}\n{text}".encode()).hexdigest()
+def link(previous: str, digested: str) -> str:
+    """The hash of an entry, by that of its text."""
+    return hashlib.sha256(f"{previous}\n{digested}".encode()).hexdigest()
 
 
 def digest(text: str) -> str:
-    """The hash of an answer, or of a question."""
+    """The hash of a text: of an entry, an answer or a question."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -58,6 +73,14 @@ def write(entry: Entry) -> str:
             "adjacency": str(facts.adjacency),
             "accountant": facts.accountant,
             "closes_after": facts.closes_after,
+            "closes_for": facts.closes_for,
+        }
+    if entry.table is not None:
+        table = entry.table
+        tree["table"] = {
+            "name": table.table,
+            "person": table.person,
+            "sources": [source.to_dict() for source in table.sources],
         }
     return canonical(tree)
 
@@ -69,10 +92,10 @@ def totals_tree(totals: Totals) -> dict[str, Any]:
     return {**found, "failures": totals.failures}
 
 
-def ration_tree(ration: Ration) -> dict[str, str]:
+def ration_tree(ration: Ration) -> dict[str, Any]:
     """A ration as it stands in an entry."""
-    spent = {"spent": budget_text(ration.spent)}
-    return spent if ration.cap is None else {**spent, "cap": budget_text(ration.cap)}
+    tree: dict[str, Any] = {"spent": budget_text(ration.spent), "failures": ration.failures}
+    return tree if ration.cap is None else {**tree, "cap": budget_text(ration.cap)}
 
 
 def tree(text: str, *, strict: bool = True) -> dict[str, Any]:
@@ -88,7 +111,8 @@ def tree(text: str, *, strict: bool = True) -> dict[str, Any]:
     if strict:
         if not all(type(value) is str for name, value in found.items() if name in _STRINGS):
             raise ValueError("what should be a text is none")
-        numbers = found["number"], found.get("refers", 1), found["totals"]["failures"]
+        numbers = [found["number"], found.get("refers", 1), found["totals"]["failures"]]
+        numbers.append(found["ration"]["failures"] if "ration" in found else 0)
         if not all(type(number) is int and number >= 0 for number in numbers):
             raise ValueError("what should be a number is none")
         if canonical(found) != text:
@@ -100,7 +124,7 @@ def read(text: str, found: str = "") -> Entry:
     """The entry that a text stands for; a `LedgerError` if it stands for none."""
     try:
         fields = tree(text, strict=False)
-        after, ration = _totals(fields["totals"]), fields.get("ration")
+        after, ration, table = read_totals(fields["totals"]), fields.get("ration"), fields.get("table")
         return Entry(
             number=_whole(fields["number"]),
             dataset=fields["dataset"],
@@ -108,7 +132,7 @@ def read(text: str, found: str = "") -> Entry:
             time=fields["time"],
             totals=after,
             analyst=fields.get("analyst", ""),
-            ration=None if ration is None else _ration(ration),
+            ration=None if ration is None else read_ration(ration),
             request_id=fields.get("request_id", ""),
             asked=fields.get("asked", ""),
             question=fields.get("question", ""),
@@ -120,24 +144,11 @@ def read(text: str, found: str = "") -> Entry:
             answer=fields.get("answer", ""),
             note=fields.get("note", ""),
             facts=_facts(fields, after) if "facts" in fields else None,
+            salt=fields.get("salt", ""),
+            table=None if table is None else read_table(table),
+            to=fields.get("to", ""),
             hash=found,
         )
-    except _ODD as error:
-        raise _tampered(error) from None
-
-
-def totals_of(text: str | None) -> Totals:
-    """What holds after an entry, from its text."""
-    try:
-        return _totals(_DECODER.decode(text or "")["totals"])
-    except _ODD as error:
-        raise _tampered(error) from None
-
-
-def ration_of(text: str) -> Ration:
-    """What holds for an entry's analyst after it, from its text."""
-    try:
-        return _ration(_DECODER.decode(text)["ration"])
     except _ODD as error:
         raise _tampered(error) from None
 
@@ -149,21 +160,31 @@ def _tampered(error: Exception) -> LedgerError:
     return LedgerError(f"an entry of the ledger can't be read ({str(error)[:200]}): it was tampered with")
 
 
-def _totals(tree: dict[str, Any]) -> Totals:
+def read_totals(tree: dict[str, Any]) -> Totals:
+    """Totals from how an entry says them."""
     budget, spent = _read_budget(tree["budget"]), _read_budget(tree["spent"])
     return Totals(budget, spent, _whole(tree["failures"]), _maybe(tree.get("per_query")))
 
 
-def _ration(tree: dict[str, str]) -> Ration:
-    return Ration(_read_budget(tree["spent"]), _maybe(tree.get("cap")))
+def read_ration(tree: dict[str, Any]) -> Ration:
+    """A ration from how an entry says it."""
+    return Ration(_read_budget(tree["spent"]), _maybe(tree.get("cap")), _whole(tree["failures"]))
+
+
+def read_table(tree: dict[str, Any]) -> TableFacts:
+    """What is kept of a table, from how an entry says it."""
+    name, person, sources = tree["name"], tree["person"], tree["sources"]
+    if len(tree) != 3 or type(name) is not str or type(person) is not str or type(sources) is not list:
+        raise ValueError("what it says of a table is not what entries say")
+    return TableFacts(name, person, tuple(map(Identity.from_dict, sources)))
 
 
 def _facts(tree: dict[str, Any], totals: Totals) -> Dataset:
     facts = tree["facts"]
     if facts["protect"] not in ("row", "person"):
         raise ValueError("what is protected is neither a row nor a person")
-    adjacency, least = Adjacency(facts["adjacency"]), _whole(facts["closes_after"])
-    return Dataset(tree["dataset"], facts["protect"], adjacency, totals.budget, facts["accountant"], least)
+    adjacency, failures = Adjacency(facts["adjacency"]), (_whole(facts["closes_after"]), _whole(facts["closes_for"]))
+    return Dataset(tree["dataset"], facts["protect"], adjacency, totals.budget, facts["accountant"], *failures)
 
 
 # --- numbers: the same few stand in many entries, so each is read once --------------------------

@@ -1,7 +1,7 @@
 """Durable transactions, whatever the database is.
 
-Claim: when a writing transaction ends without an error, what it wrote is on disk. Writers of one dataset come one after
-the other: SQLite has one writer at a time, Postgres locks the dataset's row.
+Claim: when a writing transaction ends without an error, what it wrote is on disk. Writers come one after the other:
+SQLite has one writer at a time, Postgres locks the row that says where the chain ends.
 """
 
 from __future__ import annotations
@@ -10,16 +10,20 @@ import os
 import sys
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from typing import Any, TypeVar
 from weakref import WeakSet, finalize
 
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from privet.errors import LedgerError
-from privet.ledger import tables
+from privet.errors import LedgerBusy, LedgerError, UserError
+
+PATIENCE = 5.0
+"""Seconds that a transaction waits for a lock while the ledger does not change: if it does, others get their turn."""
+
+_T = TypeVar("_T")
 
 
 class Database(ABC):
@@ -32,10 +36,13 @@ class Database(ABC):
 
     private = False
     """Whether it is this process's alone, so that a child can't open it."""
+    created = False
+    """Whether it was made just now."""
 
-    def __init__(self, engine: sa.Engine, where: str) -> None:
+    def __init__(self, engine: sa.Engine, where: str, *, read_only: bool = False) -> None:
         self.engine = engine
         self.where = where
+        self._read_only = read_only
         self._turn = threading.RLock()  # threads queue here, in order, and not at the database
         self._held: list[sa.PoolProxiedConnection] = []  # the one connection, while there is one
         self._inside = self._closed = False
@@ -47,46 +54,61 @@ class Database(ABC):
     @abstractmethod
     def _begin(self, connection: Any, *, write: bool) -> None: ...
 
+    def _begun(self, connection: Any) -> None:  # noqa: B027 (only one database has to)
+        """Look at what was asked for at the beginning, now that its answer is there."""
+
     @abstractmethod
     def _commit(self, connection: Any) -> None: ...
+
+    @abstractmethod
+    def _is_busy(self, error: BaseException) -> bool:
+        """Whether somebody else has a lock that is needed."""
+
+    def _moved(self) -> bool:
+        """Whether the ledger changed since this was asked last: then a lock is only one's turn in a queue."""
+        return False
 
     def _together(self, connection: Any) -> AbstractContextManager[object]:
         """Around a transaction."""
         return nullcontext()
 
-    def writing(self) -> AbstractContextManager[Any]:
-        """A transaction that is on disk when it ends."""
-        return self._transaction(write=True)
+    def writing(self, start: Callable[[Any], _T]) -> AbstractContextManager[_T]:
+        """A transaction that is on disk when it ends. It begins with `start`, which may wait for a lock."""
+        if self._read_only:
+            raise UserError(f"the ledger {self.where} was opened for reading only")
+        return self._transaction(start, write=True)
 
-    def reading(self) -> AbstractContextManager[Any]:
-        """A transaction that sees one state of the ledger."""
-        return self._transaction(write=False)
+    def reading(self, start: Callable[[Any], _T]) -> AbstractContextManager[_T]:
+        """A transaction that sees one state of the ledger, and needs no lock that a writer has while it works."""
+        return self._transaction(start, write=False)
 
     @contextmanager
-    def _transaction(self, *, write: bool) -> Iterator[Any]:
+    def _transaction(self, start: Callable[[Any], _T], *, write: bool) -> Iterator[_T]:
         with self._turn:
             if self._inside:  # a signal handler: this thread is in the middle of another transaction
                 raise LedgerError("the ledger is in the middle of another step. Ask again when that has ended")
             if self._broken:
                 raise LedgerError(self._broken) from None
-            clean, before = False, sys.exception()
+            clean, before, connection = False, sys.exception(), None
             try:
                 self._inside = True
-                connection = self._connection()
                 try:
-                    with self._together(connection):
-                        self._begin(connection, write=write)
-                        yield connection
+                    with ExitStack() as stack:
+                        connection, started = self._started(stack, start, write=write)
+                        yield started
                         self._commit(connection)
                     clean = True
                 except Exception:
-                    with suppress(*self._errors):
-                        connection.rollback()
-                        clean = True
+                    if connection is not None:
+                        with suppress(*self._errors):
+                            connection.rollback()
+                            clean = True
                     raise
             except self._errors as error:
                 if isinstance(error.__context__, KeyboardInterrupt) and error.__context__ is not before:
                     raise KeyboardInterrupt from None  # it came while the transaction was ended
+                if self._is_busy(error):
+                    raise self._busy() from None
                 self.stop(self._trouble(error))
                 raise LedgerError(self._broken) from None
             finally:
@@ -95,6 +117,31 @@ class Database(ABC):
                         self._drop()
                 finally:
                     self._inside = False
+
+    def _started(self, stack: ExitStack, start: Callable[[Any], _T], *, write: bool) -> tuple[Any, _T]:
+        """A transaction that has begun, and has its lock; while others get theirs, it waits."""
+        while True:
+            connection = self._connection()
+            with ExitStack() as attempt:
+                try:
+                    attempt.enter_context(self._together(connection))
+                    self._begin(connection, write=write)
+                    started = start(connection)
+                    self._begun(connection)
+                    stack.push(attempt.pop_all())
+                    return connection, started
+                except self._errors as error:
+                    if not self._is_busy(error) or not self._moved():
+                        raise
+                    with suppress(*self._errors):
+                        attempt.close()
+                    connection.rollback()
+
+    def _busy(self) -> LedgerBusy:
+        return LedgerBusy(
+            f"the ledger {self.where} is busy: another process has held its lock for {PATIENCE:g} seconds. Nothing was "
+            "written. Try again"
+        )
 
     def _drop(self) -> None:
         """Let go of a connection of which it is not known that its transaction has ended: closed, it ends."""
@@ -108,23 +155,6 @@ class Database(ABC):
         if not self._held:
             self._held.append(self.engine.raw_connection())
         return self._held[0].driver_connection
-
-    def prepare(self) -> None:
-        """Bring the tables up to date."""
-        try:
-            with self._turn, self.engine.begin() as connection:
-                self._lock_all(connection)
-                tables.upgrade(connection)
-        except self._errors as error:
-            raise LedgerError(self._trouble(error)) from None
-
-    @abstractmethod
-    def _lock_all(self, connection: sa.Connection) -> None:
-        """Two that start at once must not both make the tables."""
-
-    @abstractmethod
-    def check(self) -> None:
-        """Look for damage that reading all entries would not show."""
 
     def _trouble(self, error: BaseException) -> str:
         text = str(getattr(error, "orig", None) or error).strip() or type(error).__name__

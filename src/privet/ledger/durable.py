@@ -6,18 +6,20 @@ import math
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import get_args
+from pathlib import Path
+from typing import Any, get_args
 
 from privet.accounting import Accountant
 from privet.canonical import canonical
-from privet.errors import InternalError, LedgerError, UserError
+from privet.errors import InternalError, LedgerBusy, LedgerError, UserError
 from privet.events import Composed, PrivacyEvent, Repeated
 from privet.guarantees import Guarantee
-from privet.ledger import chain, failpoints
-from privet.ledger.book import charged, serves
+from privet.identity import Identity
+from privet.ledger import chain, failpoints, ownership
+from privet.ledger.book import Book, DatasetBook, charged, serves
 from privet.ledger.database import Database
 from privet.ledger.entries import (
     NO_CAPS,
@@ -30,17 +32,23 @@ from privet.ledger.entries import (
     Outcome,
     Ration,
     Receipt,
+    TableFacts,
     Totals,
+    Verified,
     nothing,
     reason_given,
 )
-from privet.ledger.journal import Journal, State
-from privet.ledger.leases import Leases, Place
-from privet.ledger.verification import beside, receipt_of, verified
+from privet.ledger.journal import Journal
+from privet.ledger.leases import Leases
+from privet.ledger.verification import check_answers, check_beside, receipt_of
+from privet.noise.entropy import SystemBits
 from privet.relation.schema import called
 
 _PRICES = 1000  # so many are remembered
+_CANDIDATES = 100  # so many answers to the same question are looked at, the newest first
 _SOON, _LATEST = 0.02, 0.25  # seconds between looks at a running request
+WAITS = 600.0
+"""Seconds that a request which runs elsewhere is waited for."""
 
 
 class DurableLedger:
@@ -62,17 +70,20 @@ class DurableLedger:
 
     def __init__(self, database: Database, *, lease: float = 30.0) -> None:
         self._database = database
-        self._facts: dict[str, Dataset] = {}
-        self._known: dict[str, State] = {}
+        self._book = Book(strict=False)
         self._leases = Leases(lease, self._renew)
-        self._looked: dict[str, float] = {}
+        self._looked = -math.inf
         self._prices: dict[tuple[str, tuple[PrivacyEvent, ...]], Budget] = {}
         try:
-            with beside(database.check):
-                self.verify(answers=False)
+            self._read_through(self._book)
         except BaseException:
             self.close()
             raise
+
+    @property
+    def created(self) -> bool:
+        """Whether there was no ledger, and one was made."""
+        return self._database.created
 
     def close(self) -> None:
         """Let go of the storage."""
@@ -80,8 +91,7 @@ class DurableLedger:
 
     @contextmanager
     def _writing(self) -> Iterator[Journal]:
-        with self._database.writing() as connection:
-            journal = Journal(connection, self._database.engine.dialect, self._known)
+        with self._database.writing(self._following(self._book, lock=True)) as journal:
             yield journal
         try:
             journal.confirm()
@@ -91,13 +101,55 @@ class DurableLedger:
 
     @contextmanager
     def _reading(self) -> Iterator[Journal]:
-        with self._database.reading() as connection:
-            yield Journal(connection, self._database.engine.dialect, self._known)
+        with self._database.reading(self._following(self._book, lock=False)) as journal:
+            yield journal
 
-    def _dataset(self, journal: Journal, name: str) -> Dataset:
-        if name not in self._facts:
-            self._facts[name] = journal.facts(name)
-        return self._facts[name]
+    def _following(self, book: Book, *, lock: bool, once: bool = False) -> Callable[[Any], Journal]:
+        """How a transaction begins: with what was written since the last one."""
+
+        def start(connection: Any) -> Journal:
+            journal = Journal(connection, self._database.engine.dialect, book)
+            try:
+                with self._trusting():
+                    while not journal.follow(lock=lock) and not once:
+                        pass
+            except BaseException:
+                book.forget()  # Ctrl-C may have come in the middle of an entry
+                raise
+            return journal
+
+        return start
+
+    @contextmanager
+    def _trusting(self) -> Iterator[None]:
+        """Where a ledger turns out not to hold, nothing more is done with it."""
+        try:
+            yield
+        except LedgerError as error:
+            self._database.stop(str(error))
+            raise
+        except (TypeError, ValueError, AttributeError) as error:  # SQLite keeps values of any type in any column
+            why = f"a column of the ledger holds what it can't hold ({str(error)[:200]}): it was tampered with"
+            self._database.stop(why)
+            raise LedgerError(why) from None
+
+    def _read_through(self, book: Book, *, answers: bool = False) -> None:
+        """Every entry, in steps: nobody who writes has to wait until all of it is read."""
+        done, after = False, 0 if answers else None
+        while not done or after is not None:
+            with self._database.reading(self._following(book, lock=False, once=True)) as journal, self._trusting():
+                done = journal.complete
+                if done and after is not None:
+                    after = check_answers(journal, after)
+                if done and after is None:
+                    check_beside(journal)
+                    self._leases.dead(journal.beats())  # from now on they are watched
+
+    def _of(self, name: str) -> DatasetBook:
+        found = self._book.datasets.get(name)
+        if found is None:
+            raise UserError(f"there is no dataset {name!r}. There are: {', '.join(self._book.datasets) or 'none'}")
+        return found
 
     def _price(self, facts: Dataset, events: tuple[PrivacyEvent, ...]) -> Budget:
         """What events cost; analysts ask at few different prices."""
@@ -108,13 +160,36 @@ class DurableLedger:
             self._prices[place] = facts.price(events)
         return self._prices[place]
 
-    def create(self, dataset: Dataset, *, same_budget: bool = True) -> bytes:
-        """Make the dataset known, or check that it is what it was; gives the salt that is drawn once for it."""
-        called(dataset.name, "dataset")
+    # --- datasets -------------------------------------------------------------------------------
+
+    def create(self, dataset: Dataset, *, tables: Sequence[TableFacts] = (), same_budget: bool = True) -> bytes:
+        """Make the dataset and its tables known, or check that they are what they were; gives the dataset's salt.
+
+        A session by a policy keeps to the smaller of two budgets, so its budget may be another one.
+        """
+        name = called(dataset.name, "dataset")
+        with self._reading():
+            of = self._agreed(dataset, same_budget=same_budget)
+            if of is not None and not ownership.arriving(self._book, name, tables):
+                return of.salt
         with self._writing() as journal:
-            salt = journal.first(dataset)
-            known = journal.facts(dataset.name)  # not to be remembered yet: this may be rolled back
-            budget = journal.totals(dataset.name).budget
+            of = self._agreed(dataset, same_budget=same_budget)
+            arriving = ownership.arriving(self._book, name, tables)
+            totals = Totals(dataset.budget, nothing(dataset.budget)) if of is None else of.totals
+            salt = SystemBits().take(16).hex() if of is None else of.salt.hex()
+            if of is None:
+                ownership.check_name(self._book, name)
+                journal.append(name, "created", totals, facts=dataset, salt=salt)
+            for table in arriving:
+                journal.append(name, "attached", totals, table=table)
+        return bytes.fromhex(salt)
+
+    def _agreed(self, dataset: Dataset, *, same_budget: bool) -> DatasetBook | None:
+        """The dataset as it is known, if it is; refused if it is opened as another one."""
+        of = self._book.datasets.get(dataset.name)
+        if of is None:
+            return None
+        known, budget = of.facts, of.totals.budget
         for what in ("protect", "adjacency", "accountant"):
             was, is_now = getattr(known, what), getattr(dataset, what)
             if was != is_now:
@@ -128,7 +203,7 @@ class DurableLedger:
                 f"Open it with budget=pv.{budget!r}, or let the steward change it. Write, for example: "
                 f'pv.open_ledger("people.ledger").cap({known.name!r}, pv.{dataset.budget!r}, reason="new consent")'
             )
-        return salt
+        return of
 
     # --- questions ------------------------------------------------------------------------------
 
@@ -144,6 +219,7 @@ class DurableLedger:
         statement: str = "",
         version: str = "1",
         fresh: bool = False,
+        share: bool = True,
         caps: Caps = NO_CAPS,
     ) -> Charge:
         """Debit all events or none; or find the debit, and the answer, that an earlier request made for the same."""
@@ -154,25 +230,24 @@ class DurableLedger:
         question = _question(question, version)
         request = {"request_id": request_id or uuid.uuid4().hex, "version": version, "statement": statement}
         request["asked"] = asked
-        self._sweep(dataset)
+        self._sweep()
         with self._writing() as journal:
-            facts = self._dataset(journal, dataset)
-            cost = self._price(facts, tuple(events))
-            totals = journal.totals(dataset, lock=True)
-            known = None if request_id is None else journal.of_request(dataset, request_id)
+            of = self._of(dataset)
+            cost = self._price(of.facts, tuple(events))
+            known = None if request_id is None else of.requests.get((analyst, request_id))
             if known is not None:
-                return self._again(journal, known, analyst, asked, version, tuple(events))
-            mine = journal.ration(dataset, analyst)
-            stored = self._stored(journal, dataset, question, events) if question and not fresh else None
+                return self._again(journal, journal.entry(known), asked, version, tuple(events))
+            totals, mine = of.totals, of.ration(analyst)
+            stored = None if fresh else self._stored(journal, of, analyst, question, events, share=share)
             if stored is not None:
                 if request_id is not None:  # so that a retry finds the same answer
                     refers = stored.number
                     journal.append(dataset, "served", totals, analyst=analyst, ration=mine, refers=refers, **request)
                 return stored
-            totals, mine = charged(facts, totals, mine, analyst, cost, caps)
+            totals, mine = charged(of.facts, totals, mine, analyst, cost, caps)
             paid = {"events": tuple(events), "cost": cost, "question": question}
             entry = journal.append(dataset, "reserved", totals, analyst=analyst, ration=mine, **paid, **request)
-            journal.lease(dataset, entry.number)
+            journal.lease(entry.number)
             failpoints.reached("reserve: written")
         charge = Charge(entry.number, dataset, cost, request_id=request["request_id"], hash=entry.hash)
         self._leases.take(charge)
@@ -180,16 +255,10 @@ class DurableLedger:
         return charge
 
     def _again(
-        self,
-        journal: Journal,
-        known: Entry,
-        analyst: str,
-        asked: str,
-        version: str,
-        events: tuple[PrivacyEvent, ...],
+        self, journal: Journal, known: Entry, asked: str, version: str, events: tuple[PrivacyEvent, ...]
     ) -> Charge:
         """What became of an earlier request with the same id."""
-        same = (known.analyst, known.asked, known.version) == (analyst, asked, version)
+        same = (known.asked, known.version) == (asked, version)
         if not same or (known.kind == "reserved" and known.events != events):
             raise UserError(
                 f"the request id {known.request_id!r} was used before, for another question or version. "
@@ -199,94 +268,142 @@ class DurableLedger:
 
     def _state(self, journal: Journal, dataset: str, number: int) -> Charge:
         """How an earlier reservation stands."""
-        charge = Charge(number, dataset, nothing(self._dataset(journal, dataset).budget), "running")
-        end = journal.settling(dataset, number)
-        if end is None:
-            return charge
-        if end.kind == "failed" or end.kind == "interrupted":
-            return replace(charge, state=end.kind)
-        answer = journal.answer(dataset, number)
+        charge = Charge(number, dataset, nothing(self._of(dataset).facts.budget), "running")
+        end = self._book.ends.get(number)
+        if end is None or end.kind != "answered":
+            return charge if end is None else replace(charge, state=end.kind)
+        answer = journal.answer(number)
         if answer is None or chain.digest(answer) != end.answer:
             raise LedgerError(
-                f"the answer of entry {number} of the dataset {dataset!r} is not the one that was given: it was "
-                "tampered with, and is not shown"
+                f"the answer of entry {number} of the ledger is not the one that was given: it was tampered with, and "
+                "is not shown"
             )
         return replace(charge, state="answered", answer=answer)
 
-    def _stored(self, journal: Journal, dataset: str, question: str, events: Sequence[PrivacyEvent]) -> Charge | None:
+    def _stored(
+        self,
+        journal: Journal,
+        of: DatasetBook,
+        analyst: str,
+        question: str,
+        events: Sequence[PrivacyEvent],
+        *,
+        share: bool,
+    ) -> Charge | None:
         """The answer with the least noise, if it has nowhere more than what is asked for; the newest among equals."""
         found: Entry | None = None
-        for entry in journal.same_question(dataset, question):
+        known = [number for number, who in of.answered.get(question, ()) if share or who == analyst]
+        for number in reversed(known[-_CANDIDATES:]):
+            entry = journal.entry(number)
             if serves(entry.events, events) and (found is None or not serves(found.events, entry.events)):
                 found = entry
-        return None if found is None else self._state(journal, dataset, found.number)
+        return None if found is None else self._state(journal, of.facts.name, found.number)
 
     def stored(
-        self, *, dataset: str, events: Sequence[PrivacyEvent], question: str, version: str = "1"
+        self,
+        *,
+        dataset: str,
+        analyst: str,
+        events: Sequence[PrivacyEvent],
+        question: str,
+        version: str = "1",
+        share: bool = True,
     ) -> Charge | None:
         """The answer that `reserve` would return without a debit, if there is one; nothing is written."""
         with self._reading() as journal:
-            self._dataset(journal, dataset)
-            return self._stored(journal, dataset, _question(question, version), events)
+            of = self._of(dataset)
+            return self._stored(journal, of, analyst, _question(question, version), events, share=share)
 
-    def wait(self, charge: Charge) -> Charge:
-        """How a running request ended: answered, failed or interrupted."""
-        pause = _SOON
+    def wait(self, charge: Charge, *, seconds: float = WAITS) -> Charge:
+        """How a running request ended: answered, failed or interrupted; `LedgerBusy` if it takes longer than this."""
+        pause, until = _SOON, time.monotonic() + seconds
         while charge.state == "running":
+            if time.monotonic() > until:
+                raise LedgerBusy(
+                    f"this request is still running elsewhere, after {seconds:g} seconds. Nothing more was paid. Ask "
+                    "again later with the same request id"
+                )
             time.sleep(pause)
             pause = min(2 * pause, _LATEST)
             with self._reading() as journal:
                 charge = self._state(journal, charge.dataset, charge.number)
             if charge.state == "running":
-                self._sweep(charge.dataset)
+                self._sweep()
         return charge
 
     def settle(self, charge: Charge, outcome: Outcome, answer: str = "") -> None:
-        """Say how a reserved question ended, and keep its answer; once."""
-        dataset, number = charge.dataset, charge.number
+        """Say how a reserved question ended, and keep its answer; once.
+
+        It was paid for, so a busy ledger is waited for.
+        """
         if outcome not in get_args(Outcome):
             raise InternalError(f"a question is answered, failed or interrupted, not {outcome}")
-        self._leases.drop((dataset, number))
+        until = time.monotonic() + self._leases.seconds
+        while True:
+            try:
+                self._settle(charge.dataset, charge.number, outcome, answer)
+            except LedgerBusy:
+                if time.monotonic() < until:
+                    continue
+                raise
+            break
+        self._leases.drop(charge.number)
+        failpoints.reached("settle: on disk")
+
+    def _settle(self, dataset: str, number: int, outcome: Outcome, answer: str) -> None:
         with self._writing() as journal:
-            self._dataset(journal, dataset)
-            totals = journal.totals(dataset, lock=True)
-            if not journal.release(dataset, number):
-                end = journal.settling(dataset, number)
+            of = self._of(dataset)
+            if not journal.release(number):
+                end = self._book.ends.get(number)
                 state = "not reserved" if end is None else f"settled already: {end.kind}"
                 raise InternalError(f"entry {number} can't be settled as {outcome}: it is {state}")
             if outcome == "failed":
-                self._fail(journal, dataset, number, totals)
+                self._fail(journal, number, of.totals, of.ration(self._book.open[number].analyst))
             else:
                 digest = chain.digest(answer) if outcome == "answered" else ""
-                journal.append(dataset, outcome, totals, refers=number, answer=digest)
+                journal.append(dataset, outcome, of.totals, refers=number, answer=digest)
             if outcome == "answered":
-                journal.keep(dataset, number, answer)
+                journal.keep(number, answer)
             failpoints.reached("settle: written")
-        failpoints.reached("settle: on disk")
 
-    def _fail(self, journal: Journal, dataset: str, number: int, totals: Totals, note: str = "") -> Totals:
-        after = totals._replace(failures=totals.failures + 1)
-        journal.append(dataset, "failed", after, refers=number, note=note)
-        return after
+    def _fail(
+        self, journal: Journal, number: int, totals: Totals, mine: Ration, note: str = ""
+    ) -> tuple[Totals, Ration]:
+        was = self._book.open[number]
+        totals, mine = totals._replace(failures=totals.failures + 1), mine._replace(failures=mine.failures + 1)
+        journal.append(was.dataset, "failed", totals, analyst=was.analyst, ration=mine, refers=number, note=note)
+        return totals, mine
 
-    def _sweep(self, dataset: str) -> None:
+    def _sweep(self) -> None:
         """Mark reservations whose owner fell silent as failed: a step of its own, whatever comes of the next."""
         now = time.monotonic()
-        if now - self._looked.get(dataset, -math.inf) < self._leases.seconds / 10:
+        if now - self._looked < self._leases.seconds / 10:
             return
-        self._looked[dataset] = now
+        self._looked = now
         with self._reading() as journal:
-            if not self._leases.dead(dataset, journal.beats(dataset)):
+            if not self._leases.dead(journal.beats()):
                 return
         with self._writing() as journal:
-            totals = journal.totals(dataset, lock=True)
-            for number in sorted(self._leases.dead(dataset, journal.beats(dataset))):  # as they are renewed
-                journal.release(dataset, number)
-                totals = self._fail(journal, dataset, number, totals, note="its process fell silent")
+            after: dict[str, Totals] = {}
+            rations: dict[tuple[str, str], Ration] = {}
+            for number in sorted(self._leases.dead(journal.beats())):  # as they are renewed
+                name, who, _ = self._book.open[number]
+                of = self._of(name)
+                journal.release(number)
+                after[name], rations[name, who] = self._fail(
+                    journal,
+                    number,
+                    after.get(name, of.totals),
+                    rations.get((name, who), of.ration(who)),
+                    note="its process fell silent",
+                )
 
-    def _renew(self, places: list[Place]) -> None:
-        with self._writing() as journal:
-            journal.renew(places)
+    def _renew(self, numbers: list[int]) -> None:
+        def start(connection: Any) -> Journal:
+            return Journal(connection, self._database.engine.dialect, self._book)
+
+        with self._database.writing(start) as journal:
+            journal.renew(numbers)
 
     # --- the steward ----------------------------------------------------------------------------
 
@@ -300,12 +417,12 @@ class DurableLedger:
         if query and analyst is not None:
             raise UserError("a cap is for the dataset, for an analyst, or for each question: name one of them")
         with self._writing() as journal:
-            facts = self._dataset(journal, dataset)
-            totals = journal.totals(dataset, lock=True)
+            of = self._of(dataset)
+            totals = of.totals
             if cap is not None:
-                facts.check_kind(cap)
+                of.facts.check_kind(cap)
             if analyst is not None:
-                mine = journal.ration(dataset, analyst)._replace(cap=cap)
+                mine = of.ration(analyst)._replace(cap=cap)
                 journal.append(dataset, "capped", totals, analyst=analyst, ration=mine, note=why)
             elif query:
                 journal.append(dataset, "capped", totals._replace(per_query=cap), note=why)
@@ -317,92 +434,133 @@ class DurableLedger:
     def declare(self, dataset: str, version: str, reason: str = "") -> None:
         """Name a version of the data, once. It does not renew the budget."""
         called(version, "version")
+        with self._reading():
+            if version in self._of(dataset).versions:
+                return
         with self._writing() as journal:
-            self._dataset(journal, dataset)
-            totals = journal.totals(dataset, lock=True)
-            if all(entry.version != version for entry in journal.of_kind(dataset, "declared")):
-                journal.append(dataset, "declared", totals, version=version, note=reason)
+            of = self._of(dataset)
+            if version not in of.versions:
+                journal.append(dataset, "declared", of.totals, version=version, note=reason)
 
     def reopen(self, dataset: str, reason: str) -> None:
-        """Open a dataset again that was closed after failures."""
+        """Open a dataset again that was closed after failures, to all analysts."""
         why = reason_given(reason, "reopen")
         with self._writing() as journal:
-            self._dataset(journal, dataset)
-            totals = journal.totals(dataset, lock=True)._replace(failures=0)
-            journal.append(dataset, "reopened", totals, note=why)
+            journal.append(dataset, "reopened", self._of(dataset).totals._replace(failures=0), note=why)
+
+    def protect(self, dataset: str, table: str, person: str, *, reason: str) -> None:
+        """Say anew which column of a table tells whose a row is: an act of the steward."""
+        why = reason_given(reason, "protect")
+        named = TableFacts(called(table, "table"), called(person, "column"))
+        with self._writing() as journal:
+            of = self._of(dataset)
+            if of.facts.protect != "person":
+                raise UserError(f"the dataset {dataset!r} protects each row, for ever: there is no column to name")
+            journal.append(dataset, "protected", of.totals, table=named, note=why)
+
+    def allow_source(self, to: str, source: Identity | str | Path, *, reason: str) -> None:
+        """Let a dataset use a source that another dataset was opened with: an act of the steward.
+
+        A source is a file, or for a table in a DuckDB file "people.duckdb:visits".
+        """
+        why = reason_given(reason, "allow_source")
+        called(to, "dataset")
+        found = source if isinstance(source, Identity) else ownership.named(str(source))
+        with self._writing() as journal:
+            owners = list(ownership.owners(self._book, to, [found]))
+            if not owners:
+                raise UserError(
+                    f"no other dataset of this ledger was opened with {str(found)!r}, so there is nothing to allow. "
+                    f"There are: {', '.join(ownership.known(self._book)) or 'none'}"
+                )
+            for owner, each in owners:
+                table = TableFacts("", "", (each,))
+                journal.append(owner, "allowed", self._of(owner).totals, table=table, to=to, note=why)
 
     # --- looking --------------------------------------------------------------------------------
 
     def datasets(self) -> tuple[str, ...]:
         """The names of all datasets."""
-        with self._reading() as journal:
-            return journal.names()
+        with self._reading():
+            return tuple(sorted(self._book.datasets))
 
     def dataset(self, name: str) -> Dataset:
         """What is fixed about a dataset, with the budget that it was made with."""
-        with self._reading() as journal:
-            return self._dataset(journal, name)
+        with self._reading():
+            return self._of(name).facts
 
     def balance(self, dataset: str, analyst: str | None = None) -> Balance:
         """What was granted and what is spent; of an analyst's cap too, if one is named."""
-        with self._reading() as journal:
-            self._dataset(journal, dataset)
-            totals = journal.totals(dataset)
-            mine = None if analyst is None else journal.ration(dataset, analyst)
+        with self._reading():
+            of = self._of(dataset)
+            totals = of.totals
+            mine = None if analyst is None else of.ration(analyst)
         return Balance(totals.budget, totals.spent, mine, totals.per_query)
 
     def analysts(self, dataset: str) -> dict[str, Ration]:
         """What each analyst has spent, and may."""
-        with self._reading() as journal:
-            self._dataset(journal, dataset)
-            return journal.rations(dataset)
+        with self._reading():
+            of = self._of(dataset)
+            return {name: of.ration(name) for name in sorted(of.analysts)}
 
     def history(self, dataset: str) -> tuple[Entry, ...]:
-        """Every entry, oldest first."""
-        with self._reading() as journal:
-            self._dataset(journal, dataset)
-            return tuple(chain.read(text, found) for *_, text, found in journal.rows(dataset))
+        """Every entry of a dataset, oldest first."""
+        with self._reading():
+            self._of(dataset)
+        found = (chain.read(text, hashed) for _, text, hashed in self._rows())
+        return tuple(entry for entry in found if entry.dataset == dataset)
+
+    def _rows(self) -> Iterator[tuple[int, str, str]]:
+        """Every entry up to now, some at a time."""
+        start = 1
+        while True:
+            with self._reading() as journal:
+                rows = journal.rows(start)
+            if not rows:
+                return
+            yield from rows
+            start = rows[-1][0] + 1
 
     def reservation(self, dataset: str, number: int) -> tuple[Entry, Entry | None]:
         """A reservation, and how it ended, if it did."""
         with self._reading() as journal:
-            self._dataset(journal, dataset)
-            found = journal.entry(dataset, number)
-            if found is None or found.kind != "reserved":
+            self._of(dataset)
+            end = self._book.ends.get(number)
+            known = end or self._book.open.get(number)
+            if known is None or known.dataset != dataset:
                 raise UserError(f"there is no reservation {number} in the dataset {dataset!r}")
-            return found, journal.settling(dataset, number)
+            return journal.entry(number), None if end is None else journal.entry(end.number)
 
-    def head(self, dataset: str) -> Receipt:
+    def head(self) -> Receipt:
         """Where the chain ends now."""
-        with self._reading() as journal:
-            self._dataset(journal, dataset)
-            return journal.head(dataset)
+        with self._reading():
+            return self._book.head
 
-    def verify(self, expect: Receipt | str | None = None, *, answers: bool = True) -> tuple[Receipt, ...]:
-        """Check every chain, and that a receipt's entry is in it; `LedgerError` names the first bad entry."""
+    def verify(self, expect: Receipt | str | None = None, *, answers: bool = True) -> Verified:
+        """Check the whole chain, and that a receipt's entry is in it; `LedgerError` names the first bad entry."""
         receipt = receipt_of(expect)
-        with self._reading() as journal:
-            try:
-                books = verified(journal, receipt, answers=answers)
-            except LedgerError as error:
-                if receipt is None:  # the ledger itself does not hold, whatever receipt is asked for
-                    self._database.stop(str(error))
-                raise
-            for book in books:
-                self._leases.dead(book.name, journal.beats(book.name))  # from now on they are watched
-        return tuple(book.head for book in books)
+        book = Book(strict=answers, watch=0 if receipt is None else receipt.number)
+        self._read_through(book, answers=answers)
+        if receipt is not None:
+            book.expect(receipt)
+        return Verified(book.head, {name: of.entries for name, of in sorted(book.datasets.items())})
 
     def replay(self, dataset: str, accountant: Accountant) -> Guarantee:
         """What the whole history would have cost under another accountant."""
         often = Counter(event for entry in self.history(dataset) for event in entry.events)
         return accountant.account(Composed([Repeated(event, times) for event, times in often.items()]))
 
-    def export(self, dataset: str) -> Iterator[str]:
-        """The chain as lines of JSON, without the answers; `verify_export` checks them."""
-        with self._reading() as journal:
-            self._dataset(journal, dataset)
-            lines = [canonical({"entry": text, "hash": found}) for *_, text, found in journal.rows(dataset)]
-        yield from lines
+    def export(self, dataset: str | None = None) -> Iterator[str]:
+        """The chain as lines of JSON, without the answers; `verify_export` checks them.
+
+        For one dataset, entries of the others are there by their hashes only.
+        """
+        if dataset is not None:
+            with self._reading():
+                self._of(dataset)
+        for _, text, found in self._rows():
+            told = dataset is None or chain.read(text).dataset == dataset
+            yield canonical({"entry": text, "hash": found} if told else {"digest": chain.digest(text), "hash": found})
 
 
 def _question(question: str, version: str) -> str:

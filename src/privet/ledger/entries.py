@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_DOWN
+from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from privet.accounting import ACCOUNTANTS, Accountant
@@ -13,15 +15,31 @@ from privet.errors import UserError
 from privet.events import Composed, PrivacyEvent
 from privet.exact import Exact, show
 from privet.guarantees import ApproxDP, Guarantee, PureDP
+from privet.identity import Identity
 
 Budget = PureDP | ApproxDP
 """What may be spent."""
 
 Outcome = Literal["answered", "failed", "interrupted"]
 """How a question ended. One that was interrupted stays paid, and is not a failure of the engine."""
-Kind = Literal["created", "capped", "declared", "reserved", "served", "answered", "failed", "interrupted", "reopened"]
-CLOSES_AFTER = 3
+Kind = Literal[
+    "created",
+    "attached",
+    "allowed",
+    "protected",
+    "capped",
+    "declared",
+    "reserved",
+    "served",
+    "answered",
+    "failed",
+    "interrupted",
+    "reopened",
+]
+CLOSES_AFTER = 10
 """So many failures of the engine close a dataset, until the steward opens it again."""
+CLOSES_FOR = 3
+"""So many failures of one analyst's questions close it to that analyst."""
 
 
 def nothing(budget: Budget) -> Budget:
@@ -40,6 +58,9 @@ class Dataset:
     accountant: str = ""
     """The accountant's name; by default the one of the budget's kind."""
     closes_after: int = CLOSES_AFTER
+    """So many failures close it."""
+    closes_for: int = CLOSES_FOR
+    """So many of one analyst's close it to that analyst."""
 
     def __post_init__(self) -> None:
         if not self.accountant:
@@ -61,6 +82,16 @@ class Dataset:
         return priced
 
 
+@dataclass(frozen=True, slots=True)
+class TableFacts:
+    """What a ledger keeps of a table: the column that says whose a row is, and where its rows are."""
+
+    table: str
+    person: str = ""
+    """The column; empty where each row is protected."""
+    sources: tuple[Identity, ...] = ()
+
+
 class Totals(NamedTuple):
     """What holds for a dataset after an entry."""
 
@@ -76,6 +107,8 @@ class Ration(NamedTuple):
 
     spent: Budget
     cap: Budget | None = None
+    failures: int = 0
+    """Of this analyst's questions, since the dataset was opened last."""
 
 
 class Entry(NamedTuple):
@@ -105,6 +138,11 @@ class Entry(NamedTuple):
     """The SHA-256 of the answer."""
     note: str = ""
     facts: Dataset | None = None
+    salt: str = ""
+    """Drawn once for the dataset, in hexadecimal digits."""
+    table: TableFacts | None = None
+    to: str = ""
+    """The dataset that may use a source, too."""
     hash: str = ""
     """Over this entry and, through the hash before it, all earlier ones."""
 
@@ -125,30 +163,39 @@ class Charge:
     """Of the reservation's entry."""
 
 
+_RECEIPT = re.compile(r"([0-9]{1,18}):([0-9a-f]{64})")
+
+
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """Where a dataset's chain ended. Kept elsewhere, it shows when an older copy was put back.
+    """Where a ledger's chain ended. Kept elsewhere, it shows when an older copy was put back.
 
     Example:
-        >>> str(Receipt("people", 12, "ab" * 32))[:20], Receipt.read("12:" + "ab" * 32 + ":people").number
+        >>> str(Receipt(12, "ab" * 32))[:20], Receipt.read("12:" + "ab" * 32).number
         ('12:ababababababababa', 12)
     """
 
-    dataset: str
     number: int
     hash: str
 
     def __str__(self) -> str:
-        return f"{self.number}:{self.hash}:{self.dataset}"
+        return f"{self.number}:{self.hash}"
 
     @classmethod
     def read(cls, text: str) -> Receipt:
         """A receipt from its text."""
-        number, _, rest = str(text).strip().partition(":")
-        digest, _, dataset = rest.partition(":")
-        if not (number.isascii() and number.isdigit() and len(number) < 19) or len(digest) != 64 or not dataset:
+        found = _RECEIPT.fullmatch(str(text).strip())
+        if found is None:
             raise UserError(f"this is not a receipt: {str(text)[:60]!r}. `privet ledger head` prints one")
-        return cls(dataset, int(number), digest)
+        return cls(int(found[1]), found[2])
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A ledger that holds: where its chain ends, and how many entries each dataset has."""
+
+    head: Receipt
+    entries: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +274,7 @@ class Caps(NamedTuple):
         return Balance(
             smaller(balance.budget, self.budget) or balance.budget,
             balance.spent,
-            None if ration is None else Ration(ration.spent, smaller(ration.cap, self.analyst)),
+            None if ration is None else ration._replace(cap=smaller(ration.cap, self.analyst)),
             smaller(balance.per_query, self.per_query),
         )
 
@@ -308,8 +355,12 @@ class Ledger(Protocol):
     that together cost too much can't both pass. What is reserved is spent, whatever happens after.
     """
 
-    def create(self, dataset: Dataset, *, same_budget: bool = True) -> bytes:
-        """Make the dataset known, or check that it is what it was; gives the salt that is drawn once for it."""
+    @property
+    def created(self) -> bool:
+        """Whether there was no ledger, and one was made."""
+
+    def create(self, dataset: Dataset, *, tables: Sequence[TableFacts] = (), same_budget: bool = True) -> bytes:
+        """Make the dataset and its tables known, or check that they are what they were; gives the dataset's salt."""
 
     def reserve(
         self,
@@ -323,17 +374,25 @@ class Ledger(Protocol):
         statement: str = "",
         version: str = "1",
         fresh: bool = False,
+        share: bool = True,
         caps: Caps = NO_CAPS,
     ) -> Charge:
         """Debit all events or none; or find the debit, and the answer, that an earlier request made for the same."""
 
     def stored(
-        self, *, dataset: str, events: Sequence[PrivacyEvent], question: str, version: str = "1"
+        self,
+        *,
+        dataset: str,
+        analyst: str,
+        events: Sequence[PrivacyEvent],
+        question: str,
+        version: str = "1",
+        share: bool = True,
     ) -> Charge | None:
         """The answer that `reserve` would return without a debit, if there is one; nothing is written."""
 
-    def wait(self, charge: Charge) -> Charge:
-        """How a running request ended: answered, failed or interrupted."""
+    def wait(self, charge: Charge, *, seconds: float = ...) -> Charge:
+        """How a running request ended: answered, failed or interrupted; `LedgerBusy` if it takes longer than this."""
 
     def settle(self, charge: Charge, outcome: Outcome, answer: str = "") -> None:
         """Say how a reserved question ended, and keep its answer; once."""
@@ -348,6 +407,12 @@ class Ledger(Protocol):
 
     def reopen(self, dataset: str, reason: str) -> None:
         """Open a dataset again that was closed after failures: an act of the steward."""
+
+    def protect(self, dataset: str, table: str, person: str, *, reason: str) -> None:
+        """Say anew which column of a table tells whose a row is: an act of the steward."""
+
+    def allow_source(self, to: str, source: Identity | str | Path, *, reason: str) -> None:
+        """Let a dataset use a source that another dataset was opened with: an act of the steward."""
 
     def datasets(self) -> tuple[str, ...]:
         """The names of all datasets."""
@@ -364,17 +429,20 @@ class Ledger(Protocol):
     def reservation(self, dataset: str, number: int) -> tuple[Entry, Entry | None]:
         """A reservation, and how it ended, if it did."""
 
-    def head(self, dataset: str) -> Receipt:
+    def head(self) -> Receipt:
         """Where the chain ends now."""
 
-    def verify(self, expect: Receipt | str | None = None, *, answers: bool = True) -> tuple[Receipt, ...]:
-        """Check every chain, and that a receipt's entry is in it; `LedgerError` names the first bad entry."""
+    def verify(self, expect: Receipt | str | None = None, *, answers: bool = True) -> Verified:
+        """Check the whole chain, and that a receipt's entry is in it; `LedgerError` names the first bad entry."""
 
     def replay(self, dataset: str, accountant: Accountant) -> Guarantee:
         """What the whole history would have cost under another accountant."""
 
-    def export(self, dataset: str) -> Iterator[str]:
-        """The chain as lines of JSON, without the answers; `verify_export` checks them."""
+    def export(self, dataset: str | None = None) -> Iterator[str]:
+        """The chain as lines of JSON, without the answers; `verify_export` checks them.
+
+        For one dataset, entries of the others are there by their hashes only.
+        """
 
     def close(self) -> None:
         """Let go of the storage."""

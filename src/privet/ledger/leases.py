@@ -13,25 +13,23 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from weakref import ref
 
+from privet.errors import LedgerBusy
 from privet.ledger.entries import Charge
-
-Place = tuple[str, int]
-"""A dataset and the number of a reservation."""
 
 
 class Leases:
     """The reservations that this process renews, and what it has seen of those of others."""
 
-    def __init__(self, seconds: float, renew: Callable[[list[Place]], None]) -> None:
+    def __init__(self, seconds: float, renew: Callable[[list[int]], None]) -> None:
         self.seconds = seconds
         self._renew = renew
-        self._seen: dict[str, dict[int, tuple[int, float]]] = {}  # by dataset and reservation: the count, since when
+        self._seen: dict[int, tuple[int, float]] = {}  # by reservation: the count, since when
         self._forget()
 
     def _forget(self) -> None:
         """After a fork: the parent's reservations are not the child's, nor are its threads and locks."""
         self._owner = os.getpid()
-        self._mine: dict[Place, ref[Charge]] = {}
+        self._mine: dict[int, ref[Charge]] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
@@ -40,19 +38,19 @@ class Leases:
         if os.getpid() != self._owner:
             self._forget()
         with self._lock:
-            self._mine[charge.dataset, charge.number] = ref(charge)
+            self._mine[charge.number] = ref(charge)
             if self._thread is None:
                 thread = threading.Thread(target=self._keep, name="privet-leases", daemon=True)
                 with suppress(RuntimeError):  # no more threads now: it has the time of one lease
                     thread.start()
                     self._thread = thread
 
-    def drop(self, place: Place) -> None:
+    def drop(self, number: int) -> None:
         """It is settled."""
         if os.getpid() != self._owner:
             self._forget()
         with self._lock:
-            self._mine.pop(place, None)
+            self._mine.pop(number, None)
 
     def _keep(self) -> None:
         while True:
@@ -64,20 +62,22 @@ class Leases:
                     return
             try:
                 self._renew(mine)
+            except LedgerBusy:
+                continue  # the next time, perhaps
             except Exception:  # the ledger is broken or closed: whoever asks next is told so
                 self._thread = None
                 return
 
-    def _held(self) -> list[Place]:
-        self._mine = {place: held for place, held in self._mine.items() if held() is not None}
+    def _held(self) -> list[int]:
+        self._mine = {number: held for number, held in self._mine.items() if held() is not None}
         return sorted(self._mine)
 
-    def dead(self, dataset: str, beats: Mapping[int, int]) -> list[int]:
-        """Those of a dataset's open reservations whose owner has been silent for the length of a lease."""
+    def dead(self, beats: Mapping[int, int]) -> list[int]:
+        """Those of the open reservations whose owner has been silent for the length of a lease."""
         if os.getpid() != self._owner:
             self._forget()
-        now, before = time.monotonic(), self._seen.get(dataset, {})
-        seen = self._seen[dataset] = {}
+        now, before = time.monotonic(), self._seen
+        seen = self._seen = {}
         for number, beat in beats.items():
             last = before.get(number)
             seen[number] = last if last is not None and last[0] == beat else (beat, now)
@@ -86,4 +86,4 @@ class Leases:
             return []
         with self._lock:
             held = self._held()
-        return [number for number in late if (dataset, number) not in held]
+        return [number for number in late if number not in held]

@@ -13,22 +13,24 @@ class MemoryLedger(DurableLedger):
     """The same in memory: it forgets when the process ends."""
 
     def __init__(self) -> None:
-        database = sqlite.SQLite(None)
-        database.prepare()
-        super().__init__(database)
+        super().__init__(sqlite.in_memory())
 
 
-def open_ledger(where: str | Path, *, create: bool = True, lease: float = 30.0) -> DurableLedger:
+def open_ledger(
+    where: str | Path, *, create: bool = True, read_only: bool = False, lease: float = 30.0
+) -> DurableLedger:
     """The ledger in a file (SQLite) or at a postgresql:// address; it is made if there is none, and else verified.
 
-    `lease`: after so many seconds without a sign of life of the process that made it, a reservation counts as failed.
+    `read_only` is for looking: it makes nothing, writes nothing and needs no lock. `lease`: after so many seconds
+    without a sign of life of the process that made it, a reservation counts as failed.
     """
     text = str(where)
+    create = create and not read_only
     if text.startswith(("postgresql://", "postgres://", "postgresql+psycopg://")):
-        return DurableLedger(postgres.connect(text), lease=lease)
+        return DurableLedger(postgres.connect(text, create=create, read_only=read_only), lease=lease)
     if "://" in text or not text.strip() or not text.isprintable():
         raise UserError(
             f"a ledger is a file or a Postgres address, not {text[:60]!r}. "
             'Write, for example: ledger="people.ledger" or ledger="postgresql://user@host/base"'
         )
-    return DurableLedger(sqlite.connect(text, Path(where), create=create), lease=lease)
+    return DurableLedger(sqlite.connect(text, Path(where), create=create, read_only=read_only), lease=lease)

@@ -55,12 +55,21 @@ def recalled(made: ReleasePlan, text: str, remaining: PureDP | ApproxDP) -> Rele
     return Release(plan, noisy, PureDP.ZERO, remaining, certificate)
 
 
-def paid_before(made: ReleasePlan, ledger: Ledger, *, dataset: str, version: str) -> PureDP | None:
+def paid_before(
+    made: ReleasePlan, ledger: Ledger, *, dataset: str, analyst: str, version: str, share: bool = True
+) -> PureDP | None:
     """What the stored answer cost that asking would return; None if asking would have to be paid for.
 
     Claim: it is found by the rule of `Ledger.reserve`, so it tells an analyst nothing that asking would not.
     """
-    found = ledger.stored(dataset=dataset, events=[made.event()], question=question_digest(made), version=version)
+    found = ledger.stored(
+        dataset=dataset,
+        analyst=analyst,
+        events=[made.event()],
+        question=question_digest(made),
+        version=version,
+        share=share,
+    )
     if found is None or found.answer is None or not made.noised:
         return None
     return recalled(made, found.answer, PureDP.ZERO).guarantee

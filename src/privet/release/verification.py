@@ -166,7 +166,7 @@ def _reached(ledger: Ledger | str | Path) -> Iterator[Ledger]:
     if not isinstance(ledger, str | Path):
         yield ledger
         return
-    with closing(open_ledger(ledger, create=False)) as opened:
+    with closing(open_ledger(ledger, read_only=True)) as opened:
         yield opened
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privet.errors import SourceError
+from privet.identity import Identity
 from privet.sources import reading
 from privet.sources.kinds import Found, Kind
 
@@ -26,6 +27,8 @@ class Frame:
     """Rows in memory, as an Arrow table that nobody else holds."""
 
     rows: Any = field(repr=False)
+    identities: tuple[Identity, ...] = ()
+    """Which tables of a database they come from: known of Ibis tables only. What is in memory alone has no identity."""
 
     def types(self) -> Mapping[str, str]:
         """DuckDB's name of each column's type."""
@@ -54,9 +57,12 @@ class Columns:
         """These columns, as these kinds, copied."""
         import pyarrow as pa
 
-        frame = _of_ibis(self.frame.select(*kinds)) if _library(self.frame) == "ibis" else self.frame
+        from privet.sources import databases
+
+        of_ibis = _library(self.frame) == "ibis"
+        frame = _of_ibis(self.frame.select(*kinds)) if of_ibis else self.frame
         made = {name: _column(frame, name, kind) for name, kind in kinds.items()}
-        return Frame(_copied(pa.table(made)))
+        return Frame(_copied(pa.table(made)), databases.identities(self.frame) if of_ibis else ())
 
 
 def columns(source: Any) -> Columns | None:

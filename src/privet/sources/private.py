@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from privet.distances import Adjacency, Person, Protected
 from privet.errors import SourceError
+from privet.identity import Identity, of_files, table_name
 from privet.interrupts import duckdb_interrupts, interruptible
 from privet.query import Table
 from privet.relation.schema import Column, Schema
@@ -36,6 +37,10 @@ class Source(Protocol):
     def files(self) -> Sequence[str]:
         """The absolute paths of the files that must stay readable."""
 
+    @property
+    def identities(self) -> tuple[Identity, ...]:
+        """Which files or tables these rows are in, as far as that can be known."""
+
     def attach(self, connection: DuckDBPyConnection, name: str) -> None:
         """Make the rows known to a connection under a name, before it loses its access to files."""
 
@@ -55,6 +60,11 @@ class Parquet:
     def files(self) -> Sequence[str]:
         """The absolute paths of the files that must stay readable."""
         return self.paths
+
+    @property
+    def identities(self) -> tuple[Identity, ...]:
+        """One for each file."""
+        return of_files(self.paths)
 
     def attach(self, connection: DuckDBPyConnection, name: str) -> None:
         """Make a view of this name."""
@@ -81,6 +91,11 @@ class DuckDBFile:
     def files(self) -> Sequence[str]:
         """The absolute paths of the files that must stay readable."""
         return (self.path,)
+
+    @property
+    def identities(self) -> tuple[Identity, ...]:
+        """The table in the file."""
+        return of_files([self.path], table=table_name(self.schema, self.table))
 
     def attach(self, connection: DuckDBPyConnection, name: str) -> None:
         """Attach the file, to be read only, and make a view of this name."""

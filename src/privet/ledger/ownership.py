@@ -1,0 +1,101 @@
+"""Whose rows a source holds: one dataset's, unless the steward says otherwise.
+
+Claim: a dataset gets no budget of its own for rows that a ledger knows under another name, as far as their place tells.
+The column that says whose a row is stays what it was for each table, and for each source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from privet.errors import UserError
+from privet.identity import Identity, of_files, shared, table_name
+from privet.ledger.book import Book, DatasetBook
+from privet.ledger.entries import TableFacts
+from privet.names import confusable, normalised
+
+
+def check_name(book: Book, name: str) -> None:
+    """Refuse the name of a new dataset that people would take for another one."""
+    for known in book.datasets:
+        if confusable(known, name):
+            raise UserError(
+                f"the ledger has a dataset {known!r}, and {name!r} reads the same: it would get a budget of its own. "
+                f"Open it as {known!r}, or choose a name that differs more"
+            )
+    if normalised(name) != name:
+        raise UserError(f"the name {name!r} of a dataset would be taken for {normalised(name)!r}. Write it so")
+
+
+def arriving(book: Book, dataset: str, tables: Sequence[TableFacts]) -> list[TableFacts]:
+    """What a dataset is opened with and was not before: to be written down; or refused."""
+    of = book.datasets.get(dataset)
+    found = []
+    for table in tables:
+        if of is not None:
+            _check_person(of, table)
+        new = tuple(each for each in table.sources if of is None or not _is_recorded(of, table.table, each))
+        if new:
+            _check_owner(book, dataset, new)
+        if new or of is None or table.table not in of.persons:
+            found.append(replace(table, sources=new))
+    return found
+
+
+def _is_recorded(of: DatasetBook, table: str, source: Identity) -> bool:
+    """Whether a source is written down as it is; when it was last written does not matter."""
+    return any(
+        (known.path, known.given, known.inode, known.table) == (source.path, source.given, source.inode, source.table)
+        for known in of.sources.get(table, ())
+    )
+
+
+def _check_person(of: DatasetBook, table: TableFacts) -> None:
+    name, known = table.table, of.persons.get(table.table)
+    if known is None:  # another name for rows that are known is no way round either
+        for other, sources in of.sources.items():
+            if of.persons[other] != table.person and shared(sources, table.sources):
+                name, known = other, of.persons[other]
+                break
+    if known is None or known == table.person:
+        return
+    raise UserError(
+        f"the table {name!r} of the dataset {of.facts.name!r} was opened with {known!r} as the column that says whose "
+        f"a row is, and now with {table.person!r}. Who is protected is fixed: open it with {known!r}. If the steward "
+        f'means to change it, write: privet ledger protect --table {table.table} --person {table.person} --reason "..."'
+    )
+
+
+def _check_owner(book: Book, dataset: str, sources: Sequence[Identity]) -> None:
+    for owner, source in owners(book, dataset, sources):
+        allowed = [each for to, each in book.datasets[owner].allowed if to == dataset]
+        if shared(allowed, [source]) is None:
+            raise UserError(
+                f"the rows of {str(source)!r} belong to the dataset {owner!r} of this ledger. Under the name "
+                f"{dataset!r} the same people would have a second budget. Ask for them as {owner!r}. If they are other "
+                "people, or the steward means it, write: privet ledger allow-source "
+                f'--source "{source.path}" --to {dataset} --reason "..."'
+            )
+
+
+def named(source: str) -> Identity:
+    """The identity of a source as a steward names it: a file, or "people.duckdb:visits"."""
+    path, sign, table = source.rpartition(":")
+    if sign and path.lower().endswith((".duckdb", ".ddb", ".db")):
+        return of_files([path], table=table_name("main", table) if "." not in table else table.casefold())[0]
+    return of_files([source])[0]
+
+
+def known(book: Book) -> list[str]:
+    """Every source that the ledger knows, for people to read."""
+    return sorted({str(source) for of in book.datasets.values() for each in of.sources.values() for source in each})
+
+
+def owners(book: Book, dataset: str, sources: Sequence[Identity]) -> Iterator[tuple[str, Identity]]:
+    """Each other dataset that was opened with one of these sources, and which."""
+    for name, of in book.datasets.items():
+        known = [source for each in of.sources.values() for source in each]
+        both = shared(known, sources) if name != dataset else None
+        if both is not None:
+            yield name, both[1]
