@@ -10,7 +10,7 @@ from tests.ledger.conftest import places, where  # noqa: F401 (fixtures)
 from tests.ledger.workers import Nursery
 from tests.threats.peers import PATIENCE, Peer, peers, write_people
 
-from privet.ledger import sqlite
+from privet.ledger import database
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever waits for a lock in vain says so soon."""
-    monkeypatch.setattr(sqlite, "_PATIENCE", PATIENCE)
+    monkeypatch.setattr(database, "PATIENCE", PATIENCE)
 
 
 @pytest.fixture

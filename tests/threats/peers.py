@@ -19,7 +19,7 @@ from tests.ledger.workers import Child, Nursery
 
 import privet as pv
 from privet.errors import BudgetError, LedgerError, NoAnswer, UserError
-from privet.ledger import failpoints, open_ledger, sqlite
+from privet.ledger import database, failpoints, open_ledger
 from privet.session import Session
 
 BUDGET = pv.PureDP(1)
@@ -173,7 +173,7 @@ def peers(nursery: Nursery, folder: Path) -> Iterator[Callable[[], Peer]]:
 
 def serve(orders: str, replies: str) -> None:
     """What a peer does: it opens a session, asks, and says what an analyst sees."""
-    sqlite._PATIENCE = PATIENCE
+    database.PATIENCE = PATIENCE
     sessions: list[Session] = []
 
     def open_(where: str, source: str, **how: Any) -> str:

@@ -154,8 +154,8 @@ def test_nobody_else_may_read_a_ledger(tmp_path: Path, source: Path, umask: int)
         session(path, source).close()
     finally:
         os.umask(before)
-    assert set(during.values()) == {0o600}, during
-    assert set(modes(path).values()) == {0o600}, modes(path)
+    for found in (during, modes(path)):
+        assert all(mode in (0o600, 0o600 & ~umask) for mode in found.values()), found
 
 
 def modes(path: Path) -> dict[str, int]:
@@ -183,15 +183,10 @@ def test_another_salt_is_found(where: Where, source: Path) -> None:
     with closing(session(where, source)) as asking:
         ask(asking, PRICE)
     with closing(sqlite3.connect(where)) as file, file:
-        tables = [name for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        if "privet_datasets" in tables:
-            file.execute("UPDATE privet_datasets SET salt = '00112233445566778899aabbccddeeff'")
-        else:
-            text = file.execute("SELECT text FROM privet_entries WHERE kind = 'created'").fetchone()[0]
-            assert "salt" in text
-            at = text.index('"salt":"') + len('"salt":"')
-            changed = text[:at] + ("1" if text[at] == "0" else "0") + text[at + 1 :]
-            file.execute("UPDATE privet_entries SET text = ? WHERE kind = 'created'", [changed])
+        ((text,),) = file.execute("SELECT text FROM privet_entries WHERE number = 1").fetchall()
+        at = text.index('"salt":"') + len('"salt":"')
+        changed = text[:at] + ("1" if text[at] == "0" else "0") + text[at + 1 :]
+        file.execute("UPDATE privet_entries SET text = ? WHERE number = 1", [changed])
     with pytest.raises(LedgerError):
         session(where, source)
 

@@ -6,6 +6,7 @@ debit after it was made.
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -25,7 +26,7 @@ from privet.ledger import DurableLedger, open_ledger
 
 PRICE = "1/10"
 TIMES = list(product(["BEFORE", "AFTER"], ["INSERT", "UPDATE", "DELETE"]))
-UNDO = "DELETE FROM privet_entries WHERE kind = 'reserved'"
+UNDO = "DELETE FROM privet_entries WHERE text LIKE '%reserved%'"
 
 
 def debit(ledger: DurableLedger, request: str | None = None) -> None:
@@ -84,33 +85,29 @@ OBJECTS: dict[str, list[str]] = {
     "a view": ["CREATE VIEW watch AS SELECT * FROM privet_entries"],
     "a view in place of a table": [
         "ALTER TABLE privet_entries RENAME TO hidden",
-        "CREATE VIEW privet_entries AS SELECT * FROM hidden WHERE kind <> 'reserved'",
+        "CREATE VIEW privet_entries AS SELECT * FROM hidden WHERE text NOT LIKE '%reserved%'",
     ],
     "a view that can be written to": [
         "ALTER TABLE privet_leases RENAME TO hidden",
         "CREATE VIEW privet_leases AS SELECT * FROM hidden",
-        "CREATE TRIGGER into INSTEAD OF INSERT ON privet_leases BEGIN SELECT 1; END",
+        "CREATE TRIGGER past INSTEAD OF INSERT ON privet_leases BEGIN SELECT 1; END",
     ],
     "a table": ["CREATE TABLE notes (text)"],
     "a table like ours": ["CREATE TABLE privet_notes (text)"],
     "a virtual table": ["CREATE VIRTUAL TABLE notes USING fts5(text)"],
     "an index": ["CREATE INDEX mine ON privet_entries (hash)"],
-    "an index that refuses": ["CREATE UNIQUE INDEX mine ON privet_entries (kind) WHERE kind = 'capped'"],
+    "an index that refuses": ["CREATE UNIQUE INDEX mine ON privet_entries (hash) WHERE hash = 'capped'"],
     "a further column": ["ALTER TABLE privet_leases ADD COLUMN note TEXT DEFAULT 'x'"],
     "statistics": ["ANALYZE"],
-    "a missing index": ["DROP INDEX privet_by_request"],
+    "a missing table": ["DROP TABLE privet_leases"],
     "a table that forgives": [
         "PRAGMA writable_schema = ON",
         "UPDATE sqlite_master SET sql = replace(sql, 'NOT NULL', 'NOT NULL ON CONFLICT IGNORE') "
         "WHERE name = 'privet_entries'",
     ],
-    "an index over less": [
-        "PRAGMA writable_schema = ON",
-        "UPDATE sqlite_master SET sql = replace(sql, 'IS NOT NULL', 'IS NULL') WHERE name = 'privet_by_request'",
-    ],
     "a column that ignores case": [
         "PRAGMA writable_schema = ON",
-        "UPDATE sqlite_master SET sql = replace(sql, 'request TEXT', 'request TEXT COLLATE NOCASE') "
+        "UPDATE sqlite_master SET sql = replace(sql, 'hash TEXT', 'hash TEXT COLLATE NOCASE') "
         "WHERE name = 'privet_entries'",
     ],
 }
@@ -150,13 +147,40 @@ def test_objects_that_are_there_before_it_is_opened(template: Path, what: str) -
     assert is_refused(template)
 
 
-@pytest.mark.parametrize("what", OBJECTS)
+@pytest.mark.parametrize("what", [what for what, does in OBJECTS.items() if "writable_schema" not in does[0]])
 def test_objects_that_come_while_it_is_open(template: Path, what: str) -> None:
     with closing(open_ledger(template)) as ledger:
         debit(ledger)
         sql(template, *OBJECTS[what])
         with pytest.raises(LedgerError):
             debit(ledger)
+
+
+def test_a_trigger_that_hides_behind_an_old_number(template: Path) -> None:
+    """The number of the schema is set back, so that nothing seems to be new; a fork makes the connection anew."""
+    with closing(open_ledger(template)) as ledger:
+        debit(ledger)
+        before = Fraction(ledger.balance("people").spent.epsilon)
+        with closing(sqlite3.connect(template, isolation_level=None)) as file:
+            (number,) = file.execute("PRAGMA schema_version").fetchone()
+            file.execute(
+                "CREATE TRIGGER undo AFTER INSERT ON privet_answers BEGIN "
+                "DELETE FROM privet_entries WHERE number > NEW.number - 1; "
+                "UPDATE privet_ledger SET number = NEW.number - 1, "
+                "hash = (SELECT hash FROM privet_entries WHERE number = NEW.number - 1); "
+                "DELETE FROM privet_answers WHERE number = NEW.number; END"
+            )
+            file.execute(f"PRAGMA schema_version = {number}")
+        if (pid := os.fork()) == 0:
+            os._exit(0)
+        os.waitpid(pid, 0)
+        answered = True
+        try:
+            debit(ledger)
+        except LedgerError:
+            answered = False
+    sql(template, "DROP TRIGGER undo")
+    assert holds(template, before + answered * Fraction(PRICE)), "an answer went out, and its debit was undone"
 
 
 def test_an_analyst_is_told_in_words(tmp_path: Path, source: Path) -> None:
@@ -174,7 +198,7 @@ def test_an_analyst_is_told_in_words(tmp_path: Path, source: Path) -> None:
 
 FUNCTION = """
     CREATE FUNCTION undo() RETURNS trigger LANGUAGE plpgsql AS
-    'BEGIN DELETE FROM privet_entries WHERE kind = ''reserved''; RETURN NEW; END'
+    'BEGIN DELETE FROM privet_entries WHERE text LIKE ''%reserved%''; RETURN NEW; END'
 """
 SERVED: dict[str, tuple[list[str], list[str]]] = {
     "a rule": (
@@ -187,7 +211,7 @@ SERVED: dict[str, tuple[list[str], list[str]]] = {
     ),
     "a policy for rows": (
         [
-            "CREATE POLICY few ON privet_entries USING (kind <> 'reserved')",
+            "CREATE POLICY few ON privet_entries USING (text NOT LIKE '%reserved%')",
             "ALTER TABLE privet_entries ENABLE ROW LEVEL SECURITY",
             "ALTER TABLE privet_entries FORCE ROW LEVEL SECURITY",
         ],
@@ -225,7 +249,7 @@ SERVED: dict[str, tuple[list[str], list[str]]] = {
         [f"ALTER TABLE {name} SET LOGGED" for name in ("privet_entries", "privet_leases")],
     ),
     "an index that is ours no more": (
-        ["CREATE UNIQUE INDEX mine ON privet_entries (kind) WHERE kind = 'capped'"],
+        ["CREATE UNIQUE INDEX mine ON privet_entries (hash) WHERE hash = 'capped'"],
         ["DROP INDEX mine"],
     ),
     "a further column": (
@@ -245,6 +269,10 @@ SERVED: dict[str, tuple[list[str], list[str]]] = {
         ["ALTER TABLE privet_leases DROP CONSTRAINT goes", "DROP TABLE parent"],
     ),
 }
+
+
+QUIET = ("an index that is ours no more", "a further column")
+"""What can undo nothing by itself."""
 
 
 def server(where: str, *statements: str) -> None:
@@ -267,10 +295,52 @@ def test_objects_in_postgres(postgres: str, what: str) -> None:
         debit(ledger)
         with present(postgres, *SERVED[what]):
             assert is_refused(postgres)
-            with pytest.raises(LedgerError):
-                debit(ledger)
+            if what not in QUIET:
+                with pytest.raises(LedgerError):
+                    debit(ledger)
     assert not is_refused(postgres), "afterwards it is a ledger again"
     assert holds(postgres, 3 * Fraction(PRICE))
+
+
+WAYS = {
+    "a default": ["ALTER TABLE privet_answers ADD COLUMN note text DEFAULT undo_all()"],
+    "an index": [
+        "CREATE FUNCTION undo_quietly(text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS "
+        "'BEGIN PERFORM undo_all(); RETURN $1; END'",
+        "CREATE INDEX mine ON privet_answers (undo_quietly(text))",
+    ],
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_functions_that_postgres_calls_when_an_answer_is_stored(postgres: str, way: str) -> None:
+    """Neither a trigger nor a rule: a default, or an index over an expression."""
+    made(postgres)
+    server(
+        postgres,
+        "CREATE TABLE armed (since bigint)",
+        "CREATE FUNCTION undo_all() RETURNS text LANGUAGE plpgsql AS $$ BEGIN "
+        "IF EXISTS (SELECT FROM armed) THEN "
+        "DELETE FROM privet_entries WHERE number > (SELECT since FROM armed); "
+        "UPDATE privet_ledger SET number = since, hash = e.hash FROM armed, privet_entries e WHERE e.number = since; "
+        "END IF; RETURN ''; END $$",
+    )
+    with closing(open_ledger(postgres)) as ledger:
+        debit(ledger)
+        before = Fraction(ledger.balance("people").spent.epsilon)
+        server(postgres, *WAYS[way], "INSERT INTO armed SELECT number FROM privet_ledger")
+        answered = True
+        try:
+            debit(ledger)
+        except LedgerError:
+            answered = False
+    with psycopg.connect(postgres) as connection:
+        row = connection.execute("SELECT max(number) FROM privet_entries").fetchone()
+        since = connection.execute("SELECT since FROM armed").fetchone()
+    assert row is not None
+    assert since is not None
+    assert not answered or row[0] > since[0], "an answer went out, and its debit was undone"
+    assert before == 3 * Fraction(PRICE)
 
 
 @pytest.mark.slow
@@ -280,7 +350,7 @@ def test_triggers_of_every_kind_in_postgres(postgres: str) -> None:
     with psycopg.connect(postgres) as connection:
         found = connection.execute("SELECT relname FROM pg_class WHERE relname ~ '^privet_' AND relkind = 'r'")
         names = [name for (name,) in found.fetchall()]
-    assert len(names) >= 5
+    assert len(names) >= 4
     for table, (time, event) in product(names, TIMES):
         with closing(open_ledger(postgres)) as ledger:
             trigger = f"CREATE TRIGGER undo {time} {event} ON {table} FOR EACH ROW EXECUTE FUNCTION undo()"
@@ -308,7 +378,7 @@ def test_tables_of_the_same_name_that_are_found_first(postgres: str) -> None:
         "DO $$ DECLARE each text; BEGIN FOR each IN SELECT relname FROM pg_class WHERE relname ~ '^privet_' "
         "AND relkind = 'r' LOOP EXECUTE format('CREATE TABLE evil.%I (LIKE public.%I INCLUDING ALL)', each, each); "
         "END LOOP; END $$",
-        "INSERT INTO evil.privet_schema SELECT * FROM public.privet_schema",
+        "INSERT INTO evil.privet_ledger SELECT version, 0, repeat('0', 64) FROM public.privet_ledger",
     )
     with closing(open_ledger(postgres)) as ledger:
         undo = on_a_path(postgres, "evil, public")

@@ -252,7 +252,7 @@ def test_a_file_that_was_touched_is_no_new_ledger(tmp_path: Path, source: Path) 
     assert "error" in seen(lambda: session(path, source).close())
 
 
-@pytest.mark.parametrize("leftover", ["empty", "garbage", "a ledger", "a link", "a folder"])
+@pytest.mark.parametrize("leftover", ["empty", "garbage", "a ledger", "a link", "a hard link", "a folder"])
 def test_what_is_left_of_a_ledger_in_the_making_is_not_used(tmp_path: Path, source: Path, leftover: str) -> None:
     path, new, victim = tmp_path / "people.ledger", tmp_path / "people.ledger.new", tmp_path / "victim"
     victim.write_bytes(b"something else")
@@ -266,6 +266,8 @@ def test_what_is_left_of_a_ledger_in_the_making_is_not_used(tmp_path: Path, sour
         (tmp_path / "other.ledger").rename(new)
     elif leftover == "a link":
         new.symlink_to(victim)
+    elif leftover == "a hard link":
+        new.hardlink_to(victim)
     else:
         new.mkdir()
     opened = seen(lambda: session(path, source).close())
