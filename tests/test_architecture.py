@@ -20,8 +20,8 @@ PACKAGE = ROOT / "src" / "privet"
 TIERS: tuple[frozenset[str], ...] = tuple(
     frozenset(line.split())
     for line in """
-        errors canonical interrupts advice encodings spelling names
-        exact columns identity
+        errors canonical interrupts advice encodings spelling names addresses
+        exact columns identity processes
         distances guarantees events distributions lattice
         divergences noise
         accounting sensitivity accuracy plots

@@ -6,6 +6,7 @@ Ctrl-C late, and one that arrives in the middle of a step can leave it half done
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -28,6 +29,7 @@ def interruptible(work: Callable[[], _T], stop: Callable[[], object]) -> _T:
     """
     if threading.current_thread() is not threading.main_thread():
         return work()  # no signal arrives here
+    process = os.getpid()
     results: list[_T] = []
     errors: list[BaseException] = []
     done = threading.Event()
@@ -47,9 +49,10 @@ def interruptible(work: Callable[[], _T], stop: Callable[[], object]) -> _T:
             return work()
     try:
         while not done.wait(1):
-            pass
+            if os.getpid() != process:
+                raise RuntimeError("forked by a signal handler: the call is the parent's, and so is its thread")
     except BaseException:
-        while not done.wait(_OFTEN):
+        while os.getpid() == process and not done.wait(_OFTEN):
             stop()
         raise
     if errors:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
-from privet.errors import InternalError, LedgerBusy, NoAnswer
+from privet.errors import InternalError, LedgerBusy, NoAnswer, UserError
 from privet.interrupts import Deferred
 from privet.ledger import Charge, Ledger, failpoints
 from privet.release import Certificate
@@ -19,6 +21,10 @@ _NOT_STORED = (
     "The ledger is busy, so that the answer could not be stored. The question was paid for, and nothing was released."
 )
 _DEBIT_STAYS = "interrupted; the debit of {} stays"
+_FORKED = (
+    "this process was forked in the middle of a question. The question is the parent's: it is answered there, and not "
+    "paid for twice"
+)
 _PERHAPS_PAID = "interrupted in the middle of a debit; the history of the ledger says whether it was made"
 
 
@@ -33,6 +39,7 @@ _Link = dict[str, Any]
 
 def paid(
     ledger: Ledger,
+    turn: AbstractContextManager[None],
     reserve: Callable[[], Charge],
     debit: Callable[[Charge], _Link],
     answer: Callable[[_Link], _T],
@@ -41,16 +48,20 @@ def paid(
     """The answer to a question, or what was answered before.
 
     Claim: whatever goes wrong in the engine looks the same. A debit that was made is settled whenever Ctrl-C is
-    pressed, and what is passed on then says that it was made.
+    pressed, and what is passed on then says that it was made. It is settled by the process that made it, and no other.
+
+    `turn` is held from the debit to its end, but not while another process is waited for.
     """
+    process = os.getpid()
     charge: Charge | None = None
     made: _T | None = None
     interrupt: BaseException | None = None
     try:
-        with Deferred() as waiting:
+        with turn, Deferred() as waiting:
             charge = reserve()
             if charge.state == "reserved":
-                made, interrupt = _answered(ledger, charge, debit(charge), answer, waiting)
+                _still(process)
+                made, interrupt = _answered(ledger, charge, debit(charge), answer, waiting, process)
             if interrupt is not None:
                 raise interrupt
     except BaseException as error:
@@ -71,7 +82,12 @@ def paid(
 
 
 def _answered(
-    ledger: Ledger, charge: Charge, link: _Link, answer: Callable[[_Link], _T], waiting: Deferred
+    ledger: Ledger,
+    charge: Charge,
+    link: _Link,
+    answer: Callable[[_Link], _T],
+    waiting: Deferred,
+    process: int,
 ) -> tuple[_T | None, BaseException | None]:
     """An answer, or what interrupted it, or neither."""
     made: _T | None = None
@@ -84,6 +100,7 @@ def _answered(
         made = None
     except BaseException as error:
         made, interrupt = None, error
+    _still(process)
     # settled out here, so that nothing of the engine's own error is attached to what the ledger may raise
     try:
         if made is not None:
@@ -95,3 +112,8 @@ def _answered(
     except InternalError:  # nobody renewed its lease, so that it counts as failed already
         made = None
     return made, interrupt
+
+
+def _still(process: int) -> None:
+    if os.getpid() != process:  # a signal handler forked, and its child came back from it
+        raise UserError(_FORKED)

@@ -6,6 +6,7 @@ an analyst can see depends on a row, but for the noisy numbers.
 
 from __future__ import annotations
 
+import atexit
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,21 +14,23 @@ from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypedDict, TypeVar, Unpack
+from weakref import WeakSet
 
 from privet import events
 from privet.distances import Person
 from privet.engine import DuckDB
 from privet.errors import InternalError, QueryError, UserError
-from privet.exact import Number, whole
-from privet.guarantees import ApproxDP, PureDP, ZeroConcentratedDP
+from privet.exact import Number, positive, whole
+from privet.guarantees import MIN_EPSILON, ApproxDP, PureDP, ZeroConcentratedDP, least_price
 from privet.ledger import Balance, Budget, Caps, Charge, Dataset, Ledger, MemoryLedger, TableFacts, open_ledger, words
 from privet.mechanisms import Laplace
 from privet.noise import DiscreteLaplace
 from privet.payment import paid
 from privet.planner import ReleasePlan, plan
-from privet.planner.arguments import check_arguments
+from privet.planner.arguments import check_arguments, check_price
 from privet.planner.wording import worded
+from privet.processes import Gate, era
 from privet.query import PublicTable, Query, Table
 from privet.relation import operators
 from privet.relation.schema import called
@@ -41,6 +44,17 @@ if TYPE_CHECKING:  # pydantic takes its time, and most sessions need none of it
     from privet.policy import Policy
 
 _SESSION = 'pv.Session([people], budget=pv.PureDP(3), ledger="people.ledger")'
+_CLOSED = f"this session is closed. Write, for example: session = {_SESSION}"
+_UNSEEN = (
+    "this session was opened by another process, and Python was not told of the fork. Nothing was spent. Open a "
+    "session after the fork: with gunicorn in post_fork, with uwsgi in a function with @postfork, with multiprocessing "
+    "in the initializer"
+)
+_COPIED = (
+    "a session can't be copied or sent to another process: it holds the data and one budget. Send its tables, which "
+    "can be pickled, and open a session there, with the same ledger"
+)
+_PATIENCE = 5.0  # seconds that the exit of the interpreter waits for questions, and then for their end
 _T = TypeVar("_T", bound=Release | ReleasedValue)
 
 
@@ -65,7 +79,11 @@ class Session:
 
     `ledger` is a file, a postgresql:// address, or an open ledger. `ledger=None` must be written: debits are then kept
     in memory, and forgotten when the process ends. `version` names the data: answers are kept for each version, and
-    a new one does not renew the budget. `caps` are those of a policy: of them and the ledger's, the smaller hold.
+    a new one does not renew the budget. `min_epsilon` is the least price of a question: it bounds how often one can be
+    asked. With `share_answers=False` an answer that somebody else paid for is not free: nobody learns who asked what.
+    `caps` are those of a policy: of them and the ledger's, the smaller hold.
+
+    Threads may share a session; so may the children of a fork, if the ledger is not in memory.
     """
 
     def __init__(
@@ -82,6 +100,8 @@ class Session:
         memory: str | None = None,
         threads: int | None = None,
         spill: str | Path | None = None,
+        min_epsilon: Number = MIN_EPSILON,
+        share_answers: bool = True,
         caps: Caps | None = None,
     ) -> None:
         if memory is not None and not re.fullmatch(r"[1-9][0-9]*(\.[0-9]+)? ?([KMGT]i?)?B", str(memory)):
@@ -106,7 +126,14 @@ class Session:
         self.analyst = called(analyst, "analyst")
         self.version = called(version, "version")
         self._caps = Caps() if caps is None else caps
-        self._closed = False
+        if not isinstance(share_answers, bool):
+            raise UserError(f"share_answers must be True or False, not {share_answers!r}. Write: share_answers=False")
+        self._share = share_answers
+        least = least_price(budget, positive(min_epsilon, name="min_epsilon", example="min_epsilon=0.001"))
+        assert isinstance(least, PureDP | ApproxDP)  # as the budget
+        self._least = least.epsilon
+        self._gate = Gate(_CLOSED)
+        self._era = era()
         self.debited = False
         """Whether a question was paid for in this session."""
         self._key = None if signing_key is None else signer(signing_key)
@@ -130,6 +157,7 @@ class Session:
             if self._opened is not None:
                 self._opened.close()
             raise
+        _OPEN.add(self)
 
     @classmethod
     def open(
@@ -154,6 +182,8 @@ class Session:
             signing_key=chosen.signing_key,
             memory=chosen.memory,
             threads=chosen.threads,
+            min_epsilon=chosen.min_epsilon,
+            share_answers=chosen.share_answers,
             caps=agreement.caps(chosen, analyst),
         )
         try:
@@ -168,12 +198,13 @@ class Session:
     @property
     def ledger(self) -> Ledger:
         """The ledger, for `verify` and for the steward."""
+        self._check_era()
         return self._ledger
 
     @property
     def balance(self) -> Balance:
         """What was granted and what is spent; for an analyst with a cap, of that too."""
-        return self._caps.lower(self._ledger.balance(self.name, self.analyst))
+        return self._caps.lower(self.ledger.balance(self.name, self.analyst))
 
     @property
     def spent(self) -> Budget:
@@ -187,7 +218,7 @@ class Session:
 
     def reopen(self, reason: str) -> None:
         """Open the dataset again after failures: for the steward, with a reason, as an entry of the ledger."""
-        self._ledger.reopen(self.name, reason)
+        self.ledger.reopen(self.name, reason)
 
     # --- asking ---------------------------------------------------------------------------------
 
@@ -201,20 +232,18 @@ class Session:
         """How a query, or a SELECT, would be answered, and what it would cost. Nothing is read and nothing is spent."""
         check_arguments(how, How.__annotations__)
         asked = self.parse(query) if isinstance(query, str) else query
-        made = plan(asked, **how)
+        made = plan(asked, min_epsilon=self._least, **how)
         self._knows(asked)
         return made
 
     def paid_before(self, query: Query | str, **how: Unpack[How]) -> PureDP | None:
         """What the stored answer cost that `release` would return for nothing; None if there is none."""
-        return recall.paid_before(
-            self.plan(query, **how), self._ledger, dataset=self.name, analyst=self.analyst, version=self.version
-        )
+        return self._before(self.plan(query, **how))
 
     def explain(self, query: Query | str, *, fresh: bool = False, **how: Unpack[How]) -> str:
         """The plan in words, and whether it is paid for already. Nothing is read and nothing is spent."""
         made = self.plan(query, **how)
-        before = recall.paid_before(made, self._ledger, dataset=self.name, analyst=self.analyst, version=self.version)
+        before = self._before(made)
         balance = self.balance
         fits = balance.covers(made.guarantee()) or (before is not None and not fresh)
         nearest = min(balance.limits(self.analyst), key=lambda limit: limit.left.epsilon)
@@ -250,6 +279,7 @@ class Session:
         asked = asked_digest(made)
         statement = query if isinstance(query, str) else worded(made.query)
         digest = question_digest(made)
+        self._ready()
         return self._paid(event, answer, again, asked, request_id, statement, question=digest, fresh=fresh)
 
     def release_value(
@@ -266,6 +296,7 @@ class Session:
             raise UserError('label must say what the value is. Write, for example: label="median of the waiting times"')
         called(label, "label")
         mechanism = Laplace(sensitivity=sensitivity, epsilon=epsilon).fit(value)
+        check_price(mechanism.epsilon, self._least)
 
         def answer(link: dict[str, Any]) -> ReleasedValue:
             released = mechanism.release(value)
@@ -283,6 +314,21 @@ class Session:
 
     # --- inside ---------------------------------------------------------------------------------
 
+    def _before(self, made: ReleasePlan) -> PureDP | None:
+        """What the stored answer cost that this analyst would be given."""
+        where = {"dataset": self.name, "version": self.version, "analyst": self.analyst}
+        return recall.paid_before(made, self.ledger, **where, share=self._share)
+
+    def _ready(self) -> None:
+        """Refuse, before anything is paid for, what this process could not answer."""
+        self._gate.check()
+        self._check_era()
+        self._engine.ready()
+
+    def _check_era(self) -> None:
+        if era() != self._era:
+            raise UserError(_UNSEEN)
+
     def _paid(
         self,
         event: events.PrivacyEvent,
@@ -296,10 +342,8 @@ class Session:
         fresh: bool = False,
     ) -> _T:
         """Debit, answer, settle; or what was answered before."""
-        if self._closed:
-            raise UserError(f"this session is closed. Write, for example: session = {_SESSION}")
         reserve = partial(
-            self._ledger.reserve,
+            self.ledger.reserve,
             dataset=self.name,
             analyst=self.analyst,
             request_id=None if request_id is None else called(request_id, "request id"),
@@ -310,8 +354,9 @@ class Session:
             version=self.version,
             fresh=fresh,
             caps=self._caps,
+            share=self._share,
         )
-        return paid(self._ledger, reserve, self._debit, answer, again)
+        return paid(self.ledger, self._gate.through(), reserve, self._debit, answer, again)
 
     def _debit(self, charge: Charge) -> dict[str, Any]:
         """A debit was made: how a certificate refers to it."""
@@ -340,11 +385,20 @@ class Session:
                 )
 
     def close(self) -> None:
-        """Let go of the data, and of a ledger that the session opened."""
-        self._closed = True
+        """Let go of the data, and of a ledger that the session opened; questions that were paid for end first."""
+        self._gate.shut()
         self._engine.close()
-        if self._opened is not None:
+        if self._opened is not None and era() == self._era:
             self._opened.close()
+
+    def _end(self) -> None:
+        """The interpreter ends: a thread that is still in the middle of a question settles it first."""
+        if not self._gate.shut(_PATIENCE):
+            self._engine.stop()
+            self._gate.shut(_PATIENCE)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise UserError(_COPIED)
 
     def __enter__(self) -> Session:
         return self
@@ -356,6 +410,15 @@ class Session:
 
     def __repr__(self) -> str:
         return f"Session({', '.join(self.tables)}; {self.balance.left} left of {self.balance.budget})"
+
+
+_OPEN: WeakSet[Session] = WeakSet()
+
+
+@atexit.register
+def _end_all() -> None:
+    for session in list(_OPEN):
+        session._end()
 
 
 def add_noise(

@@ -99,7 +99,14 @@ def test_only_proposals(here: Path) -> None:
     lines = (here / "privet.toml").read_text(encoding="utf-8").splitlines()
     assert "# income = { number = [LOWER, UPPER] }    # bounds that you know" in lines
     assert max(map(len, lines)) <= 120
-    more = ("# per_query", "# [datasets.people.analysts]", "# research")
+    more = (
+        "# per_query",
+        "# min_epsilon",
+        "# per_analyst",
+        "# share_answers",
+        "# [datasets.people.analysts]",
+        "# research",
+    )
     parse("\n".join(line.removeprefix("# ") if line.startswith(more) else line for line in lines))
 
 

@@ -148,6 +148,6 @@ def test_what_is_no_certificate(shell: Shell, here: Path, content: bytes) -> Non
 
 def test_files_that_can_t_be_read(shell: Shell, here: Path) -> None:
     for name in ("none.json", "."):
-        assert "the certificate can't be read" in shell.refused(2, "verify", name)
+        assert f"the certificate '{name}' can't be read" in shell.refused(2, "verify", name)
     assert shell.run("verify").code == 2
     assert "none.pub" in shell.refused(2, "verify", CERTIFICATE, "--key", "none.pub")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import pytest
 from tests.ledger.common import ask, cost, kinds, opened, pay
@@ -22,7 +23,9 @@ def test_stored_finds_what_reserve_would_return(make: Factory) -> None:
     before = kinds(ledger)
     found = {}
     for question, version, epsilon in product(["q", "r", "s", ""], ["1", "2"], ["0.05", "0.1", "0.2", "0.25"]):
-        charge = ledger.stored(dataset="people", events=[cost(epsilon)], question=question, version=version)
+        charge = ledger.stored(
+            dataset="people", events=[cost(epsilon)], question=question, version=version, analyst="x"
+        )
         if charge is not None:
             found[question, version, epsilon] = charge.answer
     assert kinds(ledger) == before
@@ -36,4 +39,21 @@ def test_stored_finds_what_reserve_would_return(make: Factory) -> None:
 
 def test_a_dataset_that_is_not_there(make: Factory) -> None:
     with pytest.raises(UserError, match="there is no dataset 'people'"):
-        make().stored(dataset="people", events=[cost(1)], question="q")
+        make().stored(dataset="people", events=[cost(1)], question="q", analyst="ann")
+
+
+def test_answers_that_others_paid_for(make: Factory) -> None:
+    """Without sharing, one's own are found and others' are not, whichever has less noise or is newer."""
+    ledger = opened(make())
+    ask(ledger, "mine", "mine", "0.1", question="q", analyst="ann")
+    ask(ledger, "theirs", "theirs", "0.2", question="q", analyst="bob")
+    about: dict[str, Any] = {"dataset": "people", "events": [cost("0.1")], "question": "q"}
+    for analyst, share, answer in (("ann", True, "theirs"), ("ann", False, "mine"), ("bob", False, "theirs")):
+        found = ledger.stored(**about, analyst=analyst, share=share)
+        assert found is not None
+        assert found.answer == answer
+        assert pay(ledger, None, cost("0.1"), question="q", analyst=analyst, share=share).answer == answer
+    assert ledger.stored(**about, analyst="eve", share=False) is None
+    before = kinds(ledger)
+    assert pay(ledger, None, cost("0.1"), question="q", analyst="eve", share=False).state == "reserved"
+    assert kinds(ledger) == [*before, "reserved"]

@@ -68,6 +68,10 @@ ASKED: dict[str, tuple[Callable[[], Query], dict[str, Any]]] = {
         .agg(n=pv.count(), total=pv.mean(pv.col("total").clip(0, 500_000))),
         {"within": {"n": 20, "total": 10_000}, "assuming": 2_000},
     ),
+    "least_price": (
+        lambda: table(protect=pv.person("id", max_rows=3), **COLUMNS).agg(n=pv.count(), who=pv.count_people()),
+        {"within": {"n": 90_000, "who": 20_000}, "min_epsilon": 0.001},
+    ),
     "arranged": (
         lambda: table(**COLUMNS)
         .group_by("region")

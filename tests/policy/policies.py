@@ -16,6 +16,9 @@ adjacency = "add/remove"
 version = "2026-11"
 accountant = "approx"
 per_query = { epsilon = "1/3" }
+min_epsilon = 0.01
+per_analyst = { epsilon = 0.5 }
+share_answers = false
 signing_key = "keys/steward.key"
 population = 100_000
 memory = "2GB"

@@ -29,6 +29,9 @@ def test_every_form(tmp_path: Path) -> None:
     health, homes = policy.datasets["health"], policy.datasets["homes"]
     assert health.budget == pv.ApproxDP(3, "1e-6")
     assert health.per_query == pv.ApproxDP("1/3", 0)
+    assert health.per_analyst == pv.ApproxDP("0.5", 0)
+    assert (health.min_epsilon, health.share_answers) == (Fraction(1, 100), False)
+    assert (homes.per_analyst, homes.min_epsilon, homes.share_answers) == (None, Fraction(1, 1000), True)
     assert health.analysts == {"research": pv.ApproxDP(1, "1e-7"), "the press": pv.ApproxDP("0.1", 0)}
     assert (health.adjacency, health.protects, health.version) == ("add/remove", "person", "2026-11")
     assert health.signing_key == tmp_path / "keys" / "steward.key"

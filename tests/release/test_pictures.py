@@ -43,7 +43,7 @@ def people() -> Any:
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[pv.Session]:
-    with pv.Session([people()], budget=pv.PureDP(10_000), ledger=None) as made:
+    with pv.Session([people()], budget=pv.PureDP(10_000), ledger=None, min_epsilon="1e-6") as made:
         yield made
 
 

@@ -393,7 +393,7 @@ def test_over_budget_is_refused_before_anything_is_read(calls: list[str]) -> Non
         assert session.remaining.epsilon == 0
         assert release.remaining == pv.PureDP.ZERO
         with pytest.raises(BudgetError, match="Ask the steward"):
-            session.release(query, epsilon="1e-8", fresh=True)
+            session.release(query, epsilon="0.001", fresh=True)
         with pytest.raises(BudgetError, match="is left"):
             session.release(query, within={"n": 5, "m": 100}, assuming=10)
         assert "not enough" in session.explain(query, epsilon=1)

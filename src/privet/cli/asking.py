@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from privet.addresses import is_address, masked
 from privet.cli.output import Format, chosen, shows, styled, writable, write
 from privet.cli.stopping import stopped
 from privet.cli.wording import in_terminal
@@ -241,7 +242,7 @@ def _session(policy: Path, dataset: str | None, asked: str, analyst: str) -> Ses
     found = load(policy)
     session = Session.open(found, dataset=dataset, asking=asked, analyst=analyst)
     if session.ledger.created:
-        name = found.ledger if "://" in found.ledger else Path(found.ledger).name
+        name = masked(found.ledger) if is_address(found.ledger) else Path(found.ledger).name
         print(
             f"Created a new ledger, {name}. If one existed before, stop: this one does not know what was already "
             "spent.",

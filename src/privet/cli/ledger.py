@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from privet.addresses import is_address, shown
+
 if TYPE_CHECKING:  # loaded when a command runs: `privet --help` is quick
     from privet.ledger import Budget, Caps, DurableLedger, Entry
     from privet.policy import Policy
@@ -38,7 +40,7 @@ def _opened(where: str | None, policy: Path | None, *, read_only: bool = True) -
         if policy is not None:
             raise UserError("give the ledger, or the policy that names it, not both")
         if where.lower().endswith(".toml"):
-            raise UserError(f"{where!r} is a policy, not a ledger. Write: --policy {where}")
+            raise UserError(f"{shown(where)!r} is a policy, not a ledger. Write: --policy {shown(where)}")
         return open_ledger(where, create=False, read_only=read_only), None
     if policy is None and not _DEFAULT.exists():
         raise UserError(
@@ -48,7 +50,7 @@ def _opened(where: str | None, policy: Path | None, *, read_only: bool = True) -
     from privet.policy import load
 
     found = load(policy or _DEFAULT)
-    if "://" not in found.ledger and not Path(found.ledger).exists():
+    if not is_address(found.ledger) and not Path(found.ledger).exists():
         raise UserError(
             f"{found.document.where} names the ledger {found.ledger!r}, which is not there. "
             "The first question makes it; if there was one before, put it back"
@@ -128,12 +130,25 @@ def budget(where: Where = None, policy: ByPolicy = None, dataset: Which = None, 
             left = None if cap is None else Balance(cap, ration.spent).remaining
             lines.append((name, analyst, cap, ration.spent, left))
         _tell_differences(found, ledger, name)
+    others = {name: each.per_analyst for name, each in ({} if found is None else found.datasets).items()}
     if as_json:
         names = "dataset", "analyst", "granted", "spent", "left"
-        _json([dict(zip(names, (line[0], line[1] or None, *map(numbers, line[2:])), strict=True)) for line in lines])
+        tree = [dict(zip(names, (line[0], line[1] or None, *map(numbers, line[2:])), strict=True)) for line in lines]
+        _json([row if row["analyst"] else _with_others(row, others) for row in tree])
         return
-    rows = [("" if line[1] else line[0], line[1], *map(_words, line[2:])) for line in lines]
+    rows = []
+    for i, line in enumerate(lines):
+        rows.append(("" if line[1] else line[0], line[1], *map(_words, line[2:])))
+        last = i + 1 == len(lines) or not lines[i + 1][1]
+        if last and others.get(line[0]) is not None:
+            rows.append(("", "each other", _words(others[line[0]]), "", ""))
     _print(("dataset", "analyst", "granted", "spent", "left"), *rows)
+
+
+def _with_others(row: dict[str, Any], others: dict[str, Budget | None]) -> dict[str, Any]:
+    """A dataset's line for programs, with what each analyst may spend whom nobody named."""
+    cap = others.get(row["dataset"])
+    return row if cap is None else {**row, "per_analyst": numbers(cap)}
 
 
 @app.command()
@@ -234,9 +249,9 @@ def verify(
         try:
             head, datasets = verify_export(Path(where).read_text(encoding="utf-8").splitlines(), expect), {}
         except OSError as error:
-            raise UserError(f"{where!r} can't be read: {error.strerror}") from None
+            raise UserError(f"{shown(where)!r} can't be read: {error.strerror}") from None
         except UnicodeDecodeError:
-            raise LedgerError(f"{where!r} is not an exported ledger: it is not UTF-8") from None
+            raise LedgerError(f"{shown(where)!r} is not an exported ledger: it is not UTF-8") from None
     else:
         verified = _opened(where, policy)[0].verify(expect)
         head, datasets = verified.head, verified.entries

@@ -18,6 +18,7 @@ from weakref import WeakSet, finalize
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
+from privet.addresses import masked
 from privet.errors import LedgerBusy, LedgerError, UserError
 
 PATIENCE = 5.0
@@ -36,6 +37,8 @@ class Database(ABC):
 
     private = False
     """Whether it is this process's alone, so that a child can't open it."""
+    secrets: tuple[str, ...] = ()
+    """What no error may show."""
     created = False
     """Whether it was made just now."""
 
@@ -158,7 +161,7 @@ class Database(ABC):
 
     def _trouble(self, error: BaseException) -> str:
         text = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
-        cause = text.splitlines()[0][:200]
+        cause = masked(text.splitlines()[0], self.secrets)[:200]
         return (
             f"the ledger {self.where} can't be read or written ({cause}). Nothing is answered any more. "
             "Fix the storage and open the ledger again: it is verified first"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from privet.addresses import is_address, is_postgres, masked
 from privet.errors import UserError
 from privet.ledger import postgres, sqlite
 from privet.ledger.durable import DurableLedger
@@ -26,11 +27,11 @@ def open_ledger(
     """
     text = str(where)
     create = create and not read_only
-    if text.startswith(("postgresql://", "postgres://", "postgresql+psycopg://")):
-        return DurableLedger(postgres.connect(text, create=create, read_only=read_only), lease=lease)
-    if "://" in text or not text.strip() or not text.isprintable():
+    if is_postgres(text) and text.isprintable():
+        return DurableLedger(postgres.connect(text.strip(), create=create, read_only=read_only), lease=lease)
+    if is_address(text) or not text.strip() or not text.isprintable():
         raise UserError(
-            f"a ledger is a file or a Postgres address, not {text[:60]!r}. "
+            f"a ledger is a file or a Postgres address, not {masked(text)[:60]!r}. "
             'Write, for example: ledger="people.ledger" or ledger="postgresql://user@host/base"'
         )
     return DurableLedger(sqlite.connect(text, Path(where), create=create, read_only=read_only), lease=lease)

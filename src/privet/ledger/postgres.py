@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
+from privet.addresses import is_public, masked
 from privet.errors import LedgerError, UserError
 from privet.ledger import chain, database, tables
 from privet.ledger.database import Database
@@ -175,14 +176,23 @@ def connect(text: str, *, create: bool, read_only: bool = False) -> Postgres:
         import psycopg  # noqa: F401
     except ImportError:
         raise UserError("a ledger in Postgres needs psycopg. Write: pip install 'privet[postgres]'") from None
+    if "@" in text.partition("@")[2] or "?" in text.rpartition("@")[0]:  # part of a password could be taken for a host
+        raise UserError(
+            "it is not clear where the password of this address ends. Write %40 for an @ in it, and %3F for a ?"
+        )
     try:
         url = sa.make_url(text).set(drivername="postgresql+psycopg")
+        given = {name: value if isinstance(value, str) else value[-1] for name, value in url.query.items()}
+        secrets = {name: value for name, value in given.items() if not is_public(name)}
+        if url.password:
+            secrets["password"] = str(url.password)
+        public = url._replace(password=None).difference_update_query(secrets)  # an engine shows its address
+        arguments = {name: value for name, value in _NETWORK.items() if name not in given} | secrets
+        engine = sa.create_engine(public, poolclass=NullPool, pool_reset_on_return=None, connect_args=arguments)
     except (SQLAlchemyError, ValueError):
         raise UserError('this is not an address. Write, for example: ledger="postgresql://user@host/base"') from None
-    url = url.update_query_dict({name: value for name, value in _NETWORK.items() if name not in url.query})
-    engine = sa.create_engine(url, poolclass=NullPool, pool_reset_on_return=None)
-    shown = sa.make_url(text).render_as_string(hide_password=True)
-    made = Postgres(engine, repr(shown), read_only=read_only)
+    made = Postgres(engine, repr(masked(public.render_as_string(hide_password=True))), read_only=read_only)
+    made.secrets = tuple(secrets.values())
     sa.event.listen(engine, "connect", _settle)
     try:
         made.prepare(create=create)

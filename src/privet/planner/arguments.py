@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from privet.errors import UserError
+from privet.errors import QueryError, UserError
+from privet.exact import Exact, literal, show
 
 
 def check_arguments(given: Mapping[str, Any], known: Iterable[str]) -> None:
@@ -28,3 +29,22 @@ def check_arguments(given: Mapping[str, Any], known: Iterable[str]) -> None:
         near = get_close_matches(name, names, n=1)
         hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(names)}"
         raise UserError(f"there is no argument {name!r}. {hint}")
+
+
+def check_price(epsilon: Exact, least: Exact) -> None:
+    """Refuse an epsilon below the least price of a question.
+
+    Example:
+        >>> check_price(Exact(1, 10000), Exact(1, 1000))
+        Traceback (most recent call last):
+        privet.errors.QueryError: epsilon=0.0001 is less than the least price of a question, which is 0.001. Write, for
+        example: epsilon=0.001
+    """
+    if epsilon < least:
+        given = show(epsilon) if Exact(show(epsilon)) == epsilon else literal(epsilon)
+        exactly = literal(least)
+        plain = exactly.strip('"')
+        raise QueryError(
+            f"epsilon={given} is less than the least price of a question, which is {plain}. "
+            f"Write, for example: epsilon={exactly}"
+        )

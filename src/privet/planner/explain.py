@@ -193,6 +193,8 @@ def _guarantee(plan: ReleasePlan) -> Iterator[str]:
     total = f"{parts} = {_exactly(plan.epsilon)}" if len(plan.noised) > 1 else _exactly(plan.epsilon)
     again = _exactly(plan.guarantee().epsilon)
     yield f"epsilon {total}, delta 0 (pure differential privacy); computed again from the noise: epsilon {again}."
+    if plan.raised_to is not None:
+        yield f"The errors asked for would cost less: raised to the least price of {_exactly(plan.raised_to)}."
 
 
 def _errors(plan: ReleasePlan) -> Iterator[str]:

@@ -29,12 +29,13 @@ def asked(made: ReleasePlan) -> dict[str, Any]:
         "simultaneous": made.simultaneous,
         "assuming": made.assuming,
         "weights": {name: ratio(weight) for name, weight in made.weights},
+        "raised_to": _maybe(made.raised_to),
     }
 
 
 def plan_again(tree: Any) -> ReleasePlan:
     """The plan for what `asked` wrote down: made anew, by the rules of today."""
-    fields = {"query", "epsilon", "within", "confidence", "simultaneous", "assuming", "weights"}
+    fields = {"query", "epsilon", "within", "confidence", "simultaneous", "assuming", "weights", "raised_to"}
     if not isinstance(tree, dict) or set(tree) != fields:
         raise UserError(f"asked: must have the fields {', '.join(sorted(fields))}")
     query = decode(tree["query"], also=QUERY_CLASSES)
@@ -48,6 +49,7 @@ def plan_again(tree: Any) -> ReleasePlan:
         simultaneous=tree["simultaneous"],
         assuming=tree["assuming"],
         weights=tree["weights"] or None,
+        min_epsilon=tree["raised_to"],
     )
 
 

@@ -14,6 +14,7 @@ from privet.errors import InternalError, QueryError
 from privet.exact import Exact, Number, positive, probability, show, whole
 from privet.guarantees import PureDP
 from privet.planner import conditions
+from privet.planner.arguments import check_price
 from privet.planner.design import Design, best, designs
 from privet.planner.linear import Noisy
 from privet.planner.measurements import Measurement
@@ -81,6 +82,8 @@ class ReleasePlan:
     weights: tuple[tuple[str, Exact], ...]
     within: tuple[tuple[str, Exact], ...] | None
     """The errors that were asked for, if they were and not an epsilon."""
+    raised_to: Exact | None = None
+    """The least price of a question, if those errors would cost less."""
 
     @property
     def groups(self) -> int:
@@ -187,8 +190,13 @@ def plan(
     simultaneous: bool = False,
     assuming: int | None = None,
     weights: Mapping[str, Number] | None = None,
+    min_epsilon: Number | None = None,
 ) -> ReleasePlan:
-    """The plan for a query at an epsilon for the whole of it, or within errors for its columns."""
+    """The plan for a query at an epsilon for the whole of it, or within errors for its columns.
+
+    `min_epsilon` is the least price of a question: less is refused, and errors that would cost less are kept with less
+    noise, for that price.
+    """
     if not isinstance(query, Query):
         raise QueryError(f"a query is needed, not {type(query).__name__}. Write, for example: people.agg(n=pv.count())")
     conditions.check(query)
@@ -207,6 +215,9 @@ def plan(
     if rows is not None and rows > CEILING:
         raise QueryError("assuming must be at most 2^40. Write, for example: assuming=500")
     wanted = None if epsilon is None else positive(epsilon, name="epsilon", example="epsilon=0.5")
+    least = Exact(0) if min_epsilon is None else positive(min_epsilon, name="min_epsilon", example="min_epsilon=0.001")
+    if wanted is not None:
+        check_price(wanted, least)
     parameters = (level, simultaneous, rows, tuple(heavier.items()))
     shapes = designs(query, heavier)
     if wanted is not None:
@@ -214,18 +225,27 @@ def plan(
         draft = ReleasePlan(query, shape, _unpriced(query, shape), Exact(0), wanted, *parameters, None)
         return _priced(draft, [wanted * share / shape.worst for share in shape.shares])
     errors = _numbers(within, [name for name, _ in shapes[0].columns], "within")
-    found: list[ReleasePlan] = []
+    found: list[tuple[Exact, ReleasePlan]] = []
     refused: QueryError | None = None
     for shape in shapes:
         draft = ReleasePlan(query, shape, _unpriced(query, shape), Exact(0), None, *parameters, tuple(errors.items()))
         try:
-            found.append(_priced(draft, _prices(draft, errors)))
+            prices = _prices(draft, errors)
+            found.append((sum(prices, Exact(0)), _raised(draft, prices, least)))
         except QueryError as error:
             refused = refused or error
     if not found:
         assert refused is not None
         raise refused
-    return min(found, key=lambda made: made.epsilon)
+    return min(found, key=lambda each: each[0])[1]
+
+
+def _raised(draft: ReleasePlan, prices: Sequence[Exact], least: Exact) -> ReleasePlan:
+    """The plan at these prices; or, if they come to less than the least price, at so many times each of them."""
+    total = sum(prices, Exact(0))
+    if not total or total >= least:
+        return _priced(draft, prices)
+    return replace(_priced(draft, [price * least / total for price in prices]), raised_to=least)
 
 
 def _priced(draft: ReleasePlan, prices: Sequence[Exact]) -> ReleasePlan:

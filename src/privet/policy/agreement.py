@@ -14,8 +14,8 @@ from privet.policy.contract import DatasetPolicy
 
 
 def caps(policy: DatasetPolicy, analyst: str) -> Caps:
-    """What a policy allows to an analyst."""
-    return Caps(policy.budget, policy.analysts.get(analyst), policy.per_query)
+    """What a policy allows to an analyst: what is said for them, or for each who is not named."""
+    return Caps(policy.budget, policy.analysts.get(analyst, policy.per_analyst), policy.per_query)
 
 
 def grant(policy: DatasetPolicy, ledger: Ledger) -> None:
@@ -35,7 +35,7 @@ def differences(policy: DatasetPolicy, ledger: Ledger, analyst: str | None = Non
     """Where the two allow different amounts: which holds, and how to raise it. Of analysts, only this one is told."""
     found = ledger.balance(policy.name, analyst)
     mine = None if analyst is None or found.ration is None else found.ration.cap
-    allowed = None if analyst is None else policy.analysts.get(analyst)
+    allowed = None if analyst is None else caps(policy, analyst).analyst
     compared: list[tuple[str, str, str, Budget | None, Budget | None]] = [
         ("", "budget", "", policy.budget, found.budget),
         (f" for {analyst!r}", toml.key(str(analyst)), f" --analyst {analyst}", allowed, mine),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from privet.addresses import is_address, masked
 from privet.errors import SourceError, UserError
 from privet.relation.schema import called
 from privet.sources import hints, parsing, reading
@@ -47,6 +48,8 @@ class Found:
 def find(given: str, *, sniff: bool = False, separator: str | None = None, encoding: str = "utf-8") -> list[Found]:
     """The tables in a file, or in the files of a pattern; `name=path` gives a name, `path:table` one table."""
     name, path, table = _parts(given)
+    if is_address(path):
+        raise SourceError(f"{masked(path)!r} is not a file here: copy it to this machine first.")
     lowered = path.lower()
     if lowered.endswith(_DATABASE):
         return _duckdb(path, name, table)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from privet.addresses import is_address, is_postgres, masked
 from privet.exact import literal, show
 from privet.policy import toml
 from privet.policy.positions import Place
@@ -23,10 +24,10 @@ def check(policy: FileShape) -> Iterator[Problem]:
             yield from _unique(names, table, (*place, "tables", table), f"in the dataset {toml.key(dataset)}")
     for table in policy.public:
         yield from _unique(names, table, ("public", table), "among the public tables")
-    if "://" in policy.ledger and not policy.ledger.startswith(("postgresql://", "postgres://", "postgresql+psycopg:")):
-        shown = policy.ledger.partition("://")[0]  # what follows may be a password
+    if is_address(policy.ledger) and not is_postgres(policy.ledger):
+        given = toml.brief(masked(policy.ledger))
         yield Problem(
-            ("ledger",), f"a ledger is a file or a Postgres address, not {shown}://...", 'ledger = "people.ledger"'
+            ("ledger",), f"a ledger is a file or a Postgres address, not {given}.", 'ledger = "people.ledger"'
         )
     elif not policy.ledger.strip() or not policy.ledger.isprintable():
         yield Problem(("ledger",), "a ledger is a file or a Postgres address.", 'ledger = "people.ledger"')
@@ -50,8 +51,9 @@ def _budgets(place: Place, shape: DatasetShape) -> Iterator[Problem]:
             (*place, "accountant"), f"the {shape.accountant} accountant {what} in the budget.", _line("budget", other)
         )
     caps: dict[Place, BudgetShape] = {(*place, "analysts", name): cap for name, cap in shape.analysts.items()}
-    if shape.per_query is not None:
-        caps[*place, "per_query"] = shape.per_query
+    for name, each in (("per_query", shape.per_query), ("per_analyst", shape.per_analyst)):
+        if each is not None:
+            caps[*place, name] = each
     for where, cap in caps.items():
         if pure and cap.delta is not None:
             what = "the budget has no delta, so that a cap can't have one."

@@ -15,9 +15,11 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from privet.addresses import is_address, shown
 from privet.distances import Adjacency, Person, Protected
 from privet.encodings import text_of, why_not
 from privet.errors import PolicyError, UserError
+from privet.exact import Exact
 from privet.guarantees import ApproxDP, PureDP
 from privet.ledger import Budget, Dataset
 from privet.policy import blame, checks, problems
@@ -127,8 +129,14 @@ class DatasetPolicy:
     """The accountant's name; by default the one of the budget's kind."""
     analysts: Mapping[str, Budget]
     """What single analysts may spend."""
+    per_analyst: Budget | None
+    """What each of the others may spend."""
     per_query: Budget | None
     """What one question may cost."""
+    min_epsilon: Exact
+    """What one question costs at least."""
+    share_answers: bool
+    """Whether an answer that one analyst paid for is free for others."""
     signing_key: Path | None
     population: int | None
     memory: str | None
@@ -165,8 +173,8 @@ class Policy:
     """What the steward decides: analysts choose nothing of it."""
 
     path: Path
-    ledger: str
-    """A file that can be opened from anywhere, or a Postgres address."""
+    ledger: str = field(repr=False)
+    """A file that can be opened from anywhere, or a Postgres address; perhaps with a password in it."""
     datasets: Mapping[str, DatasetPolicy]
     document: Document = field(repr=False)
     shape: FileShape = field(repr=False)
@@ -181,7 +189,7 @@ class Policy:
             file for dataset in self.datasets.values() for each in dataset.declared.values() for file in each.files
         ]
         named += [self.document.resolve(each.source) for each in self.shape.public.values()]
-        if "://" not in self.ledger:
+        if not is_address(self.ledger):
             named += [self.ledger + end for end in ("", "-wal", "-shm")]
         keys = [each.signing_key for each in self.datasets.values() if each.signing_key is not None]
         return {Path(found).resolve() for name in [*named, *map(str, keys), str(self.path)] for found in _matched(name)}
@@ -235,7 +243,8 @@ def load(path: str | Path = "privet.toml") -> Policy:
     except OSError as error:
         reason = "" if isinstance(error, FileNotFoundError) else f" that can be read ({error.strerror})"
         raise UserError(
-            f"there is no policy {str(path)!r}{reason}. Write, for example: privet init people.parquet -o {path}"
+            f"there is no policy {shown(str(path))!r}{reason}. "
+            f"Write, for example: privet init people.parquet -o {'privet.toml' if is_address(str(path)) else path}"
         ) from None
     try:
         text = text_of(raw)
@@ -271,7 +280,7 @@ def parse(text: str, path: str | Path = "privet.toml") -> Policy:
         raise document.refusal(problems.problems(error, tree)) from None
     if found := list(checks.check(shape)):
         raise document.refusal(found)
-    ledger = shape.ledger if "://" in shape.ledger else document.resolve(shape.ledger)
+    ledger = shape.ledger.strip() if is_address(shape.ledger) else document.resolve(shape.ledger)
     datasets = {name: _dataset(name, each, document, shape) for name, each in shape.datasets.items()}
     if found := list(_shared(datasets)):
         raise document.refusal(found)
@@ -332,7 +341,10 @@ def _dataset(name: str, shape: DatasetShape, document: Document, file: FileShape
         version=shape.version,
         accountant=shape.accountant or ("pure" if pure else "approx"),
         analysts=MappingProxyType({analyst: _cap(cap, pure) for analyst, cap in shape.analysts.items()}),
+        per_analyst=None if shape.per_analyst is None else _cap(shape.per_analyst, pure),
         per_query=None if shape.per_query is None else _cap(shape.per_query, pure),
+        min_epsilon=shape.min_epsilon,
+        share_answers=shape.share_answers,
         signing_key=None if shape.signing_key is None else Path(document.resolve(shape.signing_key)),
         population=shape.population,
         memory=shape.memory,

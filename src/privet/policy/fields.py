@@ -16,6 +16,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from privet.addresses import is_address, masked
 from privet.errors import UserError
 from privet.exact import Exact, exact, nonnegative, positive, whole
 from privet.policy import toml
@@ -158,8 +159,8 @@ def _name(value: str) -> str:
 def _path(value: str) -> str:
     if not value.strip() or "\x00" in value:
         raise UserError(f"{toml.text(value)} is not a path.")
-    if "://" in value:
-        raise UserError(f"{toml.text(value)} is not a file here: copy it to this machine first.")
+    if is_address(value):
+        raise UserError(f"{toml.text(masked(value))} is not a file here: copy it to this machine first.")
     return value
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from privet import addresses
 from privet.advice import masked
 from privet.errors import PolicyError, UserError
 from privet.policy import columns, fields, shape, toml
@@ -61,7 +62,10 @@ _DATASET: dict[str, str] = {
     "version": '"1"',
     "accountant": '"pure"',
     "per_query": "{ epsilon = 0.5 }",
+    "min_epsilon": "0.001",
     "analysts": "{ research = { epsilon = 1 } }",
+    "per_analyst": "{ epsilon = 1 }",
+    "share_answers": "false",
     "signing_key": '"steward.key"',
     "population": "100_000",
     "memory": '"2GB"',
@@ -160,7 +164,7 @@ def _known(place: Place, tree: Any) -> tuple[str, ...]:
             model = shape.FileShape
         case ("datasets", _):
             model = shape.DatasetShape
-        case ("datasets", _, "budget" | "per_query") | ("datasets", _, "analysts", _):
+        case ("datasets", _, "budget" | "per_query" | "per_analyst") | ("datasets", _, "analysts", _):
             model = shape.BudgetShape
         case ("datasets", _, "tables", _):
             model = shape.TableShape
@@ -258,7 +262,7 @@ def _words(kind: str, place: Place, given: Any, cause: Exception | None, error: 
     if isinstance(cause, UserError):
         return without_advice(str(cause)).replace(fields.NAMED, name)
     if kind in _TYPES:
-        return f"{name} must be {_TYPES[kind]}, not {toml.brief(given)}."
+        return f"{name} must be {_TYPES[kind]}, not {toml.brief(_shown(given))}."
     if kind == "union_tag_not_found" or (kind == "literal_error" and name in _FORMS):
         return _FORMS.get(name, columns.refusal)(given)
     if kind == "literal_error":
@@ -270,7 +274,7 @@ def _words(kind: str, place: Place, given: Any, cause: Exception | None, error: 
 
 
 _FORMS: dict[str, Callable[[Any], str]] = {
-    "source": lambda given: f"source must be a path, a list of paths or a table, not {toml.brief(given)}.",
+    "source": lambda given: f"source must be a path, a list of paths or a table, not {toml.brief(_shown(given))}.",
     "protect": lambda given: f'protect must be a table or "each row", not {toml.brief(given)}.',
 }
 
@@ -296,7 +300,19 @@ def _unknown(place: Place, tree: Any) -> Problem:
     if unit(place) != inside:
         return Problem(place, what, _whole_example((*inside, near), tree))
     fixed = {near if key == name else key: value for key, value in value_at(tree, inside).items()}
-    return Problem(place, what, f"{toml.key(str(inside[-1]))} = {toml.value(fixed)}")
+    return Problem(place, what, f"{toml.key(str(inside[-1]))} = {toml.value(_shown(fixed))}")
+
+
+def _shown(given: Any) -> Any:
+    """A value without the passwords of addresses in it."""
+    match given:
+        case str():
+            return addresses.shown(given)
+        case Mapping():
+            return {name: _shown(part) for name, part in given.items()}
+        case list():
+            return [_shown(part) for part in given]
+    return given
 
 
 def _nearest(place: Place, tree: Any) -> str | None:

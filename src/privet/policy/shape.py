@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, WithJsonSchema, 
 from privet.accounting import ACCOUNTANTS
 from privet.distances import Person, Protected, each_row
 from privet.errors import UserError
-from privet.guarantees import ApproxDP, PureDP
+from privet.guarantees import MIN_EPSILON, ApproxDP, PureDP
 from privet.policy import fields, toml
 from privet.policy.columns import TAG, ColumnShape
 from privet.policy.fields import Part
@@ -159,8 +159,14 @@ class DatasetShape(Part):
     """What adds up the costs; by default the one of the budget's kind. Fixed for ever."""
     per_query: BudgetShape | None = None
     """What one question may cost."""
+    min_epsilon: fields.Step = MIN_EPSILON
+    """What one question costs at least: it bounds how many can be asked. By default 0.001."""
     analysts: dict[fields.Name, BudgetShape] = Field(default={})
     """What single analysts may spend of the budget."""
+    per_analyst: BudgetShape | None = None
+    """What each analyst may spend who is not named under analysts."""
+    share_answers: bool = True
+    """Whether an answer that one analyst paid for is free for others; if not, nobody sees from a price who asked."""
     signing_key: fields.FilePath | None = None
     """The steward's private key, which signs certificates; relative to the policy."""
     population: fields.Whole | None = None
@@ -187,7 +193,7 @@ class PublicShape(Part):
 class FileShape(Part):
     """What the steward decides: datasets, tables, bounds, keys and budgets. Analysts can't change any of it."""
 
-    ledger: str
+    ledger: str = Field(repr=False)
     """Where debits are kept: a file, relative to the policy, or a postgresql:// address."""
     datasets: dict[fields.Name, DatasetShape] = Field(min_length=1)
     """The datasets, by name."""

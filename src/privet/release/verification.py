@@ -21,6 +21,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from privet import events
+from privet.addresses import shown
 from privet.canonical import canonical
 from privet.errors import LedgerError, UserError, VerificationError
 from privet.exact import Exact
@@ -100,7 +101,8 @@ def _load(certificate: Certificate | str | bytes | Path) -> Certificate:
         try:
             certificate = Path(certificate).read_bytes()
         except (OSError, ValueError) as error:
-            raise UserError(f"the certificate can't be read: {error}") from None
+            why = getattr(error, "strerror", None) or "this is not a path"
+            raise UserError(f"the certificate {shown(str(certificate))!r} can't be read: {why}") from None
     if not isinstance(certificate, str | bytes):
         raise UserError("a certificate, its text or its file is needed. Write: pv.verify(release.certificate)")
     return Certificate.from_json(certificate)

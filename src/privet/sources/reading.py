@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privet.addresses import is_address, masked
 from privet.errors import SourceError
 from privet.interrupts import duckdb_interrupts
 
@@ -99,8 +100,10 @@ def paths(source: Any) -> tuple[str, ...]:
     if not isinstance(source, str | Path):
         raise SourceError(f"a path is a text or a Path, not {type(source).__name__}. Write, for example: {_LINE}")
     text = str(source)
-    if "://" in text:
-        raise SourceError(f"{text!r} is not a file here: copy it to this machine first. Write, for example: {_LINE}")
+    if is_address(text):
+        raise SourceError(
+            f"{masked(text)!r} is not a file here: copy it to this machine first. Write, for example: {_LINE}"
+        )
     if "\x00" in text or not text:
         raise SourceError(f"{text!r} is not a path. Write, for example: {_LINE}")
     given = Path(text).expanduser().absolute()

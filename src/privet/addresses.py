@@ -1,0 +1,137 @@
+"""Addresses of databases: told apart from files, and shown without the passwords in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+HIDDEN = "***"
+
+_PUBLIC = frozenset(
+    {"host", "hostaddr", "port", "dbname", "user", "sslmode"}
+    | {"application_name", "connect_timeout", "target_session_attrs"}
+)
+_LIBPQ = {*_PUBLIC, "password", "passfile", "service", "options", "sslpassword", "sslkey", "sslcert", "sslrootcert"}
+_POSTGRES = re.compile(r"\s*(?:postgresql|postgres|postgresql\+psycopg)://", re.IGNORECASE)
+_SCHEMED = re.compile(r"\s*(?:postgres[\w+.-]*:|[a-z][\w+.-]+:/)", re.IGNORECASE)
+_DRIVE = re.compile(r"\s*[A-Za-z]:[\\/]")
+_FIRST_KEY = re.compile(r"\s*(\w{1,40})\s*=")
+
+_PARAMETER = re.compile(r"(\?(?=[\w%])|&)")
+_KEY = re.compile(r"[^\s=&?;,:/'\"(){}\[\]]*\Z")
+_SPELT_OUT = re.compile(r"(?:pass|pwd|secret|token)\w{0,20}['\"]?\s{0,9}[:=]", re.IGNORECASE)
+_INSIDE = re.compile(r":(?=[^\s])")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,40}\Z")
+_AUTHORITY = re.compile(r"(?<=:/)/?([^\s/?#'\"]*)|(?<![\w+.-])postgres[\w+.-]{0,40}:(?!/)(\S*)", re.IGNORECASE)
+_SERVER = r"(?:\[[^\]]*\]|[^:\[\],]*)(?::\d*)?"
+_SERVERS = re.compile(rf"(?:\*\*\*@)?{_SERVER}(?:,{_SERVER})*")
+
+
+def is_postgres(text: str) -> bool:
+    """Whether this is the address of a ledger in Postgres.
+
+    Example:
+        >>> is_postgres(" PostgreSQL://host/base"), is_postgres("mysql://host/base")
+        (True, False)
+    """
+    return _POSTGRES.match(text) is not None
+
+
+def is_address(text: str) -> bool:
+    """Whether this is meant as the address of a database, well written or not, and not as a file.
+
+    Example:
+        >>> [is_address(text) for text in ("mysql://host", "postgresql:/me@host", "me:secret@host", "host=x user=me")]
+        [True, True, True, True]
+        >>> [is_address(text) for text in ("people.ledger", "/data/10:30@lab/people.ledger", "year=2024/people.ledger")]
+        [False, False, False]
+    """
+    if "://" in text or _SCHEMED.match(text):
+        return True
+    if Path(text).is_absolute() or _DRIVE.match(text):
+        return False
+    key = _FIRST_KEY.match(text)
+    return ":" in text[: text.rfind("@") + 1] or (key is not None and key[1].lower() in _LIBPQ)
+
+
+def is_public(parameter: str) -> bool:
+    """Whether the value of a parameter of a connection may be shown."""
+    return parameter.lower() in _PUBLIC
+
+
+def shown(text: str) -> str:
+    """A file as it is, an address without its secrets."""
+    return masked(text) if is_address(text) else text
+
+
+def masked(text: str, known: Iterable[str] = ()) -> str:
+    """A text with no password of any address in it, nor any of the secrets that are known.
+
+    Rather too much is hidden than too little: whatever stands between a scheme and the last @, and every parameter
+    that is not known to be harmless, with all that follows it.
+
+    Example:
+        >>> masked("can't reach PostgreSQL://me:p@ss@host:5432/base?password=hush&sslmode=require")
+        "can't reach PostgreSQL://***@host:5432/base?***&sslmode=require"
+        >>> masked("host=x password='hush hush' user=me")
+        'host=x ***'
+    """
+    for secret in sorted({each for each in known if each}, key=len, reverse=True):
+        text = text.replace(secret, HIDDEN)
+    return _without_servers(_without_users(_without_values(text)))
+
+
+def _without_values(text: str) -> str:
+    """Parameters, of a query or of libpq: `key=value`."""
+    first, *others = _PARAMETER.split(text)
+    parts = [_until_secret(first)]
+    for sign, part in zip(others[::2], others[1::2], strict=True):
+        key, equals, _ = part.partition("=")
+        parts += sign, _until_secret(part) if equals and is_public(key) else _hidden(part)
+    return "".join(parts)
+
+
+def _hidden(part: str) -> str:
+    """Stars; an @ stays, since a password may end there."""
+    return f"{HIDDEN}@" if "@" in part else HIDDEN
+
+
+def _until_secret(part: str) -> str:
+    found = _SPELT_OUT.search(part)
+    end = len(part) if found is None else found.start()
+    at = part.find("=")
+    while at >= 0:
+        start = max(0, at - 64)
+        before = part[start:at].rstrip()
+        key = _KEY.search(before)
+        assert key is not None  # it may be empty
+        if not is_public(key[0]):
+            end = min(end, start + key.start())
+            break
+        at = part.find("=", at + 1)
+    return part if end == len(part) else part[:end] + _hidden(part[end:])
+
+
+def _without_users(text: str) -> str:
+    """Names and passwords: `scheme://name:password@`."""
+    last = text.rfind("@")
+    found = _INSIDE.search(text, 0, max(last, 0))
+    if found is None:
+        return text
+    colon = found.start()
+    scheme = _SCHEME.search(text[max(0, colon - 41) : colon])
+    name = "" if scheme is None else scheme[0]
+    slashes = len(text[colon + 1 : colon + 3]) - len(text[colon + 1 : colon + 3].lstrip("/"))
+    if name and (slashes or name.lower().startswith("postgres")):
+        return text[: colon + 1 + slashes] + HIDDEN + text[last:]
+    return text[: colon - len(name)] + HIDDEN + text[last:]
+
+
+def _without_servers(text: str) -> str:
+    """What stands in the place of a server, and is none: `scheme://name:password`, with nothing after it."""
+    for found in _AUTHORITY.finditer(text):
+        group = 1 if found[1] is not None else 2
+        if found[2] or not _SERVERS.fullmatch(found[group]):
+            return text[: found.start(group)] + HIDDEN
+    return text
