@@ -7,6 +7,7 @@ JSON, and a child that hangs is ended by its own alarm.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 import os
@@ -170,7 +171,7 @@ def pass_gate(gate: str) -> None:
 
 def people(budget: PureDP = BUDGET) -> Dataset:
     """A dataset that failures don't close."""
-    return Dataset("people", "row", Adjacency.ADD_REMOVE, budget, closes_after=10**9)
+    return Dataset("people", "row", Adjacency.ADD_REMOVE, budget, closes_after=10**9, closes_for=10**9)
 
 
 def opened(where: str | Path, budget: PureDP = BUDGET, lease: float = 30.0) -> DurableLedger:
@@ -220,7 +221,8 @@ def read(ledger: DurableLedger) -> State:
     ledger.verify()
     for number, line in enumerate(ledger.export("people"), 1):
         row = json.loads(line)
-        assert hashlib.sha256(f"{last}\n{row['entry']}".encode()).hexdigest() == row["hash"]
+        digest = hashlib.sha256(row["entry"].encode()).hexdigest()
+        assert hashlib.sha256(f"{last}\n{digest}".encode()).hexdigest() == row["hash"]
         entry, last = json.loads(row["entry"]), row["hash"]
         assert entry["number"] == number
         if entry["kind"] == "reserved":
@@ -442,11 +444,25 @@ def is_fresh(number: int) -> bool:
     return number % 5 != 0
 
 
+OF_CHILDREN = 10**6
+"""From here on requests are numbered that the child of a fork asks, beside its parent's."""
+
+
 def questions(
-    where: str, lease: float, log: str, at: str = "", times: int = 1, most: int = 10**9, again: bool = False
+    where: str,
+    lease: float,
+    log: str,
+    at: str = "",
+    times: int = 1,
+    most: int = 10**9,
+    again: bool = False,
+    forks: bool = False,
 ) -> None:
-    """Ask one question after the other, until a kill; what was interrupted before is asked again first."""
-    file, number = Path(log), 0
+    """Ask one question after the other, until a kill; what was interrupted before is asked again first.
+
+    With `forks`, a child asks another one meanwhile, through the same session, and is killed with its parent.
+    """
+    file, number, parent = Path(log), 0, os.getpid()
     kill_at(at, times, lambda: note(file, drawn=number))
     started = time.perf_counter()
     try:
@@ -455,18 +471,50 @@ def questions(
             lines = [json.loads(line) for line in file.read_text().splitlines()]
             asked = [line["asked"] for line in lines if "asked" in line]
             ended = {line["got"] for line in lines if "got" in line} | {line["no"] for line in lines if "no" in line}
-            todo = [number for number in asked if number not in ended][-1:]
+            todo = [number for number in asked if number not in ended and number < OF_CHILDREN][-1:]
+            todo += [number for number in asked if number not in ended and number >= OF_CHILDREN]
             if again:
                 todo = sorted(set(asked))
-            following = max(asked, default=0) + 1
+            following = max((number for number in asked if number < OF_CHILDREN), default=0) + 1
             for number in chain(todo, range(following, following + most)):
+                child = os.fork() if forks and number < OF_CHILDREN else -1
+                if child == 0:
+                    die_with_parent()
+                    number += OF_CHILDREN
                 note(file, asked=number)
                 try:
                     note(file, got=number, answer=ask(session, f"r{number}", fresh=is_fresh(number)))
                 except NoAnswer as error:
                     note(file, no=number, text=str(error))
+                if child == 0:
+                    os._exit(0)
+                if child > 0:
+                    assert os.waitpid(child, 0)[1] == 0
     except BaseException:
         note(file, bad=traceback.format_exc())
+        if os.getpid() != parent:
+            os._exit(1)
+
+
+def die_with_parent() -> None:
+    """Linux: whoever is left behind is killed too."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    signal.alarm(PATIENCE)
+
+
+def tries(where: str, lease: float) -> str:
+    """Whether a ledger opens, and goes on: refused, noticed when it was asked, or neither."""
+    try:
+        ledger = open_ledger(where, lease=lease)
+    except LedgerError:
+        return "refused"
+    with closing(ledger):
+        try:
+            on(ledger).close()
+            ledger.balance("people")
+        except LedgerError:
+            return "noticed"
+    return "unharmed"
 
 
 def sleeper(where: str, log: str, fails: bool) -> None:

@@ -306,7 +306,7 @@ WAYS = {
     "a default": ["ALTER TABLE privet_answers ADD COLUMN note text DEFAULT undo_all()"],
     "an index": [
         "CREATE FUNCTION undo_quietly(text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS "
-        "'BEGIN PERFORM undo_all(); RETURN $1; END'",
+        "'BEGIN PERFORM public.undo_all(); RETURN $1; END'",
         "CREATE INDEX mine ON privet_answers (undo_quietly(text))",
     ],
 }
@@ -320,9 +320,10 @@ def test_functions_that_postgres_calls_when_an_answer_is_stored(postgres: str, w
         postgres,
         "CREATE TABLE armed (since bigint)",
         "CREATE FUNCTION undo_all() RETURNS text LANGUAGE plpgsql AS $$ BEGIN "
-        "IF EXISTS (SELECT FROM armed) THEN "
-        "DELETE FROM privet_entries WHERE number > (SELECT since FROM armed); "
-        "UPDATE privet_ledger SET number = since, hash = e.hash FROM armed, privet_entries e WHERE e.number = since; "
+        "IF EXISTS (SELECT FROM public.armed) THEN "
+        "DELETE FROM public.privet_entries WHERE number > (SELECT since FROM public.armed); "
+        "UPDATE public.privet_ledger SET number = since, hash = e.hash "
+        "FROM public.armed, public.privet_entries e WHERE e.number = since; "
         "END IF; RETURN ''; END $$",
     )
     with closing(open_ledger(postgres)) as ledger:
