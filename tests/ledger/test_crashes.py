@@ -78,6 +78,9 @@ class Campaign:
             self.log.write_text(whole + "\n")
         return [json.loads(line) for line in whole.splitlines()]
 
+    def peek(self) -> list[str]:
+        return self.log.read_text().splitlines() if self.log.exists() else []
+
     def state(self) -> State:
         """Of a copy, if it is a file: the next process is then the first to open it after the kill."""
         where = self.where
@@ -95,6 +98,10 @@ class Campaign:
         before = self.seen
         child = self.start(at=at, times=times, forks=forks)
         if delay is not None:
+            if delay > 0.3:  # it is let to get to its questions first, however busy the machine is
+                until, opened = time.monotonic() + 20, len(self.openings)
+                while time.monotonic() < until and sum("opened" in line for line in self.peek()) <= opened:
+                    time.sleep(0.005)
             time.sleep(delay)
             child.kill()
         assert child.join() == -signal.SIGKILL, self.lines()[-1]

@@ -26,7 +26,7 @@ BUDGET = pv.PureDP(1)
 MOST = "9/10"
 """Of a budget of 1: no two of these fit."""
 REFUSALS = (LedgerError, UserError)
-PATIENCE = 1.0
+PATIENCE = 0.6
 """Seconds that a peer waits for its turn."""
 Where = str | Path
 

