@@ -9,6 +9,7 @@ import signal
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
+from tests.postgres import databases, emptied, postgres, server  # noqa: F401 (fixtures)
 
 ATTRIBUTE = "_hypothesis_internal_use_settings"
 EFFORT = 10 if os.environ.get("PRIVET_TEST_ALL") else 1

@@ -24,6 +24,7 @@ from typing import Any
 
 import pytest
 from tests.ledger import workers
+from tests.ledger.attacks import Attacker
 from tests.ledger.workers import Child, Nursery, State, read
 
 from privet.ledger import failpoints, open_ledger
@@ -61,6 +62,8 @@ class Campaign:
     answers: int = 0
     openings: list[float] = field(default_factory=list)
     seen: State = field(default_factory=State)
+    attacks: Counter[tuple[str, str]] = field(default_factory=Counter)
+    forks: int = 0
 
     def __post_init__(self) -> None:
         self.folder.mkdir()
@@ -75,6 +78,9 @@ class Campaign:
             self.log.write_text(whole + "\n")
         return [json.loads(line) for line in whole.splitlines()]
 
+    def peek(self) -> list[str]:
+        return self.log.read_text().splitlines() if self.log.exists() else []
+
     def state(self) -> State:
         """Of a copy, if it is a file: the next process is then the first to open it after the kill."""
         where = self.where
@@ -87,17 +93,24 @@ class Campaign:
         with closing(open_ledger(where)) as ledger:
             return read(ledger)
 
-    def round(self, at: str = "", times: int = 1, delay: float | None = None) -> None:
+    def round(self, at: str = "", times: int = 1, delay: float | None = None, forks: bool = False) -> None:
         """Start a process, let it be killed, and look."""
         before = self.seen
-        child = self.start(at=at, times=times)
+        child = self.start(at=at, times=times, forks=forks)
         if delay is not None:
+            if delay > 0.3:  # it is let to get to its questions first, however busy the machine is
+                until, opened = time.monotonic() + 20, len(self.openings)
+                while time.monotonic() < until and sum("opened" in line for line in self.peek()) <= opened:
+                    time.sleep(0.005)
             time.sleep(delay)
             child.kill()
         assert child.join() == -signal.SIGKILL, self.lines()[-1]
+        if forks:
+            time.sleep(0.05)  # its child goes after it
         self.kills[at or "random"] += 1
+        self.forks += forks
         self.seen = self.check()
-        assert len(self.seen.unanswered - before.unanswered) <= 1
+        assert len(self.seen.unanswered - before.unanswered) <= 1 + forks
         if at:
             last = next(line for line in reversed(self.lines()) if "drawn" not in line)
             assert "asked" in last, "an answer went out before it was settled"
@@ -106,6 +119,22 @@ class Campaign:
             found = "nothing" if request not in self.seen.requests else "answered" if settled else "reserved"
             assert found == AFTER[at][0], f"killed at {at!r}"
             assert self.pending_ends(AFTER[at][1], int(str(last["asked"])))
+
+    def attacked(self, attacker: Attacker, name: str) -> None:
+        """Do something to the ledger. It is refused until that is taken back, or it is as it was, to the last debit."""
+        before = self.seen
+        attacker.remember()
+        undo = attacker.attack(name)
+        found = self.nursery.run(workers.tries, where=self.where, lease=LEASE)
+        self.attacks[name, found] += 1
+        if found == "unharmed":
+            self.seen = self.check()
+            assert before.paid.items() <= self.seen.paid.items(), f"{name}: a debit is gone"
+            assert before.ended.items() <= self.seen.ended.items(), f"{name}: an answer is gone"
+        if found != "unharmed" or name in ("trigger", "hard link"):
+            assert name != "nothing"
+            undo()
+        assert self.state().paid.items() >= before.paid.items()
 
     def pending_ends(self, expected: str, number: int) -> bool:
         """The next process asks again; it is told what is due."""
@@ -139,7 +168,8 @@ class Campaign:
             assert state.ended[state.requests[request]] == hashlib.sha256(answer.encode()).hexdigest()
         asked = {f"r{line['asked']}" for line in lines if "asked" in line}
         assert state.requests.keys() <= asked
-        assert len(state.unanswered) <= self.kills.total()
+        assert len(state.unanswered) <= self.kills.total() + self.forks
+        assert state.spent <= workers.BUDGET.epsilon
         self.lost, self.answers = len(state.unanswered), len(got)
         self.openings = [float(str(line["opened"])) for line in lines if "opened" in line]
         return state
@@ -166,6 +196,10 @@ class Figures:
             f"debits without an answer {sum(c.lost for c in self.campaigns)}; "
             f"restart median {statistics.median(times):.3f} s, most {max(times):.3f} s"
         )
+        attacks = sum((each.attacks for each in self.campaigns), Counter[tuple[str, str]]())
+        for name in dict.fromkeys(name for name, _ in attacks):
+            found = {outcome: attacks[name, outcome] for outcome in ("refused", "noticed", "unharmed")}
+            print(f"  {name}: {sum(found.values())} times, {found}")
 
 
 @pytest.fixture
@@ -200,10 +234,12 @@ def test_kills_at_random_times(campaigns: Callable[[], Campaign], where: str | P
     rounds = share(where, 50, 10) * effort
     while rounds > 0:
         campaign = campaigns()
+        attacker = Attacker(where=campaign.where, draws=draws)
         for _ in range(min(rounds, 10)):
-            campaign.round(
-                delay=draws.choice([draws.uniform(0, 0.1), draws.uniform(0.05, 0.3), draws.uniform(0.4, 0.6)])
-            )
+            attack = draws.choice(attacker.names)
+            delay = draws.choice([draws.uniform(0, 0.1), draws.uniform(0.05, 0.3), draws.uniform(0.4, 0.6)])
+            campaign.round(delay=delay, forks=attack == "fork in the worker")
+            campaign.attacked(attacker, attack)
         campaign.finish()
         rounds -= 10
 

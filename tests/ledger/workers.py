@@ -1,12 +1,13 @@
 """What the processes of these tests run, and the nursery they come from.
 
 The nursery is one process that imports everything once and forks a child for each job: a test can then kill hundreds of
-real processes without paying for as many imports. A job is a function of this module; what it returns is written as
+real processes without paying for as many imports. A job is a function of a module; what it returns is written as
 JSON, and a child that hangs is ended by its own alarm.
 """
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 import os
@@ -25,6 +26,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -106,7 +108,8 @@ class Nursery:
     def start(self, job: Callable[..., Any], **arguments: Any) -> Child:
         self._made += 1
         output = self._folder / f"{self._made}.json"
-        child = Child(int(self.say(job=job.__name__, output=output, arguments=arguments)), self, output)
+        name = f"{job.__module__}:{job.__name__}"
+        child = Child(int(self.say(job=name, output=output, arguments=arguments)), self, output)
         self._running.add(child.pid)
         return child
 
@@ -147,7 +150,9 @@ def _be_child(order: dict[str, Any]) -> None:
     os.dup2(nowhere, 0)
     os.dup2(nowhere, 1)
     try:
-        found = {"returned": globals()[order["job"]](**order["arguments"])}
+        module, _, name = order["job"].partition(":")
+        job = globals()[name] if module == "tests.ledger.workers" else getattr(import_module(module), name)
+        found = {"returned": job(**order["arguments"])}
     except BaseException:
         found = {"raised": traceback.format_exc()}
     Path(order["output"]).write_text(json.dumps(found))
@@ -439,11 +444,25 @@ def is_fresh(number: int) -> bool:
     return number % 5 != 0
 
 
+OF_CHILDREN = 10**6
+"""From here on requests are numbered that the child of a fork asks, beside its parent's."""
+
+
 def questions(
-    where: str, lease: float, log: str, at: str = "", times: int = 1, most: int = 10**9, again: bool = False
+    where: str,
+    lease: float,
+    log: str,
+    at: str = "",
+    times: int = 1,
+    most: int = 10**9,
+    again: bool = False,
+    forks: bool = False,
 ) -> None:
-    """Ask one question after the other, until a kill; what was interrupted before is asked again first."""
-    file, number = Path(log), 0
+    """Ask one question after the other, until a kill; what was interrupted before is asked again first.
+
+    With `forks`, a child asks another one meanwhile, through the same session, and is killed with its parent.
+    """
+    file, number, parent = Path(log), 0, os.getpid()
     kill_at(at, times, lambda: note(file, drawn=number))
     started = time.perf_counter()
     try:
@@ -452,18 +471,50 @@ def questions(
             lines = [json.loads(line) for line in file.read_text().splitlines()]
             asked = [line["asked"] for line in lines if "asked" in line]
             ended = {line["got"] for line in lines if "got" in line} | {line["no"] for line in lines if "no" in line}
-            todo = [number for number in asked if number not in ended][-1:]
+            todo = [number for number in asked if number not in ended and number < OF_CHILDREN][-1:]
+            todo += [number for number in asked if number not in ended and number >= OF_CHILDREN]
             if again:
                 todo = sorted(set(asked))
-            following = max(asked, default=0) + 1
+            following = max((number for number in asked if number < OF_CHILDREN), default=0) + 1
             for number in chain(todo, range(following, following + most)):
+                child = os.fork() if forks and number < OF_CHILDREN else -1
+                if child == 0:
+                    die_with_parent()
+                    number += OF_CHILDREN
                 note(file, asked=number)
                 try:
                     note(file, got=number, answer=ask(session, f"r{number}", fresh=is_fresh(number)))
                 except NoAnswer as error:
                     note(file, no=number, text=str(error))
+                if child == 0:
+                    os._exit(0)
+                if child > 0:
+                    assert os.waitpid(child, 0)[1] == 0
     except BaseException:
         note(file, bad=traceback.format_exc())
+        if os.getpid() != parent:
+            os._exit(1)
+
+
+def die_with_parent() -> None:
+    """Linux: whoever is left behind is killed too."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    signal.alarm(PATIENCE)
+
+
+def tries(where: str, lease: float) -> str:
+    """Whether a ledger opens, and goes on: refused, noticed when it was asked, or neither."""
+    try:
+        ledger = open_ledger(where, lease=lease)
+    except LedgerError:
+        return "refused"
+    with closing(ledger):
+        try:
+            on(ledger).close()
+            ledger.balance("people")
+        except LedgerError:
+            return "noticed"
+    return "unharmed"
 
 
 def sleeper(where: str, log: str, fails: bool) -> None:
