@@ -183,6 +183,8 @@ class Book:
     watch: int = 0
     """The number of an entry whose hash is remembered: that of a receipt."""
     watched: str = ""
+    torn: Receipt | None = None
+    """Where it ended before an entry that was taken in by half: a signal came, and it must be read again."""
     _prices: dict[tuple[str, str], tuple[Amount, str]] = field(default_factory=dict)
 
     @property
@@ -192,7 +194,7 @@ class Book:
 
     def add(self, text: str, found: str, stands: int | None = None) -> dict[str, Any]:
         """Check the next entry against the chain and the rules, and take it in."""
-        number = self.number + 1
+        number, self.torn = self.number + 1, self.head
         try:
             digested = chain.digest(text)
             if chain.link(self.hash, digested) != found:
@@ -219,6 +221,7 @@ class Book:
         self.number, self.hash, self.digest = self.number + 1, found, digested
         if self.number == self.watch:
             self.watched = found
+        self.torn = None
 
     def _follow(self, number: int, tree: dict[str, Any]) -> None:
         name, kind, analyst = tree["dataset"], tree["kind"], tree.get("analyst", "")

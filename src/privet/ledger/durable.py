@@ -71,6 +71,7 @@ class DurableLedger:
     def __init__(self, database: Database, *, lease: float = 30.0) -> None:
         self._database = database
         self._book = Book(strict=False)
+        self._expected: Receipt | None = None  # where the book ended that is read again
         self._leases = Leases(lease, self._renew)
         self._looked = -math.inf
         self._prices: dict[tuple[str, tuple[PrivacyEvent, ...]], Budget] = {}
@@ -91,7 +92,7 @@ class DurableLedger:
 
     @contextmanager
     def _writing(self) -> Iterator[Journal]:
-        with self._database.writing(self._following(self._book, lock=True)) as journal:
+        with self._database.writing(self._following(lock=True)) as journal:
             yield journal
         try:
             journal.confirm()
@@ -101,20 +102,30 @@ class DurableLedger:
 
     @contextmanager
     def _reading(self) -> Iterator[Journal]:
-        with self._database.reading(self._following(self._book, lock=False)) as journal:
+        with self._database.reading(self._following(lock=False)) as journal:
             yield journal
 
-    def _following(self, book: Book, *, lock: bool, once: bool = False) -> Callable[[Any], Journal]:
+    def _following(self, book: Book | None = None, *, lock: bool, once: bool = False) -> Callable[[Any], Journal]:
         """How a transaction begins: with what was written since the last one."""
 
         def start(connection: Any) -> Journal:
-            journal = Journal(connection, self._database.engine.dialect, book)
+            journal = Journal(connection, self._database.engine.dialect, self._known() if book is None else book)
             with self._trusting():
                 while not journal.follow(lock=lock) and not once:
                     pass
+                if book is None and self._expected is not None:
+                    journal.still(self._expected)
+                    self._expected = None
             return journal
 
         return start
+
+    def _known(self) -> Book:
+        """What this process has read; from the beginning again, if a signal came in the middle of an entry."""
+        if self._book.torn is not None:
+            self._expected = self._expected or self._book.torn
+            self._book = Book(strict=False, watch=self._expected.number)
+        return self._book
 
     @contextmanager
     def _trusting(self) -> Iterator[None]:

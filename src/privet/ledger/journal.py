@@ -34,6 +34,13 @@ _RENEW = sa.update(_leases).where(_leases.c.number == _N).values(beats=_leases.c
 _INSERT_ENTRY, _INSERT_ANSWER, _INSERT_LEASE = sa.insert(_entries), sa.insert(_answers), sa.insert(_leases)
 
 
+def _not_what_it_was(number: int) -> LedgerError:
+    return LedgerError(
+        f"entry {number} of the ledger is not what it was: debits were removed or changed. Nothing is answered with "
+        "this ledger. Put back a copy that verifies, and compare it with a receipt"
+    )
+
+
 class Journal:
     """The tables of a ledger within one transaction, and the book of all entries up to it.
 
@@ -89,10 +96,7 @@ class Journal:
         if book.number:
             newest = texts[0] if texts else (0, "", "")
             if newest != (book.number, newest[1], book.hash) or chain.digest(newest[1]) != book.digest:
-                raise LedgerError(
-                    f"entry {book.number} of the ledger is not what it was: debits were removed or changed. Nothing is "
-                    "answered with this ledger. Put back a copy that verifies, and compare it with a receipt"
-                )
+                raise _not_what_it_was(book.number)
             del texts[0]
         for row in texts:
             book.add(row[1], row[2], row[0])
@@ -105,6 +109,11 @@ class Journal:
             )
         self._head, self.complete = book.head, True
         return True
+
+    def still(self, known: Receipt) -> None:
+        """Refuse a chain, of which this entry was watched, if it is not the one that this process knew."""
+        if known.number and self.book.watched != known.hash:
+            raise _not_what_it_was(known.number)
 
     def entry(self, number: int) -> Entry:
         """The entry of this number, which the book knows."""
