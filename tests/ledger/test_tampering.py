@@ -23,6 +23,7 @@ from privet.canonical import canonical
 from privet.errors import InternalError, LedgerError, UserError
 from privet.guarantees import PureDP
 from privet.ledger import Charge, DurableLedger, Receipt, chain, open_ledger, tables
+from privet.ledger.book import Book
 
 Rows = dict[str, list[dict[str, Any]]]
 LEDGER, ENTRIES, ANSWERS, LEASES = "privet_ledger", "privet_entries", "privet_answers", "privet_leases"
@@ -625,6 +626,37 @@ def test_entries_that_are_added_or_removed_without_moving_the_end_are_found(stor
         with pytest.raises(LedgerError, match="ends at entry 32, and should end at entry 31"):
             pay(ledger, "x", cost("1/100"))
         assert storage.read() == rows
+
+
+@pytest.mark.parametrize("where_in", ["_follow", "_move"])
+def test_a_signal_while_entries_are_read_is_no_tampering(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch, where_in: str
+) -> None:
+    """What was taken in by half is read again; and what was known before must still be there."""
+    honest = getattr(Book, where_in)
+
+    def interrupted(self: Book, *args: Any) -> None:
+        honest(self, *args)
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    for older in (False, True):
+        assert storage.put(storage.copy())
+        with closing(open_ledger(storage.where)) as ledger, closing(open_ledger(storage.where)) as other:
+            spent = ledger.balance("people").spent
+            pay(other, "x", cost("1/100"), analyst="bob")
+            monkeypatch.setattr(Book, where_in, interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                ledger.balance("people")
+            if older:
+                storage.stored = {}
+                assert storage.put(earlier(storage, 31, whole=True))
+                with pytest.raises(LedgerError, match=r"entry 3[23] of the ledger is not what it was"):
+                    ledger.balance("people")
+            else:
+                assert ledger.balance("people").spent == spent.compose(PureDP("1/100"))
+                assert ledger.verify().head == other.head() == ledger.head()
+        storage.stored = {}
 
 
 def test_a_lease_of_what_is_settled_does_not_settle_it_again(storage: Storage) -> None:

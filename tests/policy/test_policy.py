@@ -214,8 +214,9 @@ def test_rows_have_one_budget(tmp_path: Path) -> None:
     head = 'budget = { epsilon = 3 }\nadjacency = "add/remove"'
     pq.write_table(pa.table({"age": [1, 2, 3]}), tmp_path / "people.parquet")
     (tmp_path / "x").mkdir()
+    policy = tmp_path / "privet.toml"
     for one, other in [("people.parquet", "./people.parquet"), ("people.parquet", "x/../people.parquet")]:
-        (tmp_path / "privet.toml").write_text(f"""
+        policy.write_text(f"""
 ledger = "people.ledger"
 [datasets.people]
 {head}
@@ -228,7 +229,6 @@ source = "{one}"
 source = "{other}"
 {table}
 """)
-        policy = tmp_path / "privet.toml"
         pv.Session.open(policy, dataset="people").close()
         with pytest.raises(pv.UserError, match=r"belong to the dataset 'people'.*allow-source --source .*--to again"):
             pv.Session.open(policy, dataset="again")

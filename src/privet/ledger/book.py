@@ -217,10 +217,10 @@ class Book:
             raise self._bad(number, "its hash is not that of its text and of the entries before it")
         self._move(digested, found)
 
-    def forget(self) -> None:
-        """Begin anew, with the first entry: an interrupt may have come in the middle of one. What was read is owed."""
-        if self.number > (0 if self.owed is None else self.owed.number):
-            self.owed = self.head
+    def forget(self, known: Receipt) -> None:
+        """Begin anew, with the first entry: an interrupt may have come in the middle of one. What was known is owed."""
+        if known.number > (0 if self.owed is None else self.owed.number):
+            self.owed = known
         if self.owed is not None:
             self.watch, self.watched = self.owed.number, ""
         self.number, self.hash, self.digest = 0, chain.GENESIS, ""

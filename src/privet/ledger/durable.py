@@ -108,13 +108,13 @@ class DurableLedger:
         """How a transaction begins: with what was written since the last one."""
 
         def start(connection: Any) -> Journal:
-            journal = Journal(connection, self._database.engine.dialect, book)
+            journal, known = Journal(connection, self._database.engine.dialect, book), book.head
             try:
                 with self._trusting():
                     while not journal.follow(lock=lock) and not once:
                         pass
             except BaseException:
-                book.forget()  # Ctrl-C may have come in the middle of an entry
+                book.forget(known)  # Ctrl-C may have come in the middle of an entry
                 raise
             return journal
 

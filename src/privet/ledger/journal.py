@@ -34,6 +34,13 @@ _RENEW = sa.update(_leases).where(_leases.c.number == _N).values(beats=_leases.c
 _INSERT_ENTRY, _INSERT_ANSWER, _INSERT_LEASE = sa.insert(_entries), sa.insert(_answers), sa.insert(_leases)
 
 
+def _not_what_it_was(number: int) -> LedgerError:
+    return LedgerError(
+        f"entry {number} of the ledger is not what it was: debits were removed or changed. Nothing is answered with "
+        "this ledger. Put back a copy that verifies, and compare it with a receipt"
+    )
+
+
 class Journal:
     """The tables of a ledger within one transaction, and the book of all entries up to it.
 
@@ -89,22 +96,21 @@ class Journal:
         if book.number:
             newest = texts[0] if texts else (0, "", "")
             if newest != (book.number, newest[1], book.hash) or chain.digest(newest[1]) != book.digest:
-                raise LedgerError(
-                    f"entry {book.number} of the ledger is not what it was: debits were removed or changed. Nothing is "
-                    "answered with this ledger. Put back a copy that verifies, and compare it with a receipt"
-                )
+                raise _not_what_it_was(book.number)
             del texts[0]
         for row in texts:
             book.add(row[1], row[2], row[0])
         if len(texts) >= CHUNK - 1 and book.number != number:
             return False
         if (book.number, book.hash) != (number, found):
+            end = f"at entry {str(number)[:20]}" if book.number != number else "with another hash"
             raise LedgerError(
-                f"the chain ends at entry {book.number}, and should end at entry {str(number)[:20]}: entries were "
-                "removed or added. Nothing is answered with this ledger"
+                f"the chain ends at entry {book.number}, and should end {end}: entries were removed, added or changed. "
+                "Nothing is answered with this ledger"
             )
         if book.owed is not None:
-            book.expect(book.owed)
+            if book.watched != book.owed.hash:
+                raise _not_what_it_was(book.owed.number)
             book.owed = None
         self._head, self.complete = book.head, True
         return True
