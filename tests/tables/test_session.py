@@ -93,7 +93,7 @@ def test_t13_the_ledger_s_events_are_the_noise_that_was_drawn(draws: Draws, effo
     for number in range(15 * effort):
         chance = Random(20_000 + number)
         made = world(chance)
-        with of_world(made) as session:
+        with of_world(made, min_epsilon="1e-6") as session:
             for place in range(3):
                 query = asked(chance, made)
                 epsilon = chance.choice([Fraction(1, 3), Fraction("0.1"), Fraction(7), Fraction(1, 10**6)])
@@ -422,7 +422,7 @@ def test_what_is_in_the_ledger_is_neither_read_nor_drawn_again(calls: list[str])
 
 @pytest.mark.parametrize("left", ["1/7", "0.1", "3", "1e-8", "0.30000000000000004", "123456789/1000000007"])
 def test_what_is_said_to_be_left_fits(left: str) -> None:
-    with opened(budget=left) as session:
+    with opened(budget=left, min_epsilon="1e-9") as session:
         query = session.tables["people"].group_by("region").agg(n=pv.count(), s=pv.std("income"), p=pv.count_people())
         with pytest.raises(BudgetError) as caught:
             session.release(query, epsilon=10)

@@ -75,7 +75,7 @@ OPEN: list[Any] = []
 def open_session() -> Any:
     """A session of which nothing was spent."""
     if not OPEN or [entry.kind for entry in OPEN[-1].ledger.history(OPEN[-1].name)] != ["created", "declared"]:
-        OPEN.append(session())
+        OPEN.append(session(min_epsilon="1e-9"))
     return OPEN[-1]
 
 
