@@ -77,7 +77,9 @@ def _writer(where: str, start: Callable[[], object], queue: multiprocessing.Simp
 def crowd(where: str) -> tuple[list[float], float]:
     """16 processes at once, each debit followed by its end: seconds for each debit, and for all of it."""
     ledger = open_ledger(where)
-    ledger.create(Dataset("people", "person", Adjacency.ADD_REMOVE, PureDP(10**9), closes_after=10**9))
+    ledger.create(
+        Dataset("people", "person", Adjacency.ADD_REMOVE, PureDP(10**9), closes_after=10**9, closes_for=10**9)
+    )
     ledger.close()
     context = multiprocessing.get_context("spawn")
     barrier, queue = context.Barrier(WRITERS + 1), context.SimpleQueue()

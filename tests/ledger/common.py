@@ -9,9 +9,11 @@ from typing import Any
 from privet.distances import Adjacency
 from privet.events import Laplace, PrivacyEvent
 from privet.guarantees import PureDP
-from privet.ledger import Budget, Charge, Dataset, DurableLedger
+from privet.identity import Identity
+from privet.ledger import Budget, Charge, Dataset, DurableLedger, TableFacts
 
 PEOPLE = Dataset("people", "row", Adjacency.ADD_REMOVE, PureDP(1))
+PATIENTS = Dataset("patients", "person", Adjacency.ADD_REMOVE, PureDP(1))
 
 
 def cost(epsilon: Any) -> Laplace:
@@ -44,7 +46,7 @@ def kinds(ledger: DurableLedger, dataset: str = "people") -> list[str]:
 
 
 def furnish(ledger: DurableLedger, dataset: str = "people") -> None:
-    """An entry of every kind, twelve in all: two answers' worth of questions, and one that is still open."""
+    """Twelve entries: two answers' worth of questions, and one that is still open. See `furnish_tables` too."""
 
     def reserve(request: str, analyst: str, epsilon: str, **how: Any) -> Charge:
         return ledger.reserve(dataset=dataset, analyst=analyst, request_id=request, events=[cost(epsilon)], **how)
@@ -75,4 +77,30 @@ KINDS = [
     "reopened",
     "reserved",
     "capped",
+]
+
+
+def furnish_tables(ledger: DurableLedger, dataset: str = "patients") -> None:
+    """Eight entries of a dataset of persons, with the kinds that `furnish` leaves out."""
+    source = Identity(f"/nowhere/{dataset}.parquet", inode="2049:77", written=1_800_000_000)
+    made = replace(PATIENTS, name=dataset)
+    ledger.create(made, tables=[TableFacts("visits", "person", (source,)), TableFacts("drugs", "person")])
+    ledger.protect(dataset, "visits", "patient", reason="these were the numbers of visits")
+    moved = replace(source, path=f"/nowhere/else/{dataset}.parquet", given=source.path)
+    ledger.create(made, tables=[TableFacts("visits", "patient", (moved,))])
+    ledger.allow_source(f"{dataset} of old", source, reason="other people")
+    charge = ledger.reserve(dataset=dataset, analyst="cleo", request_id="t1", events=[cost("1/8")])
+    ledger.settle(charge, "interrupted")
+    assert kinds(ledger, dataset) == TABLE_KINDS
+
+
+TABLE_KINDS = [
+    "created",
+    "attached",
+    "attached",
+    "protected",
+    "attached",
+    "allowed",
+    "reserved",
+    "interrupted",
 ]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import closing
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, cast, get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.ledger.common import KINDS, PEOPLE, cost, furnish, opened, pay
+from tests.ledger.common import KINDS, PEOPLE, TABLE_KINDS, cost, furnish, furnish_tables, opened, pay
 
 from privet import events
 from privet.canonical import canonical
@@ -20,8 +22,21 @@ from privet.distances import Adjacency
 from privet.errors import LedgerError, UserError
 from privet.events import Composed, Free, Laplace, PrivacyEvent, Repeated, Stated
 from privet.guarantees import ApproxDP, PureDP
-from privet.ledger import Budget, Dataset, Entry, MemoryLedger, Ration, Receipt, Totals, book, chain, verify_export
-from privet.ledger.book import serves
+from privet.identity import Identity
+from privet.ledger import (
+    Budget,
+    Dataset,
+    Entry,
+    MemoryLedger,
+    Ration,
+    Receipt,
+    TableFacts,
+    Totals,
+    book,
+    chain,
+    verify_export,
+)
+from privet.ledger.book import Book, serves
 from privet.ledger.entries import Kind, fits, nothing
 
 # --- entries as text ------------------------------------------------------------------------------
@@ -41,6 +56,9 @@ some_events: st.SearchStrategy[PrivacyEvent] = st.recursive(
     max_leaves=5,
 )
 
+identities = st.builds(Identity, st.text(min_size=1), st.text(), st.text(), st.integers(0, 2**62), st.text())
+table_facts = st.builds(TableFacts, st.text(), st.text(), st.lists(identities, max_size=3).map(tuple))
+
 
 @st.composite
 def entries(draw: st.DrawFn) -> Entry:
@@ -53,7 +71,8 @@ def entries(draw: st.DrawFn) -> Entry:
     facts = None
     if kind == "created":
         protect, adjacency = draw(st.sampled_from(["row", "person"])), draw(st.sampled_from(Adjacency))
-        facts = Dataset(dataset, protect, adjacency, totals.budget, closes_after=draw(st.integers(0, 9)))  # type: ignore[arg-type]
+        closes = draw(st.integers(0, 9)), draw(st.integers(0, 9))
+        facts = Dataset(dataset, protect, adjacency, totals.budget, "", *closes)  # type: ignore[arg-type]
     return Entry(
         number=draw(st.integers(0, 2**62)),
         dataset=dataset,
@@ -61,10 +80,11 @@ def entries(draw: st.DrawFn) -> Entry:
         time=draw(st.text()),
         totals=totals,
         analyst=draw(st.text()),
-        ration=draw(st.none() | st.builds(Ration, budgets, maybe)),
+        ration=draw(st.none() | st.builds(Ration, budgets, maybe, st.integers(0, 9))),
         request_id=draw(st.text()),
         asked=draw(st.text()),
         question=draw(st.text()),
+        statement=draw(st.text()),
         version=draw(st.text()),
         events=tuple(draw(st.lists(some_events, max_size=3))) if kind == "reserved" else (),
         cost=draw(maybe),
@@ -72,6 +92,9 @@ def entries(draw: st.DrawFn) -> Entry:
         answer=draw(st.text()),
         note=draw(st.text()),
         facts=facts,
+        salt=draw(st.text()),
+        table=draw(st.none() | table_facts),
+        to=draw(st.text()),
         hash=draw(st.text()),
     )
 
@@ -95,26 +118,55 @@ def test_entries_that_differ_have_different_texts(one: Entry, two: Entry) -> Non
 
 def test_the_text_of_an_entry_never_changes() -> None:
     """Ledgers are kept for years: these bytes, and their hash, are what they are."""
-    entry = Entry(
-        number=7,
+    time = "2026-01-01T00:00:00+00:00"
+    first = Entry(
+        number=6,
+        dataset="people",
+        kind="created",
+        time=time,
+        totals=Totals(PureDP(1), PureDP.ZERO),
+        facts=Dataset("people", "person", Adjacency.ADD_REMOVE, PureDP(1)),
+        salt="0f" * 16,
+    )
+    assert chain.write(first) == (
+        '{"dataset":"people","facts":{"accountant":"pure","adjacency":"add/remove","closes_after":10,"closes_for":3,'
+        '"protect":"person"},"kind":"created","number":6,"salt":"0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f",'
+        '"time":"2026-01-01T00:00:00+00:00","totals":{"budget":"1/1","failures":0,"spent":"0/1"}}'
+    )
+    table = TableFacts("visits", "id", (Identity("/d/v.csv", inode="1:2", written=3, table="a.b"), Identity("/e")))
+    totals = Totals(PureDP(1), PureDP.ZERO)
+    second = Entry(7, "people", "allowed", time, totals, note="why", table=table, to="others")
+    assert chain.write(second) == (
+        '{"dataset":"people","kind":"allowed","note":"why","number":7,"table":{"name":"visits","person":"id",'
+        '"sources":[{"inode":"1:2","path":"/d/v.csv","table":"a.b","written":3},{"path":"/e"}]},'
+        '"time":"2026-01-01T00:00:00+00:00","to":"others","totals":{"budget":"1/1","failures":0,"spent":"0/1"}}'
+    )
+    third = Entry(
+        number=8,
         dataset="people",
         kind="reserved",
-        time="2026-01-01T00:00:00+00:00",
+        time=time,
         totals=Totals(ApproxDP(1, "1e-6"), ApproxDP("1/3", 0), 2, ApproxDP("0.5", 0)),
         analyst="änn",
-        ration=Ration(ApproxDP("1/3", 0), ApproxDP("0.5", "1e-9")),
+        ration=Ration(ApproxDP("1/3", 0), ApproxDP("0.5", "1e-9"), 1),
         request_id="r",
+        statement="SELECT 1",
         events=(Laplace(sensitivity=1, scale=3),),
         cost=ApproxDP("1/3", 0),
     )
-    assert chain.write(entry) == (
+    assert chain.write(third) == (
         '{"analyst":"\\u00e4nn","cost":"1/3 0/1","dataset":"people",'
-        '"events":[{"kind":"laplace","scale":"3/1","sensitivity":1}],"kind":"reserved","number":7,'
-        '"ration":{"cap":"1/2 1/1000000000","spent":"1/3 0/1"},"request_id":"r","time":"2026-01-01T00:00:00+00:00",'
+        '"events":[{"kind":"laplace","scale":"3/1","sensitivity":1}],"kind":"reserved","number":8,'
+        '"ration":{"cap":"1/2 1/1000000000","failures":1,"spent":"1/3 0/1"},"request_id":"r","statement":"SELECT 1",'
+        '"time":"2026-01-01T00:00:00+00:00",'
         '"totals":{"budget":"1/1 1/1000000","failures":2,"per_query":"1/2 0/1","spent":"1/3 0/1"}}'
     )
-    assert chain.link(chain.GENESIS, chain.write(entry)) == (
-        "f7f96264c6829f937274e29dfab4104ca93385470570f70c4ed622cf1bcfe723"
+    text = chain.write(third).encode()
+    expected = hashlib.sha256(b"0" * 64 + b"\n" + hashlib.sha256(text).hexdigest().encode()).hexdigest()
+    assert (
+        chain.link(chain.GENESIS, chain.digest(chain.write(third)))
+        == expected
+        == ("73c657be0dfbee9f0ba3da4672de8006248c1f141c185493b793f41306ea8099")
     )
 
 
@@ -157,6 +209,17 @@ PLAIN: dict[str, Any] = {
                     {"totals": {"budget": "NaN/1", "spent": "0/1", "failures": 0}},
                     {"totals": {"budget": 1, "spent": "0/1", "failures": 0}},
                     {"totals": {"budget": "1/1", "spent": "0/1", "failures": -1}},
+                    {"ration": {"spent": "0/1"}},
+                    {"ration": {"spent": "0/1", "failures": -1}},
+                    {"table": {}},
+                    {"table": {"name": "t", "person": "id"}},
+                    {"table": {"name": "t", "person": "id", "sources": [], "more": 1}},
+                    {"table": {"name": "t", "person": 5, "sources": []}},
+                    {"table": {"name": "t", "person": "id", "sources": {}}},
+                    {"table": {"name": "t", "person": "id", "sources": [5]}},
+                    {"table": {"name": "t", "person": "id", "sources": [{"inode": "1:2"}]}},
+                    {"table": {"name": "t", "person": "id", "sources": [{"path": "/x", "size": 5}]}},
+                    {"table": {"name": "t", "person": "id", "sources": [{"path": "/x", "written": "5"}]}},
                 ),
             )
         ),
@@ -172,7 +235,8 @@ def test_other_texts_stand_for_no_entry(text: str) -> None:
 def test_a_link_tells_texts_and_what_came_before_apart(one: str, two: str, before: str, other: str) -> None:
     """Earlier hashes have a fixed length, so no text can be moved across the boundary."""
     first, second = chain.digest(before), chain.digest(other)
-    assert (chain.link(first, one) == chain.link(second, two)) == ((first, one) == (second, two))
+    same = chain.link(first, chain.digest(one)) == chain.link(second, chain.digest(two))
+    assert same == ((first, one) == (second, two))
 
 
 # --- a history with an entry of every kind --------------------------------------------------------
@@ -181,19 +245,21 @@ def test_a_link_tells_texts_and_what_came_before_apart(one: str, two: str, befor
 def _history() -> list[dict[str, Any]]:
     with closing(MemoryLedger()) as ledger:
         furnish(ledger)
-        return [json.loads(json.loads(line)["entry"]) for line in ledger.export("people")]
+        furnish_tables(ledger)
+        return [json.loads(json.loads(line)["entry"]) for line in ledger.export()]
 
 
 HISTORY = _history()
 
 
-def hashed(trees: Iterable[Any]) -> list[str]:
-    """An export whose hashes are right, whatever the entries say."""
+def hashed(trees: Iterable[Any], told: Callable[[Any], bool] = lambda tree: True) -> list[str]:
+    """An export whose hashes are right, whatever the entries say; some of them may be left out."""
     lines, found = [], chain.GENESIS
     for tree in trees:
         text = tree if isinstance(tree, str) else canonical(tree)
-        found = chain.link(found, text)
-        lines.append(json.dumps({"entry": text, "hash": found}))
+        found = chain.link(found, chain.digest(text))
+        shown = {"entry": text} if told(tree) else {"digest": chain.digest(text)}
+        lines.append(json.dumps({**shown, "hash": found}))
     return lines
 
 
@@ -213,7 +279,9 @@ def forged(number: int, changes: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_the_honest_history_holds() -> None:
-    assert [tree["kind"] for tree in HISTORY] == KINDS
+    assert [tree["kind"] for tree in HISTORY] == KINDS + TABLE_KINDS
+    assert {tree["kind"] for tree in HISTORY} == {*get_args(Kind)}, "every kind of entry"
+    assert [tree["dataset"] for tree in HISTORY] == ["people"] * 12 + ["patients"] * 8
     for number in range(1, len(HISTORY) + 1):
         assert verify_export(hashed(HISTORY[:number])).number == number
 
@@ -228,6 +296,19 @@ def debit(epsilon: str, spent: str, mine: str, **more: Any) -> dict[str, Any]:
     return {"events": laplace(epsilon), **money, **more}
 
 
+ANN = {"spent": "1/4", "cap": "1/2", "failures": 0}
+"""What holds for ann after entry 5."""
+
+
+def aside(kind: str, **more: Any) -> dict[str, Any]:
+    """An entry of people, the twelfth, that is of another kind and changes no cap."""
+    return {"kind": kind, "totals.budget": "1/1", **more}
+
+
+def table(person: str = "", *sources: Any, name: str = "t") -> dict[str, Any]:
+    return {"name": name, "person": person, "sources": [*sources]}
+
+
 FORGERIES: dict[str, tuple[int, dict[str, Any], str]] = {
     "no beginning": (1, {"kind": "declared", "version": "1", "facts": None}, "does not say what the dataset is"),
     "no facts": (1, {"facts": None}, "does not say what the dataset is"),
@@ -237,9 +318,18 @@ FORGERIES: dict[str, tuple[int, dict[str, Any], str]] = {
     "an unknown accountant": (1, {"facts.accountant": "generous"}, "no accountant"),
     "an accountant of another kind": (1, {"facts.accountant": "approx"}, "accountant needs"),
     "an unknown unit": (1, {"facts.protect": "nobody"}, "neither a row nor a person"),
+    "no salt": (1, {"salt": None}, "its salt is not 32"),
+    "a short salt": (13, {"salt": "0f" * 15}, "its salt is not 32"),
+    "a long salt": (1, {"salt": "0f" * 17}, "its salt is not 32"),
+    "a salt in capital letters": (1, {"salt": "0F" * 16}, "its salt is not 32"),
+    "a salt with blanks": (1, {"salt": "0f " * 10 + "0f"}, "its salt is not 32"),
+    "a salt of other letters": (1, {"salt": "0g" * 16}, "its salt is not 32"),
+    "it never closes": (1, {"facts.closes_for": None}, ""),
+    "it closes after less than nothing": (1, {"facts.closes_after": -1}, ""),
+    "facts that say more": (1, {"facts.gift": "1/1"}, ""),
     "created twice": (2, HISTORY[0] | {"number": 2, "version": None}, "created once"),
     "another number": (5, {"number": 6}, "stands at place 5 and says 6"),
-    "another dataset": (5, {"dataset": "visits"}, "says 5 of 'visits'"),
+    "another dataset": (5, {"dataset": "visits"}, "does not say what the dataset is"),
     "an unknown kind": (5, {"kind": "refunded"}, "other fields"),
     "an unknown field": (5, {"gift": "1/1"}, "other fields"),
     "declared twice": (7, {"kind": "declared", "version": "1", "refers": None, "request_id": None}, "declared before"),
@@ -259,7 +349,7 @@ FORGERIES: dict[str, tuple[int, dict[str, Any], str]] = {
     "the analyst's cap is forgotten": (5, {"ration.cap": None}, "totals do not follow"),
     "the analyst's cap grows by itself": (5, {"ration.cap": "3/4"}, "totals do not follow"),
     "a debit without a ration": (5, {"ration": None}, "totals do not follow"),
-    "a debit without an analyst": (5, {"analyst": None, "ration": None}, ""),
+    "a debit without an analyst": (5, {"analyst": None, "ration": None}, "does not say who asked"),
     "a debit on another's account": (11, {"analyst": "bob"}, "totals do not follow"),
     "the budget grows by itself": (5, {"totals.budget": "3/1"}, "totals do not follow"),
     "the cap of questions goes by itself": (5, {"totals.per_query": None}, "totals do not follow"),
@@ -268,6 +358,10 @@ FORGERIES: dict[str, tuple[int, dict[str, Any], str]] = {
     "a refund by the steward": (10, {"totals.spent": "0/1"}, "totals do not follow"),
     "a refund by a cap": (12, {"totals.spent": "0/1"}, "totals do not follow"),
     "a refund of an analyst by a cap": (3, {"ration.spent": "1/10"}, "totals do not follow"),
+    "a refund by a table": (14, {"totals.budget": "2/1"}, "totals do not follow"),
+    "a refund by a column": (16, {"totals.budget": "2/1"}, "totals do not follow"),
+    "a refund by a permission": (18, {"totals.budget": "2/1"}, "totals do not follow"),
+    "a refund by an interruption": (20, {"totals.spent": "0/1"}, "totals do not follow"),
     # caps
     "over the cap of a question": (5, debit("9/20", "9/20", "9/20"), "more than one question may"),
     "over the analyst's cap": (11, debit("3/10", "3/4", "11/20"), "more than was left for 'ann'"),
@@ -278,10 +372,10 @@ FORGERIES: dict[str, tuple[int, dict[str, Any], str]] = {
     "a cap without a reason": (12, {"note": None}, ""),
     "a cap of an analyst without a ration": (3, {"ration": None}, "totals do not follow"),
     # how questions end
-    "a request id used twice": (8, {"request_id": "r1"}, "request id was used before"),
+    "a request id used twice": (11, {"request_id": "r1"}, "request id was used before"),
     "a request id that was served": (8, {"request_id": "r2"}, "request id was used before"),
     "a debit without a request id": (8, {"request_id": None}, ""),
-    "served under a used id": (7, {"request_id": "r1"}, "request id was used before"),
+    "served under a used id": (7, {"request_id": "r1", "analyst": "ann", "ration": ANN}, "request id was used before"),
     "served from nothing": (7, {"refers": 4}, "serves an answer that is not there"),
     "served without saying what": (7, {"refers": None}, ""),
     "served from what failed": (
@@ -289,16 +383,54 @@ FORGERIES: dict[str, tuple[int, dict[str, Any], str]] = {
         HISTORY[6] | {"number": 11, "refers": 8, "events": None, "cost": None},
         "not there",
     ),
+    "served from another dataset": (
+        19,
+        {"kind": "served", "refers": 5, "totals.spent": "0/1", "ration.spent": "0/1", "events": None, "cost": None},
+        "serves an answer that is not there",
+    ),
     "settled twice": (9, {"refers": 5}, ""),
+    "settled a debit of another dataset": (20, {"refers": 11}, "settles entry 11, which is not reserved"),
+    "settled from another dataset": (20, {"dataset": "people", "totals": HISTORY[11]["totals"]}, "not reserved"),
     "settled what is no debit": (6, {"refers": 4}, ""),
     "settled what is to come": (6, {"refers": 8}, ""),
     "settled nothing": (6, {"refers": None}, ""),
     "an answer without its hash": (6, {"answer": None}, ""),
     "a failure that does not count": (9, {"totals.failures": 0}, "totals do not follow"),
-    "an interruption that counts as a failure": (9, {"kind": "interrupted"}, "totals do not follow"),
+    "a failure that does not count for the analyst": (9, {"ration.failures": 0}, "totals do not follow"),
+    "a failure of nobody": (9, {"analyst": None, "ration": None}, "another analyst"),
+    "a failure of somebody else": (9, {"analyst": "ann", "ration": ANN | {"failures": 1}}, "another analyst"),
+    "a failure without a ration": (9, {"ration": None}, "totals do not follow"),
+    "an answer of somebody": (6, {"analyst": "ann", "ration": ANN}, "one where none is named"),
+    "an answer with a ration": (6, {"ration": ANN}, "totals do not follow"),
+    "an interruption of somebody": (20, {"analyst": "cleo", "ration": HISTORY[18]["ration"]}, "none is named"),
+    "an interruption that counts as a failure": (20, {"totals.failures": 1}, "totals do not follow"),
+    "an interruption in place of a failure": (9, {"kind": "interrupted"}, "one where none is named"),
     "an interruption of what is no debit": (9, {"kind": "interrupted", "totals.failures": 0, "refers": 4}, ""),
     "reopened without a reason": (10, {"note": None}, ""),
     "reopened and still closed": (10, {"totals.failures": 1}, "totals do not follow"),
+    # tables, and whose their rows are
+    "a table of persons where rows are protected": (
+        12,
+        aside("attached", note=None, table=table("id")),
+        "kind of unit",
+    ),
+    "a table of rows where persons are protected": (14, {"table.person": ""}, "another kind of unit"),
+    "another column": (17, {"table.person": "person"}, "was another one before"),
+    "another column of the other table": (17, {"table.name": "drugs"}, "was another one before"),
+    "attached without a table": (14, {"table": None}, ""),
+    "a table without a name": (14, {"table.name": None}, ""),
+    "a table that says more": (14, {"table.rows": 5}, ""),
+    "a source that says more": (14, {"table.sources": [{"path": "/x", "size": 5}]}, ""),
+    "a source that is nowhere": (14, {"table.sources": [{"path": ""}]}, ""),
+    "protected where rows are": (12, aside("protected", table=table("id")), "names no column"),
+    "protected without a column": (16, {"table.person": ""}, "names no column"),
+    "protected with a source": (16, {"table.sources": [{"path": "/x"}]}, "names no column"),
+    "protected without a reason": (16, {"note": None}, ""),
+    "protected without a table": (16, {"table": None}, ""),
+    "allowed without a reason": (18, {"note": None}, ""),
+    "allowed to nobody": (18, {"to": None}, ""),
+    "allowed without saying what": (18, {"table": None}, ""),
+    "allowed what is no source": (18, {"table.sources": ["/x"]}, ""),
     # texts that stand for something else, or for nothing
     "a number that is no integer": (5, {"number": 5.0}, ""),
     "a number that is a truth": (8, {"totals.failures": False}, ""),
@@ -316,26 +448,90 @@ FORGERIES: dict[str, tuple[int, dict[str, Any], str]] = {
 def test_unlawful_entries_are_refused_though_every_hash_is_right(name: str) -> None:
     number, changes, why = FORGERIES[name]
     trees = forged(number, changes)
-    with pytest.raises(
-        LedgerError, match=f"^(entry {number} of the dataset 'people' does not hold: .*{why}|line {number} )"
-    ):
+    with pytest.raises(LedgerError, match=f"^(entry {number} of the ledger does not hold: .*{why}|line {number} )"):
         verify_export(hashed(trees))
 
 
-def test_three_failures_close_the_chain_too() -> None:
-    ledger = opened(MemoryLedger())
-    for i in range(4):
-        pay(ledger, str(i), cost("1/10"))
-    trees = [json.loads(json.loads(line)["entry"]) for line in ledger.export("people")]
-    ledger.close()
-    fail = {key: trees[4][key] for key in ("dataset", "time")}
-    for i in range(3):
-        totals = trees[-1]["totals"] | {"failures": i + 1, "spent": "2/5"}
-        trees.append(fail | {"kind": "failed", "number": 6 + i, "refers": 2 + i, "totals": totals})
-    verify_export(hashed(trees))
-    more = trees[4] | {"number": 9, "request_id": "more", "ration": {"spent": "1/2"}}
-    trees.append(more | {"totals": trees[-1]["totals"] | {"spent": "1/2"}})
-    with pytest.raises(LedgerError, match=r"entry 9 .* closed"):
+def test_what_belongs_to_the_analyst_is_no_offence() -> None:
+    """Request ids are each analyst's own: nobody learns that another one used it."""
+    trees = forged(8, {"request_id": "r1"})
+    assert (trees[4]["analyst"], trees[7]["analyst"]) == ("ann", "bob")
+    assert verify_export(hashed(trees)).number == 8
+
+
+def test_another_column_needs_the_steward() -> None:
+    """Without the entry that says so, the next one is unlawful."""
+    trees = copy.deepcopy([*HISTORY[:15], HISTORY[16]])
+    trees[15]["number"] = 16
+    with pytest.raises(
+        LedgerError, match=r"^entry 16 of the ledger .* the column that says whose a row is was another"
+    ):
+        verify_export(hashed(trees))
+    before = copy.deepcopy([*HISTORY[:12], HISTORY[12], HISTORY[15]])  # said before the table is there
+    before[13]["number"] = 14
+    for number, tree in enumerate(copy.deepcopy([HISTORY[16], HISTORY[13]]), 15):
+        before.append(tree | {"number": number})
+    assert verify_export(hashed(before[:15])).number == 15
+    with pytest.raises(
+        LedgerError, match=r"^entry 16 of the ledger .* the column that says whose a row is was another"
+    ):
+        verify_export(hashed(before))
+
+
+def failing() -> list[dict[str, Any]]:
+    """Three of ann's questions fail (entries 5, 6, 7), and then ann (8) and bob (9) ask."""
+    with closing(MemoryLedger()) as ledger:
+        ledger.create(replace(PEOPLE, closes_after=9, closes_for=9))
+        charges = [pay(ledger, str(i), cost("1/10")) for i in range(3)]
+        for charge in charges:
+            ledger.settle(charge, "failed")
+        pay(ledger, "more", cost("1/10"))
+        pay(ledger, "more", cost("1/10"), analyst="bob")
+        ledger.reopen("people", "more memory")
+        pay(ledger, "again", cost("1/10"))
+        return [json.loads(json.loads(line)["entry"]) for line in ledger.export()]
+
+
+@pytest.mark.parametrize(
+    ("after", "alone", "bad"),
+    [
+        (9, 9, None),
+        (4, 4, None),
+        (9, 3, 8),  # closed to ann
+        (3, 9, 8),  # closed to all
+        (9, 2, 8),
+        (0, 9, 2),
+        (9, 0, 2),
+    ],
+)
+def test_failures_close_the_chain_too(after: int, alone: int, bad: int | None) -> None:
+    trees = failing()
+    trees[0]["facts"] |= {"closes_after": after, "closes_for": alone}
+    if bad is None:
+        assert verify_export(hashed(trees)).number == len(trees)
+        return
+    assert verify_export(hashed(trees[: bad - 1])).number == bad - 1
+    with pytest.raises(LedgerError, match=rf"^entry {bad} of the ledger .* closed after failures"):
+        verify_export(hashed(trees))
+
+
+@pytest.mark.parametrize(("after", "alone", "lawful"), [(9, 3, True), (3, 3, False), (3, 9, False)])
+def test_what_is_closed_to_one_is_open_to_others(after: int, alone: int, lawful: bool) -> None:
+    trees = failing()
+    trees[0]["facts"] |= {"closes_after": after, "closes_for": alone}
+    trees[7] = trees[8] | {"number": 8, "totals": trees[7]["totals"]}  # bob asks in place of ann
+    if lawful:
+        assert verify_export(hashed(trees[:8])).number == 8
+    else:
+        with pytest.raises(LedgerError, match=r"^entry 8 of the ledger .* closed after failures"):
+            verify_export(hashed(trees[:8]))
+
+
+def test_a_dataset_that_is_open_again_forgets_the_failures_of_everyone() -> None:
+    trees = failing()
+    assert [tree.get("ration", {}).get("failures") for tree in trees[4:]] == [1, 2, 3, 3, 0, None, 0]
+    trees[10]["ration"]["failures"] = 3
+    with pytest.raises(LedgerError, match=r"^entry 11 of the ledger .* totals do not follow"):
         verify_export(hashed(trees))
 
 
@@ -391,16 +587,16 @@ def test_an_entry_has_one_text(number: int) -> None:
 # --- receipts and exports ---------------------------------------------------------------------------
 
 
-@given(st.integers(0, 10**18 - 1), st.text("0123456789abcdef", min_size=64, max_size=64), st.text(min_size=1))
-def test_a_receipt_is_read_back(number: int, found: str, dataset: str) -> None:
-    receipt = Receipt(dataset.strip() or "people", number, found)
+@given(st.integers(0, 10**18 - 1), st.text("0123456789abcdef", min_size=64, max_size=64))
+def test_a_receipt_is_read_back(number: int, found: str) -> None:
+    receipt = Receipt(number, found)
     assert Receipt.read(str(receipt)) == receipt
     assert Receipt.read(f"  {receipt}\n") == receipt
 
 
 @pytest.mark.parametrize(
-    "text", ["", "people", "1:people", f"x:{'a' * 64}:people", f"-1:{'a' * 64}:people", f"1:{'a' * 63}:people",
-             f"1:{'a' * 64}:", f"1:{'a' * 64}", f"{'9' * 19}:{'a' * 64}:people", f"²:{'a' * 64}:people"]
+    "text", ["", "people", "1:people", f"x:{'a' * 64}", f"-1:{'a' * 64}", f"1:{'a' * 63}", f"1:{'a' * 65}",
+             f"1:{'A' * 64}", f"1:{'a' * 64}:", f"1:{'a' * 64}:people", f"{'9' * 19}:{'a' * 64}", f"²:{'a' * 64}"]
 )  # fmt: skip
 def test_other_texts_are_no_receipts(text: str) -> None:
     with pytest.raises(UserError, match="this is not a receipt"):
@@ -411,7 +607,8 @@ def test_an_export_is_the_chain_without_the_answers() -> None:
     ledger = opened(MemoryLedger())
     ledger.settle(pay(ledger, "r", cost("0.1")), "answered", "the answer is a secret")
     lines = list(ledger.export("people"))
-    assert verify_export(lines) == ledger.head("people") == verify_export(iter(lines), str(ledger.head("people")))
+    assert lines == list(ledger.export())
+    assert verify_export(lines) == ledger.head() == verify_export(iter(lines), str(ledger.head()))
     assert [chain.read(json.loads(line)["entry"], json.loads(line)["hash"]) for line in lines] == [
         *ledger.history("people")
     ]
@@ -425,7 +622,8 @@ def test_an_export_that_was_changed_is_refused() -> None:
     last, size = verify_export(lines), len(lines)
     for i in range(size):
         text = json.loads(lines[i])["entry"]
-        changed = json.dumps({**json.loads(lines[i]), "entry": text.replace("people", "peeple", 1)})
+        changed = json.dumps({**json.loads(lines[i]), "entry": text.replace('"dataset":"p', '"dataset":"q', 1)})
+        assert changed != lines[i]
         for bad, first in (
             ([*lines[:i], changed, *lines[i + 1 :]], i + 1),  # changed
             ([*lines[:i], *lines[i + 1 :]], i + 1),  # removed
@@ -451,14 +649,129 @@ def test_an_older_or_another_export_is_refused_with_a_receipt_only() -> None:
     assert verify_export(other).number == 4
     with pytest.raises(LedgerError, match=r"receipt for entry 4 .* has another entry there"):
         verify_export(other, receipts[3])
-    with pytest.raises(LedgerError, match="receipt for entry 4 of the dataset 'visits' does not fit"):
-        verify_export(lines, Receipt("visits", 4, receipts[3].hash))
+    for odd in (Receipt(4, receipts[4].hash), Receipt(0, receipts[3].hash), Receipt(99, chain.GENESIS)):
+        with pytest.raises(LedgerError, match=f"receipt for entry {odd.number} does not fit"):
+            verify_export(lines, odd)
+    assert verify_export(lines, Receipt(0, chain.GENESIS)) == receipts[-1], "every ledger began with nothing"
+
+
+# --- exports of one dataset -------------------------------------------------------------------------
+
+
+def woven() -> list[dict[str, Any]]:
+    """Two datasets, whose entries take turns: those of people have odd numbers."""
+    with closing(MemoryLedger()) as ledger:
+        names = ("people", "visits")
+        for name in names:
+            ledger.create(replace(PEOPLE, name=name))
+        for i in range(3):
+            for name in names:
+                ask = {"dataset": name, "analyst": f"{name}' analyst", "request_id": str(i), "events": [cost("1/9")]}
+                charge = ledger.reserve(**ask)  # type: ignore[arg-type]
+                if i:
+                    ledger.settle(charge, "answered", "a secret")
+        return [json.loads(json.loads(line)["entry"]) for line in ledger.export()]
+
+
+WOVEN = woven()
+
+
+def of_people(tree: Any) -> bool:
+    return bool(tree["dataset"] == "people")
+
+
+def test_an_export_of_one_dataset_tells_nothing_of_others_but_how_many_entries_they_have() -> None:
+    with closing(MemoryLedger()) as ledger:
+        furnish(ledger)
+        furnish_tables(ledger)
+        ledger.declare("people", "2")
+        everything = list(ledger.export())
+        for dataset, count in (("people", 13), ("patients", 8)):
+            lines = list(ledger.export(dataset))
+            trees = [json.loads(line) for line in lines]
+            told = [tree["entry"] for tree in trees if "entry" in tree]
+            assert [chain.read(text) for text in told] == [entry._replace(hash="") for entry in ledger.history(dataset)]
+            assert len(told) == count
+            assert {*map(frozenset, trees)} == {frozenset({"entry", "hash"}), frozenset({"digest", "hash"})}
+            assert [tree["hash"] for tree in trees] == [json.loads(line)["hash"] for line in everything]
+            other = "patients" if dataset == "people" else "people"
+            assert f'\\"dataset\\":\\"{other}\\"' in "".join(everything)
+            assert f'\\"dataset\\":\\"{other}\\"' not in "".join(lines)
+            assert ("ann" in "".join(lines), "cleo" in "".join(lines)) == (dataset == "people", dataset == "patients")
+            assert verify_export(lines) == verify_export(everything) == ledger.head()
+        with pytest.raises(UserError, match="there is no dataset 'nobody'"):
+            list(ledger.export("nobody"))
+
+
+def test_a_receipt_of_any_entry_fits_an_export_of_one_dataset() -> None:
+    lines, everything = hashed(WOVEN, of_people), hashed(WOVEN)
+    for number in range(1, len(WOVEN) + 1):
+        receipt = verify_export(everything[:number])
+        assert verify_export(lines, receipt).number == len(WOVEN)
+        if number > 1:
+            with pytest.raises(LedgerError, match=f"ends at entry {number - 1}, so it is an older copy"):
+                verify_export(lines[: number - 1], receipt)
+
+
+def test_an_export_of_one_dataset_that_was_changed_is_refused() -> None:
+    lines = hashed(WOVEN, of_people)
+    size, last = len(lines), verify_export(hashed(WOVEN))
+    for i, line in enumerate(lines):
+        tree = json.loads(line)
+        wrong = [{**tree, "hash": chain.digest("x")}]
+        if "digest" in tree:
+            wrong += [{**tree, "digest": chain.digest("x")}, {**tree, "digest": tree["digest"].upper()}]
+            wrong.append({"entry": canonical(WOVEN[i] | {"note": "x"}), "hash": tree["hash"]})
+        else:
+            wrong.append({**tree, "entry": tree["entry"].replace('"dataset":"p', '"dataset":"q', 1)})
+        for each in wrong:
+            with pytest.raises(LedgerError, match=f"^entry {i + 1} of the ledger does not hold"):
+                verify_export([*lines[:i], json.dumps(each), *lines[i + 1 :]])
+        for bad, first in (
+            ([*lines[:i], *lines[i + 1 :]], i + 1),  # removed
+            ([*lines[: i + 1], line, *lines[i + 1 :]], i + 2),  # twice
+            ([*lines[:i], lines[(i + 1) % size], line, *lines[i + 2 :]], i + 1),  # moved
+        ):
+            if bad != lines[:-1]:
+                with pytest.raises(LedgerError, match=f"^entry {first} of the ledger does not hold"):
+                    verify_export(bad)
+            with pytest.raises(LedgerError):
+                verify_export(bad, last)
+
+
+def test_what_is_left_out_of_an_export_is_missed() -> None:
+    """Who hides a debit of the dataset itself is found, though every hash is right: later totals say that it was."""
+    odd = [tree["number"] for tree in WOVEN if of_people(tree)]
+    for hidden in odd[:-1]:
+        after = next(number for number in odd if number > hidden)
+        kind, totals = WOVEN[hidden - 1]["kind"], WOVEN[hidden - 1]["totals"]
+        lines = hashed(WOVEN, lambda tree, hidden=hidden: of_people(tree) and tree["number"] != hidden)  # type: ignore[misc]
+        if kind == "answered":
+            assert totals == WOVEN[after - 1]["totals"] or WOVEN[after - 1]["kind"] == "reserved"
+            assert verify_export(lines).number == len(WOVEN), "nothing that counts was hidden"
+        else:
+            with pytest.raises(LedgerError, match=f"^entry {after} of the ledger does not hold"):
+                verify_export(lines)
+    with pytest.raises(LedgerError, match="there are no entries"):
+        verify_export(hashed(WOVEN, lambda tree: False))
+
+
+def test_a_book_remembers_the_hash_that_it_watches() -> None:
+    lines = [json.loads(line) for line in hashed(HISTORY)]
+    for watch in (0, 1, 7, 20, 21):
+        book = Book(watch=watch)
+        for number, line in enumerate(lines, 1):
+            book.skip(chain.digest(line["entry"]), line["hash"])
+            assert book.head == Receipt(number, line["hash"])
+            assert book.watched == (lines[watch - 1]["hash"] if 1 <= watch <= number else "")
 
 
 @pytest.mark.parametrize("line", ["", "x", "{}", "[]", "5", '{"entry":5,"hash":"a"}', '{"entry":"{}","hash":"a"}'])
 def test_lines_that_are_no_entries(line: str) -> None:
     with pytest.raises(LedgerError, match="line 1 is not an entry of an exported ledger"):
         verify_export([line])
+    with pytest.raises(LedgerError, match="line 13 is not an entry of an exported ledger"):
+        verify_export([*hashed(HISTORY[:12]), line, *hashed(HISTORY)[12:]])
     with pytest.raises(LedgerError, match="there are no entries"):
         verify_export([])
 

@@ -37,6 +37,8 @@ from privet.ledger import (
     Ledger,
     MemoryLedger,
     Ration,
+    Receipt,
+    Verified,
     open_ledger,
     verify_export,
 )
@@ -179,14 +181,14 @@ def test_history_is_kept_in_order(make: Factory) -> None:
         (2, "reserved", "ann", "x", None, "", ""),
         (3, "reserved", "bob", "y", None, "", ""),
         (4, "answered", "", "", 3, digest("42"), ""),
-        (5, "failed", "", "", 2, "", ""),
+        (5, "failed", "ann", "", 2, "", ""),
         (6, "reopened", "", "", None, "", "more memory"),
         (7, "reserved", "ann", "z", None, "", ""),
     ]
     assert [e.events for e in found] == [(), (cost("0.1"),), (cost("0.1"),), (), (), (), (cost("0.2"),)]
-    assert ledger.reservation("people", 3) == (found[2], found[3]._replace(hash=""))
+    assert ledger.reservation("people", 3) == (found[2], found[3])
     assert ledger.reservation("people", 7) == (found[6], None)
-    assert (ledger.head("people").number, ledger.head("people").hash) == (7, found[6].hash)
+    assert ledger.head() == Receipt(7, found[6].hash)
     for number in (-1, 0, 1, 4, 8):
         with pytest.raises(UserError, match=f"there is no reservation {number} in the dataset 'people'"):
             ledger.reservation("people", number)
@@ -234,13 +236,29 @@ def test_a_request_id_is_used_once(make: Factory) -> None:
     for state, answer in (("running", None), ("answered", "42")):
         again = pay(ledger, "x", cost("0.1"), asked="a")
         assert (again.number, again.state, again.answer, again.cost) == (charge.number, state, answer, PureDP.ZERO)
-        for events, analyst, asked in (("0.2", "ann", "a"), ("0.1", "bob", "a"), ("0.1", "ann", "b")):
+        for events, how in (("0.2", {"asked": "a"}), ("0.1", {"asked": "b"}), ("0.1", {"asked": "a", "version": "2"})):
             with pytest.raises(UserError, match="the request id 'x' was used before, for another"):
-                pay(ledger, "x", cost(events), analyst=analyst, asked=asked)
+                pay(ledger, "x", cost(events), **how)
         if state == "running":
             ledger.settle(charge, "answered", "42")
     assert ledger.balance("people").spent == PureDP(0.1)
     assert kinds(ledger) == ["created", "reserved", "answered"]
+
+
+def test_nobody_learns_of_anothers_request_ids(make: Factory) -> None:
+    """Each analyst has ids of their own: the same one is another request, and neither is refused nor answered by it."""
+    ledger = opened(make())
+    ask(ledger, "x", "of ann", "0.1", asked="a")
+    running = pay(ledger, "y", cost("0.1"), asked="a")
+    for request, asked in (("x", "a"), ("y", "b")):
+        charge = pay(ledger, request, cost("0.1"), asked=asked, analyst="bob")
+        assert (charge.state, charge.cost, charge.answer) == ("reserved", PureDP(0.1), None)
+        ledger.settle(charge, "answered", f"of bob, {request}")
+    assert pay(ledger, "x", cost("0.1"), asked="a").answer == "of ann"
+    assert pay(ledger, "y", cost("0.1"), asked="a").number == running.number
+    assert pay(ledger, "x", cost("0.1"), asked="a", analyst="bob").answer == "of bob, x"
+    assert ledger.balance("people").spent == PureDP("0.4")
+    ledger.verify()
 
 
 def test_a_refused_request_id_can_be_used(make: Factory) -> None:
@@ -258,21 +276,31 @@ def test_without_a_request_id_every_question_is_a_new_one(make: Factory) -> None
     assert ledger.balance("people").spent == PureDP(0.3)
 
 
-def test_three_failures_close_a_dataset_until_it_is_reopened(make: Factory) -> None:
+def fail(ledger: DurableLedger, who: str, times: int, epsilon: str = "0.01") -> None:
+    for _ in range(times):
+        ledger.settle(pay(ledger, None, cost(epsilon), analyst=who), "failed")
+
+
+def test_three_failures_close_a_dataset_to_their_analyst_until_it_is_reopened(make: Factory) -> None:
     ledger = opened(make())
     for i in range(3):
         charge = pay(ledger, str(i), cost("0.1"))
         pay(ledger, f"good {i}", cost("0.05"))
         ledger.settle(charge, "failed")
-    with pytest.raises(DatasetClosed, match=r"closed\. Nothing was spent.*reopen") as caught:
-        pay(ledger, "more", cost("0.1"))
-    assert isinstance(caught.value, NoAnswer)
-    assert ledger.balance("people").spent == PureDP(0.45)
+    for _ in range(2):
+        with pytest.raises(
+            DatasetClosed, match=r"^3 questions of 'ann' failed, so the dataset is closed to 'ann'\. Nothing .*reopen"
+        ) as caught:
+            pay(ledger, "more", cost("0.1"))
+        assert isinstance(caught.value, NoAnswer)
+    pay(ledger, "more", cost("0.05"), analyst="bob")
+    assert ledger.balance("people").spent == PureDP("0.5")
+    assert {who: ration.failures for who, ration in ledger.analysts("people").items()} == {"ann": 3, "bob": 0}
     for empty in ("", "  ", None):
         with pytest.raises(UserError, match="a reason must be given"):
             ledger.reopen("people", empty)  # type: ignore[arg-type]
     ledger.reopen("people", "more memory")
-    assert ledger.balance("people").spent == PureDP(0.45), "opening again grants nothing"
+    assert ledger.balance("people").spent == PureDP("0.5"), "opening again grants nothing"
     for i in range(2):
         ledger.settle(pay(ledger, f"again {i}", cost("0.1")), "failed")
     ledger.settle(pay(ledger, "again 2", cost("0.1")), "answered")
@@ -282,14 +310,52 @@ def test_three_failures_close_a_dataset_until_it_is_reopened(make: Factory) -> N
     ledger.verify()
 
 
+def test_ten_failures_close_a_dataset_to_all_until_it_is_reopened(make: Factory) -> None:
+    """An analyst who asks under many names does not go on for ever."""
+    ledger = opened(make())
+    for who in ("ann", "bob", "cleo"):
+        fail(ledger, who, 3)
+    pay(ledger, None, cost("0.01"), analyst="dora")
+    fail(ledger, "dora", 1)
+    for who in ("ann", "dora", "emil"):
+        with pytest.raises(DatasetClosed, match=r"^10 questions failed, so the dataset is closed\. Nothing .*reopen"):
+            pay(ledger, None, Free(), analyst=who)
+    assert ledger.balance("people").spent == PureDP("0.11")
+    ledger.reopen("people", "more memory")
+    assert {ration.failures for ration in ledger.analysts("people").values()} == {0}
+    for who in ("ann", "dora", "emil"):
+        fail(ledger, who, 3)
+        with pytest.raises(DatasetClosed, match=f"closed to '{who}'"):
+            pay(ledger, None, Free(), analyst=who)
+    fail(ledger, "bob", 1)
+    with pytest.raises(DatasetClosed, match=r"is closed\. Nothing"):
+        pay(ledger, None, Free(), analyst="bob")
+    ledger.verify()
+
+
+def test_what_a_dataset_was_made_with_closes_it(make: Factory) -> None:
+    ledger = make()
+    ledger.create(replace(PEOPLE, closes_after=2, closes_for=1))
+    fail(ledger, "ann", 1)
+    with pytest.raises(DatasetClosed, match=r"^1 questions of 'ann' failed"):
+        pay(ledger, None, Free())
+    fail(ledger, "bob", 1)
+    with pytest.raises(DatasetClosed, match=r"^2 questions failed"):
+        pay(ledger, None, Free(), analyst="cleo")
+    ledger.verify()
+
+
 def test_what_was_reserved_before_the_dataset_closed_can_be_settled(make: Factory) -> None:
     ledger = opened(make())
-    charges = [pay(ledger, str(i), cost("0.1")) for i in range(5)]
-    for charge in charges[:4]:
+    charges = [pay(ledger, str(i), cost("0.01")) for i in range(15)]
+    for charge in charges[:12]:
         ledger.settle(charge, "failed")
-    ledger.settle(charges[4], "answered", "42")
-    assert pay(ledger, "4", cost("0.1")).answer == "42", "and what was answered is still to be had"
-    assert kinds(ledger)[-1] == "answered"
+    assert (ledger.history("people")[-1].totals.failures, ledger.analysts("people")["ann"].failures) == (12, 12)
+    ledger.settle(charges[12], "answered", "42")
+    ledger.settle(charges[13], "interrupted")
+    assert pay(ledger, "12", cost("0.01")).answer == "42", "and what was answered is still to be had"
+    assert kinds(ledger)[-1] == "interrupted"
+    ledger.verify()
 
 
 # --- datasets -------------------------------------------------------------------------------------
@@ -306,7 +372,24 @@ def test_datasets_are_apart(make: Factory) -> None:
     ledger.settle(charge, "answered", "42")
     assert ledger.balance("visits").remaining == PureDP(0.5)
     assert (kinds(ledger), kinds(ledger, "visits")) == (["created", "reserved"], ["created", "reserved", "answered"])
-    assert [(receipt.dataset, receipt.number) for receipt in ledger.verify()] == [("people", 2), ("visits", 3)]
+    assert ledger.verify() == Verified(ledger.head(), {"people": 2, "visits": 3})
+    assert ledger.head().number == 5
+    numbers = [[entry.number for entry in ledger.history(name)] for name in ledger.datasets()]
+    assert numbers == [[1, 3], [2, 4, 5]], "one chain, in the order of time"
+    for name, number in (("people", 4), ("visits", 3)):
+        with pytest.raises(UserError, match=f"there is no reservation {number} in the dataset '{name}'"):
+            ledger.reservation(name, number)
+
+
+def test_a_charge_of_one_dataset_is_not_settled_in_another(make: Factory) -> None:
+    ledger = opened(make())
+    ledger.create(replace(PEOPLE, name="visits"))
+    charge = pay(ledger, "x", cost("0.1"))
+    with pytest.raises(InternalError):
+        ledger.settle(replace(charge, dataset="visits"), "answered", "42")
+    assert kinds(ledger, "visits") == ["created"]
+    ledger.settle(charge, "answered", "42")
+    ledger.verify()
 
 
 def test_a_dataset_is_opened_again_as_it_was_made(make: Factory) -> None:
@@ -344,7 +427,8 @@ def test_unknown_datasets(make: Factory) -> None:
         lambda: ledger.analysts("nobody"),
         lambda: ledger.history("nobody"),
         lambda: ledger.reservation("nobody", 1),
-        lambda: ledger.head("nobody"),
+        lambda: ledger.stored(dataset="nobody", analyst="ann", events=[cost(1)], question="q"),
+        lambda: ledger.protect("nobody", "visits", "id", reason="a reason"),
         lambda: ledger.dataset("nobody"),
         lambda: list(ledger.export("nobody")),
         lambda: ledger.replay("nobody", ApproxAccountant()),
@@ -453,53 +537,65 @@ class Reference:
         self.per_query: Fraction | None = None
         self.caps: dict[str, Fraction | None] = {}
         self.kinds = ["created"]
-        self.requests: dict[str | None, tuple[tuple[str, Fraction, str], int]] = {}
+        self.number = 2  # the second entry is another dataset's
+        self.requests: dict[tuple[str, str], tuple[tuple[str, Fraction, str], int]] = {}  # by analyst and id
         self.versions: set[str] = set()
         self.paid: dict[int, tuple[str, Fraction, str]] = {}  # by entry: who, how much, and for what
         self.ends: dict[int, str] = {}
-        self.failures = 0
+        self.failed: list[str] = []  # by whom, since it was opened last
 
     def spent(self, analyst: str | None = None) -> Fraction:
         return sum((paid for who, paid, _ in self.paid.values() if analyst in (None, who)), Fraction(0))
 
     def add(self, kind: str) -> int:
         self.kinds.append(kind)
-        return len(self.kinds)
+        self.number += 1
+        return self.number
 
     def reserve(self, request: str | None, who: str, price: Fraction, about: str, fresh: bool) -> tuple[str, int]:
         body = who, price, about
-        if request in self.requests:
-            known, number = self.requests[request]
+        if request is not None and (who, request) in self.requests:
+            known, number = self.requests[who, request]
             return (self.ends.get(number, "running"), number) if known == body else ("used", 0)
         had = [(p, n) for n, (_, p, q) in self.paid.items() if q == about and self.ends.get(n) == "answered"]
         named = not about.startswith(" ")
         if named and not fresh and (better := [pair for pair in had if pair[0] >= price]):
             number = max(better)[1]
             if request is not None:
-                self.requests[request] = body, number
+                self.requests[who, request] = body, number
                 self.add("served")
             return "answered", number
-        if self.failures >= 3:
+        if len(self.failed) >= CLOSES_AFTER:
             return "closed", 0
+        if self.failed.count(who) >= CLOSES_FOR:
+            return "closed to one", 0
         limits = [(self.spent(), self.budget), (self.spent(who), self.caps.get(who)), (Fraction(0), self.per_query)]
         if any(limit is not None and already + price > limit for already, limit in limits):
             return "budget", 0
         number = self.add("reserved")
         self.paid[number] = body
         if request is not None:
-            self.requests[request] = body, number
+            self.requests[who, request] = body, number
         return "reserved", number
 
     def settle(self, number: int, outcome: str) -> bool:
         if number in self.ends:
             return False
         self.ends[number] = outcome
-        self.failures += outcome == "failed"
+        if outcome == "failed":
+            self.failed.append(self.paid[number][0])
         self.add(outcome)
         return True
 
 
-REFUSALS: dict[str, type[Exception]] = {"closed": DatasetClosed, "budget": BudgetError, "used": UserError}
+CLOSES_AFTER, CLOSES_FOR = 5, 2  # fewer than by default, so that both are met
+SMALL = replace(PEOPLE, closes_after=CLOSES_AFTER, closes_for=CLOSES_FOR)
+REFUSALS: dict[str, tuple[type[Exception], str]] = {
+    "closed": (DatasetClosed, r"so the dataset is closed\."),
+    "closed to one": (DatasetClosed, "so the dataset is closed to '(ann|bob|cleo)'"),
+    "budget": (BudgetError, "Nothing was spent"),
+    "used": (UserError, "was used before"),
+}
 ANALYSTS = ("ann", "bob", "cleo")
 sixtieths = st.integers(1, 30).map(lambda parts: Fraction(parts, 60))
 
@@ -524,7 +620,8 @@ class AgainstReference(RuleBasedStateMachine):
     def begin(self, budget: Fraction) -> None:
         self.where = type(self).place()
         self.ledger = MemoryLedger() if self.where is None else open_ledger(self.where)
-        self.salt = self.ledger.create(replace(PEOPLE, budget=PureDP(budget)))
+        self.salt = self.ledger.create(replace(SMALL, budget=PureDP(budget)))
+        self.ledger.create(replace(PEOPLE, name="visits", budget=PureDP(10**6)))
         self.reference = Reference(budget)
         self.charges: list[Charge] = []
 
@@ -550,9 +647,10 @@ class AgainstReference(RuleBasedStateMachine):
         said = self.reference.reserve(request, who, price, about, fresh)
         self.steps[said[0]] += 1
         if said[0] in REFUSALS:
-            with pytest.raises(REFUSALS[said[0]]) as caught:
+            kind, words = REFUSALS[said[0]]
+            with pytest.raises(kind, match=words) as caught:
                 pay(self.ledger, request, cost(price), asked=f"{question} at {price}", **how)
-            assert caught.type is REFUSALS[said[0]]
+            assert caught.type is kind
             return False
         charge = pay(self.ledger, request, cost(price), asked=f"{question} at {price}", **how)
         assert (charge.state, charge.number) == said
@@ -566,8 +664,8 @@ class AgainstReference(RuleBasedStateMachine):
     def ask_again(self, request: str | None, pick: int) -> None:
         """Something that was asked before, under the same request id or another one."""
         if self.reference.requests and request is not None:
-            request = sorted(map(str, self.reference.requests))[pick % len(self.reference.requests)]
-            (who, price, about), _ = self.reference.requests[request]
+            who, request = sorted(self.reference.requests)[pick % len(self.reference.requests)]
+            (_, price, about), _ = self.reference.requests[who, request]
         elif self.reference.paid:
             who, price, about = list(self.reference.paid.values())[pick % len(self.reference.paid)]
         else:
@@ -596,7 +694,7 @@ class AgainstReference(RuleBasedStateMachine):
         reference, given = self.reference, None if cap is None else PureDP(cap)
         if act == "reopen":
             self.ledger.reopen("people", "a reason")
-            reference.failures = 0
+            reference.failed.clear()
             reference.add("reopened")
         elif act == "declare":
             self.ledger.declare("people", version)
@@ -621,12 +719,20 @@ class AgainstReference(RuleBasedStateMachine):
             reference.budget = 20 * cap
             reference.add("capped")
 
+    @rule(who=st.sampled_from(ANALYSTS), price=sixtieths)
+    def elsewhere(self, who: str, price: Fraction) -> None:
+        """What happens in another dataset changes the numbers, and nothing else."""
+        event, before = cost(price), self.ledger.head().number
+        self.ledger.reserve(dataset="visits", analyst=who, request_id=None, events=[event], question="mean")
+        self.reference.number += 1
+        assert self.ledger.head().number == before + 1 == self.reference.number
+
     @precondition(lambda self: self.where is not None and len(self.reference.kinds) % 10 == 0)
     @rule()
     def restart(self) -> None:
         self.ledger.close()
         self.ledger = open_ledger(self.where)  # type: ignore[arg-type]
-        assert self.ledger.create(replace(PEOPLE, budget=PureDP(self.reference.budget))) == self.salt
+        assert self.ledger.create(replace(SMALL, budget=PureDP(self.reference.budget))) == self.salt
 
     @invariant()
     def same(self) -> None:
@@ -637,6 +743,7 @@ class AgainstReference(RuleBasedStateMachine):
         assert balance.budget.epsilon == reference.budget
         assert balance.ration is not None
         assert balance.ration.spent.epsilon == reference.spent(who)
+        assert balance.ration.failures == reference.failed.count(who)
         assert (balance.ration.cap and balance.ration.cap.epsilon) == reference.caps.get(who)
         assert (balance.per_query and balance.per_query.epsilon) == reference.per_query
 
@@ -645,9 +752,11 @@ class AgainstReference(RuleBasedStateMachine):
         spent = {who: ration.spent.epsilon for who, ration in self.ledger.analysts("people").items()}
         assert spent == {who: self.reference.spent(who) for who in spent}
         assert sum(spent.values()) == self.reference.spent()
-        head = self.ledger.head("people")
-        assert self.ledger.verify(head) == (head,)
-        assert verify_export(self.ledger.export("people"), head) == head
+        head, kept = self.ledger.head(), len(self.reference.kinds)
+        assert head.number == self.reference.number
+        assert self.ledger.verify(head) == Verified(head, {"people": kept, "visits": head.number - kept})
+        for dataset in (None, "people", "visits"):
+            assert verify_export(self.ledger.export(dataset), head) == head
         self.ledger.close()
 
 

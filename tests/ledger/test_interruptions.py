@@ -140,7 +140,7 @@ def test_facts_of_a_dataset_that_was_not_made_after_all(where: str | Path, monke
         raise KeyboardInterrupt
 
     with closing(open_ledger(where)) as first, closing(open_ledger(where)) as second:
-        monkeypatch.setattr(Journal, "totals", interrupt)
+        monkeypatch.setattr(Journal, "append", interrupt)
         with pytest.raises(KeyboardInterrupt):
             first.create(PEOPLE)
         monkeypatch.undo()

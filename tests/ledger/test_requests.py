@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from fractions import Fraction
 from pathlib import Path
@@ -18,7 +19,7 @@ from tests.ledger.common import PEOPLE, ask, cost, furnish, kinds, opened, pay
 from tests.ledger.conftest import Factory, Where
 
 import privet as pv
-from privet.errors import BudgetError, DatasetClosed, InternalError, UserError
+from privet.errors import BudgetError, DatasetClosed, InternalError, LedgerBusy, UserError
 from privet.guarantees import PureDP
 from privet.ledger import DurableLedger, journal, open_ledger
 from privet.ledger.chain import digest
@@ -74,7 +75,8 @@ def test_a_retry_of_a_served_request_is_the_same_answer_though_a_better_one_came
     ask(ledger, "third", "fine", "0.3", question="q")
     assert pay(ledger, None, cost("0.1"), question="q").answer == "fine"
     assert pay(ledger, "second", cost("0.1"), question="q", asked="a").answer == "rough"
-    for how in ({"asked": "b"}, {"asked": "a", "analyst": "bob"}, {"asked": "a", "version": "2"}):
+    assert pay(ledger, "second", cost("0.1"), question="q", asked="a", analyst="bob").answer == "fine", "bob's own"
+    for how in ({"asked": "b"}, {"asked": "a", "version": "2"}):
         with pytest.raises(UserError, match="the request id 'second' was used before"):
             pay(ledger, "second", cost("0.1"), question="q", **how)
     assert pay(ledger, "second", cost("0.1"), question="q", asked="a", fresh=True).answer == "rough", "it is a retry"
@@ -188,6 +190,23 @@ def test_a_retry_waits_for_the_running_request(make: Factory, outcome: Any) -> N
     assert ledger.balance("people").spent == PureDP(0.1)
 
 
+def test_waiting_ends(make: Factory) -> None:
+    """A request that runs on and on elsewhere is waited for so long, and can be asked again."""
+    ledger = opened(make())
+    charge = pay(ledger, "x", cost("0.1"))
+    asked = pay(ledger, "x", cost("0.1"))
+    for seconds in (0.1, 0):
+        begun = time.monotonic()
+        with pytest.raises(
+            LedgerBusy, match=rf"still running elsewhere, after {seconds:g} seconds\. Nothing more was paid\."
+        ):
+            ledger.wait(asked, seconds=seconds)
+        assert seconds <= time.monotonic() - begun < 20
+    ledger.settle(charge, "answered", "42")
+    assert ledger.wait(asked, seconds=0.1).answer == "42"
+    assert ledger.balance("people").spent == PureDP("0.1")
+
+
 LEASE = 0.2
 
 
@@ -218,7 +237,7 @@ def test_a_request_whose_owner_fell_silent_counts_as_failed(pair: tuple[DurableL
 def test_an_answer_that_comes_too_late_is_not_kept(pair: tuple[DurableLedger, DurableLedger]) -> None:
     one, two = pair
     charge = pay(one, "x", cost("0.1"), question="q")
-    one._leases.drop(("people", charge.number))  # as if its process had been suspended
+    one._leases.drop(charge.number)  # as if its process had been suspended
     assert two.wait(pay(two, "x", cost("0.1"), question="q")).state == "failed"
     with pytest.raises(InternalError, match="settled already: failed"):
         one.settle(charge, "answered", "too late")
@@ -245,10 +264,30 @@ def test_silent_requests_close_a_dataset_too(pair: tuple[DurableLedger, DurableL
     two.verify()  # from now on they are watched
     time.sleep(1.5 * LEASE)
     for ledger in (two, two, one):
-        with pytest.raises(DatasetClosed, match="3 questions failed"):
+        with pytest.raises(DatasetClosed, match="3 questions of 'ann' failed"):
             pay(ledger, "more", cost("0.1"))
     assert kinds(two) == ["created"] + ["reserved"] * 3 + ["failed"] * 3, "though the question itself was refused"
     two.verify()
+
+
+def test_silent_requests_of_many_analysts_and_datasets_are_marked_at_once(
+    pair: tuple[DurableLedger, DurableLedger],
+) -> None:
+    one, two = pair
+    one.create(replace(PEOPLE, name="visits"))
+    for i in range(10):
+        name, who = ("people", "visits")[i % 2], ("ann", "bob", "cleo")[i % 3]
+        one.reserve(dataset=name, analyst=who, request_id=None, events=[cost("0.1")])
+    two.verify()  # from now on they are watched
+    time.sleep(1.5 * LEASE)
+    assert pay(two, "more", cost("0.1")).state == "reserved"
+    assert two.verify().entries == {"people": 12, "visits": 11}
+    for ledger in pair:
+        failures = {
+            name: {who: ration.failures for who, ration in ledger.analysts(name).items()} for name in ledger.datasets()
+        }
+        assert failures == {"people": {"ann": 2, "bob": 1, "cleo": 2}, "visits": {"ann": 2, "bob": 2, "cleo": 1}}
+        assert [ledger.history(name)[-1 - (name == "people")].totals.failures for name in ledger.datasets()] == [5, 5]
 
 
 def test_a_refused_question_marks_silent_requests_too(pair: tuple[DurableLedger, DurableLedger]) -> None:
@@ -374,8 +413,7 @@ def test_sessions_share_a_ledger_and_its_answers(where: Where) -> None:
         ):
             assert again.noisy == first.noisy
             assert again.spent == pv.PureDP.ZERO
-        with pytest.raises(UserError, match="the request id 'r' was used before"):
-            bob.release(count(), epsilon=0.25, request_id="r")
+        assert bob.release(count(), epsilon=0.25, request_id="r").noisy == first.noisy, "an id of bob's own"
         with pytest.raises(UserError, match="the request id 'r' was used before"):
             ann.release(count(18), epsilon=0.25, request_id="r")
         bob.release(count(), epsilon="0.3")

@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import psycopg
 import pytest
-import sqlalchemy as sa
 from tests.ledger.common import PEOPLE, ask, cost, furnish, pay
 from tests.ledger.conftest import Where
 
@@ -24,8 +23,6 @@ from privet.guarantees import PureDP
 from privet.ledger import DurableLedger, open_ledger, tables
 
 Refusal = (LedgerError, UserError)
-NOW = replace(PEOPLE, budget=PureDP(2))
-"""The dataset with the budget that the furniture gives it."""
 
 
 def sql(where: Where, *statements: str) -> list[tuple[object, ...]]:
@@ -50,73 +47,32 @@ def sql(where: Where, *statements: str) -> list[tuple[object, ...]]:
 def test_a_ledger_says_once_which_version_it_is_of(where: Where) -> None:
     for _ in range(2):
         open_ledger(where).close()
-        assert sql(where, "SELECT version FROM privet_schema") == [(len(tables.MIGRATIONS),)]
+        assert sql(where, "SELECT version FROM privet_ledger") == [(tables.VERSION,)]
 
 
-@pytest.mark.parametrize("version", [2, 99])
-def test_a_newer_ledger_is_refused_and_left_as_it_is(where: Where, version: int) -> None:
+@pytest.mark.parametrize("version", [0, 2, 99])
+def test_a_ledger_of_another_version_is_refused_and_left_as_it_is(where: Where, version: int) -> None:
     with closing(open_ledger(where)) as ledger:
         furnish(ledger)
         before = ledger.history("people")
-    sql(where, f"UPDATE privet_schema SET version = {version}")
-    for _ in range(2):
-        with pytest.raises(LedgerError, match=f"of version {version}, and this Privet knows versions up to 1.*upgrade"):
-            open_ledger(where)
-    assert sql(where, "SELECT version FROM privet_schema") == [(version,)]
-    sql(where, "UPDATE privet_schema SET version = 1")
+    sql(where, f"UPDATE privet_ledger SET version = {version}")
+    for read_only in (False, True):
+        with pytest.raises(LedgerError, match=f"of version '{version}', and this Privet reads version 1"):
+            open_ledger(where, read_only=read_only)
+    assert sql(where, "SELECT version, number FROM privet_ledger") == [(version, 12)]
+    sql(where, "UPDATE privet_ledger SET version = 1")
     with closing(open_ledger(where)) as ledger:
         assert ledger.history("people") == before
 
 
-def _with_comments(connection: sa.Connection) -> None:
-    connection.execute(sa.text("ALTER TABLE privet_answers ADD COLUMN comment TEXT"))
-    connection.execute(sa.text("UPDATE privet_answers SET comment = 'from before'"))
-
-
-def _breaks(connection: sa.Connection) -> None:
-    _with_comments(connection)
-    raise RuntimeError("this step is not done yet")
-
-
-def test_an_older_ledger_is_brought_up_to_date(where: Where, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_version_that_changes_while_a_ledger_is_open_is_refused(where: Where) -> None:
+    """Another Privet may have written what this one can't read."""
     with closing(open_ledger(where)) as ledger:
         furnish(ledger)
-        before, salt = ledger.history("people"), ledger.create(NOW)
-    monkeypatch.setattr(tables, "MIGRATIONS", (*tables.MIGRATIONS, _with_comments))
-    for _ in range(2):
-        with closing(open_ledger(where)) as ledger:
-            assert ledger.history("people") == before
-            assert ledger.create(NOW) == salt
-            ledger.verify()
-    assert sql(where, "SELECT version FROM privet_schema") == [(2,)]
-    assert sql(where, "SELECT number, text, comment FROM privet_answers") == [
-        (5, "the answer of people", "from before")
-    ]
-    monkeypatch.undo()
-    with pytest.raises(LedgerError, match="of version 2"):
-        open_ledger(where)
-
-
-def test_a_new_ledger_takes_every_step(where: Where, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "MIGRATIONS", (*tables.MIGRATIONS, _with_comments))
-    with closing(open_ledger(where)) as ledger:
-        furnish(ledger)
-        ledger.verify()
-    assert sql(where, "SELECT version FROM privet_schema") == [(2,)]
-    assert sql(where, "SELECT comment FROM privet_answers") == [(None,)]
-
-
-def test_a_step_that_fails_changes_nothing(where: Where, monkeypatch: pytest.MonkeyPatch) -> None:
-    with closing(open_ledger(where)) as ledger:
-        furnish(ledger)
-    monkeypatch.setattr(tables, "MIGRATIONS", (*tables.MIGRATIONS, _breaks))
-    with pytest.raises(RuntimeError, match="not done yet"):
-        open_ledger(where)
-    monkeypatch.undo()
-    assert sql(where, "SELECT version FROM privet_schema") == [(1,)]
-    with closing(open_ledger(where)) as ledger:
-        ledger.verify()
-    assert sql(where, "SELECT * FROM privet_answers") == [("people", 5, "the answer of people")]
+        sql(where, "UPDATE privet_ledger SET version = 2")
+        with pytest.raises(LedgerError, match="of version '2'"):
+            pay(ledger, "x", cost("1/100"))
+    assert sql(where, "SELECT number FROM privet_ledger") == [(12,)]
 
 
 # --- files that are no ledgers -----------------------------------------------------------------------
@@ -139,11 +95,11 @@ def _other_tables_with_a_log(path: Path) -> None:
 
 def _half_a_ledger(path: Path) -> None:
     open_ledger(path).close()
-    _database(path, "DROP TABLE privet_schema")
+    _database(path, "DROP TABLE privet_ledger")
 
 
 def _a_view_of_that_name(path: Path) -> None:
-    _database(path, "CREATE TABLE people (version INTEGER)", "CREATE VIEW privet_schema AS SELECT 1 AS version")
+    _database(path, "CREATE TABLE people (version INTEGER)", "CREATE VIEW privet_ledger AS SELECT 1 AS version")
 
 
 def _text(path: Path) -> None:
@@ -165,6 +121,20 @@ def _folder(path: Path) -> None:
     (path / "file").write_text("x")
 
 
+def _more_than_a_ledger(path: Path) -> None:
+    open_ledger(path).close()
+    _database(path, "CREATE TABLE people (id INTEGER)")
+
+
+def _a_ledger_of_before(path: Path) -> None:
+    """Tables that ledgers had once: names of ours are among them."""
+    _database(path, "CREATE TABLE privet_schema (version INTEGER)", "CREATE TABLE privet_entries (number INTEGER)")
+
+
+def _long_text(path: Path) -> None:
+    path.write_text("id,age\n1,2\n" * 500)
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     """But for the index of a write-ahead log, which readers make too."""
     files = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
@@ -176,26 +146,55 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize(
-    "make",
-    [_other_tables, _other_tables_with_a_log, _half_a_ledger, _a_view_of_that_name, _text, _broken, _cut, _folder],
+    ("make", "says"),
+    [
+        (_other_tables, "exists and is not a ledger"),
+        (_other_tables_with_a_log, "exists and is not a ledger"),
+        (_half_a_ledger, "has no 'privet_ledger'"),
+        (_a_view_of_that_name, "'people', which is not its own|the view 'privet_ledger'"),
+        (_more_than_a_ledger, "the table 'people' of 'people', which is not its own"),
+        (_a_ledger_of_before, "which is not its own"),
+        (_text, "exists and is not a ledger"),
+        (_long_text, "not a database"),
+        (_broken, "can't be read"),
+        (_cut, "can't be read"),
+        (_folder, "exists and is not a ledger"),
+    ],
 )
-def test_what_is_no_ledger_is_refused_and_left_as_it_is(tmp_path: Path, make: Callable[[Path], None]) -> None:
+def test_what_is_no_ledger_is_refused_and_left_as_it_is(
+    tmp_path: Path, make: Callable[[Path], None], says: str
+) -> None:
     path = tmp_path / "people.db"
     make(path)
     before = contents(tmp_path)
-    for create in (True, False):
-        with pytest.raises(Refusal, match=r"not a ledger|can't be read"):
-            open_ledger(path, create=create)
+    for how in ({"create": True}, {"create": False}, {"read_only": True}):
+        with pytest.raises(Refusal, match=says):
+            open_ledger(path, **how)
         assert contents(tmp_path) == before
 
 
-def test_an_empty_file_becomes_a_ledger(tmp_path: Path) -> None:
+def test_an_empty_file_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    """Privet makes none: a new ledger is complete before it has its name."""
     path = tmp_path / "people.ledger"
     path.touch()
-    with closing(open_ledger(path)) as ledger:
-        furnish(ledger)
-    with closing(open_ledger(path, create=False)) as ledger:
-        assert ledger.datasets() == ("people",)
+    for how in ({"create": True}, {"create": False}, {"read_only": True}):
+        with pytest.raises(LedgerError, match=r"people\.ledger' is an empty file.*what was spent would be forgotten"):
+            open_ledger(path, **how)
+        assert contents(tmp_path) == {"people.ledger": b""}
+
+
+def test_a_ledger_is_its_owners_alone(tmp_path: Path) -> None:
+    """It holds every answer and who asked for it, whatever the umask says."""
+    path, before = tmp_path / "people.ledger", os.umask(0)
+    try:
+        with closing(open_ledger(path)) as ledger:
+            furnish(ledger)
+            assert {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()} == {
+                "people.ledger": 0o600,
+                "people.ledger-journal": 0o600,
+            }
+    finally:
+        os.umask(before)
 
 
 def test_a_ledger_that_is_not_there(tmp_path: Path) -> None:
@@ -264,20 +263,37 @@ def test_a_folder_that_can_not_be_entered(public: Path) -> None:
             open_ledger(public / "mine" / "people.ledger", create=create)
 
 
+@pytest.mark.parametrize("journal", [True, False])
 @pytest.mark.parametrize("mode", [0o444, 0o000])
-def test_a_ledger_that_can_not_be_written(public: Path, mode: int) -> None:
+def test_a_ledger_that_can_not_be_written(public: Path, mode: int, journal: bool) -> None:
+    path, beside = public / "mine" / "people.ledger", public / "mine" / "people.ledger-journal"
+    path.parent.mkdir()
+    with closing(open_ledger(path)) as ledger:
+        furnish(ledger)
+    if not journal:
+        beside.unlink()
+    before = contents(path.parent)
+    path.chmod(mode)
+    path.parent.chmod(0o555)
+    with powerless(), pytest.raises(Refusal, match=r"the ledger .* can't be written"):
+        open_ledger(path)
+    path.parent.chmod(0o755)
+    assert contents(path.parent) == before
+
+
+def test_a_ledger_that_can_only_be_read_can_be_looked_at(public: Path) -> None:
     path = public / "mine" / "people.ledger"
     path.parent.mkdir()
     with closing(open_ledger(path)) as ledger:
         furnish(ledger)
-    before = path.read_bytes()
-    path.chmod(mode)
+        receipt = ledger.head()
+    for file in path.parent.iterdir():
+        file.chmod(0o444)
     path.parent.chmod(0o555)
-    with powerless(), pytest.raises(Refusal, match="the ledger"):
-        open_ledger(path)
-    path.parent.chmod(0o755)
-    assert path.read_bytes() == before
-    assert [file.name for file in path.parent.iterdir()] == ["people.ledger"]
+    with powerless(), closing(open_ledger(path, read_only=True)) as ledger:
+        assert ledger.verify(receipt).entries == {"people": 12}
+        with pytest.raises(UserError, match="opened for reading only"):
+            pay(ledger, "x", cost("1/100"))
 
 
 @pytest.mark.parametrize("content", [b"x", b"people", b"SQLite format 3\x00", b"x" * 511])
@@ -296,8 +312,8 @@ def test_sqlite_is_told_to_wait_for_the_disk(tmp_path: Path) -> None:
     with closing(open_ledger(tmp_path / "people.ledger")) as ledger:
         ledger.create(PEOPLE)
         ledger._database._drop()  # and it connects anew
-        with ledger._database.writing() as connection:
-            assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+        with ledger._database.writing(lambda connection: connection) as connection:
+            assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "persist"
             assert connection.execute("PRAGMA synchronous").fetchone()[0] == 2, "FULL"
 
 
@@ -364,7 +380,7 @@ def test_how_postgres_waits_does_not_change_while_a_connection_lasts(postgres: s
             while sql(server, "SHOW synchronous_commit") != [("off",)] and time.monotonic() < end:
                 time.sleep(0.01)
             time.sleep(0.2)
-            with ledger._database.writing() as connection:
+            with ledger._database.writing(lambda connection: connection) as connection:
                 assert connection.execute("SHOW synchronous_commit").fetchone() == ("on",)
         finally:
             sql(server, "ALTER SYSTEM RESET synchronous_commit", "SELECT pg_reload_conf()")
@@ -398,10 +414,9 @@ def test_postgres_may_hold_other_tables(postgres: str) -> None:
     assert [name for (name,) in _tables(postgres)] == [
         "people",
         "privet_answers",
-        "privet_datasets",
         "privet_entries",
         "privet_leases",
-        "privet_schema",
+        "privet_ledger",
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import closing
 from dataclasses import FrozenInstanceError
 from datetime import date, datetime
 from fractions import Fraction
@@ -17,7 +18,7 @@ from tests.policy.policies import EVERYTHING, base
 
 import privet as pv
 from privet.errors import UserError
-from privet.ledger import Dataset, MemoryLedger
+from privet.ledger import Dataset, MemoryLedger, open_ledger
 from privet.policy import Policy, PolicyError, load, parse
 from privet.policy.agreement import grant
 from privet.policy.shorthand import EXAMPLES, kind_only, shorthand
@@ -211,8 +212,11 @@ def test_rows_have_one_budget(tmp_path: Path) -> None:
     """The same file in two datasets, however it is spelled, would be paid for from two budgets."""
     table = 'protect = "each row"\ncolumns = { age = { integer = [0, 110] } }'
     head = 'budget = { epsilon = 3 }\nadjacency = "add/remove"'
+    pq.write_table(pa.table({"age": [1, 2, 3]}), tmp_path / "people.parquet")
+    (tmp_path / "x").mkdir()
+    policy = tmp_path / "privet.toml"
     for one, other in [("people.parquet", "./people.parquet"), ("people.parquet", "x/../people.parquet")]:
-        text = f"""
+        policy.write_text(f"""
 ledger = "people.ledger"
 [datasets.people]
 {head}
@@ -224,9 +228,13 @@ source = "{one}"
 [datasets.again.tables.folk]
 source = "{other}"
 {table}
-"""
-        with pytest.raises(pv.UserError, match=r"line 14.*'people' has the same rows: the same people would have two"):
-            parse(text, tmp_path / "privet.toml")
+""")
+        pv.Session.open(policy, dataset="people").close()
+        with pytest.raises(pv.UserError, match=r"belong to the dataset 'people'.*allow-source --source .*--to again"):
+            pv.Session.open(policy, dataset="again")
+    with closing(open_ledger(tmp_path / "people.ledger")) as ledger:
+        ledger.allow_source("again", tmp_path / "people.parquet", reason="two consents")
+    pv.Session.open(policy, dataset="again").close()
 
 
 def test_loading_reads_no_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,6 +103,14 @@ def test_errors_that_would_cost_less_cost_the_least_price() -> None:
         assert entry.events == (made.event(),)
 
 
+def test_a_stored_answer_at_a_higher_price_was_not_raised() -> None:
+    with opened() as session:
+        session.release(COUNT, epsilon="0.5")
+        served = session.release(COUNT, within={"n": 10**6})
+        assert (served.spent, served.guarantee) == (pv.PureDP.ZERO, pv.PureDP("0.5"))
+        assert "raised" not in served.plan.explain()
+
+
 def test_errors_that_cost_more_are_not_raised() -> None:
     with opened() as session:
         made = session.plan(COUNT, within={"n": 50})

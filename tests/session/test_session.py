@@ -379,6 +379,9 @@ class Broken:
     def __init__(self, engine: Any, error: BaseException) -> None:
         self.engine, self.error = engine, error
 
+    def ready(self) -> None:
+        pass
+
     def compile(self, statement: Any) -> Any:
         return self.engine.compile(statement)
 

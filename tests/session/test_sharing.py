@@ -11,7 +11,7 @@ from tests.cli.asking import COUNT, Shell, made
 
 import privet as pv
 from privet.cli import asking as commands
-from privet.ledger import DurableLedger, journal
+from privet.ledger import DurableLedger, durable
 from privet.policy import load
 
 Open = Callable[..., pv.Session]
@@ -95,7 +95,7 @@ def test_however_often_others_asked(opened: Open, monkeypatch: pytest.MonkeyPatc
     with opened("ann") as session:
         first = session.release(COUNT, epsilon="0.01")
     with opened("bob") as session:
-        for _ in range(journal._CANDIDATES + 1):
+        for _ in range(durable._CANDIDATES + 1):
             session.release(COUNT, epsilon="0.002", fresh=True)
     with opened("ann") as session:
         assert session.paid_before(COUNT, epsilon="0.01") == pv.PureDP("0.01")

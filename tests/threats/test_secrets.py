@@ -165,9 +165,9 @@ def test_an_engine_does_not_show_it(address: str, monkeypatch: pytest.MonkeyPatc
     from privet.ledger import postgres
 
     made: list[postgres.Postgres] = []
-    monkeypatch.setattr(postgres.Postgres, "prepare", lambda self: made.append(self))
+    monkeypatch.setattr(postgres.Postgres, "prepare", lambda self, create: made.append(self))
     try:
-        postgres.connect(address.strip())
+        postgres.connect(address.strip(), create=True)
     except PrivetError as error:
         hides(str(error))
     for each in made:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, get_args
@@ -172,6 +173,8 @@ class Book:
     """Whether each entry must be written as entries are, to the byte; a start takes the hash for it."""
     number: int = 0
     hash: str = chain.GENESIS
+    digest: str = ""
+    """The hash of the newest entry's text."""
     datasets: dict[str, DatasetBook] = field(default_factory=dict)
     open: dict[int, Open] = field(default_factory=dict)
     """What is reserved and not settled."""
@@ -180,6 +183,8 @@ class Book:
     watch: int = 0
     """The number of an entry whose hash is remembered: that of a receipt."""
     watched: str = ""
+    owed: Receipt | None = None
+    """What was read before all was forgotten, and must be found again."""
     _prices: dict[tuple[str, str], tuple[Amount, str]] = field(default_factory=dict)
 
     @property
@@ -191,17 +196,18 @@ class Book:
         """Check the next entry against the chain and the rules, and take it in."""
         number = self.number + 1
         try:
-            if chain.link(self.hash, chain.digest(text)) != found:
+            digested = chain.digest(text)
+            if chain.link(self.hash, digested) != found:
                 raise ValueError("its hash is not that of its text and of the entries before it")
             tree = chain.tree(text, strict=self.strict)
             if tree["number"] != number or stands not in (None, number):
                 raise ValueError(f"it stands at place {number} and says {tree['number']}")
             self._follow(number, tree)
         except LookupError as error:
-            raise self._bad(number, f"it has no {error}, or that is not there to refer to") from None
+            raise self._bad(number, f"its field {error} is missing") from None
         except (ValueError, TypeError, AttributeError, RecursionError, PrivetError) as error:
             raise self._bad(number, str(error)) from None
-        self._move(found)
+        self._move(digested, found)
         return tree
 
     def skip(self, digested: str, found: str) -> None:
@@ -209,16 +215,20 @@ class Book:
         number = self.number + 1
         if chain.link(self.hash, digested) != found:
             raise self._bad(number, "its hash is not that of its text and of the entries before it")
-        self._move(found)
+        self._move(digested, found)
 
-    def forget(self) -> None:
-        """Begin anew, with the first entry."""
-        self.number, self.hash, self.watched = 0, chain.GENESIS, ""
+    def forget(self, known: Receipt) -> None:
+        """Begin anew, with the first entry: an interrupt may have come in the middle of one. What was known is owed."""
+        if known.number > (0 if self.owed is None else self.owed.number):
+            self.owed = known
+        if self.owed is not None:
+            self.watch, self.watched = self.owed.number, ""
+        self.number, self.hash, self.digest = 0, chain.GENESIS, ""
         for known in (self.datasets, self.open, self.ends):
             known.clear()
 
-    def _move(self, found: str) -> None:
-        self.number, self.hash = self.number + 1, found
+    def _move(self, digested: str, found: str) -> None:
+        self.number, self.hash, self.digest = self.number + 1, found, digested
         if self.number == self.watch:
             self.watched = found
 
@@ -245,7 +255,9 @@ class Book:
             price = of.facts.price(map(from_tree, tree["events"]))
             known = self._prices[key] = _amount(price), chain.budget_text(price)
         amount, text = known
-        if tree["cost"] != text or not analyst:
+        if not analyst:
+            raise ValueError("it does not say who asked")
+        if tree["cost"] != text:
             raise ValueError(f"it was charged {tree['cost']}, and what was done costs {text}")
         mine = of.of(analyst)
         if of.account.said["failures"] >= of.facts.closes_after or mine.said["failures"] >= of.facts.closes_for:
@@ -307,7 +319,7 @@ class Book:
 
     def expect(self, receipt: Receipt) -> None:
         """Refuse a chain that a receipt's entry, which was watched, is not in: an older copy, or another history."""
-        if receipt.hash != self.watched:
+        if receipt.hash != (self.watched if receipt.number else chain.GENESIS):
             older = receipt.number > self.number
             raise LedgerError(
                 f"the receipt for entry {receipt.number} does not fit: this ledger "
@@ -316,13 +328,14 @@ class Book:
 
 
 _OUTCOMES = get_args(Outcome)
+_SALT = re.compile("[0-9a-f]{32}")
 
 
 def _created(kind: str, first: Entry) -> DatasetBook:
     if kind != "created" or first.facts is None:
         raise ValueError("the first entry of a dataset does not say what the dataset is")
-    if len(first.salt) != 32 or first.salt != first.salt.lower():
-        raise ValueError("its salt is not one")
+    if _SALT.fullmatch(first.salt) is None:
+        raise ValueError("its salt is not 32 hexadecimal digits")
     budget = first.totals.budget
     said = chain.totals_tree(Totals(budget, nothing(budget)))
     account = _Account(_amount(nothing(budget)), _amount(budget), said)

@@ -181,6 +181,8 @@ def read_table(tree: dict[str, Any]) -> TableFacts:
 
 def _facts(tree: dict[str, Any], totals: Totals) -> Dataset:
     facts = tree["facts"]
+    if len(facts) != 5:
+        raise ValueError("what it says of the dataset is not what entries say")
     if facts["protect"] not in ("row", "person"):
         raise ValueError("what is protected is neither a row nor a person")
     adjacency, failures = Adjacency(facts["adjacency"]), (_whole(facts["closes_after"]), _whole(facts["closes_for"]))

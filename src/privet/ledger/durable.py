@@ -40,7 +40,7 @@ from privet.ledger.entries import (
 )
 from privet.ledger.journal import Journal
 from privet.ledger.leases import Leases
-from privet.ledger.verification import check_answers, check_beside, receipt_of
+from privet.ledger.verification import check_answers, check_beside, check_leases, receipt_of
 from privet.noise.entropy import SystemBits
 from privet.relation.schema import called
 
@@ -108,13 +108,13 @@ class DurableLedger:
         """How a transaction begins: with what was written since the last one."""
 
         def start(connection: Any) -> Journal:
-            journal = Journal(connection, self._database.engine.dialect, book)
+            journal, known = Journal(connection, self._database.engine.dialect, book), book.head
             try:
                 with self._trusting():
                     while not journal.follow(lock=lock) and not once:
                         pass
             except BaseException:
-                book.forget()  # Ctrl-C may have come in the middle of an entry
+                book.forget(known)  # Ctrl-C may have come in the middle of an entry
                 raise
             return journal
 
@@ -352,13 +352,13 @@ class DurableLedger:
 
     def _settle(self, dataset: str, number: int, outcome: Outcome, answer: str) -> None:
         with self._writing() as journal:
-            of = self._of(dataset)
-            if not journal.release(number):
+            of, was = self._of(dataset), self._book.open.get(number)
+            if was is None or was.dataset != dataset or not journal.release(number):
                 end = self._book.ends.get(number)
                 state = "not reserved" if end is None else f"settled already: {end.kind}"
                 raise InternalError(f"entry {number} can't be settled as {outcome}: it is {state}")
             if outcome == "failed":
-                self._fail(journal, number, of.totals, of.ration(self._book.open[number].analyst))
+                self._fail(journal, number, of.totals, of.ration(was.analyst))
             else:
                 digest = chain.digest(answer) if outcome == "answered" else ""
                 journal.append(dataset, outcome, of.totals, refers=number, answer=digest)
@@ -386,7 +386,10 @@ class DurableLedger:
         with self._writing() as journal:
             after: dict[str, Totals] = {}
             rations: dict[tuple[str, str], Ration] = {}
-            for number in sorted(self._leases.dead(journal.beats())):  # as they are renewed
+            dead = self._leases.dead(journal.beats())  # as they are renewed
+            with self._trusting():
+                check_leases(journal)
+            for number in sorted(dead):
                 name, who, _ = self._book.open[number]
                 of = self._of(name)
                 journal.release(number)
@@ -541,6 +544,8 @@ class DurableLedger:
         receipt = receipt_of(expect)
         book = Book(strict=answers, watch=0 if receipt is None else receipt.number)
         self._read_through(book, answers=answers)
+        with self._reading():  # and this process knows no other history than the one that is there
+            pass
         if receipt is not None:
             book.expect(receipt)
         return Verified(book.head, {name: of.entries for name, of in sorted(book.datasets.items())})

@@ -13,6 +13,7 @@ from privet.ledger import chain, tables
 from privet.ledger.book import Book
 from privet.ledger.entries import Entry, Kind, Receipt, Totals
 
+_LEAST = -(2**63)  # of all numbers that a database can keep
 CHUNK = 2000  # so many entries are read in one transaction: nobody waits long for a ledger that is long
 
 _entries, _answers, _leases, _ledger = tables.entries, tables.answers, tables.leases, tables.ledger
@@ -31,6 +32,13 @@ _IS_OPEN = sa.select(_leases.c.number).where(_leases.c.number == _N)
 _CLOSE = sa.delete(_leases).where(_leases.c.number == _N)
 _RENEW = sa.update(_leases).where(_leases.c.number == _N).values(beats=_leases.c.beats + 1)
 _INSERT_ENTRY, _INSERT_ANSWER, _INSERT_LEASE = sa.insert(_entries), sa.insert(_answers), sa.insert(_leases)
+
+
+def _not_what_it_was(number: int) -> LedgerError:
+    return LedgerError(
+        f"entry {number} of the ledger is not what it was: debits were removed or changed. Nothing is answered with "
+        "this ledger. Put back a copy that verifies, and compare it with a receipt"
+    )
 
 
 class Journal:
@@ -75,7 +83,7 @@ class Journal:
         """
         book = self.book
         head = self._run(_LOCK if lock else _HEAD)
-        rows = self._run(_FROM, n=max(book.number, 1), k=CHUNK)
+        rows = self._run(_FROM, n=book.number or _LEAST, k=CHUNK)
         heads = head.fetchall()
         if len(heads) != 1:
             raise LedgerError("the ledger does not say once where it ends: it was emptied or tampered with")
@@ -86,21 +94,24 @@ class Journal:
             )
         texts = rows.fetchall()
         if book.number:
-            if not texts or texts[0][0] != book.number or texts[0][2] != book.hash:
-                raise LedgerError(
-                    f"entry {book.number} of the ledger is not what it was: debits were removed or changed. Nothing is "
-                    "answered with this ledger. Put back a copy that verifies, and compare it with a receipt"
-                )
+            newest = texts[0] if texts else (0, "", "")
+            if newest != (book.number, newest[1], book.hash) or chain.digest(newest[1]) != book.digest:
+                raise _not_what_it_was(book.number)
             del texts[0]
         for row in texts:
             book.add(row[1], row[2], row[0])
         if len(texts) >= CHUNK - 1 and book.number != number:
             return False
         if (book.number, book.hash) != (number, found):
+            end = f"at entry {str(number)[:20]}" if book.number != number else "with another hash"
             raise LedgerError(
-                f"the chain ends at entry {book.number}, and should end at entry {str(number)[:20]}: entries were "
-                "removed or added. Nothing is answered with this ledger"
+                f"the chain ends at entry {book.number}, and should end {end}: entries were removed, added or changed. "
+                "Nothing is answered with this ledger"
             )
+        if book.owed is not None:
+            if book.watched != book.owed.hash:
+                raise _not_what_it_was(book.owed.number)
+            book.owed = None
         self._head, self.complete = book.head, True
         return True
 

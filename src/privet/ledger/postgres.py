@@ -132,6 +132,9 @@ class Postgres(Database):
                 f"the ledger {self.where} has a {found[0][:100]} on {found[1]!r}, which is not its own: it could undo "
                 "debits. Nothing is answered with this ledger. Remove what does not belong there"
             )
+        for name, there in zip(tables.NAMES, connection.execute(f"SELECT {_PLACES}").fetchone(), strict=True):
+            if there is None:
+                raise LedgerError(f"the ledger {self.where} has no {name!r}: it was tampered with")
 
     def prepare(self, *, create: bool) -> None:
         """See that the tables are there; two that start at once must not both make them."""

@@ -28,6 +28,7 @@ BESIDE = ("-journal", "-wal", "-shm")
 """What may stand beside a file of SQLite."""
 _SOON, _LATEST = 0.0005, 0.004  # seconds between attempts to get a lock; SQLite's own would grow to 0.1
 _JOURNAL = 1 << 20  # bytes: a longer journal is cut after its transaction
+_LEAST = 512  # bytes: SQLite's smallest page
 _MARK = 0x50726976  # "Priv": in the header of every ledger
 _SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name"
 _PRAGMAS = (
@@ -56,7 +57,7 @@ class SQLite(Database):
             _patiently(connection, "BEGIN IMMEDIATE", self._place)
         else:
             connection.execute("BEGIN")
-            _patiently(connection, "SELECT version FROM privet_ledger", self._place)  # begins now, and not later
+            _patiently(connection, "SELECT 1 FROM sqlite_schema", self._place)  # begins now, and not later
         self._check_place()
         self._check_schema(connection)
 
@@ -112,6 +113,8 @@ def connect(text: str, path: Path, *, create: bool, read_only: bool = False) -> 
             _is_new(path, text)
             created = _make(path)
         _is_whole(path, text)
+        if not read_only and not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+            raise LedgerError(f"the ledger {text!r} can't be written: this user has no right to. Ask its owner")
         made = SQLite(path, repr(text), read_only=read_only)
         made.created = created
         try:
@@ -152,7 +155,7 @@ def _is_new(path: Path, text: str) -> None:
 def _is_whole(path: Path, text: str) -> None:
     """Only SQLite looks into the file: whoever else closes it lets go of all locks that this process has on it."""
     found = path.stat()
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(found.st_mode) or 0 < found.st_size < _LEAST:  # SQLite takes one byte for an empty database
         raise UserError(f"{str(path)!r} exists and is not a ledger. Name a new file, or the ledger's own")
     if not found.st_size:
         raise LedgerError(

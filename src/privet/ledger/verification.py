@@ -17,12 +17,16 @@ def receipt_of(given: Receipt | str | None) -> Receipt | None:
     return Receipt.read(given) if isinstance(given, str) else given
 
 
+def check_leases(journal: Journal) -> None:
+    """There is a lease for what is open, and for nothing else."""
+    if journal.beats().keys() != journal.book.open.keys():
+        raise LedgerError("the leases of the ledger are not those of its open reservations: it was tampered with")
+
+
 def check_beside(journal: Journal) -> None:
     """What stands beside the chain: leases for what is open, and answers for what was answered."""
-    book = journal.book
-    if journal.beats().keys() != book.open.keys():
-        raise LedgerError("the leases of the ledger are not those of its open reservations: it was tampered with")
-    answered = {number for number, end in book.ends.items() if end.kind == "answered"}
+    check_leases(journal)
+    answered = {number for number, end in journal.book.ends.items() if end.kind == "answered"}
     for number in sorted(answered ^ journal.answered()):
         raise _bad_answer(number)
 

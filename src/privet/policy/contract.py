@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
@@ -190,7 +190,7 @@ class Policy:
         ]
         named += [self.document.resolve(each.source) for each in self.shape.public.values()]
         if not is_address(self.ledger):
-            named += [self.ledger + end for end in ("", "-wal", "-shm")]
+            named += [self.ledger + end for end in ("", "-journal", "-wal", "-shm", ".new", ".lock")]
         keys = [each.signing_key for each in self.datasets.values() if each.signing_key is not None]
         return {Path(found).resolve() for name in [*named, *map(str, keys), str(self.path)] for found in _matched(name)}
 
@@ -282,23 +282,7 @@ def parse(text: str, path: str | Path = "privet.toml") -> Policy:
         raise document.refusal(found)
     ledger = shape.ledger.strip() if is_address(shape.ledger) else document.resolve(shape.ledger)
     datasets = {name: _dataset(name, each, document, shape) for name, each in shape.datasets.items()}
-    if found := list(_shared(datasets)):
-        raise document.refusal(found)
     return Policy(path, ledger, MappingProxyType(datasets), document, shape)
-
-
-def _shared(datasets: Mapping[str, DatasetPolicy]) -> Iterator[Problem]:
-    """The same rows in two datasets would have two budgets."""
-    owners: dict[tuple[str, str], str] = {}
-    for name, dataset in datasets.items():
-        for table in dataset.declared.values():
-            given = table.shape.source
-            part = f"{given.schema_}.{given.table}" if isinstance(given, DuckDBShape) else ""
-            for file in {str(Path(found).resolve()) for named in table.files for found in _matched(named)}:
-                owner = owners.setdefault((file, part), name)
-                if owner != name:
-                    what = f"the dataset {owner!r} has the same rows: the same people would have two budgets."
-                    yield Problem((*table.place, "source"), what)
 
 
 def _tree(text: str, where: str) -> tuple[dict[str, Any], dict[Place, int]]:

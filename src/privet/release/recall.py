@@ -50,7 +50,9 @@ def recalled(made: ReleasePlan, text: str, remaining: PureDP | ApproxDP) -> Rele
         if not isinstance(drawn, events.Laplace) or drawn.sensitivity != part.sensitivity:
             raise InternalError("the stored answer is not one to this question. This is a bug in Privet.")
         noised.append(replace(part, epsilon=drawn.sensitivity / drawn.scale))
-    plan = replace(made, noised=tuple(noised), epsilon=sum((part.epsilon for part in noised), 0 * made.epsilon))
+    price = sum((part.epsilon for part in noised), 0 * made.epsilon)
+    raised_to = made.raised_to if price == made.epsilon else None
+    plan = replace(made, noised=tuple(noised), epsilon=price, raised_to=raised_to)
     noisy = tuple(tuple(tuple(vector) for vector in part) for part in certificate.document["noisy"])
     return Release(plan, noisy, PureDP.ZERO, remaining, certificate)
 
