@@ -109,6 +109,7 @@ class Peer:
     def __init__(self, child: Child, orders: Any, replies: Any) -> None:
         self.child, self._orders, self._replies = child, orders, replies
         self.ended = False
+        self._flag: Path | None = None
 
     def send(self, do: str, **arguments: Any) -> None:
         self._orders.write(json.dumps({"do": do, **arguments}, default=str) + "\n")
@@ -134,9 +135,18 @@ class Peer:
     def stop_at(self, place: str, flag: Path) -> None:
         """From now on it stops, as with Ctrl-Z, when it comes to a named place."""
         self.tell("stop at", place=place, flag=flag)
+        self._flag = flag
 
     def go_on(self) -> None:
+        if self._flag is not None and self._flag.exists():  # it stops just after it said so
+            until = time.monotonic() + 20
+            while not self._is_stopped() and time.monotonic() < until:
+                time.sleep(0.002)
+            self._flag = None
         os.kill(self.child.pid, signal.SIGCONT)
+
+    def _is_stopped(self) -> bool:
+        return Path(f"/proc/{self.child.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
     def kill(self) -> None:
         self.child.kill()
