@@ -216,6 +216,7 @@ def test_a_dry_run_spends_nothing(shell: Shell) -> None:
     assert tree == shell.json("explain", MEAN, "--epsilon", "0.5", "--json")
     assert [entry["kind"] for entry in shell.json("ledger", "history", "people.ledger", "--json")] == [
         "created",
+        "attached",
         "declared",
         "capped",
     ]
@@ -455,7 +456,7 @@ def test_5_the_ledger_can_t_be_trusted(served: Shell, here: Path, how: str) -> N
         with closing(sqlite3.connect(here / "people.ledger")) as connection:
             change = {
                 "edited": 'UPDATE privet_entries SET text = replace(text, \'"analyst":"analyst"\', \'"analyst":"a"\')',
-                "of a newer version": "UPDATE privet_schema SET version = version + 1",
+                "of a newer version": "UPDATE privet_ledger SET version = version + 1",
             }
             connection.execute(change[how])
             connection.commit()
@@ -512,7 +513,7 @@ def test_completion(name: str) -> None:
 
 def commands(app: typer.Typer, *path: str) -> Iterator[tuple[str, ...]]:
     for info in app.registered_commands:
-        yield (*path, str(info.name or getattr(info.callback, "__name__", "")))
+        yield (*path, str(info.name or getattr(info.callback, "__name__", "").replace("_", "-")))
     for group in app.registered_groups:
         if group.typer_instance is not None:
             yield from commands(group.typer_instance, *path, str(group.name))
@@ -581,7 +582,7 @@ def test_a_new_ledger_is_told_and_nothing_of_the_steward_s_is_written_over(shell
     assert not shell.made
     before = {file.name: file.read_bytes() for file in Path().iterdir() if file.is_file()}
     ask = "query", "SELECT COUNT(*) AS n FROM people", "--epsilon", "1/5"
-    for file in ("people.ledger", "privet.toml", "people.parquet", "./people.ledger"):
+    for file in ("people.ledger", "privet.toml", "people.parquet", "./people.ledger", "people.ledger-journal"):
         assert "is used already" in shell.refused(2, *ask, "-o", file, "--format", "csv")
         assert "is used already" in shell.refused(2, *ask, "--certificate", file)
     assert "is used already" in shell.refused(2, *ask, "-o", "a.json", "--certificate", "./a.json")
