@@ -187,6 +187,24 @@ def test_from_a_file_or_stdin(shell: Shell, here: Path) -> None:
     assert shell.spent() == 1
 
 
+def test_a_question_from_windows(shell: Shell, here: Path) -> None:
+    marked = "\ufeff" + COUNT.replace(" FROM", "\r\nFROM") + "\r\n"
+    (here / "count.sql").write_bytes(marked.encode())
+    first = shell("query", COUNT, "--epsilon", "1").out
+    assert shell("query", "-f", "count.sql", "--epsilon", "1").out == first
+    assert shell("query", "-", "--epsilon", "1", stdin=marked.encode()).out == first
+    assert shell("query", marked, "--epsilon", "1").out == first
+    assert shell.spent() == 1
+
+
+def test_numbers_of_thousands_of_digits(shell: Shell) -> None:
+    for flag in ("--epsilon", "--confidence", "--assuming", "--max-rows"):
+        given = [] if flag == "--epsilon" else ["--epsilon", "1"]
+        assert "must be a" in shell.refused(2, "query", COUNT, *given, flag, "0." + "1" * 100_000)
+    assert "must be a" in shell.refused(2, "query", COUNT, "--within", "n=" + "1" * 100_000)
+    assert shell.spent() == 0
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

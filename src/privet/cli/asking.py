@@ -176,6 +176,7 @@ def _statement(sql: str | None, file: Path | None) -> str:
 def _asked(sql: str) -> str:
     from privet.errors import UserError
 
+    sql = sql.removeprefix("\ufeff")  # a mark at the start of a file from Windows
     if not sql.strip():
         raise UserError('the question is empty. Write, for example: privet query "SELECT COUNT(*) FROM people"')
     return sql

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import math
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -310,11 +311,11 @@ def _tree(text: str, where: str) -> tuple[dict[str, Any], dict[Place, int]]:
 
 
 def _float(text: str) -> Decimal | float:
-    """Every digit counts; what no decimal can hold is infinite, and refused later."""
+    """Every digit counts; what no decimal can hold is no number, and refused later."""
     try:
         return Decimal(text)
     except InvalidOperation:
-        return float(text)
+        return math.nan
 
 
 def _dataset(name: str, shape: DatasetShape, document: Document, file: FileShape) -> DatasetPolicy:
