@@ -13,6 +13,7 @@
     │   ├── QueryError                   a question that can't be asked
     │   └── BudgetError                  a question that costs more than is left; nothing was spent
     ├── LedgerError                      the ledger can't be read, written or trusted; nothing is answered until it can
+    │   └── LedgerBusy                   another process holds the ledger's lock; try again
     ├── VerificationError                a certificate that does not hold
     ├── NoAnswer                         the engine failed after the debit; the text is always the same
     │   └── DatasetClosed                the engine failed too often; the steward must reopen the dataset
@@ -73,6 +74,10 @@ class BudgetError(UserError):
 
 class LedgerError(PrivetError):
     """The ledger can't be read or written, or does not verify. Nothing is answered until it is fixed."""
+
+
+class LedgerBusy(LedgerError):
+    """Another process holds the ledger's lock; try again."""
 
 
 class VerificationError(PrivetError):
