@@ -166,7 +166,7 @@ def test_a_format_and_a_name(shell: Shell, here: Path, form: Format) -> None:
 
 def test_an_answer_replaces_a_file(shell: Shell, here: Path) -> None:
     (here / "a.csv").write_text("x" * 10_000)
-    shell("query", COUNT, "--epsilon", "1", "-o", "a.csv")
+    shell("query", COUNT, "--epsilon", "1", "-o", "a.csv", "--force")
     assert rows_of((here / "a.csv").read_text(), "csv")
 
 
@@ -185,6 +185,24 @@ def test_from_a_file_or_stdin(shell: Shell, here: Path) -> None:
         assert shell("query", *arguments, "--epsilon", "1", "--format", "csv", stdin=stdin).out == first
     assert "Query      n = count() by region" in shell("explain", "-", "--epsilon", "1", stdin=COUNT).out
     assert shell.spent() == 1
+
+
+def test_a_question_from_windows(shell: Shell, here: Path) -> None:
+    marked = "\ufeff" + COUNT.replace(" FROM", "\r\nFROM") + "\r\n"
+    (here / "count.sql").write_bytes(marked.encode())
+    first = shell("query", COUNT, "--epsilon", "1", "--format", "csv").out
+    assert shell("query", "-f", "count.sql", "--epsilon", "1", "--format", "csv").out == first
+    assert shell("query", "-", "--epsilon", "1", "--format", "csv", stdin=marked.encode()).out == first
+    assert shell("query", marked, "--epsilon", "1", "--format", "csv").out == first
+    assert shell.spent() == 1
+
+
+def test_numbers_of_thousands_of_digits(shell: Shell) -> None:
+    for flag in ("--epsilon", "--confidence", "--assuming", "--max-rows"):
+        given = [] if flag == "--epsilon" else ["--epsilon", "1"]
+        assert "must be a" in shell.refused(2, "query", COUNT, *given, flag, "0." + "1" * 100_000)
+    assert "must be a" in shell.refused(2, "query", COUNT, "--within", "n=" + "1" * 100_000)
+    assert shell.spent() == 0
 
 
 class Terminal(io.StringIO):
