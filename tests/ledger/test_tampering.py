@@ -135,7 +135,7 @@ def rehashed(rows: Rows) -> Rows:
     """With hashes that are right, from the first entry to the row that says where the chain ends."""
     found = chain.GENESIS
     for row in rows[ENTRIES]:
-        row["hash"] = found = chain.link(found, chain.digest(row["text"]))
+        row["hash"] = found = chain.link(found, json.loads(row["text"])["dataset"], chain.digest(row["text"]))
     rows[LEDGER][0] |= {"number": len(rows[ENTRIES]), "hash": found}
     return rows
 
@@ -373,7 +373,7 @@ def test_added_rows_are_found(storage: Storage) -> None:
     last = storage.honest[ENTRIES][-1]
     more = chain.read(storage.honest[ENTRIES][11]["text"])._replace(number=33, note="more")
     text = chain.write(more)
-    honest_looking = {"number": 33, "text": text, "hash": chain.link(last["hash"], chain.digest(text))}
+    honest_looking = {"number": 33, "text": text, "hash": chain.link(last["hash"], more.dataset, chain.digest(text))}
     for table, row, says in (
         (ENTRIES, last | {"number": 33}, "entry 33 of the ledger"),
         (ENTRIES, last | {"number": 10**9}, "entry 33 of the ledger"),

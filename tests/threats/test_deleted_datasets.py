@@ -103,7 +103,7 @@ def rehashed(rows: Rows) -> Rows:
     """A whole new history, as only somebody could make who means to."""
     found = chain.GENESIS
     for row in retold(rows)["privet_entries"]:
-        row["hash"] = found = chain.link(found, chain.digest(row["text"]))
+        row["hash"] = found = chain.link(found, json.loads(row["text"])["dataset"], chain.digest(row["text"]))
     return with_its_end(rows)
 
 

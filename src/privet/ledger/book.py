@@ -197,9 +197,9 @@ class Book:
         number = self.number + 1
         try:
             digested = chain.digest(text)
-            if chain.link(self.hash, digested) != found:
-                raise ValueError("its hash is not that of its text and of the entries before it")
             tree = chain.tree(text, strict=self.strict)
+            if chain.link(self.hash, tree["dataset"], digested) != found:
+                raise ValueError(_NO_LINK)
             if tree["number"] != number or stands not in (None, number):
                 raise ValueError(f"it stands at place {number} and says {tree['number']}")
             self._follow(number, tree)
@@ -210,11 +210,11 @@ class Book:
         self._move(digested, found)
         return tree
 
-    def skip(self, digested: str, found: str) -> None:
+    def skip(self, dataset: str, digested: str, found: str) -> None:
         """The same for an entry of which only the hash is told."""
         number = self.number + 1
-        if chain.link(self.hash, digested) != found:
-            raise self._bad(number, "its hash is not that of its text and of the entries before it")
+        if chain.link(self.hash, dataset, digested) != found:
+            raise self._bad(number, _NO_LINK)
         self._move(digested, found)
 
     def forget(self, known: Receipt) -> None:
@@ -327,6 +327,7 @@ class Book:
             )
 
 
+_NO_LINK = "its hash is not that of its text and of the entries before it"
 _OUTCOMES = get_args(Outcome)
 _SALT = re.compile("[0-9a-f]{32}")
 

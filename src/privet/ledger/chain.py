@@ -1,8 +1,9 @@
 """Entries as text, and the chain of hashes over them.
 
-Claim: hash(n) = SHA-256(hash(n - 1), newline, SHA-256(text(n))), and an entry has one text. The chain runs over all
-datasets of a ledger: whoever knows the last hash knows that no earlier entry of any of them was changed, removed, added
-or moved. An entry can be left out of an export, and its hash stand for it.
+Claim: hash(n) = SHA-256 of three lines: hash(n - 1), the dataset's name, SHA-256(text(n)); and an entry has one text.
+The chain runs over all datasets of a ledger: whoever knows the last hash knows that no earlier entry of any of them was
+changed, removed, added or moved. In an export, the name and the hash of its text can stand for an entry of another
+dataset, and for no entry of the dataset that is told.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ _FIELDS = {
 }
 
 
-def link(previous: str, digested: str) -> str:
-    """The hash of an entry, by that of its text."""
-    return hashlib.sha256(f"{previous}\n{digested}".encode()).hexdigest()
+def link(previous: str, dataset: str, digested: str) -> str:
+    """The hash of an entry of a dataset, by that of its text."""
+    return hashlib.sha256(f"{previous}\n{dataset}\n{digested}".encode()).hexdigest()
 
 
 def digest(text: str) -> str:

@@ -559,14 +559,15 @@ class DurableLedger:
     def export(self, dataset: str | None = None) -> Iterator[str]:
         """The chain as lines of JSON, without the answers; `verify_export` checks them.
 
-        For one dataset, entries of the others are there by their hashes only.
+        For one dataset, entries of the others are there by their dataset's name and their hash only.
         """
         if dataset is not None:
             with self._reading():
                 self._of(dataset)
         for _, text, found in self._rows():
-            told = dataset is None or chain.read(text).dataset == dataset
-            yield canonical({"entry": text, "hash": found} if told else {"digest": chain.digest(text), "hash": found})
+            name = chain.read(text).dataset
+            told = {"entry": text} if dataset in (None, name) else {"dataset": name, "digest": chain.digest(text)}
+            yield canonical({**told, "hash": found})
 
 
 def _question(question: str, version: str) -> str:

@@ -441,7 +441,7 @@ class Ledger(Protocol):
     def export(self, dataset: str | None = None) -> Iterator[str]:
         """The chain as lines of JSON, without the answers; `verify_export` checks them.
 
-        For one dataset, entries of the others are there by their hashes only.
+        For one dataset, entries of the others are there by their dataset's name and their hash only.
         """
 
     def close(self) -> None:

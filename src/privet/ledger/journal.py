@@ -133,7 +133,7 @@ class Journal:
         number, now = self._head.number + 1, datetime.now(UTC).isoformat(timespec="seconds")
         entry = Entry(number=number, dataset=dataset, kind=kind, time=now, totals=totals, **fields)
         text = chain.write(entry)
-        found = chain.link(self._head.hash, chain.digest(text))
+        found = chain.link(self._head.hash, dataset, chain.digest(text))
         self._appended += (
             self._run(_INSERT_ENTRY, number=number, text=text, hash=found),
             self._run(_MOVE, h=number, x=found),

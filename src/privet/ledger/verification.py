@@ -49,19 +49,22 @@ def verify_export(lines: Iterable[str], expect: Receipt | str | None = None) -> 
     """Check an exported chain by itself; `LedgerError` names the first bad entry."""
     receipt = receipt_of(expect)
     book = Book(watch=0 if receipt is None else receipt.number)
+    hidden: set[str] = set()
     for number, line in enumerate(lines, 1):
         try:
             tree = json.loads(line)
             known, told = str(tree["hash"]), "entry" in tree
             text = str(tree["entry"] if told else tree["digest"])
-            if told:
-                chain.read(text)
+            name = chain.read(text).dataset if told else str(tree["dataset"])
         except (ValueError, TypeError, LookupError, RecursionError, LedgerError):
             raise LedgerError(f"line {number} is not an entry of an exported ledger") from None
         if told:
             book.add(text, known)
         else:
-            book.skip(text, known)
+            hidden.add(name)
+            book.skip(name, text, known)
+        if name in hidden and name in book.datasets:
+            raise LedgerError(f"line {number}: some entries of the dataset {name[:60]!r} are told, and some are hidden")
     if not book.datasets:
         raise LedgerError("there are no entries")
     if receipt is not None:
