@@ -21,7 +21,7 @@ TIERS: tuple[frozenset[str], ...] = tuple(
     frozenset(line.split())
     for line in """
         errors canonical interrupts advice encodings spelling names addresses
-        exact columns identity processes
+        exact columns identity processes files
         distances guarantees events distributions lattice
         divergences noise
         accounting sensitivity accuracy plots

@@ -18,12 +18,12 @@ import pytest
 import privet
 
 FACE = """
-    Adjacency ApproxDP Certificate InternalError Laplace PrivetError PublicTable PureDP Query Release ReleasePlan
-    Session Table UserError ZeroConcentratedDP accounting audit bins boolean col count count_people date distances
-    distributions divergences duckdb_file each_row epsilon_for errors events exact greatest guarantees histogram
-    import_csv integer keys keys_from least ledger lit mean mechanisms new_signing_key noise number open_ledger
-    person planner public_table release sensitivity sources statistics std sum table text timestamp variance verify
-    when
+    Adjacency ApproxDP BudgetError Certificate DatasetClosed InternalError Laplace LedgerBusy LedgerError NoAnswer
+    PrivetError PublicTable PureDP Query Release ReleasePlan Session Table UserError ZeroConcentratedDP accounting
+    audit bins boolean col count count_people date distances distributions divergences duckdb_file each_row
+    epsilon_for errors events exact greatest guarantees histogram import_csv integer keys keys_from least ledger lit
+    mean mechanisms new_signing_key noise number open_ledger person planner public_table release sensitivity sources
+    statistics std sum table text timestamp variance verify when
 """
 MODULES = {
     "accounting": "ACCOUNTANTS Accountant ApproxAccountant PureAccountant",
@@ -37,7 +37,7 @@ MODULES = {
         total_variation
     """,
     "errors": """
-        AccountingError BudgetError DataError DatasetClosed EntropyError InternalError LedgerError NoAnswer
+        AccountingError BudgetError DataError DatasetClosed EntropyError InternalError LedgerBusy LedgerError NoAnswer
         NoSensitivity NumberError PolicyError PrivetError QueryError SourceError UserError VerificationError
     """,
     "events": "Composed DEEPEST Free Laplace PrivacyEvent Repeated Stated from_json from_tree leaves to_json to_tree",

@@ -11,9 +11,11 @@ Names are loaded when they are first used, so that `import privet` is quick.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # as in `typing`, which takes some milliseconds to load
 if TYPE_CHECKING:
+    from typing import Any
+
     from privet import (
         accounting,
         audit,
@@ -34,7 +36,16 @@ if TYPE_CHECKING:
         statistics,
     )
     from privet.distances import Adjacency, each_row, person
-    from privet.errors import InternalError, PrivetError, UserError
+    from privet.errors import (
+        BudgetError,
+        DatasetClosed,
+        InternalError,
+        LedgerBusy,
+        LedgerError,
+        NoAnswer,
+        PrivetError,
+        UserError,
+    )
     from privet.guarantees import ApproxDP, PureDP, ZeroConcentratedDP
     from privet.ledger import open_ledger
     from privet.mechanisms import Laplace, epsilon_for
@@ -52,9 +63,14 @@ __version__ = "0.1.0"
 _HOMES = {
     "Adjacency": "distances",
     "ApproxDP": "guarantees",
+    "BudgetError": "errors",
     "Certificate": "release",
+    "DatasetClosed": "errors",
     "InternalError": "errors",
     "Laplace": "mechanisms",
+    "LedgerBusy": "errors",
+    "LedgerError": "errors",
+    "NoAnswer": "errors",
     "PrivetError": "errors",
     "PublicTable": "query",
     "PureDP": "guarantees",
@@ -101,9 +117,14 @@ _HOMES = {
 __all__ = [
     "Adjacency",
     "ApproxDP",
+    "BudgetError",
     "Certificate",
+    "DatasetClosed",
     "InternalError",
     "Laplace",
+    "LedgerBusy",
+    "LedgerError",
+    "NoAnswer",
     "PrivetError",
     "PublicTable",
     "PureDP",

@@ -132,7 +132,7 @@ def public_bounds(lower: object, upper: object, *, of: str = "answer") -> tuple[
 def _is_infinite(bound: object) -> bool:
     if isinstance(bound, str):
         return bound.strip().lower().lstrip("+-") in ("inf", "infinity")
-    return isinstance(bound, float | np.floating | Decimal) and abs(bound) == math.inf
+    return isinstance(bound, float | np.floating | Decimal) and bound in (math.inf, -math.inf)
 
 
 @dataclass(frozen=True, slots=True)

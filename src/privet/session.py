@@ -22,7 +22,8 @@ from privet.distances import Person
 from privet.engine import DuckDB
 from privet.errors import InternalError, QueryError, UserError
 from privet.exact import Number, positive, whole
-from privet.guarantees import MIN_EPSILON, ApproxDP, PureDP, ZeroConcentratedDP, least_price
+from privet.guarantees import ApproxDP, PureDP, ZeroConcentratedDP
+from privet.guarantees.least import MIN_EPSILON, least_price
 from privet.ledger import Balance, Budget, Caps, Charge, Dataset, Ledger, MemoryLedger, TableFacts, open_ledger, words
 from privet.mechanisms import Laplace
 from privet.noise import DiscreteLaplace

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from privet import cli
+from privet.cli.failing import for_programs
 from privet.release.signing import new_signing_key
 
 REGIONS = ("north", "south", "elsewhere")
@@ -124,7 +125,7 @@ class Shell:
         done = self.run(*arguments, stdin=stdin)
         assert done.code == code, done
         assert done.out == ""
-        assert done.err.startswith("error: ")
+        assert done.err.startswith('{"error": ' if for_programs([*map(str, arguments)]) else "error: ")
         assert "Traceback" not in done.err
         return done.err
 

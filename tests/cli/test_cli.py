@@ -106,7 +106,7 @@ def test_extremes_are_drawn_without_a_warning(tmp_path: Path, epsilon: str, sens
         (["--epsilon", "1", "-o", "curve.txt"], ".png, .svg or .pdf"),
         (["--epsilon", "1", "-o", "curve"], ".png, .svg or .pdf"),
         (["--epsilon", "1", "-o", "no/such/folder/curve.png"], "there is no folder"),
-        (["--epsilon", "1", "-o", "folder.png"], "Is a directory"),
+        (["--epsilon", "1", "-o", "folder.png"], "is a folder"),
     ],
     ids=" ".join,
 )

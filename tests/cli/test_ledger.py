@@ -40,7 +40,7 @@ def ledger(tmp_path: Path) -> str:
 
 def test_help_names_every_command() -> None:
     text = run("ledger", "--help")
-    for command in ("history", "verify", "head", "export", "replay", "cap", "reopen"):
+    for command in ("history", "verify", "head", "export", "replay", "cap", "reopen", "protect", "allow-source"):
         assert f"  {command} " in text
         assert "Example: privet ledger" in run("ledger", command, "--help")
     assert "Example: privet budget people.ledger" in run("budget", "--help")
@@ -81,7 +81,7 @@ def test_the_history(ledger: str) -> None:
 def test_receipts(ledger: str, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     receipt = run("ledger", "head", ledger).strip()
     assert Receipt.read(receipt).number == 8
-    assert run("ledger", "verify", ledger) == "people: all 8 entries verified\n"
+    assert run("ledger", "verify", ledger) == "all 8 entries verified\n"
     copy = tmp_path / "old.ledger"
     with closing(sqlite3.connect(ledger)) as source, closing(sqlite3.connect(copy)) as target:
         source.backup(target)
@@ -96,12 +96,14 @@ def test_receipts(ledger: str, tmp_path: Path, capsys: Any, monkeypatch: Any) ->
 def test_an_export_is_checked_by_itself(ledger: str, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     exported = tmp_path / "people.jsonl"
     exported.write_text(run("ledger", "export", ledger), encoding="utf-8")
-    assert run("ledger", "verify", str(exported)) == "people: all 8 entries verified\n"
+    assert run("ledger", "verify", str(exported)) == "all 8 entries verified\n"
     assert "the answer" not in exported.read_text(encoding="utf-8")
     found = json.loads(run("ledger", "verify", str(exported), "--json"))
-    assert found == [{"dataset": "people", "entries": 8, "hash": Receipt.read(run("ledger", "head", ledger)).hash}]
+    known = {"entries": 8, "hash": Receipt.read(run("ledger", "head", ledger)).hash}
+    assert found == {**known, "datasets": {}}
+    assert json.loads(run("ledger", "verify", ledger, "--json")) == {**known, "datasets": {"people": 8}}
     exported.write_text(exported.read_text(encoding="utf-8").replace("bob", "eve"), encoding="utf-8")
-    assert "entry 6 of the dataset 'people' does not hold" in refusal(
+    assert "entry 6 of the ledger does not hold" in refusal(
         capsys, monkeypatch, "ledger", "verify", str(exported), code=5
     )
 
@@ -111,7 +113,7 @@ def test_a_tampered_ledger_is_refused_by_every_command(ledger: str, capsys: Any,
         connection.execute("UPDATE privet_entries SET text = replace(text, 'bob', 'eve') WHERE number = 6")
     for command in (["budget"], ["ledger", "history"], ["ledger", "verify"], ["ledger", "head"], ["ledger", "replay"]):
         error = refusal(capsys, monkeypatch, *command, ledger, code=5)
-        assert "entry 6 of the dataset 'people' does not hold" in error
+        assert "entry 6 of the ledger does not hold" in error
         assert error.count("\n") == 1
 
 
@@ -172,8 +174,10 @@ def test_the_dataset_is_the_policy_s(shell: Shell) -> None:
     opened = open_ledger("people.ledger")
     opened.create(Dataset("visits", "row", Adjacency.REPLACE, PureDP(1)))
     opened.close()
-    assert shell.out("ledger", "head").endswith(":people\n")
-    assert "Name one with --dataset" in shell.refused(2, "ledger", "head", "people.ledger")
+    for command in ("history", "replay"):
+        assert shell.out("ledger", command) == shell.out("ledger", command, "people.ledger", "--dataset", "people")
+        assert "Name one with --dataset" in shell.refused(2, "ledger", command, "people.ledger")
+    assert shell.out("ledger", "head") == shell.out("ledger", "head", "people.ledger"), "one chain over all datasets"
 
 
 def test_a_cap_below_what_is_spent_says_so(shell: Shell) -> None:
@@ -240,15 +244,27 @@ def test_the_history_shows_the_questions(shell: Shell) -> None:
     entries = shell.json("ledger", "history", "--json")
     assert [e["question"] for e in entries if e["kind"] in ("reserved", "served")][:2] == [sql, sql]
     assert {e["question"] for e in entries if e["kind"] not in ("reserved", "served")} == {None}
-    assert json.loads(shell.out("ledger", "export").splitlines()[3])["entry"].count("FROM people") == 1
+    assert json.loads(shell.out("ledger", "export").splitlines()[4])["entry"].count("FROM people") == 1
 
 
-def test_several_datasets(ledger: str, capsys: Any, monkeypatch: Any) -> None:
+def test_several_datasets(ledger: str, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     opened = open_ledger(ledger)
     opened.create(Dataset("visits", "row", Adjacency.REPLACE, ApproxDP(1, 1e-6)))
     opened.close()
-    assert "people, visits. Name one with --dataset" in refusal(capsys, monkeypatch, "ledger", "head", ledger)
-    assert run("ledger", "head", ledger, "--dataset", "visits").startswith("1:")
+    for command in ("history", "replay"):
+        assert "people, visits. Name one with --dataset" in refusal(capsys, monkeypatch, "ledger", command, ledger)
+    assert len(run("ledger", "history", ledger, "--dataset", "visits").splitlines()) == 2
+    receipt = run("ledger", "head", ledger).strip()
+    assert Receipt.read(receipt).number == 9
+    assert run("ledger", "verify", ledger) == "all 9 entries verified (people 8, visits 1)\n"
+    for dataset, told, hidden in ((), 9, 0), (("--dataset", "visits"), 1, 8), (("--dataset", "people"), 8, 1):
+        exported = tmp_path / "some.jsonl"
+        exported.write_text(run("ledger", "export", ledger, *dataset), encoding="utf-8")
+        lines = [json.loads(line) for line in exported.read_text(encoding="utf-8").splitlines()]
+        assert [sum(name in line for line in lines) for name in ("entry", "digest")] == [told, hidden]
+        checked = run("ledger", "verify", str(exported), "--expect", receipt)
+        assert checked == "all 9 entries verified\nthe receipt matches an entry\n"
+    assert "ann" not in run("ledger", "export", ledger, "--dataset", "visits"), "only the hashes of the others"
     assert "visits            epsilon 1, delta 1e-6" in run("budget", ledger)
     run("ledger", "cap", ledger, "--dataset", "visits", "--epsilon", "2", "--delta", "1e-6", "--reason", "more")
 
@@ -259,7 +275,7 @@ def test_what_is_no_ledger(tmp_path: Path, capsys: Any, monkeypatch: Any) -> Non
     assert not missing.exists()
     other = tmp_path / "notes.txt"
     other.write_text("my notes")
-    refusal(capsys, monkeypatch, "ledger", "verify", str(other))
+    assert "is not a ledger" in refusal(capsys, monkeypatch, "ledger", "verify", str(other))
     assert other.read_text() == "my notes"
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from pathlib import Path
 
 import pytest
 from tests.cli.asking import COUNT, Shell, made
+
+from privet import files
 
 PAID = ("query", COUNT, "--epsilon", "0.5")
 
@@ -65,14 +69,19 @@ def test_what_can_not_be_drawn_is_not_paid_for(shell: Shell, style: list[str], m
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
-def test_an_answer_whose_picture_can_not_be_written_is_printed(shell: Shell, here: Path, suffix: str) -> None:
-    full = Path(f"full{suffix}")
-    full.symlink_to("/dev/full")
-    done = shell.run(*PAID, "-o", full)
+def test_an_answer_whose_picture_can_not_be_written_is_printed(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "_name", full)
+        done = shell.run(*PAID, "-o", f"full{suffix}")
     assert done.code == 1
     assert done.err == (
-        f"there is no picture: '{full}' can't be written: No space left on device; the answer is stored, asking again "
-        "is free. Write, for example: -o answer.png\n"
+        f"there is no picture: 'full{suffix}' can't be written: No space left on device; the answer is stored, asking "
+        "again is free\n"
     )
     assert "Spent epsilon 0.5; 2.5 left." in done.out
     again = shell(*PAID, "-o", f"answer{suffix}")

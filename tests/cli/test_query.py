@@ -166,7 +166,7 @@ def test_a_format_and_a_name(shell: Shell, here: Path, form: Format) -> None:
 
 def test_an_answer_replaces_a_file(shell: Shell, here: Path) -> None:
     (here / "a.csv").write_text("x" * 10_000)
-    shell("query", COUNT, "--epsilon", "1", "-o", "a.csv")
+    shell("query", COUNT, "--epsilon", "1", "-o", "a.csv", "--force")
     assert rows_of((here / "a.csv").read_text(), "csv")
 
 
@@ -185,6 +185,24 @@ def test_from_a_file_or_stdin(shell: Shell, here: Path) -> None:
         assert shell("query", *arguments, "--epsilon", "1", "--format", "csv", stdin=stdin).out == first
     assert "Query      n = count() by region" in shell("explain", "-", "--epsilon", "1", stdin=COUNT).out
     assert shell.spent() == 1
+
+
+def test_a_question_from_windows(shell: Shell, here: Path) -> None:
+    marked = "\ufeff" + COUNT.replace(" FROM", "\r\nFROM") + "\r\n"
+    (here / "count.sql").write_bytes(marked.encode())
+    first = shell("query", COUNT, "--epsilon", "1", "--format", "csv").out
+    assert shell("query", "-f", "count.sql", "--epsilon", "1", "--format", "csv").out == first
+    assert shell("query", "-", "--epsilon", "1", "--format", "csv", stdin=marked.encode()).out == first
+    assert shell("query", marked, "--epsilon", "1", "--format", "csv").out == first
+    assert shell.spent() == 1
+
+
+def test_numbers_of_thousands_of_digits(shell: Shell) -> None:
+    for flag in ("--epsilon", "--confidence", "--assuming", "--max-rows"):
+        given = [] if flag == "--epsilon" else ["--epsilon", "1"]
+        assert "must be a" in shell.refused(2, "query", COUNT, *given, flag, "0." + "1" * 100_000)
+    assert "must be a" in shell.refused(2, "query", COUNT, "--within", "n=" + "1" * 100_000)
+    assert shell.spent() == 0
 
 
 class Terminal(io.StringIO):
@@ -216,6 +234,7 @@ def test_a_dry_run_spends_nothing(shell: Shell) -> None:
     assert tree == shell.json("explain", MEAN, "--epsilon", "0.5", "--json")
     assert [entry["kind"] for entry in shell.json("ledger", "history", "people.ledger", "--json")] == [
         "created",
+        "attached",
         "declared",
         "capped",
     ]
@@ -455,7 +474,7 @@ def test_5_the_ledger_can_t_be_trusted(served: Shell, here: Path, how: str) -> N
         with closing(sqlite3.connect(here / "people.ledger")) as connection:
             change = {
                 "edited": 'UPDATE privet_entries SET text = replace(text, \'"analyst":"analyst"\', \'"analyst":"a"\')',
-                "of a newer version": "UPDATE privet_schema SET version = version + 1",
+                "of a newer version": "UPDATE privet_ledger SET version = version + 1",
             }
             connection.execute(change[how])
             connection.commit()
@@ -512,7 +531,7 @@ def test_completion(name: str) -> None:
 
 def commands(app: typer.Typer, *path: str) -> Iterator[tuple[str, ...]]:
     for info in app.registered_commands:
-        yield (*path, str(info.name or getattr(info.callback, "__name__", "")))
+        yield (*path, str(info.name or getattr(info.callback, "__name__", "").replace("_", "-")))
     for group in app.registered_groups:
         if group.typer_instance is not None:
             yield from commands(group.typer_instance, *path, str(group.name))
@@ -581,7 +600,7 @@ def test_a_new_ledger_is_told_and_nothing_of_the_steward_s_is_written_over(shell
     assert not shell.made
     before = {file.name: file.read_bytes() for file in Path().iterdir() if file.is_file()}
     ask = "query", "SELECT COUNT(*) AS n FROM people", "--epsilon", "1/5"
-    for file in ("people.ledger", "privet.toml", "people.parquet", "./people.ledger"):
+    for file in ("people.ledger", "privet.toml", "people.parquet", "./people.ledger", "people.ledger-journal"):
         assert "is used already" in shell.refused(2, *ask, "-o", file, "--format", "csv")
         assert "is used already" in shell.refused(2, *ask, "--certificate", file)
     assert "is used already" in shell.refused(2, *ask, "-o", "a.json", "--certificate", "./a.json")

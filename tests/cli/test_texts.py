@@ -103,7 +103,6 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "a folder as a statement": (("query", "-f", "folder", "--epsilon", "1"), "'folder' is a folder. Name the file"),
     "an empty statement": (("query", "-f", "empty", "--epsilon", "1"), "the question is empty"),
-    "an empty ledger": (("budget", "empty"), "'empty' is an empty file, not a ledger"),
     "a folder as a ledger": (("budget", "folder"), "is not a ledger"),
     "a reason that is blank": (
         ("ledger", "cap", "people.ledger", "--epsilon", "1", "--reason", " "),
@@ -129,6 +128,13 @@ def test_wrong_commands(shell: Shell, arguments: tuple[str, ...], says: str) -> 
     assert says in error
     told = "\n".join(line for line in error.splitlines() if not re.match(r"  (SELECT| *\^)", line))
     assert not PYTHON.search(told.replace("pv.x", ""))
+    assert Path("empty").stat().st_size == 0, "nothing is made of a file that was there"
+
+
+def test_an_empty_file_is_a_ledger_that_was_emptied(shell: Shell) -> None:
+    error = shell.refused(5, "budget", "empty")
+    assert "the ledger 'empty' is an empty file. Privet makes none: it was emptied" in error
+    assert not PYTHON.search(error)
     assert Path("empty").stat().st_size == 0, "nothing is made of a file that was there"
 
 
@@ -159,14 +165,16 @@ def test_amounts_that_are_left_are_short(shell: Shell) -> None:
     shell("query", COUNT, "--epsilon", found[1])
 
 
-def test_a_closed_dataset_is_opened_by_a_command(shell: Shell) -> None:
+@pytest.mark.parametrize("failures", [3, 10])
+def test_a_closed_dataset_is_opened_by_a_command(shell: Shell, failures: int) -> None:
     shell("query", COUNT, "--epsilon", "0.5")
     with closing(open_ledger("people.ledger")) as ledger:
-        for number in range(3):
-            events = ledger.history("people")[-2].events
-            charge = ledger.reserve(dataset="people", analyst="a", request_id=str(number), events=events)
+        for number in range(failures):
+            who = "analyst" if failures == 3 else f"a{number}"
+            charge = ledger.reserve(dataset="people", analyst=who, request_id=str(number), events=[])
             ledger.settle(charge, "failed")
     error = shell.refused(4, "query", COUNT, "--epsilon", "0.25", "--fresh")
+    assert f"error: {failures} questions " in error
     assert 'Write: privet ledger reopen --reason "what was done about it"' in error
     shell("ledger", "reopen", "--reason", "what was done about it")
     shell("query", COUNT, "--epsilon", "0.25", "--fresh")

@@ -14,7 +14,7 @@ from typing import Any, cast, get_args
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.ledger.common import KINDS, PEOPLE, TABLE_KINDS, cost, furnish, furnish_tables, opened, pay
+from tests.ledger.common import KINDS, PATIENTS, PEOPLE, TABLE_KINDS, cost, furnish, furnish_tables, opened, pay
 
 from privet import events
 from privet.canonical import canonical
@@ -476,6 +476,24 @@ def test_another_column_needs_the_steward() -> None:
         LedgerError, match=r"^entry 16 of the ledger .* the column that says whose a row is was another"
     ):
         verify_export(hashed(before))
+
+
+@pytest.mark.parametrize(
+    ("dataset", "tables"),
+    [
+        (PEOPLE, [TableFacts("visits", "id")]),
+        (PATIENTS, [TableFacts("visits")]),
+        (PATIENTS, [TableFacts("visits", "id"), TableFacts("visits", "number")]),
+    ],
+)
+def test_tables_that_would_be_unlawful_are_not_written(dataset: Dataset, tables: list[TableFacts]) -> None:
+    """They would end the ledger for good."""
+    with closing(MemoryLedger()) as ledger:
+        for known in (0, 1):
+            with pytest.raises(UserError, match=f"'{dataset.name}'"):
+                ledger.create(dataset, tables=tables)
+            assert ledger.verify().head.number == known
+            ledger.create(dataset)
 
 
 def failing() -> list[dict[str, Any]]:

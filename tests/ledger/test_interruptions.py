@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -17,7 +19,7 @@ from tests.ledger.workers import Nursery
 from privet.distances import Adjacency
 from privet.errors import BudgetError, LedgerError, UserError
 from privet.guarantees import PureDP
-from privet.ledger import DurableLedger, MemoryLedger, database, failpoints, open_ledger
+from privet.ledger import DurableLedger, MemoryLedger, book, database, failpoints, open_ledger
 from privet.ledger.journal import Journal
 
 
@@ -147,6 +149,76 @@ def test_facts_of_a_dataset_that_was_not_made_after_all(where: str | Path, monke
         second.create(replace(PEOPLE, protect="person", adjacency=Adjacency.REPLACE))
         with pytest.raises(UserError, match="was made with protect person, and is opened with row"):
             first.create(PEOPLE)
+
+
+# --- in the middle of reading -----------------------------------------------------------------------
+
+
+class Interrupt:
+    """Ctrl-C at a line of the book, counted while it reads."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> Any:
+        if frame.f_code.co_filename != book.__file__:
+            return None
+        if event == "line":
+            self.left -= 1
+            if self.left < 0:
+                raise KeyboardInterrupt
+        return self
+
+    def during(self, use: Callable[[], object]) -> bool:
+        """Whether it came."""
+        before = sys.gettrace()
+        try:
+            sys.settrace(self)
+            use()
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(before)
+        return False
+
+
+def test_an_interrupt_at_any_line_of_an_entry_leaves_the_ledger_what_it_is(tmp_path: Path, effort: int) -> None:
+    """An entry that was taken in by half is read again: nothing counts twice, and nothing is taken for tampering."""
+    path = tmp_path / "people.ledger"
+    with closing(workers.opened(path)) as one, closing(open_ledger(path)) as two:
+        for place in range(0, 10**6, 5 if effort == 1 else 1):
+            two.settle(pay(two, f"{place}", cost("1/100"), question="q", fresh=True), "answered", "42")
+            two.settle(pay(two, None, cost("1/100"), analyst="bob"), "failed")
+            two.cap("people", PureDP(1000 + place), reason="more", analyst="bob")
+            came = Interrupt(place).during(lambda: one.balance("people"))
+            assert one.balance("people", "bob") == two.balance("people", "bob")
+            assert pay(one, f"{place}", cost("1/100"), question="q").answer == "42"
+            if not came:
+                break
+        assert place > 150
+        assert one._book.open == two._book.open
+        assert one.analysts("people") == two.analysts("people")
+        assert one.verify() == two.verify()
+
+
+def test_what_was_read_before_an_interrupt_must_still_be_there(tmp_path: Path) -> None:
+    """Whoever reads from the beginning again does not forget how far it had come."""
+    path, older = tmp_path / "people.ledger", tmp_path / "older"
+    with closing(workers.opened(path)) as one:
+        for i in range(3):
+            pay(one, str(i), cost("1/100"))
+        older.write_bytes(path.read_bytes())
+        held = pay(one, "x", cost("1/100"))
+        assert one.head().number == held.number
+        with closing(open_ledger(path)) as two:
+            pay(two, "y", cost("1/100"))
+        assert Interrupt(12).during(lambda: one.balance("people"))
+        assert one._book.owed is not None
+        with path.open("r+b") as file:
+            file.write(older.read_bytes())
+        for _ in range(2):
+            with pytest.raises(LedgerError, match="is not what it was: debits were removed"):
+                pay(one, "z", cost("1/100"))
 
 
 # --- threads ----------------------------------------------------------------------------------------

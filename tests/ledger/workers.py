@@ -39,7 +39,7 @@ import privet as pv
 from privet.distances import Adjacency
 from privet.errors import BudgetError, LedgerError, NoAnswer
 from privet.guarantees import PureDP
-from privet.ledger import Dataset, DurableLedger, failpoints, open_ledger
+from privet.ledger import Dataset, DurableLedger, database, failpoints, open_ledger
 from privet.session import Session
 
 ROOT = Path(__file__).parents[2]
@@ -649,6 +649,43 @@ def retries(where: str, threads: int, gate: str) -> list[dict[str, str]]:
 
         with ThreadPoolExecutor(threads) as pool:
             return list(pool.map(once, range(threads)))
+
+
+# --- L5: locks --------------------------------------------------------------------------------------
+
+
+def slow_debits(where: str, who: str, times: int, patience: float, each: float, gate: str) -> list[float]:
+    """Debits that hold the lock for a while each: seconds that every one of them took."""
+    database.PATIENCE = patience
+    failpoints.reached = lambda place: time.sleep(each) if place == "reserve: written" else None
+    seconds = []
+    with closing(opened(where)) as ledger:
+        pass_gate(gate)
+        for i in range(times):
+            start = time.monotonic()
+            ledger.reserve(dataset="people", analyst=who, request_id=f"{who}-{i}", events=[cost(PRICE)])
+            seconds.append(time.monotonic() - start)
+    return seconds
+
+
+def looks_as_nobody(where: str) -> Any:
+    """What somebody sees who may read and not write."""
+
+    def look(_: int) -> dict[str, str]:
+        if os.geteuid() == 0:
+            os.setgid(65534)
+            os.setuid(65534)
+
+        def head() -> str:
+            with closing(open_ledger(where, read_only=True)) as ledger:
+                ledger.verify()
+                return str(ledger.head())
+
+        return outcome(head)
+
+    with _forked(1, look) as results:
+        pass
+    return results[0]
 
 
 if __name__ == "__main__":

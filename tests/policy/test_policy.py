@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from contextlib import closing
 from dataclasses import FrozenInstanceError
 from datetime import date, datetime
@@ -440,3 +441,29 @@ def test_one_line(line: str, made: object) -> None:
 def test_a_line_that_is_none(line: str) -> None:
     with pytest.raises(UserError, match=r"^x: .*Write, for example: "):
         shorthand("x", line)
+
+
+MARK = b"\xef\xbb\xbf"
+"""What editors on Windows put at the start of a file."""
+
+
+@pytest.mark.parametrize("raw", [MARK + base().encode(), (MARK + base().encode()).replace(b"\n", b"\r\n")])
+def test_a_file_from_windows(tmp_path: Path, raw: bytes) -> None:
+    (tmp_path / "privet.toml").write_bytes(raw)
+    assert load(tmp_path / "privet.toml").shape == parse(base()).shape
+    (tmp_path / "privet.toml").write_bytes(raw.replace(b"[0, 110]", b"[110, 0]"))
+    with pytest.raises(PolicyError, match="line 12, "):
+        load(tmp_path / "privet.toml")
+
+
+@pytest.mark.parametrize("digits", [5_000, 1_000_000])
+@pytest.mark.parametrize("form", ["{}", "0.{}", "0x{}", '"{}"', '"1/{}"', '"{}x"', "1e{}", "1e-{}"])
+def test_a_number_of_thousands_of_digits_is_refused_quickly(form: str, digits: int) -> None:
+    number = form.format("7" * digits)
+    start = time.perf_counter()
+    for place in ("epsilon = 3", "110"):
+        with pytest.raises(PolicyError, match=r"number|digits") as refused:
+            parse(base().replace(place, place.replace("3", number).replace("110", number)))
+        assert "Exceeds" not in str(refused.value)
+        assert len(str(refused.value)) < 500
+    assert time.perf_counter() - start < 10

@@ -151,7 +151,7 @@ def test_other_things_are_refused(given: Any) -> None:
 
 @pytest.mark.parametrize("path", ["no such file", "a\x00b", "x" * 10_000, "."])
 def test_files_that_can_not_be_read(path: str) -> None:
-    with pytest.raises(UserError, match="the certificate can't be read"):
+    with pytest.raises(UserError, match=r"the certificate .* can't be read"):
         verify(path)
 
 

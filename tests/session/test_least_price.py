@@ -15,7 +15,7 @@ from tests.cli.asking import made as folder
 
 import privet as pv
 from privet.errors import QueryError, UserError
-from privet.guarantees import MIN_EPSILON, least_price
+from privet.guarantees.least import MIN_EPSILON, least_price
 from privet.planner import plan
 from privet.release.recall import asked_digest
 

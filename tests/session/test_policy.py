@@ -183,7 +183,7 @@ def test_caps_are_granted_once(policy: Path) -> None:
     for _ in range(3):
         with pv.Session.open(policy, dataset="people") as session:
             entries = session.ledger.history("people")
-            assert kinds(session) == ["created", "declared", "capped", "capped", "capped"]
+            assert kinds(session) == ["created", "attached", "attached", "declared", "capped", "capped", "capped"]
             assert {entry.note for entry in entries if entry.kind == "capped"} == {"the policy says so"}
             rations = session.ledger.analysts("people")
             assert {name: rations[name].cap for name in rations} == {
@@ -209,13 +209,13 @@ def test_of_two_caps_the_smaller_holds_and_opening_changes_neither(policy: Path)
         assert "is left of epsilon 0.25 for 'press': not enough" in session.explain(COUNT, epsilon="1/4")
         session.release(COUNT, epsilon="1/8", fresh=True)
         assert session.remaining == pv.PureDP.ZERO
-        assert kinds(session)[5:] == ["reserved", "answered", "capped", "capped", "reserved", "answered"]
+        assert kinds(session)[7:] == ["reserved", "answered", "capped", "capped", "reserved", "answered"]
     changed(policy, "press = { epsilon = 0.25 }, ", "")
     with closing(open_ledger(policy.parent / "all.ledger")) as ledger:
         ledger.cap("people", pv.PureDP("1/8"), analyst="press", reason="it is not in the policy any more")
     with pv.Session.open(policy, dataset="people", analyst="press") as session:
         assert session.remaining == pv.PureDP.ZERO  # who is not named keeps what was granted
-        assert kinds(session)[12:] == []
+        assert kinds(session)[14:] == []
 
 
 @pytest.mark.parametrize("analyst", ["press", "somebody"])

@@ -117,7 +117,7 @@ def test_explain_says_what_is_paid_for(session: pv.Session) -> None:
         "Stored     An answer at epsilon 0.5 is stored and would be free; a fresh one is paid for."
     ]
     assert session.spent == PureDP(0.5)
-    assert len(session.ledger.history(session.name)) == 4, "nothing was written"
+    assert len(session.ledger.history(session.name)) == 5, "nothing was written"
 
 
 def test_what_is_stored_needs_no_budget(session: pv.Session) -> None:

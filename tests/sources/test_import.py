@@ -246,7 +246,7 @@ def test_a_header_in_another_encoding_is_a_header(tmp_path: Path) -> None:
 def test_an_existing_file_is_kept(tmp_path: Path) -> None:
     content = "id,age,region\na,1,north\n"
     imported(tmp_path, content)
-    with pytest.raises(SourceError, match=r"exists already\. Write, to replace it: overwrite=True"):
+    with pytest.raises(UserError, match=r"exists already\. Write, to replace it: overwrite=True"):
         imported(tmp_path, content, overwrite=False)
     before = (tmp_path / "people.parquet").read_bytes()
     with pytest.raises(SourceError, match="was not imported"):
@@ -283,7 +283,7 @@ def test_paths_and_declarations(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="there is no file"):
         import_csv(tmp_path / "no.csv", tmp_path / "no.parquet", columns=SMALL)
     (tmp_path / "a.csv").write_text("age\n1\n")
-    with pytest.raises(SourceError, match="there is no folder"):
+    with pytest.raises(UserError, match="there is no folder"):
         import_csv(tmp_path / "a.csv", tmp_path / "no" / "a.parquet", columns=SMALL)
     with pytest.raises(UserError, match="columns must declare at least one"):
         import_csv(tmp_path / "a.csv", tmp_path / "a.parquet", columns={})

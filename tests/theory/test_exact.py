@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+import time
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -134,6 +135,34 @@ def test_numbers_too_long_to_print_are_refused_all_the_same(read: Callable[..., 
     for bad in (-(10**5000), Fraction(-(10**5000)), Fraction(-1, 10**5000)):
         with pytest.raises(NumberError, match=r"^epsilon must be .* Write, for example: here$"):
             read(bad, name="epsilon", example="here")
+
+
+LONG = 10**1_000_000
+"""It takes Python half a minute to write this."""
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        LONG, Fraction(1, LONG), Fraction(LONG + 1, LONG), 10**4300, Fraction(1, 10**4300), Fraction(3, 10**4000 + 1),
+        Decimal("0." + "1" * 1_000_000), Decimal("1e-999999"), Decimal("1e999999"), np.float64("nan"),
+        "1" * 4300, "1" * 1_000_000, "0." + "1" * 1_000_000, "1/" + "7" * 1_000_000, "1_" * 500_000 + "1",
+        "1" * 1_000_000 + "x", "1." + "1" * 1_000_000 + "x", "1e-" + "9" * 1_000_000,
+    ],
+    ids=lambda bad: type(bad).__name__,
+)  # fmt: skip
+def test_numbers_of_thousands_of_digits_are_refused_quickly(bad: object) -> None:
+    start = time.perf_counter()
+    for read in (exact, positive, nonnegative, probability, whole):
+        with pytest.raises(NumberError, match=r"^epsilon must be .* Write, for example: here$") as refused:
+            read(bad, name="epsilon", example="here")
+        assert len(str(refused.value)) < 250
+    assert time.perf_counter() - start < 5
+
+
+def test_what_is_computed_of_the_longest_numbers_is_a_number_again() -> None:
+    long = exact("9" * 396 + "e399")
+    assert exact(long / exact("1e-399")) == long * 10**399
 
 
 def test_numbers_in_range_are_taken() -> None:

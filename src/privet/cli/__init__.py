@@ -1,15 +1,16 @@
 """The command line: `privet --help`.
 
 Answers go to stdout, everything else to stderr. Exit codes: 0 done; 1 a check that does not hold (`verify`, `audit`),
-or an answer without the picture that was asked for; 2 the call must be changed; 3 the budget does not cover it; 4 paid
-for and not answered, or the dataset is closed; 5 the ledger can't be read, written or trusted; 70 a bug; 130 Ctrl-C.
+or an answer without the file that was asked for; 2 the call must be changed; 3 the budget does not cover it; 4 paid
+for and not answered, or the dataset is closed; 5 the ledger can't be read, written or trusted; 70 a bug; 75 another
+process holds the ledger: try again; 130 Ctrl-C; 141 nobody reads the output. With --json, an error is one line of JSON.
 """
 
 from __future__ import annotations
 
 import io
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -17,18 +18,12 @@ from privet import __version__
 from privet.cli import asking, importing, ledger
 from privet.cli import init as policies
 from privet.cli.arguments import Asking
+from privet.cli.failing import EXITS, bug, closed, failed
 from privet.cli.schema import schema
-from privet.cli.stopping import one_line
-from privet.cli.wording import in_terminal
-from privet.errors import (
-    BudgetError,
-    InternalError,
-    LedgerError,
-    NoAnswer,
-    PrivetError,
-    UserError,
-    VerificationError,
-)
+from privet.cli.stopping import INTERRUPTED, one_line
+from privet.errors import PrivetError
+
+__all__ = ["EXITS", "app", "main"]
 
 _SCALES = ["1", "2.5", "10000"]
 
@@ -42,33 +37,37 @@ app.command()(ledger.budget)
 app.add_typer(ledger.app, name="ledger")
 app.command()(asking.verify)
 
-EXITS: tuple[tuple[type[PrivetError], int], ...] = (
-    (BudgetError, 3),
-    (UserError, 2),
-    (VerificationError, 1),
-    (NoAnswer, 4),
-    (LedgerError, 5),
-    (InternalError, 70),
-)
-
 
 def main() -> None:
-    """Run the command line; an error is a text on stderr and an exit code."""
+    """Run the command line; an error is a text on stderr, or JSON for a program, and an exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that has no sign for plus or minus gets another one
     try:
         with one_line():
-            app()
-    except OSError as error:  # a full disk, a closed pipe
-        print(
-            f"error: the output could not be written: {error}. A paid answer is stored: asking again is free",
-            file=sys.stderr,
-        )
-        raise SystemExit(2) from None
-    except PrivetError as error:
-        print(f"error: {in_terminal(str(error))}", file=sys.stderr)
-        raise SystemExit(next((code for kind, code in EXITS if isinstance(error, kind)), 70)) from None
+            _run()
+    except BrokenPipeError:
+        closed()
+    except KeyboardInterrupt:  # between two steps of its own end
+        raise SystemExit(INTERRUPTED) from None
+    except (PrivetError, OSError, typer.Abort) as error:
+        failed(error)
+    except Exception as error:
+        if hasattr(error, "format_message"):
+            failed(error)
+        bug(error)
+
+
+def _run() -> NoReturn:
+    try:
+        code = app(standalone_mode=False)
+        sys.stdout.flush()
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):  # Typer ends with another code
+            raise ended.__context__ from None
+        sys.stdout.flush()
+        raise
+    raise SystemExit(code)
 
 
 def _version(asked: bool) -> None:
@@ -89,6 +88,7 @@ def options(
 @app.command()
 def demo(
     output: str = typer.Option("privet-demo", "--output", "-o", help="The folder for pictures and certificates."),
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
 ) -> None:
     """Run three queries on a synthetic survey of 100,000 people: see what they cost and how exact the answers are.
 
@@ -96,7 +96,7 @@ def demo(
     """
     from privet.cli.demo import run
 
-    run(output)
+    run(output, force=force)
 
 
 @app.command()
@@ -104,6 +104,7 @@ def curve(
     epsilon: str = typer.Option(..., help="The privacy loss, such as 1 or 1/3."),
     sensitivity: str = typer.Option("1", help="How far one person can move the value."),
     output: str = typer.Option("curve.png", "--output", "-o", help="Where to save the picture: .png, .svg or .pdf."),
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
 ) -> None:
     """Draw two neighbours' densities, their ratio bounded by e^epsilon, and the privacy profile.
 
@@ -111,7 +112,7 @@ def curve(
     """
     from privet.cli.curve import save_curve
 
-    save_curve(epsilon=epsilon, sensitivity=sensitivity, output=output)
+    save_curve(epsilon=epsilon, sensitivity=sensitivity, output=output, force=force)
     print(output)
 
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from privet.addresses import is_address, masked
-from privet.cli.output import Format, chosen, shows, styled, writable, write
+from privet.cli.failing import spending, tell
+from privet.cli.output import STORED, Files, Format, chosen, kept, shows, styled, write
 from privet.cli.stopping import stopped
 from privet.cli.wording import in_terminal
 
 if TYPE_CHECKING:  # loaded when a command runs: `privet --help` is quick
+    from privet.planner import ReleasePlan
     from privet.query import Query
     from privet.session import Session
 
@@ -62,6 +66,7 @@ def query(
         Path | None, typer.Option("--output", "-o", help="A file: .csv, .json, .parquet, .txt, .png, .svg or .pdf.")
     ] = None,
     certificate: Annotated[Path | None, typer.Option(help="Save the certificate here.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
     request_id: Annotated[str | None, typer.Option(help="Makes a retry safe: it is answered once.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Pay for a new draw.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would cost; ask nothing.")] = False,
@@ -84,7 +89,7 @@ def query(
         how = _how(epsilon, within, confidence, simultaneous, assuming)
         caps = _caps(max_rows, max_groups, max_rows_per_group)
         text = _statement(sql, file)
-        writable(policy, output, certificate)
+        files = Files.checked(output, certificate, force=force, taken=kept(policy))
         kind = chosen(Format.JSON if as_json else form, output)
         style = styled(title, label, order, output)
         session = _session(policy, dataset, text, analyst)
@@ -93,12 +98,38 @@ def query(
         if dry_run:
             _explained(session, asked, how, fresh=fresh, as_json=kind is Format.JSON)
             return
-        shows(session.plan(asked, **how), kind, output, style)
-        answer = session.release(asked, request_id=request_id, fresh=fresh, **how)
-        if certificate is not None:
-            answer.certificate.save(certificate)
-            print(certificate, file=sys.stderr)
-        write(answer, kind, output, style)
+        plan = session.plan(asked, **how)
+        shows(plan, kind, output, style)
+        with _told(session, plan):
+            answer = session.release(asked, request_id=request_id, fresh=fresh, **how)
+            uncertified = certificate and files.tried(certificate, answer.certificate.to_bytes)
+            if uncertified:
+                tell("NoFile", 1, f"there is no certificate: {uncertified}; {STORED}", head="")
+            elif certificate is not None:
+                print(certificate, file=sys.stderr)
+            write(answer, kind, output, style, files)
+            sys.stdout.flush()
+        if uncertified:
+            raise SystemExit(1)
+
+
+@contextmanager
+def _told(session: Session, plan: ReleasePlan) -> Iterator[None]:
+    """Around what is paid for: an error knows whether it was."""
+    from privet.cli.ledger import numbers
+    from privet.errors import LedgerError, PrivetError
+    from privet.guarantees import PureDP
+
+    try:
+        yield
+    except OSError as error:
+        if session.debited:
+            error.add_note(STORED.capitalize())
+        raise
+    except PrivetError as error:
+        if not isinstance(error, LedgerError):
+            spending(error, numbers(plan.guarantee() if session.debited else PureDP.ZERO))
+        raise
 
 
 def explain(
@@ -177,6 +208,7 @@ def _statement(sql: str | None, file: Path | None) -> str:
 def _asked(sql: str) -> str:
     from privet.errors import UserError
 
+    sql = sql.removeprefix("\ufeff")  # a mark at the start of a file from Windows
     if not sql.strip():
         raise UserError('the question is empty. Write, for example: privet query "SELECT COUNT(*) FROM people"')
     return sql

@@ -7,27 +7,27 @@ from pathlib import Path
 
 import numpy as np
 
+from privet.cli.output import Files
 from privet.distributions import Laplace
 from privet.divergences import privacy_profile
 from privet.errors import UserError
 from privet.exact import Number, exact, nearest, positive
 from privet.plots import draw_curve
+from privet.release.pictures import drawn
 
 FORMATS = (".png", ".svg", ".pdf")
 
 
 def picture_path(output: str) -> Path:
-    """Where a picture is to be saved, checked before anything is done."""
+    """Where a picture is to be saved."""
     example = "-o curve.png"
     path = Path(output)
     if path.suffix.lower() not in FORMATS:
         raise UserError(f"-o {output}: the picture is saved as .png, .svg or .pdf. Write, for example: {example}")
-    if not path.parent.is_dir():
-        raise UserError(f"-o {output}: there is no folder {path.parent}. Write, for example: {example}")
     return path
 
 
-def save_curve(*, epsilon: Number, sensitivity: Number, output: str) -> None:
+def save_curve(*, epsilon: Number, sensitivity: Number, output: str, force: bool = False) -> None:
     """Draw the two densities, their ratio and the privacy profile, and save the picture."""
     example = "privet curve --epsilon 1 --sensitivity 1 -o curve.png"
     loss = positive(epsilon, name="--epsilon", example=example)
@@ -38,6 +38,7 @@ def save_curve(*, epsilon: Number, sensitivity: Number, output: str) -> None:
             f"Write, for example: {example}"
         )
     path = picture_path(output)
+    files = Files.checked(path, force=force)
     scale = shift / loss
     one, other = Laplace(0, scale), Laplace(shift, scale)
     reach = 4 * scale
@@ -56,6 +57,6 @@ def save_curve(*, epsilon: Number, sensitivity: Number, output: str) -> None:
         deltas=np.array([float(profile(level)) for level in levels]),
     )
     try:
-        figure.savefig(path, dpi=150)
+        files.write(path, drawn(figure, path.suffix))
     except OSError as error:
         raise UserError(f"-o {output}: {error.strerror or error}. Write: {example}") from None

@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 import privet as pv
+from privet.cli.output import Files
 from privet.cli.survey import KINDS, REGIONS, Survey, make_survey
 from privet.errors import UserError
 from privet.query import Query, Table
@@ -20,6 +21,8 @@ from privet.release import Release
 
 PEOPLE = 100_000
 BUDGET = 2
+PICTURES = ("adults", "visits", "spending")
+"""What the files are called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ def questions(people: Table, visits: Table) -> list[Question]:
             0.5,
             "SELECT region, count(*) AS adults, avg(income) AS income, avg(smoker::INT) AS smokers "
             "FROM people WHERE age >= 18 GROUP BY region",
-            "adults",
+            PICTURES[0],
         ),
         Question(
             "How many visits were there in each quarter, and what did they cost together?",
@@ -80,7 +83,7 @@ def questions(people: Table, visits: Table) -> list[Question]:
             0.5,
             "SELECT date_trunc('quarter', day)::DATE AS quarter, count(*) AS visits, sum(cost) AS cost "
             "FROM visits GROUP BY quarter",
-            "visits",
+            PICTURES[1],
         ),
         Question(
             "What does a person spend in a year, by age?",
@@ -91,16 +94,18 @@ def questions(people: Table, visits: Table) -> list[Question]:
             "SELECT CASE WHEN age < 30 THEN '[0, 30)' WHEN age < 60 THEN '[30, 60)' ELSE '[60, 110]' END AS age, "
             "count(*) AS people, avg(spent) AS spent FROM people JOIN "
             "(SELECT person_id, sum(cost) AS spent FROM visits GROUP BY person_id) USING (person_id) GROUP BY 1",
-            "spending",
+            PICTURES[2],
         ),
     ]
 
 
-def run(output: str) -> None:
+def run(output: str, *, force: bool = False) -> None:
     """Print the answers beside the truth, the budget before and after, what was checked, and where the pictures are."""
     folder = Path(output)
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{output} is a file; the demo saves pictures and certificates into a folder. Write: -o demo")
+    names = [f"{each}{suffix}" for each in PICTURES for suffix in (".json", ".png")]
+    files = Files.checked(*(folder / name for name in names if folder.is_dir()), force=force)
     console = Console(highlight=False, soft_wrap=True)
     with tempfile.TemporaryDirectory(prefix="privet-demo-") as scratch:
         survey = make_survey(scratch, PEOPLE)
@@ -113,7 +118,7 @@ def run(output: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         with pv.Session([people, visits], budget=pv.PureDP(BUDGET), ledger=None, name="survey") as session:
             drawn = [
-                _ask(console, session, survey, number, question, folder)
+                _ask(console, session, survey, number, question, folder, files)
                 for number, question in enumerate(questions(people, visits), 1)
             ]
             console.print(f"[bold]Budget:[/bold] {session.spent} is spent, {session.balance.left} is left.")
@@ -124,7 +129,9 @@ def run(output: str) -> None:
     console.print(f"\n[bold]{saved}:[/bold] {escape(str(folder.resolve()))}")
 
 
-def _ask(console: Console, session: pv.Session, survey: Survey, number: int, question: Question, folder: Path) -> bool:
+def _ask(
+    console: Console, session: pv.Session, survey: Survey, number: int, question: Question, folder: Path, files: Files
+) -> bool:
     """Ask, and draw the answer; says whether as a file. Without matplotlib it is drawn in the terminal."""
     console.print(f"[bold]{number}. {question.title}[/bold]")
     if number == 1:
@@ -135,20 +142,24 @@ def _ask(console: Console, session: pv.Session, survey: Survey, number: int, que
     console.print(escape(str(release)))
     console.print("\nThe truth of all rows, which no analyst sees (bounding and clipping leave some of it out):")
     console.print(_truth(survey, question, release))
-    drawn = _drawn(release, folder / f"{question.picture}.png")
+    drawn = _drawn(release, folder / f"{question.picture}.png", files)
     if not drawn:
         console.print(f"\n{escape(release.chart(min(console.width, 100)))}\n")
-    checked = pv.verify(release.certificate.save(folder / f"{question.picture}.json"), ledger=session.ledger)
+    certificate = folder / f"{question.picture}.json"
+    files.write(certificate, release.certificate.to_bytes())
+    checked = pv.verify(certificate, ledger=session.ledger)
     console.print(f"The certificate is valid: {escape(checked.promise)}.\n")
     return drawn
 
 
-def _drawn(release: Release, path: Path) -> bool:
+def _drawn(release: Release, path: Path, files: Files) -> bool:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
         return False
-    release.plot(path=path)
+    from privet.release.pictures import drawn
+
+    files.write(path, drawn(release.plot(), path.suffix))
     return True
 
 

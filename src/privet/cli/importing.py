@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from privet.cli.output import Files
+
 if TYPE_CHECKING:  # loaded when the command runs: `privet --help` is quick
     from privet.errors import UserError
     from privet.relation.schema import Column
@@ -107,6 +109,8 @@ def import_(
     if target is None:
         raise UserError(f"where to? Write, for example: privet import {csv} -o {Path(csv).stem}.parquet")
     kinds: dict[str, Any] = {"id_type": id_type or _id_type(columns, person)}
+    place = Path(target).expanduser()
+    Files.checked(place, force=force, taken=_taken(csv, policy, table))
     try:
         with _progress() as progress:
             report = import_csv(
@@ -137,6 +141,8 @@ def import_(
         raise UserError(error.text(flags=True)) from None
     except UserError as error:
         raise _in_the_terminal(error) from None
+    except OSError as error:
+        raise UserError(f"nothing was imported: {target!r} can't be written: {error.strerror or error}") from None
     print(report.text(flags=True), file=sys.stderr)
     print(target)
 
@@ -236,6 +242,27 @@ def _of_policy(
     if not isinstance(one.protect, Person):
         return target, columns, None, None
     return target, columns, one.protect.id, one.protect.max_rows
+
+
+def _taken(csv: str, policy: str | None, table: str | None) -> Callable[[Path], bool]:
+    """What must not be written over: the CSV, and what is the steward's, but for the sources that may be imported."""
+    from privet.errors import UserError
+    from privet.files import among
+    from privet.policy import load
+    from privet.policy.contract import holds
+
+    try:
+        read = load(policy or "privet.toml")
+    except UserError:  # none here, or none that is valid; then the columns are given by flags
+        return lambda path: among(path, [Path(csv).expanduser(), "privet.toml"])
+    tables = [each for dataset in read.datasets.values() for each in dataset.declared.values()]
+    sources = [file for each in tables if table is None or each is read.table(table) for file in each.files]
+
+    def taken(path: Path) -> bool:
+        imported = any(holds(source, path) for source in sources)
+        return among(path, [Path(csv).expanduser()]) or (read.owns(path) and not imported)
+
+    return taken
 
 
 def _in_the_terminal(error: UserError) -> UserError:

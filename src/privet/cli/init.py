@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from privet.cli.output import Files
 
 if TYPE_CHECKING:  # loaded when the command runs: `privet --help` is quick
     from privet.cli.interview import Steward
@@ -75,8 +77,8 @@ def init(
     from privet.policy.draft import Draft
 
     target = Path(output)
-    _writable(target, force)
     found: list[Found] = []
+    files = Files.checked(target, force=force, taken=_taken(target, ledger, found))
     with _answers(data):
         for given in data:
             look = sniff
@@ -100,8 +102,7 @@ def init(
     except PrivetError as error:
         raise InternalError(f"the policy that was made does not load, and was not written:\n{error}") from None
     try:
-        with target.open("w" if force else "x", encoding="utf-8") as file:
-            file.write(text)
+        files.write(target, text.encode())
     except OSError as error:
         from privet.errors import UserError
 
@@ -136,13 +137,23 @@ def _agreed(question: str) -> bool:
         typer.echo("Write y, to read them, or n.", err=True)
 
 
-def _writable(target: Path, force: bool) -> None:
+def _taken(target: Path, ledger: str | None, found: list[Found]) -> Callable[[Path], bool]:
+    """What a policy must not be written over: data, the ledger, and whatever the policy before it names."""
     from privet.errors import UserError
+    from privet.files import among
+    from privet.policy import load
+    from privet.policy.contract import holds
 
-    if target.exists() and not force:
-        raise UserError(f"{str(target)!r} exists already. Write, to replace it: --force")
-    if not target.absolute().parent.is_dir():
-        raise UserError(f"there is no folder {str(target.absolute().parent)!r} to write to.")
+    try:
+        named = load(target).files() if target.is_file() else []
+    except UserError:  # it was no policy
+        named = []
+    others = [each for each in named if not among(target, [each])]
+    return lambda path: any(holds(each, path) for each in (*others, *([ledger] if ledger else []), *_paths(found)))
+
+
+def _paths(found: list[Found]) -> list[str]:
+    return [each.path for each in found]
 
 
 def _file(name: str) -> str:

@@ -259,7 +259,8 @@ def verify(
         _json({"entries": head.number, "hash": head.hash, "datasets": datasets})
         return
     each = ", ".join(f"{name} {entries}" for name, entries in datasets.items())
-    print(f"all {head.number} entries verified{f' ({each})' if len(datasets) > 1 else ''}")
+    entries = "1 entry" if head.number == 1 else f"all {head.number} entries"
+    print(f"{entries} verified{f' ({each})' if len(datasets) > 1 else ''}")
     if expect is not None:
         print("the receipt matches an entry")
 

@@ -5,9 +5,14 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from privet.cli.failing import tell
+from privet.cli.wording import in_terminal
 
 if TYPE_CHECKING:  # loaded when a command runs: `privet --help` is quick
     from privet.planner import ReleasePlan
@@ -26,26 +31,62 @@ class Format(StrEnum):
 
 _BY_NAME = {".csv": Format.CSV, ".json": Format.JSON, ".parquet": Format.PARQUET, ".txt": Format.TABLE}
 _PICTURES = {".png", ".svg", ".pdf"}
+_DEFAULT = Path("privet.toml")
+STORED = "the answer is stored, asking again is free"
 
 
-def writable(policy: Path, *files: Path | None) -> None:
-    """Refused here, before anything is paid: what can't be written, and what must not be written over."""
-    import os
-
+def kept(policy: Path | None = None) -> Callable[[Path], bool]:
+    """Which files are the steward's: of this policy, or of the one in this folder, if there is one."""
     from privet.errors import UserError
+    from privet.files import among
     from privet.policy import load
 
-    given = [file for file in files if file is not None]
-    taken = load(policy).files() if given else set()
-    for file in given:
-        if not file.parent.is_dir():
-            raise UserError(f"there is no folder {str(file.parent)!r}")
-        if file.is_dir():
-            raise UserError(f"{str(file)!r} is a folder. Name a file in it, such as {str(file / 'answer.csv')!r}")
-        if not os.access(file if file.exists() else file.parent, os.W_OK):
-            raise UserError(f"{str(file)!r} can't be written")
-        if file.resolve() in taken or [other.resolve() for other in given].count(file.resolve()) > 1:
-            raise UserError(f"{str(file)!r} is used already: choose another file")
+    if policy is not None:
+        return load(policy).owns
+    try:
+        return load(_DEFAULT).owns if _DEFAULT.exists() else lambda path: False
+    except UserError:
+        return lambda path: among(path, [_DEFAULT])
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Where a command writes to, checked before anything is done or paid for."""
+
+    force: bool
+    taken: Callable[[Path], bool]
+
+    @classmethod
+    def checked(cls, *given: Path | None, force: bool, taken: Callable[[Path], bool] | None = None) -> Files:
+        """Refuse what must not be written to."""
+        from privet.errors import UserError
+        from privet.files import among, check
+
+        files = [file for file in given if file is not None]
+        made = cls(force, taken or (kept() if files else lambda path: False))
+        for number, file in enumerate(files):
+            check(file, overwrite=force, taken=made.taken)
+            if among(file, files[:number]):
+                raise UserError(f"{str(file)!r} is used already: choose another file")
+        return made
+
+    def write(self, file: Path, content: bytes) -> None:
+        """Write one of them."""
+        from privet.files import write
+
+        write(file, content, overwrite=self.force, taken=self.taken)
+
+    def tried(self, file: Path, content: Callable[[], bytes]) -> str | None:
+        """Why it could not be written, after it was paid for."""
+        from privet.errors import UserError
+
+        try:
+            self.write(file, content())
+        except OSError as error:
+            return f"{str(file)!r} can't be written: {error.strerror or error}"
+        except UserError as error:
+            return in_terminal(str(error))
+        return None
 
 
 def chosen(form: Format | None, output: Path | None) -> Format:
@@ -111,47 +152,45 @@ def shows(plan: ReleasePlan, form: Format, output: Path | None, style: dict[str,
         raise UserError(f"with intervals, two columns would be called {twice[0]!r}. Rename one with AS")
 
 
-def write(answer: Release, form: Format, output: Path | None, style: dict[str, Any]) -> None:
+def write(answer: Release, form: Format, output: Path | None, style: dict[str, Any], files: Files) -> None:
     """Print the answer, or write it to a file; what stands beside it goes to stderr."""
-    match form:
-        case Format.PARQUET:
-            import pyarrow.parquet as pq
-
-            facts = json.dumps(_facts(answer), ensure_ascii=False)
-            pq.write_table(answer.to_arrow().replace_schema_metadata({"privet": facts}), output)
-        case Format.CHART if output is not None and output.suffix.lower() in _PICTURES:
-            if why := _undrawn(answer, output, style):  # it is paid for, so it is shown in another form
-                sys.stdout.write(f"{answer}\n")
-                print(f"there is no picture: {why}", file=sys.stderr)
-                raise SystemExit(1)
-        case _:
-            text = _text(answer, form)
-            if output is None:
-                sys.stdout.write(text)
-            else:
-                output.write_text(text, encoding="utf-8")
+    if output is None:
+        sys.stdout.write(_text(answer, form))
+    else:
+        what = "picture" if output.suffix.lower() in _PICTURES else "file"
+        why = "no group is shown, so there is nothing to draw" if what == "picture" and not len(answer) else None
+        if why := why or files.tried(output, lambda: _content(answer, form, output, style)):
+            _printed(answer, form, f"there is no {what}: {why}")
+        print(output, file=sys.stderr)
     if form not in (Format.TABLE, Format.CHART) or output is not None:
         from privet.release.printing import wrapped
 
-        if output is not None:
-            print(output, file=sys.stderr)
         for line in wrapped(answer.notes()):
             print(line, file=sys.stderr)
 
 
-def _undrawn(answer: Release, output: Path, style: dict[str, Any]) -> str | None:
-    """Draw the answer into a file; why there is none, if that fails."""
-    from privet.release.pictures import save
+def _printed(answer: Release, form: Format, why: str) -> NoReturn:
+    """It is paid for, so it is shown all the same."""
+    sys.stdout.write(_text(answer, form if form in (Format.CSV, Format.JSON) else Format.TABLE))
+    sys.stdout.flush()
+    tell("NoFile", 1, f"{why}; {STORED}", head="")
+    raise SystemExit(1)
 
-    stored = "the answer is stored, asking again is free"
-    if not len(answer):
-        return f"no group is shown, so there is nothing to draw; {stored}"
-    try:
-        save(answer.plot(**style), output)
-    except OSError as error:
-        why = f"{str(output)!r} can't be written: {error.strerror or error}"
-        return f"{why}; {stored}. Write, for example: -o answer.png"
-    return None
+
+def _content(answer: Release, form: Format, output: Path, style: dict[str, Any]) -> bytes:
+    if output.suffix.lower() in _PICTURES:
+        from privet.release.pictures import drawn
+
+        return drawn(answer.plot(**style), output.suffix)
+    if form is not Format.PARQUET:
+        return _text(answer, form).encode()
+    import io
+
+    import pyarrow.parquet as pq
+
+    facts = json.dumps(_facts(answer), ensure_ascii=False)
+    pq.write_table(answer.to_arrow().replace_schema_metadata({"privet": facts}), sink := io.BytesIO())
+    return sink.getvalue()
 
 
 def _text(answer: Release, form: Format) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
+from privet.cli.failing import tell
 from privet.errors import PrivetError
 
 INTERRUPTED = 130
@@ -34,7 +35,7 @@ def one_line() -> Iterator[None]:
     """Around a whole command: end it with one line if Ctrl-C was pressed."""
     _pressed.error = None
     before = signal.getsignal(signal.SIGINT)
-    if before is signal.default_int_handler:
+    if callable(before):
         signal.signal(signal.SIGINT, _pressed)
     try:
         yield
@@ -48,10 +49,15 @@ def one_line() -> Iterator[None]:
     else:
         return
     finally:
-        if before is signal.default_int_handler:
-            signal.signal(signal.SIGINT, signal.SIG_DFL if _pressed.error is not None else before)
-    print(next(iter(getattr(_pressed.error, "__notes__", ())), "interrupted"), file=sys.stderr)
+        if callable(before):
+            signal.signal(signal.SIGINT, before if before is signal.default_int_handler else _over)
+    tell("Interrupted", INTERRUPTED, next(iter(getattr(_pressed.error, "__notes__", ())), "interrupted"), head="")
     raise SystemExit(INTERRUPTED)
+
+
+def _over(*_: object) -> None:
+    """Ctrl-C when all is said, while Python ends: there is nothing left to stop."""
+    os._exit(INTERRUPTED)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ _PHRASES: tuple[tuple[str, str], ...] = (
     (r"""\bwithin=\{["'](\w+)["']: ([^}]*)\}""", r"--within \1=\2"),
     (r'\b(epsilon|delta|confidence|assuming)=("?)([0-9][0-9./e-]*)\2', r"--\1 \3"),
     (r"\b(fresh|simultaneous)=True", r"--\1"),
+    (r"\boverwrite=True", "--force"),
     (r"print\(answer\)", "--format table"),
     (r"\badjacency='([^']*)'", r"--adjacency \1"),
 )

@@ -19,9 +19,10 @@ Number = int | float | str | Decimal | Fraction
 INFINITY = math.inf
 """The one value outside the rationals that a divergence can take."""
 
-_DECIMAL = re.compile(r"[+-]?(\d[\d_]*\.?[\d_]*|\.\d[\d_]*)([eE](?P<exponent>[+-]?\d{1,4}))?\Z")
+_DECIMAL = re.compile(r"[+-]?(\d[\d_]*(\.[\d_]*)?|\.\d[\d_]*)([eE](?P<exponent>[+-]?\d{1,4}))?\Z")
 _RATIO = re.compile(r"[+-]?\d+/\d+\Z")
 _LONGEST = 400  # characters of a number's text, and the largest power of ten in it
+_BITS = 4096  # of a numerator or denominator: what is computed from such texts fits, and Python can print it
 
 
 def exact(value: object, *, name: str = "number", example: str | None = None) -> Exact:
@@ -29,7 +30,7 @@ def exact(value: object, *, name: str = "number", example: str | None = None) ->
 
     Claim: a float means its shortest decimal (the one that Python prints), so ten times 0.1 is 1; a
     numpy scalar means its own shortest decimal; int, str ("0.1", "1/3"), Decimal and Fraction are
-    taken as they are. NaN, infinities, bools and other text are refused.
+    taken as they are. NaN, infinities, bools, other text and numbers of more than 1,200 digits are refused.
 
     Example:
         >>> exact(0.1), exact("1/3"), 10 * exact(0.1) == 1
@@ -108,6 +109,15 @@ def binary(value: float) -> Exact:
 
 
 def _parse(value: object) -> Exact | None:
+    number = _rational(value)
+    return None if number is None or _long(number) else number
+
+
+def _long(number: Exact) -> bool:
+    return max(number.numerator.bit_length(), number.denominator.bit_length()) > _BITS
+
+
+def _rational(value: object) -> Exact | None:
     if type(value) is Fraction:
         return value
     if type(value) is int:
@@ -122,11 +132,11 @@ def _parse(value: object) -> Exact | None:
         except (TypeError, ValueError):  # a time difference of numpy's counts as Integral
             return None
     if isinstance(value, Decimal):
-        return _parse(str(value)) if value.is_finite() else None
+        return _read(str(value)) if value.is_finite() else None
     if isinstance(value, float):
         return Fraction(float.__repr__(value)) if math.isfinite(value) else None
     if isinstance(value, numbers.Real):  # numpy's other floats: str is their shortest decimal
-        return _parse(str(value)) if math.isfinite(value) else None
+        return _read(str(value)) if math.isfinite(value) else None
     if isinstance(value, str):
         return _read(str.strip(value))
     return None
@@ -147,14 +157,22 @@ def _read(text: str) -> Exact | None:
 
 
 def _refusal(name: str, allowed: str, value: object, example: str | None) -> NumberError:
-    try:
-        shown = repr(value) if isinstance(value, str) else str(value)
-    except ValueError:  # Python does not print integers of thousands of digits
-        shown = "a number too long to print"
-    shown = shown if len(shown) <= 60 else shown[:57] + "..."
+    shown = _shown(value)
     if not isinstance(value, str | numbers.Number | Decimal):
         shown = f"{shown} ({type(value).__name__})"
-    if isinstance(value, str | Decimal) and _parse(value) is None and _DECIMAL.match(str(value).strip()):
+    text = str(value).strip() if isinstance(value, str | Decimal) else ""
+    if _parse(text) is None and (_DECIMAL.match(text) or _RATIO.match(text)):
         allowed += f", of at most {_LONGEST} characters, with an exponent below {_LONGEST}"
     line = f" Write, for example: {example}" if example else ""
     return NumberError(f"{name} must be {allowed}, not {shown}.{line}")
+
+
+def _shown(value: object) -> str:
+    """A value at a glance. Python prints no integer of thousands of digits, and takes long for those before."""
+    if isinstance(value, int | Fraction) and _long(Fraction(value)):
+        return "one of more than 1,200 digits"
+    try:
+        shown = repr(value) if isinstance(value, str) else str(value)
+    except ValueError:  # another kind of integer, or a list of them
+        return "a number too long to print"
+    return shown if len(shown) <= 60 else shown[:57] + "..."

@@ -224,8 +224,8 @@ class Book:
         if self.owed is not None:
             self.watch, self.watched = self.owed.number, ""
         self.number, self.hash, self.digest = 0, chain.GENESIS, ""
-        for known in (self.datasets, self.open, self.ends):
-            known.clear()
+        for state in (self.datasets, self.open, self.ends):
+            state.clear()
 
     def _move(self, digested: str, found: str) -> None:
         self.number, self.hash, self.digest = self.number + 1, found, digested

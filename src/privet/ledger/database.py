@@ -37,7 +37,7 @@ class Database(ABC):
 
     private = False
     """Whether it is this process's alone, so that a child can't open it."""
-    secrets: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
     """What no error may show."""
     created = False
     """Whether it was made just now."""
@@ -161,7 +161,7 @@ class Database(ABC):
 
     def _trouble(self, error: BaseException) -> str:
         text = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
-        cause = masked(text.splitlines()[0], self.secrets)[:200]
+        cause = masked(text.splitlines()[0], self.hidden)[:200]
         return (
             f"the ledger {self.where} can't be read or written ({cause}). Nothing is answered any more. "
             "Fix the storage and open the ledger again: it is verified first"

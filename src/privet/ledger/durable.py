@@ -168,6 +168,7 @@ class DurableLedger:
         A session by a policy keeps to the smaller of two budgets, so its budget may be another one.
         """
         name = called(dataset.name, "dataset")
+        ownership.check_unit(dataset, tables)
         with self._reading():
             of = self._agreed(dataset, same_budget=same_budget)
             if of is not None and not ownership.arriving(self._book, name, tables):

@@ -159,7 +159,7 @@ class Journal:
 
     def answers(self, after: int) -> list[tuple[int, str]]:
         """Some answers, of reservations after a number, in their order."""
-        found: list[tuple[int, str]] = self._run(_ANSWERS, n=after, k=CHUNK // 10).fetchall()
+        found: list[tuple[int, str]] = self._run(_ANSWERS, n=after, k=max(CHUNK // 10, 1)).fetchall()
         return found
 
     def answered(self) -> set[int]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from privet.errors import UserError
 from privet.identity import Identity, of_files, shared, table_name
 from privet.ledger.book import Book, DatasetBook
-from privet.ledger.entries import TableFacts
+from privet.ledger.entries import Dataset, TableFacts
 from privet.names import confusable, normalised
 
 
@@ -26,6 +26,18 @@ def check_name(book: Book, name: str) -> None:
             )
     if normalised(name) != name:
         raise UserError(f"the name {name!r} of a dataset would be taken for {normalised(name)!r}. Write it so")
+
+
+def check_unit(dataset: Dataset, tables: Sequence[TableFacts]) -> None:
+    """Refuse tables that no dataset can have: an unlawful entry would end the ledger."""
+    for table in tables:
+        if bool(table.person) != (dataset.protect == "person"):
+            raise UserError(
+                f"the dataset {dataset.name!r} protects each {dataset.protect}, and the table {table.table!r} is "
+                f"opened {'with' if table.person else 'without'} a column that says whose a row is"
+            )
+    if len({table.table for table in tables}) < len(tables):
+        raise UserError(f"two tables of the dataset {dataset.name!r} have the same name")
 
 
 def arriving(book: Book, dataset: str, tables: Sequence[TableFacts]) -> list[TableFacts]:

@@ -186,16 +186,16 @@ def connect(text: str, *, create: bool, read_only: bool = False) -> Postgres:
     try:
         url = sa.make_url(text).set(drivername="postgresql+psycopg")
         given = {name: value if isinstance(value, str) else value[-1] for name, value in url.query.items()}
-        secrets = {name: value for name, value in given.items() if not is_public(name)}
+        hidden = {name: value for name, value in given.items() if not is_public(name)}
         if url.password:
-            secrets["password"] = str(url.password)
-        public = url._replace(password=None).difference_update_query(secrets)  # an engine shows its address
-        arguments = {name: value for name, value in _NETWORK.items() if name not in given} | secrets
+            hidden["password"] = str(url.password)
+        public = url._replace(password=None).difference_update_query(hidden)  # an engine shows its address
+        arguments = {name: value for name, value in _NETWORK.items() if name not in given} | hidden
         engine = sa.create_engine(public, poolclass=NullPool, pool_reset_on_return=None, connect_args=arguments)
     except (SQLAlchemyError, ValueError):
         raise UserError('this is not an address. Write, for example: ledger="postgresql://user@host/base"') from None
     made = Postgres(engine, repr(masked(public.render_as_string(hide_password=True))), read_only=read_only)
-    made.secrets = tuple(secrets.values())
+    made.hidden = tuple(hidden.values())
     sa.event.listen(engine, "connect", _settle)
     try:
         made.prepare(create=create)

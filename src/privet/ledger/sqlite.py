@@ -156,7 +156,7 @@ def _is_whole(path: Path, text: str) -> None:
     """Only SQLite looks into the file: whoever else closes it lets go of all locks that this process has on it."""
     found = path.stat()
     if not stat.S_ISREG(found.st_mode) or 0 < found.st_size < _LEAST:  # SQLite takes one byte for an empty database
-        raise UserError(f"{str(path)!r} exists and is not a ledger. Name a new file, or the ledger's own")
+        raise _no_ledger(repr(str(path)))
     if not found.st_size:
         raise LedgerError(
             f"the ledger {text!r} is an empty file. Privet makes none: it was emptied, and what was spent would be "
@@ -264,7 +264,7 @@ def _is_ours(connection: Any, where: str) -> None:
     if found == _ours():
         return
     if not any(name in tables.NAMES for _, name, _, _ in found):
-        raise UserError(f"{where} exists and is not a ledger. Name a new file, or the ledger's own")
+        raise _no_ledger(where)
     foreign = [each for each in found if each not in _OURS]
     missing = [each for each in _OURS if each not in found]
     kind, name, table, _ = (foreign or missing)[0]
@@ -273,6 +273,10 @@ def _is_ours(connection: Any, where: str) -> None:
         f"the ledger {where} has {what}: it could undo debits. Nothing is answered with this ledger. Remove what does "
         "not belong there, or put back a copy that verifies"
     )
+
+
+def _no_ledger(where: str) -> UserError:
+    return UserError(f"{where} exists and is not a ledger. Name a new file, or the ledger's own")
 
 
 def _engine(path: Path | None, *, read_only: bool) -> sa.Engine:
@@ -295,13 +299,18 @@ def _engine(path: Path | None, *, read_only: bool) -> sa.Engine:
 def _configure(connection: sqlite3.Connection, path: Path, *, read_only: bool) -> None:
     try:
         for statement in _PRAGMAS:
-            connection.execute(statement)
+            _patiently(connection, statement, str(path))
         mark = _patiently(connection, "PRAGMA application_id", str(path)).fetchone()[0]
         mode = _patiently(connection, "PRAGMA journal_mode", str(path)).fetchone()[0]
         if mark == _MARK and mode != "wal":
             _patiently(connection, "PRAGMA journal_mode = PERSIST", str(path))
         if read_only:
             connection.execute("PRAGMA query_only = ON")
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        if error.sqlite_errorcode == sqlite3.SQLITE_NOTADB:
+            raise _no_ledger(repr(str(path))) from None
+        raise
     except BaseException:
         connection.close()
         raise

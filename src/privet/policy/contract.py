@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import glob
+import math
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -20,10 +22,11 @@ from privet.distances import Adjacency, Person, Protected
 from privet.encodings import text_of, why_not
 from privet.errors import PolicyError, UserError
 from privet.exact import Exact
+from privet.files import among
 from privet.guarantees import ApproxDP, PureDP
 from privet.ledger import Budget, Dataset
 from privet.policy import blame, checks, problems
-from privet.policy.columns import declared
+from privet.policy.columns import KeysFromFile, declared
 from privet.policy.positions import Place, positions
 from privet.policy.problems import Problem
 from privet.policy.shape import BudgetShape, DatasetShape, DuckDBShape, FileShape, TableShape
@@ -34,6 +37,8 @@ _SYNTAX = re.compile(r"(?P<what>.*) \(at (line (?P<line>\d+), column \d+|end of 
 _TEXTS = re.compile(r"'(?:[^']|'')*'")
 _READ = re.compile(r'\b(?:FROM|JOIN)\s+("[^"]*"|\w+)', re.IGNORECASE)
 """The tables of a statement, near enough to choose a dataset by."""
+_OF_LEDGER = ("", "-journal", "-wal", "-shm", ".new", ".lock")
+"""The endings of a ledger's own files."""
 _TOML = 'name = "a text in quotes", number = 3, or a header: [datasets.health]'
 
 
@@ -183,16 +188,21 @@ class Policy:
         """The public tables, read now."""
         return _public(self.document, self.shape)
 
-    def files(self) -> set[Path]:
-        """Every file that the policy is made of or names: nothing else may be written there."""
-        named = [
-            file for dataset in self.datasets.values() for each in dataset.declared.values() for file in each.files
-        ]
+    def files(self) -> list[str]:
+        """Every file that the policy is made of or names, or a pattern of such files."""
+        tables = [each for dataset in self.datasets.values() for each in dataset.declared.values()]
+        named = [str(self.path), *(file for each in tables for file in each.files)]
         named += [self.document.resolve(each.source) for each in self.shape.public.values()]
+        columns = [declared(shape) for each in tables for shape in each.shape.columns.values()]
+        named += [self.document.resolve(each.keys_from) for each in columns if isinstance(each, KeysFromFile)]
         if not is_address(self.ledger):
-            named += [self.ledger + end for end in ("", "-journal", "-wal", "-shm", ".new", ".lock")]
+            named += [self.ledger + end for end in _OF_LEDGER]
         keys = [each.signing_key for each in self.datasets.values() if each.signing_key is not None]
-        return {Path(found).resolve() for name in [*named, *map(str, keys), str(self.path)] for found in _matched(name)}
+        return [*named, *(f"{key}{end}" for key in keys for end in ("", ".pub"))]
+
+    def owns(self, path: Path) -> bool:
+        """Whether a file is one of these, under whatever name, or would be one: nothing else may be written there."""
+        return any(holds(named, path) for named in self.files())
 
     def table(self, name: str) -> TablePolicy:
         """A private table, before it is opened; capital letters don't matter."""
@@ -224,6 +234,26 @@ class Policy:
             return found[0]
         what = "tables of several datasets; a question is about one" if found else "no table of any dataset"
         raise UserError(f"{self.document.where} has the datasets {names}, and this names {what}. Name a dataset")
+
+
+def holds(named: str, path: Path) -> bool:
+    """Whether a file is the one that is named, or would be one of those that a pattern names."""
+    place = path.parent.resolve() / path.name
+    return among(path, _matched(named)) or _fits(place.parts, Path(named).resolve().parts)
+
+
+def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Whether the parts of a path match those of a pattern, of which ** are any number.
+
+    Example:
+        >>> _fits(("data", "2024", "a.parquet"), ("data", "**", "*.parquet")), _fits(("data", "b", "a"), ("data", "*"))
+        (True, False)
+    """
+    if not pattern:
+        return not parts
+    if pattern[0] == "**":
+        return any(_fits(parts[start:], pattern[1:]) for start in range(len(parts) + 1))
+    return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _fits(parts[1:], pattern[1:])
 
 
 def _matched(name: str) -> list[str]:
@@ -303,11 +333,11 @@ def _tree(text: str, where: str) -> tuple[dict[str, Any], dict[Place, int]]:
 
 
 def _float(text: str) -> Decimal | float:
-    """Every digit counts; what no decimal can hold is infinite, and refused later."""
+    """Every digit counts; what no decimal can hold is no number, and refused later."""
     try:
         return Decimal(text)
     except InvalidOperation:
-        return float(text)
+        return math.nan
 
 
 def _dataset(name: str, shape: DatasetShape, document: Document, file: FileShape) -> DatasetPolicy:

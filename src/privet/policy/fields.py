@@ -92,7 +92,7 @@ def _bounds(value: Any, info: ValidationInfo) -> tuple[Exact, Exact]:
     given = _two(value, str(info.field_name), "[0, 110]")
     named = tuple(zip(("lower", "upper"), given, strict=True))
     for name, end in named:
-        if str(end).strip("+-").lower() in ("inf", "infinity"):
+        if isinstance(end, str | float | Decimal) and str(end).strip("+-").lower() in ("inf", "infinity"):
             raise UserError(
                 f"{name} is {toml.value(end)}: without finite bounds one row can move an answer without limit. "
                 "Bounds come from what you know, never from the data."

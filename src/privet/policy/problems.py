@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -27,20 +27,23 @@ class Problem:
     what: str
     write: str = ""
     """The line to write instead."""
+    line: int = 1
+    """Where it stands in the file."""
 
 
 def refusal(where: str, problems: Iterable[Problem], lines: dict[Place, int]) -> PolicyError:
     """The error that names every line to fix."""
-    found = sorted(problems, key=lambda problem: line_of(lines, problem.place))
-    text = "\n".join(_told(where, problem, line_of(lines, problem.place)) for problem in found)
+    placed = (replace(problem, line=line_of(lines, problem.place)) for problem in problems)
+    found = sorted(placed, key=lambda problem: problem.line)
+    text = "\n".join(_told(where, problem) for problem in found)
     return PolicyError(text, tuple(found))
 
 
-def _told(where: str, problem: Problem, line: int) -> str:
+def _told(where: str, problem: Problem) -> str:
     shown = unit(problem.place)
     key = f", {toml.dotted(shown)}" if shown else ""
     write = f"\n  Write, for example: {problem.write}" if problem.write else ""
-    return f"{where}, line {line}{key}: {problem.what}{write}"
+    return f"{where}, line {problem.line}{key}: {problem.what}{write}"
 
 
 def without_advice(text: str) -> str:

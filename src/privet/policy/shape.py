@@ -11,7 +11,8 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, WithJsonSchema, 
 from privet.accounting import ACCOUNTANTS
 from privet.distances import Person, Protected, each_row
 from privet.errors import UserError
-from privet.guarantees import MIN_EPSILON, ApproxDP, PureDP
+from privet.guarantees import ApproxDP, PureDP
+from privet.guarantees.least import MIN_EPSILON
 from privet.policy import fields, toml
 from privet.policy.columns import TAG, ColumnShape
 from privet.policy.fields import Part

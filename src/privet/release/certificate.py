@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from privet import events
+from privet import events, files
 from privet.canonical import canonical, parsed
 from privet.errors import VerificationError
 from privet.mechanisms import Laplace
@@ -52,10 +52,14 @@ class Certificate:
         return cls(document, signature)
 
     def save(self, path: str | Path) -> Path:
-        """Write it to a file."""
+        """Write it to a file; one that exists is replaced."""
         target = Path(path)
-        target.write_text(self.to_json() + "\n", encoding="utf-8")
+        files.write(target, self.to_bytes(), overwrite=True)
         return target
+
+    def to_bytes(self) -> bytes:
+        """What its file holds."""
+        return f"{self.to_json()}\n".encode()
 
     @property
     def digest(self) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privet import files
 from privet.errors import QueryError, UserError
 from privet.exact import Exact, nearest
 from privet.planner.outputs import Cell, Cells
@@ -116,14 +117,19 @@ def draw(found: Sequence[Panel], *, title: str, caption: str, path: str | Path |
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write the figure to a file, once it is drawn: the same bytes for the same figure, without the date."""
+    """Write the figure to a file, once it is drawn; one that exists is replaced."""
+    files.write(path, drawn(figure, path.suffix), overwrite=True)
+
+
+def drawn(figure: Figure, suffix: str) -> bytes:
+    """What the file of a picture holds: the same bytes for the same figure, without the date."""
     from matplotlib import rc_context
 
-    form = path.suffix.lower()[1:]
+    form = suffix.lower()[1:]
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     with rc_context({"svg.hashsalt": "privet"}):
-        figure.savefig(drawn := BytesIO(), format=form, dpi=150, metadata=undated.get(form))
-    path.write_bytes(drawn.getvalue())
+        figure.savefig(made := BytesIO(), format=form, dpi=150, metadata=undated.get(form))
+    return made.getvalue()
 
 
 # --- panels ---------------------------------------------------------------------------------------

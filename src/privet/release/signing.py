@@ -38,7 +38,7 @@ def new_signing_key(path: str | Path) -> Path:
 
 def _write_new(path: Path, content: bytes, mode: int) -> None:
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), mode)
     except FileExistsError:
         raise UserError(f"{path} exists; a key is never overwritten. Take another name") from None
     except OSError as error:

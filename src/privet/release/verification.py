@@ -102,7 +102,7 @@ def _load(certificate: Certificate | str | bytes | Path) -> Certificate:
             certificate = Path(certificate).read_bytes()
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or "this is not a path"
-            raise UserError(f"the certificate {shown(str(certificate))!r} can't be read: {why}") from None
+            raise UserError(f"the certificate {shown(str(certificate))[:200]!r} can't be read: {why}") from None
     if not isinstance(certificate, str | bytes):
         raise UserError("a certificate, its text or its file is needed. Write: pv.verify(release.certificate)")
     return Certificate.from_json(certificate)

@@ -5,6 +5,7 @@ All of it is for the steward: it is made of private values.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,34 @@ def persons(parquet: Path, id: str, max_rows: int | None) -> Persons | None:  # 
             return None
     assert found is not None
     return Persons(found[0], None, None) if max_rows is None else Persons(found[0], found[1], int(found[2] or 0))
+
+
+def alike(parquet: Path, names: Sequence[str], kinds: Mapping[str, str]) -> dict[str, int]:
+    """How many different texts of these columns equal another but for spaces, capital letters or forms of a letter.
+
+    Only columns that have some; none for which that takes more memory than there is.
+    """
+    import duckdb
+
+    found: dict[str, int] = {}
+    with reading.reader() as connection:
+        connection.execute("SET temp_directory = ''")  # texts are written nowhere
+        connection.create_function("folded", _folded, ["VARCHAR"], "VARCHAR", type="arrow")  # type: ignore[call-overload]
+        for name in names:
+            if kinds[name] != "text":
+                continue
+            texts = f"SELECT DISTINCT {reading.identifier(name)} AS t FROM {reading.parquet([str(parquet)])}"
+            try:
+                count = connection.execute(f"SELECT count(t) - count(DISTINCT folded(t)) FROM ({texts})").fetchone()
+            except duckdb.Error:
+                continue
+            if count is not None and count[0]:
+                found[name] = count[0]
+    return found
+
+
+def _folded(texts: Any) -> Any:
+    return pc.utf8_lower(pc.utf8_trim_whitespace(pc.utf8_normalize(texts, "NFKC")))
 
 
 def outside(values: Any, column: Column | None) -> int:

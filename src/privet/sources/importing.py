@@ -10,11 +10,12 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, Literal
 
+from privet import files
 from privet.errors import SourceError, UserError
 from privet.exact import whole
 from privet.relation.schema import Column, called
@@ -105,8 +106,8 @@ def import_csv(
     source, target = Path(csv).expanduser().absolute(), Path(parquet).expanduser().absolute()
     if not source.is_file():
         raise SourceError(f"there is no file {str(csv)!r} (looked for {str(source)!r}). Write, for example: {_LINE}")
-    snapshot.writable(target, overwrite)
-    work = _Import(str(csv), str(parquet), source, target, dialect, kinds, bounds, notation)
+    files.check(target, overwrite=overwrite, taken=lambda path: files.among(path, [source]))
+    work = _Import(str(csv), str(parquet), source, target, overwrite, dialect, kinds, bounds, notation)
     rows_may_be = bad_rows if not newlines else "fail"
     return work.run(header, id, cap, lambda tally: tally.judge(str(csv), rows_may_be, bad_values, allowed), progress)
 
@@ -172,6 +173,7 @@ class _Import:
     parquet: str
     source: Path
     target: Path
+    overwrite: bool
     dialect: Dialect
     kinds: Mapping[str, Kind]
     bounds: Mapping[str, Column]
@@ -191,6 +193,7 @@ class _Import:
         from privet.sources.arrow import DECLARED
         from privet.sources.tally import Tally
 
+        swept = files.sweep(self.target)
         tally = Tally(self.kinds, self.bounds, self.notation)
         size = self.source.stat().st_size
         schema = pa.schema([(name, DECLARED[kind]) for name, kind in self.kinds.items()])
@@ -209,9 +212,11 @@ class _Import:
                         progress(stream.tell(), size)
                     yield pa.table({name: cast.values for name, cast in casts.items()}, schema=schema)
 
-            snapshot.write(self.target, schema, tables(), lambda: judge(tally))
+            snapshot.write(self.target, schema, tables(), lambda: judge(tally), overwrite=self.overwrite)
         persons = None if id is None else census.persons(self.target, id, max_rows)
-        return tally.report(self.csv, self.parquet, id=id, max_rows=max_rows, persons=persons)
+        alike = census.alike(self.target, [id] if id is not None else [*self.kinds], self.kinds)
+        told = tally.report(self.csv, self.parquet, id=id, max_rows=max_rows, persons=persons)
+        return replace(told, alike=alike, swept=swept)
 
     def _cast(self, texts: Texts) -> tuple[Texts, dict[str, Any], dict[str, int], dict[str, dict[str, int]]]:
         """The values of some rows, and what to tell of them."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from privet.exact import show
+from privet.files import Swept
 from privet.relation.schema import Column
 from privet.relation.types import KeyType, NumberType, TimeType
 from privet.sources.hints import Hint
@@ -45,6 +46,11 @@ class ImportReport:
     """The first bad rows and values: where, and what is wrong."""
     hints: tuple[Hint, ...] = field(default=(), repr=False)
     declared: Mapping[str, Column] = field(default_factory=dict, repr=False)
+    alike: Mapping[str, int] = field(default_factory=dict)
+    """How many ids equal another but for spaces around them, capital letters or forms of a letter (NFKC); without an
+    id, the values of each column of texts."""
+    swept: Swept = field(default=Swept(0, ()), repr=False)
+    """What interrupted imports to the same place had left."""
 
     def __str__(self) -> str:
         return self.text()
@@ -59,7 +65,7 @@ class ImportReport:
             f"{self.rows:,} rows, {self.bad_rows:,} bad; {self.empty_lines:,} empty lines skipped",
         )
         lines = [*head, *(f"  {line}" for line in (*told, *self.examples))]
-        lines += [line for line in (self._persons(),) if line]
+        lines += [line for line in (self._persons(), *self._alike(), str(self.swept)) if line]
         return "\n".join((*lines, *(hint.text(flags=flags) for hint in self.hints)))
 
     def _column(self, name: str) -> str:
@@ -91,3 +97,14 @@ class ImportReport:
             told += f", {over} with more than {self.max_rows:,} row{'s' * (self.max_rows > 1)}"
             left = [f"{self.persons.left_out:,} over this cap"] * bool(self.persons.left_out) + left
         return f"{told}. Rows left out of an answer: {', '.join(left)}." if left else f"{told}."
+
+    def _alike(self) -> list[str]:
+        if self.id is not None:
+            what, then = "id", ". Each counts as a person of its own: correct the file if they are the same."
+        else:
+            what, then = "value", "."
+        return [
+            f"{name}: {count:,} different {what}{'s' * (count > 1)} equal{'s' * (count == 1)} another but for spaces, "
+            f"capital letters or forms of a letter{then}"
+            for name, count in self.alike.items()
+        ]
