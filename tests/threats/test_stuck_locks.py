@@ -303,10 +303,17 @@ def looks(folder: str) -> list[tuple[int, str]]:
     os.chdir(folder)
     for arguments in LOOKS:
         run(arguments)
-    if os.geteuid() == 0:
-        os.setgid(65534)
-        os.setuid(65534)
-    return [run(arguments) for arguments in LOOKS]
+
+    def as_nobody(_: int) -> list[tuple[int, str]]:
+        if os.geteuid() == 0:
+            os.setgid(65534)
+            os.setuid(65534)
+        return [run(arguments) for arguments in LOOKS]
+
+    with workers._forked(1, as_nobody) as results:
+        pass
+    found: list[tuple[int, str]] = results[0]
+    return found
 
 
 def run(arguments: list[str]) -> tuple[int, str]:
