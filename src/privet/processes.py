@@ -13,7 +13,17 @@ from contextlib import contextmanager
 
 from privet.errors import UserError
 
-_FORKING: set[int] = set()  # the threads that fork just now, as Python sees it
+NOT_QUIET = (
+    "this process was forked while another thread was in the middle of a question, and DuckDB may hang in it for ever. "
+    "Nothing was spent. Start processes before questions are asked, or with the method 'spawn' of multiprocessing, and "
+    "open a session in each"
+)
+_PATIENCE = 2.0  # seconds that a fork waits until nobody is in the middle of a call
+
+_FORKING: dict[int, bool] = {}  # the threads that fork just now, as Python sees it, and whether it was quiet
+_INSIDE: Counter[int] = Counter()  # the threads that are in the middle of a call, how deep
+_changed = threading.Condition()
+_quiet = True
 _current = os.getpid()
 _era = 0
 
@@ -31,20 +41,54 @@ def era() -> int:
     return _era
 
 
+@contextmanager
+def native() -> Iterator[None]:
+    """Around calls into DuckDB: a fork waits until nobody is in the middle of one.
+
+    A child in which somebody was can't use DuckDB. What another thread of the parent had begun, such as the making of a
+    table that C++ makes once, is never finished there, and whoever needs it waits for ever.
+    """
+    me, process = threading.get_ident(), os.getpid()
+    with _changed:
+        if not _quiet:
+            raise UserError(NOT_QUIET)
+        while _FORKING and not _INSIDE[me]:
+            _changed.wait()
+        _INSIDE[me] += 1
+    try:
+        yield
+    finally:
+        if os.getpid() == process:
+            with _changed:
+                _INSIDE[me] -= 1
+                if not _INSIDE[me]:
+                    del _INSIDE[me]
+                _changed.notify_all()
+
+
 def _before() -> None:
     era()
-    _FORKING.add(threading.get_ident())
+    me = threading.get_ident()
+    with _changed:
+        _FORKING[me] = False
+        _FORKING[me] = me not in _INSIDE and _changed.wait_for(lambda: not +_INSIDE, _PATIENCE)
 
 
 def _in_parent() -> None:
-    _FORKING.discard(threading.get_ident())
+    with _changed:
+        _FORKING.pop(threading.get_ident(), None)
+        _changed.notify_all()
 
 
 def _in_child() -> None:
-    global _current
-    if threading.get_ident() in _FORKING:
+    global _current, _changed, _quiet
+    quiet = _FORKING.get(threading.get_ident())
+    if quiet is not None:
         _current = os.getpid()
+    _quiet = _quiet and (not _INSIDE if quiet is None else quiet)
+    _changed = threading.Condition()
     _FORKING.clear()
+    _INSIDE.clear()
 
 
 if hasattr(os, "register_at_fork"):

@@ -32,6 +32,7 @@ import pyarrow.parquet as pq
 from tests.ledger.workers import ROOT, Nursery
 
 import privet as pv
+from privet import processes
 from privet import session as session_module
 from privet.engine import DuckDB
 from privet.errors import PrivetError
@@ -162,6 +163,22 @@ def folders(spill: str | Path) -> int:
     return sum(1 for _ in Path(spill).iterdir())
 
 
+def _endless() -> threading.Event:
+    """From now on questions take hours."""
+    arrived = threading.Event()
+    endless = "SELECT sum(hash(a.i, b.i) % 7) FROM range(10000000) a(i), range(10000000) b(i)"
+    run, mine = DuckDB._run, os.getpid()
+
+    def slow(engine: DuckDB, sql: str, context: Any) -> Any:
+        if os.getpid() != mine:
+            return run(engine, sql, context)
+        arrived.set()
+        return run(engine, endless, replace(context, parameters=[]))
+
+    DuckDB._run = slow  # type: ignore[method-assign, assignment]
+    return arrived
+
+
 # --- forks ----------------------------------------------------------------------------------------
 
 
@@ -219,6 +236,27 @@ def fork_while_asking(where: str, forks: int) -> list[Any]:
         mine = sum(each.result() for each in asking)
     found = seen(where)
     return [results, found["paid"] - mine, found["paid"] == found["answered"]]
+
+
+def fork_in_a_long_question(where: str) -> list[Any]:
+    """(c) DuckDB works for longer than a fork waits."""
+    processes._PATIENCE = 0.2
+    session = opened(where)
+    arrived = _endless()
+    with ThreadPoolExecutor(1) as threads:
+        asking = threads.submit(lambda: session.release(question(session), epsilon=1))
+        arrived.wait()
+        time.sleep(0.1)
+
+        def another() -> int:
+            return ask(pv.Session([session.tables["people"]], budget=pv.PureDP(10**9), ledger=where, name="people"))
+
+        found = [forked(lambda: ask(session), leaves=True)(), forked(another, leaves=True)()]
+        told = forked(lambda: str(session.spent), leaves=True)()
+        while not asking.done():
+            session._engine._connection.interrupt()
+            time.sleep(0.01)
+    return [found, told, type(asking.exception()).__name__, seen(where)]
 
 
 class Held:
@@ -515,15 +553,7 @@ def exits_in_a_long_question(where: str) -> str:
     """(j) The same, in the middle of a query that would take hours."""
     session_module._PATIENCE = 0.3
     session = opened(where)
-    arrived = threading.Event()
-    endless = "SELECT sum(hash(a.i, b.i) % 7) FROM range(10000000) a(i), range(10000000) b(i)"
-    run = DuckDB._run
-
-    def slow(engine: DuckDB, sql: str, context: Any) -> Any:
-        arrived.set()
-        return run(engine, endless, replace(context, parameters=[]))
-
-    DuckDB._run = slow  # type: ignore[method-assign, assignment]
+    arrived = _endless()
     threading.Thread(target=lambda: session.release(question(session), epsilon=1), daemon=True).start()
     arrived.wait()
     time.sleep(0.1)

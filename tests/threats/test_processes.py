@@ -80,6 +80,13 @@ def test_a_fork_while_other_threads_ask(town: Town, where: Path) -> None:
 
 
 @forks
+def test_a_fork_while_duckdb_works_for_long_is_refused_before_it_pays(town: Town, where: Path) -> None:
+    found, told, parent, seen = town.run(households.fork_in_a_long_question, where=where)
+    assert all(text.startswith("UserError: this process was forked while another thread") for text in found)
+    assert (told, parent, seen) == ("epsilon 1", "NoAnswer", {"paid": 1, "failed": 1})
+
+
+@forks
 def test_a_fork_in_the_middle_of_a_question_leaves_it_to_the_parent(town: Town, where: Path, spill: Path) -> None:
     """The children ask, close, and forget the session; the parent's reservation is as open as it was."""
     found, meanwhile, answer, after, seen, folders = town.run(households.fork_in_the_engine, where=where, spill=spill)

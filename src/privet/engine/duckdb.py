@@ -26,7 +26,7 @@ from privet.engine.sql import Context, name
 from privet.engine.statements import Compiled, compiled
 from privet.errors import NoAnswer, SourceError, UserError
 from privet.interrupts import duckdb_interrupts, interruptible
-from privet.processes import forever
+from privet.processes import forever, native
 from privet.relation.schema import Column, PublicSchema, Schema
 from privet.relation.statement import Statement
 
@@ -52,7 +52,7 @@ class Source(Protocol):
 _TRIAL = "SELECT sum(hash(i)) FROM range(500_000) AS r(i)"  # as many rows as need several threads
 _PATIENCE = 30.0  # seconds that it may take to open the tables in a child; it takes less than one
 _STUCK = (
-    "DuckDB does not start in this process, which was forked while the process that opened the session was busy. "
+    "DuckDB does not start in this process, perhaps since it was forked while its parent was busy with DuckDB. "
     "Nothing was spent. Start processes before questions are asked, or with the method 'spawn' of multiprocessing, "
     "and open a session in each"
 )
@@ -107,6 +107,7 @@ class DuckDB:
         _OPEN.add(self)
         self._open()
 
+    @native()
     def _open(self, trial: str = "") -> None:
         """A connection and a folder for this process."""
         home = None
@@ -167,6 +168,8 @@ class DuckDB:
                 self._stuck.add(process)
         if process in self._stuck:
             raise UserError(_STUCK)
+        if errors and isinstance(errors[0], UserError):
+            raise errors[0]
         if errors:
             raise SourceError(_LOST) from None
         if "multiprocessing.util" in sys.modules:  # its processes end without `atexit`
@@ -270,7 +273,7 @@ class DuckDB:
         self._closed = True
         home = self._homes.get(os.getpid())
         if home is not None:
-            with home.lock:  # what is running ends first
+            with native(), home.lock:  # what is running ends first
                 _shut(home, home.folder)
 
     def __enter__(self) -> DuckDB:
@@ -283,7 +286,7 @@ class DuckDB:
 
 
 def _rows(home: _Home, sql: str, context: Context) -> list[tuple[Any, ...]]:
-    with home.lock:
+    with native(), home.lock:
         made = []
         try:
             for values, enum in context.enums.items():

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from privet.addresses import is_address, masked
 from privet.errors import SourceError
 from privet.interrupts import duckdb_interrupts
+from privet.processes import native
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -23,7 +24,7 @@ def reader() -> Iterator[DuckDBPyConnection]:
     import duckdb
 
     options: dict[str, Any] = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
-    with duckdb_interrupts(), duckdb.connect(config=options) as connection:
+    with native(), duckdb_interrupts(), duckdb.connect(config=options) as connection:
         yield connection
 
 
