@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 from peer import ENVIRONMENTS
@@ -77,7 +78,9 @@ def _writer(where: str, start: Callable[[], object], queue: multiprocessing.Simp
 def crowd(where: str) -> tuple[list[float], float]:
     """16 processes at once, each debit followed by its end: seconds for each debit, and for all of it."""
     ledger = open_ledger(where)
-    ledger.create(Dataset("people", "person", Adjacency.ADD_REMOVE, PureDP(10**9), closes_after=10**9, closes_for=10**9))
+    ledger.create(
+        Dataset("people", "person", Adjacency.ADD_REMOVE, PureDP(10**9), closes_after=10**9, closes_for=10**9)
+    )
     ledger.close()
     context = multiprocessing.get_context("spawn")
     barrier, queue = context.Barrier(WRITERS + 1), context.SimpleQueue()
@@ -184,15 +187,15 @@ def _grow(path: str, length: int, *, different: bool) -> None:
     ledger = open_ledger(path)
     ledger.create(PEOPLE)
     ledger._leases.take = lambda charge: None  # type: ignore[method-assign]
-    ledger._sweep = lambda dataset: None  # type: ignore[method-assign]
+    ledger._sweep = lambda: None  # type: ignore[method-assign]
     writing = ledger._database.writing
-    with writing() as connection:
+    with writing(lambda connection: connection) as connection:
 
         @contextmanager
-        def same() -> Iterator[object]:
-            yield connection
+        def same(start: Callable[[Any], object]) -> Iterator[object]:
+            yield start(connection)
 
-        ledger._database.writing = same  # type: ignore[method-assign]
+        ledger._database.writing = same  # type: ignore[method-assign,assignment]
         for i in range(length // 2):
             scale = 100 + Fraction(i, 10**6) if different else Fraction(100 + i % 40)
             event = Laplace(sensitivity=1, scale=scale)

@@ -298,7 +298,8 @@ def test_a_long_ledger_is_read_in_steps_and_writers_get_in_between(
         for i in range(20):
             ask(writer, f"old {i}", f"answer {i}")
         with closing(open_ledger(where)) as ledger:
-            steps, real = [], ledger._database.reading
+            steps: list[int] = []
+            real = ledger._database.reading
 
             @contextmanager
             def between(start: Any) -> Iterator[Any]:

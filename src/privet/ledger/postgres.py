@@ -45,12 +45,14 @@ _FOREIGN = f"""
     SELECT 'trigger ' || tgname, relname FROM pg_trigger t JOIN ours ON tgrelid = ours.oid WHERE NOT tgisinternal
     UNION ALL SELECT 'rule ' || rulename, relname FROM pg_rewrite r JOIN ours ON ev_class = ours.oid
     UNION ALL SELECT 'policy ' || polname, relname FROM pg_policy p JOIN ours ON polrelid = ours.oid
-    UNION ALL SELECT 'table ' || inhrelid::regclass, relname FROM pg_inherits JOIN ours ON ours.oid IN (inhparent, inhrelid)
+    UNION ALL SELECT 'table ' || inhrelid::regclass, relname FROM pg_inherits
+        JOIN ours ON ours.oid IN (inhparent, inhrelid)
     UNION ALL SELECT 'constraint ' || conname, relname FROM pg_constraint c JOIN ours ON conrelid = ours.oid
         WHERE contype NOT IN ('p', 'n')
     UNION ALL SELECT 'index ' || indexrelid::regclass, relname FROM pg_index JOIN ours ON indrelid = ours.oid
         WHERE NOT indisprimary
-    UNION ALL SELECT 'default of ' || attname, relname FROM pg_attribute JOIN ours ON attrelid = ours.oid WHERE atthasdef
+    UNION ALL SELECT 'default of ' || attname, relname FROM pg_attribute JOIN ours ON attrelid = ours.oid
+        WHERE atthasdef
     UNION ALL SELECT 'column ' || attname, relname FROM pg_attribute JOIN ours ON attrelid = ours.oid
         WHERE attnum > 0 AND NOT attisdropped AND atttypid NOT IN ('int4'::regtype, 'int8'::regtype, 'text'::regtype)
     UNION ALL SELECT 'kind of table', relname FROM ours
@@ -135,23 +137,29 @@ class Postgres(Database):
         try:
             with self.engine.begin() as connection:
                 found = _tables(connection)
-                if not found:
-                    if not create:
-                        raise UserError(f"there is no ledger at {self.where}")
-                    connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_CREATING})")
-                    found = _tables(connection)
-                if not found:
-                    tables.metadata.create_all(connection, checkfirst=False)
-                    first = {"version": tables.VERSION, "number": 0, "hash": chain.GENESIS}
-                    connection.execute(sa.insert(tables.ledger).values(first))
-                    self.created = True
-                elif len(found) < len(tables.NAMES):
-                    missing = sorted({*tables.NAMES} - {*found})
-                    raise LedgerError(f"the ledger {self.where} has no {missing[0]!r}: it was tampered with")
+            if not found:
+                if not create:
+                    raise UserError(f"there is no ledger at {self.where}")
+                found = self._make()
+            if len(found) < len(tables.NAMES):
+                missing = sorted({*tables.NAMES} - {*found})
+                raise LedgerError(f"the ledger {self.where} has no {missing[0]!r}: it was tampered with")
         except self._errors as error:
             if self._is_busy(error):
                 raise self._busy() from None
             raise LedgerError(self._trouble(error)) from None
+
+    def _make(self) -> list[str]:
+        """The tables, unless another was first. Over a new connection: the old one remembers that there were none."""
+        with self.engine.begin() as connection:
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_CREATING})")
+            found = _tables(connection)
+            if not found:
+                tables.metadata.create_all(connection, checkfirst=False)
+                first = {"version": tables.VERSION, "number": 0, "hash": chain.GENESIS}
+                connection.execute(sa.insert(tables.ledger).values(first))
+                self.created = True
+        return found or [*tables.NAMES]
 
 
 def _tables(connection: sa.Connection) -> list[str]:

@@ -56,7 +56,7 @@ class SQLite(Database):
             _patiently(connection, "BEGIN IMMEDIATE", self._place)
         else:
             connection.execute("BEGIN")
-            _patiently(connection, "SELECT version FROM privet_ledger", self._place)  # begins now, and not later
+            _patiently(connection, "SELECT 1 FROM sqlite_schema", self._place)  # begins now, and not later
         self._check_place()
         self._check_schema(connection)
 
