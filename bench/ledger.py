@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 from peer import ENVIRONMENTS
@@ -186,12 +187,21 @@ def _grow(path: str, length: int, *, different: bool) -> None:
     ledger = open_ledger(path)
     ledger.create(PEOPLE)
     ledger._leases.take = lambda charge: None  # type: ignore[method-assign]
-    ledger._database._connection().execute("PRAGMA synchronous = OFF")
-    for i in range(length // 2):
-        scale = 100 + Fraction(i, 10**6) if different else Fraction(100 + i % 40)
-        event = Laplace(sensitivity=1, scale=scale)
-        charge = ledger.reserve(dataset="people", analyst=f"a{i % 9}", request_id=None, events=[event])
-        ledger.settle(charge, "answered", "x" * 1000)
+    ledger._sweep = lambda: None  # type: ignore[method-assign]
+    writing = ledger._database.writing
+    with writing(lambda connection: connection) as connection:
+
+        @contextmanager
+        def same(start: Callable[[Any], object]) -> Iterator[object]:
+            yield start(connection)
+
+        ledger._database.writing = same  # type: ignore[method-assign,assignment]
+        for i in range(length // 2):
+            scale = 100 + Fraction(i, 10**6) if different else Fraction(100 + i % 40)
+            event = Laplace(sensitivity=1, scale=scale)
+            charge = ledger.reserve(dataset="people", analyst=f"a{i % 9}", request_id=None, events=[event])
+            ledger.settle(charge, "answered", "x" * 1000)
+        ledger._database.writing = writing  # type: ignore[method-assign]
     ledger.close()
 
 

@@ -17,6 +17,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -546,6 +547,7 @@ def outcome(call: Callable[[], Any]) -> dict[str, str]:
 def limited(where: str, limit: int, before: bool, most: int) -> list[dict[str, str]]:
     """Ask until the disk is full, and three times more; files can't grow past the limit."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    tempfile.gettempdir()  # it is found by writing to it, once
     before_that = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     def fill() -> None:

@@ -165,7 +165,6 @@ def test_objects_that_come_while_it_is_open(template: Path, what: str) -> None:
             debit(ledger)
 
 
-@pytest.mark.xfail(reason="a new connection is not looked at if the number is the old one")
 def test_a_trigger_that_hides_behind_an_old_number(template: Path) -> None:
     """The number of the schema is set back, so that nothing seems to be new; a fork makes the connection anew."""
     with closing(open_ledger(template)) as ledger:
@@ -322,7 +321,6 @@ WAYS = {
 }
 
 
-@pytest.mark.xfail(reason="the quick look at each transaction leaves out defaults and indexes")
 @pytest.mark.parametrize("way", WAYS)
 def test_functions_that_postgres_calls_when_an_answer_is_stored(postgres: str, way: str) -> None:
     """Neither a trigger nor a rule: a default, or an index over an expression."""

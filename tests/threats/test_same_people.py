@@ -63,7 +63,6 @@ def test_another_column_for_a_new_version(path: Path, source: Path) -> None:
     is_refused(lambda: session(path, source, person="visit", version="2"), path)
 
 
-@pytest.mark.xfail(reason="tables that come together are not compared with each other")
 def test_another_column_in_a_new_ledger_at_once(tmp_path: Path, source: Path) -> None:
     tables = [people(source), people(source, "visits", "visit")]
     with pytest.raises(UserError, match="person_id"):

@@ -156,7 +156,6 @@ def test_a_process_that_is_stopped_in_the_middle_of_a_transaction(
         assert asking.spent.epsilon == 2 * Fraction(PRICE)
 
 
-@pytest.mark.xfail(reason="what could not be settled in time counts as a failure of who asked")
 def test_a_lock_that_comes_between_the_debit_and_its_end(
     where: Where, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,7 +184,6 @@ def test_a_lock_that_comes_between_the_debit_and_its_end(
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(reason="who can't renew because of a lock is taken for dead", strict=False)
 def test_a_lock_that_outlasts_leases_fails_nobody(where: Where, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Eve holds the ledger for longer than a lease lasts; Ann's questions could not be renewed, and go on."""
     monkeypatch.setattr(database, "PATIENCE", 0.2)

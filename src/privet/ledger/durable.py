@@ -7,7 +7,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -73,6 +73,7 @@ class DurableLedger:
         self._book = Book(strict=False)
         self._leases = Leases(lease, self._renew)
         self._looked = -math.inf
+        self._late: list[tuple[Charge, Outcome]] = []  # what could not be settled, since others held the lock
         self._prices: dict[tuple[str, tuple[PrivacyEvent, ...]], Budget] = {}
         try:
             self._read_through(self._book)
@@ -91,8 +92,12 @@ class DurableLedger:
 
     @contextmanager
     def _writing(self) -> Iterator[Journal]:
-        with self._database.writing(self._following(self._book, lock=True)) as journal:
-            yield journal
+        try:
+            with self._database.writing(self._following(self._book, lock=True)) as journal:
+                yield journal
+        except LedgerBusy:
+            self._leases.forgive()
+            raise
         try:
             journal.confirm()
         except LedgerError as error:
@@ -231,6 +236,7 @@ class DurableLedger:
         question = _question(question, version)
         request = {"request_id": request_id or uuid.uuid4().hex, "version": version, "statement": statement}
         request["asked"] = asked
+        self._settle_late()
         self._sweep()
         with self._writing() as journal:
             of = self._of(dataset)
@@ -346,10 +352,19 @@ class DurableLedger:
             except LedgerBusy:
                 if time.monotonic() < until:
                     continue
+                self._late.append((charge, outcome))
                 raise
             break
         self._leases.drop(charge.number)
         failpoints.reached("settle: on disk")
+
+    def _settle_late(self) -> None:
+        """Settle what could not be settled in time: an answer that was not shown is nobody's failure."""
+        while self._late:
+            charge, outcome = self._late[-1]
+            with suppress(InternalError):  # others took its owner for dead
+                self._settle(charge.dataset, charge.number, "failed" if outcome == "failed" else "interrupted", "")
+            self._late.pop()
 
     def _settle(self, dataset: str, number: int, outcome: Outcome, answer: str) -> None:
         with self._writing() as journal:

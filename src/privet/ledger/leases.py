@@ -53,8 +53,11 @@ class Leases:
             self._mine.pop(number, None)
 
     def _keep(self) -> None:
+        late = False
         while True:
-            time.sleep(self.seconds / 3)
+            if not late:
+                time.sleep(self.seconds / 3)
+            late = False
             with self._lock:
                 mine = self._held()
                 if not mine:  # the next reservation starts another thread
@@ -63,7 +66,8 @@ class Leases:
             try:
                 self._renew(mine)
             except LedgerBusy:
-                continue  # the next time, perhaps
+                late = True  # nobody else could write either: at once again
+                continue
             except Exception:  # the ledger is broken or closed: whoever asks next is told so
                 self._thread = None
                 return
@@ -71,6 +75,10 @@ class Leases:
     def _held(self) -> list[int]:
         self._mine = {number: held for number, held in self._mine.items() if held() is not None}
         return sorted(self._mine)
+
+    def forgive(self) -> None:
+        """Begin to watch anew: while somebody held the ledger's lock, nobody could give a sign of life."""
+        self._seen = {}
 
     def dead(self, beats: Mapping[int, int]) -> list[int]:
         """Those of the open reservations whose owner has been silent for the length of a lease."""

@@ -43,8 +43,9 @@ def check_unit(dataset: Dataset, tables: Sequence[TableFacts]) -> None:
 def arriving(book: Book, dataset: str, tables: Sequence[TableFacts]) -> list[TableFacts]:
     """What a dataset is opened with and was not before: to be written down; or refused."""
     of = book.datasets.get(dataset)
-    found = []
-    for table in tables:
+    found: list[TableFacts] = []
+    for place, table in enumerate(tables):
+        _check_together(of, tables[:place], table)
         if of is not None:
             _check_person(of, table)
         new = tuple(each for each in table.sources if of is None or not _is_recorded(of, table.table, each))
@@ -53,6 +54,18 @@ def arriving(book: Book, dataset: str, tables: Sequence[TableFacts]) -> list[Tab
         if new or of is None or table.table not in of.persons:
             found.append(replace(table, sources=new))
     return found
+
+
+def _check_together(of: DatasetBook | None, others: Sequence[TableFacts], table: TableFacts) -> None:
+    """Two tables over the same rows say in the same column whose they are, unless the steward said otherwise."""
+    for other in others:
+        if other.person == table.person or (of is not None and table.table in of.persons):
+            continue
+        if shared(other.sources, table.sources):
+            raise UserError(
+                f"the tables {other.table!r} and {table.table!r} have the same rows, and one says with "
+                f"{other.person!r} whose they are, the other with {table.person!r}. Name the same column in both"
+            )
 
 
 def _is_recorded(of: DatasetBook, table: str, source: Identity) -> bool:

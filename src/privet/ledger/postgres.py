@@ -37,8 +37,10 @@ _BUSY = ("55P03", "57014", "40P01")
 _PLACES = ", ".join(f"to_regclass('{name}')" for name in tables.NAMES)
 _SUSPECT = (
     f"SELECT count(*) <> {len(tables.NAMES)} OR bool_or(relkind <> 'r' OR relpersistence <> 'p' OR relhastriggers OR "
-    "relhasrules OR relrowsecurity OR relhassubclass OR relispartition OR relchecks > 0) "
-    f"FROM pg_class WHERE oid IN ({_PLACES})"
+    "relhasrules OR relrowsecurity OR relhassubclass OR relispartition OR relchecks > 0 OR "
+    "EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.oid AND atthasdef) OR "
+    "EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND NOT indisprimary)) "
+    f"FROM pg_class c WHERE oid IN ({_PLACES})"
 )
 """Whether something on our tables could be foreign: a quick look, at every transaction."""
 _FOREIGN = f"""
@@ -141,23 +143,29 @@ class Postgres(Database):
         try:
             with self.engine.begin() as connection:
                 found = _tables(connection)
-                if not found:
-                    if not create:
-                        raise UserError(f"there is no ledger at {self.where}")
-                    connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_CREATING})")
-                    found = _tables(connection)
-                if not found:
-                    tables.metadata.create_all(connection, checkfirst=False)
-                    first = {"version": tables.VERSION, "number": 0, "hash": chain.GENESIS}
-                    connection.execute(sa.insert(tables.ledger).values(first))
-                    self.created = True
-                elif len(found) < len(tables.NAMES):
-                    missing = sorted({*tables.NAMES} - {*found})
-                    raise LedgerError(f"the ledger {self.where} has no {missing[0]!r}: it was tampered with")
+            if not found:
+                if not create:
+                    raise UserError(f"there is no ledger at {self.where}")
+                found = self._make()
+            if len(found) < len(tables.NAMES):
+                missing = sorted({*tables.NAMES} - {*found})
+                raise LedgerError(f"the ledger {self.where} has no {missing[0]!r}: it was tampered with")
         except self._errors as error:
             if self._is_busy(error):
                 raise self._busy() from None
             raise LedgerError(self._trouble(error)) from None
+
+    def _make(self) -> list[str]:
+        """The tables, unless another was first. Over a new connection: the old one remembers that there were none."""
+        with self.engine.begin() as connection:
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_CREATING})")
+            found = _tables(connection)
+            if not found:
+                tables.metadata.create_all(connection, checkfirst=False)
+                first = {"version": tables.VERSION, "number": 0, "hash": chain.GENESIS}
+                connection.execute(sa.insert(tables.ledger).values(first))
+                self.created = True
+        return found or [*tables.NAMES]
 
 
 def _tables(connection: sa.Connection) -> list[str]:

@@ -13,7 +13,7 @@ import sqlite3
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +49,16 @@ class SQLite(Database):
         self._seen: object = None  # the number of the schema that was looked at
         self.private = path is None
 
+    def _connection(self) -> Any:
+        if not self._held:
+            self._seen = None  # another connection reads the schema anew
+        return super()._connection()
+
     def _begin(self, connection: Any, *, write: bool) -> None:
         if self._place is None:
             connection.execute("BEGIN")
             return
+        _has_no_log(self._place)
         if write:
             _patiently(connection, "BEGIN IMMEDIATE", self._place)
         else:
@@ -142,6 +148,16 @@ def _identity(place: str) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
+def _has_no_log(place: str) -> None:
+    """SQLite takes a write-ahead log for part of any file that it stands beside, and writes it into the file."""
+    for end in ("-wal", "-shm"):
+        if os.path.lexists(f"{place}{end}"):
+            raise LedgerError(
+                f"{f'{place}{end}'!r} stands beside the ledger, which keeps no such file: it would be taken for newer "
+                "entries. Nothing is answered until it is removed"
+            )
+
+
 def _is_new(path: Path, text: str) -> None:
     """Where a journal is left, there was a ledger."""
     left = [path.name + end for end in BESIDE if os.path.lexists(f"{path}{end}")]
@@ -196,7 +212,9 @@ def _make(path: Path) -> bool:
         _wait(turn)
         if os.path.lexists(path):  # somebody else was first
             return False
-        with _opened(new, os.O_RDWR | os.O_TRUNC) as handle:
+        with suppress(FileNotFoundError):
+            os.unlink(new)  # noqa: PTH108 (never written over: it could be another name of anything)
+        with _opened(new, os.O_RDWR | os.O_EXCL) as handle:
             with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
                 _furnish(memory)
                 content = memory.serialize()
@@ -282,6 +300,8 @@ def _no_ledger(where: str) -> UserError:
 def _engine(path: Path | None, *, read_only: bool) -> sa.Engine:
     def made() -> sqlite3.Connection:
         # never made here; a reader may have to undo what a killed writer left half done
+        if path is not None:
+            _has_no_log(str(path))
         place = ":memory:" if path is None else f"{path.as_uri()}?mode=rw"
         connection = sqlite3.connect(
             place, timeout=0, isolation_level=None, check_same_thread=False, uri=path is not None
