@@ -544,7 +544,7 @@ def test_a_mechanism_is_a_value() -> None:
 
 def test_an_event_that_a_ledger_could_not_hold_is_refused_as_a_user_s_error() -> None:
     odd = Fraction(3**3000, 2**4760)  # below 1, with numbers of over 4096 bits
-    with pytest.raises(UserError, match="bits"):
+    with pytest.raises(UserError, match="digits"):
         Laplace(sensitivity=1, epsilon=odd)
 
 
