@@ -47,8 +47,8 @@ MODULES = {
     """,
     "guarantees": "ApproxDP Guarantee PureDP ZeroConcentratedDP delta_for_population",
     "ledger": """
-        Balance Budget CLOSES_AFTER Caps Charge Dataset DurableLedger Entry Ledger MemoryLedger Outcome Ration Receipt
-        Totals open_ledger smaller verify_export words
+        Balance Budget CLOSES_AFTER CLOSES_FOR Caps Charge Dataset DurableLedger Entry Ledger MemoryLedger Outcome
+        Ration Receipt TableFacts Totals Verified open_ledger smaller verify_export words
     """,
     "mechanisms": "Laplace epsilon_for",
     "noise": "Bernoulli BernoulliExp DiscreteLaplace Geometric UniformInteger",
