@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import stat
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -51,11 +51,17 @@ def check(target: Path, *, overwrite: bool, taken: Callable[[Path], bool] = _fre
         raise UserError(f"{name} can't be written: no file can be made in its folder")
 
 
+IN_USE: set[tuple[int, int]] = set()
+"""The files of ledgers that this process has opened, by device and inode."""
+
+
 def _replaceable(target: Path, found: os.stat_result, overwrite: bool) -> None:
     if not stat.S_ISREG(found.st_mode):
         raise UserError(f"{str(target)!r} is not a file that can be replaced: choose another")
     if not overwrite:
         raise _exists(target)
+    if (found.st_dev, found.st_ino) in IN_USE:  # to open and close it would let go of this process's locks on it
+        raise UserError(f"{str(target)!r} is a ledger that is in use: choose another file")
     try:
         with target.open("rb") as file:
             start = file.read(max(map(len, _KEPT)))
@@ -118,7 +124,7 @@ def written(
 
 def _scratch(target: Path, mode: int) -> tuple[Path, BinaryIO]:
     while True:
-        path = target.with_name(f"{_prefix(target)}{secrets.token_hex(8)}.part")
+        path = target.with_name(f"{_prefix(target)}{uuid.uuid4().hex[:16]}.part")
         file = os.fdopen(os.open(path, _NEW, mode), "wb")
         _lock(file.fileno())
         if os.fstat(file.fileno()).st_nlink:  # else a sweep took it for an abandoned one, before it was locked

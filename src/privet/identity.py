@@ -165,6 +165,11 @@ def shared(known: Iterable[Identity], now: Iterable[Identity]) -> tuple[Identity
         >>> shared([Identity("/a"), Identity("/b")], [Identity("/c"), Identity("/b")]) is None
         False
     """
+    return next(pairs(known, now), None)
+
+
+def pairs(known: Iterable[Identity], now: Iterable[Identity]) -> Iterator[tuple[Identity, Identity]]:
+    """Every two that are the `same`; a pair may come more than once."""
     current: dict[object, list[Identity]] = {}
     for each in now:
         for mark in (*each.places, *_file_marks(each)):
@@ -175,8 +180,7 @@ def shared(known: Iterable[Identity], now: Iterable[Identity]) -> tuple[Identity
         for mark in _marks(before, looked if numbered else None):
             for each in current.get(mark, ()):
                 if _overlap(before.table, each.table):
-                    return before, each
-    return None
+                    yield before, each
 
 
 def _file_marks(of: Identity) -> tuple[object, ...]:

@@ -10,6 +10,8 @@ import atexit
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
@@ -20,7 +22,7 @@ from weakref import WeakSet
 from privet import events
 from privet.distances import Person
 from privet.engine import DuckDB
-from privet.errors import InternalError, QueryError, UserError
+from privet.errors import InternalError, LedgerError, QueryError, UserError
 from privet.exact import Number, positive, whole
 from privet.guarantees import ApproxDP, PureDP, ZeroConcentratedDP
 from privet.guarantees.least import MIN_EPSILON, least_price
@@ -272,10 +274,10 @@ class Session:
                 raise InternalError("the noise that was drawn is not what was paid for")
             cells = made.cells(noisy)
             certificate = self._certify(of_query(made, noisy, cells), link)
-            return Release(made, noisy, made.guarantee(), self.remaining, certificate, cells)
+            return Release(made, noisy, made.guarantee(), None, certificate, cells)
 
         def again(text: str) -> Release:
-            return recalled(made, text, self.remaining)
+            return recalled(made, text, None)
 
         asked = asked_digest(made)
         statement = query if isinstance(query, str) else worded(made.query)
@@ -303,11 +305,11 @@ class Session:
             released = mechanism.release(value)
             plain = released.tolist() if hasattr(released, "tolist") else released
             certificate = self._certify(of_value(mechanism, plain, label), link)
-            return ReleasedValue(released, mechanism, mechanism.guarantee(), self.remaining, certificate)
+            return ReleasedValue(released, mechanism, mechanism.guarantee(), None, certificate)
 
         def again(text: str) -> ReleasedValue:
             released, certificate = recalled_value(text, like=value)
-            return ReleasedValue(released, mechanism, PureDP.ZERO, self.remaining, certificate)
+            return ReleasedValue(released, mechanism, PureDP.ZERO, None, certificate)
 
         form = [type(value).__name__, list(getattr(value, "shape", ()))]
         asked = asked_digest({**of_value(mechanism, None, label)["asked"], "form": form})
@@ -357,7 +359,10 @@ class Session:
             caps=self._caps,
             share=self._share,
         )
-        return paid(self.ledger, self._gate.through(), reserve, self._debit, answer, again)
+        made = paid(self.ledger, self._gate.through(), reserve, self._debit, answer, again)
+        with suppress(LedgerError):  # the answer is there, whatever is left
+            return replace(made, remaining=self.remaining)
+        return made
 
     def _debit(self, charge: Charge) -> dict[str, Any]:
         """A debit was made: how a certificate refers to it."""

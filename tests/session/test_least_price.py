@@ -56,7 +56,7 @@ def test_less_is_refused_before_anything_is_paid() -> None:
         with pytest.raises(UserError, match=r"epsilon=0\.0009 is less than the least price"):
             session.release_value(3, sensitivity=1, epsilon="0.0009", label="a count")
         assert session.spent == pv.PureDP.ZERO
-        assert len(session.ledger.history("people")) == 2
+        assert len(session.ledger.history("people")) == 3
         assert session.release(COUNT, epsilon="0.001").spent == pv.PureDP("0.001")
         assert session.release_value(3, sensitivity=1, epsilon="0.001", label="a count").spent == pv.PureDP("0.001")
 
@@ -99,7 +99,7 @@ def test_errors_that_would_cost_less_cost_the_least_price() -> None:
         assert pv.verify(answer.certificate, ledger=session.ledger).ledger
         again = session.release(BOTH, within=within)
         assert (again.spent, again.noisy) == (pv.PureDP.ZERO, answer.noisy)
-        entry = session.ledger.history("people")[2]
+        entry = session.ledger.history("people")[3]
         assert entry.events == (made.event(),)
 
 

@@ -348,7 +348,7 @@ def test_an_analyst_chooses_no_more_than_a_dataset_and_a_name() -> None:
     told = {"sql", "file", "policy", "dataset", "analyst", "as_json", *How.__annotations__} - {"weights"}
     told |= {"max_rows", "max_groups", "max_rows_per_group"}  # they only tighten what the steward declared
     assert set(inspect.signature(asking.explain).parameters) == told
-    more = {"form", "output", "certificate", "request_id", "fresh", "dry_run", "title", "label", "order"}
+    more = {"form", "output", "certificate", "request_id", "fresh", "dry_run", "title", "label", "order", "force"}
     assert set(inspect.signature(asking.query).parameters) == told | more
 
 

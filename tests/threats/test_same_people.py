@@ -59,6 +59,15 @@ def test_another_column_in_a_second_table_of_the_session(path: Path, source: Pat
     is_refused(lambda: pv.Session(tables, budget=pv.PureDP(1), ledger=path), path)
 
 
+def test_another_column_by_way_of_other_rows(tmp_path: Path, path: Path, source: Path) -> None:
+    """A table that is known with another column, for other rows, is not a way to these rows."""
+    other = write_people(tmp_path / "other.parquet")
+    tables = [people(source), people(other, "visits", "visit")]
+    pv.Session(tables, budget=pv.PureDP(1), ledger=path).close()
+    for table in (people(source, "visits", "visit"), people(other, "people")):
+        is_refused(lambda table=table: pv.Session([table], budget=pv.PureDP(1), ledger=path, name="people"), path)
+
+
 def test_another_column_for_a_new_version(path: Path, source: Path) -> None:
     is_refused(lambda: session(path, source, person="visit", version="2"), path)
 
@@ -76,6 +85,19 @@ def test_the_steward_may_allow_another_column(path: Path, source: Path) -> None:
         assert asking.spent.epsilon == Fraction(MOST)
     with closing(open_ledger(path)) as ledger:
         assert any("the column was renamed" in entry.note for entry in ledger.history("people"))
+
+
+def test_one_file_of_a_pattern_that_is_allowed_does_not_allow_the_others(tmp_path: Path) -> None:
+    folder, path = tmp_path / "d", tmp_path / "d.ledger"
+    folder.mkdir()
+    one, _ = write_people(folder / "a.parquet"), write_people(folder / "b.parquet")
+    pattern = str(folder / "*.parquet")
+    pv.Session([people(pattern)], budget=pv.PureDP(1), ledger=path).close()
+    with closing(open_ledger(path)) as ledger:
+        ledger.allow_source("trial", one, reason="a separate consent")
+    with pytest.raises(UserError, match=r"b\.parquet' belong to the dataset 'people'"):
+        pv.Session([people(pattern)], budget=pv.PureDP(1), ledger=path, name="trial")
+    pv.Session([people(one)], budget=pv.PureDP(1), ledger=path, name="trial").close()
 
 
 # --- the same source for another dataset ------------------------------------------------------------

@@ -204,7 +204,8 @@ def _note(entry: Entry) -> str:
 
 def _about_table(entry: Entry) -> str:
     assert entry.table is not None
-    where = ", ".join(map(str, entry.table.sources))
+    here = f"{Path.cwd()}/"
+    where = ", ".join(str(source).removeprefix(here) for source in entry.table.sources)
     if entry.kind == "allowed":
         return f"{where} for {entry.to}: {entry.note}"
     unit = f"by {entry.table.person}" if entry.table.person else "by row"

@@ -136,6 +136,8 @@ class DatasetBook:
     versions: set[str] = field(default_factory=set)
     persons: dict[str, str] = field(default_factory=dict)
     """The column of each table that says whose a row is."""
+    protected: set[str] = field(default_factory=set)
+    """The tables of which the steward said so."""
     sources: dict[str, list[Identity]] = field(default_factory=dict)
     """Where the rows of each table were."""
     allowed: list[tuple[str, Identity]] = field(default_factory=list)
@@ -183,6 +185,8 @@ class Book:
     watch: int = 0
     """The number of an entry whose hash is remembered: that of a receipt."""
     watched: str = ""
+    half: bool = False
+    """Whether an entry is being taken in, or was when an interrupt came."""
     owed: Receipt | None = None
     """What was read before all was forgotten, and must be found again."""
     _prices: dict[tuple[str, str], tuple[Amount, str]] = field(default_factory=dict)
@@ -194,7 +198,7 @@ class Book:
 
     def add(self, text: str, found: str, stands: int | None = None) -> dict[str, Any]:
         """Check the next entry against the chain and the rules, and take it in."""
-        number = self.number + 1
+        number, self.half = self.number + 1, True
         try:
             digested = chain.digest(text)
             tree = chain.tree(text, strict=self.strict)
@@ -218,12 +222,14 @@ class Book:
         self._move(digested, found)
 
     def forget(self, known: Receipt) -> None:
-        """Begin anew, with the first entry: an interrupt may have come in the middle of one. What was known is owed."""
+        """Begin anew, with the first entry, if an interrupt came in the middle of one. What was known is owed."""
+        if not self.half:
+            return
         if known.number > (0 if self.owed is None else self.owed.number):
             self.owed = known
         if self.owed is not None:
             self.watch, self.watched = self.owed.number, ""
-        self.number, self.hash, self.digest = 0, chain.GENESIS, ""
+        self.number, self.hash, self.digest, self.half = 0, chain.GENESIS, "", False
         for state in (self.datasets, self.open, self.ends):
             state.clear()
 
@@ -231,6 +237,7 @@ class Book:
         self.number, self.hash, self.digest = self.number + 1, found, digested
         if self.number == self.watch:
             self.watched = found
+        self.half = False
 
     def _follow(self, number: int, tree: dict[str, Any]) -> None:
         name, kind, analyst = tree["dataset"], tree["kind"], tree.get("analyst", "")
@@ -355,6 +362,7 @@ def _protected(of: DatasetBook, table: TableFacts) -> None:
     if not table.person or of.facts.protect != "person" or table.sources:
         raise ValueError("it names no column that could say whose a row is")
     of.persons[table.table] = table.person
+    of.protected.add(table.table)
 
 
 def _capped(of: DatasetBook, entry: Entry, analyst: str) -> None:

@@ -39,6 +39,8 @@ class Database(ABC):
     """Whether it is this process's alone, so that a child can't open it."""
     hidden: tuple[str, ...] = ()
     """What no error may show."""
+    known = ""
+    """The hash of the newest entry that this process has read."""
     created = False
     """Whether it was made just now."""
 
@@ -46,6 +48,7 @@ class Database(ABC):
         self.engine = engine
         self.where = where
         self._read_only = read_only
+        self._process = os.getpid()
         self._turn = threading.RLock()  # threads queue here, in order, and not at the database
         self._held: list[sa.PoolProxiedConnection] = []  # the one connection, while there is one
         self._inside = self._closed = False
@@ -68,7 +71,7 @@ class Database(ABC):
         """Whether somebody else has a lock that is needed."""
 
     def _moved(self) -> bool:
-        """Whether the ledger changed since this was asked last: then a lock is only one's turn in a queue."""
+        """Whether there are entries that this process does not know: then a lock is only one's turn in a queue."""
         return False
 
     def _together(self, connection: Any) -> AbstractContextManager[object]:
@@ -92,6 +95,8 @@ class Database(ABC):
                 raise LedgerError("the ledger is in the middle of another step. Ask again when that has ended")
             if self._broken:
                 raise LedgerError(self._broken) from None
+            if os.getpid() != self._process:
+                raise LedgerError("this ledger was opened by another process, and Python was not told of the fork")
             clean, before, connection = False, sys.exception(), None
             try:
                 self._inside = True
@@ -191,7 +196,7 @@ class Database(ABC):
 
     def in_child(self) -> None:
         """Begin anew. A ledger in memory is the parent's: two copies would both spend it."""
-        self._turn = threading.RLock()
+        self._turn, self._process = threading.RLock(), os.getpid()
         if self.private:
             self._broken = (
                 "a ledger in memory can't be shared by processes: each would spend all of it. "

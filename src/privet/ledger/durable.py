@@ -7,7 +7,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -121,6 +121,7 @@ class DurableLedger:
             except BaseException:
                 book.forget(known)  # Ctrl-C may have come in the middle of an entry
                 raise
+            self._database.known = book.hash
             return journal
 
         return start
@@ -335,6 +336,7 @@ class DurableLedger:
             with self._reading() as journal:
                 charge = self._state(journal, charge.dataset, charge.number)
             if charge.state == "running":
+                self._settle_late()
                 self._sweep()
         return charge
 
@@ -361,10 +363,14 @@ class DurableLedger:
     def _settle_late(self) -> None:
         """Settle what could not be settled in time: an answer that was not shown is nobody's failure."""
         while self._late:
-            charge, outcome = self._late[-1]
-            with suppress(InternalError):  # others took its owner for dead
+            charge, outcome = self._late.pop()
+            try:
                 self._settle(charge.dataset, charge.number, "failed" if outcome == "failed" else "interrupted", "")
-            self._late.pop()
+            except InternalError:  # others took its owner for dead
+                continue
+            except LedgerBusy:
+                self._late.append((charge, outcome))
+                raise
 
     def _settle(self, dataset: str, number: int, outcome: Outcome, answer: str) -> None:
         with self._writing() as journal:
@@ -453,13 +459,14 @@ class DurableLedger:
     def declare(self, dataset: str, version: str, reason: str = "") -> None:
         """Name a version of the data, once. It does not renew the budget."""
         called(version, "version")
+        why = reason_given(reason, "declare") if reason else ""
         with self._reading():
             if version in self._of(dataset).versions:
                 return
         with self._writing() as journal:
             of = self._of(dataset)
             if version not in of.versions:
-                journal.append(dataset, "declared", of.totals, version=version, note=reason)
+                journal.append(dataset, "declared", of.totals, version=version, note=why)
 
     def reopen(self, dataset: str, reason: str) -> None:
         """Open a dataset again that was closed after failures, to all analysts."""
@@ -492,8 +499,8 @@ class DurableLedger:
                     f"no other dataset of this ledger was opened with {str(found)!r}, so there is nothing to allow. "
                     f"There are: {', '.join(ownership.known(self._book)) or 'none'}"
                 )
-            for owner, each in owners:
-                table = TableFacts("", "", (each,))
+            for owner, taken in owners:
+                table = TableFacts("", "", tuple(taken))
                 journal.append(owner, "allowed", self._of(owner).totals, table=table, to=to, note=why)
 
     # --- looking --------------------------------------------------------------------------------

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from privet.addresses import is_address
 from privet.errors import UserError
-from privet.identity import Identity, of_files, shared, table_name
+from privet.identity import Identity, of_database, of_files, pairs, shared, table_name
 from privet.ledger.book import Book, DatasetBook
 from privet.ledger.entries import Dataset, TableFacts
 from privet.names import confusable, normalised
@@ -58,8 +59,9 @@ def arriving(book: Book, dataset: str, tables: Sequence[TableFacts]) -> list[Tab
 
 def _check_together(of: DatasetBook | None, others: Sequence[TableFacts], table: TableFacts) -> None:
     """Two tables over the same rows say in the same column whose they are, unless the steward said otherwise."""
+    stated = set() if of is None else of.protected
     for other in others:
-        if other.person == table.person or (of is not None and table.table in of.persons):
+        if other.person == table.person or stated & {table.table, other.table}:
             continue
         if shared(other.sources, table.sources):
             raise UserError(
@@ -78,12 +80,12 @@ def _is_recorded(of: DatasetBook, table: str, source: Identity) -> bool:
 
 def _check_person(of: DatasetBook, table: TableFacts) -> None:
     name, known = table.table, of.persons.get(table.table)
-    if known is None:  # another name for rows that are known is no way round either
+    if known in (None, table.person) and name not in of.protected:  # another table over the same rows is no way round
         for other, sources in of.sources.items():
             if of.persons[other] != table.person and shared(sources, table.sources):
                 name, known = other, of.persons[other]
                 break
-    if known is None or known == table.person:
+    if known in (None, table.person):
         return
     raise UserError(
         f"the table {name!r} of the dataset {of.facts.name!r} was opened with {known!r} as the column that says whose "
@@ -93,19 +95,23 @@ def _check_person(of: DatasetBook, table: TableFacts) -> None:
 
 
 def _check_owner(book: Book, dataset: str, sources: Sequence[Identity]) -> None:
-    for owner, source in owners(book, dataset, sources):
-        allowed = [each for to, each in book.datasets[owner].allowed if to == dataset]
-        if shared(allowed, [source]) is None:
-            raise UserError(
-                f"the rows of {str(source)!r} belong to the dataset {owner!r} of this ledger. Under the name "
-                f"{dataset!r} the same people would have a second budget. Ask for them as {owner!r}. If they are other "
-                "people, or the steward means it, write: privet ledger allow-source "
-                f'--source "{source.path}" --to {dataset} --reason "..."'
-            )
+    for owner, taken in owners(book, dataset, sources):
+        allowed = {now for _, now in pairs([each for to, each in book.datasets[owner].allowed if to == dataset], taken)}
+        for source in taken:
+            if source not in allowed:
+                named = f"{source.path}:{source.table}" if source.table else source.path
+                raise UserError(
+                    f"the rows of {str(source)!r} belong to the dataset {owner!r} of this ledger. Under the name "
+                    f"{dataset!r} the same people would have a second budget. Ask for them as {owner!r}. If they are "
+                    "other people, or the steward means it, write: privet ledger allow-source "
+                    f'--source "{named}" --to {dataset} --reason "..."'
+                )
 
 
 def named(source: str) -> Identity:
-    """The identity of a source as a steward names it: a file, or "people.duckdb:visits"."""
+    """The identity of a source as a steward names it: a file, "people.duckdb:visits", or all of a database."""
+    if is_address(source):
+        return of_database(source)
     path, sign, table = source.rpartition(":")
     if sign and path.lower().endswith((".duckdb", ".ddb", ".db")):
         return of_files([path], table=table_name("main", table) if "." not in table else table.casefold())[0]
@@ -117,10 +123,11 @@ def known(book: Book) -> list[str]:
     return sorted({str(source) for of in book.datasets.values() for each in of.sources.values() for source in each})
 
 
-def owners(book: Book, dataset: str, sources: Sequence[Identity]) -> Iterator[tuple[str, Identity]]:
-    """Each other dataset that was opened with one of these sources, and which."""
+def owners(book: Book, dataset: str, sources: Sequence[Identity]) -> Iterator[tuple[str, list[Identity]]]:
+    """Each other dataset that was opened with some of these sources, and which."""
     for name, of in book.datasets.items():
-        known = [source for each in of.sources.values() for source in each]
-        both = shared(known, sources) if name != dataset else None
-        if both is not None:
-            yield name, both[1]
+        if name != dataset:
+            known = [source for each in of.sources.values() for source in each]
+            taken = list(dict.fromkeys(now for _, now in pairs(known, sources)))
+            if taken:
+                yield name, taken

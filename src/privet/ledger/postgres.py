@@ -77,7 +77,6 @@ class Postgres(Database):
     """
 
     _used = 0.0
-    _last: object = None  # where the chain ended when this process had to wait
     _suspect: Any = None  # the quick look of this transaction
 
     def _connection(self) -> Any:
@@ -121,10 +120,10 @@ class Postgres(Database):
         return getattr(getattr(error, "orig", None) or error, "sqlstate", None) in _BUSY
 
     def _moved(self) -> bool:
-        last = self._last
+        known = self.known
         with self.engine.connect() as connection:  # another one: this one's transaction was given up
-            self._last = connection.execute(sa.select(tables.ledger.c.hash)).scalar()
-        return self._last != last
+            self.known = connection.execute(sa.select(tables.ledger.c.hash)).scalar() or ""
+        return self.known != known
 
     def _check_tables(self, connection: Any) -> None:
         """Refuse anything on our tables that is not ours: a trigger could undo a debit."""
@@ -202,7 +201,11 @@ def connect(text: str, *, create: bool, read_only: bool = False) -> Postgres:
         engine = sa.create_engine(public, poolclass=NullPool, pool_reset_on_return=None, connect_args=arguments)
     except (SQLAlchemyError, ValueError):
         raise UserError('this is not an address. Write, for example: ledger="postgresql://user@host/base"') from None
-    made = Postgres(engine, repr(masked(public.render_as_string(hide_password=True))), read_only=read_only)
+    made = Postgres(
+        engine,
+        repr(masked(public.set(drivername="postgresql").render_as_string(hide_password=True))),
+        read_only=read_only,
+    )
     made.hidden = tuple(hidden.values())
     sa.event.listen(engine, "connect", _settle)
     try:

@@ -21,6 +21,7 @@ import sqlalchemy as sa
 from sqlalchemy.pool import QueuePool, StaticPool
 
 from privet.errors import LedgerError, UserError
+from privet.files import IN_USE
 from privet.ledger import chain, database, tables
 from privet.ledger.database import Database
 
@@ -46,6 +47,8 @@ class SQLite(Database):
         super().__init__(_engine(path, read_only=read_only), where, read_only=read_only)
         self._place = None if path is None else str(path)
         self._file = None if path is None else _identity(str(path))
+        if self._file is not None:
+            IN_USE.add(self._file)
         self._seen: object = None  # the number of the schema that was looked at
         self.private = path is None
 

@@ -40,7 +40,7 @@ def _digest(tree: Any) -> str:
     return hashlib.sha256(canonical(tree).encode()).hexdigest()
 
 
-def recalled(made: ReleasePlan, text: str, remaining: PureDP | ApproxDP) -> Release:
+def recalled(made: ReleasePlan, text: str, remaining: PureDP | ApproxDP | None = None) -> Release:
     """The answer to a plan from the certificate of an earlier one that measured the same, with its noise."""
     certificate = Certificate.from_json(text)
     event = events.from_tree(certificate.document["derived"]["event"])

@@ -19,7 +19,8 @@ class ReleasedValue:
     value: Any
     mechanism: Laplace = field(repr=False)
     spent: PureDP
-    remaining: Budget
+    remaining: Budget | None
+    """What is left of the budget afterwards; None if nobody knows."""
     certificate: Certificate = field(repr=False)
 
     def interval(self, confidence: Number = 0.95) -> tuple[Any, Any]:
