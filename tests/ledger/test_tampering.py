@@ -231,7 +231,7 @@ def change_every_column(storage: Storage, table: str) -> int:
                 if table == ANSWERS and column == "text":
                     named = f"the answer of entry {row['number']} of the ledger is not the one"
                 if table == LEDGER:
-                    named = "of version" if column == "version" else "the chain ends at entry 32, and should end at"
+                    named = "of version" if column == "version" else "the chain ends at entry 32, and should end"
                 find = storage.refuses if table == LEDGER else storage.finds
                 tried += find(rows, named)
     return tried

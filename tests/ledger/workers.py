@@ -223,7 +223,7 @@ def read(ledger: DurableLedger) -> State:
     for number, line in enumerate(ledger.export("people"), 1):
         row = json.loads(line)
         digest = hashlib.sha256(row["entry"].encode()).hexdigest()
-        assert hashlib.sha256(f"{last}\n{digest}".encode()).hexdigest() == row["hash"]
+        assert hashlib.sha256(f"{last}\npeople\n{digest}".encode()).hexdigest() == row["hash"]
         entry, last = json.loads(row["entry"]), row["hash"]
         assert entry["number"] == number
         if entry["kind"] == "reserved":

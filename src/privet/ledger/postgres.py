@@ -142,10 +142,8 @@ class Postgres(Database):
         try:
             with self.engine.begin() as connection:
                 found = _tables(connection)
-            if not found:
-                if not create:
-                    raise UserError(f"there is no ledger at {self.where}")
-                found = self._make()
+            if len(found) < len(tables.NAMES):  # perhaps another makes them just now
+                found = self._made(create=create)
             if len(found) < len(tables.NAMES):
                 missing = sorted({*tables.NAMES} - {*found})
                 raise LedgerError(f"the ledger {self.where} has no {missing[0]!r}: it was tampered with")
@@ -154,11 +152,13 @@ class Postgres(Database):
                 raise self._busy() from None
             raise LedgerError(self._trouble(error)) from None
 
-    def _make(self) -> list[str]:
-        """The tables, unless another was first. Over a new connection: the old one remembers that there were none."""
+    def _made(self, *, create: bool) -> list[str]:
+        """The tables, which are made if there are none. Over a new connection: the old one remembers what was not."""
         with self.engine.begin() as connection:
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_CREATING})")
             found = _tables(connection)
+            if not found and not create:
+                raise UserError(f"there is no ledger at {self.where}")
             if not found:
                 tables.metadata.create_all(connection, checkfirst=False)
                 first = {"version": tables.VERSION, "number": 0, "hash": chain.GENESIS}
