@@ -108,6 +108,7 @@ def _answered(
         else:
             ledger.settle(charge, "failed" if interrupt is None else "interrupted")
     except LedgerBusy:
+        ledger.abandon(charge, "failed" if made is None and interrupt is None else "interrupted")
         raise LedgerBusy(_NOT_STORED) from None
     except InternalError:  # nobody renewed its lease, so that it counts as failed already
         made = None

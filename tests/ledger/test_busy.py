@@ -227,7 +227,7 @@ def test_an_answer_that_is_paid_for_waits_longer(where: Where, released: bool, m
             assert number in state.ended
         else:
             assert seen["error"] == "LedgerBusy"
-            assert "It was paid for, and nothing was released" in seen["text"]
+            assert "was paid for, and nothing was released" in seen["text"]
             assert number not in state.ended
         workers.ask(session, "third")
 

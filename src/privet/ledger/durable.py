@@ -354,11 +354,14 @@ class DurableLedger:
             except LedgerBusy:
                 if time.monotonic() < until:
                     continue
-                self._late.append((charge, outcome))
                 raise
             break
         self._leases.drop(charge.number)
         failpoints.reached("settle: on disk")
+
+    def abandon(self, charge: Charge, outcome: Outcome) -> None:
+        """Settle a question without an answer as soon as the ledger can be written: nobody was shown one."""
+        self._late.append((charge, outcome))
 
     def _settle_late(self) -> None:
         """Settle what could not be settled in time: an answer that was not shown is nobody's failure."""

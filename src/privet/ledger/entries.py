@@ -397,6 +397,9 @@ class Ledger(Protocol):
     def settle(self, charge: Charge, outcome: Outcome, answer: str = "") -> None:
         """Say how a reserved question ended, and keep its answer; once."""
 
+    def abandon(self, charge: Charge, outcome: Outcome) -> None:
+        """Settle a question without an answer as soon as the ledger can be written: nobody was shown one."""
+
     def cap(
         self, dataset: str, cap: Budget | None, *, reason: str, analyst: str | None = None, query: bool = False
     ) -> None:
