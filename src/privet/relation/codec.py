@@ -85,7 +85,10 @@ def decode(tree: Any, *, also: Mapping[str, type] | None = None) -> Any:
         privet.errors.UserError: of.name: must be a text, not 7
     """
     kinds = KINDS | dict(also or {})
-    return _read(tree, Form(records=frozenset(kinds.values())), kinds, "", 1)
+    found = _read(tree, Form(records=frozenset(kinds.values())), kinds, "", 1)
+    if encode(found, also=also) != tree:  # what follows from other fields was written otherwise
+        raise _refusal("", "it says of itself what does not follow from it")
+    return found
 
 
 # --- writing and reading ------------------------------------------------------------------------------
