@@ -97,6 +97,7 @@ def is_busy(use: Callable[[], object]) -> None:
 def test_a_ledger_whose_lock_is_held_is_busy_and_works_afterwards(
     where: Where, ledger: DurableLedger, how: str
 ) -> None:
+    ledger._leases.seconds = 1.0  # so long an answer is waited for
     ask(ledger, "first", "42")
     charge = pay(ledger, "running", cost("0.1"))
     before = list(ledger.export())
@@ -206,7 +207,7 @@ def test_a_lease_outlives_a_busy_ledger(where: Where, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("released", [True, False])
 def test_an_answer_that_is_paid_for_waits_longer(where: Where, released: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The lock is taken between the debit and the answer."""
-    with closing(workers.opened(where)) as ledger, workers.on(ledger) as session:
+    with closing(workers.opened(where, lease=2)) as ledger, workers.on(ledger) as session:
         workers.ask(session, "first")
         stack: list[Any] = []
 
