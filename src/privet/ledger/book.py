@@ -132,7 +132,7 @@ class DatasetBook:
     requests: dict[tuple[str, str], int] = field(default_factory=dict)
     """The entry of each request, by analyst and id: nobody learns of another's."""
     answered: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
-    """The reservations that were answered, and whose they are, by their question; oldest first."""
+    """The reservations that were answered, and whose they are, by their question."""
     versions: set[str] = field(default_factory=set)
     persons: dict[str, str] = field(default_factory=dict)
     """The column of each table that says whose a row is."""

@@ -300,7 +300,7 @@ class DurableLedger:
     ) -> Charge | None:
         """The answer with the least noise, if it has nowhere more than what is asked for; the newest among equals."""
         found: Entry | None = None
-        known = [number for number, who in of.answered.get(question, ()) if share or who == analyst]
+        known = sorted(number for number, who in of.answered.get(question, ()) if share or who == analyst)
         for number in reversed(known[-_CANDIDATES:]):
             entry = journal.entry(number)
             if serves(entry.events, events) and (found is None or not serves(found.events, entry.events)):
