@@ -129,7 +129,7 @@ def _without_users(text: str) -> str:
 
 
 def _without_servers(text: str) -> str:
-    """What stands in the place of a server, and is none: `scheme://name:password`, with nothing after it."""
+    """Hide what stands where a server should, but is not one: `scheme://name:password`, with nothing after it."""
     for found in _AUTHORITY.finditer(text):
         group = 1 if found[1] is not None else 2
         if found[2] or not _SERVERS.fullmatch(found[group]):

@@ -122,7 +122,9 @@ def of_database(address: str, *, table: str = "") -> Identity:
     except ValueError:
         parts, host, port = urlsplit(""), "", None
     if not parts.scheme or "://" not in address:
-        raise SourceError('this is no address of a database. Write, for example: "postgresql://db.example.org/health"')
+        raise SourceError(
+            'this is not the address of a database. Write, for example: "postgresql://db.example.org/health"'
+        )
     scheme = parts.scheme.partition("+")[0]
     scheme = _SCHEMES.get(scheme, scheme)
     port = port or _PORTS.get(scheme)

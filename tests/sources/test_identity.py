@@ -547,7 +547,7 @@ def test_other_databases() -> None:
     "address", ["host=db password=secret", "", "secret", "postgresql://h:secret/db", "a://[secret"]
 )
 def test_an_address_that_is_none_is_refused_without_its_secrets(address: str) -> None:
-    with pytest.raises(SourceError, match="no address of a database") as told:
+    with pytest.raises(SourceError, match="not the address of a database") as told:
         of_database(address)
     assert "secret" not in str(told.value)
     assert told.value.__cause__ is None

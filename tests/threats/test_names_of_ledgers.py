@@ -240,6 +240,15 @@ MOUNTED = """
 """
 
 
+def test_a_file_that_is_a_mount_point_is_refused(path: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever one may not mount: by what the system says of its mounts."""
+    session(path, source).close()
+    lines = r"36 35 98:0 / {} rw,noatime - ext4 /dev/root rw".format(str(path.resolve()).replace(" ", r"\040"))
+    monkeypatch.setattr(Path, "read_text", lambda self, **how: lines)
+    with pytest.raises(LedgerError, match=r"mounted as a single file.*Mount its folder"):
+        open_ledger(path)
+
+
 @pytest.mark.slow
 def test_a_file_that_is_mounted_under_another_name(path: Path, source: Path, tmp_path: Path) -> None:
     command = ["unshare", "-m", sys.executable, "-c", textwrap.dedent(MOUNTED), str(tmp_path)]

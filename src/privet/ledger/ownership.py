@@ -80,7 +80,7 @@ def _is_recorded(of: DatasetBook, table: str, source: Identity) -> bool:
 
 def _check_person(of: DatasetBook, table: TableFacts) -> None:
     name, known = table.table, of.persons.get(table.table)
-    if known in (None, table.person) and name not in of.protected:  # another table over the same rows is no way round
+    if known in (None, table.person) and name not in of.protected:  # another table must not get round it
         for other, sources in of.sources.items():
             if of.persons[other] != table.person and shared(sources, table.sources):
                 name, known = other, of.persons[other]

@@ -183,8 +183,7 @@ def _is_whole(path: Path, text: str) -> None:
         )
     if str(path) in _mount_points():
         raise LedgerError(
-            f"the ledger {text!r} is mounted as a single file, so that its journal would not be beside it. "
-            "Mount its folder"
+            f"the ledger {text!r} is mounted as a single file, so its journal would not be beside it. Mount its folder"
         )
 
 
