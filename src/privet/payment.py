@@ -109,7 +109,8 @@ def _answered(
             ledger.settle(charge, "failed" if interrupt is None else "interrupted")
     except LedgerBusy:
         ledger.abandon(charge, "failed" if made is None and interrupt is None else "interrupted")
-        raise LedgerBusy(_NOT_STORED) from None
+        if interrupt is None:  # Ctrl-C is passed on, whatever became of the ledger
+            raise LedgerBusy(_NOT_STORED) from None
     except InternalError:  # nobody renewed its lease, so that it counts as failed already
         made = None
     return made, interrupt

@@ -233,6 +233,25 @@ def test_an_answer_that_is_paid_for_waits_longer(where: Where, released: bool, m
         workers.ask(session, "third")
 
 
+def test_an_interrupt_is_passed_on_though_the_ledger_is_busy(where: Where, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(workers.opened(where, lease=1)) as ledger, workers.on(ledger) as session:
+        stack: list[Any] = []
+
+        def reached(place: str) -> None:
+            if place == "answer: drawn" and not stack:
+                stack.append(holding(where, "IMMEDIATE"))
+                stack[0].__enter__()
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(failpoints, "reached", reached)
+        with pytest.raises(KeyboardInterrupt):
+            workers.ask(session, "first")
+        stack[0].__exit__(None, None, None)
+        workers.ask(session, "second")
+        ends = [entry.kind for entry in ledger.history("people") if entry.refers is not None]
+        assert ends == ["interrupted", "answered"]
+
+
 # --- looking only -------------------------------------------------------------------------------------
 
 
