@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from bench.timing import seconds
 from privet.cli.survey import make_survey
 from privet.policy import load
 from privet.session import Session
@@ -25,10 +26,8 @@ BARE = (
 )
 
 
-def seconds(command: list[str], folder: Path) -> float:
-    start = time.perf_counter()
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    return time.perf_counter() - start
+def cold(command: list[str], folder: Path) -> float:
+    return seconds(lambda: subprocess.run(command, cwd=folder, check=True, capture_output=True))
 
 
 def main() -> None:
@@ -39,7 +38,7 @@ def main() -> None:
         make_survey(name)
         columns = [part for column in COLUMNS for part in ("--column", column)]
         policy = ["init", "people.parquet", "--yes", "--person", "person_id", "--max-rows", "1", "--epsilon", "1000"]
-        seconds([*privet, *policy, *columns], folder)
+        cold([*privet, *policy, *columns], folder)
         commands = {
             "python -c pass": [sys.executable, "-c", "pass"],
             "DuckDB alone, the same question": [sys.executable, "-c", BARE],
@@ -51,7 +50,7 @@ def main() -> None:
         taken: dict[str, list[float]] = {what: [] for what in commands}
         for _ in range(ROUNDS):
             for what, command in commands.items():
-                taken[what].append(seconds(command, folder))
+                taken[what].append(cold(command, folder))
         table = Table("cold", "seconds", "x python", "x DuckDB alone", title="the command line", box=None)
         python, engine = list(commands)[:2]
         for what, found in taken.items():
@@ -76,7 +75,3 @@ def _warm(console: Console, folder: Path) -> None:
     console.print(
         f"\nwarm: parse {1000 * statistics.median(parse):.2f} ms, plan {1000 * statistics.median(plan):.2f} ms"
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -19,11 +19,11 @@ from rich.table import Table as Grid
 from scipy.stats import beta
 
 import privet as pv
-from privet.engine import DuckDB
+from privet.engines import DuckDB
 from privet.planner import ReleasePlan
 from privet.planner import plan as make_plan
-from privet.query import Query, Table
-from privet.session import add_noise
+from privet.planner.noise import add_noise
+from privet.tables.query import Query, Table
 
 RELEASES = 2_000
 CONFIDENCE = 0.95
@@ -152,8 +152,8 @@ def _raw(table: Table, query: Query) -> dict[str, Any]:
 def _wide(table: Table, query: Query) -> tuple[Table, Query]:
     from dataclasses import replace
 
-    from privet.distances import Person
-    from privet.relation.operators import Scan, Where
+    from privet.privacy.adjacency import Person
+    from privet.tables.operators import Scan, Where
 
     protect = table.schema.protect
     everyone = Person(protect.id, max_rows=1000) if isinstance(protect, Person) else protect

@@ -7,29 +7,28 @@ certificate and debit in it.
 from __future__ import annotations
 
 import statistics
-import time
-from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 
 import duckdb
-import tables_data
 from rich.console import Console
 from rich.table import Table
-from tables import data
 
 import privet as pv
-from privet.query import Query
+from bench import people as people_data
+from bench.peers.tables_common import REGIONS
+from bench.timing import seconds
+from privet.tables.query import Query
 
 ROWS = 10**7
 ROUNDS = 7
 
 
 def main() -> None:
-    path = data(ROWS)
+    path = people_data.file(ROWS)
     columns = {
-        "region": pv.keys(*tables_data.REGIONS),
-        "income": pv.number(tables_data.LOWER, tables_data.UPPER),
+        "region": pv.keys(*REGIONS),
+        "income": pv.number(people_data.LOWER, people_data.UPPER),
         "age": pv.integer(0, 110),
     }
     people = pv.table("people", path, protect=pv.each_row(), columns=columns)
@@ -70,9 +69,3 @@ def main() -> None:
             ratio = statistics.median(a / b for a, b in zip(ours, plain, strict=True))
             table.add_row(name, f"{statistics.median(plain):.3f} s", f"{statistics.median(ours):.3f} s", f"{ratio:.2f}")
     Console(width=100, highlight=False).print(table)
-
-
-def seconds(run: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start

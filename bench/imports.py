@@ -115,7 +115,3 @@ def main() -> None:
     console = Console(width=120, highlight=False)
     console.print(f"CSV of {ROWS:,} rows, {len(NAMES)} columns, {size:.0f} MB, into Parquet (zstd); best of {ROUNDS}")
     console.print(table)
-
-
-if __name__ == "__main__":
-    main()

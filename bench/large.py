@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 
-from peer import Peer
 from rich.console import Console
 from rich.table import Table
-from tables import CAP, PRIVET, alternating, ask, data
+
+from bench import people
+from bench.peer import Peer
+from bench.tables import CAP, PRIVET, alternating, ask
 
 MEMORY = "2GB"
 
@@ -19,10 +21,10 @@ def main() -> None:
     )
     with Peer(None, PRIVET) as privet:
         for cap, name in ((0, "each row"), (CAP, f"person, {CAP} rows")):
-            ask(privet, data(10_000), cap)
+            ask(privet, people.file(10_000), cap)
             first = None
             for rows, rounds in ((10**7, 3), (10**8, 1)):
-                found = alternating([privet], data(rows), cap, rounds)[0]
+                found = alternating([privet], people.file(rows), cap, rounds)[0]
                 nanoseconds = found["seconds"] / rows * 1e9
                 first = first or nanoseconds
                 table.add_row(

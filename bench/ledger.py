@@ -19,14 +19,15 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from peer import ENVIRONMENTS
 from rich.console import Console
 from rich.table import Table
 
-from privet.distances import Adjacency
-from privet.events import Laplace
-from privet.guarantees import PureDP
+from bench.peer import ENVIRONMENTS
 from privet.ledger import Dataset, open_ledger
+from privet.privacy.adjacency import Adjacency
+from privet.privacy.events import LaplaceNoise
+from privet.privacy.guarantees import PureDP
+from privet.privacy.moves import L1Move
 
 PEOPLE = Dataset("people", "person", Adjacency.ADD_REMOVE, PureDP(10**9))
 ROUNDS, DEBITS = 7, 300
@@ -53,7 +54,7 @@ def debits(where: str, count: int = DEBITS) -> list[float]:
     ledger.create(PEOPLE)
     found = []
     for i in range(count):
-        event = Laplace(sensitivity=1 + i % 50, scale=100)
+        event = LaplaceNoise(move=L1Move(1 + i % 50), scale=100)
         start = time.perf_counter()
         charge = ledger.reserve(dataset="people", analyst="ann", request_id=None, events=[event])
         found.append(time.perf_counter() - start)
@@ -64,7 +65,7 @@ def debits(where: str, count: int = DEBITS) -> list[float]:
 
 def _writer(where: str, start: Callable[[], object], queue: multiprocessing.SimpleQueue[list[float]]) -> None:
     ledger = open_ledger(where)
-    event = Laplace(sensitivity=1, scale=100)
+    event = LaplaceNoise(move=L1Move(1), scale=100)
     start()
     found = []
     for _ in range(EACH):
@@ -198,12 +199,8 @@ def _grow(path: str, length: int, *, different: bool) -> None:
         ledger._database.writing = same  # type: ignore[method-assign,assignment]
         for i in range(length // 2):
             scale = 100 + Fraction(i, 10**6) if different else Fraction(100 + i % 40)
-            event = Laplace(sensitivity=1, scale=scale)
+            event = LaplaceNoise(move=L1Move(1), scale=scale)
             charge = ledger.reserve(dataset="people", analyst=f"a{i % 9}", request_id=None, events=[event])
             ledger.settle(charge, "answered", "x" * 1000)
         ledger._database.writing = writing  # type: ignore[method-assign]
     ledger.close()
-
-
-if __name__ == "__main__":
-    main()

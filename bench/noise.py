@@ -6,14 +6,13 @@ import platform
 import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 
 import numpy as np
-from peer import Peer
 from rich.console import Console
 from rich.table import Table
 
+from bench.peer import Peer
+from bench.timing import seconds
 from privet import Laplace
 from privet.noise import DiscreteLaplace
 from privet.noise.laplace import laplace_digits
@@ -34,12 +33,6 @@ before = peak()
 draws = noise.sample(10**7)
 print(peak() - before - draws.nbytes / 2**20)
 """
-
-
-def seconds(run: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
 
 
 def main() -> None:

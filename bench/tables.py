@@ -12,10 +12,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import tables_data
-from peer import ENVIRONMENTS, Peer
 from rich.console import Console
 from rich.table import Table
+
+from bench import people
+from bench.own_time import report
+from bench.peer import Peer
 
 PRIVET, PLAIN, TIES, POLARS = "tables_privet.py", "tables_duckdb.py", "tables_duckdb_ties.py", "tables_polars.py"
 LIBRARIES = {  # what is installed for it, and its script
@@ -31,19 +33,8 @@ PERSON_ROUNDS = 3
 CAP = 5
 
 
-def data(rows: int) -> Path:
-    """The file, made once."""
-    path = ENVIRONMENTS / "data" / f"people-{rows}.parquet"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        scratch = path.with_suffix(".part")
-        tables_data.make(scratch, rows)
-        scratch.rename(path)
-    return path
-
-
 def ask(peer: Peer, path: Path, cap: int) -> Any:
-    return peer.ask(path=str(path), epsilon=1, rows_per_person=cap, lower=tables_data.LOWER, upper=tables_data.UPPER)
+    return peer.ask(path=str(path), epsilon=1, rows_per_person=cap, lower=people.LOWER, upper=people.UPPER)
 
 
 def alternating(peers: Sequence[Peer], path: Path, cap: int, rounds: int) -> list[dict[str, float]]:
@@ -67,7 +58,7 @@ def alternating(peers: Sequence[Peer], path: Path, cap: int, rounds: int) -> lis
 
 def main() -> None:
     console = Console(width=120, highlight=False)
-    small = data(10_000)
+    small = people.file(10_000)
     sizes = [10**6, 10**7]
     names = ((None, PLAIN), (None, PRIVET), (None, TIES), ("polars==2.1.0", POLARS))
     with ExitStack() as stack:
@@ -76,6 +67,7 @@ def main() -> None:
             ask(peer, small, cap)
         _each_row(console, plain, privet, sizes)
         _person(console, plain, privet, ties, polars, sizes)
+    console.print(f"\n{report()}")
     for rows in sizes:
         _libraries(console, small, rows)
 
@@ -83,7 +75,7 @@ def main() -> None:
 def _each_row(console: Console, plain: Peer, privet: Peer, sizes: Sequence[int]) -> None:
     table = Table("rows", "plain DuckDB", "Privet", "ratio", "peak MB: plain", "Privet", title="each_row()", box=None)
     for rows in sizes:
-        bare, ours = alternating([plain, privet], data(rows), 0, ROUNDS)
+        bare, ours = alternating([plain, privet], people.file(rows), 0, ROUNDS)
         table.add_row(
             f"{rows:,}", f"{bare['seconds']:.3f} s", f"{ours['seconds']:.3f} s", f"{ours['ratio']:.2f}",
             f"{bare['peak']:.0f}", f"{ours['peak']:.0f}",
@@ -106,7 +98,7 @@ def _person(console: Console, obvious: Peer, privet: Peer, ties: Peer, polars: P
     table = Table(*titles, title="\nperson, at most so many rows: seconds", box=None)
     for rows in sizes:
         for cap in CAPS:
-            found = alternating([privet, obvious, ties, polars], data(rows), cap, PERSON_ROUNDS)
+            found = alternating([privet, obvious, ties, polars], people.file(rows), cap, PERSON_ROUNDS)
             table.add_row(
                 f"{rows:,}", str(cap), *(f"{each['seconds']:.2f}" for each in (*found[1:], found[0])),
                 *(f"{1 / each['ratio']:.2f}" for each in found[1:]),
@@ -115,8 +107,8 @@ def _person(console: Console, obvious: Peer, privet: Peer, ties: Peer, polars: P
 
 
 def _libraries(console: Console, small: Path, rows: int) -> None:
-    path = data(rows)
-    true = tables_data.truth(path, CAP)
+    path = people.file(rows)
+    true = people.truth(path, CAP)
     titles = "library", "seconds", "peak MB", "error: count", "sum", "mean", "rows kept", "how"
     table = Table(*titles, title=f"\n{rows:,} rows, person, at most {CAP} rows, epsilon 1", box=None)
     for name, (requirement, script) in {"Privet": (None, PRIVET), **LIBRARIES}.items():
@@ -128,7 +120,7 @@ def _libraries(console: Console, small: Path, rows: int) -> None:
         except Exception as error:  # a peer that does not install or fails is a line, not an end
             table.add_row(name, f"failed: {str(error)[:60]}", *[""] * 6)
             continue
-        errors = [tables_data.error(each, true) for each in found]
+        errors = [people.error(each, true) for each in found]
         kept = found[-1]["rows_kept"]
         table.add_row(
             name,

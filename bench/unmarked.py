@@ -20,12 +20,12 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 import privet as pv
-from privet.engine import DuckDB
+from privet.engines import DuckDB
 from privet.exact import Exact
 from privet.noise import DiscreteLaplace
 from privet.planner import ReleasePlan
 from privet.planner import plan as make_plan
-from privet.query import Grouped, Query
+from privet.tables.query import Grouped, Query
 
 SIZES = (0, 1, 2, 5, 10, 20, 50, 100, 300, 1000)
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0)
@@ -168,7 +168,7 @@ def measure(question: str, shape: Shape, size: int, epsilon: float, draws: int =
     planned, exact = exactly(question, shape)
     made = make_plan(planned.query, epsilon=epsilon)
     output = dict(made.columns)["o"]
-    cells = output.cells(drawn(made, exact[size], draws), made.scales, made.level)
+    cells = output.cells(drawn(made, exact[size], draws), made.noise, made.level)
     low, high = np.array(cells.low, dtype=float), np.array(cells.high, dtype=float)
     unmarked = ~np.array(cells.noisy)
     truth = truth_of(question, shape.values(size), others(size))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from importlib import import_module
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from typer import Typer
 
 import privet
 from privet.cli import app
@@ -60,15 +62,23 @@ def reference() -> str:
     lines = [HEAD, "## `import privet as pv`\n", "| name | what it is |", "|---|---|"]
     lines += [f"| `pv.{name}` | {sentence(getattr(privet, name))} |" for name in top]
     for name in MODULES:
-        module = import_module(f"privet.{name}")
+        module = getattr(privet, name)
         lines += [f"\n## `privet.{name}`\n", sentence(module) + "\n", "| name | what it is |", "|---|---|"]
         described = ((each, sentence(getattr(module, each))) for each in public_names(module))
         lines += [f"| `{each}` | {what} |" for each, what in described if what]  # types have no docstring of their own
     lines += ["\n## The command line\n", "| command | what it does |", "|---|---|"]
-    for command in app.registered_commands:
-        assert command.callback is not None
-        lines.append(f"| `privet {command.name or command.callback.__name__}` | {sentence(command.callback)} |")
+    lines += [f"| `{name}` | {what} |" for name, what in commands(app, "privet")]
     return "\n".join(lines) + "\n"
+
+
+def commands(of: Typer, before: str) -> Iterator[tuple[str, str]]:
+    """Every command with its sentence, those of groups included."""
+    for command in of.registered_commands:
+        assert command.callback is not None
+        yield f"{before} {command.name or command.callback.__name__.replace('_', '-')}", sentence(command.callback)
+    for group in of.registered_groups:
+        assert group.typer_instance is not None
+        yield from commands(group.typer_instance, f"{before} {group.name}")
 
 
 if __name__ == "__main__":

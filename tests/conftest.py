@@ -1,7 +1,7 @@
 """How the whole suite runs: the same examples every time, slow tests last, and on CI nothing left out.
 
 `./dev test --all` (PRIVET_TEST_ALL=1) multiplies every Hypothesis test's examples by `EFFORT`; a test that counts for
-itself takes the fixture `effort`.
+itself takes the fixture `effort`, and one that runs through a product of cases thins it with `tests.effort.some`.
 """
 
 import os
@@ -9,10 +9,10 @@ import signal
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
+from tests.effort import EFFORT
 from tests.postgres import databases, emptied, postgres, server  # noqa: F401 (fixtures)
 
 ATTRIBUTE = "_hypothesis_internal_use_settings"
-EFFORT = 10 if os.environ.get("PRIVET_TEST_ALL") else 1
 
 # Plots are drawn to files; there may be no screen.
 os.environ["MPLBACKEND"] = "Agg"

@@ -15,12 +15,12 @@ from fractions import Fraction
 from functools import reduce
 from typing import Any
 
-from privet.lattice import Bounds
-from privet.relation import expressions as e
-from privet.relation.rules import as_number
-from privet.relation.schema import Column
-from privet.relation.statement import At, Code, Given, Place, Present, Rows, Squares, Tally, Total
-from privet.relation.types import BooleanType, KeyType, NumberType, TextType, TimeType
+from privet.exact.lattice import Bounds
+from privet.tables import expressions as e
+from privet.tables.rules import as_number
+from privet.tables.schema import Column
+from privet.tables.statement import At, Code, Given, Place, Present, Rows, Squares, Tally, Total
+from privet.tables.types import BooleanType, KeyType, NumberType, TextType, TimeType
 
 Read = Callable[[str, str], Any]
 """The value of a column, as a "value" or as a "key"."""

@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from tests.tables.search import CASES_PER_WORLD, Case, Found, cases, search  # noqa: E402
+from tests.neighbours.search import CASES_PER_WORLD, Case, Found, cases, search  # noqa: E402
 
 CASES = 100_000
 _CHUNK = 4  # worlds that a process searches before it reports
@@ -114,7 +114,7 @@ def show(case: Case) -> int:
                 print(f"  {table}: {row}")
     failed = 0
     for (part, change), before, after in zip(case.changes(), case.before, case.after, strict=True):
-        allowed = 0 if case.ordered else part.sensitivity
+        allowed = 0 if case.ordered else part.move.total
         failed += change > allowed
         print(f"{part.measurement.rule}: {part.measurement.of}: moved by {change}, {allowed} is allowed")
         print(f"  {before}\n  {after}")

@@ -104,7 +104,15 @@ def test_honest_sources_pass(source: str) -> None:
 def test_no_address_and_no_path_of_one_machine_is_written_down() -> None:
     found = [
         f"{path.relative_to(ROOT).as_posix()}:{number}: {line.strip()[:80]}"
-        for pattern in ("*", ".ci/*", "src/**/*.py", "tests/**/*.py", "docs/**/*.md", "bench/**/*.py")
+        for pattern in (
+            "*",
+            ".ci/*",
+            ".github/**/*.yml",
+            "src/**/*.py",
+            "tests/**/*.py",
+            "docs/**/*.md",
+            "bench/**/*.py",
+        )
         for path in sorted(ROOT.glob(pattern))
         if path.is_file() and path != Path(__file__)
         for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1)
@@ -136,8 +144,9 @@ def test_the_machine_check_itself(line: str, bad: bool) -> None:
 
 
 def test_the_lock_satisfies_the_project() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    groups = [project["dependencies"], *project["optional-dependencies"].values()]
+    whole = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project = whole["project"]
+    groups = [project["dependencies"], *project["optional-dependencies"].values(), *whole["dependency-groups"].values()]
     wanted = {r.name: r for group in groups for r in map(Requirement, group) if r.name != project["name"]}
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
     pinned: dict[str, list[Version]] = {}
@@ -150,3 +159,17 @@ def test_the_lock_satisfies_the_project() -> None:
     ]
     assert unmet == [], "pyproject.toml has moved on: run ./dev lock"
     assert lock.count("--hash=sha256:") >= len(pinned), "every pin carries its hashes"
+
+
+def test_the_citation_names_this_version() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.search(r"^version: (\S+)$", citation, re.MULTILINE)[1] == project["version"]  # type: ignore[index]
+
+
+def test_ci_runs_every_python_that_is_promised() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    promised = re.findall(r"Python :: (3\.\d+)", " ".join(project["classifiers"]))
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    assert f"python: {promised}".replace("'", '"') in workflow
+    assert all(f"run: ./dev {step}\n" in workflow for step in ("lint", "test"))

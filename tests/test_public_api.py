@@ -8,7 +8,6 @@ import inspect
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,45 +17,51 @@ import pytest
 import privet
 
 FACE = """
-    Adjacency ApproxDP BudgetError Certificate DatasetClosed InternalError Laplace LedgerBusy LedgerError NoAnswer
-    PrivetError PublicTable PureDP Query Release ReleasePlan Session Table UserError ZeroConcentratedDP accounting
-    audit bins boolean col count count_people date distances distributions divergences duckdb_file each_row
+    Adjacency ApproxDP BudgetError Certificate Dataset DatasetClosed InternalError Laplace LedgerBusy LedgerError
+    NoAnswer PrivetError PublicTable PureDP Query Release ReleasePlan Session Table UserError ZeroConcentratedDP
+    accounting audit bins boolean col count count_people date distances distributions divergences duckdb_file each_row
     epsilon_for errors events exact greatest guarantees histogram import_csv integer keys keys_from least ledger lit
-    mean mechanisms new_signing_key noise number open_ledger person planner public_table release sensitivity sources
-    statistics std sum table text timestamp variance verify when
+    max mean mechanisms min new_signing_key noise number open_ledger person planner public_table release sensitivity
+    sources statistics std sum table text timestamp variance verify when
 """
 MODULES = {
-    "accounting": "ACCOUNTANTS Accountant ApproxAccountant PureAccountant",
+    "accounting": "ACCOUNTANTS Accountant ApproxAccountant PureAccountant Shown accountant_for accountant_named",
     "audit": "SamplerReport verify_sampler",
     "distances": """
         Adjacency Distance EachRow Metric Person Protected each_row hamming l1 l2_squared l2_up linf person symmetric
     """,
-    "distributions": "Laplace Located",
+    "distributions": "Laplace",
     "divergences": """
         Distribution Finite PrivacyProfile hockey_stick indistinguishable max_divergence privacy_profile
-        total_variation
+        total_variation Located
     """,
     "errors": """
-        AccountingError BudgetError DataError DatasetClosed EntropyError InternalError LedgerBusy LedgerError NoAnswer
-        NoSensitivity NumberError PolicyError PrivetError QueryError SourceError UserError VerificationError
+        AccountingError BudgetError DataError DatasetClosed EntropyError Face InternalError LedgerBusy LedgerError
+        NoAnswer NoBounds NoSensitivity NumberError Place PolicyError PrivetError QueryError Remedy SourceError
+        Subject TooManyGroups UserError VerificationError argument install write
     """,
-    "events": "Composed DEEPEST Free Laplace PrivacyEvent Repeated Stated from_json from_tree leaves to_json to_tree",
+    "events": """
+        Composed DEEPEST Free LaplaceNoise PrivacyEvent Repeated Stated from_json from_tree leaves move_to_tree to_json
+        to_tree
+    """,
     "exact": """
         Enclosure Exact INFINITY Number ball binary down enclose ends exact exp floor less literal nearest nonnegative
         positive precision probability shorter_up show show_up sqrt_up up whole
     """,
-    "guarantees": "ApproxDP Guarantee PureDP ZeroConcentratedDP delta_for_population",
-    "ledger": """
-        Balance Budget CLOSES_AFTER CLOSES_FOR Caps Charge Dataset DurableLedger Entry Ledger MemoryLedger Outcome
-        Ration Receipt TableFacts Totals Verified open_ledger smaller verify_export words
+    "guarantees": """
+        ApproxDP Budget Guarantee PureDP ZeroConcentratedDP budget_of delta_for_population show_down stricter
     """,
-    "mechanisms": "Laplace epsilon_for",
+    "ledger": """
+        Balance CLOSES_AFTER CLOSES_FOR Caps Charge DatabaseLedger Dataset Entry Ledger Limit Outcome Ration Receipt
+        Remaining TableFacts Totals Verified memory_ledger open_ledger verify_export
+    """,
+    "mechanisms": "DEFAULT Laplace NOISE NoiseMechanism SelectionMechanism epsilon_for named serves",
     "noise": "Bernoulli BernoulliExp DiscreteLaplace Geometric UniformInteger",
     "planner": "ReleasePlan plan",
     "release": "Certificate Release Verification new_signing_key verify",
     "sensitivity": """
-        Counterexample Interpolation count diameter for_rows histogram max mean median min of_sum quantile radius
-        search std sum variance
+        Counterexample Interpolation count diameter for_rows histogram l1_move l2_move max mean median min quantile
+        radius search std sum variance
     """,
     "sources": "ImportReport duckdb_file import_csv keys_from public_table table",
     "statistics": "Estimate max mean median min quantile std sum variance",
@@ -87,7 +92,9 @@ ALLOWED = {
 
 
 def load(name: str) -> ModuleType:
-    return import_module(f"privet.{name}")
+    module = getattr(privet, name)
+    assert inspect.ismodule(module)
+    return module
 
 
 def public_names(module: ModuleType) -> list[str]:

@@ -4,28 +4,30 @@ In: {"path", "epsilon", "rows_per_person", "lower", "upper"}. Out: {"seconds", "
 "rows_kept", "note"}. The first question should be about a tiny file: it pays for what a process pays once.
 """
 
+import atexit
 import contextlib
 import gc
 import json
 import os
+import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-_SCRATCH = tempfile.TemporaryDirectory()
 REGIONS = [f"region-{number:02}" for number in range(50)]
 SPARK = {
     "driver.memory": "8g",
     "driver.extraJavaOptions": "-Dio.netty.tryReflectionSetAccessible=true",  # Arrow, from Java 11 on
-    "sql.warehouse.dir": _SCRATCH.name,  # else in the working directory
     "sql.shuffle.partitions": "8",
     "ui.enabled": "false",
     "ui.showConsoleProgress": "false",
 }
 
 
-def serve(query, note):
+def serve(query: Callable[[str, float, int, tuple[float, float]], dict[str, Any]], note: str) -> None:
     """Answer each question with query(path, epsilon, rows_per_person, (lower, upper)) -> {"count", "sum", ...}."""
     pipe = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever else writes to standard output goes to standard error
@@ -46,24 +48,26 @@ def serve(query, note):
         print(json.dumps(answer), file=pipe, flush=True)
 
 
-def spark():
+def spark() -> Any:
     """A Spark session for this machine; its defaults are for clusters."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[*]")
-    for key, value in SPARK.items():
+    scratch = tempfile.mkdtemp()  # else Spark writes to the working directory
+    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+    for key, value in {**SPARK, "sql.warehouse.dir": scratch}.items():
         builder = builder.config(f"spark.{key}", value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
 
 
-def _tree(pid):
+def _tree(pid: int | str) -> Iterator[Path]:
     """The process and all below it, as directories of /proc; a JVM and its workers among them."""
     home = Path("/proc", str(pid))
     yield home
-    tasks = []
+    tasks: list[Path] = []
     with contextlib.suppress(OSError):
         tasks = list(home.glob("task/*"))
     for task in tasks:
@@ -71,13 +75,13 @@ def _tree(pid):
             yield from _tree(child)
 
 
-def _peak(process):
+def _peak(process: Path) -> float:
     """Peak resident memory since clear_refs, in MB."""
     lines = _read(process / "status").splitlines()
     return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), 0.0)
 
 
-def _read(path):
+def _read(path: Path) -> str:
     """What a file of /proc says; nothing if its thread or process has just ended."""
     try:
         return path.read_text()

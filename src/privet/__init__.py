@@ -16,26 +16,8 @@ TYPE_CHECKING = False  # as in `typing`, which takes some milliseconds to load
 if TYPE_CHECKING:
     from typing import Any
 
-    from privet import (
-        accounting,
-        audit,
-        distances,
-        distributions,
-        divergences,
-        errors,
-        events,
-        exact,
-        guarantees,
-        ledger,
-        mechanisms,
-        noise,
-        planner,
-        release,
-        sensitivity,
-        sources,
-        statistics,
-    )
-    from privet.distances import Adjacency, each_row, person
+    from privet import audit, errors, exact, ledger, mechanisms, noise, planner, release, sources
+    from privet.dataset import Dataset
     from privet.errors import (
         BudgetError,
         DatasetClosed,
@@ -46,25 +28,31 @@ if TYPE_CHECKING:
         PrivetError,
         UserError,
     )
-    from privet.guarantees import ApproxDP, PureDP, ZeroConcentratedDP
     from privet.ledger import open_ledger
     from privet.mechanisms import Laplace, epsilon_for
     from privet.planner import ReleasePlan
-    from privet.query import PublicTable, Query, Table, greatest, least
-    from privet.relation.aggregates import count, count_people, histogram, mean, std, sum, variance  # noqa: A004
-    from privet.relation.language import bins, col, lit, when
-    from privet.relation.schema import boolean, date, integer, keys, number, text, timestamp
+    from privet.privacy import accounting, divergences, events, guarantees
+    from privet.privacy import adjacency as distances
+    from privet.privacy.adjacency import Adjacency, each_row, person
+    from privet.privacy.guarantees import ApproxDP, PureDP, ZeroConcentratedDP
     from privet.release import Certificate, Release, new_signing_key, verify
     from privet.session import Session
     from privet.sources import duckdb_file, import_csv, keys_from, public_table, table
+    from privet.tables.aggregates import count, count_people, histogram, mean, std, sum, variance  # noqa: A004
+    from privet.tables.extremes import greatest, least, max, min  # noqa: A004
+    from privet.tables.language import bins, col, lit, when
+    from privet.tables.query import PublicTable, Query, Table
+    from privet.tables.schema import boolean, date, integer, keys, number, text, timestamp
+    from privet.textbook import distributions, sensitivity, statistics
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Adjacency": "distances",
-    "ApproxDP": "guarantees",
+    "Adjacency": "privacy.adjacency",
+    "ApproxDP": "privacy.guarantees",
     "BudgetError": "errors",
     "Certificate": "release",
+    "Dataset": "dataset",
     "DatasetClosed": "errors",
     "InternalError": "errors",
     "Laplace": "mechanisms",
@@ -72,46 +60,59 @@ _HOMES = {
     "LedgerError": "errors",
     "NoAnswer": "errors",
     "PrivetError": "errors",
-    "PublicTable": "query",
-    "PureDP": "guarantees",
-    "Query": "query",
+    "PublicTable": "tables.query",
+    "PureDP": "privacy.guarantees",
+    "Query": "tables.query",
     "Release": "release",
     "ReleasePlan": "planner",
     "Session": "session",
-    "Table": "query",
+    "Table": "tables.query",
     "UserError": "errors",
-    "ZeroConcentratedDP": "guarantees",
-    "bins": "relation.language",
-    "boolean": "relation.schema",
-    "col": "relation.language",
-    "count": "relation.aggregates",
-    "count_people": "relation.aggregates",
-    "date": "relation.schema",
+    "ZeroConcentratedDP": "privacy.guarantees",
+    "bins": "tables.language",
+    "boolean": "tables.schema",
+    "col": "tables.language",
+    "count": "tables.aggregates",
+    "count_people": "tables.aggregates",
+    "date": "tables.schema",
     "duckdb_file": "sources",
-    "each_row": "distances",
+    "each_row": "privacy.adjacency",
     "epsilon_for": "mechanisms",
-    "greatest": "query",
-    "histogram": "relation.aggregates",
+    "greatest": "tables.extremes",
+    "histogram": "tables.aggregates",
     "import_csv": "sources",
-    "integer": "relation.schema",
-    "keys": "relation.schema",
+    "integer": "tables.schema",
+    "keys": "tables.schema",
     "keys_from": "sources",
-    "least": "query",
-    "lit": "relation.language",
-    "mean": "relation.aggregates",
+    "least": "tables.extremes",
+    "lit": "tables.language",
+    "max": "tables.extremes",
+    "mean": "tables.aggregates",
+    "min": "tables.extremes",
     "new_signing_key": "release",
-    "number": "relation.schema",
+    "number": "tables.schema",
     "open_ledger": "ledger",
-    "person": "distances",
+    "person": "privacy.adjacency",
     "public_table": "sources",
-    "std": "relation.aggregates",
-    "sum": "relation.aggregates",
+    "std": "tables.aggregates",
+    "sum": "tables.aggregates",
     "table": "sources",
-    "text": "relation.schema",
-    "timestamp": "relation.schema",
-    "variance": "relation.aggregates",
+    "text": "tables.schema",
+    "timestamp": "tables.schema",
+    "variance": "tables.aggregates",
     "verify": "release",
-    "when": "relation.language",
+    "when": "tables.language",
+}
+
+_MODULES = {
+    "accounting": "privacy.accounting",
+    "distances": "privacy.adjacency",
+    "distributions": "textbook.distributions",
+    "divergences": "privacy.divergences",
+    "events": "privacy.events",
+    "guarantees": "privacy.guarantees",
+    "sensitivity": "textbook.sensitivity",
+    "statistics": "textbook.statistics",
 }
 
 __all__ = [
@@ -119,6 +120,7 @@ __all__ = [
     "ApproxDP",
     "BudgetError",
     "Certificate",
+    "Dataset",
     "DatasetClosed",
     "InternalError",
     "Laplace",
@@ -162,8 +164,10 @@ __all__ = [
     "least",
     "ledger",
     "lit",
+    "max",
     "mean",
     "mechanisms",
+    "min",
     "new_signing_key",
     "noise",
     "number",
@@ -190,7 +194,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         value = getattr(import_module(f"privet.{_HOMES[name]}"), name)
     elif name in __all__:
-        value = import_module(f"privet.{name}")
+        value = import_module(f"privet.{_MODULES.get(name, name)}")
     else:
         from difflib import get_close_matches
 

@@ -11,6 +11,8 @@
     │   ├── SourceError                  a table that can't be registered: no such file, column or type
     │   ├── PolicyError                  a policy that can't be used; it names every line to fix
     │   ├── QueryError                   a question that can't be asked
+    │   │   ├── NoBounds                 one person could move an answer without limit: bounds must be chosen
+    │   │   └── TooManyGroups            more groups than one answer may have
     │   └── BudgetError                  a question that costs more than is left; nothing was spent
     ├── LedgerError                      the ledger can't be read, written or trusted; nothing is answered until it can
     │   └── LedgerBusy                   another process holds its lock; try again
@@ -20,16 +22,192 @@
     └── InternalError                    a bug or a broken machine; nothing was released
         └── EntropyError                 the operating system gave no random bits
 
+An error is data: what is wrong, what is allowed, what it is about, and what to do instead. Each face (Python, SQL, the
+terminal, a policy, HTTP) renders it in its own language; `str(error)` is the rendering for Python.
+
 Example:
-    >>> issubclass(NumberError, ValueError)
-    True
+    >>> error = NumberError("epsilon must be greater than 0, not -1", remedy=argument("epsilon", 0.5))
+    >>> print(error)
+    epsilon must be greater than 0, not -1. Write, for example: epsilon=0.5
+    >>> print(error.render("terminal"))
+    epsilon must be greater than 0, not -1. Write, for example: --epsilon 0.5
 """
 
-from typing import Any
+from __future__ import annotations
+
+import shlex
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, Self
+
+Face = Literal["python", "sql", "terminal", "policy", "http"]
+"""Who reads an error: each face has a language of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A part of a statement or of a policy."""
+
+    line: int
+    """The line of its first character; the first line is 1."""
+    column: int = 0
+    """The column of its first character; the first column is 1, and 0 stands for the whole line."""
+    start: int = 0
+    """Its first character in the whole text, counted from 0."""
+    end: int = 0
+    """The character after its last one."""
+    file: str = ""
+    excerpt: str = ""
+    """The line, and marks under the part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What an error is about: an argument, a column, a place in a statement or in a policy."""
+
+    kind: Literal["argument", "column", "person", "table", "key", "file", "dataset", "ledger", "statement", "policy"]
+    name: str = ""
+    table: str = ""
+    """The table that a column belongs to."""
+    at: Place | None = None
+    """Where it is, in the text of a statement or of a policy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """What to do instead: advice that holds everywhere, and a line to write in the language of each face.
+
+    A face for which there is no line shows none. Nobody is told to write another face's language.
+    """
+
+    advice: str = ""
+    python: str = ""
+    sql: str = ""
+    terminal: str = ""
+    policy: str = ""
+    http: str = ""
+    exact: bool = False
+    """Whether the line is the one to write, and not an example."""
+
+    def line(self, face: Face) -> str:
+        """The line to write in the language of this face; empty if there is none."""
+        return str(getattr(self, face))
+
+    def render(self, face: Face) -> str:
+        """The advice, then the line of this face."""
+        line = self.line(face)
+        wrote = f"Write{'' if self.exact else ', for example'}: {line}" if line else ""
+        return _sentences(self.advice, wrote)
+
+
+def write(
+    python: str = "",
+    *,
+    sql: str = "",
+    terminal: str = "",
+    policy: str = "",
+    http: str = "",
+    advice: str = "",
+    exact: bool = False,
+) -> Remedy:
+    """A line to write instead, for each face that has one.
+
+    Example:
+        >>> write('pv.col("age") >= 18', sql="age >= 18").render("sql")
+        'Write, for example: age >= 18'
+    """
+    return Remedy(advice, python, sql, terminal, policy, http, exact)
+
+
+def argument(name: str, example: object, *, advice: str = "", exact: bool = False) -> Remedy:
+    """An argument to give, as each face writes it.
+
+    Example:
+        >>> [argument("max_rows", 5).render(face) for face in ("python", "terminal", "policy")]
+        ['Write, for example: max_rows=5', 'Write, for example: --max-rows 5', 'Write, for example: max_rows = 5']
+    """
+    flag = f"--{name.replace('_', '-')}"
+    text = f'"{example}"' if isinstance(example, str) else str(example)
+    words = shlex.quote(str(example))
+    shown = {True: flag, False: f"--no-{flag[2:]}"}[example] if isinstance(example, bool) else f"{flag} {words}"
+    value = text.lower() if isinstance(example, bool) else text
+    return Remedy(advice, f"{name}={text}", "", shown, f"{name} = {value}", f'"{name}": {value}', exact)
+
+
+def install(extra: str) -> Remedy:
+    """The optional dependencies to install: the same line everywhere."""
+    line = f"pip install 'privet[{extra}]'"
+    return Remedy("", line, line, line, line, "", exact=True)
 
 
 class PrivetError(Exception):
     """The base class of all errors that Privet raises."""
+
+    def __init__(
+        self, what: str, *, allowed: str = "", subject: Subject | None = None, remedy: Remedy | None = None
+    ) -> None:
+        super().__init__(what)
+        self.what = what
+        """What is wrong, in words that hold for every face."""
+        self.allowed = allowed
+        """What would be right."""
+        self.subject = subject
+        self.remedy = remedy
+        self.spent: dict[str, str] | None = None
+        """What the failed question cost, where that is known: its epsilon, and perhaps its delta."""
+
+    def __str__(self) -> str:
+        return self.render("python")
+
+    def render(self, face: Face) -> str:
+        """The whole error in the language of a face. An error of a statement speaks SQL on every face, and an error
+        of a policy speaks TOML.
+        """
+        language, subject = self._language(face), self.subject
+        remedy = Remedy() if self.remedy is None else self.remedy
+        if subject is None or subject.at is None:
+            return _sentences(self.what, self.allowed, remedy.render(language))
+        at = subject.at
+        column, key = f"column {at.column}" if at.column else "", subject.name if subject.kind == "policy" else ""
+        where = ", ".join(part for part in (at.file, f"line {at.line}", column, key) if part)
+        said = _closed(_sentences(self.what, self.allowed, remedy.advice))
+        line = replace(remedy, advice="").render(language)
+        if subject.kind == "policy":
+            return f"{where}: {said}\n  {line}" if line else f"{where}: {said}"
+        return f"{where}: {_sentences(said, line)}\n{at.excerpt}"
+
+    def about(self, subject: Subject) -> Self:
+        """The same error, which now says what it is about, unless it did before."""
+        if self.subject is None:
+            self.subject = subject
+        return self
+
+    def to_json(self, face: Face = "http") -> dict[str, Any]:
+        """The error for programs: its kind, its fields, and the text of a face."""
+        language = self._language(face)
+        remedy = self.remedy and {"advice": self.remedy.advice, "write": self.remedy.line(language)}
+        fields = {
+            "kind": type(self).__name__,
+            "message": self.render(face),
+            "what": self.what,
+            "allowed": self.allowed,
+            "subject": None if self.subject is None else asdict(self.subject),
+            "remedy": remedy if remedy and any(remedy.values()) else None,
+        }
+        return fields if self.spent is None else {**fields, "spent": self.spent}
+
+    def _language(self, face: Face) -> Face:
+        languages: dict[str, Face] = {"statement": "sql", "policy": "policy"}
+        return face if self.subject is None else languages.get(self.subject.kind, face)
+
+
+def _sentences(*parts: str) -> str:
+    """Some sentences after another; each but the last gets its full stop."""
+    given = [part.strip() for part in parts if part.strip()]
+    return " ".join([*map(_closed, given[:-1]), *given[-1:]])
+
+
+def _closed(sentence: str) -> str:
+    return sentence if sentence.endswith((".", "?", "!", ":")) else f"{sentence}."
 
 
 class UserError(PrivetError, ValueError):
@@ -59,13 +237,30 @@ class SourceError(UserError):
 class PolicyError(UserError):
     """A policy can't be used. It names every line to fix."""
 
-    def __init__(self, text: str, problems: tuple[Any, ...] = ()) -> None:
-        super().__init__(text)
+    def __init__(self, what: str, problems: tuple[PrivetError, ...] = (), **more: Any) -> None:
+        super().__init__(what, **more)
         self.problems = problems
+        """What is wrong, one error for each line."""
+
+    def render(self, face: Face) -> str:
+        """Every problem, each with its line. A policy is written in TOML, whoever reads the error."""
+        return "\n".join(each.render("policy") for each in self.problems) or super().render("policy")
+
+    def to_json(self, face: Face = "http") -> dict[str, Any]:
+        """The error for programs, with each of its problems."""
+        return {**super().to_json(face), "problems": [each.to_json("policy") for each in self.problems]}
 
 
 class QueryError(UserError):
     """A question can't be asked in this way."""
+
+
+class NoBounds(QueryError):
+    """One person could move the answer without limit, because nobody chose bounds for what is summed."""
+
+
+class TooManyGroups(QueryError):
+    """The keys make more groups than one answer may have."""
 
 
 class BudgetError(UserError):

@@ -1,4 +1,4 @@
-"""A question that is paid for: debit, answer, settle, in this order, whatever happens in between."""
+"""Paying for a question: debit, answer, settle, in this order, whatever happens in between."""
 
 from __future__ import annotations
 
@@ -7,25 +7,23 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
-from privet.errors import InternalError, LedgerBusy, NoAnswer, UserError
-from privet.interrupts import Deferred
+from privet.errors import InternalError, LedgerBusy, NoAnswer, Remedy, UserError
 from privet.ledger import Charge, Ledger, failpoints
 from privet.release import Certificate
+from privet.system.interrupts import Deferred
 
 _FAILED = "The question could not be answered. It was paid for, and nothing was released."
-_INTERRUPTED = (
-    "This request was interrupted. It was paid for, and nothing was released. "
-    "To pay for it again, leave its request id out, or take a new one"
-)
+_INTERRUPTED = "This request was interrupted. It was paid for, and nothing was released"
+_ASK_ANEW = Remedy("To pay for it again, leave out its request id, or use a new one")
 _NOT_STORED = (
-    "The ledger is busy, so that the answer could not be stored. The question was paid for, and nothing was released."
+    "The ledger is busy, so the answer could not be stored. The question was paid for, and nothing was released."
 )
 _DEBIT_STAYS = "interrupted; the debit of {} stays"
 _FORKED = (
-    "this process was forked in the middle of a question. The question is the parent's: it is answered there, and not "
-    "paid for twice"
+    "this process was forked in the middle of a question. The question belongs to the parent process: it is answered "
+    "there, and not paid for twice"
 )
-_PERHAPS_PAID = "interrupted in the middle of a debit; the history of the ledger says whether it was made"
+_PERHAPS_PAID = "interrupted in the middle of a debit; the ledger's history says whether it was made"
 
 
 class _Answer(Protocol):
@@ -45,7 +43,7 @@ def paid(
     answer: Callable[[_Link], _T],
     again: Callable[[str], _T],
 ) -> _T:
-    """The answer to a question, or what was answered before.
+    """The answer to a question: a new one, or the one that was paid for before.
 
     Claim: whatever goes wrong in the engine looks the same. A debit that was made is settled whenever Ctrl-C is
     pressed, and what is passed on then says that it was made. It is settled by the process that made it, and no other.
@@ -54,14 +52,14 @@ def paid(
     """
     process = os.getpid()
     charge: Charge | None = None
-    made: _T | None = None
+    released: _T | None = None
     interrupt: BaseException | None = None
     try:
         with turn, Deferred() as waiting:
             charge = reserve()
             if charge.state == "reserved":
-                _still(process)
-                made, interrupt = _answered(ledger, charge, debit(charge), answer, waiting, process)
+                _check_process(process)
+                released, interrupt = _answer_and_settle(ledger, charge, debit(charge), answer, waiting, process)
             if interrupt is not None:
                 raise interrupt
     except BaseException as error:
@@ -72,16 +70,18 @@ def paid(
         raise
     finally:
         interrupt = None  # it knows this frame, and would keep the debit from being let go
-    if made is not None:
-        return made
+    if released is not None:
+        return released
     if charge.state == "running":
         charge = ledger.wait(charge)
     if charge.answer is not None:
         return again(charge.answer)
-    raise NoAnswer(_INTERRUPTED if charge.state == "interrupted" else _FAILED)
+    if charge.state == "interrupted":
+        raise NoAnswer(_INTERRUPTED, remedy=_ASK_ANEW)
+    raise NoAnswer(_FAILED)
 
 
-def _answered(
+def _answer_and_settle(
     ledger: Ledger,
     charge: Charge,
     link: _Link,
@@ -90,32 +90,32 @@ def _answered(
     process: int,
 ) -> tuple[_T | None, BaseException | None]:
     """An answer, or what interrupted it, or neither."""
-    made: _T | None = None
+    released: _T | None = None
     interrupt: BaseException | None = None
     try:
         with waiting.allowed():
-            made = answer(link)
+            released = answer(link)
             failpoints.reached("answer: drawn")
     except Exception:
-        made = None
+        released = None
     except BaseException as error:
-        made, interrupt = None, error
-    _still(process)
+        released, interrupt = None, error
+    _check_process(process)
     # settled out here, so that nothing of the engine's own error is attached to what the ledger may raise
     try:
-        if made is not None:
-            ledger.settle(charge, "answered", made.certificate.to_json())
+        if released is not None:
+            ledger.settle(charge, "answered", released.certificate.to_json())
         else:
             ledger.settle(charge, "failed" if interrupt is None else "interrupted")
     except LedgerBusy:
-        ledger.abandon(charge, "failed" if made is None and interrupt is None else "interrupted")
+        ledger.abandon(charge, "failed" if released is None and interrupt is None else "interrupted")
         if interrupt is None:  # Ctrl-C is passed on, whatever became of the ledger
             raise LedgerBusy(_NOT_STORED) from None
     except InternalError:  # nobody renewed its lease, so that it counts as failed already
-        made = None
-    return made, interrupt
+        released = None
+    return released, interrupt
 
 
-def _still(process: int) -> None:
+def _check_process(process: int) -> None:
     if os.getpid() != process:  # a signal handler forked, and its child came back from it
         raise UserError(_FORKED)

@@ -1,4 +1,4 @@
-"""The only place where data, budget and noise meet.
+"""One analyst's view of a dataset: the only place where data, budget and noise meet.
 
 A question goes: plan, price, debit, execute, noise, settle. Before the debit nothing was read; after it nothing that
 an analyst can see depends on a row, but for the noisy numbers.
@@ -6,10 +6,7 @@ an analyst can see depends on a row, but for the noisy numbers.
 
 from __future__ import annotations
 
-import atexit
-import re
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
@@ -17,51 +14,34 @@ from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypedDict, TypeVar, Unpack
-from weakref import WeakSet
 
-from privet import events
-from privet.distances import Person
-from privet.engine import DuckDB
-from privet.errors import InternalError, LedgerError, QueryError, UserError
-from privet.exact import Number, positive, whole
-from privet.guarantees import ApproxDP, PureDP, ZeroConcentratedDP
-from privet.guarantees.least import MIN_EPSILON, least_price
-from privet.ledger import Balance, Budget, Caps, Charge, Dataset, Ledger, MemoryLedger, TableFacts, open_ledger, words
+from privet.dataset import COPIED, Dataset, DatasetOptions
+from privet.errors import Face, InternalError, LedgerError, QueryError, Remedy, UserError, argument, write
+from privet.exact import Number
+from privet.ledger import Balance, Charge, Ledger, Remaining
+from privet.ledger.balance import nearest
 from privet.mechanisms import Laplace
-from privet.noise import DiscreteLaplace
 from privet.payment import paid
-from privet.planner import ReleasePlan, plan
+from privet.planner import ReleasePlan
 from privet.planner.arguments import check_arguments, check_price
+from privet.planner.noise import add_noise
 from privet.planner.wording import worded
-from privet.processes import Gate, era
-from privet.query import PublicTable, Query, Table
-from privet.relation import operators
-from privet.relation.schema import called
+from privet.privacy import events
+from privet.privacy.guarantees import Budget, PureDP, show_down
 from privet.release import Certificate, Release, recall
 from privet.release.certificate import certify, of_query, of_value
 from privet.release.recall import asked_digest, question_digest, recalled, recalled_value
-from privet.release.signing import SigningKey, signer
 from privet.release.value import ReleasedValue
+from privet.tables.query import PublicTable, Query, Table
+from privet.tables.schema import check_name
 
 if TYPE_CHECKING:  # pydantic takes its time, and most sessions need none of it
     from privet.policy import Policy
 
-_SESSION = 'pv.Session([people], budget=pv.PureDP(3), ledger="people.ledger")'
-_CLOSED = f"this session is closed. Write, for example: session = {_SESSION}"
-_UNSEEN = (
-    "this session was opened by another process, and Python was not told of the fork. Nothing was spent. Open a "
-    "session after the fork: with gunicorn in post_fork, with uwsgi in a function with @postfork, with multiprocessing "
-    "in the initializer"
-)
-_COPIED = (
-    "a session can't be copied or sent to another process: it holds the data and one budget. Send its tables, which "
-    "can be pickled, and open a session there, with the same ledger"
-)
-_PATIENCE = 5.0  # seconds that the exit of the interpreter waits for questions, and then for their end
 _T = TypeVar("_T", bound=Release | ReleasedValue)
 
 
-class How(TypedDict, total=False):
+class ReleaseOptions(TypedDict, total=False):
     """How a question is asked: an epsilon, or errors to keep `within`, and what the intervals are to be."""
 
     epsilon: Number | None
@@ -70,6 +50,7 @@ class How(TypedDict, total=False):
     simultaneous: bool
     assuming: int | None
     weights: Mapping[str, Number] | None
+    mechanism: str | None
 
 
 @cache
@@ -78,13 +59,10 @@ def _version() -> str:
 
 
 class Session:
-    """Private tables about the same people, one budget for all questions about them, and a ledger that keeps count.
+    """One analyst's view of a dataset: questions, their price and their answers, and what is left of the budget.
 
-    `ledger` is a file, a postgresql:// address, or an open ledger. `ledger=None` must be written: debits are then kept
-    in memory, and forgotten when the process ends. `version` names the data: answers are kept for each version, and
-    a new one does not renew the budget. `min_epsilon` is the least price of a question: it bounds how often one can be
-    asked. With `share_answers=False` an answer that somebody else paid for is not free: nobody learns who asked what.
-    `caps` are those of a policy: of them and the ledger's, the smaller hold.
+    `pv.Session([...], budget=..., ledger=...)` opens a `Dataset` of its own, which it closes at its end, and takes what
+    `Dataset` takes. Where several people ask, open a `Dataset` once and make a session for each of them.
 
     Threads may share a session; so may the children of a fork, if the ledger is not in memory.
     """
@@ -95,72 +73,28 @@ class Session:
         *,
         budget: Budget,
         ledger: Ledger | str | Path | None,
-        public: Sequence[PublicTable] = (),
-        name: str | None = None,
         analyst: str = "analyst",
-        version: str = "1",
-        signing_key: SigningKey | None = None,
-        memory: str | None = None,
-        threads: int | None = None,
-        spill: str | Path | None = None,
-        min_epsilon: Number = MIN_EPSILON,
-        share_answers: bool = True,
-        caps: Caps | None = None,
+        **options: Unpack[DatasetOptions],
     ) -> None:
-        if memory is not None and not re.fullmatch(r"[1-9][0-9]*(\.[0-9]+)? ?([KMGT]i?)?B", str(memory)):
-            raise UserError(f'memory must be a size, not {memory!r}. Write, for example: memory="2GB"')
-        if spill is not None and not Path(spill).is_dir():
-            raise UserError(f"spill must be a folder that exists, not {str(spill)!r}. Leave it out for a temporary one")
-        if threads is not None:
-            threads = whole(threads, name="threads", example="threads=2")
-        self.tables = _tables(tables)
-        self.public = _named(public, PublicTable, "public")
-        if isinstance(budget, ZeroConcentratedDP):
-            raise UserError(
-                f"a budget is pv.PureDP(epsilon) or pv.ApproxDP(epsilon, delta). Budgets in rho, such as {budget!r}, "
-                f"are not supported yet. Write, for example: {_SESSION}"
-            )
-        if not isinstance(budget, PureDP | ApproxDP):
-            raise UserError(f"budget must be a guarantee, not {budget!r}. Write, for example: {_SESSION}")
-        if ledger is not None and not isinstance(ledger, str | Path) and not hasattr(ledger, "reserve"):
-            raise UserError(f"ledger must be a file, an address, or None for memory. Write, for example: {_SESSION}")
-        first = next(iter(self.tables.values())).schema
-        self.name = first.name if name is None else called(name, "dataset")
-        self.analyst = called(analyst, "analyst")
-        self.version = called(version, "version")
-        self._caps = Caps() if caps is None else caps
-        if not isinstance(share_answers, bool):
-            raise UserError(f"share_answers must be True or False, not {share_answers!r}. Write: share_answers=False")
-        self._share = share_answers
-        least = least_price(budget, positive(min_epsilon, name="min_epsilon", example="min_epsilon=0.001"))
-        assert isinstance(least, PureDP | ApproxDP)  # as the budget
-        self._least = least.epsilon
-        self._gate = Gate(_CLOSED)
-        self._era = era()
+        check_arguments(options, DatasetOptions.__annotations__)
+        analyst = check_name(analyst, "analyst")
+        self._begin(Dataset(tables, budget=budget, ledger=ledger, **options), analyst, owns=True)
+
+    def _begin(self, dataset: Dataset, analyst: str, *, owns: bool) -> None:
+        self.dataset = dataset
+        self.analyst = analyst
+        self._caps = dataset.caps(analyst)
+        self._owns = owns
+        self._closed = False
         self.debited = False
         """Whether a question was paid for in this session."""
-        self._key = None if signing_key is None else signer(signing_key)
-        self._opened = open_ledger(ledger) if isinstance(ledger, str | Path) else None
-        self._ledger: Ledger = self._opened or ledger or MemoryLedger()  # type: ignore[assignment]
-        unit = "person" if isinstance(first.protect, Person) else "row"
-        try:
-            dataset = Dataset(self.name, unit, first.adjacency, budget)  # type: ignore[arg-type]
-            salt = self._ledger.create(dataset, tables=_kept(self.tables.values()), same_budget=caps is None)
-            self._ledger.declare(self.name, self.version)
-            self._engine = DuckDB(
-                {table.name: (table.schema, table.source) for table in self.tables.values()},
-                {table.name: (table.schema, table.source) for table in self.public.values()},
-                salt=salt,
-                memory=memory,
-                threads=threads,
-                spill=None if spill is None else Path(spill),
-                progress=sys.stderr.isatty(),
-            )
-        except BaseException:
-            if self._opened is not None:
-                self._opened.close()
-            raise
-        _OPEN.add(self)
+
+    @classmethod
+    def of(cls, dataset: Dataset, *, analyst: str, owns: bool = False) -> Session:
+        """A session of an open dataset; one that `owns` it closes it too."""
+        made = cls.__new__(cls)
+        made._begin(dataset, check_name(analyst, "analyst"), owns=owns)
+        return made
 
     @classmethod
     def open(
@@ -168,41 +102,40 @@ class Session:
     ) -> Session:
         """A session by the steward's policy, which says all but who asks.
 
-        With several datasets, name one; or give the statement that is `asking`, whose tables tell.
+        If the policy has several datasets, name one, or give the statement that is `asking`: its tables tell which one
+        it is.
         """
-        from privet.policy import agreement, load
+        analyst = check_name(analyst, "analyst")
+        return cls.of(Dataset.open(policy, dataset=dataset, asking=asking), analyst=analyst, owns=True)
 
-        found = load(policy) if isinstance(policy, str | Path) else policy
-        chosen = found.chosen(dataset, asking)
-        session = cls(
-            chosen.tables(),
-            budget=chosen.budget,
-            ledger=found.ledger,
-            public=chosen.public(),
-            name=chosen.name,
-            analyst=analyst,
-            version=chosen.version,
-            signing_key=chosen.signing_key,
-            memory=chosen.memory,
-            threads=chosen.threads,
-            min_epsilon=chosen.min_epsilon,
-            share_answers=chosen.share_answers,
-            caps=agreement.caps(chosen, analyst),
-        )
-        try:
-            agreement.grant(chosen, session.ledger)
-        except BaseException:
-            session.close()
-            raise
-        return session
+    # --- the dataset ----------------------------------------------------------------------------
 
-    # --- the budget -----------------------------------------------------------------------------
+    @property
+    def name(self) -> str:
+        """The name of the dataset."""
+        return self.dataset.name
+
+    @property
+    def version(self) -> str:
+        """The name of this version of the data."""
+        return self.dataset.version
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """The private tables, by name."""
+        return self.dataset.tables
+
+    @property
+    def public(self) -> dict[str, PublicTable]:
+        """The public tables, by name."""
+        return self.dataset.public
 
     @property
     def ledger(self) -> Ledger:
         """The ledger, for `verify` and for the steward."""
-        self._check_era()
-        return self._ledger
+        return self.dataset.ledger
+
+    # --- the budget -----------------------------------------------------------------------------
 
     @property
     def balance(self) -> Balance:
@@ -215,8 +148,8 @@ class Session:
         return self.balance.spent
 
     @property
-    def remaining(self) -> Budget:
-        """What is left."""
+    def remaining(self) -> Remaining:
+        """What is left under every cap: its share, its guarantee, and whether a plan fits."""
         return self.balance.remaining
 
     def reopen(self, reason: str) -> None:
@@ -227,34 +160,49 @@ class Session:
 
     def parse(self, text: str) -> Query:
         """The question that a SELECT asks: the same value that the fluent language makes."""
-        from privet.sql import parse
+        return self.dataset.parse(text)
 
-        return parse(text, self.tables, self.public)
+    def plan(self, query: Query | str | ReleasePlan, **options: Unpack[ReleaseOptions]) -> ReleasePlan:
+        """How a query, or a SELECT, would be answered, and what it would cost. Nothing is read and nothing is spent.
 
-    def plan(self, query: Query | str, **how: Unpack[How]) -> ReleasePlan:
-        """How a query, or a SELECT, would be answered, and what it would cost. Nothing is read and nothing is spent."""
-        check_arguments(how, How.__annotations__)
-        asked = self.parse(query) if isinstance(query, str) else query
-        made = plan(asked, min_epsilon=self._least, **how)
-        self._knows(asked)
-        return made
+        `explain`, `paid_before` and `release` also take the plan, so that nothing is parsed and planned twice.
+        """
+        check_arguments(options, ReleaseOptions.__annotations__)
+        if isinstance(query, ReleasePlan) and options:
+            raise QueryError(
+                f"a plan already says its {next(iter(options))}",
+                remedy=Remedy("Leave it out, or give the question in place of its plan"),
+            )
+        return self.dataset.plan(query, **options)
 
-    def paid_before(self, query: Query | str, **how: Unpack[How]) -> PureDP | None:
+    def paid_before(self, query: Query | str | ReleasePlan, **options: Unpack[ReleaseOptions]) -> PureDP | None:
         """What the stored answer cost that `release` would return for nothing; None if there is none."""
-        return self._before(self.plan(query, **how))
+        return self._before(self.plan(query, **options))
 
-    def explain(self, query: Query | str, *, fresh: bool = False, **how: Unpack[How]) -> str:
+    def explain(
+        self,
+        query: Query | str | ReleasePlan,
+        *,
+        fresh: bool = False,
+        face: Face = "python",
+        **options: Unpack[ReleaseOptions],
+    ) -> str:
         """The plan in words, and whether it is paid for already. Nothing is read and nothing is spent."""
-        made = self.plan(query, **how)
+        made = self.plan(query, **options)
         before = self._before(made)
         balance = self.balance
-        fits = balance.covers(made.guarantee()) or (before is not None and not fresh)
-        nearest = min(balance.limits(self.analyst), key=lambda limit: limit.left.epsilon)
-        left = f"{words(nearest.left)} is left of {nearest.what}{'' if fits else ': not enough'}."
-        return "\n".join([made.explain(), *recall.stored_line(before, fresh=fresh), f"{'Budget':<11}{left}"])
+        fits = balance.remaining.fits(made) or (before is not None and not fresh)
+        limit = nearest(balance.limits(self.analyst))
+        left = f"{show_down(limit.left)} is left of {limit.what}{'' if fits else ': not enough'}."
+        return "\n".join([made.explain(face), *recall.stored_line(before, fresh=fresh), f"{'Budget':<11}{left}"])
 
     def release(
-        self, query: Query | str, *, request_id: str | None = None, fresh: bool = False, **how: Unpack[How]
+        self,
+        query: Query | str | ReleasePlan,
+        *,
+        request_id: str | None = None,
+        fresh: bool = False,
+        **options: Unpack[ReleaseOptions],
     ) -> Release:
         """A private answer to a query or a SELECT, at an epsilon for all of it or within errors for its columns.
 
@@ -262,13 +210,14 @@ class Session:
         costs nothing; `fresh=True` pays for a new draw. A request id makes a retry safe: it is answered once.
         """
         if not isinstance(fresh, bool):
-            raise UserError(f"fresh must be True or False, not {fresh!r}. Write, for example: fresh=True")
-        made = self.plan(query, **how)
+            raise UserError(f"fresh must be True or False, not {fresh!r}", remedy=argument("fresh", True))
+        made = self.plan(query, **options)
         event = made.event()
-        compiled = [self._engine.compile(statement) for statement in made.statements()]  # refused here, or not at all
+        engine = self.dataset.engine
+        compiled = [engine.compile(statement) for statement in made.statements()]  # refused here, or not at all
 
         def answer(link: dict[str, Any]) -> Release:
-            exact = made.coordinates([self._engine.answer(each) for each in compiled])
+            exact = made.coordinates([engine.answer(each) for each in compiled])
             noisy, drawn = add_noise(made, exact)
             if drawn != event:
                 raise InternalError("the noise that was drawn is not what was paid for")
@@ -280,9 +229,10 @@ class Session:
             return recalled(made, text, None)
 
         asked = asked_digest(made)
-        statement = query if isinstance(query, str) else worded(made.query)
+        statement = made.text or worded(made.query)
         digest = question_digest(made)
-        self._ready()
+        self._check_open()
+        self.dataset.ready()
         return self._paid(event, answer, again, asked, request_id, statement, question=digest, fresh=fresh)
 
     def release_value(
@@ -296,10 +246,12 @@ class Session:
     ) -> ReleasedValue:
         """Pay for a statistic of your own: a number, list or array whose sensitivity you know, with Laplace noise."""
         if not str(label or "").strip():
-            raise UserError('label must say what the value is. Write, for example: label="median of the waiting times"')
-        called(label, "label")
+            example = argument("label", "median of the waiting times")
+            raise UserError("label must say what the value is", remedy=example)
+        check_name(label, "label")
         mechanism = Laplace(sensitivity=sensitivity, epsilon=epsilon).fit(value)
-        check_price(mechanism.epsilon, self._least)
+        check_price(mechanism.epsilon, self.dataset.min_epsilon)
+        self._check_open()
 
         def answer(link: dict[str, Any]) -> ReleasedValue:
             released = mechanism.release(value)
@@ -320,17 +272,14 @@ class Session:
     def _before(self, made: ReleasePlan) -> PureDP | None:
         """What the stored answer cost that this analyst would be given."""
         where = {"dataset": self.name, "version": self.version, "analyst": self.analyst}
-        return recall.paid_before(made, self.ledger, **where, share=self._share)
+        return recall.paid_before(made, self.ledger, **where, share=self.dataset.share_answers)
 
-    def _ready(self) -> None:
-        """Refuse, before anything is paid for, what this process could not answer."""
-        self._gate.check()
-        self._check_era()
-        self._engine.ready()
-
-    def _check_era(self) -> None:
-        if era() != self._era:
-            raise UserError(_UNSEEN)
+    def _check_open(self) -> None:
+        if self._closed:
+            raise UserError(
+                "this session is closed",
+                remedy=write('session = pv.Session([people], budget=pv.PureDP(3), ledger="people.ledger")'),
+            )
 
     def _paid(
         self,
@@ -349,7 +298,7 @@ class Session:
             self.ledger.reserve,
             dataset=self.name,
             analyst=self.analyst,
-            request_id=None if request_id is None else called(request_id, "request id"),
+            request_id=None if request_id is None else check_name(request_id, "request id"),
             events=[event],
             asked=asked,
             question=question,
@@ -357,9 +306,9 @@ class Session:
             version=self.version,
             fresh=fresh,
             caps=self._caps,
-            share=self._share,
+            share=self.dataset.share_answers,
         )
-        made = paid(self.ledger, self._gate.through(), reserve, self._debit, answer, again)
+        made = paid(self.ledger, self.dataset.turn(), reserve, self._debit, answer, again)
         with suppress(LedgerError):  # the answer is there, whatever is left
             return replace(made, remaining=self.remaining)
         return made
@@ -375,36 +324,16 @@ class Session:
         }
 
     def _certify(self, body: dict[str, Any], link: dict[str, Any]) -> Certificate:
-        return certify(body, dataset=self.name, link=link, version=_version(), key=self._key)
-
-    def _knows(self, query: Query) -> None:
-        for schema in operators.tables(query.of):
-            known = self.tables.get(schema.name)
-            if known is None or known.schema != schema:
-                raise QueryError(f"the session has no such table {schema.name!r}. It has: {', '.join(self.tables)}")
-        for public in operators.public_tables(query.of):
-            table = self.public.get(public.name)
-            if table is None or table.schema != public:
-                raise QueryError(
-                    f"the session does not know the public table {public.name!r}. "
-                    f"Write, for example: pv.Session([people], public=[{public.name}], ...)"
-                )
+        return certify(body, dataset=self.name, link=link, version=_version(), key=self.dataset.signing_key)
 
     def close(self) -> None:
-        """Let go of the data, and of a ledger that the session opened; questions that were paid for end first."""
-        self._gate.shut()
-        self._engine.close()
-        if self._opened is not None and era() == self._era:
-            self._opened.close()
-
-    def _end(self) -> None:
-        """The interpreter ends: a thread that is still in the middle of a question settles it first."""
-        if not self._gate.shut(_PATIENCE):
-            self._engine.stop()
-            self._gate.shut(_PATIENCE)
+        """End this view, and the dataset if the session opened it; questions that were paid for end first."""
+        self._closed = True
+        if self._owns:
+            self.dataset.close()
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise UserError(_COPIED)
+        raise UserError(f"a session {COPIED}")
 
     def __enter__(self) -> Session:
         return self
@@ -416,69 +345,3 @@ class Session:
 
     def __repr__(self) -> str:
         return f"Session({', '.join(self.tables)}; {self.balance.left} left of {self.balance.budget})"
-
-
-_OPEN: WeakSet[Session] = WeakSet()
-
-
-@atexit.register
-def _end_all() -> None:
-    for session in list(_OPEN):
-        session._end()
-
-
-def add_noise(
-    made: ReleasePlan, exact: Sequence[Sequence[tuple[int, ...]]]
-) -> tuple[tuple[tuple[tuple[int, ...], ...], ...], events.PrivacyEvent]:
-    """Noise on every coordinate, and the event of the noise that was drawn."""
-    noisy, drawn = [], []
-    for part, vectors in zip(made.noised, exact, strict=True):
-        noise = DiscreteLaplace(part.scale)
-        size = part.measurement.size
-        draws = noise.sample(len(vectors) * size).tolist()
-        drawn.append(events.Laplace(sensitivity=part.sensitivity, scale=noise.scale))
-        noisy.append(
-            tuple(
-                tuple(x + y for x, y in zip(vector, draws[i * size : (i + 1) * size], strict=True))
-                for i, vector in enumerate(vectors)
-            )
-        )
-    return tuple(noisy), events.Composed(drawn)
-
-
-def _kept(tables: Iterable[Table]) -> list[TableFacts]:
-    """What a ledger keeps of tables: whose each row is, and where they are."""
-    kept = []
-    for table in tables:
-        protect = table.schema.protect
-        person = protect.id if isinstance(protect, Person) else ""
-        kept.append(TableFacts(table.name, person, table.identities))
-    return kept
-
-
-def _named(tables: Any, kind: Any, what: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    if not isinstance(tables, list | tuple):
-        raise UserError(f"{what} must be a list. Write, for example: {_SESSION}")
-    for table in tables:
-        if not isinstance(table, kind):
-            made = "pv.public_table" if kind is PublicTable else "pv.table"
-            raise UserError(f"{what} holds {type(table).__name__}; its tables are made with {made}(...)")
-        if table.name in found:
-            raise UserError(f"two tables are called {table.name!r}. Give one of them another name")
-        found[table.name] = table
-    return found
-
-
-def _tables(tables: Sequence[Table]) -> dict[str, Table]:
-    found: dict[str, Table] = _named(tables, Table, "tables")
-    if not found:
-        raise UserError(f"a session needs a table. Write, for example: {_SESSION}")
-    units = {type(table.schema.protect) for table in found.values()}
-    kinds = {table.schema.adjacency for table in found.values()}
-    if len(units) > 1 or len(kinds) > 1:
-        raise UserError(
-            "all tables of a session are about the same people: they protect the same (each row, or persons), with the "
-            "same adjacency. Make another session for tables about others"
-        )
-    return found

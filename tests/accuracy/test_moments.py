@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,10 +11,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from privet.accuracy import variance_estimate, variance_interval
+from privet import accuracy
+from privet.accuracy import variance_estimate
+from privet.accuracy.laplace import LaplaceSums
 
 Floats = NDArray[np.float64]
 RUNS = 1000
+variance_interval = partial(accuracy.variance_interval, LaplaceSums())
 
 
 def sums(v: Floats, width: float) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,11 +12,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from privet.accuracy import ratio_estimate, ratio_interval, tail_of_sum
-from privet.accuracy.small import Box
+from privet import accuracy
+from privet.accuracy import ratio_estimate
+from privet.accuracy.laplace import LaplaceSums
+from privet.accuracy.laplace.small import Box
+from privet.accuracy.laplace.sums import tail_of_sum
 
 Floats = NDArray[np.float64]
 RUNS = 3000
+ratio_interval = partial(accuracy.ratio_interval, LaplaceSums())
 
 
 def noise(scale: float, shape: tuple[int, ...], key: int = 1) -> Floats:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import integrate, signal
 
-from privet.accuracy import error, error_of_sum, scale_for_sum, tail_of_sum
-from privet.accuracy.sums import quantile_of_sum, smoothed
+from privet.accuracy import error
+from privet.accuracy.laplace.sums import error_of_sum, quantile_of_sum, scale_for_sum, smoothed, tail_of_sum
 from privet.errors import NumberError
 from privet.noise import DiscreteLaplace
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from privet import cli
-from privet.cli.failing import for_programs
+from privet.cli.exits import for_programs
 from privet.release.signing import new_signing_key
 
 REGIONS = ("north", "south", "elsewhere")
@@ -71,7 +71,7 @@ def damaged(file: Path, column: str) -> None:
 
 
 NEW = re.compile(
-    r"^Created a new ledger, \S+\. If one existed before, stop: this one does not know what was already spent\.\n"
+    r"^Created a new ledger, \S+\. If there was one before, stop: the new one does not know what was spent\.\n"
 )
 
 

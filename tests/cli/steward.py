@@ -9,7 +9,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from privet import cli
-from privet.cli.importing import import_
+from privet.cli.import_csv import import_
 from privet.cli.init import init
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)

@@ -100,11 +100,11 @@ def test_extremes_are_drawn_without_a_warning(tmp_path: Path, epsilon: str, sens
         (["--epsilon", "one"], "--epsilon must be a number"),
         (["--epsilon", ""], "--epsilon must be a number"),
         (["--epsilon", "1", "--sensitivity", "0"], "--sensitivity must be a number greater than 0"),
-        (["--epsilon", "1", "--sensitivity", "1e300"], "what can be drawn"),
-        (["--epsilon", "1e-300"], "what can be drawn"),
-        (["--epsilon", "1e12"], "what can be drawn"),
-        (["--epsilon", "1", "-o", "curve.txt"], ".png, .svg or .pdf"),
-        (["--epsilon", "1", "-o", "curve"], ".png, .svg or .pdf"),
+        (["--epsilon", "1", "--sensitivity", "1e300"], "this can't be drawn"),
+        (["--epsilon", "1e-300"], "this can't be drawn"),
+        (["--epsilon", "1e12"], "this can't be drawn"),
+        (["--epsilon", "1", "-o", "curve.txt"], ".png, .svg and .pdf"),
+        (["--epsilon", "1", "-o", "curve"], ".png, .svg and .pdf"),
         (["--epsilon", "1", "-o", "no/such/folder/curve.png"], "there is no folder"),
         (["--epsilon", "1", "-o", "folder.png"], "is a folder"),
     ],
@@ -129,7 +129,7 @@ def test_bad_arguments_get_one_line(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["audit", "everything"], "there is no audit of 'everything'. Write: privet audit noise"),
+        (["audit", "everything"], "'everything' can't be audited. The targets are: noise."),
         (["audit", "noise", "--scale", "0"], "scale must be a number greater than 0"),
         (["audit", "noise", "--scale", "x"], "scale must be a number greater than 0"),
     ],
@@ -155,7 +155,7 @@ def test_usage_errors(
 def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     text = run("demo", "-o", "a [bold]folder")
-    assert text.count("95 % intervals, each cell by itself") == 3
+    assert text.count("95 % intervals for each cell separately") == 3
     assert text.count("The certificate is valid: epsilon 0.5") == 3
     assert "Budget: epsilon 1.5 is spent, epsilon 0.5 is left." in text
     assert "this costs epsilon 2, and at most epsilon 0.5 is left of epsilon 2. Nothing was spent." in text
@@ -187,7 +187,7 @@ def test_the_demo_goes_on_without_matplotlib(tmp_path: Path, monkeypatch: pytest
     text = run("demo", "-o", str(tmp_path / "demo"))
     assert text.count("The certificate is valid: epsilon 0.5") == 3
     assert text.count("██") >= 10, "it is drawn in the terminal"
-    assert "Pictures as files need matplotlib. Write: pip install 'privet[plots]'\n" in text
+    assert "To save charts, install matplotlib. Write: pip install 'privet[plots]'\n" in text
     assert text.rstrip().endswith(f"Certificates: {tmp_path / 'demo'}")
     assert sorted(path.name for path in (tmp_path / "demo").iterdir()) == [
         "adults.json",

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.cli.asking import COUNT, POLICY, Shell, made
 
-from privet import files
+from privet.system import files
 
 ASK = ("query", COUNT, "--epsilon", "0.5")
 FORMS = ["csv", "json", "txt", "parquet", "png", "svg", "pdf"]
@@ -31,7 +31,9 @@ def test_a_file_that_is_there(shell: Shell, here: Path, form: str) -> None:
     (here / f"a.{form}").write_text("mine")
     (here / "c.json").write_text("mine")
     for flags in (["-o", f"a.{form}"], ["--certificate", "c.json"]):
-        assert "exists already. Write, to replace it: --force" in shell.refused(2, *ASK, *flags)
+        assert "already exists, and is not overwritten unless you say so. Write: --force" in shell.refused(
+            2, *ASK, *flags
+        )
     assert (here / f"a.{form}").read_text() == (here / "c.json").read_text() == "mine"
     assert shell.spent() == 0
     shell(*ASK, "-o", f"a.{form}", "--certificate", "c.json", "--force")
@@ -46,7 +48,7 @@ def test_no_link_is_followed(shell: Shell, here: Path, target: str, force: list[
     (here / "a.csv").symlink_to(target)
     source = (here / "people.parquet").read_bytes()
     for flags in (["-o", "a.csv"], ["--certificate", "a.csv"]):
-        assert "is a link" in shell.refused(2, *ASK, *flags, *force)
+        assert "is a symbolic link" in shell.refused(2, *ASK, *flags, *force)
     assert (here / "mine").read_text() == "mine"
     assert (here / "people.parquet").read_bytes() == source
     assert not (here / "nothing").exists()
@@ -73,8 +75,9 @@ def test_nothing_of_the_steward_s(shell: Shell, here: Path) -> None:
     before = {path: path.read_bytes() for path in here.rglob("*") if path.is_file() and ".ledger" not in path.name}
     for file in (*used, *(f"hard{number}.csv" for number in range(6))):
         for flags in (["-o", file, "--format", "csv"], ["--certificate", file]):
-            assert "is used already" in shell.refused(2, *ASK, *flags, "--force"), file
-    assert "is used already" in shell.refused(2, *ASK, "-o", "x.json", "--certificate", "./x.json", "--force")
+            assert "is already used for something else" in shell.refused(2, *ASK, *flags, "--force"), file
+    twice = ("-o", "x.json", "--certificate", "./x.json")
+    assert "is given twice" in shell.refused(2, *ASK, *twice, "--force")
     assert {p: p.read_bytes() for p in here.rglob("*") if p.is_file() and ".ledger" not in p.name} == before
     (here / "hard1.csv").unlink()  # a ledger has one name
     assert shell.spent() == 0
@@ -97,8 +100,8 @@ def test_a_file_that_appears_after_the_check(
     done = shell.run(*ASK, flag, f"a.{form}")
     assert (done.code, "Traceback" in done.err) == (1, False)
     assert "north" in done.out
-    assert f"'a.{form}' exists already" in done.err
-    assert "the answer is stored, asking again is free" in done.err
+    assert f"'a.{form}' already exists" in done.err
+    assert "the answer is stored: asking again is free" in done.err
     assert (here / "people.parquet").read_bytes() == source
     assert shell.spent() == 0.5
 
@@ -127,14 +130,14 @@ def test_every_command(shell: Shell, here: Path, command: tuple[str, ...]) -> No
     target = here / command[command.index("-o") + 1]
     shell(*command)
     target.write_text("mine")
-    assert "exists already. Write, to replace it: --force" in shell.refused(2, *command)
+    assert "already exists, and is not overwritten unless you say so. Write: --force" in shell.refused(2, *command)
     assert target.read_text() == "mine"
     shell(*command, "--force")
     assert target.read_bytes() != b"mine"
     target.unlink()
     for other in ("people.csv", "nothing"):
         target.symlink_to(other)
-        assert "is a link" in shell.refused(2, *command, "--force")
+        assert "is a symbolic link" in shell.refused(2, *command, "--force")
         target.unlink()
     for other in ("people.ledger", "steward.key", "privet.toml"):
         os.link(here / other, target)
@@ -150,7 +153,7 @@ def test_init_keeps_its_data(shell: Shell, here: Path) -> None:
     before = (here / "people.parquet").read_bytes()
     os.link(here / "people.parquet", here / "hard.toml")
     for target in ("people.parquet", "hard.toml"):
-        assert "is used already" in shell.refused(2, *INIT[:-1], target, "--force")
+        assert "is already used for something else" in shell.refused(2, *INIT[:-1], target, "--force")
     assert (here / "people.parquet").read_bytes() == before
 
 
@@ -159,7 +162,7 @@ def test_import_keeps_its_csv(shell: Shell, here: Path) -> None:
     os.link(here / "people.csv", here / "hard.parquet")
     flags = ("--id", "person_id", "--column", "age=integer", "--force")
     for target in ("people.csv", "hard.parquet"):
-        assert "is used already" in shell.refused(2, "import", "people.csv", "-o", target, *flags)
+        assert "is already used for something else" in shell.refused(2, "import", "people.csv", "-o", target, *flags)
     assert (here / "people.csv").read_text() == "person_id,age\n1,2\n"
     shell("import", "people.csv", "-o", "people.parquet", *flags)
     assert pq.read_table(here / "people.parquet").num_rows == 1
@@ -168,10 +171,10 @@ def test_import_keeps_its_csv(shell: Shell, here: Path) -> None:
 def test_the_demo(shell: Shell, here: Path) -> None:
     (here / "demo").mkdir()
     (here / "demo" / "visits.json").symlink_to(here / "people.parquet")
-    assert "is a link" in shell.refused(2, "demo", "-o", "demo", "--force")
+    assert "is a symbolic link" in shell.refused(2, "demo", "-o", "demo", "--force")
     (here / "demo" / "visits.json").unlink()
     (here / "demo" / "visits.json").write_text("mine")
-    assert "exists already" in shell.refused(2, "demo", "-o", "demo")
+    assert "already exists" in shell.refused(2, "demo", "-o", "demo")
     assert (here / "demo" / "visits.json").read_text() == "mine"
 
 

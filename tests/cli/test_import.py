@@ -123,7 +123,7 @@ def test_one_bad_value_and_nothing_is_written(here: Path, capsys: Capture, monke
 def test_a_file_is_not_replaced(here: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / "people.parquet").write_text("mine", encoding="utf-8")
     assert refused(capsys, monkeypatch, "import", "people.csv").endswith(
-        "exists already. Write, to replace it: --force\n"
+        "already exists, and is not overwritten unless you say so. Write: --force\n"
     )
     assert (here / "people.parquet").read_text(encoding="utf-8") == "mine"
     ran("import", "people.csv", "--force")
@@ -134,18 +134,21 @@ def test_a_file_is_not_replaced(here: Path, capsys: Capture, monkeypatch: pytest
     ("arguments", "said"),
     [
         (("nowhere.csv", "-o", "people.parquet"), "there is no file 'nowhere.csv'"),
-        (("people.csv", "-o", "x.parquet"), "Name one with --table: people, ages, empty"),
+        (("people.csv", "-o", "x.parquet"), "The tables are: people, ages, empty. Choose one with --table"),
         (("people.csv", "--table", "peeple"), "Did you mean 'people'?"),
         (("people.csv", "--table", "empty"), "declares no column of 'empty'"),
-        (("people.csv", "--column", "age=integer"), "Write, for example: privet import people.csv -o people.parquet"),
+        (("people.csv", "--column", "age=integer"), "no output file is given. Write, for example: -o people.parquet"),
         (("people.csv", "--column", "age=integer", "--policy", "privet.toml"), "not from both"),
-        (("people.csv", "-o", "x.parquet", "--column", "age"), "declares no column"),
+        (("people.csv", "-o", "x.parquet", "--column", "age"), "does not declare a column"),
         (("people.csv", "-o", "x.parquet", "--column", "age=int"), "'int' is not a kind of column"),
         (
             ("people.csv", "-o", "x.parquet", "--column", "agee=integer"),
             "Did you mean 'age'? Write, for example: privet",
         ),
-        (("people.csv", "-o", "x.parquet", "--column", "age=integer", "--id-type", "number"), "id_type must be"),
+        (
+            ("people.csv", "-o", "x.parquet", "--column", "age=integer", "--id-type", "number"),
+            "the type of an id must be",
+        ),
         (("people.csv", "--separator", ";;"), "Write, for example: --separator ';'"),
         (("people.csv", "--bad-rows", "ignore"), "bad_rows must be 'fail' or 'missing'"),
         (("people.csv", "--policy", "other.toml"), "there is no policy 'other.toml'"),

@@ -26,10 +26,10 @@ from privet.policy import load, parse
 from privet.policy.catalog import find
 from privet.policy.proposals import person, proposal
 from privet.policy.shorthand import shorthand
-from privet.query import Table
-from privet.relation.schema import Schema
 from privet.sql import parse as parse_sql
 from privet.sql.quoting import quoted
+from privet.tables.query import Table
+from privet.tables.schema import Schema
 
 Refusal = pytest.CaptureFixture[str]
 
@@ -56,10 +56,10 @@ def test_from_data_to_an_answer(here: Path) -> None:
     result = ran("init", "people.parquet", "visits.parquet", "--yes", "--dataset", "health", *arguments, *columns)
     assert result.stdout == "privet.toml\n"
     assert result.stderr.splitlines() == [
-        "Guessed from names and types, not from values. Check these lines of privet.toml: analysts rely on them.",
+        "Guessed from names and types, not from values. Check these lines of privet.toml:",
         "  people: age = { integer = [0, 110] }",
         f"  visits: day = {{ date = [1900-01-01, {date.today().year}-12-31] }}",
-        "Left out, as comments to fill in:",
+        "Left out; they are comments to fill in:",
         "  visits: kind, cost, minutes",
     ]
     policy = load()
@@ -219,9 +219,7 @@ def test_a_csv_with_consent(here: Path) -> None:
     result = ran("init", "pay.csv", "--yes", "--sniff", "--column", "pay=number 0 9000")
     line = "privet import pay.csv -o pay.parquet --policy privet.toml --separator ';' --id-type integer"
     assert f"Next: {line}\n" in result.stderr
-    assert f"# pay.csv is imported into this file, once and strictly: {line}\n" in Path("privet.toml").read_text(
-        "utf-8"
-    )
+    assert f"# pay.csv is imported into this file: {line}\n" in Path("privet.toml").read_text("utf-8")
     table = written()["datasets"]["pay"]["tables"]["pay"]
     assert table["source"] == "pay.parquet"
     assert list(table["columns"]) == ["age", "pay", "smoker", "seen", "at"]
@@ -239,7 +237,7 @@ def test_a_csv_without_consent(here: Path) -> None:
     assert table["columns"] == {"pay": {"number": [0, 9000]}}
     answers = ("n", "", "", "", "integer 0 99", "", "")
     result = ran("init", "pay.csv", "--force", answers=answers)
-    assert "Its values can be read to propose some; they are never shown." in result.output
+    assert "Privet can read its values to guess them. No value is shown." in result.output
     assert written()["datasets"]["pay"]["tables"]["pay"]["columns"] == {"pay": {"integer": [0, 99]}}
 
 
@@ -307,20 +305,23 @@ def test_only_the_schema_is_read(here: Path) -> None:
         (("people.parquet", "--yes", "--person", "persn_id"), "Did you mean 'person_id'?"),
         (
             ("people.parquet", "--yes", "--person", "person_id", "--each-row"),
-            "choose one: --person COLUMN for rows grouped by a person column, or --each-row",
+            "--person and --each-row contradict each other. Use --person COLUMN if a column identifies the person",
         ),
         (("people.parquet", "--yes", "--max-rows", "0"), "max_rows must be a whole number, 1 or greater"),
         (("people.parquet", "--yes", "--epsilon", "-1"), "epsilon must be a number"),
         (("people.parquet", "--yes", "--adjacency", "add"), "adjacency must be 'add/remove' or 'replace'"),
-        (("people.parquet", "--yes", "--column", "age"), "declares no column"),
+        (("people.parquet", "--yes", "--column", "age"), "does not declare a column"),
         (("people.parquet", "--yes", "--column", "agee=integer 0 1"), "Did you mean 'age'?"),
         (("people.parquet", "--yes", "--column", "age=integer 1 0"), "lower must be less than upper"),
-        (("people.parquet", "people.parquet", "--yes"), "two tables would be called 'people'"),
+        (("people.parquet", "people.parquet", "--yes"), "two tables would be named 'people'"),
         (("people.parquet", "--yes", "-o", "nowhere/privet.toml"), "there is no folder"),
-        (("anonymous.parquet", "--yes"), "which column identifies the person in 'anonymous'? Write: --person id."),
+        (
+            ("anonymous.parquet", "--yes"),
+            "which column identifies the person in 'anonymous'? The columns are: id, age.",
+        ),
         (
             ("unknown.parquet", "--yes"),
-            "Write: --person COLUMN, one of row_id, age. If every row is a different person, write: ",
+            "use --each-row. Write: --person COLUMN",
         ),
         (("privet.ledger", "--yes"), "is not a readable Parquet file"),
         (("text.duckdb", "--yes"), "is not a readable DuckDB file"),
@@ -342,14 +343,16 @@ def test_without_a_terminal(here: Path, data: str, capsys: Refusal, monkeypatch:
     (here / "my people.csv").write_text("person_id,age\n1,2\n", encoding="utf-8")
     done = Shell(capsys, monkeypatch).run("init", data)
     assert done.code == 2
-    assert done.err == f"error: there is no terminal to ask on. Write: privet init {shlex.quote(data)} --yes\n"
+    assert (
+        done.err == f"error: there is no terminal to ask questions on. Write: privet init {shlex.quote(data)} --yes\n"
+    )
     assert not (here / "privet.toml").exists()
 
 
 def test_a_policy_is_not_replaced(here: Path, capsys: Refusal, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / "privet.toml").write_text("mine", encoding="utf-8")
     said = refused(capsys, monkeypatch, "init", "people.parquet", "--yes")
-    assert said == "error: 'privet.toml' exists already. Write, to replace it: --force\n"
+    assert said == "error: 'privet.toml' already exists, and is not overwritten unless you say so. Write: --force\n"
     assert (here / "privet.toml").read_text(encoding="utf-8") == "mine"
     ran("init", "people.parquet", "--yes", "--force")
     load()
@@ -376,7 +379,7 @@ def test_names_that_sql_reads_only_in_quotes(here: Path) -> None:
     pq.write_table(pa.table(columns), here / "penguins-raw.parquet")
     given = [f for name in ("2B", "net pay", "limit") for f in ("--column", f"{name}=number 0 9")]
     told = ran("init", "penguins-raw.parquet", "--yes", "--max-rows", "1", "--epsilon", "2", *given).stderr
-    assert told.startswith("penguins-raw.parquet: the table is named penguins_raw, so that SQL needs no quotes.\n")
+    assert told.startswith("penguins-raw.parquet: the table is named penguins_raw, which needs no quotes in SQL.\n")
     assert 'In SQL, write these names in double quotes: "2B", "net pay", "limit"\n' in told
     text = Path("privet.toml").read_text(encoding="utf-8")
     assert """2B = { number = [0, 9] }    # in SQL: "2B\"""" in text
@@ -400,10 +403,10 @@ def test_a_name_is_read_as_it_is_told(name: str) -> None:
 def test_what_was_guessed_is_told_and_marked(here: Path) -> None:
     told = ran("init", "people.parquet", "--yes").stderr
     for line in (
-        "  people: person_id tells whose row it is",
+        "  people: person_id identifies the person",
         "  people: an answer uses at most 1 row per person_id (max_rows)",
         "  people: age = { integer = [0, 110] }",
-        "  budget: epsilon 1, for all questions together, for ever",
+        "  budget: epsilon 1, for all questions together, for the whole life of the dataset",
     ):
         assert f"{line}\n" in told
     assert "smoker" not in told, "a boolean has no bounds to guess"
@@ -463,9 +466,9 @@ def test_forms_of_answers(family: Any, line: str, value: Any) -> None:
         ("text", "boolen", "'boolen' is not a kind of column"),
         ("text", "kyes a b", "'kyes' is not a kind of column"),
         ("integer", "intger 0 110", "'intger' is not a kind of column"),
-        ("integer", "0, 200,000", "write its two ends, each number without commas"),
-        ("text", "keys", "name the keys"),
-        ("float", "0", "'0' is not a range: write its two ends"),
+        ("integer", "0, 200,000", "give two numbers, without commas"),
+        ("text", "keys", "list the keys"),
+        ("float", "0", "'0' is not a range: give two numbers"),
         ("text", '"', "is not a declaration"),
         ("text", '""', "is not a kind of column"),
     ],
@@ -492,8 +495,8 @@ def test_answers_are_read_back(here: Path) -> None:
 def test_encodings(here: Path, capsys: Refusal, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / "pay.csv").write_bytes("player_id;Größe\n1;20\n".encode("cp1252"))
     said = refused(capsys, monkeypatch, "init", "pay.csv", "--yes")
-    assert "'pay.csv', line 1: byte 0xf6 is not utf-8 text. If the file comes from Windows or from Excel" in said
-    assert said.endswith("write: --encoding cp1252\n")
+    assert "'pay.csv', line 1: byte 0xf6 is not utf-8 text. The file may come from Windows or Excel" in said
+    assert said.endswith("Write, for example: --encoding cp1252\n")
     told = ran("init", "pay.csv", "--yes", "--encoding", "cp1252", "--column", "Größe=0 300").stderr
     line = "privet import pay.csv -o pay.parquet --policy privet.toml --separator ';' --encoding cp1252"
     assert f"Next: {line}\n" in told
@@ -608,10 +611,10 @@ def test_prompts_speak_neither_python_nor_flags(tmp_path: Path, monkeypatch: pyt
     told = ran("init", "p.parquet", answers=("", "0", "3", *columns, "abc", "2", "")).output
     assert "PureDP" not in told
     assert "--max-rows" not in told
-    assert "Write a whole number, such as 3." in told
-    assert "Write a number, such as 0.5." in told
-    assert "pay: the column holds numbers, which can't be read as date. Write, for example: number" in told
-    assert "born: the column holds dates, which can't be read as integer. Write, for example: date" in told
+    assert "Type a whole number, such as 3." in told
+    assert "Type a number, such as 0.5." in told
+    assert "pay: the column contains numbers, which can't be read as date. Write, for example: number" in told
+    assert "born: the column contains dates, which can't be read as integer. Write, for example: date" in told
     policy = Path("privet.toml").read_text(encoding="utf-8")
     assert "pay = { number = [2000, 7000] }" in policy
     assert "born = { date = [1900-01-01, 2009-12-31] }" in policy
@@ -624,7 +627,7 @@ def test_a_kind_that_a_parquet_column_can_not_hold(
     pq.write_table(pa.table({"person_id": ["a"], "debut": ["2001-01-01"]}), "p.parquet")
     first = ("init", "p.parquet", "--yes", "--person", "person_id")
     told = refused(capsys, monkeypatch, *first, "--column", "debut=date 1900-01-01 2009-12-31")
-    assert "debut: the column holds texts, which can't be read as date. Write, for example: keys" in told
+    assert "debut: the column contains texts, which can't be read as date. Write, for example: keys" in told
     told = refused(capsys, monkeypatch, *first, "--adjacency", "swap")
     assert told.endswith("Write, for example: --adjacency add/remove\n")
 
@@ -633,11 +636,11 @@ def test_a_csv_is_asked_about_until_yes_or_no(tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     Path("p.csv").write_text("person_id,deathYear,birthYear\na,1,2\n", encoding="utf-8")
     told = ran("init", "p.csv", answers=("?", "n", *[""] * 9)).output
-    assert "Write y, to read them, or n." in told
+    assert "Type y or n." in told
     assert "invalid input" not in told
-    assert "deathYear; its type is not known: integer, number, keys, date or another; ? for forms" in told
+    assert "deathYear; its type is unknown: integer, number, keys, date or another; ? for examples" in told
     said = ran("init", "p.csv", "--yes", "--sniff", "--force").stderr
-    assert "Guessed from names and types; values were read to tell the types, and for nothing else." in said
+    assert "Guessed from names and types; values were read only to tell the types." in said
     lines = [line.partition(" = ")[2] for line in said.splitlines() if "Year" in line]
     assert len(lines) == 2
     assert lines[0] == lines[1]

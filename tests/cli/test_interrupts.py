@@ -50,8 +50,8 @@ if moment == "loading":
 else:
     import privet.cli
     from privet import session
-    from privet.engine import duckdb as engine
-    from privet.ledger import durable, failpoints
+    from privet.engines import duckdb as engine
+    from privet.ledger import DatabaseLedger, failpoints
     from privet.sources import reading
     if moment == "loading more":
         class Finder:
@@ -69,24 +69,24 @@ else:
     elif moment == "planning":
         wrap(session.Session, "plan", before=press)
     elif moment == "debiting":
-        wrap(durable.DurableLedger, "reserve", before=press)
+        wrap(DatabaseLedger, "reserve", before=press)
     elif moment == "debited":
-        wrap(durable.DurableLedger, "reserve", after=press)
+        wrap(DatabaseLedger, "reserve", after=press)
     elif moment == "the engine":
         engine.DuckDB._run = lambda self, sql, context: busy(self._connection, 10**8)
     elif moment == "settling":
-        wrap(durable.DurableLedger, "settle", before=press)
+        wrap(DatabaseLedger, "settle", before=press)
     elif moment == "settled":
         wrap(session.Session, "release", after=press)
     elif moment == "writing":
-        from privet.cli import asking
-        wrap(asking, "write", before=press)
+        from privet.cli import query as commands
+        wrap(commands, "write", before=press)
 
 from privet.__main__ import main
 main()
 """
 NOTHING, STAYS = "interrupted; nothing was spent\n", "interrupted; the debit of epsilon 0.25 stays\n"
-KEPT = "interrupted; the debit stays. The answer is kept: asking again costs nothing\n"
+KEPT = "interrupted; the debit stays. The answer is stored: asking again is free\n"
 
 
 @pytest.fixture
@@ -163,5 +163,5 @@ def test_a_request_that_was_interrupted_is_not_drawn_again(people: Path) -> None
     assert (done.returncode, done.stdout) == (4, "")
     assert done.stderr == (
         "error: This request was interrupted. It was paid for, and nothing was released. "
-        "To pay for it again, leave its request id out, or take a new one\n"
+        "To pay for it again, leave out its request id, or use a new one\n"
     )

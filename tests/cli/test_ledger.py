@@ -14,12 +14,13 @@ from tests.cli.test_cli import refusal, run
 
 import privet as pv
 from privet import cli
-from privet.distances import Adjacency
-from privet.events import Laplace
-from privet.guarantees import ApproxDP, PureDP
 from privet.ledger import Dataset, Receipt, open_ledger
+from privet.privacy.adjacency import Adjacency
+from privet.privacy.events import LaplaceNoise
+from privet.privacy.guarantees import ApproxDP, PureDP
+from privet.privacy.moves import L1Move
 
-HALF = Laplace(sensitivity=1, scale=2)
+HALF = LaplaceNoise(move=L1Move(1), scale=2)
 
 
 @pytest.fixture
@@ -129,10 +130,10 @@ def test_caps(ledger: str, capsys: Any, monkeypatch: Any) -> None:
     run("ledger", "cap", ledger, "--query", "--epsilon", "1/4", "--reason", "small steps")
     run("ledger", "cap", ledger, "--analyst", "ann", "--reason", "no ration any more")
     opened = open_ledger(ledger)
-    assert opened.balance("people", "ann").remaining == PureDP(3.5)
+    assert opened.balance("people", "ann").remaining.guarantee == PureDP(3.5)
     assert opened.balance("people").per_query == PureDP("1/4")
     opened.close()
-    assert "has no delta, and never will. Leave --delta out" in refusal(
+    assert "has no delta, and never will. Leave out --delta" in refusal(
         capsys, monkeypatch, "ledger", "cap", ledger, "--epsilon", "5", "--delta", "1e-6", "--reason", "x"
     )
     assert "a reason must be given" in refusal(
@@ -150,7 +151,7 @@ def shell(tmp_path: Path, capsys: Any, monkeypatch: Any) -> Shell:
 def test_the_ledger_is_the_policy_s(shell: Shell, tmp_path: Path, monkeypatch: Any) -> None:
     commands = ["budget"], *(["ledger", name] for name in ("history", "verify", "head", "export", "replay"))
     for command in commands:
-        assert "which is not there. The first question makes it" in shell.refused(2, *command)
+        assert "which does not exist. The first question creates it" in shell.refused(2, *command)
     assert not Path("people.ledger").exists()
     shell("query", COUNT, "--epsilon", "0.5")
     for command in commands:
@@ -164,7 +165,7 @@ def test_the_ledger_is_the_policy_s(shell: Shell, tmp_path: Path, monkeypatch: A
     monkeypatch.chdir(elsewhere)
     for command in commands:
         assert shell.out(*command, "--policy", "../privet.toml") == shell.out(*command, "../people.ledger")
-        assert "no ledger is named, and there is no privet.toml here" in shell.refused(2, *command)
+        assert "no ledger is given, and there is no privet.toml in this folder" in shell.refused(2, *command)
         assert "there is no policy 'none.toml'" in shell.refused(2, *command, "--policy", "none.toml")
 
 
@@ -176,27 +177,29 @@ def test_the_dataset_is_the_policy_s(shell: Shell) -> None:
     opened.close()
     for command in ("history", "replay"):
         assert shell.out("ledger", command) == shell.out("ledger", command, "people.ledger", "--dataset", "people")
-        assert "Name one with --dataset" in shell.refused(2, "ledger", command, "people.ledger")
+        assert "Write, for example: --dataset people" in shell.refused(2, "ledger", command, "people.ledger")
     assert shell.out("ledger", "head") == shell.out("ledger", "head", "people.ledger"), "one chain over all datasets"
 
 
 def test_a_cap_below_what_is_spent_says_so(shell: Shell) -> None:
     shell("query", COUNT, "--epsilon", "0.5")
     done = shell("ledger", "cap", "--epsilon", "0.25", "--reason", "an audit")
-    assert "This is a receipt of the ledger's last entry" in done.err
-    assert "epsilon 0.5 is spent already: nothing is left under this cap." in done.err
+    assert "This receipt stands for the ledger's last entry" in done.err
+    assert "epsilon 0.5 is already spent, so nothing is left under this cap." in done.err
     assert "spent already" not in shell("ledger", "cap", "--epsilon", "2", "--reason", "more").err
 
 
 def test_eps_is_epsilon(shell: Shell) -> None:
-    assert shell.refused(2, "query", COUNT, "--eps", "0.5") == "error: there is no --eps. Write: --epsilon 0.5\n"
+    assert (
+        shell.refused(2, "query", COUNT, "--eps", "0.5")
+        == "error: there is no option --eps. Write, for example: --epsilon 0.5\n"
+    )
 
 
 def test_where_a_policy_and_a_ledger_differ_the_smaller_holds_and_it_is_said(shell: Shell) -> None:
     shell("query", COUNT, "--epsilon", "0.5")
-    more = (
-        "the policy allows epsilon 3, and the ledger epsilon 5: the smaller holds. To raise it, write in the policy: "
-    )
+    more = "the policy allows epsilon 3, the ledger epsilon 5: the smaller amount applies. To raise it, "
+    more += "write in the policy: "
     assert shell("ledger", "cap", "--epsilon", "5", "--reason", "consent").err.endswith(
         more + "budget = { epsilon = 5 }\n"
     )
@@ -206,7 +209,7 @@ def test_where_a_policy_and_a_ledger_differ_the_smaller_holds_and_it_is_said(she
     assert "epsilon 2.5 is left of epsilon 3" in shell.run("query", COUNT, "--epsilon", "2.75").err
     shell("ledger", "cap", "--epsilon", "1", "--reason", "an audit")
     line = (
-        "the policy allows epsilon 3, and the ledger epsilon 1: the smaller holds. "
+        "the policy allows epsilon 3, the ledger epsilon 1: the smaller amount applies. "
         'To raise it, write: privet ledger cap --epsilon 3 --reason "..."\n'
     )
     assert shell("budget").err == line
@@ -214,7 +217,7 @@ def test_where_a_policy_and_a_ledger_differ_the_smaller_holds_and_it_is_said(she
     shell("ledger", "cap", "--epsilon", "3", "--reason", "the audit is over")
     assert shell("query", COUNT, "--epsilon", "0.25").err == ""
     said = shell("ledger", "cap", "--analyst", "press", "--epsilon", "1/8", "--reason", "an audit").err
-    assert "epsilon 0.25 for 'press', and the ledger epsilon 0.125: the smaller holds" in said
+    assert "epsilon 0.25 for 'press', the ledger epsilon 0.125: the smaller amount applies" in said
     assert shell("query", COUNT, "--epsilon", "0.01").err == "", "it is nobody else's"
 
 
@@ -252,7 +255,9 @@ def test_several_datasets(ledger: str, tmp_path: Path, capsys: Any, monkeypatch:
     opened.create(Dataset("visits", "row", Adjacency.REPLACE, ApproxDP(1, 1e-6)))
     opened.close()
     for command in ("history", "replay"):
-        assert "people, visits. Name one with --dataset" in refusal(capsys, monkeypatch, "ledger", command, ledger)
+        assert "people, visits. Write, for example: --dataset people" in refusal(
+            capsys, monkeypatch, "ledger", command, ledger
+        )
     assert len(run("ledger", "history", ledger, "--dataset", "visits").splitlines()) == 2
     receipt = run("ledger", "head", ledger).strip()
     assert Receipt.read(receipt).number == 9

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.cli.asking import COUNT, Shell, made
 
-from privet import files
+from privet.system import files
 
 PAID = ("query", COUNT, "--epsilon", "0.5")
 
@@ -58,8 +58,8 @@ def test_an_order(shell: Shell, here: Path, order: list[str], found: list[str]) 
 @pytest.mark.parametrize(
     ("style", "message"),
     [
-        (["--label", "People"], "a label is a name and its text, not 'People'. Write, for example: --label n=People"),
-        (["--label", "m=People"], "there is nothing called 'm' to label. There are: region, n, north"),
+        (["--label", "People"], "a label is NAME=TEXT, not 'People'. Write, for example: --label n=People"),
+        (["--label", "m=People"], "labels name 'm', which is neither a column nor a key. There are: region, n, north"),
         (["--order", "nort"], "order names 'nort', which is not a key. There are: north, south, elsewhere"),
     ],
 )
@@ -80,8 +80,8 @@ def test_an_answer_whose_picture_can_not_be_written_is_printed(
         done = shell.run(*PAID, "-o", f"full{suffix}")
     assert done.code == 1
     assert done.err == (
-        f"there is no picture: 'full{suffix}' can't be written: No space left on device; the answer is stored, asking "
-        "again is free\n"
+        f"the chart was not saved: 'full{suffix}' can't be written: No space left on device; the answer is stored: "
+        "asking again is free\n"
     )
     assert "Spent epsilon 0.5; 2.5 left." in done.out
     again = shell(*PAID, "-o", f"answer{suffix}")
@@ -93,8 +93,8 @@ def test_an_answer_without_groups_to_show_is_printed(shell: Shell) -> None:
     done = shell.run("query", f"{COUNT} HAVING n > 1000000", "--epsilon", "0.5", "-o", "a.png")
     assert done.code == 1
     assert done.err == (
-        "there is no picture: no group is shown, so there is nothing to draw; the answer is stored, asking "
-        "again is free\n"
+        "the chart was not saved: no group is shown, so there is nothing to draw; the answer is stored: "
+        "asking again is free\n"
     )
     assert "3 groups are not shown." in done.out
 
@@ -108,5 +108,5 @@ def test_without_matplotlib_nothing_is_paid(shell: Shell, monkeypatch: pytest.Mo
 
 def test_only_pictures_have_titles(shell: Shell) -> None:
     for extra in ([], ["-o", "a.csv"], ["--format", "chart"]):
-        message = "--title, --label and --order are for pictures. Write, for example: -o answer.png"
+        message = "--title, --label and --order apply only to charts. Write, for example: -o answer.png"
         assert message in shell.refused(2, *PAID, *extra, "--title", "People")

@@ -29,7 +29,7 @@ from privet.cli.output import Format
 
 MEAN = "SELECT region, COUNT(*) AS n, AVG(income) AS pay FROM people GROUP BY region"
 COLUMNS = ["region", "n", "n_low", "n_high", "n_noisy"]
-NOTE = """95 % intervals, each cell by itself. They cover the noise, not the limits below.
+NOTE = """95 % intervals for each cell separately. They cover the noise, not the bias from the limits below.
 Limits: at most 1 row per person; rows without person_id left out; any other region counted as
   elsewhere, rows with no region left out.
 """
@@ -259,7 +259,7 @@ def test_confidence(shell: Shell) -> None:
         assert a["n"] == b["n"]
         assert a["n_low"] < b["n_low"] <= b["n_high"] < a["n_high"]
     together = shell("query", COUNT, "--epsilon", "0.5", "--simultaneous").out
-    assert "95 % intervals, all cells together" in together
+    assert "95 % intervals for all cells together" in together
     assert shell.spent() == Fraction(1, 2)
 
 
@@ -319,16 +319,16 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "a folder without an ending": ([*COUNTED, "-o", "."], "'.' is a folder"),
     "a certificate in no folder": ([*COUNTED, "--certificate", "no/such/c.json"], "there is no folder 'no/such'"),
     "a certificate as a folder": ([*COUNTED, "--certificate", "folder.csv"], "'folder.csv' is a folder"),
-    "a name that tells no format": ([*COUNTED, "-o", "answer.xlsx"], "unknown file type '.xlsx'. Use .csv, .json"),
-    "a picture as CSV": ([*COUNTED, "-o", "answer.png", "--format", "csv"], "a .png file is a chart"),
-    "Parquet without a file": ([*COUNTED, "--format", "parquet"], "Parquet goes to a file"),
-    "no epsilon": (["query", COUNT], "give epsilon or within"),
-    "epsilon and within": ([*COUNTED, "--within", "n=5"], "give epsilon or within"),
+    "a name that tells no format": ([*COUNTED, "-o", "answer.xlsx"], "The file types are .csv, .json"),
+    "a picture as CSV": ([*COUNTED, "-o", "answer.png", "--format", "csv"], "a .png file is always a chart"),
+    "Parquet without a file": ([*COUNTED, "--format", "parquet"], "Parquet can't be printed"),
+    "no epsilon": (["query", COUNT], "Give one of the two"),
+    "epsilon and within": ([*COUNTED, "--within", "n=5"], "Give one of the two"),
     "epsilon of words": (["query", COUNT, "--epsilon", "much"], "epsilon must be a number"),
     "epsilon of nothing": (["query", COUNT, "--epsilon", "0"], "epsilon must be a number"),
     "an unknown column in within": (["query", COUNT, "--within", "m=5"], "there is no column 'm'. There are: n"),
-    "within without an error": (["query", COUNT, "--within", "n"], "within is a column and its error, not 'n'"),
-    "within without a column": (["query", COUNT, "--within", "=5"], "within is a column and its error, not '=5'"),
+    "within without an error": (["query", COUNT, "--within", "n"], "--within takes a column and its error, not 'n'"),
+    "within without a column": (["query", COUNT, "--within", "=5"], "--within takes a column and its error, not '=5'"),
     "within of words": (["query", COUNT, "--within", "n=few"], "must be a number"),
     "within of a mean that needs a size": (["query", MEAN, "--within", "n=5", "--within", "pay=9"], "assuming"),
     "an odd confidence": ([*COUNTED, "--confidence", "95"], "confidence must be a number between 0 and 1"),
@@ -352,7 +352,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "epsilon in capitals": (["query", COUNT, "--max-rows", "1", "EPS=1/3"], "Write: --epsilon 1/3\n"),
     "another option as in Python": (["query", *COUNTED[1:], "request_id=a b"], "Write: --request-id 'a b'\n"),
     "explained as in Python": (["explain", COUNT, "eps=0.5"], "Write: --epsilon 0.5\n"),
-    "explained without epsilon": (["explain", COUNT], "give epsilon or within"),
+    "explained without epsilon": (["explain", COUNT], "Give one of the two"),
     "explained rows": (["explain", "SELECT * FROM people", "--epsilon", "1"], "Rows are private"),
 }  # fmt: skip
 
@@ -421,7 +421,7 @@ def test_several_datasets(shell: Shell, here: Path) -> None:
     shell("query", "SELECT COUNT(*) FROM Homes", "--epsilon", "0.5")
     lines = shell.json("budget", "people.ledger", "--json")
     assert {x["dataset"]: x["spent"]["epsilon"] for x in lines if not x["analyst"]} == {"people": "1", "homes": "0.5"}
-    assert "names no table of any dataset" in shell.refused(2, "query", "SELECT 1", "--epsilon", "1")
+    assert "uses no table of any dataset" in shell.refused(2, "query", "SELECT 1", "--epsilon", "1")
 
 
 # --- exit codes ---------------------------------------------------------------------------------------
@@ -490,7 +490,7 @@ def test_a_ledger_that_is_none(shell: Shell, here: Path) -> None:
 
 
 def test_the_codes_are_the_documented_ones() -> None:
-    told = {int(code) for code in re.findall(r"(\d+) (?:done|a|the|paid)", str(cli.__doc__))}
+    told = {int(code) for code in re.findall(r"(\d+) (?:success|wrong|a|the|paid|another)", str(cli.__doc__))}
     assert told == {0, *(code for _, code in cli.EXITS)}
 
 
@@ -601,7 +601,7 @@ def test_a_new_ledger_is_told_and_nothing_of_the_steward_s_is_written_over(shell
     before = {file.name: file.read_bytes() for file in Path().iterdir() if file.is_file()}
     ask = "query", "SELECT COUNT(*) AS n FROM people", "--epsilon", "1/5"
     for file in ("people.ledger", "privet.toml", "people.parquet", "./people.ledger", "people.ledger-journal"):
-        assert "is used already" in shell.refused(2, *ask, "-o", file, "--format", "csv")
-        assert "is used already" in shell.refused(2, *ask, "--certificate", file)
-    assert "is used already" in shell.refused(2, *ask, "-o", "a.json", "--certificate", "./a.json")
+        assert "is already used for something else" in shell.refused(2, *ask, "-o", file, "--format", "csv")
+        assert "is already used for something else" in shell.refused(2, *ask, "--certificate", file)
+    assert "is given twice" in shell.refused(2, *ask, "-o", "a.json", "--certificate", "./a.json")
     assert {file.name: file.read_bytes() for file in Path().iterdir() if file.is_file()} == before

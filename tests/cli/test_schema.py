@@ -13,14 +13,14 @@ from privet.policy import schema
 TEXT = """\
 people: epsilon 3 for all questions, add/remove
 
-  people: each person_id is protected: at most 1 row
-    region  north, south; all others are elsewhere
+  people: protects each person_id; uses at most 1 row per person
+    region  north, south; other values count as elsewhere
     age     an integer in 0..110
     income  a number in 0..200000
     smoker  a boolean
     day     a date in 2025-01-01..2025-03-31
 
-Ask: COUNT(*), COUNT(column), COUNT(DISTINCT person), SUM, AVG, VAR_POP, STDDEV_POP, SUM(a) / SUM(b), CLIP(x, 0, 9)
+In SQL: COUNT(*), COUNT(column), COUNT(DISTINCT person), SUM, AVG, VAR_POP, STDDEV_POP, SUM(a) / SUM(b), CLIP(x, 0, 9)
 """
 MORE = """
 ledger = "all.ledger"
@@ -71,14 +71,14 @@ def test_every_kind(shell: Shell) -> None:
     text = shell.out("schema", "--policy", "more.toml")
     for line in (
         "health: epsilon 0.333334, delta 1e-6 for all questions, replace",
-        "  visits: each patient is protected: 2 groups, 5 rows in each",
+        "  visits: protects each patient; uses at most 2 groups per person, with 5 rows each",
         "    cost       a number in -1..0.5",
         "    floor      -1, 0, 1, 2, 3, 4, 5, 6, ... (10 keys)",
         '    "Größe 北"  a text',
-        "  stays: each patient is protected: at most 20 rows",
+        "  stays: protects each patient; uses at most 20 rows per person",
         "    at  a timestamp in 2024-01-01 00:00:00..2024-12-31 23:59:59.999999",
         "homes: epsilon 1 for all questions, add/remove",
-        "  homes: each row is protected",
+        "  homes: protects each row",
         "    kind  flat, house",
         "  kinds: public, joined on kind: kind, rooms",
     ):

@@ -125,7 +125,7 @@ def test_receipts(shell: Shell, here: Path) -> None:
     (here / "older.ledger").rename(here / "people.ledger")
     shell("verify", CERTIFICATE, *LEDGER, "--receipt", receipt)
     assert "error: ledger: " in shell.refused(1, "verify", CERTIFICATE, *LEDGER, "--receipt", later)
-    assert "a receipt is for a ledger" in shell.refused(2, "verify", CERTIFICATE, "--receipt", receipt)
+    assert "a receipt needs its ledger" in shell.refused(2, "verify", CERTIFICATE, "--receipt", receipt)
     assert "this is not a receipt" in shell.refused(2, "verify", CERTIFICATE, *LEDGER, "--receipt", "3:abc")
 
 

@@ -22,6 +22,7 @@ class Attacker:
     where: str | Path
     draws: random.Random
     journals: list[bytes] = field(default_factory=list)
+    copies: list[bytes] = field(default_factory=list)
 
     @property
     def names(self) -> list[str]:
@@ -37,10 +38,12 @@ class Attacker:
         return {path: path.read_bytes() if path.exists() else None for path in found}
 
     def remember(self) -> None:
-        """Journals as kills leave them, hot or not."""
-        journal = self.files().get(Path(f"{self.where}-journal"))
-        if journal is not None:
-            self.journals.append(journal)
+        """The file, and journals as kills leave them; those that are spent are made hot again."""
+        if isinstance(self.where, Path):
+            file, journal = self.where.read_bytes(), Path(f"{self.where}-journal")
+            self.copies.append(file)
+            if journal.exists():
+                self.journals.append(hot(file, journal.read_bytes()))
 
     def attack(self, name: str) -> Undo:
         """Do it; gives what takes it back."""
@@ -77,6 +80,39 @@ class Attacker:
         return "DROP TRIGGER undo" if isinstance(self.where, Path) else "DROP FUNCTION undo CASCADE"
 
 
+MAGIC = bytes.fromhex("d9d505f920a163d7")
+
+
+def checksum(page: bytes, nonce: int = 0) -> int:
+    """Of a page in a journal."""
+    return (nonce + sum(page[len(page) - 200 : 0 : -200])) % 2**32
+
+
+def head(count: int, nonce: int, pages: int, size: int) -> bytes:
+    """Of a journal."""
+    return (MAGIC + b"".join(number.to_bytes(4) for number in (count, nonce, pages, 512, size))).ljust(512, b"\0")
+
+
+def hot(before: bytes, spent: bytes) -> bytes:
+    """A journal as it is in the middle of a commit, from how it is kept after that: only its head was overwritten."""
+    size = int.from_bytes(before[16:18])
+    record, body = 4 + size + 4, spent[512:]
+    if spent.startswith(MAGIC) or len(body) < record:
+        return spent
+    records = [body[n : n + record] for n in range(0, len(body) - record + 1, record)]
+    checked = [(int.from_bytes(each[-4:]) - checksum(each[4:-4])) % 2**32 for each in records]
+    count = next((n for n, each in enumerate(checked) if each != checked[0]), len(checked))
+    return head(count, checked[0], len(before) // size, size) + body[: count * record]
+
+
+def forged(older: bytes) -> bytes:
+    """A journal that makes any file an older one."""
+    size = int.from_bytes(older[16:18])
+    pages = [older[n : n + size] for n in range(0, len(older), size)]
+    records = [n.to_bytes(4) + page + checksum(page, 7).to_bytes(4) for n, page in enumerate(pages, 1)]
+    return head(len(pages), 7, len(pages), size) + b"".join(records)
+
+
 def restore(before: dict[Path, bytes | None], where: str | Path) -> None:
     """As a steward does who kept a copy."""
     for link in Path(where).parent.glob("link *"):
@@ -97,6 +133,10 @@ def _older_journal(attacker: Attacker, path: Path) -> None:
         Path(f"{path}-journal").write_bytes(attacker.draws.choice(attacker.journals[-3:]))
 
 
+def _forged_journal(attacker: Attacker, path: Path) -> None:
+    Path(f"{path}-journal").write_bytes(forged(attacker.draws.choice(attacker.copies[-3:])))
+
+
 def _garbage_journal(attacker: Attacker, path: Path) -> None:
     magic = bytes.fromhex("d9d505f920a163d7") if attacker.draws.random() < 0.5 else b""
     Path(f"{path}-journal").write_bytes(magic + attacker.draws.randbytes(attacker.draws.choice([0, 20, 5000, 40_000])))
@@ -113,6 +153,7 @@ def _hard_link(attacker: Attacker, path: Path) -> None:
 FILES: dict[str, Callable[[Attacker, Path], None]] = {
     "no journal": _remove_journal,
     "older journal": _older_journal,
+    "forged journal": _forged_journal,
     "garbage for a journal": _garbage_journal,
     "garbage for a log": _garbage_log,
     "hard link": _hard_link,

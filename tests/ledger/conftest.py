@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from privet.ledger import DurableLedger, MemoryLedger, open_ledger
+from privet.ledger import DatabaseLedger, memory_ledger, open_ledger
 
 Where = str | Path
-Factory = Callable[[], DurableLedger]
+Factory = Callable[[], DatabaseLedger]
 
 LEDGERS = ("memory", "sqlite", "postgres")
 """Every kind of ledger there is. The contracts are run for each: a further one joins by its name and a line below."""
@@ -44,13 +44,13 @@ def where(request: pytest.FixtureRequest, places: Callable[[str], Where | None])
 
 
 @pytest.fixture
-def makers(places: Callable[[str], Where | None]) -> Iterator[Callable[[str], DurableLedger]]:
+def makers(places: Callable[[str], Where | None]) -> Iterator[Callable[[str], DatabaseLedger]]:
     """A fresh ledger of each kind; all are closed after the test."""
-    made: list[DurableLedger] = []
+    made: list[DatabaseLedger] = []
 
-    def fresh(kind: str) -> DurableLedger:
+    def fresh(kind: str) -> DatabaseLedger:
         place = places(kind)
-        made.append(MemoryLedger() if place is None else open_ledger(place))
+        made.append(memory_ledger() if place is None else open_ledger(place))
         return made[-1]
 
     yield fresh
@@ -59,7 +59,7 @@ def makers(places: Callable[[str], Where | None]) -> Iterator[Callable[[str], Du
 
 
 @pytest.fixture(params=LEDGERS)
-def make(request: pytest.FixtureRequest, makers: Callable[[str], DurableLedger]) -> Factory:
+def make(request: pytest.FixtureRequest, makers: Callable[[str], DatabaseLedger]) -> Factory:
     """Makes fresh ledgers, of each kind in turn."""
     kind: str = request.param
     return lambda: makers(kind)

@@ -20,8 +20,8 @@ from tests.ledger.common import PEOPLE, ask, cost, furnish, kinds, opened, pay
 from tests.ledger.workers import Nursery
 
 from privet.errors import LedgerBusy, LedgerError, UserError
-from privet.guarantees import PureDP
-from privet.ledger import DurableLedger, Verified, database, failpoints, journal, open_ledger, verify_export
+from privet.ledger import DatabaseLedger, Verified, database, failpoints, journal, open_ledger, verify_export
+from privet.privacy.guarantees import PureDP
 
 Where = str | Path
 
@@ -76,7 +76,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def ledger(where: Where) -> Iterator[DurableLedger]:
+def ledger(where: Where) -> Iterator[DatabaseLedger]:
     with closing(opened(open_ledger(where))) as made:
         yield made
 
@@ -95,7 +95,7 @@ def is_busy(use: Callable[[], object]) -> None:
 
 @pytest.mark.parametrize("how", ["IMMEDIATE", "EXCLUSIVE"])
 def test_a_ledger_whose_lock_is_held_is_busy_and_works_afterwards(
-    where: Where, ledger: DurableLedger, how: str
+    where: Where, ledger: DatabaseLedger, how: str
 ) -> None:
     ledger._leases.seconds = 1.0  # so long an answer is waited for
     ask(ledger, "first", "42")
@@ -119,7 +119,7 @@ def test_a_ledger_whose_lock_is_held_is_busy_and_works_afterwards(
     ledger.verify()
 
 
-def test_readers_work_while_a_writer_holds_its_lock(where: Where, ledger: DurableLedger) -> None:
+def test_readers_work_while_a_writer_holds_its_lock(where: Where, ledger: DatabaseLedger) -> None:
     ask(ledger, "first", "42", question="q")
     with holding(where, "IMMEDIATE"):
         for read_only in (False, True):
@@ -136,7 +136,7 @@ def test_readers_work_while_a_writer_holds_its_lock(where: Where, ledger: Durabl
     ask(ledger, "second", "43")
 
 
-def test_where_nobody_is_let_in_readers_are_told_too(where: Where, ledger: DurableLedger) -> None:
+def test_where_nobody_is_let_in_readers_are_told_too(where: Where, ledger: DatabaseLedger) -> None:
     with holding(where, "EXCLUSIVE"):
         is_busy(lambda: ledger.balance("people"))
         is_busy(ledger.verify)
@@ -361,7 +361,7 @@ def test_what_changes_while_a_long_ledger_is_verified_is_found(
     with closing(opened(open_ledger(where))) as ledger:
         for i in range(20):
             ask(ledger, f"old {i}", f"answer {i}")
-        ledger._book.__init__(strict=False)  # type: ignore[misc]  # as if it were read for the first time
+        ledger._state.__init__(strict=False)  # type: ignore[misc]  # as if it were read for the first time
         steps, real = [], ledger._database.reading
 
         @contextmanager

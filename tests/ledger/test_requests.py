@@ -20,10 +20,10 @@ from tests.ledger.conftest import Factory, Where
 
 import privet as pv
 from privet.errors import BudgetError, DatasetClosed, InternalError, LedgerBusy, UserError
-from privet.guarantees import PureDP
-from privet.ledger import DurableLedger, journal, open_ledger
+from privet.ledger import DatabaseLedger, journal, open_ledger
 from privet.ledger.chain import digest
-from privet.query import Query, Table
+from privet.privacy.guarantees import PureDP
+from privet.tables.query import Query, Table
 
 # --- T23: averaging ----------------------------------------------------------------------------------
 
@@ -211,14 +211,14 @@ LEASE = 0.2
 
 
 @pytest.fixture
-def pair(where: Where) -> Iterator[tuple[DurableLedger, DurableLedger]]:
+def pair(where: Where) -> Iterator[tuple[DatabaseLedger, DatabaseLedger]]:
     """Two that share a ledger, as two processes would."""
     with closing(open_ledger(where, lease=LEASE)) as one, closing(open_ledger(where, lease=LEASE)) as two:
         opened(one)
         yield one, two
 
 
-def test_a_request_whose_owner_fell_silent_counts_as_failed(pair: tuple[DurableLedger, DurableLedger]) -> None:
+def test_a_request_whose_owner_fell_silent_counts_as_failed(pair: tuple[DatabaseLedger, DatabaseLedger]) -> None:
     one, two = pair
     number = pay(one, "x", cost("0.1")).number  # nobody holds the charge, so nobody renews it
     asked = pay(two, "x", cost("0.1"))
@@ -234,7 +234,7 @@ def test_a_request_whose_owner_fell_silent_counts_as_failed(pair: tuple[DurableL
         ledger.verify()
 
 
-def test_an_answer_that_comes_too_late_is_not_kept(pair: tuple[DurableLedger, DurableLedger]) -> None:
+def test_an_answer_that_comes_too_late_is_not_kept(pair: tuple[DatabaseLedger, DatabaseLedger]) -> None:
     one, two = pair
     charge = pay(one, "x", cost("0.1"), question="q")
     one._leases.drop(charge.number)  # as if its process had been suspended
@@ -246,7 +246,7 @@ def test_an_answer_that_comes_too_late_is_not_kept(pair: tuple[DurableLedger, Du
     one.verify()
 
 
-def test_an_owner_that_works_long_keeps_its_lease(pair: tuple[DurableLedger, DurableLedger]) -> None:
+def test_an_owner_that_works_long_keeps_its_lease(pair: tuple[DatabaseLedger, DatabaseLedger]) -> None:
     one, two = pair
     charge = pay(one, "x", cost("0.1"))
     end = time.monotonic() + 4 * LEASE
@@ -257,7 +257,7 @@ def test_an_owner_that_works_long_keeps_its_lease(pair: tuple[DurableLedger, Dur
     assert pay(two, "x", cost("0.1")).answer == "42"
 
 
-def test_silent_requests_close_a_dataset_too(pair: tuple[DurableLedger, DurableLedger]) -> None:
+def test_silent_requests_close_a_dataset_too(pair: tuple[DatabaseLedger, DatabaseLedger]) -> None:
     one, two = pair
     for i in range(3):
         pay(one, str(i), cost("0.1"))
@@ -271,7 +271,7 @@ def test_silent_requests_close_a_dataset_too(pair: tuple[DurableLedger, DurableL
 
 
 def test_silent_requests_of_many_analysts_and_datasets_are_marked_at_once(
-    pair: tuple[DurableLedger, DurableLedger],
+    pair: tuple[DatabaseLedger, DatabaseLedger],
 ) -> None:
     one, two = pair
     one.create(replace(PEOPLE, name="visits"))
@@ -290,7 +290,7 @@ def test_silent_requests_of_many_analysts_and_datasets_are_marked_at_once(
         assert [ledger.history(name)[-1 - (name == "people")].totals.failures for name in ledger.datasets()] == [5, 5]
 
 
-def test_a_refused_question_marks_silent_requests_too(pair: tuple[DurableLedger, DurableLedger]) -> None:
+def test_a_refused_question_marks_silent_requests_too(pair: tuple[DatabaseLedger, DatabaseLedger]) -> None:
     one, two = pair
     pay(one, "x", cost("0.1"), asked="a")
     two.verify()  # from now on it is watched
@@ -374,7 +374,7 @@ def test_a_clock_that_jumps_in_the_middle_changes_nothing(where: Where, clock: C
 
 @pytest.mark.parametrize("shift", [YEAR, -YEAR])
 def test_a_silent_request_ends_whatever_the_clock_says(
-    pair: tuple[DurableLedger, DurableLedger], clock: Clock, shift: timedelta
+    pair: tuple[DatabaseLedger, DatabaseLedger], clock: Clock, shift: timedelta
 ) -> None:
     one, two = pair
     pay(one, "x", cost("0.1"))

@@ -19,8 +19,8 @@ from tests.ledger.common import PEOPLE, ask, cost, furnish, pay
 from tests.ledger.conftest import Where
 
 from privet.errors import LedgerError, UserError
-from privet.guarantees import PureDP
-from privet.ledger import DurableLedger, open_ledger, tables
+from privet.ledger import DatabaseLedger, open_ledger, tables
+from privet.privacy.guarantees import PureDP
 
 Refusal = (LedgerError, UserError)
 
@@ -57,7 +57,7 @@ def test_a_ledger_of_another_version_is_refused_and_left_as_it_is(where: Where, 
         before = ledger.history("people")
     sql(where, f"UPDATE privet_ledger SET version = {version}")
     for read_only in (False, True):
-        with pytest.raises(LedgerError, match=f"of version '{version}', and this Privet reads version 1"):
+        with pytest.raises(LedgerError, match=f"has version '{version}', and this Privet reads version 1"):
             open_ledger(where, read_only=read_only)
     assert sql(where, "SELECT version, number FROM privet_ledger") == [(version, 12)]
     sql(where, "UPDATE privet_ledger SET version = 1")
@@ -70,7 +70,7 @@ def test_a_version_that_changes_while_a_ledger_is_open_is_refused(where: Where) 
     with closing(open_ledger(where)) as ledger:
         furnish(ledger)
         sql(where, "UPDATE privet_ledger SET version = 2")
-        with pytest.raises(LedgerError, match="of version '2'"):
+        with pytest.raises(LedgerError, match="has version '2'"):
             pay(ledger, "x", cost("1/100"))
     assert sql(where, "SELECT number FROM privet_ledger") == [(12,)]
 
@@ -396,7 +396,7 @@ def test_the_isolation_that_postgres_has_by_default_does_not_matter(postgres: st
     ):
         one.create(PEOPLE)
 
-        def spend(ledger: DurableLedger) -> None:
+        def spend(ledger: DatabaseLedger) -> None:
             for _ in range(10):
                 ledger.settle(pay(ledger, None, cost("1/100")), "answered", "42")
 

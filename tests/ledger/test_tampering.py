@@ -19,17 +19,20 @@ from sqlalchemy.exc import DBAPIError
 from tests.ledger.common import PEOPLE, ask, cost, furnish, furnish_tables, pay
 from tests.ledger.conftest import Where
 
-from privet.canonical import canonical
+from privet.codec import canonical
 from privet.errors import InternalError, LedgerError, UserError
-from privet.guarantees import PureDP
-from privet.ledger import Charge, DurableLedger, Receipt, chain, open_ledger, tables
-from privet.ledger.book import Book
+from privet.ledger import Charge, DatabaseLedger, Receipt, chain, open_ledger, tables
+from privet.ledger.state import LedgerState
+from privet.privacy.guarantees import PureDP
 
 Rows = dict[str, list[dict[str, Any]]]
 LEDGER, ENTRIES, ANSWERS, LEASES = "privet_ledger", "privet_entries", "privet_answers", "privet_leases"
 HARMLESS = {(LEASES, "beats")}  # when a silent process counts as gone: its debit stays
 LAST = 32
 """The number of the last entry: people have the first twelve, visits the next twelve, patients the rest."""
+
+ONE = {"kind": "pure", "epsilon": "1/1"}
+"""A pure budget, as entries have it."""
 
 
 def copied(rows: Rows) -> Rows:
@@ -231,7 +234,7 @@ def change_every_column(storage: Storage, table: str) -> int:
                 if table == ANSWERS and column == "text":
                     named = f"the answer of entry {row['number']} of the ledger is not the one"
                 if table == LEDGER:
-                    named = "of version" if column == "version" else "the chain ends at entry 32, and should end"
+                    named = "has version" if column == "version" else "the chain ends at entry 32, and should end"
                 find = storage.refuses if table == LEDGER else storage.finds
                 tried += find(rows, named)
     return tried
@@ -314,7 +317,7 @@ def test_removed_rows_are_found(storage: Storage) -> None:
             rows = storage.copy()
             del rows[table][i]
             says = {
-                LEDGER: "does not say once where it ends",
+                LEDGER: "does not say exactly once where it ends",
                 ENTRIES: f"entry {row['number']} of the ledger does not hold",
                 ANSWERS: f"the answer of entry {row['number']} of the ledger",
                 LEASES: "the leases of the ledger",
@@ -331,7 +334,7 @@ def test_emptied_tables_are_found(storage: Storage) -> None:
         for emptied in combinations(everything, count):
             says = "leases|answer"
             if LEDGER in emptied:
-                says = "does not say once where it ends: it was emptied"
+                says = "does not say exactly once where it ends: it was emptied"
             elif ENTRIES in emptied:
                 says = "ends at entry 0, and should end at entry 32"
             assert storage.refuses(storage.copy() | {table: [] for table in emptied}, says)
@@ -378,7 +381,11 @@ def test_added_rows_are_found(storage: Storage) -> None:
         (ENTRIES, last | {"number": 33}, "entry 33 of the ledger"),
         (ENTRIES, last | {"number": 10**9}, "entry 33 of the ledger"),
         (ENTRIES, honest_looking, "ends at entry 33, and should end at entry 32"),
-        (ENTRIES, honest_looking | {"number": 34}, "entry 33 of the ledger does not hold: it stands at place 33"),
+        (
+            ENTRIES,
+            honest_looking | {"number": 34},
+            "entry 33 of the ledger does not hold: it is at place 33 and has the number 34",
+        ),
         (ENTRIES, last | {"number": 0}, "entry 1 of the ledger"),
         (ENTRIES, last | {"number": -5}, "entry 1 of the ledger"),
         (ANSWERS, {"number": 8, "text": "it did not fail"}, "the answer of entry 8"),
@@ -388,8 +395,8 @@ def test_added_rows_are_found(storage: Storage) -> None:
         (LEASES, {"number": 5, "beats": 0}, "the leases of the ledger"),
         (LEASES, {"number": 99, "beats": 0}, "the leases of the ledger"),
         (LEASES, {"number": -5, "beats": 0}, "the leases of the ledger"),
-        (LEDGER, storage.honest[LEDGER][0], "does not say once where it ends"),
-        (LEDGER, {"version": 1, "number": 0, "hash": chain.GENESIS}, "does not say once where it ends"),
+        (LEDGER, storage.honest[LEDGER][0], "does not say exactly once where it ends"),
+        (LEDGER, {"version": 1, "number": 0, "hash": chain.GENESIS}, "does not say exactly once where it ends"),
     ):
         rows = storage.copy()
         rows[table].append(row)
@@ -414,7 +421,7 @@ def test_entries_that_were_moved_and_hashed_anew_are_found(storage: Storage) -> 
         rows = storage.copy()
         first, second = rows[ENTRIES][one - 1], rows[ENTRIES][one]
         first["text"], second["text"] = second["text"], first["text"]
-        says = f"entry {one} of the ledger does not hold: it stands at place {one} and says {one + 1}"
+        says = f"entry {one} of the ledger does not hold: it is at place {one} and has the number {one + 1}"
         assert storage.refuses(rehashed(rows), says)
 
 
@@ -559,7 +566,7 @@ def test_the_newest_entry_is_looked_at_before_every_step(storage: Storage) -> No
             changed(rows, 12 if how.startswith("an earlier") else LAST, note="another reason")
         if how.endswith("rehashed"):
             rehashed(rows)
-        steps: list[Callable[[DurableLedger], object]] = [
+        steps: list[Callable[[DatabaseLedger], object]] = [
             lambda ledger: ledger.balance("people"),
             lambda ledger: pay(ledger, "x", cost("1/100")),
             lambda ledger: ledger.reopen("people", "a reason"),
@@ -580,7 +587,7 @@ def test_the_newest_entry_is_looked_at_before_every_step(storage: Storage) -> No
 def test_an_older_entry_that_was_changed_is_found_when_all_is_verified(storage: Storage) -> None:
     with closing(open_ledger(storage.where)) as ledger:
         rows = storage.copy()
-        changed(rows, 5, cost="1/1000", totals={"budget": "1/1", "failures": 0, "spent": "1/1000"})
+        changed(rows, 5, cost="1/1000", totals={"accountant": "pure", "budget": ONE, "failures": 0, "spent": "1/1000"})
         assert storage.put(rows)
         assert ledger.balance("people").spent == PureDP("11/20"), "what this process has read is not read again"
         with pytest.raises(LedgerError, match="entry 5 of the ledger does not hold"):
@@ -593,7 +600,7 @@ def test_an_older_entry_that_was_changed_is_found_when_all_is_verified(storage: 
 def test_what_another_writer_adds_must_be_lawful(storage: Storage) -> None:
     """The entries of others are read before every step, with all rules."""
     last = json.loads(storage.honest[ENTRIES][11]["text"])
-    lawful = last | {"number": 33, "note": "more", "totals": last["totals"] | {"budget": "3/1"}}
+    lawful = last | {"number": 33, "note": "more", "totals": last["totals"] | {"budget": {**ONE, "epsilon": "3/1"}}}
     refund = lawful | {"totals": last["totals"] | {"spent": "0/1"}}
     for tree, says in ((lawful, ""), (refund, "entry 33 of the ledger does not hold: its totals do not follow")):
         assert storage.put(storage.copy())
@@ -628,14 +635,14 @@ def test_entries_that_are_added_or_removed_without_moving_the_end_are_found(stor
         assert storage.read() == rows
 
 
-@pytest.mark.parametrize("where_in", ["_follow", "_move"])
+@pytest.mark.parametrize("where_in", ["_apply", "_advance"])
 def test_a_signal_while_entries_are_read_is_no_tampering(
     storage: Storage, monkeypatch: pytest.MonkeyPatch, where_in: str
 ) -> None:
     """What was taken in by half is read again; and what was known before must still be there."""
-    honest = getattr(Book, where_in)
+    honest = getattr(LedgerState, where_in)
 
-    def interrupted(self: Book, *args: Any) -> None:
+    def interrupted(self: LedgerState, *args: Any) -> None:
         honest(self, *args)
         monkeypatch.undo()
         raise KeyboardInterrupt
@@ -645,7 +652,7 @@ def test_a_signal_while_entries_are_read_is_no_tampering(
         with closing(open_ledger(storage.where)) as ledger, closing(open_ledger(storage.where)) as other:
             spent = ledger.balance("people").spent
             pay(other, "x", cost("1/100"), analyst="bob")
-            monkeypatch.setattr(Book, where_in, interrupted)
+            monkeypatch.setattr(LedgerState, where_in, interrupted)
             with pytest.raises(KeyboardInterrupt):
                 ledger.balance("people")
             if older:
@@ -686,19 +693,19 @@ def test_leases_that_are_not_those_of_the_chain_are_found_before_debits_fail(sto
 # --- answers -----------------------------------------------------------------------------------------
 
 
-def ask_by_request(ledger: DurableLedger) -> Charge:
+def ask_by_request(ledger: DatabaseLedger) -> Charge:
     return pay(ledger, "r1", cost("1/4"), asked="a", question="q")
 
 
-def ask_by_a_served_request(ledger: DurableLedger) -> Charge:
+def ask_by_a_served_request(ledger: DatabaseLedger) -> Charge:
     return pay(ledger, "r2", cost("1/4"), asked="a", question="q", analyst="bob")
 
 
-def ask_the_same_question(ledger: DurableLedger) -> Charge:
+def ask_the_same_question(ledger: DatabaseLedger) -> Charge:
     return pay(ledger, None, cost("1/5"), asked="a", question="q", analyst="cleo")
 
 
-WAYS: list[Callable[[DurableLedger], Charge]] = [ask_by_request, ask_by_a_served_request, ask_the_same_question]
+WAYS: list[Callable[[DatabaseLedger], Charge]] = [ask_by_request, ask_by_a_served_request, ask_the_same_question]
 
 
 def test_a_changed_answer_is_never_served(storage: Storage) -> None:

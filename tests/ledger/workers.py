@@ -37,10 +37,11 @@ import pyarrow as pa
 from tests.ledger.common import cost
 
 import privet as pv
-from privet.distances import Adjacency
 from privet.errors import BudgetError, LedgerError, NoAnswer
-from privet.guarantees import PureDP
-from privet.ledger import Dataset, DurableLedger, database, failpoints, open_ledger
+from privet.ledger import DatabaseLedger, Dataset, database, failpoints, open_ledger
+from privet.ledger.locks import FileLocks
+from privet.privacy.adjacency import Adjacency
+from privet.privacy.guarantees import PureDP
 from privet.session import Session
 
 ROOT = Path(__file__).parents[2]
@@ -175,7 +176,7 @@ def people(budget: PureDP = BUDGET) -> Dataset:
     return Dataset("people", "row", Adjacency.ADD_REMOVE, budget, closes_after=10**9, closes_for=10**9)
 
 
-def opened(where: str | Path, budget: PureDP = BUDGET, lease: float = 30.0) -> DurableLedger:
+def opened(where: str | Path, budget: PureDP = BUDGET, lease: float = 30.0) -> DatabaseLedger:
     ledger = open_ledger(where, lease=lease)
     ledger.create(people(budget))
     return ledger
@@ -186,7 +187,7 @@ TABLE = pv.table("people", _ROWS, protect=pv.each_row(), columns={"age": pv.inte
 QUESTION = TABLE.agg(n=pv.count())
 
 
-def on(ledger: DurableLedger | str | Path, budget: PureDP = BUDGET) -> Session:
+def on(ledger: DatabaseLedger | str | Path, budget: PureDP = BUDGET) -> Session:
     return pv.Session([TABLE], budget=budget, ledger=ledger, threads=1)
 
 
@@ -217,7 +218,7 @@ class State:
         }
 
 
-def read(ledger: DurableLedger) -> State:
+def read(ledger: DatabaseLedger) -> State:
     state, last = State(), "0" * 64
     ledger.verify()
     for number, line in enumerate(ledger.export("people"), 1):
@@ -256,7 +257,7 @@ def past(where: str | Path, statement: str) -> None:
             server.execute(statement.encode())
 
 
-def debit(ledger: DurableLedger, who: str, times: int) -> Counter[str]:
+def debit(ledger: DatabaseLedger, who: str, times: int) -> Counter[str]:
     """So many debits, one after the other; each is granted, refused, or shows what it should not."""
     seen: Counter[str] = Counter()
     for i in range(times):
@@ -397,6 +398,33 @@ def openings(where: str, who: str, times: int, gate: str) -> Counter[str]:
     return seen
 
 
+def careless(where: str, who: str, times: int, guarded: bool, gate: str) -> Counter[str]:
+    """Debit and look, while another thread opens and closes the file: SQLite's locks are gone each time."""
+    if not guarded:
+        for name in ("turn", "look", "commit"):
+            setattr(FileLocks, name, lambda self: None)
+    pass_gate(gate)
+    seen, done = Counter[str](), threading.Event()
+
+    def opens() -> None:
+        while not done.wait(0.0005):
+            with open(where, "rb"):  # noqa: PTH123
+                pass
+
+    thread = threading.Thread(target=opens)
+    with closing(opened(where)) as ledger:
+        thread.start()
+        for i in range(times):
+            seen += debit(ledger, f"{who}-{i}", 1)
+            try:
+                ledger.balance("people")
+            except LedgerError as error:
+                seen[f"{type(error).__name__}: {error}"] += 1
+        done.set()
+        thread.join()
+    return seen
+
+
 def makings(home: str, who: str, times: int, all_: int, gate: str) -> Counter[str]:
     """Make ledgers, each at the same moment as all others do."""
     pass_gate(gate)
@@ -519,17 +547,21 @@ def tries(where: str, lease: float) -> str:
 
 
 def sleeper(where: str, log: str, fails: bool) -> None:
-    """A process that is stopped after the draw, for longer than its lease lasts; then it fails, or goes on."""
+    """A process that is stopped after the draw, for longer than its lease lasts; then it fails, or goes on.
 
-    def reached(place: str) -> None:
-        if place == "answer: drawn":
-            Path(log).touch()
-            os.kill(os.getpid(), signal.SIGSTOP)
-            if fails:
-                raise ZeroDivisionError("in the row of Ann")
-
-    failpoints.reached = reached
+    It is not stopped while another of its threads renews the lease: then the ledger is busy, and that is another test.
+    """
     with closing(opened(where, lease=0.3)) as ledger, on(ledger) as session:
+
+        def reached(place: str) -> None:
+            if place == "answer: drawn":
+                with ledger._database._turn:
+                    Path(log).touch()
+                    os.kill(os.getpid(), signal.SIGSTOP)
+                if fails:
+                    raise ZeroDivisionError("in the row of Ann")
+
+        failpoints.reached = reached
         note(Path(log), **outcome(lambda: ask(session, "x")))
 
 
@@ -609,23 +641,33 @@ def asks(where: str, requests: list[str], lease: float = 30.0, die: bool = False
 
 
 def interrupted(where: str, times: int) -> Counter[str]:
-    """Debit and look, while SIGINT comes at any time; after each the ledger must work at once."""
+    """Debit and look, while a signal comes at any time; it is passed on, and then the ledger must work at once."""
     ledger, chance, seen = opened(where, PureDP(10**6)), random.Random(7), Counter[str]()
-    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    fired = False
+
+    def interrupt(*_: object) -> None:
+        nonlocal fired
+        fired = True
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGALRM, interrupt)
     for i in range(times):
+        fired = False
         try:
             signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.00005, 0.004))
-            charge = ledger.reserve(dataset="people", analyst="ann", request_id=f"{i}", events=[cost(PRICE)])
-            ledger.settle(charge, "answered", "42")
-            with suppress(BudgetError):
-                ledger.reserve(dataset="people", analyst="ann", request_id=None, events=[cost(10**7)])
-            ledger.balance("people")
-            time.sleep(0.01)
-            seen["done"] += 1
+            try:
+                charge = ledger.reserve(dataset="people", analyst="ann", request_id=f"{i}", events=[cost(PRICE)])
+                ledger.settle(charge, "answered", "42")
+                with suppress(BudgetError):
+                    ledger.reserve(dataset="people", analyst="ann", request_id=None, events=[cost(10**7)])
+                ledger.balance("people")
+            except Exception as error:
+                seen[f"{type(error).__name__}: {error}"] += 1
+            seen["swallowed" if fired else "done"] += 1
+            while not fired:  # a busy machine may deliver it late
+                time.sleep(0.001)
         except KeyboardInterrupt:
             seen["interrupted"] += 1
-        except Exception as error:
-            seen[f"{type(error).__name__}: {error}"] += 1
         try:
             after = ledger.reserve(dataset="people", analyst="bob", request_id=f"after {i}", events=[cost(PRICE)])
             ledger.settle(after, "answered", "42")

@@ -13,10 +13,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from privet import events
-from privet.accounting import ApproxAccountant, PureAccountant
 from privet.errors import NumberError
 from privet.mechanisms import Laplace
+from privet.privacy import events
+from privet.privacy.accounting import ApproxAccountant, PureAccountant
+from privet.privacy.moves import L1Move
 
 Answers = NDArray[Any]
 
@@ -91,7 +92,7 @@ def test_near_zero_distance_costs_near_nothing_and_zero_is_refused(contract: Con
     assert contract.make(sensitivity=Fraction(1, 10**30), scale=1).guarantee().epsilon == Fraction(1, 10**30)
     with pytest.raises(NumberError, match="greater than 0"):
         contract.make(sensitivity=0, scale=1)
-    nothing_moved = events.Laplace(sensitivity=0, scale=1)
+    nothing_moved = events.LaplaceNoise(move=L1Move(0), scale=1)
     assert PureAccountant().account(nothing_moved).epsilon == 0
 
 

@@ -19,12 +19,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from privet import distributions, lattice
 from privet.errors import DataError, NumberError, UserError
-from privet.guarantees import PureDP
+from privet.exact import lattice
 from privet.mechanisms import Laplace, epsilon_for
 from privet.mechanisms.values import read
 from privet.noise import DiscreteLaplace
+from privet.privacy.guarantees import PureDP
+from privet.textbook import distributions
 
 SURE = "1e9"
 """An epsilon with practically no noise: a draw other than 0 has probability 2e^-59 per coordinate or less."""

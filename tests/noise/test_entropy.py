@@ -436,14 +436,12 @@ def public_callables() -> dict[str, Any]:
 
 def test_no_public_signature_takes_a_seed() -> None:
     everything = public_callables()
-    assert {"privet.noise.laplace.DiscreteLaplace.sample", "privet.mechanisms.laplace.Laplace.release"} <= set(
-        everything
-    )
+    assert {"privet.noise.laplace.DiscreteLaplace.sample", "privet.mechanisms.bare.Laplace.release"} <= set(everything)
     # below the mechanisms, tests inject a scripted source of bits; in privet.exact, bits are of precision
     seam = ("privet.noise.", "privet.audit.", "privet.exact.")
     outside = {name: thing for name, thing in everything.items() if not name.startswith(seam)}
     # a key that signs or verifies, and the key of a public table, draw nothing
-    homes = "relation", "query", "sources", "release", "session", "engine", "policy", "cli"
+    homes = "tables", "sources", "release", "session", "engines", "policy", "cli"
     known = tuple(f"privet.{name}." for name in homes)
     found = [each for each in seed_parameters(outside) if not (each.endswith("key)") and each.startswith(known))]
     assert found == []

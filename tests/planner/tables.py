@@ -8,15 +8,15 @@ from itertools import product
 from typing import Any
 
 from tests.exactly import half_up
-from tests.relation.rows import Row, value
+from tests.tables.rows import Row, value
 
 import privet as pv
 from privet.planner.plan import ReleasePlan
-from privet.query import Relation
-from privet.relation import expressions as e
-from privet.relation.operators import Operator, Scan, Where, WithColumns
-from privet.relation.schema import Schema
-from privet.relation.statement import At, Code, Given, Present, Rows, Squares, Statement, Tally, Total
+from privet.tables import expressions as e
+from privet.tables.operators import Operator, Scan, Where, WithColumns
+from privet.tables.query import Relation
+from privet.tables.schema import Schema
+from privet.tables.statement import At, Code, Given, Present, Rows, Squares, Statement, Tally, Total
 
 ROWS = pv.each_row()
 PERSON = pv.person("id", max_rows=3)

@@ -15,9 +15,9 @@ from tests.planner.tables import table
 
 import privet as pv
 from privet.planner.plan import ReleasePlan, plan
-from privet.query import PublicTable, Query
-from privet.relation.schema import PublicSchema
-from privet.relation.types import KeyType, NumberType
+from privet.tables.query import PublicTable, Query
+from privet.tables.schema import PublicSchema
+from privet.tables.types import KeyType, NumberType
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "explain"
 
@@ -33,7 +33,7 @@ REGIONS = PublicTable(
         "regions",
         "region",
         (("region", KeyType(("north", "south"))), ("area", NumberType(Fraction(0), Fraction(9)))),
-        "",
+        "0" * 64,
     ),
     None,
 )
@@ -114,7 +114,7 @@ def test_every_number_that_counts_is_named(name: str) -> None:
     one = made(name)
     text = re.sub(r"\s+", " ", one.explain())
     for part in one.noised:
-        assert f"= {part.sensitivity}." in text
+        assert f"= {part.move.total}." in text
         assert f"(rule {part.measurement.rule})" in text
         assert f"on {part.measurement.size * part.groups} number" in text
         assert f"{part.rows} row" in text

@@ -9,10 +9,10 @@ import pytest
 import privet as pv
 from privet.errors import QueryError
 from privet.planner import plan
-from privet.query import Relation
-from privet.relation.expressions import DEEPEST, MOST_NODES
-from privet.relation.operators import Scan
-from privet.relation.schema import Schema
+from privet.tables.expressions import DEEPEST, MOST_NODES
+from privet.tables.operators import Scan
+from privet.tables.query import Relation
+from privet.tables.schema import Schema
 
 
 def relation(lower: Any = 0, upper: Any = 1) -> Relation:
@@ -49,7 +49,7 @@ def test_weights_and_errors_that_leave_nothing_are_refused() -> None:
     for weight in ("1e-70", 10**300):
         with pytest.raises(QueryError, match="weights are between"):
             plan(question, epsilon=1, weights={"n": weight})
-    with pytest.raises(QueryError, match="noise alone"):
+    with pytest.raises(QueryError, match="only noise"):
         plan(question, within={"n": 10**70, "s": 10**70})
     assert plan(question, epsilon=1, weights={"n": 10**6}).epsilon == 1
 

@@ -16,13 +16,13 @@ from tests.planner.tables import ROWS, exact, flat, table
 
 import privet as pv
 from privet.errors import InternalError, QueryError
-from privet.lattice import Bounds
+from privet.exact.lattice import Bounds
 from privet.planner import measurements as m
-from privet.planner.plan import Noised, ReleasePlan, plan
-from privet.query import Query, Relation
-from privet.relation.expressions import Bin, Column
-from privet.relation.statement import At, Present, Rows, Squares, Tally, Total
-from privet.sensitivity import of_sum
+from privet.planner.plan import NoisyMeasurement, ReleasePlan, plan
+from privet.privacy.sensitivity import l1_move
+from privet.tables.expressions import Bin, Column
+from privet.tables.query import Query, Relation
+from privet.tables.statement import At, Present, Rows, Squares, Tally, Total
 
 X = Column("x")
 Vector = tuple[int, ...]
@@ -59,7 +59,8 @@ def row(measurement: m.Measurement, v: int | None, inside: int | None = None) ->
                 adds[tally] = v or 0
             case Squares():
                 adds[tally] = (v or 0) ** 2
-    return measurement.coordinates(adds)
+    (vector,) = measurement.vectors(list(adds), [list(adds.values())])
+    return vector
 
 
 def in_simplex(u: Vector, size: int, corners: tuple[Vector, ...]) -> bool:
@@ -164,7 +165,7 @@ def test_the_sensitivity_is_what_one_person_can_do(name: str, rows: int, adjacen
             most = max(map(norm, found))
         else:
             most = max(apart(u, v) for u in found for v in found)
-        assert part.sensitivity == most
+        assert part.move.total == most
         assert part.rows == rows
 
 
@@ -201,21 +202,21 @@ SAME_ROWS: list[tuple[str, Callable[[Relation], Query], bool]] = [
 def test_zero_is_left_out_only_where_no_row_can_go(ask: Callable[[Relation], Query], same: bool) -> None:
     made = plan(ask(table(protect=ROWS, adjacency="replace", **COLUMNS)), epsilon=1)
     assert [part.same_rows for part in made.noised] == [same] * len(made.noised)
-    assert all(found <= part.sensitivity for found, part in zip(moved(made, 3), made.noised, strict=True))
+    assert all(found <= part.move.total for found, part in zip(moved(made, 3), made.noised, strict=True))
 
 
 def test_a_sum_over_the_same_rows_moves_by_the_width() -> None:
     made = plan(table(adjacency="replace", **COLUMNS).agg(s=pv.sum("y")), epsilon=1)
-    assert moved(made, 3) == [made.noised[0].sensitivity] == [2]
+    assert moved(made, 3) == [made.noised[0].move.total] == [2]
     more = plan(table(**COLUMNS).agg(s=pv.sum("y")), epsilon=1)
-    assert more.noised[0].sensitivity == 4, "a row that is added brings all of its value"
+    assert more.noised[0].move.total == 4, "a row that is added brings all of its value"
 
 
 @pytest.mark.parametrize("protect", [pv.person("id", max_rows=1), pv.person("id", max_rows=3)])
 def test_persons_can_go_so_zero_stays(protect: Any) -> None:
     made = plan(table(protect=protect, adjacency="replace", **COLUMNS).agg(s=pv.sum("y")), epsilon=1)
     assert not made.noised[0].same_rows
-    assert made.noised[0].sensitivity == 4 * protect.max_rows
+    assert made.noised[0].move.total == 4 * protect.max_rows
 
 
 # --- public rows ----------------------------------------------------------------------------------
@@ -224,7 +225,7 @@ def test_persons_can_go_so_zero_stays(protect: Any) -> None:
 def test_a_mean_of_a_public_number_of_rows_needs_no_count() -> None:
     made = plan(table(adjacency="replace", rows=50, **COLUMNS).agg(n=pv.count(), s=pv.mean("y")), epsilon=1)
     assert [part.measurement.rule for part in made.noised] == ["sum/1"]
-    assert made.noised[0].sensitivity == 2, "(U - L) / n, in units of 1 / n"
+    assert made.noised[0].move.total == 2, "(U - L) / n, in units of 1 / n"
     cells = made.cells([[(150,)]])
     assert cells["n"].values == (50,)
     assert cells["s"].values == (3.0,)
@@ -281,15 +282,16 @@ def test_the_guarantee_of_the_event_is_epsilon(name: str, epsilon: Any) -> None:
     assert made.guarantee().epsilon == made.epsilon == Fraction(epsilon)
     assert sum(part.epsilon for part in made.noised) == Fraction(epsilon)
     for part in made.noised:
-        assert part.scale * part.epsilon == part.sensitivity
-        assert part.sensitivity == of_sum(
+        assert part.scale * part.epsilon == part.move.total
+        again = l1_move(
             part.measurement.corners, adjacency=part.adjacency, rows=part.rows, groups=part.groups,
             same_rows=part.same_rows,
         )  # fmt: skip
+        assert part.move.total == again.total
 
 
-def tampered(made: ReleasePlan, **other: Any) -> ReleasePlan:
-    first = dataclasses.replace(made.noised[0], **other)
+def tampered(made: ReleasePlan, *, epsilon: Fraction) -> ReleasePlan:
+    first = made.noised[0].at(epsilon)
     return dataclasses.replace(made, noised=(first, *made.noised[1:]))
 
 
@@ -301,10 +303,11 @@ def test_a_plan_with_too_little_noise_tells() -> None:
 
 
 def test_a_wrong_price_is_an_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    from privet import events
+    from privet.privacy import events
+    from privet.privacy.moves import L1Move
 
     monkeypatch.setattr(
-        Noised, "event", lambda self: events.Laplace(sensitivity=self.sensitivity + 1, scale=self.scale)
+        NoisyMeasurement, "event", lambda self: events.LaplaceNoise(move=L1Move(self.move.total + 1), scale=self.scale)
     )
     with pytest.raises(InternalError, match=r"promises epsilon 2, and 1 was asked for. Nothing was released"):
         plan(QUERIES["rows"](table(**COLUMNS)), epsilon=1)

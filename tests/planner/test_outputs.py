@@ -17,7 +17,7 @@ import privet as pv
 from privet.noise import DiscreteLaplace
 from privet.planner.outputs import Spread
 from privet.planner.plan import ReleasePlan, plan
-from privet.query import Query, Relation
+from privet.tables.query import Query, Relation
 
 COLUMNS: dict[str, Any] = {
     "a": pv.integer(-3, 7),
@@ -229,7 +229,7 @@ def test_errors_are_as_expected(
         assert error is not None
         output = dict(made.columns)[name]
         drawn = noisy[: DRAWS // 4] if isinstance(output, Spread) else noisy  # their intervals take a while
-        column = output.cells(drawn, made.scales, made.level)
+        column = output.cells(drawn, made.noise, made.level)
         off = np.abs(np.array(column.values, dtype=float) - true)
         spread = math.sqrt(float(made.level * (1 - made.level)) / len(drawn))
         assert np.mean(off <= float(error) * (1 + 1e-9)) >= float(made.level) - 4 * spread, float(error)

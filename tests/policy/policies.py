@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -88,6 +89,17 @@ def wrong() -> list[Case]:
     """All wrong policies."""
     _, *blocks = WRONG.read_text(encoding="utf-8").split("\n=== ")
     return [_case(block) for block in blocks]
+
+
+def rewrite(said: Callable[[str], str]) -> None:
+    """Write down what is said of each wrong policy now."""
+    head, *blocks = WRONG.read_text(encoding="utf-8").split("\n=== ")
+    made = [head]
+    for block in blocks:
+        title, *rest = block.rstrip("\n").split("\n")
+        edits = [line for line in rest if line.startswith("@")]
+        made.append("\n".join([title, *edits, said(_case(block).text), ""]))
+    WRONG.write_text("\n=== ".join(made), encoding="utf-8")
 
 
 def _case(block: str) -> Case:

@@ -19,7 +19,7 @@ from tests.policy.policies import EVERYTHING, base
 
 import privet as pv
 from privet.errors import UserError
-from privet.ledger import Dataset, MemoryLedger, open_ledger
+from privet.ledger import Dataset, memory_ledger, open_ledger
 from privet.policy import Policy, PolicyError, load, parse
 from privet.policy.agreement import grant
 from privet.policy.shorthand import EXAMPLES, kind_only, shorthand
@@ -46,7 +46,7 @@ def test_every_form(tmp_path: Path) -> None:
     assert visits.protect == pv.person("patient", max_rows=20)
     assert visits.files == (str(tmp_path / "2023.parquet"), str(tmp_path / "2024.parquet"))
     assert policy.dataset_of("VISITS") is health
-    with pytest.raises(UserError, match=r"declares no table 'visit'\. It has: .*\. Did you mean 'visits'\?"):
+    with pytest.raises(UserError, match=r"declares no table 'visit'\. The tables are: .*\. Did you mean 'visits'\?"):
         policy.dataset_of("visit")
 
 
@@ -178,7 +178,7 @@ def test_a_session_from_a_policy(tmp_path: Path) -> None:
         assert len(session.ledger.history(dataset.name)) == entries
         answer = session.release(tables[0].group_by("region").agg(n=pv.count()), epsilon=0.25)
         assert [str(key) for key in answer.to_arrow().column("region").to_pylist()] == ["north", "south"]
-        assert session.remaining == pv.PureDP(0.25)
+        assert session.remaining.guarantee == pv.PureDP(0.25)
         with pytest.raises(UserError, match=r"0\.5"):
             session.release(tables[0].agg(n=pv.count()), epsilon=0.5)
     assert Path(policy.ledger).exists()
@@ -187,13 +187,13 @@ def test_a_session_from_a_policy(tmp_path: Path) -> None:
 def test_a_session_opens_by_its_policy(tmp_path: Path) -> None:
     opened(tmp_path, ("{ epsilon = 3 }", "{ epsilon = 3 }\nanalysts.ann = { epsilon = 0.5 }"))
     with pv.Session.open(tmp_path / "privet.toml", analyst="ann") as session:
-        assert session.remaining == pv.PureDP("0.5")
+        assert session.remaining.guarantee == pv.PureDP("0.5")
         assert session.name == "health"
 
 
 def test_caps_of_a_ledger() -> None:
     policy = parse(base().replace("{ epsilon = 3 }", "{ epsilon = 3 }\nanalysts.ann = { epsilon = 0.5 }"))
-    dataset, ledger = policy.datasets["health"], MemoryLedger()
+    dataset, ledger = policy.datasets["health"], memory_ledger()
     ledger.create(dataset.facts())
     ledger.cap("health", pv.PureDP(2), analyst="bob", reason="before")
     ledger.cap("health", pv.PureDP(2), query=True, reason="before")
@@ -231,7 +231,7 @@ source = "{other}"
 {table}
 """)
         pv.Session.open(policy, dataset="people").close()
-        with pytest.raises(pv.UserError, match=r"belong to the dataset 'people'.*allow-source --source .*--to again"):
+        with pytest.raises(pv.UserError, match=r"belong to the dataset 'people'.*allow_source\('again', "):
             pv.Session.open(policy, dataset="again")
     with closing(open_ledger(tmp_path / "people.ledger")) as ledger:
         ledger.allow_source("again", tmp_path / "people.parquet", reason="two consents")
@@ -268,7 +268,7 @@ def test_a_database(tmp_path: Path) -> None:
 # --- sources that are not what is declared -----------------------------------------------------
 
 AT = "datasets.health.tables.people"
-BESIDE = "In that folder are: people.parquet."
+BESIDE = "That folder contains: people.parquet."
 
 
 @pytest.mark.parametrize(
@@ -285,14 +285,14 @@ BESIDE = "In that folder are: people.parquet."
             AGE,
             'region = "boolean"',
             "line 12, columns.region",
-            "column 'region' of 'PEOPLE' is declared as a boolean, and holds VARCHAR. This is read from booleans.",
+            "column 'region' of 'PEOPLE' is declared as a boolean, but contains VARCHAR. This is read from booleans.",
             'region = { keys = ["north", "south"], other = "elsewhere" }',
         ),
         (
             AGE,
             'age = "boolean"',
             "line 12, columns.age",
-            "column 'age' of 'PEOPLE' is declared as a boolean, and holds BIGINT. This is read from booleans.",
+            "column 'age' of 'PEOPLE' is declared as a boolean, but contains BIGINT. This is read from booleans.",
             "age = { integer = [0, 110] }",
         ),
         (
@@ -334,7 +334,7 @@ BESIDE = "In that folder are: people.parquet."
             AGE,
             "",
             "line 11, columns",
-            "no column is declared, so that nothing can be asked.",
+            "no column is declared, so no question can be asked.",
             "age = { integer = [0, 110] }",
         ),
     ],
@@ -356,7 +356,9 @@ def test_a_public_number_of_rows_that_differs(tmp_path: Path) -> None:
         ('"add/remove"', '"replace"'),
         ('protect = { person = "person_id", max_rows = 1 }', 'protect = "each row"\nrows = 41'),
     )
-    with pytest.raises(PolicyError, match=r"line 10, .*people\.rows: 41 rows.*has 40\.\n.*: rows = 40"):
+    with pytest.raises(
+        PolicyError, match=r"line 10, .*people\.rows: 'people' is declared with 41 rows, but has 40\.\n.*: rows = 40"
+    ):
         policy.datasets["health"].tables()
 
 
@@ -366,7 +368,9 @@ def test_all_tables_are_told_at_once(tmp_path: Path) -> None:
     (tmp_path / "people.parquet").unlink()
     with pytest.raises(PolicyError) as refused:
         policy.datasets["health"].tables()
-    assert [problem.place[3] for problem in refused.value.problems] == ["people", "visits"]
+    subjects = [problem.subject for problem in refused.value.problems]
+    assert [each.name.split(".")[3] for each in subjects if each] == ["people", "visits"]
+    assert [each["subject"]["at"]["line"] for each in refused.value.to_json()["problems"]] == [8, 14]
 
 
 @pytest.mark.parametrize(

@@ -9,16 +9,16 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import privet as pv
-from privet.distances import Adjacency
-from privet.events import PrivacyEvent
-from privet.guarantees import PureDP
-from privet.ledger import Charge, Dataset, Ledger, MemoryLedger
+from privet.ledger import Charge, Dataset, Ledger, memory_ledger
 from privet.mechanisms import Laplace
 from privet.planner.plan import ReleasePlan, plan
-from privet.query import Query, Relation
-from privet.relation.operators import Scan
-from privet.relation.schema import Schema
+from privet.privacy.adjacency import Adjacency
+from privet.privacy.events import PrivacyEvent
+from privet.privacy.guarantees import PureDP
 from privet.release.certificate import Certificate, certify, of_query, of_value
+from privet.tables.operators import Scan
+from privet.tables.query import Query, Relation
+from privet.tables.schema import Schema
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 OTHER_KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(1, 33)))
@@ -134,7 +134,7 @@ def link_to(charge: Charge, analyst: str = "ann") -> dict[str, Any]:
 
 def certified(name: str, *, ledger: Ledger | None = None, key: Any = KEY) -> tuple[Certificate, Ledger]:
     """A certificate, and the ledger that holds its debit and its text."""
-    book: Ledger = MemoryLedger() if ledger is None else ledger
+    book: Ledger = memory_ledger() if ledger is None else ledger
     charge = debit(book, event_of(name))
     found = certificate(name, key=key, link=link_to(charge))
     book.settle(charge, "answered", found.to_json())

@@ -18,17 +18,19 @@ import pytest
 
 import privet as pv
 from privet.errors import InternalError, QueryError, UserError
-from privet.guarantees import PureDP
+from privet.ledger import Balance, Remaining
 from privet.planner import plan
-from privet.query import Query, Relation
-from privet.relation import aggregates as ask
-from privet.relation.expressions import Column
-from privet.relation.language import bins, col
-from privet.relation.operators import Scan
-from privet.relation.schema import Schema, boolean, integer, keys, number, timestamp
-from privet.relation.schema import date as dates
-from privet.relation.statement import Code, Present, Rows, Squares, Tally
+from privet.privacy.accounting import accountant_for
+from privet.privacy.guarantees import Budget, PureDP
 from privet.release import Release
+from privet.tables import aggregates as ask
+from privet.tables.expressions import Column
+from privet.tables.language import bins, col
+from privet.tables.operators import Scan
+from privet.tables.query import Query, Relation
+from privet.tables.schema import Schema, boolean, integer, keys, number, timestamp
+from privet.tables.schema import date as dates
+from privet.tables.statement import Code, Present, Rows, Squares, Tally
 
 PEOPLE = Relation(
     Scan(
@@ -47,6 +49,12 @@ PEOPLE = Relation(
     )
 )
 SOUTH, NORTH = {"age": [20, 30] * 500, "income": [40_000] * 1000}, {"age": [40] * 200, "income": [25_000] * 200}
+
+
+def left_of(budget: Budget) -> Remaining:
+    """All of a budget."""
+    accountant = accountant_for(budget)
+    return Balance(accountant, budget, accountant.zero).remaining
 
 
 def tallied(tally: Tally, rows: Mapping[str, Sequence[int]]) -> int:
@@ -69,15 +77,16 @@ def released(query: Query, *groups: Mapping[str, Sequence[int]], noise: int = 0,
         tuple(
             tuple(
                 x + noise
-                for x in part.measurement.coordinates(
-                    {tally: tallied(tally, groups[group % len(groups)]) for tally in part.measurement.tallies}
-                )
+                for x in part.measurement.vectors(
+                    part.measurement.tallies,
+                    [[tallied(tally, groups[group % len(groups)]) for tally in part.measurement.tallies]],
+                )[0]
             )
             for group in range(made.groups)
         )
         for part in made.noised
     )
-    return Release(made, noisy, made.guarantee(), PureDP(2.5), None)
+    return Release(made, noisy, made.guarantee(), left_of(PureDP(2.5)), None)
 
 
 def test_columns_keys_values_and_intervals() -> None:
@@ -136,9 +145,9 @@ def test_integers_of_another_plan_are_refused(change: Any) -> None:
 def test_unknown_columns_are_refused_with_a_list() -> None:
     answer = released(PEOPLE.group_by("region").agg(n=ask.count(), m=ask.mean("age")), SOUTH)
     for call in (answer.values, answer.interval, answer.too_noisy, answer.plot):
-        with pytest.raises(QueryError, match=r"no numbers called 'x'. There are: n, m"):
+        with pytest.raises(QueryError, match=r"no column of numbers 'x'. It has: n, m"):
             call("x")
-    with pytest.raises(QueryError, match="There are: n, m"):
+    with pytest.raises(QueryError, match="It has: n, m"):
         answer.interval("region")
 
 
@@ -247,7 +256,7 @@ def test_plot_saves_what_it_returns(tmp_path: Path) -> None:
     assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["north", "south", "elsewhere"]
     assert figure.get_suptitle() == "n, pay by region"
     assert " ".join(figure.get_supxlabel().split()) == (
-        "95 % intervals, each cell by itself. They cover the noise, not the limits below. "
+        "95 % intervals for each cell separately. They cover the noise, not the bias from the limits below. "
         f"Limits: {'; '.join(answer.limits)}. Differentially private, epsilon 0.5."
     )
     assert answer.plot("pay").get_suptitle() == "pay by region"

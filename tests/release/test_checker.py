@@ -15,13 +15,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.tables.search import questions
-from tests.tables.worlds import world
+from tests.neighbours.search import questions
+from tests.neighbours.worlds import world
 from tests.test_architecture import imports
 
 import privet as pv
 from privet.errors import VerificationError
 from privet.planner.facts import derived
+from privet.privacy.moves import L1Move
 from privet.release import checker, verification
 
 SOURCE = Path(checker.__file__)
@@ -30,12 +31,17 @@ CODE: dict[str, Any] = {"kind": "code", "of": {"kind": "column", "name": "x"}, "
 
 def test_it_imports_no_rule_of_the_planner() -> None:
     mine = {found.module for found in imports(SOURCE, SOURCE.parents[1]) if found.module.startswith("privet")}
-    assert {".".join(module.split(".")[:2]) for module in mine} == {"privet.canonical", "privet.errors"}
+    assert {".".join(module.split(".")[:2]) for module in mine} == {
+        "privet.codec",
+        "privet.errors",
+        "privet.mechanisms",
+        "privet.privacy",
+    }
 
 
 ALONE = """
 import importlib.util, json, sys
-for blocked in ("planner", "relation", "engine", "release", "query", "session", "sources", "mechanisms"):
+for blocked in ("planner", "tables", "engines", "release", "session", "sources", "ledger", "sql", "policy"):
     sys.modules["privet." + blocked] = None  # importing it, or anything in it, is an ImportError
 spec = importlib.util.spec_from_file_location("alone", sys.argv[1])
 checker = importlib.util.module_from_spec(spec)
@@ -43,7 +49,8 @@ sys.modules["alone"] = checker
 spec.loader.exec_module(checker)
 document = json.load(sys.stdin)
 print(checker.check(document["derived"], document["noisy"]))
-print(sorted(name for name, module in sys.modules.items() if name.startswith("privet") and module is not None))
+loaded = [name for name, module in sys.modules.items() if name.startswith("privet.") and module is not None]
+print(sorted({name.split('.')[1] for name in loaded}))
 """
 
 
@@ -59,7 +66,7 @@ def test_it_works_alone() -> None:
     assert found.returncode == 0, found.stderr
     epsilon, loaded = found.stdout.splitlines()
     assert epsilon == "1"
-    assert loaded == "['privet', 'privet.canonical', 'privet.errors']"
+    assert loaded == "['accuracy', 'codec', 'errors', 'exact', 'mechanisms', 'noise', 'privacy']"
     claimed = copy.deepcopy(document)
     claimed["derived"]["measurements"][0]["scale"] = "1/1000"
     refused = checked_alone(claimed)
@@ -69,7 +76,7 @@ def test_it_works_alone() -> None:
 
 def test_a_checker_that_asks_the_planner_does_not_work_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     twin = tmp_path / "checker.py"
-    twin.write_text(SOURCE.read_text().replace("from privet.canonical", "import privet.planner\nfrom privet.canonical"))
+    twin.write_text(SOURCE.read_text().replace("from privet.codec", "import privet.planner\nfrom privet.codec"))
     monkeypatch.setitem(globals(), "SOURCE", twin)
     found = checked_alone(certificate())
     assert found.returncode != 0
@@ -117,12 +124,14 @@ def test_sensitivities_are_those_of_all_rows(case: tuple[Any, Any], groups: int)
     found = checker.moved(statement, part, groups)
     norm = max(sum(map(abs, u)) for u in rows)
     if statement["of"]["table"]["adjacency"] == "add/remove":
-        assert found == norm
+        assert found == L1Move(norm)
     elif groups > 1:
-        assert found == 2 * norm
+        assert found == (L1Move(norm, blocks=2) if min(map(min, rows)) >= 0 else L1Move(2 * norm))
     else:
         points = rows | ({zero} if statement["keys"] else set())
-        assert found == max(sum(abs(a - b) for a, b in zip(u, v, strict=True)) for u, v in product(points, repeat=2))
+        assert found.total == max(
+            sum(abs(a - b) for a, b in zip(u, v, strict=True)) for u, v in product(points, repeat=2)
+        )
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8])
@@ -132,7 +141,7 @@ def test_histograms_too(size: int) -> None:
     matrix = [[int(i == j) for j in range(size)] for i in range(size)]
     for adjacency, expected in (("add/remove", 1), ("replace", 1 if size == 1 else 2)):
         statement = {"of": scanned(adjacency), "keys": [], "bounding": {"kind": "unbounded"}, "tallies": tallies}
-        assert checker.moved(statement, {"tallies": tallies, "matrix": matrix}, 1) == expected
+        assert checker.moved(statement, {"tallies": tallies, "matrix": matrix}, 1) == L1Move(1, blocks=expected)
 
 
 # --- against the planner ----------------------------------------------------------------------------
@@ -150,7 +159,7 @@ def test_it_agrees_with_the_planner_on_generated_questions(effort: int) -> None:
                 statement = tree["statements"][measurement["statement"]]
                 found = checker.moved(statement, measurement, asked.groups)
                 # where no row can go, the planner uses that for sums alone, and the checker for everything
-                assert found == part.sensitivity or (found < part.sensitivity and part.measurement.rule != "sum/1")
+                assert found == part.move or (found.total < part.move.total and part.measurement.rule != "sum/1")
                 seen[part.measurement.rule] = seen.get(part.measurement.rule, 0) + 1
             assert checker.check(tree, noisy) <= asked.epsilon
     assert len(seen) >= 6, seen
@@ -180,16 +189,16 @@ def put(tree: Any, path: str, value: Any) -> Any:
 def test_what_is_promised_is_what_makes_it_small() -> None:
     """Every row has a code in 3..9, so that a replaced row moves the sum by 6; if one can be missing, by 9."""
     document = certificate()
-    assert document["derived"]["measurements"][0]["sensitivity"] == 6
-    assert certificate(required=False)["derived"]["measurements"][0]["sensitivity"] == 9
+    assert document["derived"]["measurements"][0]["move"] == {"blocks": 1, "l1": 6}
+    assert certificate(required=False)["derived"]["measurements"][0]["move"] == {"blocks": 1, "l1": 9}
     checker.check(document["derived"], document["noisy"])
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: _each(d, "missing", True), "sensitivity: is 6, but the statement implies 9"),
-        (lambda d: _each(d, "width", 7), "sensitivity: is 6, but the statement implies 7"),
+        (lambda d: _each(d, "missing", True), "move: is 6 in L1, but the statement implies 9"),
+        (lambda d: _each(d, "width", 7), "move: is 6 in L1, but the statement implies 7"),
         (lambda d: put(d, "derived.statements.0.keys", [{"kind": "column", "name": "x"}]), "the statement implies 9"),
         (
             lambda d: put(d, "derived.statements.0.bounding", {"kind": "at most rows", "rows": 3}),
@@ -198,13 +207,13 @@ def test_what_is_promised_is_what_makes_it_small() -> None:
         (lambda d: put(d, "derived.statements.0.of.table.protect.kind", "person"), "are not bounded"),
         (lambda d: put(d, "derived.statements.0.of.table.adjacency", "add/remove"), "the statement implies 9"),
         (lambda d: put(d, "derived.measurements.0.matrix", [[3, 2]]), "the statement implies 12"),
-        (lambda d: put(d, "derived.measurements.0.sensitivity", 5), "is 5, but the statement implies 6"),
+        (lambda d: put(d, "derived.measurements.0.move.l1", 5), "is 5 in L1, but the statement implies 6"),
         (lambda d: put(d, "derived.measurements.0.scale", "5/1"), "is not the noise"),
         (lambda d: put(d, "derived.measurements.0.epsilon", "1/2"), "scale: is too small"),
         (lambda d: put(d, "derived.epsilon", "1/2"), "epsilon: is 1/2, but the noise implies 1"),
         (lambda d: put(d, "derived.guarantee.epsilon", "9/10"), "guarantee.epsilon: is 9/10"),
         (lambda d: put(d, "derived.statements.0.tallies", [{"kind": "rows"}]), "the statement does not count this"),
-        (lambda d: put(d, "noisy.0", [[1], [2]]), "the statement implies 18"),
+        (lambda d: put(d, "noisy.0", [[1], [2]]), "the statement implies 2 blocks by 9 each"),
         (lambda d: put(d, "derived.event.events", []), "every measurement has one event"),
         (lambda d: put(d, "derived.measurements.0.scale", "-6/1"), "must be a positive number"),
         (lambda d: put(d, "derived.measurements.0.epsilon", "-1/1"), "must be a positive number"),
@@ -212,7 +221,10 @@ def test_what_is_promised_is_what_makes_it_small() -> None:
         (lambda d: put(d, "derived.statements.0.bounding", {"kind": "at most rows", "rows": 0.99}), "from 1 on"),
         (lambda d: put(d, "derived.statements.0.bounding", {"kind": "at most rows", "rows": True}), "from 1 on"),
         (lambda d: put(d, "derived.measurements.0.statement", -1), "no such statement"),
-        (lambda d: put(d, "derived.measurements.0.sensitivity", 6.0), "sensitivity: is 6.0"),
+        (lambda d: put(d, "derived.measurements.0.move.l1", 6.0), "must have blocks and l1|malformed"),
+        (lambda d: put(d, "derived.measurements.0.move", {"blocks": 6, "l1": 1}), "is 6 blocks by 1 each in L1, but"),
+        (lambda d: put(d, "derived.measurements.0.move", {"blocks": 0, "l1": 6}), "must have blocks and l1|malformed"),
+        (lambda d: put(d, "derived.measurements.0.move", {"squared_l2": 36}), "must have blocks and l1|malformed"),
         (lambda d: put(d, "derived.measurements.0.matrix", []), "noisy|integer for each tally"),
         (lambda d: put(d, "derived.statements.0.of.table.adjacency", []), "malformed"),
         (lambda d: put(d, "derived", []), "malformed"),
@@ -241,7 +253,7 @@ def test_verify_catches_a_planner_that_claims_too_little(monkeypatch: pytest.Mon
     text = json.dumps({"document": document, "signature": None}, sort_keys=True, separators=(",", ":"))
     pv.verify(text)
     honest = derived
-    monkeypatch.setattr(verification, "derived", lambda made: put(honest(made), "measurements.0.sensitivity", 5))
-    altered = put(document, "derived.measurements.0.sensitivity", 5)
-    with pytest.raises(VerificationError, match="is 5, but the statement implies 6"):
+    monkeypatch.setattr(verification, "derived", lambda made: put(honest(made), "measurements.0.move.l1", 5))
+    altered = put(document, "derived.measurements.0.move.l1", 5)
+    with pytest.raises(VerificationError, match="is 5 in L1, but the statement implies 6"):
         pv.verify(json.dumps({"document": altered, "signature": None}, sort_keys=True, separators=(",", ":")))

@@ -11,9 +11,9 @@ import pytest
 
 import privet as pv
 from privet.errors import VerificationError
-from privet.query import Query, Table
-from privet.relation.statement import AtMostRows
 from privet.release import Certificate
+from privet.tables.query import Query, Table
+from privet.tables.statement import AtMostRows
 
 
 def tables() -> list[Table]:

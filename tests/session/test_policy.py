@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import privet as pv
-from privet.cli import asking
+from privet.cli import query as commands
 from privet.errors import BudgetError, QueryError, UserError
 from privet.ledger import open_ledger
 from privet.policy import PolicyError, load
-from privet.session import How
+from privet.session import ReleaseOptions
 
 COUNT = "SELECT region, COUNT(*) AS n FROM people GROUP BY region"
 POLICY = """
@@ -92,7 +92,8 @@ def test_a_dataset_by_name(policy: Path) -> None:
         assert session.balance.budget == pv.PureDP(3)
         assert session.balance.per_query == pv.PureDP(1)
         answer = session.release(COUNT, epsilon=1)
-        assert (answer.remaining, session.remaining) == (pv.PureDP(1), pv.PureDP(1))  # of the analyst's 2
+        assert answer.remaining == session.remaining
+        assert session.remaining.guarantee == pv.PureDP(1), "of the analyst's 2"
         joined = "SELECT SUM(area) AS a FROM people JOIN regions ON people.region = regions.region"
         assert session.release(joined, epsilon="1/2").columns == ("a",)
     with pv.Session.open(policy, dataset="homes") as session:
@@ -138,7 +139,7 @@ def test_other_words_of_a_statement_name_no_dataset(policy: Path, statement: str
         ({}, "no table of any dataset"),
         ({"asking": "SELECT COUNT(*) FROM persons"}, "no table of any dataset"),
         ({"asking": "SELECT COUNT(*) FROM people JOIN homes"}, "tables of several datasets"),
-        ({"dataset": "cars"}, "has no dataset 'cars'. It has: people, homes"),
+        ({"dataset": "cars"}, "has no dataset 'cars'. The datasets are: people, homes"),
         ({"dataset": "PEOPLE"}, "has no dataset 'PEOPLE'"),
         ({"dataset": "people", "analyst": ""}, "analyst"),
     ],
@@ -184,7 +185,7 @@ def test_caps_are_granted_once(policy: Path) -> None:
         with pv.Session.open(policy, dataset="people") as session:
             entries = session.ledger.history("people")
             assert kinds(session) == ["created", "attached", "attached", "declared", "capped", "capped", "capped"]
-            assert {entry.note for entry in entries if entry.kind == "capped"} == {"the policy says so"}
+            assert {entry.note for entry in entries if entry.kind == "capped"} == {"set by the policy"}
             rations = session.ledger.analysts("people")
             assert {name: rations[name].cap for name in rations} == {
                 "press": pv.PureDP("1/4"),
@@ -198,23 +199,23 @@ def test_of_two_caps_the_smaller_holds_and_opening_changes_neither(policy: Path)
         session.release(COUNT, epsilon="1/8")
         session.ledger.cap("people", pv.PureDP("3/16"), analyst="press", reason="an audit")
     with pv.Session.open(policy, dataset="people", analyst="press") as session:
-        assert session.remaining == pv.PureDP("1/16")
+        assert session.remaining.guarantee == pv.PureDP("1/16")
         with pytest.raises(BudgetError, match=r"epsilon 0\.0625 is left of epsilon 0\.1875 for 'press'"):
             session.release(COUNT, epsilon="1/8", fresh=True)
         session.ledger.cap("people", pv.PureDP(2), analyst="press", reason="by mistake")
     with pv.Session.open(policy, dataset="people", analyst="press") as session:
-        assert session.remaining == pv.PureDP("1/8"), "the ledger does not raise what the policy allows"
+        assert session.remaining.guarantee == pv.PureDP("1/8"), "the ledger does not raise what the policy allows"
         with pytest.raises(BudgetError, match=r"epsilon 0\.125 is left of epsilon 0\.25 for 'press'"):
             session.release(COUNT, epsilon="1/4", fresh=True)
         assert "is left of epsilon 0.25 for 'press': not enough" in session.explain(COUNT, epsilon="1/4")
         session.release(COUNT, epsilon="1/8", fresh=True)
-        assert session.remaining == pv.PureDP.ZERO
+        assert session.remaining.guarantee == pv.PureDP.ZERO
         assert kinds(session)[7:] == ["reserved", "answered", "capped", "capped", "reserved", "answered"]
     changed(policy, "press = { epsilon = 0.25 }, ", "")
     with closing(open_ledger(policy.parent / "all.ledger")) as ledger:
         ledger.cap("people", pv.PureDP("1/8"), analyst="press", reason="it is not in the policy any more")
     with pv.Session.open(policy, dataset="people", analyst="press") as session:
-        assert session.remaining == pv.PureDP.ZERO  # who is not named keeps what was granted
+        assert session.remaining.guarantee == pv.PureDP.ZERO  # who is not named keeps what was granted
         assert kinds(session)[14:] == []
 
 
@@ -279,10 +280,10 @@ def test_the_steward_changes_a_budget_in_the_ledger(policy: Path) -> None:
     with closing(open_ledger(policy.parent / "all.ledger")) as ledger:
         ledger.cap("people", pv.PureDP(30), reason="new consent")
     with pv.Session.open(policy, dataset="people") as session:
-        assert session.remaining == pv.PureDP(3), "the policy does not say so yet"
+        assert session.remaining.guarantee == pv.PureDP(3), "the policy does not say so yet"
     changed(policy, "budget = { epsilon = 3 }", "budget = { epsilon = 30 }")
     with pv.Session.open(policy, dataset="people") as session:
-        assert session.remaining == pv.PureDP(30)
+        assert session.remaining.guarantee == pv.PureDP(30)
 
 
 @pytest.mark.parametrize(("epsilon", "left"), [("30", 2), ("2.5", "1.5"), ("0.5", 0)])
@@ -293,7 +294,7 @@ def test_a_budget_that_was_changed_in_the_policy_alone_does_not_grow(
         session.release(COUNT, epsilon=1)
     changed(policy, "budget = { epsilon = 3 }", f"budget = {{ epsilon = {epsilon} }}")
     with pv.Session.open(policy, dataset="people") as session:
-        assert session.remaining.epsilon == Fraction(left)
+        assert session.remaining.guarantee.epsilon == Fraction(left)
         assert session.ledger.balance("people").budget == pv.PureDP(3), "it is changed by an act of the steward alone"
         assert session.release(COUNT, epsilon=1).spent == pv.PureDP.ZERO, "what is paid for is answered"
         if not left:
@@ -306,7 +307,7 @@ def test_caps_of_a_policy_with_a_delta(policy: Path) -> None:
     with pv.Session.open(policy, dataset="people") as session:
         session.ledger.cap("people", pv.ApproxDP(5, "1e-7"), reason="epsilon for delta")
     with pv.Session.open(policy, dataset="people") as session:
-        assert session.remaining == pv.ApproxDP(3, "1e-7")
+        assert session.remaining.guarantee == pv.ApproxDP(3, "1e-7")
 
 
 def test_a_new_version_is_answered_anew_and_does_not_renew_the_budget(policy: Path) -> None:
@@ -345,11 +346,12 @@ def test_a_key_that_is_not_there_is_refused_before_a_ledger_is_made(policy: Path
 def test_an_analyst_chooses_no_more_than_a_dataset_and_a_name() -> None:
     """In Python and in the terminal: whoever adds a way to say more must think about this test."""
     assert set(inspect.signature(pv.Session.open).parameters) == {"policy", "dataset", "analyst", "asking"}
-    told = {"sql", "file", "policy", "dataset", "analyst", "as_json", *How.__annotations__} - {"weights"}
+    told = {"sql", "file", "policy", "dataset", "analyst", "as_json", *ReleaseOptions.__annotations__}
+    told -= {"weights", "mechanism"}  # in Python only
     told |= {"max_rows", "max_groups", "max_rows_per_group"}  # they only tighten what the steward declared
-    assert set(inspect.signature(asking.explain).parameters) == told
+    assert set(inspect.signature(commands.explain).parameters) == told
     more = {"form", "output", "certificate", "request_id", "fresh", "dry_run", "title", "label", "order", "force"}
-    assert set(inspect.signature(asking.query).parameters) == told | more
+    assert set(inspect.signature(commands.query).parameters) == told | more
 
 
 @pytest.mark.parametrize(
@@ -374,10 +376,10 @@ def test_what_is_declared_can_t_be_declared_otherwise(policy: Path) -> None:
             (pv.person("id", max_rows=1), {**columns, "id": pv.integer(0, 50)}),
         ):
             other = pv.table("people", policy.parent / "people.parquet", protect=protect, columns=declared)
-            with pytest.raises(QueryError, match="the session has no such table"):
+            with pytest.raises(QueryError, match="the session's table 'people' is declared differently"):
                 session.release(other.agg(n=pv.count()), epsilon=1)
         assert session.spent == pv.PureDP.ZERO
-        with pytest.raises(QueryError, match="says who a person is"):
+        with pytest.raises(QueryError, match="identifies a person"):
             session.release("SELECT SUM(id) FROM people", epsilon=1)
         session.release(mine.agg(n=pv.count()), epsilon=1)
 

@@ -10,8 +10,8 @@ import pytest
 from tests.cli.asking import COUNT, Shell, made
 
 import privet as pv
-from privet.cli import asking as commands
-from privet.ledger import DurableLedger, durable
+from privet.cli import query as commands
+from privet.ledger import DatabaseLedger, questions
 from privet.policy import load
 
 Open = Callable[..., pv.Session]
@@ -41,20 +41,20 @@ def opened(request: pytest.FixtureRequest, policy: Path) -> Open:
 
 def test_another_analyst_pays_and_gets_a_draw_of_their_own(opened: Open) -> None:
     with opened("ann") as session:
-        first = session.release(COUNT, epsilon="0.5")
-        assert session.release(COUNT, epsilon="0.5").spent == pv.PureDP.ZERO, "one's own are served"
-        assert session.release(COUNT, epsilon="0.25").noisy == first.noisy
+        first = session.release(COUNT, epsilon="0.02")
+        assert session.release(COUNT, epsilon="0.02").spent == pv.PureDP.ZERO, "one's own are served"
+        assert session.release(COUNT, epsilon="0.01").noisy == first.noisy
     with opened("bob") as session:
-        assert session.paid_before(COUNT, epsilon="0.5") is None
-        assert "Stored" not in session.explain(COUNT, epsilon="0.5")
-        mine = session.release(COUNT, epsilon="0.5")
-        assert mine.spent == pv.PureDP("0.5")
+        assert session.paid_before(COUNT, epsilon="0.02") is None
+        assert "Stored" not in session.explain(COUNT, epsilon="0.02")
+        mine = session.release(COUNT, epsilon="0.02")
+        assert mine.spent == pv.PureDP("0.02")
         assert mine.noisy != first.noisy
-        assert session.paid_before(COUNT, epsilon="0.5") == pv.PureDP("0.5")
-        assert session.release(COUNT, epsilon="0.5").noisy == mine.noisy
-        assert session.spent == pv.PureDP(1)
+        assert session.paid_before(COUNT, epsilon="0.02") == pv.PureDP("0.02")
+        assert session.release(COUNT, epsilon="0.02").noisy == mine.noisy
+        assert session.spent == pv.PureDP("0.04")
     with opened("ann") as session:
-        assert session.release(COUNT, epsilon="0.5").noisy == first.noisy, "the newest is not one's own"
+        assert session.release(COUNT, epsilon="0.02").noisy == first.noisy, "the newest is not one's own"
         session.ledger.verify()
 
 
@@ -95,7 +95,7 @@ def test_however_often_others_asked(opened: Open, monkeypatch: pytest.MonkeyPatc
     with opened("ann") as session:
         first = session.release(COUNT, epsilon="0.01")
     with opened("bob") as session:
-        for _ in range(durable._CANDIDATES + 1):
+        for _ in range(questions._CANDIDATES + 1):
             session.release(COUNT, epsilon="0.002", fresh=True)
     with opened("ann") as session:
         assert session.paid_before(COUNT, epsilon="0.01") == pv.PureDP("0.01")
@@ -114,13 +114,13 @@ def test_others_answers_are_not_even_read(opened: Open, monkeypatch: pytest.Monk
     with opened("ann") as session:
         session.release(COUNT, epsilon="0.5")
     read: list[int] = []
-    state = DurableLedger._state
+    state = DatabaseLedger._earlier
 
-    def noted(self: DurableLedger, journal: Any, dataset: str, number: int) -> Any:
+    def noted(self: DatabaseLedger, journal: Any, dataset: str, number: int) -> Any:
         read.append(number)
         return state(self, journal, dataset, number)
 
-    monkeypatch.setattr(DurableLedger, "_state", noted)
+    monkeypatch.setattr(DatabaseLedger, "_earlier", noted)
     with opened("bob") as session:
         session.explain(COUNT, epsilon="0.5")
         session.release(COUNT, epsilon="0.5")

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from privet import each_row, person
-from privet.query import Table
-from privet.relation import schema
-from privet.relation.schema import Column
 from privet.sources import duckdb_file, table
+from privet.tables import schema
+from privet.tables.query import Table
+from privet.tables.schema import Column
 
 COLUMNS: dict[str, Column] = {
     "age": schema.integer(0, 110),

@@ -18,11 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privet import each_row, person
-from privet.relation import schema
-from privet.relation.schema import Column
 from privet.sources import table
 from privet.sources.kinds import Kind
 from privet.sources.values import LEAST, MOST, convert
+from privet.tables import schema
+from privet.tables.schema import Column
 
 DECLARED: dict[Kind, Column] = {
     "number": schema.number(0, 10),

@@ -22,11 +22,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.sources.common import SOURCES, arrow, as_duckdb, as_many, as_parquet, people
 
-from privet.canonical import canonical, parsed
+from privet.codec import canonical, parsed
 from privet.errors import SourceError
-from privet.identity import Identity, of_database, of_files, same, shared, table_name
-from privet.relation import schema
 from privet.sources import duckdb_file, import_csv
+from privet.system.identity import Identity, of_database, of_files, same, shared, table_name
+from privet.tables import schema
 
 Judge = Callable[[Identity, Identity], bool]
 

@@ -16,10 +16,10 @@ from tests.sources.common import rows
 
 from privet import person
 from privet.errors import SourceError, UserError
-from privet.query import Table
-from privet.relation import schema
 from privet.sources import ImportReport, import_csv, table
 from privet.sources.dialect import Dialect
+from privet.tables import schema
+from privet.tables.query import Table
 
 COLUMNS = {
     "age": schema.integer(0, 110),
@@ -246,7 +246,7 @@ def test_a_header_in_another_encoding_is_a_header(tmp_path: Path) -> None:
 def test_an_existing_file_is_kept(tmp_path: Path) -> None:
     content = "id,age,region\na,1,north\n"
     imported(tmp_path, content)
-    with pytest.raises(UserError, match=r"exists already\. Write, to replace it: overwrite=True"):
+    with pytest.raises(UserError, match=r"already exists, .*Write: overwrite=True"):
         imported(tmp_path, content, overwrite=False)
     before = (tmp_path / "people.parquet").read_bytes()
     with pytest.raises(SourceError, match="was not imported"):
@@ -259,19 +259,19 @@ def test_an_existing_file_is_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
-        ("", {}, "has no header: it is empty."),
-        ("\nid,age,region\n", {}, "has no header: an empty line."),
+        ("", {}, "has no header: it is empty"),
+        ("\nid,age,region\n", {}, "has no header: an empty line"),
         ("id,Age,region\n", {}, "there is no column 'age' in "),
         ("id,age,age,region\n", {}, "the column 'age' appears twice in the header of "),
-        ("x", {"header": False}, "give the names if the first line has none."),
+        ("x", {"header": False}, "list the column names if the first line does not contain them."),
         ("x", {"separator": ";;"}, "separator must be one ASCII character, not ';;'."),
-        ("x", {"quote": ","}, "separator and quote must differ."),
+        ("x", {"quote": ","}, "the separator and the quote must differ."),
         (
             "x",
             {"encoding": "utf-16"},
             "encoding must be one of utf-8, ascii, latin-1, iso-8859-15, cp1252, cp1250, cp1251, mac-roman, not 'utf",
         ),
-        ("x", {"decimal": ","}, "decimal and separator are both ','."),
+        ("x", {"decimal": ","}, "the decimal mark and the separator are both ','."),
         ("x", {"bad_rows": "drop"}, "bad_rows must be 'fail' or 'missing', not 'drop'."),
     ],
 )
@@ -285,9 +285,9 @@ def test_paths_and_declarations(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("age\n1\n")
     with pytest.raises(UserError, match="there is no folder"):
         import_csv(tmp_path / "a.csv", tmp_path / "no" / "a.parquet", columns=SMALL)
-    with pytest.raises(UserError, match="columns must declare at least one"):
+    with pytest.raises(UserError, match="at least one column must be declared"):
         import_csv(tmp_path / "a.csv", tmp_path / "a.parquet", columns={})
-    with pytest.raises(UserError, match="id_type must be"):
+    with pytest.raises(UserError, match="the type of an id must be"):
         import_csv(tmp_path / "a.csv", tmp_path / "a.parquet", columns=SMALL, id="x", id_type="float")  # type: ignore[arg-type]
     report = import_csv(tmp_path / "a.csv", tmp_path / "a.parquet", columns={"age": COLUMNS["age"]})
     assert report.rows == 1
@@ -340,13 +340,13 @@ def test_formats_of_dates(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"date_format": "%d.%m"}, "names no year, month and day"),
+        ({"date_format": "%d.%m"}, "lacks a year, a month or a day"),
         ({"date_format": "%q"}, "%q in '%q' is not known"),
         ({"date_format": "%d.%m.%Y %I"}, "needs %H alone, or %I with %p"),
         ({"date_format": "%d%d%m%Y"}, "%d appears twice"),
-        ({"date_format": {"age": "%d.%m.%Y"}}, "date_format names 'age', which is not a date"),
-        ({"thousands": "."}, "thousands must be one of"),
-        ({"true": ["no"]}, "'no' can't stand for true"),
+        ({"date_format": {"age": "%d.%m.%Y"}}, "a date format is given for 'age', which is not an imported date"),
+        ({"thousands": "."}, "the thousands separator must be one of"),
+        ({"true": ["no"]}, "'no' can't mean true"),
         ({"true": "ja"}, "true must be a list of texts, not 'ja'. Write, for example: true=[\"NA\"]"),
         ({"allow_missing": ["agee"]}, "Did you mean 'age'?"),
         ({"columns": {"age": "int"}}, "'age' must be declared as a column or as one of integer, number, boolean"),
@@ -467,7 +467,7 @@ def test_another_encoding_is_told_with_its_line(tmp_path: Path, newlines: bool) 
     told = refused(tmp_path, "id,Größe\na,1\n".encode("cp1252"))
     assert "can't be read: byte 0xf6 is not utf-8 text" in told
     assert 'encoding="cp1252"' in told
-    assert "is in UTF-16. Convert it first" in refused(tmp_path, "id,age\na,1\n".encode("utf-16"))
+    assert "is in UTF-16. Convert the file first" in refused(tmp_path, "id,age\na,1\n".encode("utf-16"))
 
 
 def test_another_separator_is_told(tmp_path: Path) -> None:

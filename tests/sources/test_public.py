@@ -16,11 +16,11 @@ import pytest
 from tests.sources.common import rows
 
 from privet.errors import SourceError, UserError
-from privet.query import PublicTable
-from privet.relation.codec import decode, encode
-from privet.relation.types import BooleanType, KeyType, NumberType, TextType, TimeType
 from privet.sources import keys_from, public_table
 from privet.sources import public as module
+from privet.tables.codec import decode, encode
+from privet.tables.query import PublicTable
+from privet.tables.types import BooleanType, KeyType, NumberType, TextType, TimeType
 
 DATA: dict[str, list[Any]] = {
     "region": ["south", "north"],
@@ -121,25 +121,25 @@ def refused(source: Any, key: str = "k") -> str:
 
 def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert refused(pa.table({"k": ["a", "b", "a"]})) == (
-        "the key 'k' of 't' has 'a' twice; it must be unique, or rows would multiply"
+        "the key 'k' of 't' has 'a' twice. A key must be unique, or a join would multiply rows"
     )
-    assert refused(pa.table({"k": ["a", None]})) == "the key 'k' of 't' is missing in a row; every row needs one"
+    assert refused(pa.table({"k": ["a", None]})) == "the key 'k' of 't' is missing in a row. Every row needs one"
     assert refused(pa.table({"K": ["a"]})).startswith(
         "there is no column 'k' in the Arrow table. There are: K. Did you mean 'K'?"
     )
     assert (
         refused(pa.table({"k": [1.5]}))
-        == "the key 'k' of 't' holds double; a key is of integers, texts, dates or booleans"
+        == "the key 'k' of 't' contains double. A key contains integers, texts, dates or booleans"
     )
     assert refused(pa.table({"k": pa.array([], pa.int64())})) == "'t' has no rows, so nothing can be joined with it"
     assert refused(pa.table({"k": [1], "x": [1e300]})).startswith("column 'x' has a number beyond 2^500")
     assert refused(pa.table({"k": [1], "x": [float("inf")]})).startswith("column 'x' has a number beyond 2^500")
-    assert refused(pa.table({"k": [date(1, 1, 1)]})).startswith("column 'k' has a date in the year 1;")
+    assert refused(pa.table({"k": [date(1, 1, 1)]})).startswith("column 'k' has a date in the year 1.")
     assert refused(7).startswith("a public table is a path to Parquet or CSV, or a frame, not int.")
     (tmp_path / "junk.parquet").write_bytes(b"junk")
     assert "can't be read as Parquet" in refused(tmp_path / "junk.parquet")
     monkeypatch.setattr(module, "MOST_ROWS", 2)
-    assert refused(pa.table({"k": [1, 2, 3]})) == "'t' has 3 rows; a public table has at most 2"
+    assert refused(pa.table({"k": [1, 2, 3]})) == "'t' has 3 rows. A public table has at most 2"
 
 
 def test_keys_in_the_order_in_which_they_stand(tmp_path: Path) -> None:
@@ -148,11 +148,11 @@ def test_keys_in_the_order_in_which_they_stand(tmp_path: Path) -> None:
     for source in (tmp_path / "k.parquet", pa.table({"region": values}), pd.DataFrame({"region": values})):
         assert keys_from(source, "region", other="else").type == KeyType(("south", "north", "east"), "else")
     assert keys_from(pl.DataFrame({"n": [3, 1, 3]}), "n").type == KeyType((3, 1))
-    with pytest.raises(SourceError, match="keys are texts or integers, and column 'x' of the Arrow table holds double"):
+    with pytest.raises(SourceError, match=r"'x' of the Arrow table contains double\. Keys are texts or integers"):
         keys_from(pa.table({"x": [1.5]}), "x")
     with pytest.raises(SourceError, match=r"there is no column 'regin'.*Did you mean 'region'"):
         keys_from(tmp_path / "k.parquet", "regin")
-    with pytest.raises(SourceError, match="has 0 keys; 1 to 10,000 are allowed"):
+    with pytest.raises(SourceError, match=r"has 0 keys\. 1 to 10,000 are allowed"):
         keys_from(pa.table({"x": pa.array([None], pa.string())}), "x")
     with pytest.raises(UserError, match="all texts or all integers"):
         keys_from(pa.table({"x": ["a"]}), "x", other=3)

@@ -15,12 +15,12 @@ import pytest
 from tests.sources.common import COLUMNS, DATA, EXPECTED, SOURCES, arrow, as_duckdb, as_parquet, people, rows
 
 from privet import each_row, person
-from privet.engine.duckdb import DuckDB
+from privet.engines.duckdb import DuckDB
 from privet.errors import SourceError, UserError
-from privet.relation import schema
-from privet.relation.language import col
-from privet.relation.statement import AtMostRows, Given, Present, Rows, Statement
 from privet.sources import duckdb_file, table
+from privet.tables import schema
+from privet.tables.language import col
+from privet.tables.statement import AtMostRows, Given, Present, Rows, Statement
 
 
 @pytest.fixture(params=list(SOURCES))
@@ -152,28 +152,29 @@ def refused(source: Any, **columns: schema.Column) -> str:
 def test_files_that_are_not_there(tmp_path: Path) -> None:
     path = as_parquet(tmp_path)
     gone = tmp_path / "peple.parquet"
-    assert refused(gone) == (
-        f"there is no file {str(gone)!r} (looked for {str(gone)!r}). In that folder are: people.parquet"
-    )
+    assert refused(gone) == f"there is no file {str(gone)!r}. That folder contains: people.parquet"
+    assert "there is no file 'nowhere.parquet' (looked for " in refused("nowhere.parquet")
     assert refused(tmp_path / "x" / "*.parquet").startswith("no file matches ")
     assert (
         refused(str(tmp_path)) == f"{str(tmp_path)!r} is a folder. Write, for example: {str(tmp_path / '*.parquet')!r}"
     )
-    assert refused([path, path]).endswith("is named twice: its rows would count twice. Name each file once")
-    assert refused([]).startswith("an empty list names no file")
-    assert refused("s3://bucket/people.parquet").startswith("'s3://bucket/people.parquet' is not a file here")
+    assert refused([path, path]).endswith("is listed twice, so its rows would count twice. List each file once")
+    assert refused([]).startswith("the list of files is empty")
+    assert refused("s3://bucket/people.parquet").startswith(
+        "'s3://bucket/people.parquet' is not a file on this machine"
+    )
     (tmp_path / "a[1]").mkdir()
     pq.write_table(arrow(), tmp_path / "a[1]" / "people.parquet")
-    assert "has a character of patterns" in refused(tmp_path / "a[1]" / "people.parquet")
+    assert "contains a character that patterns use" in refused(tmp_path / "a[1]" / "people.parquet")
 
 
 def test_files_that_can_not_be_read(tmp_path: Path) -> None:
     junk = tmp_path / "junk.parquet"
     junk.write_bytes(b"PAR1" + b"\x00" * 100)
-    assert refused(junk).startswith(f"{str(junk)!r} is not a readable Parquet file. Write, for example: ")
+    assert refused(junk).startswith(f"{str(junk)!r} is not a readable Parquet file. A source is ")
     (tmp_path / "people.csv").write_text("age\n1\n")
     assert refused("people.csv") == (
-        "'people.csv': a CSV is imported once, strictly, into a Parquet file. "
+        "'people.csv' is a CSV file. A CSV is imported once, strictly, into a Parquet file. "
         "Write: pv.import_csv('people.csv', \"people.parquet\", columns=...)"
     )
     assert refused("people.duckdb") == "'people.duckdb' is a database. Write: pv.duckdb_file('people.duckdb', 'people')"
@@ -196,25 +197,27 @@ def test_columns_that_do_not_fit(tmp_path: Path) -> None:
     assert refused(path, Age=COLUMNS["age"]) == (
         f"there is no column 'Age' in {str(path)!r}. There are: {there}. Did you mean 'age'?"
     )
-    assert refused(path, xyz=COLUMNS["age"]) == f"there is no column 'xyz' in {str(path)!r}. There are: {there}."
+    assert refused(path, xyz=COLUMNS["age"]) == f"there is no column 'xyz' in {str(path)!r}. There are: {there}"
     assert refused(path, region=COLUMNS["age"]) == (
-        f"column 'region' of {str(path)!r} is declared as an integer in 0..110, and holds VARCHAR. This is read from "
-        'integers or floats or decimals. Write, for example: columns={"region": pv.keys("north", "south")}'
+        f"column 'region' of {str(path)!r} is declared as an integer in 0..110, but contains VARCHAR. This is read "
+        'from integers or floats or decimals. Write, for example: columns={"region": pv.keys("north", "south")}'
     )
     assert refused(arrow(), age=COLUMNS["region"]) == (
-        "column 'age' of the Arrow table is declared as one of 3 keys, and holds int64. This is read from texts. "
+        "column 'age' of the Arrow table is declared as one of 3 keys, but contains int64. This is read from texts. "
         'Write, for example: columns={"age": pv.integer(0, 110)}'
     )
     with pytest.raises(SourceError) as caught:
         table("people", path, protect=person("person_id", max_rows=1), columns=COLUMNS)
     assert str(caught.value) == (
-        f"there is no column 'person_id' in {str(path)!r}. There are: {there}. It is the id of the person: write, for "
-        'example: protect=pv.person("person_id", max_rows=3)'
+        f"there is no column 'person_id' in {str(path)!r}. There are: {there}. Write, for example: "
+        'protect=pv.person("person_id", max_rows=3)'
     )
     with pytest.raises(SourceError, match="An id is read from integers or texts or UUIDs or decimals or floats"):
         table("people", path, protect=person("member", max_rows=1), columns=COLUMNS)
     both = pa.table({"a": [1], "A": [2]})
-    assert refused(both, a=COLUMNS["age"], A=COLUMNS["age"]).startswith("the columns 'a' and 'A' of 'people' differ in")
+    assert refused(both, a=COLUMNS["age"], A=COLUMNS["age"]).startswith(
+        "the columns 'a' and 'A' of 'people' differ only"
+    )
     assert rows(table("t", both, protect=each_row(), columns={"A": COLUMNS["age"]}).source) == [(2,)]
 
 
@@ -246,7 +249,7 @@ def test_which_types_hold_what(kind: str) -> None:
 
 def test_integers_that_pandas_made_floats() -> None:
     assert refused(pd.DataFrame({"zone": [1, None]}), zone=COLUMNS["zone"]).endswith(
-        'Make them integers first. Write, for pandas: frame.astype({"zone": "Int64"})'
+        'Convert them to integers first, in pandas with Int64. Write, for example: frame.astype({"zone": "Int64"})'
     )
 
 
@@ -277,12 +280,10 @@ def test_times_that_no_calendar_has_are_found_at_once(tmp_path: Path) -> None:
 
 
 def test_what_holds_no_table_is_refused() -> None:
-    assert refused({"age": [1]}).startswith(
-        "the source of 'people' is dict, which holds no table. Write, for example: "
-    )
+    assert refused({"age": [1]}).startswith("the source of 'people' is dict, which is not a table. A source is a path ")
     assert refused(None).startswith("the source of 'people' is NoneType")
     assert refused(pl.LazyFrame({"age": [1]})) == (
         "a LazyFrame has no rows yet. Write, for example: pv.table(name, frame.collect(), ...)"
     )
     twice = pd.DataFrame([[1, 2]], columns=["age", "age"])
-    assert refused(twice) == "the pandas DataFrame has two columns 'age'. Give one of them another name"
+    assert refused(twice) == "the pandas DataFrame has two columns 'age'. Rename one of them"

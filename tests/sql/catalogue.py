@@ -8,10 +8,10 @@ from fractions import Fraction
 from pathlib import Path
 
 import privet as pv
-from privet.query import PublicTable, Query, Table
-from privet.relation.schema import PublicSchema, Schema
-from privet.relation.types import KeyType, NumberType
 from privet.sql import parse
+from privet.tables.query import PublicTable, Query, Table
+from privet.tables.schema import PublicSchema, Schema
+from privet.tables.types import KeyType, NumberType
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "sql"
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import privet as pv
-from privet.query import Query, Table
 from privet.sql import parse
+from privet.tables.query import Query, Table
 
 SIZES = {"north": 9_000, "south": 1_000, "east": 4_000, "west": 0}
 
@@ -96,7 +96,7 @@ def test_rows(session: pv.Session, people: Table, rest: str, regions: list[str],
 def test_a_choice_by_noise_is_said(session: pv.Session, people: Table, rest: str, warned: bool) -> None:
     query = asked(people, rest)
     answer = session.release(query, epsilon=1)
-    assert ("these intervals hold less often than they say" in str(answer)) == warned
+    assert ("these intervals hold less often than stated" in str(answer)) == warned
     assert ("Noisy values decide" in session.explain(query, epsilon=1)) == warned
     assert answer.plan.chosen_by_noise == warned
 
@@ -118,7 +118,7 @@ def test_hidden_numbers_are_measured_and_paid_for(session: pv.Session, people: T
     answer = session.release(hidden, epsilon=2)
     assert session.spent.epsilon - before == 2 == answer.spent.epsilon
     assert answer.columns == ("region", "n")
-    with pytest.raises(pv.UserError, match="no numbers called 'avg_income'"):
+    with pytest.raises(pv.UserError, match="no column of numbers 'avg_income'"):
         answer.values("avg_income")
 
 

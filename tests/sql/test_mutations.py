@@ -8,8 +8,8 @@ import pytest
 from tests.sql.catalogue import GOLDEN, asked, pairs
 
 from privet.errors import QueryError
-from privet.query import Query
 from privet.sql.tokens import DIALECT
+from privet.tables.query import Query
 
 VALID = [
     pair.sql
@@ -93,5 +93,5 @@ def test_tiny_texts(text: str) -> None:
 
 @pytest.mark.parametrize("text", [None, 3, b"SELECT COUNT(*) FROM people", ["SELECT"]])
 def test_what_is_no_text(text: object) -> None:
-    with pytest.raises(QueryError, match="a statement is a text"):
+    with pytest.raises(QueryError, match="a statement must be a text"):
         asked(text)  # type: ignore[arg-type]

@@ -10,9 +10,8 @@ import pytest
 from tests.sql.catalogue import GOLDEN, PEOPLE, REGIONS, ROWS, VISITS, Pair, asked, pairs
 
 import privet as pv
-from privet.planner.facts import QUERY_CLASSES
-from privet.query import Query
-from privet.relation.codec import decode, encode
+from privet.tables.codec import decode, encode
+from privet.tables.query import Query
 
 THEMES = ("aggregates", "rows", "expressions", "groups", "tables", "arrangements")
 PAIRS = [(theme, pair) for theme in THEMES for pair in pairs(GOLDEN / f"{theme}.txt", "= ")]
@@ -35,7 +34,7 @@ def test_they_are_equal(theme: str, pair: Pair) -> None:
     assert found == expected
     assert hash(found) == hash(expected)
     assert str(found) == str(expected)
-    assert decode(encode(found, also=QUERY_CLASSES), also=QUERY_CLASSES) == found
+    assert decode(encode(found)) == found
 
 
 def test_there_are_enough_and_all_different() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 
@@ -15,11 +16,15 @@ PATH = GOLDEN / "refused.txt"
 REFUSED = list(pairs(PATH, "! "))
 
 
-def refusal(sql: str) -> str:
+def refused(sql: str) -> QueryError:
     with pytest.raises(QueryError) as caught:
         asked(sql)
     assert caught.value.__cause__ is None, f"a bug: {caught.value.__cause__!r}"
-    return str(caught.value)
+    return caught.value
+
+
+def refusal(sql: str) -> str:
+    return str(refused(sql))
 
 
 def test_golden() -> None:
@@ -38,20 +43,41 @@ def test_there_are_enough_and_all_different() -> None:
 
 @pytest.mark.parametrize("pair", REFUSED, ids=[pair.name for pair in REFUSED])
 def test_each_one_points_at_its_place(pair: Pair) -> None:
-    said = refusal(pair.sql)
+    error = refused(pair.sql)
+    said = str(error)
     place = re.match(r"line (\d+), column (\d+): (.+)\n  (.*)\n  ( *)(\^+)", said)
     assert place is not None, said
     line = pair.sql.splitlines()[int(place[1]) - 1]
     assert 1 <= int(place[2]) <= len(line) + 1
     assert place[4].strip(".").strip() in line
-    assert not re.search(r"pv\.|QueryError|sqlglot|exp\.|Expression|object at", said)
-    assert place[3].rstrip()[-1] in ".?", said
+    words = said.replace(pair.sql, "")
+    assert not re.search(r"pv\.|session\.|=True|QueryError|sqlglot|exp\.|Expression|object at", words)
+    assert place[3].rstrip()[-1] in ".?" or (error.remedy is not None and place[3].endswith(error.remedy.sql)), said
+    assert {error.render(face) for face in ("python", "sql", "terminal", "policy", "http")} == {said}
+
+
+@pytest.mark.parametrize("pair", REFUSED[::7], ids=[pair.name for pair in REFUSED[::7]])
+def test_each_one_is_data(pair: Pair) -> None:
+    error = refused(pair.sql)
+    told = error.to_json()
+    assert told["what"]
+    assert told["what"] in told["message"]
+    at = told["subject"]["at"]
+    assert pair.sql[at["start"]] == pair.sql.splitlines()[at["line"] - 1][at["column"] - 1]
+    assert json.loads(json.dumps(told)) == told
+
+
+@pytest.mark.parametrize("text", ["Write", ". Write: pv.x", "Write, for example: no", "it. Did you mean 'x'?"])
+def test_a_text_that_looks_like_advice_takes_nothing_from_the_error(text: str) -> None:
+    error = refused("SELECT COUNT(*) FROM people WHERE age = '" + text.replace("'", "''") + "'")
+    assert f"an integer in 0..110 and the text {text!r} can't be compared" in error.what
+    assert error.what in error.render("terminal")
 
 
 @pytest.mark.parametrize("name", hints.FUNCTIONS)
 def test_a_refused_function_never_suggests_itself(name: str) -> None:
     for written in (name, name.lower()):
-        assert "Did you mean" not in hints.call(written)
+        assert "Did you mean" not in hints.call(written)[1]
 
 
 PER_PERSON = "(SELECT person_id, SUM(amount) AS hr, COUNT(*) AS seasons FROM visits GROUP BY person_id) AS t"
@@ -73,11 +99,9 @@ PER_PERSON = "(SELECT person_id, SUM(amount) AS hr, COUNT(*) AS seasons FROM vis
 )
 def test_what_is_proposed_for_groups_can_be_asked(key: str, table: str) -> None:
     for by in (key, "1", "k"):
-        found = re.search(
-            r"Write (.*)\.$", refusal(f"SELECT {key} AS k, COUNT(*) AS n FROM {table} GROUP BY {by}"), re.M
-        )
-        assert found is not None
-        asked(f"SELECT {found[1]} AS k, COUNT(*) AS n FROM {table} GROUP BY k")
+        remedy = refused(f"SELECT {key} AS k, COUNT(*) AS n FROM {table} GROUP BY {by}").remedy
+        assert remedy is not None
+        asked(f"SELECT {remedy.sql} AS k, COUNT(*) AS n FROM {table} GROUP BY k")
 
 
 @pytest.mark.parametrize(
@@ -97,9 +121,9 @@ def test_what_is_proposed_for_numbers_can_be_asked(number: str) -> None:
 
 def test_a_dash_for_an_underscore_is_told_at_once() -> None:
     from privet import boolean, each_row
-    from privet.query import Table
-    from privet.relation.schema import Schema
     from privet.sql import parse
+    from privet.tables.query import Table
+    from privet.tables.schema import Schema
 
     table = Table(Schema.declare("penguins_raw", protect=each_row(), columns={"ok": boolean()}), None)
     with pytest.raises(QueryError, match=r"there is no table penguins-raw\. Write penguins_raw\."):

@@ -32,12 +32,12 @@ import pyarrow.parquet as pq
 from tests.ledger.workers import ROOT, Nursery
 
 import privet as pv
-from privet import processes
-from privet import session as session_module
-from privet.engine import DuckDB
+from privet import dataset as dataset_module
+from privet.engines import DuckDB
 from privet.errors import PrivetError
 from privet.ledger import failpoints, open_ledger
-from privet.query import Query
+from privet.system import processes
+from privet.tables.query import Query
 
 PATIENCE = 25  # seconds after which a job counts as hung
 CHILD = 12  # and one of its children
@@ -254,7 +254,7 @@ def fork_in_a_long_question(where: str) -> list[Any]:
         found = [forked(lambda: ask(session), leaves=True)(), forked(another, leaves=True)()]
         told = forked(lambda: str(session.spent), leaves=True)()
         while not asking.done():
-            session._engine._connection.interrupt()
+            session.dataset.engine._connection.interrupt()
             time.sleep(0.01)
     return [found, told, type(asking.exception()).__name__, seen(where)]
 
@@ -551,7 +551,7 @@ def exits_while_asking(where: str, daemon: bool) -> str:
 
 def exits_in_a_long_question(where: str) -> str:
     """(j) The same, in the middle of a query that would take hours."""
-    session_module._PATIENCE = 0.3
+    dataset_module._PATIENCE = 0.3
     session = opened(where)
     arrived = _endless()
     threading.Thread(target=lambda: session.release(question(session), epsilon=1), daemon=True).start()

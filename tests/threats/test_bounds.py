@@ -1,4 +1,4 @@
-"""T3, T5 and T6 as their authors wrote them; the general search is in tests/test_statistics.py."""
+"""T3, T5 and T6 as their authors wrote them; the general search is in tests/textbook/test_statistics.py."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from privet import statistics
 from privet.errors import DataError, NoSensitivity, NumberError
-from privet.lattice import Bounds
+from privet.exact.lattice import Bounds
 from privet.noise import DiscreteLaplace
+from privet.textbook import statistics
 
 LOW, HIGH = 2**52 + 512, 2**52 + 513
 

@@ -231,7 +231,7 @@ def test_an_engine_whose_own_text_has_a_row(here: Path, monkeypatch: pytest.Monk
         run("", None)
     with pv.Session.open("privet.toml") as session, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        monkeypatch.setattr(session._engine, "_run", run)
+        monkeypatch.setattr(session.dataset.engine, "_run", run)
         with pytest.raises(NoAnswer) as caught:
             session.release(STATEMENTS[0], epsilon=1, request_id="a")
         with pytest.raises(NoAnswer) as again:

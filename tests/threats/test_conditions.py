@@ -15,7 +15,7 @@ from tests.cli.asking import Shell, made
 
 import privet as pv
 from privet.errors import QueryError
-from privet.query import Query, Table
+from privet.tables.query import Query, Table
 
 COUNTRIES = ["USA", "CAN", "DOM", "Venezuela"]
 
@@ -106,8 +106,8 @@ def test_refused_on_the_command_line(
     for command in (["query"], ["explain"], ["query", "--dry-run"]):
         said = shell.run(*command, "SELECT COUNT(*) FROM people WHERE region = 'North'", "--epsilon", "1")
         assert said.code != 0
-        assert "region = 'North' can never be true" in said.err
-        assert "Did you mean region = 'north'?" in said.err
+        assert "region can never be 'North'" in said.err
+        assert "Write, for example: region = 'north'" in said.err
     assert shell.spent() == 0
 
 
@@ -122,11 +122,9 @@ def test_always_true_is_answered_with_a_note(session: pv.Session) -> None:
 
 @pytest.mark.parametrize("sign", ["<>", "!="])
 def test_a_key_that_is_not_listed_is_refused_where_it_would_leave_nothing_out(session: pv.Session, sign: str) -> None:
-    with pytest.raises(
-        QueryError, match=r"<> 'usa' holds for every key, and leaves out only.*Did you mean country <> 'USA'\?"
-    ):
+    with pytest.raises(QueryError, match=r"country differs from 'usa' for every key.* country <> 'USA'"):
         session.release(f"SELECT COUNT(*) AS n FROM players WHERE country {sign} 'usa'", epsilon=1)
-    with pytest.raises(QueryError, match=r"holds for every key.*pv\.col\(\"country\"\) != \"USA\""):
+    with pytest.raises(QueryError, match=r"differs from.*pv\.col\(\"country\"\) != \"USA\""):
         session.release(PLAYERS.where(pv.col("country") != "usa").agg(n=pv.count()), epsilon=1)
 
 
@@ -168,7 +166,7 @@ def test_having_on_a_key_that_no_group_has_is_refused(
 
 def test_having_is_looked_at_for_the_groups_that_are_left(session: pv.Session) -> None:
     left = "SELECT year, COUNT(*) AS n FROM players WHERE year >= 2010 GROUP BY year HAVING year"
-    with pytest.raises(QueryError, match="no group can meet this"):
+    with pytest.raises(QueryError, match="no group can satisfy this"):
         session.release(f"{left} < 2010", epsilon=1)
     assert session.release(f"{left} = 2010 AND n > -1000", epsilon=1).values("year") == [2010]
 
@@ -200,7 +198,7 @@ def test_everything_is_computed_for_seven_groups(session: pv.Session) -> None:
     assert made.level == 1 - Fraction(5, 100) / 7
     assert [statement.groups for statement in made.statements()] == [7]
     assert [part.groups for part in made.noised] == [7]
-    assert made.statements()[0].values == (tuple(range(2010, 2017)),)
+    assert made.statements()[0].domains() == (tuple(range(2010, 2017)),)
     assert "7 public values (2010, 2011, 2012, ... 2016)" in made.explain()
 
 
@@ -213,8 +211,8 @@ def test_one_group_moves_as_far_as_one_group_can() -> None:
         of_one = session.plan(
             players.where(pv.col("country") == "USA").group_by("country").agg(n=pv.count()), epsilon=1
         )
-    assert [part.sensitivity for part in of_two.noised] == [2]
-    assert [part.sensitivity for part in of_one.noised] == [1]
+    assert [part.move.total for part in of_two.noised] == [2]
+    assert [part.move.total for part in of_one.noised] == [1]
 
 
 def test_bins_and_dates(session: pv.Session) -> None:

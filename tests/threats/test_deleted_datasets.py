@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 from tests.threats.peers import REFUSALS, Where, ask, session, write_people
 
-from privet.canonical import canonical
+from privet.codec import canonical
 from privet.errors import LedgerError
 from privet.ledger import chain, open_ledger
 

@@ -19,12 +19,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from privet.accounting import PureAccountant
 from privet.audit.script import Script
 from privet.errors import UserError
-from privet.events import Composed, Repeated
-from privet.guarantees import ApproxDP, PureDP
-from privet.lattice import Bounds
+from privet.exact.lattice import Bounds
 from privet.mechanisms import Laplace
 from privet.noise import DiscreteLaplace, entropy
 from privet.noise import laplace as noise_module
@@ -32,6 +29,9 @@ from privet.noise.digits import SMALL
 from privet.noise.entropy import Bits
 from privet.noise.inversion import Inversion
 from privet.noise.laplace import laplace_digits
+from privet.privacy.accounting import PureAccountant
+from privet.privacy.events import Composed, Repeated
+from privet.privacy.guarantees import ApproxDP, PureDP
 
 Release = Callable[[float], float]
 CHANCE = np.random.default_rng(2012)

@@ -27,8 +27,8 @@ from tests.threats import households
 from tests.threats.households import Town
 
 import privet as pv
-from privet.engine import DuckDB
-from privet.engine import duckdb as engine_module
+from privet.engines import DuckDB
+from privet.engines import duckdb as engine_module
 from privet.errors import SourceError, UserError
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
@@ -119,7 +119,7 @@ def test_a_ledger_in_memory_is_not_shared(town: Town) -> None:
 @pytest.mark.parametrize("hooks", [False, True], ids=["no hooks", "half of the hooks"])
 def test_a_fork_that_python_does_not_see_is_refused_before_it_pays(town: Town, where: Path, hooks: bool) -> None:
     code, child, after, seen = town.run(households.unseen_fork, where=where, hooks=hooks)
-    assert child.startswith("this session was opened by another process")
+    assert child.startswith("this dataset was opened by another process")
     assert child.endswith("; its own: 2"), "a session that was opened after the fork works"
     assert (code, after, seen) == (0, 2, all_answered(6))
 
@@ -166,7 +166,7 @@ def test_an_engine_that_can_not_be_opened_again_is_refused_before_it_pays(
                 patch.setattr(engine_module, "_PATIENCE", 0.05)
                 for _ in range(2):
                     with pytest.raises(kind, match=text):
-                        session._engine.ready()
+                        session.dataset.engine.ready()
         assert session.spent == pv.PureDP.ZERO
 
 

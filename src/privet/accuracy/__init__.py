@@ -1,24 +1,23 @@
-"""How far an answer is from the truth: pure functions of the noise.
+"""How far an answer is from the truth: functions of what a mechanism states about its noise.
 
-`single` is about one noise variable, `sums` (and `equal`) about weighted sums of several, `ratios` (and `small`) about
-quotients of two such sums (a mean), `moments` about the variance.
+`sums` says what that is: the error of weighted sums. `single` is about one noise variable, `ratios` about quotients of
+two sums (a mean), `moments` about the variance. `laplace` is what is known of sums of Laplace noise.
 """
 
 from privet.accuracy.moments import variance_estimate, variance_interval, within_noise
 from privet.accuracy.ratios import ratio_estimate, ratio_interval
 from privet.accuracy.single import Noise, error, tail
-from privet.accuracy.sums import error_of_sum, half_width, scale_for_sum, tail_of_sum
+from privet.accuracy.sums import NoiseSums, NoiseTest, half_width
 
 __all__ = [
     "Noise",
+    "NoiseSums",
+    "NoiseTest",
     "error",
-    "error_of_sum",
     "half_width",
     "ratio_estimate",
     "ratio_interval",
-    "scale_for_sum",
     "tail",
-    "tail_of_sum",
     "variance_estimate",
     "variance_interval",
     "within_noise",

@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privet.accuracy.ratios import ROUNDING, Bools, outermost, plausible, ratio_estimate, ratio_interval, rejected_below
-from privet.accuracy.sums import Floats, smoothed
+from privet.accuracy.ratios import ROUNDING, outermost, ratio_estimate, ratio_interval
+from privet.accuracy.sums import Bools, Floats, NoiseSums, NoiseTest
 from privet.exact import Number, probability
 
 _MEAN = (0.0, 0.5, 1.0)
@@ -38,17 +38,20 @@ def variance_estimate(values: ArrayLike, width: float) -> Floats:
     return np.minimum(share, mean * (1 - mean)) * float(width) ** 2
 
 
-def variance_interval(values: ArrayLike, scale: float, width: float, *, confidence: Number) -> tuple[Floats, Floats]:
+def variance_interval(
+    noise: NoiseSums, values: ArrayLike, scale: float, width: float, *, confidence: Number
+) -> tuple[Floats, Floats]:
     """An interval for the population variance of v in each cell, from (P, Q, R) with noise of one scale on each.
 
-    Claim: contains the variance with this confidence at least, if noise is discrete Laplace. A fifth of the
-    probability to err is spent on an interval for the mean. At the true mean, sum (v - c)^2 - tau n is linear in
-    (P, Q, R), and 0 at the true tau, as in `ratio_interval`; the interval is the hull over all c in the mean's. It is
-    cut into pieces; on a piece the test takes the largest noise and the smallest statistic. The variance is at most
-    c (W - c), and equal to it for W = 1. The interval contains `variance_estimate` always.
+    Claim: contains the variance with this confidence at least. A fifth of the probability to err is spent on an
+    interval for the mean. At the true mean, sum (v - c)^2 - tau n is linear in (P, Q, R), and 0 at the true tau, as in
+    `ratio_interval`; the interval is the hull over all c in the mean's. It is cut into pieces; on a piece the test
+    takes the largest noise and the smallest statistic. The variance is at most c (W - c), and equal to it for W = 1.
+    The interval contains `variance_estimate` always.
 
     Example:
-        >>> low, high = variance_interval([[50_000, 20_000, 30_000]], 200, width=2, confidence=0.95)
+        >>> from privet.accuracy.laplace import LaplaceSums
+        >>> low, high = variance_interval(LaplaceSums(), [[50_000, 20_000, 30_000]], 200, width=2, confidence=0.95)
         >>> low.round(4).tolist(), high.round(4).tolist()
         ([0.549], [0.5712])
 
@@ -56,25 +59,29 @@ def variance_interval(values: ArrayLike, scale: float, width: float, *, confiden
     """
     x = np.asarray(values, dtype=np.float64)
     wrong = 1 - probability(confidence, name="confidence", example="confidence=0.95")
-    noise = np.full(3, float(scale))
+    scales = np.full(3, float(scale))
     if width == 1:
-        low, high = ratio_interval(x[..., ::2], noise[::2], *_BINARY, lower=0, upper=1, confidence=confidence)
+        low, high = ratio_interval(noise, x[..., ::2], scales[::2], *_BINARY, lower=0, upper=1, confidence=confidence)
         return np.minimum(low * (1 - low), high * (1 - high)), _largest_variance(low, high)
-    low, high = ratio_interval(x, noise, _MEAN, _COUNT, lower=0, upper=1, confidence=1 - _FOR_THE_MEAN * wrong)
-    level = rejected_below(1 - (1 - _FOR_THE_MEAN) * wrong)
+    low, high = ratio_interval(noise, x, scales, _MEAN, _COUNT, lower=0, upper=1, confidence=1 - _FOR_THE_MEAN * wrong)
+    test = noise.test(scales, 1 - (1 - _FOR_THE_MEAN) * wrong)
     cuts = low[..., None] + (high - low)[..., None] * np.linspace(0, 1, _PIECES + 1)
     cuts[..., -1] = high
-    least, most = _pieces(x[..., None, :], cuts[..., :-1], cuts[..., 1:], smoothed(noise), level)
+    least, most = _pieces(x[..., None, :], cuts[..., :-1], cuts[..., 1:], test)
     estimate = variance_estimate(x, width)
     square = float(width) ** 2
     return np.minimum(least.min(axis=-1) * square, estimate), np.maximum(most.max(axis=-1) * square, estimate)
 
 
-def within_noise(values: ArrayLike, scale: float, width: float, *, times: int, confidence: Number) -> Bools:
+def within_noise(
+    noise: NoiseSums, values: ArrayLike, scale: float, width: float, *, times: int, confidence: Number
+) -> Bools:
     """Whether sum (v - mean)^2, at the estimated mean, is less than `times` its error at this confidence.
 
     Example:
-        >>> within_noise([[50_000, 20_000, 30_000], [700, 100, 600]], 200, 2, times=2, confidence=0.95).tolist()
+        >>> from privet.accuracy.laplace import LaplaceSums
+        >>> some = [[50_000, 20_000, 30_000], [700, 100, 600]]
+        >>> within_noise(LaplaceSums(), some, 200, 2, times=2, confidence=0.95).tolist()
         [False, True]
     """
     x = np.asarray(values, dtype=np.float64)
@@ -82,11 +89,10 @@ def within_noise(values: ArrayLike, scale: float, width: float, *, times: int, c
     mean = ratio_estimate(x * binary, (0.0, 0.5, 1.0), _COUNT, lower=0, upper=1)
     weights = _coefficients(mean) * binary
     squares = (weights * x).sum(axis=-1)
-    smooth = smoothed(np.full(3, float(scale)))
-    return plausible(np.abs(weights), squares / times, smooth, rejected_below(confidence))
+    return noise.test(np.full(3, float(scale)), confidence).plausible(np.abs(weights), squares / times)
 
 
-def _pieces(x: Floats, left: Floats, right: Floats, smooth: Floats, level: float) -> tuple[Floats, Floats]:
+def _pieces(x: Floats, left: Floats, right: Floats, test: NoiseTest) -> tuple[Floats, Floats]:
     """An interval for the variance (in units of W^2) where the mean (in units of W) is anywhere in [left, right].
 
     Claim: contains the interval for each mean between. For each the accepted points hang together with its estimate,
@@ -107,7 +113,7 @@ def _pieces(x: Floats, left: Floats, right: Floats, smooth: Floats, level: float
         weights[..., 1] = most + tau
         statistic = squares - tau * count
         apart = np.where((statistic > 0).all(axis=0) | (statistic < 0).all(axis=0), np.abs(statistic).min(axis=0), 0.0)
-        return plausible(weights + ROUNDING, np.where(count > 0, apart - slack, 0.0), smooth, level)
+        return test.plausible(weights + ROUNDING, np.where(count > 0, apart - slack, 0.0))
 
     with np.errstate(all="ignore"):
         roots = np.nan_to_num(squares / count, nan=0.0)

@@ -1,216 +1,92 @@
-"""Weighted sums of independent Laplace noise: their tails, their error, and the scale that an error allows."""
+"""What must be known of a kind of noise: the error of weighted sums of independent draws.
+
+Intervals, errors expected before data are read, and the scale that an error allows are all made of this.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privet.accuracy.equal import exceeds, smallest
-from privet.accuracy.single import error as single_error
-from privet.errors import NumberError
-from privet.exact import Exact, Number, binary, down, exact, nonnegative, probability, up
-from privet.noise import DiscreteLaplace
+from privet.exact import Exact, Number, exact
 
 Floats = NDArray[np.float64]
-
-APART = 1.001
-"""Scales are raised until each is at least so many times the one before."""
-
-_LEAST = 2.0**-40  # and to this share of the largest: an absent term becomes a negligible one
-_FARTHEST = 600.0  # tails are computed up to so many of the largest scale: e^-600 is far from underflow
-_ROUNDING = 2.0**-52
+Bools = NDArray[np.bool_]
 
 
-def tail_of_sum(scales: ArrayLike, t: ArrayLike) -> Floats:
-    """An upper bound on P(|L_1 + ... + L_d| >= t) for continuous Laplace variables, d in the last axis of `scales`.
+class NoiseSums(Protocol):
+    """Sums of independent noise, symmetric around 0 and log-concave; each term has a weight and a scale.
 
-    Claim: for distinct scales the probability is the sum of c_i e^(-t/b_i), c_i = prod over j != i of
-    b_i^2 / (b_i^2 - b_j^2), by partial fractions of the characteristic function. Scales too close to each other are
-    raised until they are distinct, which only raises the probability: the densities are symmetric and unimodal, so
-    a larger scale makes the sum less peaked. A bound on the rounding errors is added. A scale of 0 is an absent term.
-    Within 0.4% of the quantile for d <= 4; for more terms still a bound, but a loose one.
-
-    Example:
-        >>> float(tail_of_sum([1.0], 3.0)), float(tail_of_sum([1.0, 2.0, 0.0], 8.0).round(6))
-        (0.049787068367864..., 0.024309)
-
-    Reference: Birnbaum (1948), on random variables with comparable peakedness.
+    Terms of weight or scale 0 are absent.
     """
-    b = np.sort(np.asarray(scales, dtype=np.float64), axis=-1)
-    top = b[..., -1:]
-    distance = np.minimum(np.asarray(t, dtype=np.float64)[..., None], _FARTHEST * top)
-    with np.errstate(all="ignore"):  # where all scales are 0
-        b = np.maximum(b, _LEAST * top)
-        for i in range(1, b.shape[-1]):
-            b[..., i] = np.maximum(b[..., i], APART * b[..., i - 1])
-        size = np.ones_like(b)
-        for j in range(1, b.shape[-1]):
-            for i in range(j):
-                gap, both = b[..., j] - b[..., i], b[..., j] + b[..., i]
-                size[..., j] *= (b[..., j] / gap) * (b[..., j] / both)
-                size[..., i] *= -(b[..., i] / gap) * (b[..., i] / both)
-        x = distance / b
-        terms = size * np.exp(-x)
-        bound = terms.sum(axis=-1) + (np.abs(terms) * (x + 32) * _ROUNDING).sum(axis=-1)
-    bound = np.where(np.isnan(bound), 1.0, np.clip(bound, 0.0, 1.0))
-    absent = top[..., 0] == 0
-    return np.where(np.asarray(t) <= 0, 1.0, np.where(absent, 0.0, bound))
+
+    def error_of_sum(self, weights: Sequence[Number], scales: Sequence[Number], confidence: Number) -> Exact:
+        """A bound that |sum of a_i X_i| keeps to with this confidence."""
+
+    def scale_for_sum(
+        self, weights: Sequence[Number], ratios: Sequence[Number], confidence: Number, error: Number
+    ) -> Exact | None:
+        """The largest s known for which `error_of_sum` with scales s r_i is at most `error`; None if there is none."""
+
+    def test(self, scales: ArrayLike, confidence: Number) -> NoiseTest:
+        """The test of this confidence for noise of these scales."""
 
 
-def smoothed(scales: Floats) -> Floats:
-    """The scales of continuous Laplace variables that bound discrete ones up to half a step each.
+class NoiseTest(Protocol):
+    """Whether a weighted sum of noise can be as large as what was seen; to be inverted for intervals."""
 
-    Claim: let X be discrete Laplace of scale s, U uniform on (-1/2, 1/2). X + U has a symmetric unimodal density and
-    is more peaked than Laplace of scale 1 / (2 tanh(1/(2s))), at most s + 1/(12 s): P(|X + U| >= t) is linear in t
-    between half integers, e^(-m/s) (1 - 2 tanh(1/(2s)) (t - m)) around an integer m, and e^-x >= 1 - x. So
-    P(|sum a_i X_i| >= t) <= P(|sum a_i L_i| >= t - sum |a_i|/2), by Birnbaum's theorem.
-    """
-    with np.errstate(all="ignore"):
-        return np.where(scales > 0, 0.5 / np.tanh(0.5 / scales) * (1 + 4 * _ROUNDING), 0.0)
+    @property
+    def few(self) -> FewValues | None:
+        """A sharper test for two terms that take few values, if there is one."""
 
+    def plausible(self, weights: Floats, distance: Floats) -> Bools:
+        """Whether P(|w . X| >= distance) could be 1 - confidence or more, for weights >= 0 in the last axis.
 
-def error_of_sum(weights: Sequence[Number], scales: Sequence[Number], confidence: Number) -> Exact:
-    """A bound that |sum of a_i X_i| keeps to with this confidence, for independent discrete Laplace X_i.
-
-    Claim: P(|sum a_i X_i| <= error) >= confidence. The smallest such number if all |a_i| and all scales are equal;
-    otherwise by `smoothed`, rounded down to a multiple of the weights' common divisor. Terms of weight or scale 0 are
-    absent.
-
-    Example:
-        >>> error_of_sum([1], [2], 0.95), error_of_sum([1, -1], [2, 2], 0.95), error_of_sum([1, "1/2"], [20, 30], 0.95)
-        (Fraction(6, 1), Fraction(8, 1), Fraction(147, 2))
-    """
-    level = 1 - probability(confidence, name="confidence", example="confidence=0.95")
-    return _error(tuple(_terms(weights, scales)), level)
+        Claim: false only if it is less. The distance at which it turns false is a norm of the weights.
+        """
 
 
-def half_width(weights: Sequence[Number], scales: Sequence[Number], confidence: Number) -> Exact:
+class FewValues(Protocol):
+    """Two terms of noise that take few values: their sums can be enumerated."""
+
+    @property
+    def reach(self) -> int:
+        """How far a term can be from 0, but for a small part of the probability that is counted as error.
+
+        The distance at which `plausible` turns false moves by at most reach * |change of the weights|_1.
+        """
+
+    def plausible(self, weights: Floats, distance: Floats) -> Bools:
+        """As in `NoiseTest`."""
+
+
+def half_width(noise: NoiseSums, weights: Sequence[Number], scales: Sequence[Number], confidence: Number) -> Exact:
     """Half the width of an interval around sum of a_i X_i: `error_of_sum`, but one step of the sum at least.
 
     Claim: 0 only if there is no noise. Where noise is so small that it is 0 with this confidence, `error_of_sum` is 0,
     and a value with an error of 0 would look as if it were public.
 
     Example:
-        >>> half_width([1], [2], 0.95), error_of_sum([1], ["1/5"], 0.95), half_width([1], ["1/5"], 0.95)
-        (Fraction(6, 1), Fraction(0, 1), Fraction(1, 1))
+        >>> from privet.accuracy.laplace import LaplaceSums
+        >>> noise = LaplaceSums()
+        >>> half_width(noise, [1], [2], 0.95), half_width(noise, [1], ["1/5"], 0.95)
+        (Fraction(6, 1), Fraction(1, 1))
+        >>> noise.error_of_sum([1], ["1/5"], 0.95)
+        Fraction(0, 1)
     """
-    terms = _terms(weights, scales)
-    return error_of_sum(weights, scales, confidence) or (_common_divisor([w for w, _ in terms]) if terms else Exact(0))
+    error = noise.error_of_sum(weights, scales, confidence)
+    if error:
+        return error
+    present = [abs(exact(weight)) for weight, scale in zip(weights, scales, strict=True) if weight and scale]
+    return common_divisor(present) if present else Exact(0)
 
 
-@lru_cache(maxsize=1024)
-def _error(terms: tuple[tuple[Exact, Exact], ...], level: Exact) -> Exact:
-    if not terms:
-        return Fraction(0)
-    if len(terms) == 1:
-        weight, scale = terms[0]
-        return single_error(DiscreteLaplace(scale), 1 - level, step=weight)
-    if len(set(terms)) == 1:
-        weight, scale = terms[0]
-        return weight * smallest(lambda k: exceeds(len(terms), scale, k, level))
-    step = _common_divisor([weight for weight, _ in terms])
-    unit, relative = _relative(list(terms))
-    bound = unit * binary(quantile_of_sum(relative, level)) + sum((weight for weight, _ in terms), Fraction(0)) / 2
-    return bound // step * step
-
-
-def quantile_of_sum(scales: Floats, level: Exact) -> float:
-    """The t with P(|L_1 + ... + L_d| >= t) <= level, rounded up; scales not all 0.
-
-    Example:
-        >>> quantile_of_sum(np.array([27.33333333333]), Fraction(1, 20))
-        81.8833488...
-    """
-    limit = down(level)
-    low, high = 0.0, float(np.max(scales)) * -math.log(limit)
-    while tail_of_sum(scales, high) > limit:
-        low, high = high, 2 * high
-    while (middle := (low + high) / 2) not in (low, high):
-        low, high = (middle, high) if tail_of_sum(scales, middle) > limit else (low, middle)
-    return high
-
-
-def scale_for_sum(
-    weights: Sequence[Number], ratios: Sequence[Number], confidence: Number, error: Number
-) -> Exact | None:
-    """The largest s for which `error_of_sum` with scales s r_i is at most `error`, or None if there is none.
-
-    Claim: error_of_sum(weights, [s * r for r in ratios], confidence) <= error, and s is within 10^-6 of the largest
-    such number. There is always one if all |a_i| and all r_i are equal; otherwise None says that none is known.
-
-    Example:
-        >>> s = scale_for_sum([1, 1], [1, 1], 0.95, 100)
-        >>> float(s), error_of_sum([1, 1], [s, s], 0.95), scale_for_sum([1, 2], [1, 1], 0.95, 1)
-        (24.43..., Fraction(100, 1), None)
-    """
-    level = 1 - probability(confidence, name="confidence", example="confidence=0.95")
-    terms = _terms(weights, ratios)
-    if not terms:
-        raise NumberError(
-            "every weight or ratio is 0, so any scale will do. Write, for example: scale_for_sum([1], ..."
-        )
-    step = _common_divisor([weight for weight, _ in terms])
-    steps = nonnegative(error, name="error", example="error=100") // step
-    if len(set(terms)) == 1:
-        ratio = terms[0][1]
-        return _largest(lambda s: not exceeds(len(terms), s * ratio, steps, level))
-    # floor(bound / step) <= steps, as long as bound < (steps + 1) step
-    room = (steps + 1) * step - sum((weight for weight, _ in terms), Fraction(0)) / 2
-    limit = down(level)
-
-    def fits(s: Exact) -> bool:
-        unit, relative = _relative([(weight, s * ratio) for weight, ratio in terms])
-        return bool(tail_of_sum(relative, down(room / unit)) <= limit)
-
-    if room <= 0 or not fits(_LEAST_SCALE):
-        return None
-    largest = _largest(fits)
-    while error_of_sum(weights, [largest * exact(ratio) for ratio in ratios], confidence) > steps * step:
-        largest *= 1 - Fraction(1, 10**8)  # the rounding errors in two tails need not be the same
-    return largest
-
-
-_LEAST_SCALE = Fraction(1, 10**6)  # smaller noise is no noise
-
-
-def _terms(weights: Sequence[Number], scales: Sequence[Number]) -> list[tuple[Exact, Exact]]:
-    """|a_i| and s_i of the terms that are present."""
-    if len(weights) != len(scales):
-        raise NumberError(f"{len(weights)} weights were given for {len(scales)} scales; give one for each.")
-    pairs = [
-        (abs(exact(weight, name="weight")), nonnegative(scale, name="scale"))
-        for weight, scale in zip(weights, scales, strict=True)
-    ]
-    return [(weight, scale) for weight, scale in pairs if weight and scale]
-
-
-def _relative(terms: list[tuple[Exact, Exact]]) -> tuple[Exact, Floats]:
-    """A unit, and |a_i| times the smoothed scales in that unit, rounded up."""
-    unit = max(weight * (scale + 1) for weight, scale in terms)
-    scales = smoothed(np.array([up(scale) for _, scale in terms]))
-    return unit, np.array([up(weight * binary(s) / unit) for (weight, _), s in zip(terms, scales, strict=True)])
-
-
-def _common_divisor(weights: list[Exact]) -> Exact:
+def common_divisor(weights: Sequence[Exact]) -> Exact:
     """The largest step of which all weights are multiples."""
     whole = math.lcm(*(weight.denominator for weight in weights))
     return Fraction(math.gcd(*(int(weight * whole) for weight in weights)), whole)
-
-
-def _largest(fits: Callable[[Exact], bool]) -> Exact:
-    """The largest scale that fits, to 10^-9 of itself, rounded down."""
-    low = Fraction(1)
-    while not fits(low):
-        low /= 2
-    while fits(2 * low):
-        low *= 2
-    step = low
-    for _ in range(32):
-        step /= 2
-        low = low + step if fits(low + step) else low
-    return low

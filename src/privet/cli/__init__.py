@@ -1,9 +1,9 @@
 """The command line: `privet --help`.
 
-Answers go to stdout, everything else to stderr. Exit codes: 0 done; 1 a check that does not hold (`verify`, `audit`),
-or an answer without the file that was asked for; 2 the call must be changed; 3 the budget does not cover it; 4 paid
-for and not answered, or the dataset is closed; 5 the ledger can't be read, written or trusted; 70 a bug; 75 another
-process holds the ledger: try again; 130 Ctrl-C; 141 nobody reads the output. With --json, an error is one line of JSON.
+Answers go to stdout, everything else to stderr. Exit codes: 0 success; 1 a failed check (`verify`, `audit`), or an
+answer whose file could not be written; 2 wrong usage; 3 the budget is too small; 4 paid but not answered, or the
+dataset is closed; 5 the ledger can't be read, written or trusted; 70 a bug; 75 another process holds the ledger: try
+again; 130 Ctrl-C; 141 nobody reads the output. With --json, an error is one line of JSON.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from typing import Annotated, NoReturn
 import typer
 
 from privet import __version__
-from privet.cli import asking, importing, ledger
+from privet.cli import import_csv, ledger, query, schema, verify
 from privet.cli import init as policies
-from privet.cli.arguments import Asking
-from privet.cli.failing import EXITS, bug, closed, failed
-from privet.cli.schema import schema
-from privet.cli.stopping import INTERRUPTED, one_line
+from privet.cli.exits import EXITS, bug, closed, failed
+from privet.cli.interrupts import INTERRUPTED, one_line
+from privet.cli.options import StatementCommand
 from privet.errors import PrivetError
 
 __all__ = ["EXITS", "app", "main"]
@@ -29,20 +28,20 @@ _SCALES = ["1", "2.5", "10000"]
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 app.command()(policies.init)
-app.command("import")(importing.import_)
-app.command()(schema)
-app.command(cls=Asking)(asking.query)
-app.command(cls=Asking)(asking.explain)
+app.command("import")(import_csv.import_)
+app.command()(schema.schema)
+app.command(cls=StatementCommand)(query.query)
+app.command(cls=StatementCommand)(query.explain)
 app.command()(ledger.budget)
 app.add_typer(ledger.app, name="ledger")
-app.command()(asking.verify)
+app.command()(verify.verify)
 
 
 def main() -> None:
-    """Run the command line; an error is a text on stderr, or JSON for a program, and an exit code."""
+    """Run the command line; an error is a message on stderr, or JSON for a program, and an exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that has no sign for plus or minus gets another one
+            stream.reconfigure(errors="replace")  # a terminal without some character gets another one
     try:
         with one_line():
             _run()
@@ -87,10 +86,10 @@ def options(
 
 @app.command()
 def demo(
-    output: str = typer.Option("privet-demo", "--output", "-o", help="The folder for pictures and certificates."),
-    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    output: str = typer.Option("privet-demo", "--output", "-o", help="The folder for charts and certificates."),
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
 ) -> None:
-    """Run three queries on a synthetic survey of 100,000 people: see what they cost and how exact the answers are.
+    """Ask three questions of a synthetic survey of 100,000 people: see what they cost and how accurate the answers are.
 
     Example: privet demo -o privet-demo
     """
@@ -102,11 +101,11 @@ def demo(
 @app.command()
 def curve(
     epsilon: str = typer.Option(..., help="The privacy loss, such as 1 or 1/3."),
-    sensitivity: str = typer.Option("1", help="How far one person can move the value."),
-    output: str = typer.Option("curve.png", "--output", "-o", help="Where to save the picture: .png, .svg or .pdf."),
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+    sensitivity: str = typer.Option("1", help="How much one person can change the value."),
+    output: str = typer.Option("curve.png", "--output", "-o", help="The file to write: .png, .svg or .pdf."),
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
-    """Draw two neighbours' densities, their ratio bounded by e^epsilon, and the privacy profile.
+    """Draw the densities of two neighbours, their ratio, bounded by e^epsilon, and the privacy profile.
 
     Example: privet curve --epsilon 1 --sensitivity 1 -o curve.png
     """
@@ -119,18 +118,19 @@ def curve(
 @app.command()
 def audit(
     target: str = typer.Argument(help="What to audit: noise."),
-    scale: Annotated[list[str], typer.Option(help="A scale of discrete Laplace noise; may be repeated.")] = _SCALES,
+    scale: Annotated[list[str], typer.Option(help="The scale of discrete Laplace noise. Can be repeated.")] = _SCALES,
 ) -> None:
-    """Verify exactly, on this machine, that the running sampler gives every value its exact probability.
+    """Verify on this machine that the sampler gives every value its exact probability.
 
     Example: privet audit noise --scale 2.5
     """
     from privet.audit import verify_sampler
-    from privet.errors import UserError
+    from privet.errors import UserError, write
     from privet.noise import DiscreteLaplace
 
     if target != "noise":
-        raise UserError(f"there is no audit of {target!r}. Write: privet audit noise --scale 2.5")
+        line = "privet audit noise --scale 2.5"
+        raise UserError(f"{target!r} can't be audited", allowed="The targets are: noise", remedy=write(terminal=line))
     reports = [verify_sampler(DiscreteLaplace(each)) for each in scale]
     for report in reports:
         print(report)

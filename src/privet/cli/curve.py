@@ -8,34 +8,38 @@ from pathlib import Path
 import numpy as np
 
 from privet.cli.output import Files
-from privet.distributions import Laplace
-from privet.divergences import privacy_profile
-from privet.errors import UserError
+from privet.errors import UserError, write
 from privet.exact import Number, exact, nearest, positive
 from privet.plots import draw_curve
-from privet.release.pictures import drawn
+from privet.privacy.divergences import privacy_profile
+from privet.release.render.picture import drawn
+from privet.textbook.distributions import Laplace
 
 FORMATS = (".png", ".svg", ".pdf")
 
 
 def picture_path(output: str) -> Path:
-    """Where a picture is to be saved."""
-    example = "-o curve.png"
+    """The file for a picture."""
     path = Path(output)
     if path.suffix.lower() not in FORMATS:
-        raise UserError(f"-o {output}: the picture is saved as .png, .svg or .pdf. Write, for example: {example}")
+        raise UserError(
+            f"{output!r} is not a picture",
+            allowed="The file types are .png, .svg and .pdf",
+            remedy=write(terminal="-o curve.png"),
+        )
     return path
 
 
 def save_curve(*, epsilon: Number, sensitivity: Number, output: str, force: bool = False) -> None:
     """Draw the two densities, their ratio and the privacy profile, and save the picture."""
-    example = "privet curve --epsilon 1 --sensitivity 1 -o curve.png"
+    example = write(terminal="privet curve --epsilon 1 --sensitivity 1 -o curve.png")
     loss = positive(epsilon, name="--epsilon", example=example)
     shift = positive(sensitivity, name="--sensitivity", example=example)
     if not (Fraction(1, 10**100) <= shift <= 10**100 and Fraction(1, 10**9) <= loss <= 1000):
         raise UserError(
-            "what can be drawn: --epsilon from 1e-9 to 1000, --sensitivity from 1e-100 to 1e100. "
-            f"Write, for example: {example}"
+            "this can't be drawn",
+            allowed="Epsilon must be from 1e-9 to 1000, and the sensitivity from 1e-100 to 1e100",
+            remedy=example,
         )
     path = picture_path(output)
     files = Files.checked(path, force=force)
@@ -59,4 +63,4 @@ def save_curve(*, epsilon: Number, sensitivity: Number, output: str, force: bool
     try:
         files.write(path, drawn(figure, path.suffix))
     except OSError as error:
-        raise UserError(f"-o {output}: {error.strerror or error}. Write: {example}") from None
+        raise UserError(f"{output!r} can't be written: {error.strerror or error}", remedy=example) from None

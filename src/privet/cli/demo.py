@@ -1,33 +1,32 @@
-"""`privet demo`: three questions to a synthetic survey, from the tables to the certificates."""
+"""`privet demo`: three questions about a synthetic survey, from the tables to the certificates."""
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import duckdb
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table as Grid
+import typer
 
 import privet as pv
-from privet.cli.output import Files
+from privet.cli.output import Files, aligned
 from privet.cli.survey import KINDS, REGIONS, Survey, make_survey
-from privet.errors import UserError
-from privet.query import Query, Table
+from privet.errors import UserError, install, write
 from privet.release import Release
+from privet.tables.query import Query, Table
 
 PEOPLE = 100_000
 BUDGET = 2
 PICTURES = ("adults", "visits", "spending")
-"""What the files are called."""
+"""The names of the files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked, at what epsilon; and the SQL that gives the truth, which only a synthetic survey may show."""
+    """A question, its epsilon, and the SQL for the true values, which only a synthetic survey may show."""
 
     title: str
     query: Query
@@ -64,7 +63,7 @@ def tables(survey: Survey) -> tuple[Table, Table]:
 
 
 def questions(people: Table, visits: Table) -> list[Question]:
-    """Three questions: rows of people, rows of visits in time, and people with what they spent in a year."""
+    """Three questions: about people, about visits over time, and about what people spent in a year."""
     yearly = visits.per_person(spent=pv.sum("cost"))
     return [
         Question(
@@ -100,55 +99,58 @@ def questions(people: Table, visits: Table) -> list[Question]:
 
 
 def run(output: str, *, force: bool = False) -> None:
-    """Print the answers beside the truth, the budget before and after, what was checked, and where the pictures are."""
+    """Print the answers beside the truth, the budget, the checked certificates, and where the charts are."""
     folder = Path(output)
     if folder.exists() and not folder.is_dir():
-        raise UserError(f"{output} is a file; the demo saves pictures and certificates into a folder. Write: -o demo")
+        raise UserError(
+            f"{output!r} is a file, and the demo needs a folder", remedy=write(terminal="-o demo", exact=True)
+        )
     names = [f"{each}{suffix}" for each in PICTURES for suffix in (".json", ".png")]
     files = Files.checked(*(folder / name for name in names if folder.is_dir()), force=force)
-    console = Console(highlight=False, soft_wrap=True)
     with tempfile.TemporaryDirectory(prefix="privet-demo-") as scratch:
         survey = make_survey(scratch, PEOPLE)
         people, visits = tables(survey)
-        console.print(
-            f"[bold]A synthetic survey[/bold]: {PEOPLE:,} people and their visits. Each person is protected: "
-            f"whether they are in it, and everything it says about them.\n"
-            f"Budget: epsilon {BUDGET}, for all questions together.\n"
+        _say(
+            "A synthetic survey:",
+            f"{PEOPLE:,} people and their visits to doctors. It protects each person: whether they are in it, and "
+            f"everything that it says about them.\nBudget: epsilon {BUDGET}, for all questions together.\n",
         )
         folder.mkdir(parents=True, exist_ok=True)
         with pv.Session([people, visits], budget=pv.PureDP(BUDGET), ledger=None, name="survey") as session:
             drawn = [
-                _ask(console, session, survey, number, question, folder, files)
+                _ask(session, survey, number, question, folder, files)
                 for number, question in enumerate(questions(people, visits), 1)
             ]
-            console.print(f"[bold]Budget:[/bold] {session.spent} is spent, {session.balance.left} is left.")
-            _refused(console, session, people)
+            _say("Budget:", f"{session.spent} is spent, {session.balance.left} is left.")
+            _refused(session, people)
     if not all(drawn):
-        console.print("\nPictures as files need matplotlib. Write: pip install 'privet\\[plots]'")
-    saved = "Pictures and certificates" if all(drawn) else "Certificates"
-    console.print(f"\n[bold]{saved}:[/bold] {escape(str(folder.resolve()))}")
+        print(f"\nTo save charts, install matplotlib. {install('plots').render('terminal')}")
+    print()
+    _say("Charts and certificates:" if all(drawn) else "Certificates:", str(folder.resolve()))
 
 
-def _ask(
-    console: Console, session: pv.Session, survey: Survey, number: int, question: Question, folder: Path, files: Files
-) -> bool:
-    """Ask, and draw the answer; says whether as a file. Without matplotlib it is drawn in the terminal."""
-    console.print(f"[bold]{number}. {question.title}[/bold]")
+def _say(head: str, text: str = "") -> None:
+    typer.echo(f"{typer.style(head, bold=True)} {text}".rstrip(" "))
+
+
+def _ask(session: pv.Session, survey: Survey, number: int, question: Question, folder: Path, files: Files) -> bool:
+    """Ask, and draw the answer: as a file, or in the terminal if matplotlib is missing. Whether as a file."""
+    _say(f"{number}. {question.title}")
     if number == 1:
-        console.print("\nHow it will be answered (nothing is spent yet):\n")
-        console.print(escape(session.explain(question.query, epsilon=question.epsilon, assuming=5_000)), style="dim")
-        console.print()
+        print("\nHow it will be answered (nothing is spent yet):\n")
+        explained = session.explain(question.query, epsilon=question.epsilon, assuming=5_000, face="terminal")
+        typer.secho(f"{explained}\n", dim=True)
     release = session.release(question.query, epsilon=question.epsilon)
-    console.print(escape(str(release)))
-    console.print("\nThe truth of all rows, which no analyst sees (bounding and clipping leave some of it out):")
-    console.print(_truth(survey, question, release))
+    print(release)
+    print("\nThe true values of all rows, which no analyst sees (caps and bounds leave some of them out):")
+    typer.secho(_truth(survey, question, release), dim=True)
     drawn = _drawn(release, folder / f"{question.picture}.png", files)
     if not drawn:
-        console.print(f"\n{escape(release.chart(min(console.width, 100)))}\n")
+        print(f"\n{release.chart(min(shutil.get_terminal_size((100, 24)).columns, 100))}\n")
     certificate = folder / f"{question.picture}.json"
     files.write(certificate, release.certificate.to_bytes())
     checked = pv.verify(certificate, ledger=session.ledger)
-    console.print(f"The certificate is valid: {escape(checked.promise)}.\n")
+    print(f"The certificate is valid: {checked.promise}.\n")
     return drawn
 
 
@@ -157,35 +159,27 @@ def _drawn(release: Release, path: Path, files: Files) -> bool:
         import matplotlib  # noqa: F401
     except ImportError:
         return False
-    from privet.release.pictures import drawn
+    from privet.release.render.picture import drawn
 
     files.write(path, drawn(release.plot(), path.suffix))
     return True
 
 
-def _truth(survey: Survey, question: Question, release: Release) -> Grid:
+def _truth(survey: Survey, question: Question, release: Release) -> str:
     """The true numbers, in the order of the answer."""
     with duckdb.connect() as connection:
         for name, path in (("people", survey.people), ("visits", survey.visits)):
             connection.read_parquet(str(path)).create_view(name)
         found = {row[0]: row[1:] for row in connection.execute(question.truth).fetchall()}
-    grid = Grid(box=None, pad_edge=False, show_header=False, style="dim")
-    grid.add_column()
-    for _ in release.columns[1:]:
-        grid.add_column(justify="right")
-    for (key,) in release.keys:
-        grid.add_row(escape(str(key)), *map(_number, found.get(key, ())))
-    return grid
+    return aligned(*((str(key), *map(_number, found.get(key, ()))) for (key,) in release.keys), right=True)
 
 
 def _number(value: Any) -> str:
     return f"{value:,.3f}" if isinstance(value, float) and abs(value) < 10 else f"{value:,.0f}"
 
 
-def _refused(console: Console, session: pv.Session, people: Table) -> None:
+def _refused(session: pv.Session, people: Table) -> None:
     try:
         session.release(people.agg(n=pv.count()), epsilon=BUDGET)
     except pv.UserError as error:
-        console.print(
-            f"[bold]A question over the budget is refused[/bold] before any data are read: {escape(str(error))}"
-        )
+        _say("A question over the budget is refused", f"before any data are read: {error.render('terminal')}")

@@ -1,4 +1,4 @@
-"""`privet init`: a policy from names and types, and from what the steward knows. No value is ever shown."""
+"""`privet init`: write a policy from names and types, and from what the steward knows. No value is ever shown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from privet.cli.output import Files
 if TYPE_CHECKING:  # loaded when the command runs: `privet --help` is quick
     from privet.cli.interview import Steward
     from privet.policy.catalog import Found
-    from privet.policy.draft import DraftTable
+    from privet.policy.template import TableTemplate
 
 
 def init(
@@ -26,47 +26,49 @@ def init(
         typer.Argument(
             metavar="DATA...",
             help="Parquet files or patterns, DuckDB files (people.duckdb or people.duckdb:table), CSV files; NAME=DATA "
-            "gives a table its name.",
+            "names the table.",
         ),
     ],
     output: Annotated[str, typer.Option("--output", "-o", help="The policy to write.")] = "privet.toml",
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Ask nothing: take what is given, and what is proposed.")
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace a policy that exists.")] = False,
-    dataset: Annotated[str | None, typer.Option(help="The name for all tables about the same people.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing: use the options, and guess the rest.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing policy.")] = False,
+    dataset: Annotated[
+        str | None, typer.Option(help="The name of the dataset: all tables about the same people.")
+    ] = None,
     person: Annotated[
         list[str] | None,
-        typer.Option(help="The column that tells whose row it is; TABLE=COLUMN for one table. May be repeated."),
+        typer.Option(help="The column that identifies the person; TABLE=COLUMN for one table. Can be repeated."),
     ] = None,
-    each_row: Annotated[bool, typer.Option("--each-row", help="Each row is another person's.")] = False,
+    each_row: Annotated[bool, typer.Option("--each-row", help="Every row belongs to a different person.")] = False,
     max_rows: Annotated[
         list[str] | None,
-        typer.Option(help="Maximum rows per person in an answer; TABLE=ROWS for one table. May be repeated."),
+        typer.Option(help="Maximum rows per person in an answer; TABLE=ROWS for one table. Can be repeated."),
     ] = None,
     epsilon: Annotated[
-        str | None, typer.Option(help="The budget of the dataset's whole life, such as 3 or 1/3.")
+        str | None, typer.Option(help="The budget for the whole life of the dataset, such as 3 or 1/3.")
     ] = None,
-    delta: Annotated[str | None, typer.Option(help="Its delta; without it the promise is pure.")] = None,
-    adjacency: Annotated[str | None, typer.Option(help="add/remove or replace.")] = None,
+    delta: Annotated[str | None, typer.Option(help="The budget's delta; without it, the guarantee is pure.")] = None,
+    adjacency: Annotated[
+        str | None, typer.Option(help="How neighbouring tables differ: add/remove or replace.")
+    ] = None,
     column: Annotated[
         list[str] | None,
         typer.Option(
             help="A column, such as 'age=integer 0 110', 'region=keys north south other elsewhere', 'note=skip'; "
-            "TABLE.COLUMN=... for one table. May be repeated."
+            "TABLE.COLUMN=... for one table. Can be repeated."
         ),
     ] = None,
     ledger: Annotated[str | None, typer.Option(help="The ledger: a file, or a postgresql:// address.")] = None,
     sniff: Annotated[
         bool,
-        typer.Option("--sniff", help="Read the values of a CSV to propose types; they are read, and never shown."),
+        typer.Option("--sniff", help="Read the values of a CSV to guess types. They are never shown."),
     ] = False,
-    separator: Annotated[str | None, typer.Option(help="What stands between the fields of a CSV.")] = None,
+    separator: Annotated[str | None, typer.Option(help="The field separator of a CSV.")] = None,
     encoding: Annotated[
-        str, typer.Option(help="The encoding of a CSV: utf-8, or another such as cp1252 (Windows, Excel).")
+        str, typer.Option(help="The encoding of a CSV: utf-8, or another one such as cp1252 (Windows, Excel).")
     ] = "utf-8",
 ) -> None:
-    """Write a policy: who is protected, what may be asked, what it may cost. Names and types are read, no values.
+    """Write a policy: who is protected, what may be asked, what it may cost. Reads names and types, no values.
 
     Example: privet init people.parquet --person person_id --max-rows 1 --epsilon 3
     """
@@ -74,7 +76,7 @@ def init(
     from privet.errors import InternalError, PrivetError
     from privet.policy import parse
     from privet.policy.catalog import find, is_csv
-    from privet.policy.draft import Draft
+    from privet.policy.template import PolicyTemplate
 
     target = Path(output)
     found: list[Found] = []
@@ -83,13 +85,13 @@ def init(
         for given in data:
             look = sniff
             if is_csv(given) and not sniff and not yes:
-                typer.echo(f"{given} has no types. Its values can be read to propose some; they are never shown.")
-                look = _agreed("Read its values?")
+                typer.echo(f"{given} has no types. Privet can read its values to guess them. No value is shown.")
+                look = _agreed("Read the values?")
             found += find(given, sniff=look, separator=separator, encoding=encoding)
         steward = Steward(found, ask=not yes, persons=person, each_row=each_row, max_rows=max_rows, columns=column)
         name = steward.name(dataset)
         tables = tuple(steward.table(each, target) for each in found)
-        draft = Draft(
+        draft = PolicyTemplate(
             name,
             ledger or f"{_file(name)}.ledger",
             steward.budget(epsilon, delta),
@@ -100,7 +102,7 @@ def init(
     try:
         parse(text, target)
     except PrivetError as error:
-        raise InternalError(f"the policy that was made does not load, and was not written:\n{error}") from None
+        raise InternalError(f"the new policy does not load, and was not written:\n{error}") from None
     try:
         files.write(target, text.encode())
     except OSError as error:
@@ -112,41 +114,42 @@ def init(
 
 @contextmanager
 def _answers(data: list[str]) -> Iterator[None]:
-    """Around questions to the steward: say so if nobody is there to answer them."""
+    """Around questions to the steward: an error if nobody is there to answer them."""
     try:
         yield
     except typer.Abort as error:
         if isinstance(error.__context__, KeyboardInterrupt):
-            from privet.cli.stopping import INTERRUPTED
+            from privet.cli.interrupts import INTERRUPTED
 
             raise SystemExit(INTERRUPTED) from error  # which says so in one line
         if not isinstance(error.__context__, EOFError) or (sys.stdin is not None and sys.stdin.isatty()):
             raise
-        from privet.errors import UserError
+        from privet.errors import UserError, write
 
         typer.echo()  # ends the line of the question
-        raise UserError(f"there is no terminal to ask on. Write: privet init {shlex.join(data)} --yes") from None
+        line = write(terminal=f"privet init {shlex.join(data)} --yes", exact=True)
+        raise UserError("there is no terminal to ask questions on", remedy=line) from None
 
 
 def _agreed(question: str) -> bool:
-    """Whether the steward says yes; anything but a yes or a no is asked again."""
+    """Whether the steward agrees; anything but yes or no is asked again."""
     while True:
         typed = str(typer.prompt(f"{question} [y/N]", default="n", show_default=False)).strip().lower()
         if typed in ("y", "yes", "n", "no"):
             return typed[0] == "y"
-        typer.echo("Write y, to read them, or n.", err=True)
+        typer.echo("Type y or n.", err=True)
 
 
 def _taken(target: Path, ledger: str | None, found: list[Found]) -> Callable[[Path], bool]:
-    """What a policy must not be written over: data, the ledger, and whatever the policy before it names."""
+    """Files that a policy must not overwrite: data, the ledger, and whatever the previous policy names."""
     from privet.errors import UserError
-    from privet.files import among
     from privet.policy import load
     from privet.policy.contract import holds
+    from privet.system.files import among
 
     try:
         named = load(target).files() if target.is_file() else []
-    except UserError:  # it was no policy
+    except UserError:  # it was not a policy
         named = []
     others = [each for each in named if not among(target, [each])]
     return lambda path: any(holds(each, path) for each in (*others, *([ledger] if ledger else []), *_paths(found)))
@@ -160,26 +163,23 @@ def _file(name: str) -> str:
     return "".join(sign if sign.isalnum() or sign in "-_" else "_" for sign in name)
 
 
-def _tell(found: list[Found], steward: Steward, tables: tuple[DraftTable, ...], target: Path) -> None:
+def _tell(found: list[Found], steward: Steward, tables: tuple[TableTemplate, ...], target: Path) -> None:
     from privet.sql.quoting import quoted
 
     typer.echo(str(target))
     for each in found:
         stem = Path(each.path).name.partition(".")[0]
         if each.table is None and re.sub(r"\W+", "_", stem) == each.name != stem:
-            typer.echo(f"{each.path}: the table is named {each.name}, so that SQL needs no quotes.", err=True)
+            typer.echo(f"{each.path}: the table is named {each.name}, which needs no quotes in SQL.", err=True)
     if steward.guessed:
         read = any(each.csv is not None and {*each.columns.values()} != {"anything"} for each in found)
-        known = "; values were read to tell the types, and for nothing else" if read else ", not from values"
-        typer.echo(
-            f"Guessed from names and types{known}. Check these lines of {target}: analysts rely on them.",
-            err=True,
-        )
+        known = "; values were read only to tell the types" if read else ", not from values"
+        typer.echo(f"Guessed from names and types{known}. Check these lines of {target}:", err=True)
         for guess in steward.guessed:
             typer.echo(f"  {guess}", err=True)
     left = {table.name: [one.name for one in table.columns if one.value is None] for table in tables}
     if any(left.values()):
-        typer.echo("Left out, as comments to fill in:", err=True)
+        typer.echo("Left out; they are comments to fill in:", err=True)
         for table_name, columns in left.items():
             if columns:
                 typer.echo(f"  {table_name}: {', '.join(columns)}", err=True)

@@ -1,23 +1,25 @@
-"""The questions of `privet init`: what the flags do not say is asked, or, where nobody can be asked, proposed."""
+"""The questions of `privet init`: what the options leave open is asked, or guessed if nobody can be asked."""
 
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 if TYPE_CHECKING:  # loaded when the command runs: `privet --help` is quick
+    from privet.errors import UserError
     from privet.policy.catalog import Found
-    from privet.policy.draft import DraftColumn, DraftTable
     from privet.policy.proposals import Proposal
+    from privet.policy.template import ColumnTemplate, TableTemplate
 
 _EACH = "each row"
 
 
 class Steward:
-    """Who answers: the flags, or a person at the terminal, or, where both are silent, a proposal."""
+    """Who answers: the options, a person at the terminal, or else a guess."""
 
     def __init__(
         self,
@@ -29,20 +31,21 @@ class Steward:
         max_rows: list[str] | None,
         columns: list[str] | None,
     ) -> None:
-        from privet.errors import UserError
+        from privet.errors import UserError, write
 
         self.found, self.ask = found, ask
         self.guessed: list[str] = []
-        """What neither a flag nor a person has said."""
+        """What was guessed."""
         folded = [each.name.casefold() for each in found]
         for each in found:
             if folded.count(each.name.casefold()) > 1:
-                raise UserError(
-                    f"two tables would be called {each.name!r}. Give one a name: privet init {each.name}_2={each.path}"
-                )
+                line = write(terminal=f"privet init {shlex.quote(f'{each.name}_2={each.path}')}")
+                raise UserError(f"two tables would be named {each.name!r}", remedy=line)
         if persons and each_row:
             raise UserError(
-                "choose one: --person COLUMN for rows grouped by a person column, or --each-row for one row per person."
+                "--person and --each-row contradict each other",
+                allowed="Use --person COLUMN if a column identifies the person, or --each-row if every row belongs to "
+                "a different person",
             )
         self.each_row = each_row
         names = {each.name for each in found}
@@ -52,71 +55,79 @@ class Steward:
         self.columns = self._flags(columns or [])
 
     def _flags(self, given: list[str]) -> dict[tuple[str, str], str]:
-        """The declarations on the command line, each for the tables that have such a column."""
-        from privet.errors import UserError
-        from privet.spelling import there_are
+        """The declarations in the options, each for the tables that have such a column."""
+        from privet.errors import Remedy, UserError, write
+        from privet.names.spelling import nearest
 
         made: dict[tuple[str, str], str] = {}
         for each in given:
             name, sign, line = each.partition("=")
             places = [(t.name, c) for t in self.found for c in t.columns if name in (c, f"{t.name}.{c}")]
             if not sign or not line.strip():
-                raise UserError(f"{each!r} declares no column. Write, for example: --column 'age=integer 0 110'")
+                example = write(terminal="--column 'age=integer 0 110'")
+                raise UserError(f"{each!r} does not declare a column", remedy=example)
             if not places:
                 known = dict.fromkeys(c for t in self.found for c in t.columns)
-                raise UserError(f"there is no column {name!r}. {there_are(name.rpartition('.')[2], known)}")
+                near = nearest(name.rpartition(".")[2], known)
+                raise UserError(
+                    f"there is no column {name!r}",
+                    allowed=f"The columns are: {', '.join(known)}",
+                    remedy=None if near is None else Remedy(f"Did you mean {near!r}?"),
+                )
             made.update(dict.fromkeys(places, line.strip()))
         return made
 
     # --- the dataset ----------------------------------------------------------------------------
 
     def name(self, given: str | None) -> str:
-        """What the dataset is called."""
-        from privet.relation.schema import called
+        """The name of the dataset."""
+        from privet.tables.schema import check_name
 
         proposed = self.found[0].name
         if given is None and self.ask and len(self.found) > 1:
-            given = str(typer.prompt("All tables are about the same people. A name for them", default=proposed))
-        return called(given or proposed, "dataset")
+            given = str(typer.prompt("Name of the dataset (all tables about the same people)", default=proposed))
+        return check_name(given or proposed, "dataset")
 
     def budget(self, epsilon: str | None, delta: str | None) -> dict[str, Any]:
-        """What may be spent."""
+        """The budget."""
         from privet.errors import UserError
-        from privet.guarantees import ApproxDP, PureDP
+        from privet.privacy.guarantees import ApproxDP, PureDP
 
         while True:
             typed = epsilon
             if typed is None:
                 typed = "1"
                 if not self.ask:
-                    self.guessed.append("budget: epsilon 1, for all questions together, for ever")
+                    self.guessed.append(
+                        "budget: epsilon 1, for all questions together, for the whole life of the dataset"
+                    )
                 if self.ask:
-                    typer.echo("Epsilon is the budget of all questions together, for ever. Less is more private.")
+                    typer.echo("Epsilon is the budget for all questions together, for ever. Smaller is more private.")
                     typed = str(typer.prompt("Epsilon", default=typed))
             try:
                 made = PureDP(typed) if delta is None else ApproxDP(typed, delta)
             except UserError as error:
                 if epsilon is not None or not self.ask or delta is not None:
                     raise
-                typer.echo(_at_prompt(error, "Write a number, such as 0.5."), err=True)
+                typer.echo(_at_prompt(error, "Type a number, such as 0.5."), err=True)
                 continue
             return {"epsilon": made.epsilon} | ({"delta": made.delta} if isinstance(made, ApproxDP) else {})
 
     def adjacency(self, given: str | None) -> str:
-        """How neighbours differ."""
-        from privet.distances import Adjacency
+        """How neighbouring tables differ."""
+        from privet.privacy.adjacency import Adjacency
 
         if given is None and self.ask:
-            typer.echo("Neighbouring tables differ in a person who is added or removed, or replaced by another.")
+            typer.echo("Neighbouring tables differ in one person, who is added or removed, or replaced by another.")
             while given not in ("add/remove", "replace"):
                 given = str(typer.prompt("add/remove or replace", default="add/remove"))
         return str(Adjacency(given or "add/remove"))
 
     # --- a table --------------------------------------------------------------------------------
 
-    def table(self, found: Found, target: Path) -> DraftTable:
-        """A table, with all that must be known about it."""
-        from privet.policy.draft import DraftTable
+    def table(self, found: Found, target: Path) -> TableTemplate:
+        """A table, with everything that its policy needs."""
+        from privet.policy.template import TableTemplate
 
         if self.ask:
             typer.echo(f"\n{found.name}: {', '.join(found.columns)}")
@@ -128,12 +139,12 @@ class Steward:
         notes: tuple[str, ...] = ()
         if found.csv is not None:
             line = self.import_line(found, target)
-            notes = (f"{found.path} is imported into this file, once and strictly: {line}",)
+            notes = (f"{found.path} is imported into this file: {line}",)
         guessed = self._guess(found, protect)
-        return DraftTable(found.name, _source(found, target), protect, _told_apart(columns), notes, guessed)
+        return TableTemplate(found.name, _source(found, target), protect, _told_apart(columns), notes, guessed)
 
     def _guess(self, found: Found, protect: Any) -> str:
-        """What of the protection of a table was taken from names, or is only a default."""
+        """Which parts of a table's protection are guesses."""
         if self.ask or not isinstance(protect, dict):
             return ""
         cap = not (found.name in self.max_rows or "" in self.max_rows)
@@ -142,8 +153,6 @@ class Steward:
 
     def import_line(self, found: Found, target: Path) -> str:
         """The command that imports a CSV."""
-        import shlex
-
         words = ["privet", "import", found.path, "-o", _snapshot(found.path), "--policy", str(target)]
         if found.csv is not None and found.csv.separator != ",":
             words += ["--separator", found.csv.separator.replace("\t", "tab")]
@@ -165,7 +174,7 @@ class Steward:
         given = self.max_rows.get(found.name) or self.max_rows.get("")
         if not self.ask:
             if found.name not in self.named:
-                self.guessed.append(f"{found.name}: {person} tells whose row it is")
+                self.guessed.append(f"{found.name}: {person} identifies the person")
             if given is None:
                 self.guessed.append(f"{found.name}: an answer uses at most 1 row per {person} (max_rows)")
         self.persons[found.name] = person
@@ -174,64 +183,65 @@ class Steward:
             if given is None and self.ask:
                 typed = str(typer.prompt("Maximum rows per person in an answer", default=typed))
             try:
-                from privet.distances import Person
+                from privet.privacy.adjacency import Person
 
                 return {"person": person, "max_rows": Person(person, max_rows=_count(typed)).max_rows}
             except UserError as error:
                 if given is not None or not self.ask:
                     raise
-                typer.echo(_at_prompt(error, "Write a whole number, such as 3."), err=True)
+                typer.echo(_at_prompt(error, "Type a whole number, such as 3."), err=True)
 
     def _person(self, found: Found) -> str | None:
-        """The column of the person; None if each row is another's."""
-        from privet.errors import UserError
+        """The column that identifies the person; None if every row belongs to a different person."""
+        from privet.errors import UserError, write
+        from privet.names.spelling import there_are
         from privet.policy.proposals import person
         from privet.sources.kinds import missing_column
-        from privet.spelling import there_are
 
         given = self.persons.get(found.name) or self.persons.get("")
         if given is not None:
             if given not in found.columns:
-                line = f" Write, for this table: --person {found.name}=COLUMN"
-                raise missing_column(given, list(found.columns), f"{found.name!r} ({found.path})", line)
+                line = write("", terminal=f"--person {found.name}=COLUMN")
+                raise missing_column(given, list(found.columns), f"{found.name!r} ({found.path})", line=line)
             return given
         proposed, sure = person(found.columns.items())
         if not self.ask:
             if proposed is None or not sure:
-                which = proposed or f"COLUMN, one of {', '.join(found.columns)}"
                 raise UserError(
-                    f"which column identifies the person in {found.name!r}? Write: --person {which}. "
-                    "If every row is a different person, write: --each-row"
+                    f"which column identifies the person in {found.name!r}?",
+                    allowed=f"The columns are: {', '.join(found.columns)}. If every row belongs to a different person, "
+                    "use --each-row",
+                    remedy=write(terminal=f"--person {proposed or 'COLUMN'}", exact=True),
                 )
             return proposed
-        typer.echo(f'Which column tells whose row it is? Or "{_EACH}", if no person has two.')
+        typer.echo(f'Which column identifies the person? Type "{_EACH}" if every row belongs to a different person.')
         while True:
             typed = str(typer.prompt("Person", default=proposed or _EACH))
             if typed in found.columns or typed == _EACH:
                 return None if typed == _EACH else typed
             typer.echo(f"There is no column {typed!r}. {there_are(typed, found.columns)}", err=True)
 
-    def _column(self, found: Found, name: str) -> DraftColumn:
+    def _column(self, found: Found, name: str) -> ColumnTemplate:
         from datetime import date
 
         from privet.errors import UserError
         from privet.policy import toml
-        from privet.policy.draft import DraftColumn
         from privet.policy.proposals import proposal
         from privet.policy.shorthand import EXAMPLES, SKIP, shorthand
+        from privet.policy.template import ColumnTemplate
         from privet.sql.quoting import quoted
 
         made = proposal(name, found.columns[name], date.today())
         given = self.columns.get((found.name, name))
         if not _usable(name):
-            return DraftColumn(name, None, "", "a name that can't be used: give it another in the source")
+            return ColumnTemplate(name, None, "", "this name can't be used: rename the column in the source")
         ask = self.ask and given is None and bool(made.form)
         while True:
             line = given or made.line or SKIP
             if ask:
                 line = _asked(name, found, made, line)
             if line == "?":
-                typer.echo("  " + "\n  ".join((*EXAMPLES, "or only the values: 0 110, or north, south", SKIP)))
+                typer.echo("  " + "\n  ".join((*EXAMPLES, "or just the values: 0 110, or north, south", SKIP)))
                 continue
             try:
                 value = shorthand(name, line, family=found.columns[name])
@@ -239,7 +249,7 @@ class Steward:
             except UserError as error:
                 if not ask:
                     raise
-                typer.echo(str(error), err=True)
+                typer.echo(error.render("terminal"), err=True)
                 continue
             if value is None:
                 return _left_out(name, made)
@@ -251,7 +261,7 @@ class Steward:
                 notes.append("guessed: check it")
             if quoted(name) != name:
                 notes.append(f"in SQL: {quoted(name)}")
-            return DraftColumn(name, value, note="; ".join(notes))
+            return ColumnTemplate(name, value, note="; ".join(notes))
 
 
 def _asked(name: str, found: Found, made: Proposal, line: str) -> str:
@@ -259,20 +269,20 @@ def _asked(name: str, found: Found, made: Proposal, line: str) -> str:
     told = "" if family == "anything" else f" ({family})"
     note = f"; {made.note}" if made.note and made.line is None else ""
     if family in ("anything", "nothing"):
-        note = "; its type is not known: integer, number, keys, date or another"
-    return str(typer.prompt(f"{name}{told}{note}; ? for forms", default=line)).strip()
+        note = "; its type is unknown: integer, number, keys, date or another"
+    return str(typer.prompt(f"{name}{told}{note}; ? for examples", default=line)).strip()
 
 
-def _at_prompt(error: Exception, write: str) -> str:
-    """What is wrong with an answer, and what to type: neither Python nor flags."""
-    from privet.policy.problems import without_advice
+def _at_prompt(error: UserError, type_: str) -> str:
+    """What is wrong with an answer, and what to type instead."""
+    from privet.errors import Remedy, UserError
 
-    return f"{without_advice(str(error))} {write}"
+    return UserError(error.what, allowed=error.allowed, remedy=Remedy(type_)).render("terminal")
 
 
 def _fitting(name: str, value: Any, found: Found) -> None:
-    """Refuse a kind that the column can't hold. Of a CSV, only what no notation of its values could make right."""
-    from privet.errors import UserError
+    """Refuse a kind that the column can't be read as; for a CSV, only one that no notation could make possible."""
+    from privet.errors import UserError, write
     from privet.policy import toml
     from privet.policy.columns import kind
     from privet.policy.shorthand import EXAMPLES
@@ -292,29 +302,28 @@ def _fitting(name: str, value: Any, found: Found) -> None:
     proper = {"float": "number", "decimal": "number", "text": "keys"}.get(family, family)
     form = next((line for line in EXAMPLES if line.split()[0] == proper), "text")
     held = {"date": "dates", "timestamp": "timestamps", "text": "texts", "boolean": "booleans"}.get(family, "numbers")
-    raise UserError(
-        f"{toml.key(name)}: the column holds {held}, which can't be read as {said}. Write, for example: {form}"
-    )
+    what = f"{toml.key(name)}: the column contains {held}, which can't be read as {said}"
+    raise UserError(what, remedy=write(form, terminal=form))
 
 
-def _left_out(name: str, made: Proposal) -> DraftColumn:
+def _left_out(name: str, made: Proposal) -> ColumnTemplate:
     from privet.policy import toml
-    from privet.policy.draft import DraftColumn
     from privet.policy.shorthand import shorthand
+    from privet.policy.template import ColumnTemplate
 
     form = made.form if made.line is None else toml.value(shorthand(name, made.line))
-    return DraftColumn(name, None, form, made.note)
+    return ColumnTemplate(name, None, form, made.note)
 
 
-def _told_apart(columns: list[DraftColumn]) -> tuple[DraftColumn, ...]:
-    """Columns whose names differ in capital letters only can't both be declared: the first one is."""
+def _told_apart(columns: list[ColumnTemplate]) -> tuple[ColumnTemplate, ...]:
+    """Of columns whose names differ only in upper and lower case, only the first can be declared."""
     from dataclasses import replace
 
     seen: set[str] = set()
     made = []
     for column in columns:
         if column.value is not None and column.name.casefold() in seen:
-            column = replace(column, value=None, form="", note="another column has this name, but for capital letters")
+            column = replace(column, value=None, form="", note="another column has this name in upper or lower case")
         if column.value is not None:
             seen.add(column.name.casefold())
         made.append(column)
@@ -323,23 +332,24 @@ def _told_apart(columns: list[DraftColumn]) -> tuple[DraftColumn, ...]:
 
 def _usable(name: str) -> bool:
     from privet.errors import UserError
-    from privet.relation.schema import called
+    from privet.tables.schema import check_name
 
     try:
-        called(name, "column")
+        check_name(name, "column")
     except UserError:
         return False
     return True
 
 
 def _count(typed: str) -> int:
+    from privet.errors import argument
     from privet.exact import whole
 
-    return whole(typed, name="max_rows", example="--max-rows 3")
+    return whole(typed, name="max_rows", example=argument("max_rows", 3))
 
 
 def _by_table(given: list[str], names: set[str]) -> dict[str, str]:
-    """What was said for single tables, and, under no name, for all."""
+    """What was given for single tables and, under the empty name, for all."""
     made = {}
     for each in given:
         table, sign, rest = each.partition("=")

@@ -1,59 +1,70 @@
-"""What a ledger says, in the terminal: `privet budget` and `privet ledger ...`."""
+"""A ledger in the terminal: `privet budget` and `privet ledger ...`."""
 
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privet.addresses import is_address, shown
+from privet.cli.options import AsJson
+from privet.cli.output import aligned
+from privet.system.addresses import is_address, shown
 
 if TYPE_CHECKING:  # loaded when a command runs: `privet --help` is quick
-    from privet.ledger import Budget, Caps, DurableLedger, Entry
+    from privet.ledger import Caps, DatabaseLedger, Entry
     from privet.policy import Policy
+    from privet.privacy.guarantees import Budget
 
-app = typer.Typer(no_args_is_help=True, help="Look into a ledger, check it, and act as its steward.")
+app = typer.Typer(no_args_is_help=True, help="Show a ledger, verify it, and act as its steward.")
 
 Where = Annotated[
     str | None,
-    typer.Argument(metavar="[LEDGER]", help="The ledger: a file, or a postgresql:// address. By default the policy's."),
+    typer.Argument(
+        metavar="[LEDGER]", help="The ledger: a file, or a postgresql:// address. By default, the one of the policy."
+    ),
 ]
-ByPolicy = Annotated[Path | None, typer.Option("--policy", help="The policy that names the ledger: privet.toml.")]
-Which = Annotated[str | None, typer.Option("--dataset", help="The dataset; needed if the ledger has several.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-Why = Annotated[str, typer.Option(help="Why; it is kept in the ledger.")]
+ByPolicy = Annotated[
+    Path | None, typer.Option("--policy", help="The policy that names the ledger; by default privet.toml.")
+]
+Which = Annotated[str | None, typer.Option("--dataset", help="The dataset; required if the ledger has several.")]
+Why = Annotated[str, typer.Option(help="The reason, which is recorded in the ledger.")]
 
 
 _DEFAULT = Path("privet.toml")
-_LONG = 200  # so much of a question is shown; --json has all of it
+_LONG = 200  # how many characters of a question are shown; --json shows all of it
 
 
-def _opened(where: str | None, policy: Path | None, *, read_only: bool = True) -> tuple[DurableLedger, Policy | None]:
-    """The ledger that is named, or the policy's; and the policy, if it is its ledger."""
-    from privet.errors import UserError
+def _opened(where: str | None, policy: Path | None, *, read_only: bool = True) -> tuple[DatabaseLedger, Policy | None]:
+    """The ledger that is given, or that of the policy; and the policy, if it names the ledger."""
+    from privet.errors import Remedy, Subject, UserError, write
     from privet.ledger import open_ledger
 
     if where is not None:
         if policy is not None:
-            raise UserError("give the ledger, or the policy that names it, not both")
+            raise UserError("give either the ledger or the policy that names it, not both")
         if where.lower().endswith(".toml"):
-            raise UserError(f"{shown(where)!r} is a policy, not a ledger. Write: --policy {shown(where)}")
+            line = write(terminal=f"--policy {shlex.quote(shown(where))}", exact=True)
+            raise UserError(f"{shown(where)!r} is a policy, not a ledger", subject=Subject("ledger"), remedy=line)
         return open_ledger(where, create=False, read_only=read_only), None
     if policy is None and not _DEFAULT.exists():
         raise UserError(
-            f"no ledger is named, and there is no {_DEFAULT} here that would name it. "
-            "Write, for example: people.ledger, or --policy folder/privet.toml"
+            f"no ledger is given, and there is no {_DEFAULT} in this folder",
+            subject=Subject("ledger"),
+            remedy=write(terminal="--policy folder/privet.toml", advice="Give the ledger, or a policy that names it"),
         )
     from privet.policy import load
 
     found = load(policy or _DEFAULT)
     if not is_address(found.ledger) and not Path(found.ledger).exists():
         raise UserError(
-            f"{found.document.where} names the ledger {found.ledger!r}, which is not there. "
-            "The first question makes it; if there was one before, put it back"
+            f"{found.document.where} names the ledger {found.ledger!r}, which does not exist",
+            allowed="The first question creates it",
+            subject=Subject("ledger"),
+            remedy=Remedy("If there was one before, restore it"),
         )
     return open_ledger(found.ledger, create=False, read_only=read_only), found
 
@@ -66,7 +77,7 @@ def _held(policy: Policy | None, name: str, analyst: str = "") -> Caps:
     return caps(policy.datasets[name], analyst) if policy is not None and name in policy.datasets else Caps()
 
 
-def _tell_differences(policy: Policy | None, ledger: DurableLedger, name: str, analyst: str | None = None) -> None:
+def _tell_differences(policy: Policy | None, ledger: DatabaseLedger, name: str, analyst: str | None = None) -> None:
     from privet.policy.agreement import differences
 
     if policy is not None and name in policy.datasets:
@@ -74,15 +85,20 @@ def _tell_differences(policy: Policy | None, ledger: DurableLedger, name: str, a
             print(line, file=sys.stderr)
 
 
-def _one(ledger: DurableLedger, dataset: str | None, policy: Policy | None) -> str:
-    from privet.errors import UserError
+def _one(ledger: DatabaseLedger, dataset: str | None, policy: Policy | None) -> str:
+    from privet.errors import Subject, UserError, argument
 
     names = ledger.datasets()
     known = [name for name in names if policy is None or name in policy.datasets]
     if dataset is None and len(known) == 1:
         return known[0]
     if dataset is None or dataset not in names:
-        raise UserError(f"the ledger has these datasets: {', '.join(names) or 'none'}. Name one with --dataset")
+        raise UserError(
+            "the ledger has several datasets" if dataset is None else f"the ledger has no dataset {dataset!r}",
+            allowed=f"The datasets are: {', '.join(names) or 'none'}",
+            subject=Subject("dataset", dataset or ""),
+            remedy=argument("dataset", names[0] if names else "people"),
+        )
     return dataset
 
 
@@ -90,70 +106,59 @@ def _json(tree: Any) -> None:
     print(json.dumps(tree, indent=2, ensure_ascii=False))
 
 
-def _print(*rows: tuple[str, ...]) -> None:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-
-
 def _words(budget: Budget | None) -> str:
-    from privet.ledger import words
+    from privet.privacy.guarantees import show_down
 
-    return "" if budget is None else words(budget)
-
-
-def numbers(budget: Budget | None) -> dict[str, str] | None:
-    """A budget for programs, exactly."""
-    from privet.exact import literal
-    from privet.guarantees import ApproxDP
-
-    if budget is None:
-        return None
-    found = {"epsilon": literal(budget.epsilon).strip('"')}
-    return {**found, "delta": literal(budget.delta).strip('"')} if isinstance(budget, ApproxDP) else found
+    return "" if budget is None else show_down(budget)
 
 
 def budget(where: Where = None, policy: ByPolicy = None, dataset: Which = None, as_json: AsJson = False) -> None:
-    """What was granted, what is spent and what is left, of every dataset and analyst.
+    """Show what is granted, spent and left, for every dataset and analyst.
 
     Example: privet budget people.ledger
     """
-    from privet.ledger import Balance, smaller
+    from privet.ledger import Balance
+    from privet.privacy.guarantees import stricter
+    from privet.privacy.guarantees.budgets import amount
 
     ledger, found = _opened(where, policy)
-    lines: list[tuple[str, str, Budget | None, Budget, Budget | None]] = []
+    lines: list[tuple[str, str, Budget | None, Budget, Budget | None, str]] = []
     for name in ledger.datasets() if dataset is None else (_one(ledger, dataset, found),):
         whole = _held(found, name).lower(ledger.balance(name))
-        lines.append((name, "", whole.budget, whole.spent, whole.remaining))
+        lines.append((name, "", whole.budget, whole.spent, whole.remaining.guarantee, whole.left))
+        accountant = whole.accountant
         for analyst, ration in ledger.analysts(name).items():
-            cap = smaller(ration.cap, _held(found, name, analyst).analyst)
-            left = None if cap is None else Balance(cap, ration.spent).remaining
-            lines.append((name, analyst, cap, ration.spent, left))
+            cap = stricter(ration.cap, _held(found, name, analyst).analyst)
+            mine = None if cap is None else Balance(accountant, cap, ration.spent)
+            left = (None, "") if mine is None else (mine.remaining.guarantee, mine.left)
+            lines.append((name, analyst, cap, accountant.guarantee(ration.spent), *left))
         _tell_differences(found, ledger, name)
     others = {name: each.per_analyst for name, each in ({} if found is None else found.datasets).items()}
     if as_json:
         names = "dataset", "analyst", "granted", "spent", "left"
-        tree = [dict(zip(names, (line[0], line[1] or None, *map(numbers, line[2:])), strict=True)) for line in lines]
+        tree = [dict(zip(names, (line[0], line[1] or None, *map(amount, line[2:5])), strict=True)) for line in lines]
         _json([row if row["analyst"] else _with_others(row, others) for row in tree])
         return
     rows = []
     for i, line in enumerate(lines):
-        rows.append(("" if line[1] else line[0], line[1], *map(_words, line[2:])))
+        rows.append(("" if line[1] else line[0], line[1], _words(line[2]), _words(line[3]), line[5]))
         last = i + 1 == len(lines) or not lines[i + 1][1]
         if last and others.get(line[0]) is not None:
-            rows.append(("", "each other", _words(others[line[0]]), "", ""))
-    _print(("dataset", "analyst", "granted", "spent", "left"), *rows)
+            rows.append(("", "every other", _words(others[line[0]]), "", ""))
+    print(aligned(("dataset", "analyst", "granted", "spent", "left"), *rows))
 
 
 def _with_others(row: dict[str, Any], others: dict[str, Budget | None]) -> dict[str, Any]:
-    """A dataset's line for programs, with what each analyst may spend whom nobody named."""
+    """A dataset's line for programs, with the cap of every other analyst."""
+    from privet.privacy.guarantees.budgets import amount
+
     cap = others.get(row["dataset"])
-    return row if cap is None else {**row, "per_analyst": numbers(cap)}
+    return row if cap is None else {**row, "per_analyst": amount(cap)}
 
 
 @app.command()
 def history(where: Where = None, policy: ByPolicy = None, dataset: Which = None, as_json: AsJson = False) -> None:
-    """Every entry, oldest first.
+    """List every entry, oldest first.
 
     Example: privet ledger history people.ledger
     """
@@ -168,13 +173,13 @@ def history(where: Where = None, policy: ByPolicy = None, dataset: Which = None,
             e.time[:16].replace("T", " "),
             _what(e),
             e.analyst,
-            _words(e.cost),
-            _words(e.totals.spent),
+            _words(e.price),
+            _words(e.spent),
             _note(e),
         )
         for e in entries
     ]
-    _print(("entry", "time", "what", "analyst", "cost", "spent", "question or note"), *rows)
+    print(aligned(("entry", "time", "what", "analyst", "cost", "spent", "question or note"), *rows))
 
 
 def _what(entry: Entry) -> str:
@@ -194,7 +199,7 @@ def _note(entry: Entry) -> str:
         case "capped" if entry.ration is not None:
             return f"{_words(entry.ration.cap) or 'no cap'}: {entry.note}"
         case "capped":
-            each = f", {_words(entry.totals.per_query)} for each question" if entry.totals.per_query is not None else ""
+            each = f", {_words(entry.totals.per_query)} per question" if entry.totals.per_query is not None else ""
             return f"{_words(entry.totals.budget)}{each}: {entry.note}"
     if entry.statement:
         text = " ".join("".join(c if c.isprintable() else " " for c in entry.statement).split())
@@ -213,6 +218,8 @@ def _about_table(entry: Entry) -> str:
 
 
 def _entry(entry: Entry) -> dict[str, Any]:
+    from privet.privacy.guarantees.budgets import amount
+
     return {
         "number": entry.number,
         "time": entry.time,
@@ -221,8 +228,8 @@ def _entry(entry: Entry) -> dict[str, Any]:
         "analyst": entry.analyst or None,
         "request_id": entry.request_id or None,
         "version": entry.version or None,
-        "cost": numbers(entry.cost),
-        "spent": numbers(entry.totals.spent),
+        "cost": amount(entry.price),
+        "spent": amount(entry.spent),
         "question": entry.statement or None,
         "note": None if entry.statement else _note(entry) or None,
         "answer": entry.answer or None,
@@ -235,11 +242,11 @@ def verify(
     where: Where = None,
     policy: ByPolicy = None,
     expect: Annotated[
-        str | None, typer.Option(metavar="RECEIPT", help="A receipt that `head` printed earlier.")
+        str | None, typer.Option(metavar="RECEIPT", help="A receipt printed earlier by `privet ledger head`.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check every entry and answer; name the first that does not hold. An exported file (.jsonl) is checked too.
+    """Verify every entry and answer of a ledger, or of an exported file (.jsonl).
 
     Example: privet ledger verify people.ledger --expect "$(cat receipt.txt)"
     """
@@ -268,7 +275,7 @@ def verify(
 
 @app.command()
 def head(where: Where = None, policy: ByPolicy = None) -> None:
-    """Print a receipt: keep it elsewhere, and an older copy of the ledger can't be put back unnoticed.
+    """Print a receipt. Keep it elsewhere: with it, `verify` notices an older copy of the ledger.
 
     Example: privet ledger head people.ledger > receipt.txt
     """
@@ -277,7 +284,7 @@ def head(where: Where = None, policy: ByPolicy = None) -> None:
 
 @app.command()
 def export(where: Where = None, policy: ByPolicy = None, dataset: Which = None) -> None:
-    """Print the chain as lines of JSON, for an auditor; without the answers. Of one dataset, with --dataset.
+    """Print the entries as lines of JSON, without the answers, for an auditor.
 
     Example: privet ledger export people.ledger > people.jsonl
     """
@@ -288,12 +295,12 @@ def export(where: Where = None, policy: ByPolicy = None, dataset: Which = None) 
 
 @app.command()
 def replay(where: Where = None, policy: ByPolicy = None, dataset: Which = None, as_json: AsJson = False) -> None:
-    """What the whole history costs under each accountant.
+    """Show what the whole history costs under each accountant.
 
     Example: privet ledger replay people.ledger
     """
-    from privet.accounting import ACCOUNTANTS
     from privet.errors import AccountingError
+    from privet.privacy.accounting import ACCOUNTANTS
 
     ledger, found = _opened(where, policy)
     name = _one(ledger, dataset, found)
@@ -302,12 +309,15 @@ def replay(where: Where = None, policy: ByPolicy = None, dataset: Which = None, 
         try:
             costs[each.name] = str(ledger.replay(name, each))
         except AccountingError as error:
-            costs[each.name] = f"no price: {error}"
+            costs[each.name] = f"no price: {error.render('terminal')}"
     if as_json:
         _json(costs)
         return
+    width = max(map(len, costs)) + 2
     for accountant, cost in costs.items():
-        print(f"{accountant:<8}{cost}{'   (this dataset)' if accountant == ledger.dataset(name).accountant else ''}")
+        print(
+            f"{accountant:<{width}}{cost}{'   (this dataset)' if accountant == ledger.dataset(name).accountant else ''}"
+        )
 
 
 @app.command()
@@ -316,43 +326,53 @@ def cap(
     where: Where = None,
     policy: ByPolicy = None,
     epsilon: Annotated[
-        str | None, typer.Option(help="The new cap, such as 3 or 1/3; leave it out to remove an analyst's cap.")
+        str | None,
+        typer.Option(
+            help="The new cap, such as 3 or 1/3; leave it out to remove the cap of an analyst or of a question."
+        ),
     ] = None,
-    delta: Annotated[str | None, typer.Option(help="Its delta, where the budget has one.")] = None,
-    analyst: Annotated[str | None, typer.Option(help="For this analyst only.")] = None,
-    query: Annotated[bool, typer.Option("--query", help="For each question.")] = False,
+    delta: Annotated[str | None, typer.Option(help="The delta of the cap, if the budget has one.")] = None,
+    analyst: Annotated[str | None, typer.Option(help="Set the cap of this analyst.")] = None,
+    query: Annotated[bool, typer.Option("--query", help="Set the cap of each question.")] = False,
     dataset: Which = None,
 ) -> None:
     """Set the dataset's budget, an analyst's cap, or the cap of each question.
 
     Example: privet ledger cap people.ledger --analyst research --epsilon 1 --reason "the first year"
     """
-    from privet.errors import UserError
-    from privet.guarantees import ApproxDP, PureDP
+    from privet.errors import Remedy, UserError, argument
+    from privet.privacy.guarantees import PureDP, budget_of
 
     ledger, found = _opened(where, policy, read_only=False)
     name = _one(ledger, dataset, found)
     given: Budget | None = None
     if epsilon is None and (delta is not None or (analyst is None and not query)):
-        raise UserError("say how much: --epsilon 3. Only the cap of an analyst or of each question can be taken off")
-    if delta is not None and ledger.dataset(name).accountant == "pure":
-        raise UserError(f"the budget of {name!r} has no delta, and never will. Leave --delta out")
+        raise UserError(
+            "the new budget is missing",
+            allowed="Only the cap of an analyst or of each question can be removed",
+            remedy=argument("epsilon", 3),
+        )
+    accountant = ledger.dataset(name).accounting
+    if delta is not None and accountant.promises is PureDP:
+        raise UserError(f"the budget of {name!r} has no delta, and never will", remedy=Remedy("Leave out --delta"))
     if epsilon is not None:
-        pure = ledger.dataset(name).accountant == "pure" and delta is None
-        given = PureDP(epsilon) if pure else ApproxDP(epsilon, delta or "0")
+        given = budget_of(accountant.promises, epsilon=epsilon, delta=delta)
     ledger.cap(name, given, reason=reason, analyst=analyst, query=query)
     print(ledger.head())
-    print("This is a receipt of the ledger's last entry; keep it elsewhere (privet ledger head).", file=sys.stderr)
+    print(
+        "This receipt stands for the ledger's last entry. Keep it elsewhere (see privet ledger head).", file=sys.stderr
+    )
     balance = ledger.balance(name, analyst)
-    spent = balance.spent if analyst is None or balance.ration is None else balance.ration.spent
-    if given is not None and not query and spent.epsilon >= given.epsilon:
-        print(f"{_words(spent)} is spent already: nothing is left under this cap.", file=sys.stderr)
+    spent = balance.total if analyst is None or balance.ration is None else balance.ration.spent
+    if given is not None and not query and not accountant.share(spent, given):
+        text = _words(accountant.guarantee(spent))
+        print(f"{text} is already spent, so nothing is left under this cap.", file=sys.stderr)
     _tell_differences(found, ledger, name, analyst)
 
 
 @app.command()
 def reopen(reason: Why, where: Where = None, policy: ByPolicy = None, dataset: Which = None) -> None:
-    """Open a dataset again that was closed after failures, to all analysts.
+    """Reopen a dataset that was closed after failures.
 
     Example: privet ledger reopen people.ledger --reason "more memory for the engine"
     """
@@ -365,12 +385,12 @@ def reopen(reason: Why, where: Where = None, policy: ByPolicy = None, dataset: W
 def protect(
     reason: Why,
     table: Annotated[str, typer.Option(help="The table.")],
-    person: Annotated[str, typer.Option(help="The column that says whose a row is.")],
+    person: Annotated[str, typer.Option(help="The column that identifies the person.")],
     where: Where = None,
     policy: ByPolicy = None,
     dataset: Which = None,
 ) -> None:
-    """Change the column of a table that says whose a row is: who is protected.
+    """Change the column that identifies the person in a table.
 
     Example: privet ledger protect people.ledger --table visits --person patient_id --reason "the column was renamed"
     """
@@ -382,12 +402,14 @@ def protect(
 @app.command()
 def allow_source(
     reason: Why,
-    source: Annotated[str, typer.Option(metavar="FILE", help="The file; of a DuckDB file, people.duckdb:table.")],
-    to: Annotated[str, typer.Option(metavar="DATASET", help="The dataset that may use it, too.")],
+    source: Annotated[
+        str, typer.Option(metavar="FILE", help="The file; for a table of a DuckDB file, people.duckdb:table.")
+    ],
+    to: Annotated[str, typer.Option(metavar="DATASET", help="The other dataset that may use it.")],
     where: Where = None,
     policy: ByPolicy = None,
 ) -> None:
-    """Let a dataset use a file that another dataset was opened with. If it holds the same people, they lose twice.
+    """Let a dataset use a file of another dataset. People who are in both lose privacy in both.
 
     Example: privet ledger allow-source people.ledger --source people.parquet --to trial --reason "a separate consent"
     """

@@ -1,9 +1,7 @@
-"""How an answer leaves the command line: as a table, a chart, CSV, JSON, Parquet or a picture."""
+"""How an answer is printed or saved: as a table, a chart, CSV, JSON, Parquet or an image."""
 
 from __future__ import annotations
 
-import json
-import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,16 +9,34 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from privet.cli.failing import tell
-from privet.cli.wording import in_terminal
+from privet.cli.exits import tell
 
 if TYPE_CHECKING:  # loaded when a command runs: `privet --help` is quick
     from privet.planner import ReleasePlan
     from privet.release import Release
 
 
+def aligned(*rows: tuple[str, ...], right: bool = False) -> str:
+    """Rows of cells in columns; all but the first are aligned to the right if they are numbers.
+
+    Example:
+        >>> print(aligned(("north", "9"), ("south", "10"), right=True))
+        north   9
+        south  10
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = zip(row, widths, strict=True)
+        shown = [
+            cell.rjust(width) if right and place else cell.ljust(width) for place, (cell, width) in enumerate(cells)
+        ]
+        lines.append("  ".join(shown).rstrip())
+    return "\n".join(lines)
+
+
 class Format(StrEnum):
-    """What an answer is printed as."""
+    """The formats of an answer."""
 
     TABLE = "table"
     CSV = "csv"
@@ -32,14 +48,14 @@ class Format(StrEnum):
 _BY_NAME = {".csv": Format.CSV, ".json": Format.JSON, ".parquet": Format.PARQUET, ".txt": Format.TABLE}
 _PICTURES = {".png", ".svg", ".pdf"}
 _DEFAULT = Path("privet.toml")
-STORED = "the answer is stored, asking again is free"
+STORED = "the answer is stored: asking again is free"
 
 
 def kept(policy: Path | None = None) -> Callable[[Path], bool]:
-    """Which files are the steward's: of this policy, or of the one in this folder, if there is one."""
+    """Which files belong to the steward: those of this policy, or of the one in this folder, if there is one."""
     from privet.errors import UserError
-    from privet.files import among
     from privet.policy import load
+    from privet.system.files import among
 
     if policy is not None:
         return load(policy).owns
@@ -51,33 +67,33 @@ def kept(policy: Path | None = None) -> Callable[[Path], bool]:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Where a command writes to, checked before anything is done or paid for."""
+    """The files that a command writes, checked before anything is done or paid for."""
 
     force: bool
     taken: Callable[[Path], bool]
 
     @classmethod
     def checked(cls, *given: Path | None, force: bool, taken: Callable[[Path], bool] | None = None) -> Files:
-        """Refuse what must not be written to."""
-        from privet.errors import UserError
-        from privet.files import among, check
+        """Refuse files that must not be written."""
+        from privet.errors import Remedy, UserError
+        from privet.system.files import among, check
 
         files = [file for file in given if file is not None]
         made = cls(force, taken or (kept() if files else lambda path: False))
         for number, file in enumerate(files):
             check(file, overwrite=force, taken=made.taken)
             if among(file, files[:number]):
-                raise UserError(f"{str(file)!r} is used already: choose another file")
+                raise UserError(f"{str(file)!r} is given twice", remedy=Remedy("Choose another file"))
         return made
 
     def write(self, file: Path, content: bytes) -> None:
-        """Write one of them."""
-        from privet.files import write
+        """Write one of these files."""
+        from privet.system.files import write
 
         write(file, content, overwrite=self.force, taken=self.taken)
 
     def tried(self, file: Path, content: Callable[[], bytes]) -> str | None:
-        """Why it could not be written, after it was paid for."""
+        """Write a file after it was paid for; why that was not possible, if it was not."""
         from privet.errors import UserError
 
         try:
@@ -85,54 +101,58 @@ class Files:
         except OSError as error:
             return f"{str(file)!r} can't be written: {error.strerror or error}"
         except UserError as error:
-            return in_terminal(str(error))
+            return error.render("terminal")
         return None
 
 
 def chosen(form: Format | None, output: Path | None) -> Format:
-    """Refused here, before anything is paid."""
-    from privet.errors import UserError
+    """The format of the answer; an impossible one is refused before anything is paid."""
+    from privet.errors import Remedy, UserError, write
 
     suffix = "" if output is None else output.suffix.lower()
     if suffix in _PICTURES:
         if form not in (None, Format.CHART):
-            raise UserError(f"a {suffix} file is a chart. Leave --format out")
+            raise UserError(f"a {suffix} file is always a chart", remedy=Remedy("Leave out --format"))
         return Format.CHART
     if form is None:
         form = _BY_NAME.get(suffix, Format.TABLE)
         if suffix and suffix not in _BY_NAME:
             *names, last = *_BY_NAME, *sorted(_PICTURES)
-            raise UserError(f"unknown file type {suffix!r}. Use {', '.join(names)} or {last}, or add --format")
+            raise UserError(
+                f"unknown file type {suffix!r}",
+                allowed=f"The file types are {', '.join(names)} and {last}",
+                remedy=Remedy("Or add --format"),
+            )
     if form is Format.PARQUET and output is None:
-        raise UserError("Parquet goes to a file. Write, for example: -o answer.parquet")
+        raise UserError("Parquet can't be printed", remedy=write(terminal="-o answer.parquet"))
     return form
 
 
 def styled(title: str | None, labels: list[str] | None, order: list[str] | None, output: Path | None) -> dict[str, Any]:
-    """What is said about a picture: arguments of `Release.plot`."""
-    from privet.errors import UserError
+    """The style of a chart: arguments of `Release.plot`."""
+    from privet.errors import UserError, write
 
     if title is None and not labels and not order:
         return {}
     if output is None or output.suffix.lower() not in _PICTURES:
-        raise UserError("--title, --label and --order are for pictures. Write, for example: -o answer.png")
+        raise UserError("--title, --label and --order apply only to charts", remedy=write(terminal="-o answer.png"))
     texts = {}
     for each in labels or ():
         name, sign, text = each.partition("=")
         if not sign or not name:
-            raise UserError(f"a label is a name and its text, not {each!r}. Write, for example: --label n=People")
+            raise UserError(f"a label is NAME=TEXT, not {each!r}", remedy=write(terminal="--label n=People"))
         texts[name] = text
     by_value = order in (["ascending"], ["descending"])
     return {"title": title, "labels": texts, "order": order[0] if order and by_value else order or None}
 
 
 def shows(plan: ReleasePlan, form: Format, output: Path | None, style: dict[str, Any]) -> None:
-    """Refuse, before anything is paid, an answer that could not be shown in this form."""
-    from privet.errors import UserError
+    """Refuse, before anything is paid, an answer that could not be shown in this format."""
+    from privet.errors import Remedy, UserError
     from privet.plots import new_figure
-    from privet.release.answer import BESIDE
-    from privet.release.pictures import MOST_PANELS
-    from privet.release.styles import Style
+    from privet.release.render.frame import BESIDE
+    from privet.release.render.picture import MOST_PANELS
+    from privet.release.render.style import Style
 
     if style:
         Style(**style).check(plan.query)
@@ -141,7 +161,8 @@ def shows(plan: ReleasePlan, form: Format, output: Path | None, style: dict[str,
         new_figure(1, 1)  # refused without matplotlib
         if len(shown) > MOST_PANELS:
             raise UserError(
-                f"a picture shows at most {MOST_PANELS} columns, not {len(shown)}. Ask for fewer, or a table"
+                f"a chart shows at most {MOST_PANELS} columns, not {len(shown)}",
+                remedy=Remedy("Ask for fewer columns, or for a table"),
             )
     if form not in (Format.CSV, Format.JSON, Format.PARQUET):
         return
@@ -149,28 +170,28 @@ def shows(plan: ReleasePlan, form: Format, output: Path | None, style: dict[str,
     names += [name + end for name, _ in plan.columns for end in BESIDE]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise UserError(f"with intervals, two columns would be called {twice[0]!r}. Rename one with AS")
+        raise UserError(f"with intervals, two columns would be named {twice[0]!r}", remedy=Remedy("Rename one with AS"))
 
 
 def write(answer: Release, form: Format, output: Path | None, style: dict[str, Any], files: Files) -> None:
-    """Print the answer, or write it to a file; what stands beside it goes to stderr."""
+    """Print the answer, or write it to a file; notes go to stderr."""
     if output is None:
         sys.stdout.write(_text(answer, form))
     else:
-        what = "picture" if output.suffix.lower() in _PICTURES else "file"
-        why = "no group is shown, so there is nothing to draw" if what == "picture" and not len(answer) else None
+        what = "chart" if output.suffix.lower() in _PICTURES else "file"
+        why = "no group is shown, so there is nothing to draw" if what == "chart" and not len(answer) else None
         if why := why or files.tried(output, lambda: _content(answer, form, output, style)):
-            _printed(answer, form, f"there is no {what}: {why}")
+            _printed(answer, form, f"the {what} was not saved: {why}")
         print(output, file=sys.stderr)
     if form not in (Format.TABLE, Format.CHART) or output is not None:
-        from privet.release.printing import wrapped
+        from privet.release.render.text import wrapped
 
         for line in wrapped(answer.notes()):
             print(line, file=sys.stderr)
 
 
 def _printed(answer: Release, form: Format, why: str) -> NoReturn:
-    """It is paid for, so it is shown all the same."""
+    """It is paid for, so it is printed instead."""
     sys.stdout.write(_text(answer, form if form in (Format.CSV, Format.JSON) else Format.TABLE))
     sys.stdout.flush()
     tell("NoFile", 1, f"{why}; {STORED}", head="")
@@ -179,34 +200,27 @@ def _printed(answer: Release, form: Format, why: str) -> NoReturn:
 
 def _content(answer: Release, form: Format, output: Path, style: dict[str, Any]) -> bytes:
     if output.suffix.lower() in _PICTURES:
-        from privet.release.pictures import drawn
+        from privet.release.render.picture import drawn
 
         return drawn(answer.plot(**style), output.suffix)
     if form is not Format.PARQUET:
         return _text(answer, form).encode()
-    import io
+    from privet.release.render import frame
+    from privet.release.render.json import facts
 
-    import pyarrow.parquet as pq
-
-    facts = json.dumps(_facts(answer), ensure_ascii=False)
-    pq.write_table(answer.to_arrow().replace_schema_metadata({"privet": facts}), sink := io.BytesIO())
-    return sink.getvalue()
+    return frame.parquet(answer, facts(answer))
 
 
 def _text(answer: Release, form: Format) -> str:
     match form:
         case Format.CSV:
-            import io
+            from privet.release.render.frame import csv
 
-            import pyarrow.csv as pc
-
-            sink = io.BytesIO()
-            pc.write_csv(answer.to_arrow(), sink)
-            return sink.getvalue().decode()
+            return csv(answer)
         case Format.JSON:
-            rows = [{name: _plain(x) for name, x in row.items()} for row in answer.to_dicts()]
-            tree = {"rows": rows, **_facts(answer)}
-            return json.dumps(tree, indent=2, ensure_ascii=False, default=str, allow_nan=False) + "\n"
+            from privet.release.render.json import answer as to_json
+
+            return to_json(answer)
         case Format.CHART:
             import shutil
 
@@ -214,23 +228,3 @@ def _text(answer: Release, form: Format) -> str:
             return f"{answer.chart(width)}\n"
         case _:
             return f"{answer}\n"
-
-
-def _facts(answer: Release) -> dict[str, Any]:
-    """What stands beside the rows, in JSON and in a Parquet file's metadata."""
-    from privet.cli.ledger import numbers
-
-    return {
-        "confidence": answer.confidence,
-        "guarantee": numbers(answer.guarantee),
-        "paid_before": answer.paid_before,
-        "spent": numbers(answer.spent),
-        "left": numbers(answer.remaining),
-        "limits": answer.limits,
-        "notes": answer.notes(),
-    }
-
-
-def _plain(x: Any) -> Any:
-    """What is infinite is null: JSON has no word for it."""
-    return None if isinstance(x, float) and not math.isfinite(x) else x

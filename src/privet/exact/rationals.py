@@ -8,7 +8,7 @@ import re
 from decimal import Decimal
 from fractions import Fraction
 
-from privet.errors import NumberError
+from privet.errors import NumberError, Remedy, Subject, write
 
 Exact = Fraction
 """An exact rational number."""
@@ -25,7 +25,7 @@ _LONGEST = 400  # characters of a number's text, and the largest power of ten in
 _BITS = 4096  # of a numerator or denominator: what is computed from such texts fits, and Python can print it
 
 
-def exact(value: object, *, name: str = "number", example: str | None = None) -> Exact:
+def exact(value: object, *, name: str = "number", example: str | Remedy | None = None) -> Exact:
     """The rational that a person means by `value`.
 
     Claim: a float means its shortest decimal (the one that Python prints), so ten times 0.1 is 1; a
@@ -45,7 +45,7 @@ def exact(value: object, *, name: str = "number", example: str | None = None) ->
     return number
 
 
-def positive(value: object, *, name: str, example: str | None = None) -> Exact:
+def positive(value: object, *, name: str, example: str | Remedy | None = None) -> Exact:
     """An exact number greater than zero.
 
     Example:
@@ -59,7 +59,7 @@ def positive(value: object, *, name: str, example: str | None = None) -> Exact:
     return number
 
 
-def nonnegative(value: object, *, name: str, example: str | None = None) -> Exact:
+def nonnegative(value: object, *, name: str, example: str | Remedy | None = None) -> Exact:
     """An exact number, zero or greater.
 
     Example:
@@ -72,7 +72,7 @@ def nonnegative(value: object, *, name: str, example: str | None = None) -> Exac
     return number
 
 
-def probability(value: object, *, name: str, example: str | None = None) -> Exact:
+def probability(value: object, *, name: str, example: str | Remedy | None = None) -> Exact:
     """An exact number strictly between 0 and 1, such as a confidence.
 
     Example:
@@ -85,7 +85,7 @@ def probability(value: object, *, name: str, example: str | None = None) -> Exac
     return number
 
 
-def whole(value: object, *, name: str, least: int = 1, example: str | None = None) -> int:
+def whole(value: object, *, name: str, least: int = 1, example: str | Remedy | None = None) -> int:
     """An integer, `least` or greater; 3.0 is 3, 2.5 is refused.
 
     Example:
@@ -156,15 +156,15 @@ def _read(text: str) -> Exact | None:
         return None
 
 
-def _refusal(name: str, allowed: str, value: object, example: str | None) -> NumberError:
+def _refusal(name: str, allowed: str, value: object, example: str | Remedy | None) -> NumberError:
     shown = _shown(value)
     if not isinstance(value, str | numbers.Number | Decimal):
         shown = f"{shown} ({type(value).__name__})"
     text = str(value).strip() if isinstance(value, str | Decimal) else ""
     if _parse(text) is None and (_DECIMAL.match(text) or _RATIO.match(text)):
         allowed += f", of at most {_LONGEST} characters, with an exponent below {_LONGEST}"
-    line = f" Write, for example: {example}" if example else ""
-    return NumberError(f"{name} must be {allowed}, not {shown}.{line}")
+    remedy = write(example) if isinstance(example, str) else example
+    return NumberError(f"{name} must be {allowed}, not {shown}", subject=Subject("argument", name), remedy=remedy)
 
 
 def _shown(value: object) -> str:

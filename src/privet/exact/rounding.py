@@ -16,24 +16,40 @@ def down(number: Exact) -> float:
         >>> down(Fraction(1, 3)) < up(Fraction(1, 3)), down(Fraction(1, 2))
         (True, 0.5)
     """
-    return 0.0 - up(-number)  # so that 0 gives 0.0, not -0.0
+    return quotient_down(number.numerator, number.denominator)
 
 
 def up(number: Exact) -> float:
     """The smallest float that is not smaller than `number`."""
+    return quotient_up(number.numerator, number.denominator)
+
+
+def quotient_down(p: int, q: int) -> float:
+    """`down` of p / q, for q > 0: with no fraction made, which takes longer than all the rest."""
+    return 0.0 - quotient_up(-p, q)  # so that 0 gives 0.0, not -0.0
+
+
+def quotient_up(p: int, q: int) -> float:
+    """`up` of p / q, for q > 0."""
     try:
-        rounded = number.numerator / number.denominator
+        rounded = p / q
     except OverflowError:
-        return math.inf if number > 0 else -math.nextafter(math.inf, 0)
-    return math.nextafter(rounded, math.inf) if Fraction(rounded) < number else rounded
+        return math.inf if p > 0 else -math.nextafter(math.inf, 0)
+    n, d = rounded.as_integer_ratio()
+    return math.nextafter(rounded, math.inf) if n * q < p * d else rounded
 
 
-def nearest(number: Exact) -> float:
+def nearest(number: Exact | int) -> float:
     """The float nearest to `number`, infinite when out of range."""
+    return quotient_nearest(number.numerator, number.denominator)
+
+
+def quotient_nearest(p: int, q: int) -> float:
+    """`nearest` of p / q, for q > 0."""
     try:
-        return number.numerator / number.denominator
+        return p / q
     except OverflowError:
-        return math.inf if number > 0 else -math.inf
+        return math.inf if p > 0 else -math.inf
 
 
 def show(number: Exact | float, digits: int = 6, *, rounding: str = ROUND_HALF_EVEN) -> str:
@@ -90,6 +106,29 @@ def shorter_up(number: Exact) -> Exact:
     """
     n, d = number.as_integer_ratio()
     return number if d.bit_length() <= 256 else Fraction(-((-n << 320) // d), 1 << 320)
+
+
+def add_up(a: Exact, b: Exact) -> Exact:
+    """shorter_up(a + b), in whole numbers: a ledger adds up long histories at every start.
+
+    Example:
+        >>> add_up(Fraction(1, 3), Fraction(1, 6))
+        Fraction(1, 2)
+    """
+    (n, d), (m, e) = a.as_integer_ratio(), b.as_integer_ratio()
+    total = Fraction(n + m, d) if d == e else Fraction(n * e + m * d, d * e)
+    return total if total.denominator.bit_length() <= 256 else shorter_up(total)
+
+
+def at_most(a: Exact, b: Exact) -> bool:
+    """A <= b, in whole numbers, for the same reason.
+
+    Example:
+        >>> at_most(Fraction(1, 3), Fraction(1, 3)), at_most(Fraction(1, 2), Fraction(1, 3))
+        (True, False)
+    """
+    (n, d), (m, e) = a.as_integer_ratio(), b.as_integer_ratio()
+    return n * e <= m * d
 
 
 def sqrt_up(number: Exact, bits: int = 96) -> Exact:

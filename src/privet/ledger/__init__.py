@@ -1,48 +1,32 @@
 """What was spent: every debit is an entry, made before data are read and never taken back."""
 
-from privet.ledger.durable import DurableLedger
-from privet.ledger.entries import (
-    CLOSES_AFTER,
-    CLOSES_FOR,
-    Balance,
-    Budget,
-    Caps,
-    Charge,
-    Dataset,
-    Entry,
-    Ledger,
-    Outcome,
-    Ration,
-    Receipt,
-    TableFacts,
-    Totals,
-    Verified,
-    smaller,
-    words,
-)
-from privet.ledger.opening import MemoryLedger, open_ledger
+from privet.ledger.balance import Balance, Caps, Limit, Remaining
+from privet.ledger.base import Ledger
+from privet.ledger.entries import Charge, Entry, Outcome, Ration, Totals
+from privet.ledger.facts import CLOSES_AFTER, CLOSES_FOR, Dataset, TableFacts
+from privet.ledger.opening import DatabaseLedger, memory_ledger, open_ledger
+from privet.ledger.receipts import Receipt, Verified
 from privet.ledger.verification import verify_export
 
 __all__ = [
     "CLOSES_AFTER",
     "CLOSES_FOR",
     "Balance",
-    "Budget",
     "Caps",
     "Charge",
+    "DatabaseLedger",
     "Dataset",
-    "DurableLedger",
     "Entry",
     "Ledger",
-    "MemoryLedger",
+    "Limit",
     "Outcome",
     "Ration",
     "Receipt",
+    "Remaining",
     "TableFacts",
     "Totals",
     "Verified",
+    "memory_ledger",
     "open_ledger",
-    "smaller",
     "verify_export",
-    "words",
 ]

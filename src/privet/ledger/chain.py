@@ -12,19 +12,20 @@ import hashlib
 import json
 from typing import Any, cast, get_args
 
-from privet import events
-from privet.canonical import canonical
-from privet.distances import Adjacency
+from privet.codec import canonical
 from privet.errors import LedgerError
-from privet.exact import Exact
-from privet.guarantees import ApproxDP, PureDP
-from privet.identity import Identity
-from privet.ledger.entries import Budget, Dataset, Entry, Kind, Ration, TableFacts, Totals
+from privet.ledger.entries import Entry, Kind, Ration, Totals
+from privet.ledger.facts import Dataset, TableFacts
+from privet.privacy import events
+from privet.privacy.accounting import Accountant, accountant_named
+from privet.privacy.adjacency import Adjacency
+from privet.privacy.guarantees import Budget, budgets
+from privet.system.identity import Identity
 
 GENESIS = "0" * 64
 _KINDS = get_args(Kind)
 _TEXTS = ("analyst", "request_id", "asked", "question", "statement", "version", "answer", "note", "salt", "to")
-_STRINGS = frozenset([*_TEXTS, "time", "dataset", "cost"])
+_STRINGS = frozenset([*_TEXTS, "time", "dataset"])
 _FIELDS = {
     "number",
     "dataset",
@@ -60,11 +61,11 @@ def write(entry: Entry) -> str:
     tree |= {"number": entry.number, "dataset": entry.dataset, "kind": entry.kind, "time": entry.time}
     tree["totals"] = totals_tree(entry.totals)
     if entry.ration is not None:
-        tree["ration"] = ration_tree(entry.ration)
+        tree["ration"] = ration_tree(entry.totals.accountant, entry.ration)
     if entry.kind == "reserved":
         tree["events"] = [events.to_tree(event) for event in entry.events]
     if entry.cost is not None:
-        tree["cost"] = budget_text(entry.cost)
+        tree["cost"] = entry.totals.accountant.to_json(entry.cost)
     if entry.refers is not None:
         tree["refers"] = entry.refers
     if entry.facts is not None:
@@ -72,7 +73,6 @@ def write(entry: Entry) -> str:
         tree["facts"] = {
             "protect": facts.protect,
             "adjacency": str(facts.adjacency),
-            "accountant": facts.accountant,
             "closes_after": facts.closes_after,
             "closes_for": facts.closes_for,
         }
@@ -87,93 +87,96 @@ def write(entry: Entry) -> str:
 
 
 def totals_tree(totals: Totals) -> dict[str, Any]:
-    """Totals as they stand in an entry."""
-    numbers = {"budget": totals.budget, "spent": totals.spent, "per_query": totals.per_query}
-    found: dict[str, Any] = {name: budget_text(number) for name, number in numbers.items() if number is not None}
-    return {**found, "failures": totals.failures}
+    """Totals as an entry has them. They name the accountant, so that every entry can be read by itself."""
+    tree: dict[str, Any] = {
+        "accountant": totals.accountant.name,
+        "budget": budgets.to_tree(totals.budget),
+        "spent": totals.accountant.to_json(totals.spent),
+        "failures": totals.failures,
+    }
+    return tree if totals.per_query is None else {**tree, "per_query": budgets.to_tree(totals.per_query)}
 
 
-def ration_tree(ration: Ration) -> dict[str, Any]:
-    """A ration as it stands in an entry."""
-    tree: dict[str, Any] = {"spent": budget_text(ration.spent), "failures": ration.failures}
-    return tree if ration.cap is None else {**tree, "cap": budget_text(ration.cap)}
+def ration_tree(accountant: Accountant[Any], ration: Ration) -> dict[str, Any]:
+    """A ration as an entry has it."""
+    tree: dict[str, Any] = {"spent": accountant.to_json(ration.spent), "failures": ration.failures}
+    return tree if ration.cap is None else {**tree, "cap": budgets.to_tree(ration.cap)}
 
 
 def tree(text: str, *, strict: bool = True) -> dict[str, Any]:
     """The fields of an entry; a `ValueError` if they are not what entries have, or (strict) not written so."""
-    found, end = _DECODER.raw_decode(text)
+    fields, end = _DECODER.raw_decode(text)
     if (
         end != len(text)
-        or not isinstance(found, dict)
-        or not found.keys() <= _FIELDS
-        or found.get("kind") not in _KINDS
+        or not isinstance(fields, dict)
+        or not fields.keys() <= _FIELDS
+        or fields.get("kind") not in _KINDS
     ):
         raise ValueError("it has other fields than entries have")
     if strict:
-        if not all(type(value) is str for name, value in found.items() if name in _STRINGS):
-            raise ValueError("what should be a text is none")
-        numbers = [found["number"], found.get("refers", 1), found["totals"]["failures"]]
-        numbers.append(found["ration"]["failures"] if "ration" in found else 0)
+        if not all(type(value) is str for name, value in fields.items() if name in _STRINGS):
+            raise ValueError("a field that should be a text is not one")
+        numbers = [fields["number"], fields.get("refers", 1), fields["totals"]["failures"]]
+        numbers.append(fields["ration"]["failures"] if "ration" in fields else 0)
         if not all(type(number) is int and number >= 0 for number in numbers):
-            raise ValueError("what should be a number is none")
-        if canonical(found) != text:
+            raise ValueError("a field that should be a whole number is not one")
+        if canonical(fields) != text:
             raise ValueError("it is not written as entries are")
-    return found
+    return fields
 
 
-def read(text: str, found: str = "") -> Entry:
+def read(text: str, hashed: str = "") -> Entry:
     """The entry that a text stands for; a `LedgerError` if it stands for none."""
     try:
         fields = tree(text, strict=False)
-        after, ration, table = read_totals(fields["totals"]), fields.get("ration"), fields.get("table")
+        totals, ration, table = _totals(fields["totals"]), fields.get("ration"), fields.get("table")
         return Entry(
             number=_whole(fields["number"]),
             dataset=fields["dataset"],
             kind=cast(Kind, fields["kind"]),
             time=fields["time"],
-            totals=after,
+            totals=totals,
             analyst=fields.get("analyst", ""),
-            ration=None if ration is None else read_ration(ration),
+            ration=None if ration is None else _ration(totals.accountant, ration),
             request_id=fields.get("request_id", ""),
             asked=fields.get("asked", ""),
             question=fields.get("question", ""),
             statement=fields.get("statement", ""),
             version=fields.get("version", ""),
             events=tuple(map(events.from_tree, fields.get("events", ()))),
-            cost=_maybe(fields.get("cost")),
+            cost=None if "cost" not in fields else totals.accountant.from_json(fields["cost"]),
             refers=None if "refers" not in fields else _whole(fields["refers"]),
             answer=fields.get("answer", ""),
             note=fields.get("note", ""),
-            facts=_facts(fields, after) if "facts" in fields else None,
+            facts=_facts(fields, totals) if "facts" in fields else None,
             salt=fields.get("salt", ""),
             table=None if table is None else read_table(table),
             to=fields.get("to", ""),
-            hash=found,
+            hash=hashed,
         )
     except _ODD as error:
-        raise _tampered(error) from None
+        raise LedgerError(f"an entry of the ledger can't be read ({str(error)[:200]}): it was tampered with") from None
 
 
 _ODD = LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError
 
 
-def _tampered(error: Exception) -> LedgerError:
-    return LedgerError(f"an entry of the ledger can't be read ({str(error)[:200]}): it was tampered with")
+def _totals(tree: dict[str, Any]) -> Totals:
+    accountant = accountant_named(tree["accountant"])
+    budget, spent = budgets.from_tree(tree["budget"]), accountant.from_json(tree["spent"])
+    return Totals(accountant, budget, spent, _whole(tree["failures"]), _cap(tree.get("per_query")))
 
 
-def read_totals(tree: dict[str, Any]) -> Totals:
-    """Totals from how an entry says them."""
-    budget, spent = _read_budget(tree["budget"]), _read_budget(tree["spent"])
-    return Totals(budget, spent, _whole(tree["failures"]), _maybe(tree.get("per_query")))
+def _ration(accountant: Accountant[Any], tree: dict[str, Any]) -> Ration:
+    return Ration(accountant.from_json(tree["spent"]), _cap(tree.get("cap")), _whole(tree["failures"]))
 
 
-def read_ration(tree: dict[str, Any]) -> Ration:
-    """A ration from how an entry says it."""
-    return Ration(_read_budget(tree["spent"]), _maybe(tree.get("cap")), _whole(tree["failures"]))
+def _cap(tree: Any) -> Budget | None:
+    return None if tree is None else budgets.from_tree(tree)
 
 
 def read_table(tree: dict[str, Any]) -> TableFacts:
-    """What is kept of a table, from how an entry says it."""
+    """What is kept of a table, from an entry."""
     name, person, sources = tree["name"], tree["person"], tree["sources"]
     if len(tree) != 3 or type(name) is not str or type(person) is not str or type(sources) is not list:
         raise ValueError("what it says of a table is not what entries say")
@@ -182,48 +185,12 @@ def read_table(tree: dict[str, Any]) -> TableFacts:
 
 def _facts(tree: dict[str, Any], totals: Totals) -> Dataset:
     facts = tree["facts"]
-    if len(facts) != 5:
+    if len(facts) != 4:
         raise ValueError("what it says of the dataset is not what entries say")
     if facts["protect"] not in ("row", "person"):
         raise ValueError("what is protected is neither a row nor a person")
     adjacency, failures = Adjacency(facts["adjacency"]), (_whole(facts["closes_after"]), _whole(facts["closes_for"]))
-    return Dataset(tree["dataset"], facts["protect"], adjacency, totals.budget, facts["accountant"], *failures)
-
-
-# --- numbers: the same few stand in many entries, so each is read once --------------------------
-
-
-_BUDGETS: dict[str, Budget] = {}
-_MOST = 4096
-
-
-def budget_text(budget: Budget) -> str:
-    """A budget, exactly."""
-    epsilon = f"{budget.epsilon.numerator}/{budget.epsilon.denominator}"
-    return epsilon if isinstance(budget, PureDP) else f"{epsilon} {budget.delta.numerator}/{budget.delta.denominator}"
-
-
-def _read_budget(text: str) -> Budget:
-    found = _BUDGETS.get(text)
-    if found is not None:
-        return found
-    epsilon, *delta = text.split(" ")
-    if delta:
-        found = ApproxDP(_exact(epsilon), _exact(delta[0]))
-    else:
-        found = PureDP(_exact(epsilon)) if epsilon != "0/1" else PureDP.ZERO
-    if len(_BUDGETS) < _MOST:
-        _BUDGETS[text] = found
-    return found
-
-
-def _exact(text: str) -> Exact:
-    numerator, _, denominator = text.partition("/")
-    return Exact(int(numerator), int(denominator))
-
-
-def _maybe(text: str | None) -> Budget | None:
-    return None if text is None else _read_budget(text)
+    return Dataset(tree["dataset"], facts["protect"], adjacency, totals.budget, totals.accountant.name, *failures)
 
 
 def _whole(value: Any) -> int:

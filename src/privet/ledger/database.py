@@ -18,8 +18,8 @@ from weakref import WeakSet, finalize
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from privet.addresses import masked
 from privet.errors import LedgerBusy, LedgerError, UserError
+from privet.system.addresses import masked
 
 PATIENCE = 5.0
 """Seconds that a transaction waits for a lock while the ledger does not change: if it does, others get their turn."""
@@ -74,7 +74,7 @@ class Database(ABC):
         """Whether there are entries that this process does not know: then a lock is only one's turn in a queue."""
         return False
 
-    def _together(self, connection: Any) -> AbstractContextManager[object]:
+    def _together(self, connection: Any, *, write: bool) -> AbstractContextManager[object]:
         """Around a transaction."""
         return nullcontext()
 
@@ -123,6 +123,8 @@ class Database(ABC):
                 try:
                     if not clean or self._closed:
                         self._drop()
+                    if self._closed:
+                        self._end()
                 finally:
                     self._inside = False
 
@@ -132,7 +134,7 @@ class Database(ABC):
             connection = self._connection()
             with ExitStack() as attempt:
                 try:
-                    attempt.enter_context(self._together(connection))
+                    attempt.enter_context(self._together(connection, write=write))
                     self._begin(connection, write=write)
                     started = start(connection)
                     self._begun(connection)
@@ -182,7 +184,10 @@ class Database(ABC):
             self._closed = True
             self.stop(f"the ledger {self.where} was closed. Open it again")
             if not self._inside:
-                _shut(self._held, self.engine)
+                self._end()
+
+    def _end(self) -> None:
+        _shut(self._held, self.engine)
 
     def before_fork(self) -> None:
         """Wait for what is running, and close what other processes can open again."""

@@ -10,8 +10,9 @@ import sqlalchemy as sa
 
 from privet.errors import LedgerError
 from privet.ledger import chain, tables
-from privet.ledger.book import Book
-from privet.ledger.entries import Entry, Kind, Receipt, Totals
+from privet.ledger.entries import Entry, Kind, Totals
+from privet.ledger.receipts import Receipt
+from privet.ledger.state import RESTORE, LedgerState
 
 _LEAST = -(2**63)  # of all numbers that a database can keep
 CHUNK = 2000  # so many entries are read in one transaction: nobody waits long for a ledger that is long
@@ -36,13 +37,12 @@ _INSERT_ENTRY, _INSERT_ANSWER, _INSERT_LEASE = sa.insert(_entries), sa.insert(_a
 
 def _not_what_it_was(number: int) -> LedgerError:
     return LedgerError(
-        f"entry {number} of the ledger is not what it was: debits were removed or changed. Nothing is answered with "
-        "this ledger. Put back a copy that verifies, and compare it with a receipt"
+        f"entry {number} of the ledger is not what it was: debits were removed or changed", remedy=RESTORE
     )
 
 
 class Journal:
-    """The tables of a ledger within one transaction, and the book of all entries up to it.
+    """The tables of a ledger within one transaction, and the state after all entries up to it.
 
     Statements are compiled once for each database, and run by its driver: SQLAlchemy's own way to run them would take
     longer than the disk.
@@ -51,23 +51,24 @@ class Journal:
     _compiled: ClassVar[dict[tuple[str, sa.ClauseElement], tuple[str, dict[str, Any]]]] = {}
     """The text for a database, and the constants in it."""
 
-    def __init__(self, connection: Any, dialect: sa.Dialect, book: Book) -> None:
+    def __init__(self, connection: Any, dialect: sa.Dialect, state: LedgerState) -> None:
         self._connection = connection
         self._dialect = dialect
         self._head: Receipt | None = None
         self._appended: list[Any] = []
-        self.book = book
+        self.state = state
         self.complete = False
-        """Whether the book holds all that the ledger holds."""
+        """Whether the state follows from all entries of the ledger."""
 
     def _run(self, statement: sa.ClauseElement, **values: Any) -> Any:
         place = self._dialect.name, statement
-        found = self._compiled.get(place)
-        if found is None:
-            made = statement.compile(dialect=self._dialect)
-            constants = {name: value for name, value in made.params.items() if value is not None}
-            found = self._compiled[place] = str(made), constants
-        return self._connection.execute(found[0], found[1] | values)
+        known = self._compiled.get(place)
+        if known is None:
+            compiled = statement.compile(dialect=self._dialect)
+            constants = {name: value for name, value in compiled.params.items() if value is not None}
+            known = self._compiled[place] = str(compiled), constants
+        text, constants = known
+        return self._connection.execute(text, constants | values)
 
     def _first(self, statement: sa.ClauseElement, **values: Any) -> Any:
         row = self._run(statement, **values).fetchone()
@@ -78,45 +79,45 @@ class Journal:
     def follow(self, *, lock: bool) -> bool:
         """Read what was added since this process looked last, and check it; says whether that is all there is.
 
-        Claim: what the book holds is what the ledger holds, up to the entry that its head names. The newest entry that
+        Claim: the state follows from the ledger's entries, up to the one that its head names. The newest entry that
         this process knows is still there: debits can't be taken back under its eyes.
         """
-        book = self.book
+        state = self.state
         head = self._run(_LOCK if lock else _HEAD)
-        rows = self._run(_FROM, n=book.number or _LEAST, k=CHUNK)
+        rows = self._run(_FROM, n=state.number or _LEAST, k=CHUNK)
         heads = head.fetchall()
         if len(heads) != 1:
-            raise LedgerError("the ledger does not say once where it ends: it was emptied or tampered with")
-        version, number, found = heads[0]
+            raise LedgerError("the ledger does not say exactly once where it ends: it was emptied or tampered with")
+        version, number, hashed = heads[0]
         if version != tables.VERSION:
             raise LedgerError(
-                f"the ledger is of version {str(version)[:20]!r}, and this Privet reads version {tables.VERSION}"
+                f"the ledger has version {str(version)[:20]!r}, and this Privet reads version {tables.VERSION}"
             )
         texts = rows.fetchall()
-        if book.number:
+        if state.number:
             newest = texts[0] if texts else (0, "", "")
-            if newest != (book.number, newest[1], book.hash) or chain.digest(newest[1]) != book.digest:
-                raise _not_what_it_was(book.number)
+            if newest != (state.number, newest[1], state.hash) or chain.digest(newest[1]) != state.digest:
+                raise _not_what_it_was(state.number)
             del texts[0]
         for row in texts:
-            book.add(row[1], row[2], row[0])
-        if len(texts) >= CHUNK - 1 and book.number != number:
+            state.append(row[1], row[2], row[0])
+        if len(texts) >= CHUNK - 1 and state.number != number:
             return False
-        if (book.number, book.hash) != (number, found):
-            end = f"at entry {str(number)[:20]}" if book.number != number else "with another hash"
+        if (state.number, state.hash) != (number, hashed):
+            end = f"at entry {str(number)[:20]}" if state.number != number else "with another hash"
             raise LedgerError(
-                f"the chain ends at entry {book.number}, and should end {end}: entries were removed, added or changed. "
-                "Nothing is answered with this ledger"
+                f"the chain ends at entry {state.number}, and should end {end}: entries were removed, added or changed",
+                remedy=RESTORE,
             )
-        if book.owed is not None:
-            if book.watched != book.owed.hash:
-                raise _not_what_it_was(book.owed.number)
-            book.owed = None
-        self._head, self.complete = book.head, True
+        if state.must_contain is not None:
+            if state.watched != state.must_contain.hash:
+                raise _not_what_it_was(state.must_contain.number)
+            state.must_contain = None
+        self._head, self.complete = state.head, True
         return True
 
     def entry(self, number: int) -> Entry:
-        """The entry of this number, which the book knows."""
+        """The entry of this number, which the state knows."""
         row = self._run(_ENTRY, n=number).fetchone()
         if row is None:
             raise LedgerError(f"entry {number} of the ledger is gone: it was tampered with")
@@ -124,8 +125,8 @@ class Journal:
 
     def rows(self, start: int) -> list[tuple[int, str, str]]:
         """Some entries from a number on, oldest first: number, text, hash."""
-        found: list[tuple[int, str, str]] = self._run(_FROM, n=start, k=CHUNK).fetchall()
-        return found
+        rows: list[tuple[int, str, str]] = self._run(_FROM, n=start, k=CHUNK).fetchall()
+        return rows
 
     def append(self, dataset: str, kind: Kind, totals: Totals, **fields: Any) -> Entry:
         """One more entry, at the end of the chain; the ledger is locked."""
@@ -133,13 +134,13 @@ class Journal:
         number, now = self._head.number + 1, datetime.now(UTC).isoformat(timespec="seconds")
         entry = Entry(number=number, dataset=dataset, kind=kind, time=now, totals=totals, **fields)
         text = chain.write(entry)
-        found = chain.link(self._head.hash, dataset, chain.digest(text))
+        hashed = chain.link(self._head.hash, dataset, chain.digest(text))
         self._appended += (
-            self._run(_INSERT_ENTRY, number=number, text=text, hash=found),
-            self._run(_MOVE, h=number, x=found),
+            self._run(_INSERT_ENTRY, number=number, text=text, hash=hashed),
+            self._run(_MOVE, h=number, x=hashed),
         )
-        self._head = Receipt(number, found)
-        return entry._replace(hash=found)
+        self._head = Receipt(number, hashed)
+        return entry._replace(hash=hashed)
 
     def confirm(self) -> None:
         """After the transaction: every entry that was added is there. A trigger can leave out a row without a word."""
@@ -159,8 +160,8 @@ class Journal:
 
     def answers(self, after: int) -> list[tuple[int, str]]:
         """Some answers, of reservations after a number, in their order."""
-        found: list[tuple[int, str]] = self._run(_ANSWERS, n=after, k=max(CHUNK // 10, 1)).fetchall()
-        return found
+        rows: list[tuple[int, str]] = self._run(_ANSWERS, n=after, k=max(CHUNK // 10, 1)).fetchall()
+        return rows
 
     def answered(self) -> set[int]:
         """Which reservations have an answer."""

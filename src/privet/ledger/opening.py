@@ -4,34 +4,58 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from privet.addresses import is_address, is_postgres, masked
-from privet.errors import UserError
+from privet.errors import Subject, UserError, write
 from privet.ledger import postgres, sqlite
-from privet.ledger.durable import DurableLedger
+from privet.ledger.inspection import Inspection
+from privet.ledger.questions import Questions
+from privet.ledger.steward import Steward
+from privet.system.addresses import is_address, is_postgres, masked
 
 
-class MemoryLedger(DurableLedger):
-    """The same in memory: it forgets when the process ends."""
+class DatabaseLedger(Questions, Steward, Inspection):
+    """Debits in a database: every step is a transaction, and on disk before the next begins.
 
-    def __init__(self) -> None:
-        super().__init__(sqlite.in_memory())
+    Example:
+        >>> from privet.ledger import Dataset, memory_ledger
+        >>> from privet.privacy.adjacency import Adjacency
+        >>> from privet.privacy.events import LaplaceNoise
+        >>> from privet.privacy.guarantees import PureDP
+        >>> from privet.privacy.moves import L1Move
+        >>> ledger = memory_ledger()
+        >>> salt = ledger.create(Dataset("people", "row", Adjacency.ADD_REMOVE, PureDP(1)))
+        >>> half = LaplaceNoise(move=L1Move(1), scale=2)
+        >>> charge = ledger.reserve(dataset="people", analyst="me", request_id="1", events=[half])
+        >>> ledger.settle(charge, "answered", "42")
+        >>> print(ledger.balance("people").remaining)
+        epsilon 0.5
+    """
+
+
+def memory_ledger() -> DatabaseLedger:
+    """A ledger in memory: it is lost when the process ends."""
+    return DatabaseLedger(sqlite.in_memory())
 
 
 def open_ledger(
     where: str | Path, *, create: bool = True, read_only: bool = False, lease: float = 30.0
-) -> DurableLedger:
-    """The ledger in a file (SQLite) or at a postgresql:// address; it is made if there is none, and else verified.
+) -> DatabaseLedger:
+    """The ledger in a file (SQLite) or at a postgresql:// address; it is created if missing, else verified.
 
-    `read_only` is for looking: it makes nothing, writes nothing and needs no lock. `lease`: after so many seconds
+    `read_only` is for looking: it creates nothing, writes nothing and needs no lock. `lease`: after so many seconds
     without a sign of life of the process that made it, a reservation counts as failed.
     """
     text = str(where)
     create = create and not read_only
     if is_postgres(text) and text.isprintable():
-        return DurableLedger(postgres.connect(text.strip(), create=create, read_only=read_only), lease=lease)
+        return DatabaseLedger(postgres.connect(text.strip(), create=create, read_only=read_only), lease=lease)
     if is_address(text) or not text.strip() or not text.isprintable():
         raise UserError(
-            f"a ledger is a file or a Postgres address, not {masked(text)[:60]!r}. "
-            'Write, for example: ledger="people.ledger" or ledger="postgresql://user@host/base"'
+            f"a ledger is a file or a Postgres address, not {masked(text)[:60]!r}",
+            subject=Subject("argument", "ledger"),
+            remedy=write(
+                'ledger="people.ledger" or ledger="postgresql://user@host/base"',
+                terminal="people.ledger or postgresql://user@host/base",
+                policy='ledger = "people.ledger" or ledger = "postgresql://user@host/base"',
+            ),
         )
-    return DurableLedger(sqlite.connect(text, Path(where), create=create, read_only=read_only), lease=lease)
+    return DatabaseLedger(sqlite.connect(text, Path(where), create=create, read_only=read_only), lease=lease)

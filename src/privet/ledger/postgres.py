@@ -12,10 +12,10 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from privet.addresses import is_public, masked
-from privet.errors import LedgerError, UserError
+from privet.errors import LedgerError, Remedy, Subject, UserError, install
 from privet.ledger import chain, database, tables
 from privet.ledger.database import Database
+from privet.system.addresses import is_public, masked
 
 _DURABLE = "fsync", "full_page_writes", "synchronous_commit"
 _WRITING = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"  # each statement sees what the lock waited for
@@ -100,7 +100,7 @@ class Postgres(Database):
             return False
         return True
 
-    def _together(self, connection: Any) -> AbstractContextManager[object]:
+    def _together(self, connection: Any, *, write: bool) -> AbstractContextManager[object]:
         pipeline: AbstractContextManager[object] = connection.pipeline()
         return pipeline
 
@@ -185,10 +185,11 @@ def connect(text: str, *, create: bool, read_only: bool = False) -> Postgres:
     try:
         import psycopg  # noqa: F401
     except ImportError:
-        raise UserError("a ledger in Postgres needs psycopg. Write: pip install 'privet[postgres]'") from None
+        raise UserError("a ledger in Postgres needs psycopg", remedy=install("postgres")) from None
     if "@" in text.partition("@")[2] or "?" in text.rpartition("@")[0]:  # part of a password could be taken for a host
         raise UserError(
-            "it is not clear where the password of this address ends. Write %40 for an @ in it, and %3F for a ?"
+            "it is not clear where the password of this address ends",
+            remedy=Remedy("Write %40 for an @ in it, and %3F for a ?"),
         )
     try:
         url = sa.make_url(text).set(drivername="postgresql+psycopg")
@@ -200,7 +201,11 @@ def connect(text: str, *, create: bool, read_only: bool = False) -> Postgres:
         arguments = {name: value for name, value in _NETWORK.items() if name not in given} | hidden
         engine = sa.create_engine(public, poolclass=NullPool, pool_reset_on_return=None, connect_args=arguments)
     except (SQLAlchemyError, ValueError):
-        raise UserError('this is not an address. Write, for example: ledger="postgresql://user@host/base"') from None
+        raise UserError(
+            "this is not an address",
+            allowed="An address is like postgresql://user@host/base",
+            subject=Subject("ledger"),
+        ) from None
     made = Postgres(
         engine,
         repr(masked(public.set(drivername="postgresql").render_as_string(hide_password=True))),
@@ -223,8 +228,8 @@ def _settle(connection: Any, record: object) -> None:
         if value == "off":
             connection.close()
             raise LedgerError(
-                f"{setting} is off in Postgres, so a debit could be lost in a crash. Write there: "
-                f"ALTER SYSTEM SET {setting} = on; SELECT pg_reload_conf()"
+                f"{setting} is off in Postgres, so a debit could be lost in a crash",
+                remedy=Remedy(f"Run in Postgres: ALTER SYSTEM SET {setting} = on; SELECT pg_reload_conf()"),
             )
     schemas = connection.execute(_SCHEMAS, [tables.ledger.name]).fetchall()
     if len(schemas) > 1:

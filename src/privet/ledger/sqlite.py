@@ -1,9 +1,9 @@
 """A ledger in a file: SQLite with a rollback journal, synced at every commit.
 
 Claim: every debit that was granted is in the file itself, and its locks are the file's own. What stands beside it, the
-`-journal`, only matters while a write is under way. So nothing that is removed beside the file, and no second name of
-it, can split the ledger or take a debit back; and a file that was emptied or cut is never taken for a new ledger, since
-a new one is complete before it has its name.
+`-journal`, only matters if a write was cut short (`recovery`). So nothing that is removed or put beside the file, and
+no second name of it, can split the ledger or take a debit back; and a file that was emptied or cut is never taken for a
+new ledger, since a new one is complete before it has its name.
 """
 
 from __future__ import annotations
@@ -11,95 +11,145 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from weakref import finalize
 
 import sqlalchemy as sa
 from sqlalchemy.pool import QueuePool, StaticPool
 
 from privet.errors import LedgerError, UserError
-from privet.files import IN_USE
-from privet.ledger import chain, database, tables
+from privet.ledger import chain, tables
 from privet.ledger.database import Database
+from privet.ledger.file import MARK, File, has_no_log, is_held, no_ledger
+from privet.ledger.locks import Held
+from privet.system.files import IN_USE
 
 BESIDE = ("-journal", "-wal", "-shm")
 """What may stand beside a file of SQLite."""
-_SOON, _LATEST = 0.0005, 0.004  # seconds between attempts to get a lock; SQLite's own would grow to 0.1
-_JOURNAL = 1 << 20  # bytes: a longer journal is cut after its transaction
 _LEAST = 512  # bytes: SQLite's smallest page
-_MARK = 0x50726976  # "Priv": in the header of every ledger
 _SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name"
-_PRAGMAS = (
-    "PRAGMA synchronous = FULL",
-    "PRAGMA fullfsync = ON",  # macOS: all the way to the platter
-    f"PRAGMA journal_size_limit = {_JOURNAL}",
-    "PRAGMA trusted_schema = OFF",
-)
+_ENDS = f"SELECT min(ifnull(max(cast(number AS INTEGER)), 0), {2**31 - 1}) FROM privet_ledger"
 
 
 class SQLite(Database):
     """A file, or for None a database in memory."""
 
     def __init__(self, path: Path | None, where: str = "in memory", *, read_only: bool = False) -> None:
-        super().__init__(_engine(path, read_only=read_only), where, read_only=read_only)
-        self._place = None if path is None else str(path)
-        self._file = None if path is None else _identity(str(path))
-        if self._file is not None:
-            IN_USE.add(self._file)
+        self._file = None if path is None else File(path, read_only=read_only)
+        super().__init__(_engine(self._file), where, read_only=read_only)
+        self._inode = None if self._file is None else _identity(self._file.place)
+        if self._file is not None and self._inode is not None:
+            finalize(self, self._file.locks.close).atexit = False
+            IN_USE.add(self._inode)
         self._seen: object = None  # the number of the schema that was looked at
+        self._before = self._changes = 0  # when the transaction began: the newest entry, and what was changed till then
+        self._replaced = False
         self.private = path is None
 
     def _connection(self) -> Any:
+        if self._file is not None and self._held and self._file.is_outdated():
+            self._drop()
         if not self._held:
             self._seen = None  # another connection reads the schema anew
         return super()._connection()
 
-    def _begin(self, connection: Any, *, write: bool) -> None:
-        if self._place is None:
-            connection.execute("BEGIN")
+    @contextmanager
+    def _together(self, connection: Any, *, write: bool) -> Iterator[None]:
+        """Nobody else writes in a writer's turn, nor until what is left of its transaction is undone."""
+        if self._file is None:
+            yield
             return
-        _has_no_log(self._place)
-        if write:
-            _patiently(connection, "BEGIN IMMEDIATE", self._place)
-        else:
+        self._replaced = False
+        try:
+            self._replaced = not self._file.enter(write=write) and self._file.copied is None
+            if self._replaced:
+                raise Held("a journal was left while the ledger was being opened")
+            yield
+        except BaseException:
+            try:
+                connection.rollback()
+            except self._errors:
+                self._drop()
+            raise
+        finally:
+            self._file.locks.release()
+
+    def _begin(self, connection: Any, *, write: bool) -> None:
+        if self._file is None or self._file.copied is not None:
             connection.execute("BEGIN")
-            _patiently(connection, "SELECT 1 FROM sqlite_schema", self._place)  # begins now, and not later
-        self._check_place()
-        self._check_schema(connection)
+        else:
+            has_no_log(self._file.place)
+            self._file.wait(lambda: self._start(connection, write=write))
+        if not write:
+            self._check(connection)
+        self._changes = connection.total_changes
+
+    def _start(self, connection: Any, *, write: bool) -> None:
+        """Begin a transaction, as a reader first: when SQLite begins to read, it looks for journals to roll back."""
+        assert self._file is not None
+        try:
+            with self._file.shielded(always=write):
+                connection.execute("BEGIN")
+                connection.execute("SELECT 1 FROM sqlite_schema").fetchone()  # begins now, and not later
+            if write:
+                self._check(connection)
+                connection.execute("DELETE FROM privet_leases WHERE 0")  # nothing, with a writer's lock
+                (self._before,) = connection.execute(_ENDS).fetchone()
+        except self._errors:
+            connection.rollback()
+            raise
 
     def _commit(self, connection: Any) -> None:
-        if self._place is None:
+        if self._file is None:
             connection.commit()
             return
-        _patiently(connection, "COMMIT", self._place)
+        if connection.total_changes != self._changes:
+            connection.execute(f"PRAGMA user_version = {self._before}")  # see `recovery`
+            self._file.wait(self._file.locks.commit)
+        self._file.wait(lambda: connection.execute("COMMIT"))
         self._check_place()
 
     def _is_busy(self, error: BaseException) -> bool:
-        return isinstance(error, sqlite3.OperationalError) and _is_locked(error)
+        return is_held(error)
+
+    def _moved(self) -> bool:
+        return self._replaced
+
+    def _check(self, connection: Any) -> None:
+        if self._file is not None:
+            self._check_place()
+            self._check_schema(connection)
 
     def _check_place(self) -> None:
         """A file that was removed can still be written to, and what is written is lost."""
-        assert self._place is not None
-        if _identity(self._place) != self._file:
+        assert self._file is not None
+        if _identity(self._file.place) != self._inode:
             raise OSError("the file was removed or replaced")
 
     def _check_schema(self, connection: Any) -> None:
         """A trigger could undo a debit, and a write-ahead log would keep debits out of the file."""
+        assert self._file is not None
         number = connection.execute("PRAGMA schema_version").fetchone()[0]
         if number != self._seen:
             _is_ours(connection, self.where)
             self._seen = number
-        if connection.execute("PRAGMA journal_mode").fetchone()[0] != "persist":
+        mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
+        if mode != ("persist" if self._file.copied is None else "memory"):
             raise OSError("its journal mode was changed")
 
     def _drop(self) -> None:
-        if self._place is not None:
+        if self._file is not None:
             super()._drop()
         elif self._held:  # what is in memory would be lost with its connection
             self._connection().rollback()
+
+    def _end(self) -> None:
+        super()._end()
+        if self._file is not None:
+            self._file.locks.close()
 
 
 def in_memory() -> SQLite:
@@ -151,16 +201,6 @@ def _identity(place: str) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _has_no_log(place: str) -> None:
-    """SQLite takes a write-ahead log for part of any file that it stands beside, and writes it into the file."""
-    for end in ("-wal", "-shm"):
-        if os.path.lexists(f"{place}{end}"):
-            raise LedgerError(
-                f"{f'{place}{end}'!r} stands beside the ledger, which keeps no such file: it would be taken for newer "
-                "entries. Nothing is answered until it is removed"
-            )
-
-
 def _is_new(path: Path, text: str) -> None:
     """Where a journal is left, there was a ledger."""
     left = [path.name + end for end in BESIDE if os.path.lexists(f"{path}{end}")]
@@ -172,10 +212,10 @@ def _is_new(path: Path, text: str) -> None:
 
 
 def _is_whole(path: Path, text: str) -> None:
-    """Only SQLite looks into the file: whoever else closes it lets go of all locks that this process has on it."""
+    """Refuse what SQLite would take for an empty database, and what has no place for a journal."""
     found = path.stat()
     if not stat.S_ISREG(found.st_mode) or 0 < found.st_size < _LEAST:  # SQLite takes one byte for an empty database
-        raise _no_ledger(repr(str(path)))
+        raise no_ledger(repr(str(path)))
     if not found.st_size:
         raise LedgerError(
             f"the ledger {text!r} is an empty file. Privet makes none: it was emptied, and what was spent would be "
@@ -261,7 +301,7 @@ def _sync(folder: Path) -> None:
 def _furnish(connection: sqlite3.Connection) -> None:
     """The tables of a new ledger."""
     engine = sa.create_engine("sqlite://", creator=lambda: connection, poolclass=StaticPool)
-    connection.execute(f"PRAGMA application_id = {_MARK}")
+    connection.execute(f"PRAGMA application_id = {MARK}")
     with engine.begin() as made:
         tables.metadata.create_all(made)
         made.execute(sa.insert(tables.ledger).values(version=tables.VERSION, number=0, hash=chain.GENESIS))
@@ -284,7 +324,7 @@ def _is_ours(connection: Any, where: str) -> None:
     if found == _ours():
         return
     if not any(name in tables.NAMES for _, name, _, _ in found):
-        raise _no_ledger(where)
+        raise no_ledger(where)
     foreign = [each for each in found if each not in _OURS]
     missing = [each for each in _OURS if each not in found]
     kind, name, table, _ = (foreign or missing)[0]
@@ -295,72 +335,12 @@ def _is_ours(connection: Any, where: str) -> None:
     )
 
 
-def _no_ledger(where: str) -> UserError:
-    return UserError(f"{where} exists and is not a ledger. Name a new file, or the ledger's own")
+def _engine(file: File | None) -> sa.Engine:
+    if file is None:
 
+        def memory() -> sqlite3.Connection:
+            return sqlite3.connect(":memory:", timeout=0, isolation_level=None, check_same_thread=False)
 
-def _engine(path: Path | None, *, read_only: bool) -> sa.Engine:
-    def made() -> sqlite3.Connection:
-        # never made here; a reader may have to undo what a killed writer left half done
-        if path is not None:
-            _has_no_log(str(path))
-        place = ":memory:" if path is None else f"{path.as_uri()}?mode=rw"
-        connection = sqlite3.connect(
-            place, timeout=0, isolation_level=None, check_same_thread=False, uri=path is not None
-        )
-        if path is not None:
-            _configure(connection, path, read_only=read_only)
-        return connection
-
+        return sa.create_engine("sqlite://", paramstyle="named", creator=memory, poolclass=StaticPool)
     pool: dict[str, Any] = {"poolclass": QueuePool, "pool_size": 1, "max_overflow": 0}
-    return sa.create_engine(
-        "sqlite://", paramstyle="named", creator=made, **({"poolclass": StaticPool} if path is None else pool)
-    )
-
-
-def _configure(connection: sqlite3.Connection, path: Path, *, read_only: bool) -> None:
-    try:
-        for statement in _PRAGMAS:
-            _patiently(connection, statement, str(path))
-        mark = _patiently(connection, "PRAGMA application_id", str(path)).fetchone()[0]
-        mode = _patiently(connection, "PRAGMA journal_mode", str(path)).fetchone()[0]
-        if mark == _MARK and mode != "wal":
-            _patiently(connection, "PRAGMA journal_mode = PERSIST", str(path))
-        if read_only:
-            connection.execute("PRAGMA query_only = ON")
-    except sqlite3.DatabaseError as error:
-        connection.close()
-        if error.sqlite_errorcode == sqlite3.SQLITE_NOTADB:
-            raise _no_ledger(repr(str(path))) from None
-        raise
-    except BaseException:
-        connection.close()
-        raise
-
-
-def _patiently(connection: Any, statement: str, place: str) -> sqlite3.Cursor:
-    """Run what may have to wait for its turn; as long as others get theirs."""
-    seen, since, pause = _written(place), time.monotonic(), _SOON
-    while True:
-        try:
-            found: sqlite3.Cursor = connection.execute(statement)
-            return found
-        except sqlite3.OperationalError as error:
-            if not _is_locked(error):
-                raise
-            now, latest = time.monotonic(), _written(place)
-            if latest != seen:
-                seen, since = latest, now
-            elif now - since > database.PATIENCE:
-                raise
-        time.sleep(pause)
-        pause = min(2 * pause, _LATEST)
-
-
-def _is_locked(error: sqlite3.OperationalError) -> bool:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
-
-
-def _written(place: str) -> int:
-    """When the file was written last: a look that needs no lock."""
-    return os.stat(place).st_mtime_ns  # noqa: PTH116
+    return sa.create_engine("sqlite://", paramstyle="named", creator=file.connect, **pool)

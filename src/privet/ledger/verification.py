@@ -1,4 +1,4 @@
-"""Is a ledger what it was? Its chain is read from the first entry, and compared with what stands beside it."""
+"""Verification: the chain is read from the first entry, and compared with the answers and leases beside it."""
 
 from __future__ import annotations
 
@@ -7,38 +7,34 @@ from collections.abc import Iterable
 
 from privet.errors import LedgerError
 from privet.ledger import chain
-from privet.ledger.book import Book
-from privet.ledger.entries import Receipt
 from privet.ledger.journal import Journal
-
-
-def receipt_of(given: Receipt | str | None) -> Receipt | None:
-    """A receipt, or its text."""
-    return Receipt.read(given) if isinstance(given, str) else given
+from privet.ledger.receipts import Receipt, as_receipt
+from privet.ledger.state import LedgerState
 
 
 def check_leases(journal: Journal) -> None:
     """There is a lease for what is open, and for nothing else."""
-    if journal.beats().keys() != journal.book.open.keys():
+    if journal.beats().keys() != journal.state.reserved.keys():
         raise LedgerError("the leases of the ledger are not those of its open reservations: it was tampered with")
 
 
 def check_beside(journal: Journal) -> None:
     """What stands beside the chain: leases for what is open, and answers for what was answered."""
     check_leases(journal)
-    answered = {number for number, end in journal.book.ends.items() if end.kind == "answered"}
+    settled = journal.state.settled.items()
+    answered = {number for number, settlement in settled if settlement.kind == "answered"}
     for number in sorted(answered ^ journal.answered()):
         raise _bad_answer(number)
 
 
 def check_answers(journal: Journal, after: int) -> int | None:
     """Check some answers of reservations after a number; gives the last of them, None if there are no more."""
-    found = journal.answers(after)
-    for number, text in found:
-        end = journal.book.ends.get(number)
-        if end is None or end.answer != chain.digest(text):
+    answers = journal.answers(after)
+    for number, text in answers:
+        settlement = journal.state.settled.get(number)
+        if settlement is None or settlement.answer != chain.digest(text):
             raise _bad_answer(number)
-    return found[-1][0] if found else None
+    return answers[-1][0] if answers else None
 
 
 def _bad_answer(number: int) -> LedgerError:
@@ -47,26 +43,26 @@ def _bad_answer(number: int) -> LedgerError:
 
 def verify_export(lines: Iterable[str], expect: Receipt | str | None = None) -> Receipt:
     """Check an exported chain by itself; `LedgerError` names the first bad entry."""
-    receipt = receipt_of(expect)
-    book = Book(watch=0 if receipt is None else receipt.number)
+    receipt = as_receipt(expect)
+    state = LedgerState(watch=0 if receipt is None else receipt.number)
     hidden: set[str] = set()
     for number, line in enumerate(lines, 1):
         try:
             tree = json.loads(line)
-            known, told = str(tree["hash"]), "entry" in tree
+            hashed, told = str(tree["hash"]), "entry" in tree
             text = str(tree["entry"] if told else tree["digest"])
             name = chain.read(text).dataset if told else str(tree["dataset"])
         except (ValueError, TypeError, LookupError, RecursionError, LedgerError):
             raise LedgerError(f"line {number} is not an entry of an exported ledger") from None
         if told:
-            book.add(text, known)
+            state.append(text, hashed)
         else:
             hidden.add(name)
-            book.skip(name, text, known)
-        if name in hidden and name in book.datasets:
-            raise LedgerError(f"line {number}: some entries of the dataset {name[:60]!r} are told, and some are hidden")
-    if not book.datasets:
+            state.append_hidden(name, text, hashed)
+        if name in hidden and name in state.datasets:
+            raise LedgerError(f"line {number}: only some entries of the dataset {name[:60]!r} are shown")
+    if not state.datasets:
         raise LedgerError("there are no entries")
     if receipt is not None:
-        book.expect(receipt)
-    return book.head
+        state.expect(receipt)
+    return state.head

@@ -1,6 +1,49 @@
-"""Mechanisms: a value of bounded sensitivity in, a private answer and its event out."""
+"""Mechanisms: a value of bounded sensitivity in, a private answer and its event out.
 
+A noise mechanism for tables is one file with a `NoiseMechanism`, and one line in `NOISE`.
+"""
+
+from privet.errors import QueryError, argument
+from privet.mechanisms.bare import Laplace
+from privet.mechanisms.base import NoiseMechanism, SelectionMechanism
 from privet.mechanisms.calibration import epsilon_for
-from privet.mechanisms.laplace import Laplace
+from privet.mechanisms.laplace import LAPLACE
+from privet.privacy.events import PrivacyEvent
 
-__all__ = ["Laplace", "epsilon_for"]
+__all__ = ["DEFAULT", "NOISE", "Laplace", "NoiseMechanism", "SelectionMechanism", "epsilon_for", "named", "serves"]
+
+DEFAULT: NoiseMechanism = LAPLACE
+"""What answers a question that names no mechanism."""
+
+NOISE: dict[str, NoiseMechanism] = {each.name: each for each in (LAPLACE,)}
+"""All noise mechanisms for tables, by name."""
+
+
+def named(name: object) -> NoiseMechanism:
+    """The mechanism of this name; the default for None.
+
+    Example:
+        >>> named("laplace/1") is named(None)
+        True
+    """
+    if name is None:
+        return DEFAULT
+    if isinstance(name, str) and name in NOISE:
+        return NOISE[name]
+    raise QueryError(
+        f"there is no mechanism {str(name)[:40]!r}",
+        allowed=f"There are: {', '.join(NOISE)}",
+        remedy=argument("mechanism", DEFAULT.name),
+    )
+
+
+def serves(stored: PrivacyEvent, asked: PrivacyEvent) -> bool:
+    """Whether a stored draw may stand for one that is asked for, by the mechanism that makes such events.
+
+    Example:
+        >>> from privet.privacy.moves import L1Move
+        >>> quiet, loud = (LAPLACE.event(L1Move(1), scale=scale) for scale in (1, 2))
+        >>> serves(quiet, loud), serves(loud, quiet)
+        (True, False)
+    """
+    return stored == asked or any(mechanism.serves(stored, asked) for mechanism in NOISE.values())

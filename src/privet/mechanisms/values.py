@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privet.errors import DataError
 from privet.exact import Exact, binary
-from privet.lattice import Integers, array_to_steps, to_steps
+from privet.exact.lattice import Integers, array_to_steps, to_steps
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from privet.errors import NumberError
 from privet.exact import Exact, Number, positive, whole
-from privet.lattice import Integers
+from privet.exact.lattice import Integers
 from privet.noise.entropy import Bits
 from privet.noise.inversion import Inversion, Rare
 

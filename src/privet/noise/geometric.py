@@ -12,7 +12,7 @@ from typing import overload
 from flint import arb
 
 from privet.exact import Enclosure, Exact, Number, ball, enclose, exact, floor, probability
-from privet.lattice import Integers
+from privet.exact.lattice import Integers
 from privet.noise.digits import BASE, KEPT, REACH, TOP, Digits, drawable, size_of
 from privet.noise.entropy import SYSTEM
 from privet.noise.inversion import Inversion, certified_prefixes, exp_minus

@@ -14,7 +14,7 @@ from flint import arb
 
 from privet.errors import NumberError
 from privet.exact import Enclosure, Exact, Number, ball, enclose, exact, floor, probability
-from privet.lattice import Integers, add_exactly
+from privet.exact.lattice import Integers, add_exactly
 from privet.noise.digits import BASE, KEPT, REACH, TOP, Digits, drawable, size_of
 from privet.noise.entropy import SYSTEM
 from privet.noise.inversion import Inversion, certified_prefixes, exp_minus

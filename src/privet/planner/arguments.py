@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from privet.errors import QueryError, UserError
+from privet.errors import QueryError, Remedy, Subject, UserError, argument, write
 from privet.exact import Exact, literal, show
 
 
@@ -23,12 +23,12 @@ def check_arguments(given: Mapping[str, Any], known: Iterable[str]) -> None:
         if name in names:
             continue
         if name == "eps":
-            raise UserError(f"the argument is called epsilon, not eps. Write: epsilon={value!r}")
+            raise UserError("the argument is called epsilon, not eps", remedy=write(f"epsilon={value!r}", exact=True))
         if name in ("delta", "rho"):
-            raise UserError(f"a question is paid for in epsilon alone, not {name}. Write, for example: epsilon=0.5")
+            raise UserError(f"a question is paid for in epsilon alone, not {name}", remedy=argument("epsilon", 0.5))
         near = get_close_matches(name, names, n=1)
-        hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(names)}"
-        raise UserError(f"there is no argument {name!r}. {hint}")
+        hint = f"Did you mean {near[0]}?" if near else f"The arguments are: {', '.join(names)}"
+        raise UserError(f"there is no argument {name!r}", remedy=Remedy(hint))
 
 
 def check_price(epsilon: Exact, least: Exact) -> None:
@@ -37,7 +37,7 @@ def check_price(epsilon: Exact, least: Exact) -> None:
     Example:
         >>> check_price(Exact(1, 10000), Exact(1, 1000))
         Traceback (most recent call last):
-        privet.errors.QueryError: epsilon=0.0001 is less than the least price of a question, which is 0.001. Write, for
+        privet.errors.QueryError: epsilon 0.0001 is below the minimum price of a question, which is 0.001. Write, for
         example: epsilon=0.001
     """
     if epsilon < least:
@@ -45,6 +45,7 @@ def check_price(epsilon: Exact, least: Exact) -> None:
         exactly = literal(least)
         plain = exactly.strip('"')
         raise QueryError(
-            f"epsilon={given} is less than the least price of a question, which is {plain}. "
-            f"Write, for example: epsilon={exactly}"
+            f"epsilon {given} is below the minimum price of a question, which is {plain}",
+            subject=Subject("argument", "epsilon"),
+            remedy=write(f"epsilon={exactly}", terminal=f"--epsilon {plain}", http=f'"epsilon": {exactly}'),
         )

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from privet.errors import QueryError
-from privet.query import Query
-from privet.relation import constants
-from privet.relation.advice import said
-from privet.relation.expressions import Logic, Node
-from privet.relation.language import show
-from privet.relation.narrowing import impossible
+from privet.errors import QueryError, Remedy
+from privet.tables import constants
+from privet.tables.advice import never_true
+from privet.tables.expressions import Logic, Node
+from privet.tables.language import show
+from privet.tables.narrowing import impossible
+from privet.tables.query import Query
 
 
 def check(query: Query) -> None:
     """Refuse a query with a condition that the declaration says can never be true."""
     for node, rows in query.expressions():
         for never in constants.nevers(node, rows.types()):
-            raise QueryError(said(never))
+            raise never_true(never)
     unmet = impossible(query.of)
     if unmet:
         raise QueryError(
-            f"{' and '.join(map(_in_brackets, unmet))} can never be true of any row. Remove one of the conditions."
+            f"{' and '.join(map(_in_brackets, unmet))} can never be true of any row",
+            remedy=Remedy("Remove one of the conditions"),
         )
     for key, values in zip(query.keys, query.domains(), strict=True):
         if not values:
-            raise QueryError(f"these conditions leave no group of {key.name}. Remove one of them.")
+            raise QueryError(f"these conditions leave no group of {key.name}", remedy=Remedy("Remove one of them"))
 
 
 def _in_brackets(node: Node) -> str:

@@ -11,20 +11,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 
 from privet.exact import Exact
-from privet.lattice import Bounds
+from privet.exact.lattice import Bounds
 from privet.planner import measurements as m
 from privet.planner.linear import Linear
 from privet.planner.measurements import Measurement
 from privet.planner.outputs import Fixed, Output, Quotient, Spread, Straight
-from privet.query import Query
-from privet.relation.aggregates import Aggregate, Count, CountPeople, Histogram, Mean, Ratio, Std, Sum, Variance
-from privet.relation.expressions import Node, Types
-from privet.relation.operators import adjacency, keeps_all_rows, tables
-from privet.relation.statement import Given, Present
-from privet.sensitivity import of_sum, radius
+from privet.privacy.adjacency import Adjacency
+from privet.privacy.sensitivity import l1_move, radius
+from privet.tables.aggregates import Aggregate, Count, CountPeople, Histogram, Mean, Ratio, Std, Sum, Variance
+from privet.tables.expressions import Node, Types
+from privet.tables.operators import adjacency, keeps_all_rows, tables
+from privet.tables.query import Query
+from privet.tables.statement import Given, Present
 
 _TRIED = 8
 """So many columns are tried as the one whose vector gives the row count."""
@@ -49,10 +49,11 @@ class Design:
 def designs(query: Query, weights: Mapping[str, Exact]) -> list[Design]:
     """All designs that come into question: the row count by itself, or from the vector of a column."""
     rows = _fixed_rows(query)
-    groups = prod(map(len, query.domains()))
-    found = [_Builder(query, weights, rows, groups, None).build()]
+    groups = query.groups.most
+    lattices: dict[tuple[Node, bool], Bounds] = {}
+    found = [_Builder(query, weights, rows, groups, None, lattices).build()]
     if rows is None and _counts_rows(query):  # any of the first few can serve as well as any other
-        found += [_Builder(query, weights, rows, groups, of).build() for of in _summed(query)[:_TRIED]]
+        found += [_Builder(query, weights, rows, groups, of, lattices).build() for of in _summed(query)[:_TRIED]]
     return found
 
 
@@ -119,6 +120,8 @@ class _Builder:
     groups: int
     serves_count: Node | None
     """The expression whose vector also gives the number of rows."""
+    lattices: dict[tuple[Node, bool], Bounds]
+    """The lattice of each expression, squared or not: shared by all designs of a query."""
     measurements: list[Measurement] = field(default_factory=list)
     shares: list[Exact] = field(default_factory=list)
     places: dict[object, int] = field(default_factory=dict)
@@ -143,7 +146,11 @@ class _Builder:
     def _stretch(self, measurement: Measurement) -> Exact:
         """How much more than its radius a row can move it: 1 if rows are added or removed, else up to 2."""
         kind = adjacency(self.query.of)
-        return Exact(of_sum(measurement.corners, adjacency=kind, groups=self.groups), radius(measurement.corners))
+        if kind is Adjacency.ADD_REMOVE:
+            return Exact(1)
+        return Exact(
+            l1_move(measurement.corners, adjacency=kind, groups=self.groups).total, radius(measurement.corners)
+        )
 
     # --- what is needed -------------------------------------------------------------------------
 
@@ -151,7 +158,9 @@ class _Builder:
         match part:
             case Sum(of) | Mean(of) | Variance(of) | Std(of):
                 spread = isinstance(part, Variance | Std)
-                bounds = m.lattice(of, self.types, part, squared=spread)
+                if (of, spread) not in self.lattices:
+                    self.lattices[of, spread] = m.lattice(of, self.types, part, squared=spread)
+                bounds = self.lattices[of, spread]
                 column = self.columns.setdefault(of, _Column(bounds, self._type_missing(of)))
                 column.sum |= isinstance(part, Sum)
                 column.mean |= isinstance(part, Mean)

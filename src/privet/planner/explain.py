@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from textwrap import wrap
 
-from privet.distances import Adjacency, Person
+from privet.errors import Face, argument
 from privet.exact import Exact, show, show_up
 from privet.planner import conditions, rounding
-from privet.planner.plan import Noised, ReleasePlan, bounding
-from privet.relation import caps, narrowing, operators
-from privet.relation.arrangement import EVERYTHING
-from privet.relation.language import show as show_node
-from privet.relation.operators import (
+from privet.planner.plan import NoisyMeasurement, ReleasePlan, bounding
+from privet.privacy.adjacency import Adjacency, Person
+from privet.privacy.moves import L1Move
+from privet.tables import caps, narrowing, operators
+from privet.tables.arrangement import EVERYTHING
+from privet.tables.language import show as show_node
+from privet.tables.operators import (
     JoinPerson,
     JoinPublic,
     OfPerson,
@@ -22,13 +24,13 @@ from privet.relation.operators import (
     Where,
     WithColumns,
 )
-from privet.relation.statement import AtMostGroups, AtMostRows, Bounding, PeopleInGroups, Total, Unbounded
-from privet.relation.types import KeyType
+from privet.tables.statement import AtMostGroups, AtMostRows, Bounding, PeopleInGroups, Total, Unbounded
+from privet.tables.types import KeyType
 
 _WIDTH = 100
 
 
-def explain(plan: ReleasePlan) -> str:
+def explain(plan: ReleasePlan, face: Face = "python") -> str:
     """The whole plan, to be read from top to bottom."""
     sections = [
         ("Query", [str(plan.query)]),
@@ -41,7 +43,7 @@ def explain(plan: ReleasePlan) -> str:
         *((f"Noise {i}", list(_noise(plan, part))) for i, part in enumerate(plan.noised, 1)),
         ("Shares", [plan.design.reason]),
         ("Guarantee", list(_guarantee(plan))),
-        ("Errors", list(_errors(plan))),
+        ("Errors", list(_errors(plan, argument("assuming", 500).line(face)))),
         ("Meaning", [plan.guarantee().meaning(operators.adjacency(plan.query.of))]),
     ]
     out = []
@@ -159,7 +161,7 @@ def _exactly(number: Exact) -> str:
     return text if exact or len(str(number)) > 12 else str(number)
 
 
-def _noise(plan: ReleasePlan, part: Noised) -> Iterator[str]:
+def _noise(plan: ReleasePlan, part: NoisyMeasurement) -> Iterator[str]:
     what = part.measurement
     yield f"{what.of[:1].upper()}{what.of[1:]}: a row contributes phi = {what.phi} (rule {what.rule})."
     for tally in what.tallies:
@@ -175,13 +177,16 @@ def _noise(plan: ReleasePlan, part: Noised) -> Iterator[str]:
         rule = "the diameter of phi, since every neighbour has the same rows"
     elif part.adjacency is Adjacency.REPLACE and part.groups > 1:
         rule = "twice the radius of phi, since a row can move to another group"
-    once = part.sensitivity // part.rows
-    yield f"L1 sensitivity: {_some(part.rows, 'row')} x {once} ({rule}) = {part.sensitivity}."
+    if isinstance(part.move, L1Move):
+        once = part.move.total // part.rows
+        yield f"L1 sensitivity: {_some(part.rows, 'row')} x {once} ({rule}) = {part.move.total}."
+    else:
+        yield f"L2 sensitivity: {part.move}, for {_some(part.rows, 'row')} and {rule}."
     price = _exactly(part.epsilon)
+    made_of = f"{part.move.total} / {f'({price})' if '/' in price else price} = "
     yield (
-        f"Discrete Laplace noise of scale {part.sensitivity} / {f'({price})' if '/' in price else price} "
-        f"= {_exactly(part.scale)} "
-        f"on {_some(what.size * part.groups, 'number')}."
+        f"{part.mechanism.label} of scale {made_of if part.scale * part.epsilon == part.move.total else ''}"
+        f"{_exactly(part.scale)} on {_some(what.size * part.groups, 'number')}."
     )
 
 
@@ -197,7 +202,7 @@ def _guarantee(plan: ReleasePlan) -> Iterator[str]:
         yield f"The errors asked for would cost less: raised to the least price of {_exactly(plan.raised_to)}."
 
 
-def _errors(plan: ReleasePlan) -> Iterator[str]:
+def _errors(plan: ReleasePlan, assume: str) -> Iterator[str]:
     if not plan.noised:
         yield "None: there is no noise."
         return
@@ -207,7 +212,7 @@ def _errors(plan: ReleasePlan) -> Iterator[str]:
     for name, _ in plan.columns:
         error = plan.expected(name)
         if error is None:
-            yield f"  {name:<{width}}  depends on the size of a group; say what to assume: assuming=500"
+            yield f"  {name:<{width}}  depends on the size of a group; say what to assume: {assume}"
         else:
             where = "a group has" if plan.query.keys else "there are"
             rows = "" if plan.assuming is None or not plan.depends(name) else f" if {where} {plan.assuming} rows"

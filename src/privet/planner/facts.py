@@ -4,41 +4,50 @@ from __future__ import annotations
 
 from typing import Any
 
-from privet import events
+from privet.codec import ratio
 from privet.errors import UserError
 from privet.exact import Exact
-from privet.planner.plan import Noised, ReleasePlan, plan
-from privet.query import Key, Query
-from privet.relation.codec import decode, encode
-
-QUERY_CLASSES = {"query": Query, "key": Key}
-
-
-def ratio(number: Exact) -> str:
-    """An exact number as text."""
-    return f"{number.numerator}/{number.denominator}"
+from privet.planner.plan import NoisyMeasurement, ReleasePlan, plan
+from privet.privacy import events
+from privet.tables.codec import decode, encode
+from privet.tables.query import Query
 
 
 def asked(made: ReleasePlan) -> dict[str, Any]:
     """What was asked: from it alone everything in `derived` follows."""
+    return made.once("asked", _asked)
+
+
+def _asked(made: ReleasePlan) -> dict[str, Any]:
     return {
-        "query": encode(made.query, also=QUERY_CLASSES),
+        "query": encode(made.query),
         "epsilon": _maybe(made.asked),
         "within": None if made.within is None else {name: ratio(error) for name, error in made.within},
         "confidence": ratio(made.confidence),
         "simultaneous": made.simultaneous,
         "assuming": made.assuming,
         "weights": {name: ratio(weight) for name, weight in made.weights},
+        "mechanism": made.mechanism.name,
         "raised_to": _maybe(made.raised_to),
     }
 
 
 def plan_again(tree: Any) -> ReleasePlan:
     """The plan for what `asked` wrote down: made anew, by the rules of today."""
-    fields = {"query", "epsilon", "within", "confidence", "simultaneous", "assuming", "weights", "raised_to"}
+    fields = {
+        "query",
+        "epsilon",
+        "within",
+        "confidence",
+        "simultaneous",
+        "assuming",
+        "weights",
+        "mechanism",
+        "raised_to",
+    }
     if not isinstance(tree, dict) or set(tree) != fields:
         raise UserError(f"asked: must have the fields {', '.join(sorted(fields))}")
-    query = decode(tree["query"], also=QUERY_CLASSES)
+    query = decode(tree["query"])
     if not isinstance(query, Query) or not isinstance(tree["simultaneous"], bool):
         raise UserError("asked: is not a query with its parameters")
     return plan(
@@ -49,12 +58,17 @@ def plan_again(tree: Any) -> ReleasePlan:
         simultaneous=tree["simultaneous"],
         assuming=tree["assuming"],
         weights=tree["weights"] or None,
+        mechanism=tree["mechanism"],
         min_epsilon=tree["raised_to"],
     )
 
 
 def derived(made: ReleasePlan) -> dict[str, Any]:
     """What follows by the rules: sensitivities, scales, event, guarantee and errors."""
+    return made.once("derived", _derived)
+
+
+def _derived(made: ReleasePlan) -> dict[str, Any]:
     return {
         "statements": [encode(statement) for statement in made.statements()],
         "measurements": [_measurement(part, made.statement_of(part)) for part in made.noised],
@@ -73,11 +87,12 @@ def derived(made: ReleasePlan) -> dict[str, Any]:
     }
 
 
-def _measurement(part: Noised, statement: int) -> dict[str, Any]:
+def _measurement(part: NoisyMeasurement, statement: int) -> dict[str, Any]:
     what = part.measurement
     return {
         "statement": statement,
         "rule": what.rule,
+        "mechanism": part.mechanism.name,
         "of": what.of,
         "phi": what.phi,
         "tallies": [encode(tally) for tally in what.tallies],
@@ -87,7 +102,7 @@ def _measurement(part: Noised, statement: int) -> dict[str, Any]:
         "groups": part.groups,
         "adjacency": str(part.adjacency),
         "same_rows": part.same_rows,
-        "sensitivity": part.sensitivity,
+        "move": events.move_to_tree(part.move),
         "epsilon": ratio(part.epsilon),
         "scale": ratio(part.scale),
     }

@@ -9,20 +9,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
 
-from privet.distances import Person
 from privet.exact import Exact, show
 from privet.planner.plan import ReleasePlan
-from privet.query import Key
-from privet.relation import aggregates, caps, operators, schema
-from privet.relation import expressions as e
-from privet.relation.aggregates import Aggregate, Count, Histogram, Mean, Std, Sum, Variance
-from privet.relation.caps import some
-from privet.relation.language import show as show_node
-from privet.relation.operators import JoinPerson, JoinPublic, OfPerson, Operator, PerPerson, Scan, Where, WithColumns
-from privet.relation.reach import conjuncts
-from privet.relation.rules import as_number
-from privet.relation.statement import AtMostGroups, AtMostRows, Bounding, PeopleInGroups
-from privet.relation.types import BooleanType, KeyType, NumberType, TimeType, Type
+from privet.privacy.adjacency import Person
+from privet.tables import aggregates, caps, operators, schema
+from privet.tables import expressions as e
+from privet.tables.aggregates import Aggregate, Count, Histogram, Mean, Std, Sum, Variance
+from privet.tables.caps import some
+from privet.tables.language import show as show_node
+from privet.tables.operators import JoinPerson, JoinPublic, OfPerson, Operator, PerPerson, Scan, Where, WithColumns
+from privet.tables.query import Key
+from privet.tables.reach import conjuncts
+from privet.tables.rules import as_number
+from privet.tables.statement import AtMostGroups, AtMostRows, Bounding, PeopleInGroups
+from privet.tables.types import BooleanType, KeyType, NumberType, TimeType, Type
 
 LONGEST = 60
 """How much of an expression is shown."""
@@ -34,8 +34,8 @@ def limits(plan: ReleasePlan) -> tuple[str, ...]:
     Example:
         >>> import privet as pv
         >>> from privet.planner import plan
-        >>> from privet.query import Relation
-        >>> from privet.relation.schema import Schema
+        >>> from privet.tables.query import Relation
+        >>> from privet.tables.schema import Schema
         >>> protect, columns = pv.person("id", max_rows=3), {"income": pv.number(0, 200_000)}
         >>> people = Relation(Scan(Schema.declare("people", protect=protect, columns=columns)))
         >>> print("; ".join(limits(plan(people.agg(pay=pv.mean("income")), epsilon=1))))

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import IntEnum
 
-from privet import accuracy
 from privet.exact import Exact
 from privet.planner.linear import Linear, Noisy
+from privet.planner.noise import Noise
 
 USUAL = Exact(19, 20)
 """The confidence of the error that the line is drawn by, unless a greater one is asked for: a narrow interval at a low
@@ -32,22 +32,17 @@ class Standing(IntEnum):
     CLEAR = 2
 
 
-def half_width(form: Linear, scales: Sequence[Exact], confidence: Exact) -> Exact:
-    """Half the width of a linear form's interval."""
-    return accuracy.half_width(form.weights(), form.scales(scales), confidence)
-
-
-def usual_error(form: Linear, scales: Sequence[Exact], confidence: Exact) -> Exact:
+def usual_error(form: Linear, noise: Noise, confidence: Exact) -> Exact:
     """The half width by which answers are marked."""
-    return half_width(form, scales, max(confidence, USUAL))
+    return noise.half_width(form, max(confidence, USUAL))
 
 
 def standings(
-    form: Linear, groups: Sequence[Noisy], scales: Sequence[Exact], confidence: Exact, *, signed: bool, line: int = LINE
+    form: Linear, groups: Sequence[Noisy], noise: Noise, confidence: Exact, *, signed: bool, line: int = LINE
 ) -> list[Standing]:
     """Where a linear form stands in each group; if it can't be negative (not `signed`), negative ones are noise.
 
-    Claim: let x = n + Z with symmetric, log-concave Z (sums of discrete Laplace variables are), a = 1 - confidence,
+    Claim: let x = n + Z with symmetric, log-concave Z (sums of independent log-concave noise are), a = 1 - confidence,
     and h with P(|Z| > h) <= a. Let the line be at c = 2h (or more). (1) If n < c - h, then P(x >= c) <= a/2. (2) If
     n < c, then P(x > c + h | x >= c) <= a, since P(Z > d + h) / P(Z >= d) is largest at d = 0. (3) If n >= c, then
     P(x >= c) >= 1/2.
@@ -57,14 +52,16 @@ def standings(
     n >= c. Where two numbers must stand above their lines, this is measured, not proved (`./dev bench unmarked`).
 
     Example:
-        >>> form = Linear(((0, 0, Exact(1)),))
+        >>> from privet.mechanisms import DEFAULT
+        >>> form, noise = Linear(((0, 0, Exact(1)),)), Noise(DEFAULT, (Exact(2),))
         >>> some = [[[11]], [[12]], [[-18]], [[19]]]
-        >>> [s.name for s in standings(form, some, [Exact(2)], Exact("0.95"), signed=True)]
+        >>> [s.name for s in standings(form, some, noise, Exact("0.95"), signed=True)]
         ['MARKED', 'NEAR', 'NEAR', 'CLEAR']
     """
-    half = usual_error(form, scales, confidence)
+    half = usual_error(form, noise, confidence)
     found, unit = form.wholes(groups, also=half.denominator)
-    return [standing(abs(x) if signed else x, int(half * unit), line) for x in found]
+    error = int(half * unit)
+    return [standing(abs(x) if signed else x, error, line) for x in found]
 
 
 def standing(size: int, half: int, line: int = LINE) -> Standing:

@@ -1,21 +1,22 @@
 """What is measured with noise: integer vectors, each a sum over rows of phi(row).
 
-A measurement states its phi by the corners of a convex set that holds every phi(row); `sensitivity.of_sum` does the
+A measurement states its phi by the corners of a convex set that holds every phi(row); `privacy.sensitivity` does the
 rest. Its coordinates are integer combinations of what an engine counts. v is the lattice code of a row's value, in
 0..W; a value is lower + step * v.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from privet.errors import QueryError
-from privet.lattice import Bounds
-from privet.relation.aggregates import summed
-from privet.relation.expressions import Bin, Node, Types
-from privet.relation.language import show
-from privet.relation.schema import CEILING
-from privet.relation.statement import At, Code, Given, Place, Present, Rows, Squares, Tally, Total
+from privet.exact.lattice import Bounds
+from privet.tables.aggregates import summed
+from privet.tables.expressions import Bin, Node, Types
+from privet.tables.language import show
+from privet.tables.schema import CEILING
+from privet.tables.statement import At, Code, Given, Place, Present, Rows, Squares, Tally, Total
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +43,11 @@ class Measurement:
         """How many coordinates it has in each group."""
         return len(self.matrix)
 
-    def coordinates(self, tallies: dict[Tally, int]) -> tuple[int, ...]:
-        """The exact vector of one group."""
-        found = [tallies[tally] for tally in self.tallies]
-        return tuple(sum(a * x for a, x in zip(row, found, strict=True)) for row in self.matrix)
+    def vectors(self, tallies: Sequence[Tally], counted: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+        """The exact vector of each group, from what an engine counted for these tallies."""
+        places = [tallies.index(tally) for tally in self.tallies]
+        rows = [[(place, a) for place, a in zip(places, row, strict=True) if a] for row in self.matrix]
+        return [tuple(sum(a * group[place] for place, a in row) for row in rows) for group in counted]
 
 
 def lattice(of: Node, types: Types, what: object, *, squared: bool = False) -> Bounds:

@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privet import accuracy
-from privet.exact import Exact, down, nearest, up
+from privet.exact import Exact, nearest, up
+from privet.exact.rounding import quotient_down, quotient_nearest, quotient_up
 from privet.planner import marks
 from privet.planner.linear import Linear, Noisy
 from privet.planner.marks import Standing
+from privet.planner.noise import Noise
 
 Cell = int | float
 Floats = NDArray[np.float64]
@@ -71,14 +73,14 @@ class Fixed:
     def measurements(self) -> frozenset[int]:
         return frozenset()
 
-    def cells(self, groups: Sequence[Noisy], scales: Sequence[Exact], confidence: Exact) -> Cells:
+    def cells(self, groups: Sequence[Noisy], noise: Noise, confidence: Exact) -> Cells:
         same = (self.value,) * len(groups)
         return Cells(same, same, same, (False,) * len(groups))
 
-    def expected(self, scales: Sequence[Exact], confidence: Exact, assuming: int | None) -> Exact | None:
+    def expected(self, noise: Noise, confidence: Exact, assuming: int | None) -> Exact | None:
         return Exact(0)
 
-    def allowed(self, error: Exact, ratios: Sequence[Exact], confidence: Exact, assuming: int | None) -> Exact | None:
+    def allowed(self, error: Exact, noise: Noise, confidence: Exact, assuming: int | None) -> Exact | None:
         return None
 
 
@@ -92,7 +94,7 @@ class Straight:
     def measurements(self) -> frozenset[int]:
         return self.form.measurements
 
-    def cells(self, groups: Sequence[Noisy], scales: Sequence[Exact], confidence: Exact) -> Cells:
+    def cells(self, groups: Sequence[Noisy], noise: Noise, confidence: Exact) -> Cells:
         """The value, and a half width to both sides; just above the line of `marks`, to a half width below the line.
 
         Claim: right with probability 1 - a, also given that it is not marked, wherever unmarked answers have
@@ -101,8 +103,8 @@ class Straight:
         too. A sum of either sign can also be unmarked on the wrong side of 0, with probability P(Z <= -3h) at most:
         that takes P(Z <= -3h) / a from it, about a^2/2.
         """
-        half = marks.half_width(self.form, scales, confidence)
-        usual = marks.usual_error(self.form, scales, confidence)
+        half = noise.half_width(self.form, confidence)
+        usual = marks.usual_error(self.form, noise, confidence)
         found, unit = self.form.wholes(groups, also=math.lcm(half.denominator, usual.denominator))
         room, error = int(half * unit), int(usual * unit)
         below = (marks.LINE - 1) * error
@@ -116,25 +118,25 @@ class Straight:
             values, least, most = zip(*whole, strict=True)
             return Cells(values, least, most, noisy)
         return Cells(
-            tuple(nearest(Exact(x, unit)) for x in found),
-            tuple(down(Exact(a, unit)) for a in low),
-            tuple(up(Exact(b, unit)) for b in high),
+            tuple([quotient_nearest(x, unit) for x in found]),
+            tuple([quotient_down(a, unit) for a in low]),
+            tuple([quotient_up(b, unit) for b in high]),
             noisy,
         )
 
-    def expected(self, scales: Sequence[Exact], confidence: Exact, assuming: int | None) -> Exact:
+    def expected(self, noise: Noise, confidence: Exact, assuming: int | None) -> Exact:
         """The error that it keeps to with this confidence, whatever the data.
 
         Claim: a count is rounded to the nearest integer, and the truth is one: |x - n| <= h means that the rounded x is
         at most floor(h + 1/2) away.
         """
-        half = accuracy.error_of_sum(self.form.weights(), self.form.scales(scales), confidence)
+        half = noise.error(self.form, confidence)
         return Exact(math.floor(half + Exact(1, 2))) if self.integer else half
 
-    def allowed(self, error: Exact, ratios: Sequence[Exact], confidence: Exact, assuming: int | None) -> Exact | None:
-        """The factor by which `ratios` may be multiplied to be the scales that keep to this error."""
+    def allowed(self, error: Exact, noise: Noise, confidence: Exact, assuming: int | None) -> Exact | None:
+        """The factor by which all scales may be multiplied for it to keep to this error."""
         room = math.floor(error) + Exact(499_999, 10**6) if self.integer else error  # it is rounded: see `expected`
-        return accuracy.scale_for_sum(self.form.weights(), self.form.scales(ratios), confidence, room)
+        return noise.factor(self.form, confidence, room)
 
 
 def _wholes(x: int, low: int, high: int, unit: int) -> tuple[int, int, int]:
@@ -162,19 +164,21 @@ class Quotient:
     def measurements(self) -> frozenset[int]:
         return self.numerator.measurements | self.denominator.measurements
 
-    def cells(self, groups: Sequence[Noisy], scales: Sequence[Exact], confidence: Exact) -> Cells:
+    def cells(self, groups: Sequence[Noisy], noise: Noise, confidence: Exact) -> Cells:
         places = sorted({(m, c) for m, c, _ in (*self.numerator.terms, *self.denominator.terms)})
-        x = np.array([[nearest(Exact(noisy[m][c])) for m, c in places] for noisy in groups])
+        x = np.array([[nearest(noisy[m][c]) for m, c in places] for noisy in groups])
         sides = [self._row(form, places) for form in (self.numerator, self.denominator)]
-        noise = np.array([up(scales[m]) for m, _ in places])
+        scales = np.array([up(noise.scales[m]) for m, _ in places])
         lower, upper = (0.0, nearest(self.most)) if self.most is not None else (-math.inf, math.inf)
         found = accuracy.ratio_estimate(x, *sides, lower=lower, upper=upper)
 
         def interval(some: Bools, level: Exact) -> tuple[Floats, Floats]:
-            return accuracy.ratio_interval(x[some], noise, *sides, lower=lower, upper=upper, confidence=level)
+            return accuracy.ratio_interval(
+                noise.mechanism, x[some], scales, *sides, lower=lower, upper=upper, confidence=level
+            )
 
         stands = [
-            marks.standings(form, groups, scales, confidence, signed=self.most is None, line=line)
+            marks.standings(form, groups, noise, confidence, signed=self.most is None, line=line)
             for form, line in ((self._size(), marks.LINE), (self.denominator, marks.UNDER))
         ]
         start, unit = nearest(self.lower), nearest(self.unit)
@@ -197,20 +201,17 @@ class Quotient:
     def _noise(self) -> Linear:
         return self.numerator.plus(self.denominator.times(-self.at))
 
-    def expected(self, scales: Sequence[Exact], confidence: Exact, assuming: int | None) -> Exact | None:
+    def expected(self, noise: Noise, confidence: Exact, assuming: int | None) -> Exact | None:
         """The error at an assumed number of rows, or None without one."""
         if assuming is None:
             return None
-        form = self._noise()
-        half = accuracy.error_of_sum(form.weights(), form.scales(scales), confidence)
+        half = noise.error(self._noise(), confidence)
         return abs(self.unit) * half / (assuming * self.each)
 
-    def allowed(self, error: Exact, ratios: Sequence[Exact], confidence: Exact, assuming: int | None) -> Exact | None:
+    def allowed(self, error: Exact, noise: Noise, confidence: Exact, assuming: int | None) -> Exact | None:
         if assuming is None:
             return None
-        form = self._noise()
-        room = error / abs(self.unit) * assuming * self.each
-        return accuracy.scale_for_sum(form.weights(), form.scales(ratios), confidence, room)
+        return noise.factor(self._noise(), confidence, error / abs(self.unit) * assuming * self.each)
 
 
 def _sign(x: Exact) -> Exact:
@@ -229,12 +230,12 @@ class Spread:
     def measurements(self) -> frozenset[int]:
         return frozenset([self.measurement])
 
-    def cells(self, groups: Sequence[Noisy], scales: Sequence[Exact], confidence: Exact) -> Cells:
-        x = np.array([[nearest(Exact(c)) for c in noisy[self.measurement][:3]] for noisy in groups])
-        width, scale = float(self.width), up(scales[self.measurement])
+    def cells(self, groups: Sequence[Noisy], noise: Noise, confidence: Exact) -> Cells:
+        x = np.array([[nearest(c) for c in noisy[self.measurement][:3]] for noisy in groups])
+        width, scale = float(self.width), up(noise.scales[self.measurement])
 
         def interval(some: Bools, level: Exact) -> tuple[Floats, Floats]:
-            return accuracy.variance_interval(x[some], scale, width, confidence=level)
+            return accuracy.variance_interval(noise.mechanism, x[some], scale, width, confidence=level)
 
         def shown(part: Floats) -> Floats:
             variance = nearest(self.unit) ** 2 * part
@@ -243,26 +244,29 @@ class Spread:
         count = Linear(tuple((self.measurement, i, Exact(1)) for i in range(3)))
         # False and True add up to a standing
         above = (
-            ~accuracy.within_noise(x, scale, width, times=times, confidence=confidence)
+            ~accuracy.within_noise(noise.mechanism, x, scale, width, times=times, confidence=confidence)
             for times in (marks.LINE, marks.LINE + 1)
         )
-        known = marks.standings(count, groups, scales, confidence, signed=False, line=marks.UNDER)
+        known = marks.standings(count, groups, noise, confidence, signed=False, line=marks.UNDER)
         stands = np.minimum(known, np.sum(list(above), axis=0))
         return _cells(accuracy.variance_estimate(x, width), stands, interval, confidence, shown)
 
-    def expected(self, scales: Sequence[Exact], confidence: Exact, assuming: int | None) -> Exact | None:
+    def expected(self, noise: Noise, confidence: Exact, assuming: int | None) -> Exact | None:
         """At an assumed number of rows; for a root, where the standard deviation is a quarter of the range."""
         if assuming is None:
             return None
-        half = accuracy.error_of_sum([1], [scales[self.measurement]], confidence) * self.unit**2 / assuming
+        half = noise.error(self._one(), confidence) * self.unit**2 / assuming
         return half * 2 / (self.unit * self.width) if self.root else half
 
-    def allowed(self, error: Exact, ratios: Sequence[Exact], confidence: Exact, assuming: int | None) -> Exact | None:
+    def allowed(self, error: Exact, noise: Noise, confidence: Exact, assuming: int | None) -> Exact | None:
         if assuming is None:
             return None
         variance = error * self.unit * self.width / 2 if self.root else error
-        room = variance * assuming / self.unit**2
-        return accuracy.scale_for_sum([1], [ratios[self.measurement]], confidence, room)
+        return noise.factor(self._one(), confidence, variance * assuming / self.unit**2)
+
+    def _one(self) -> Linear:
+        """One coordinate alone."""
+        return Linear(((self.measurement, 0, Exact(1)),))
 
 
 Output = Fixed | Straight | Quotient | Spread

@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
-from privet import events
-from privet.accounting import PureAccountant
-from privet.distances import Adjacency
-from privet.errors import InternalError, QueryError
+from privet import mechanisms
+from privet.errors import Face, InternalError, QueryError, Remedy, argument, write
 from privet.exact import Exact, Number, positive, probability, show, whole
-from privet.guarantees import PureDP
+from privet.mechanisms import NoiseMechanism
+from privet.names.spelling import there_are
 from privet.planner import conditions
 from privet.planner.arguments import check_price
 from privet.planner.design import Design, best, designs
 from privet.planner.linear import Noisy
 from privet.planner.measurements import Measurement
+from privet.planner.noise import Noise
 from privet.planner.outputs import Cells, Fixed, Output, Quotient, Spread
-from privet.query import Query
-from privet.relation import caps, narrowing, operators
-from privet.relation.schema import CEILING
-from privet.relation.statement import (
+from privet.privacy import events
+from privet.privacy.accounting import PureAccountant
+from privet.privacy.adjacency import Adjacency
+from privet.privacy.guarantees import PureDP
+from privet.privacy.moves import Move
+from privet.privacy.sensitivity import l1_move, l2_move
+from privet.tables import caps, operators
+from privet.tables.query import Query
+from privet.tables.schema import CEILING
+from privet.tables.statement import (
+    AtMostGroups,
+    AtMostRows,
     Bounding,
     Code,
     Given,
@@ -33,16 +42,21 @@ from privet.relation.statement import (
     Total,
     Unbounded,
 )
-from privet.sensitivity import of_sum
-from privet.spelling import there_are
+
+_T = TypeVar("_T")
 
 LEAST_EPSILON = Exact(1, 10**9)
 """A query with less is refused: its answer would be noise alone."""
 
+_ASSUMING = argument("assuming", 500)
+_EPSILON_OR_WITHIN = write(
+    'epsilon=0.5, or within={"n": 50}', terminal="--epsilon 0.5, or --within n=50", http='"epsilon": 0.5'
+)
+
 
 @dataclass(frozen=True, slots=True)
-class Noised:
-    """A measurement with what its noise must hide: the sum lemma's numbers."""
+class NoisyMeasurement:
+    """A measurement, how far one person moves it, and the noise that hides that."""
 
     measurement: Measurement
     rows: int
@@ -50,19 +64,22 @@ class Noised:
     groups: int
     adjacency: Adjacency
     same_rows: bool
-    sensitivity: int
+    mechanism: NoiseMechanism
+    move: Move
     epsilon: Exact
+    scale: Exact
+    """The scale of the noise of each coordinate."""
 
-    @property
-    def scale(self) -> Exact:
-        """The scale of the discrete Laplace noise of each coordinate."""
-        return self.sensitivity / self.epsilon
+    def at(self, epsilon: Exact) -> NoisyMeasurement:
+        """The same at another price."""
+        return replace(self, epsilon=epsilon, scale=self.mechanism.scale(self.move, epsilon=epsilon))
 
-    def event(self) -> events.Laplace:
-        return events.Laplace(sensitivity=self.sensitivity, scale=self.scale)
+    def event(self) -> events.PrivacyEvent:
+        """What adding its noise does, as accountants see it."""
+        return self.mechanism.event(self.move, scale=self.scale)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class ReleasePlan:
     """How a query will be answered, and what that costs; made from public facts alone.
 
@@ -71,7 +88,7 @@ class ReleasePlan:
 
     query: Query
     design: Design
-    noised: tuple[Noised, ...]
+    noised: tuple[NoisyMeasurement, ...]
     epsilon: Exact
     """What it costs."""
     asked: Exact | None
@@ -82,13 +99,25 @@ class ReleasePlan:
     weights: tuple[tuple[str, Exact], ...]
     within: tuple[tuple[str, Exact], ...] | None
     """The errors that were asked for, if they were and not an epsilon."""
+    mechanism: NoiseMechanism
     raised_to: Exact | None = None
     """The least price of a question, if those errors would cost less."""
+    text: str = field(default="", compare=False, repr=False)
+    """The SELECT that it was made of, if it was."""
+    _memo: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """What was computed of it already: a plan never changes."""
+
+    def once(self, name: str, compute: Callable[[ReleasePlan], _T]) -> _T:
+        """What follows from the plan, computed when it is first needed."""
+        if name not in self._memo:
+            self._memo[name] = compute(self)
+        known: _T = self._memo[name]
+        return known
 
     @property
     def groups(self) -> int:
         """How many groups are measured, shown or not."""
-        return _statement(self.query, Unbounded(), ()).groups
+        return self.once("groups", lambda plan: plan.query.groups.most)
 
     @property
     def columns(self) -> tuple[tuple[str, Output], ...]:
@@ -106,6 +135,11 @@ class ReleasePlan:
         return tuple(part.scale for part in self.noised)
 
     @property
+    def noise(self) -> Noise:
+        """The noise of all measurements together."""
+        return Noise(self.mechanism, self.scales)
+
+    @property
     def level(self) -> Exact:
         """The confidence of a single cell: by Bonferroni, if all together shall hold."""
         cells = self.groups * len(self.columns) if self.simultaneous else 1
@@ -113,21 +147,24 @@ class ReleasePlan:
 
     def event(self) -> events.PrivacyEvent:
         """What releasing does, as accountants see it."""
-        return events.Composed([part.event() for part in self.noised])
+        return self.once("event", lambda plan: events.Composed([part.event() for part in plan.noised]))
 
     def guarantee(self) -> PureDP:
         """What releasing promises, computed from the event alone."""
-        return PureAccountant().account(self.event())
+        return self.once("guarantee", lambda plan: PureAccountant().account(plan.event()))
 
     def statements(self) -> tuple[Statement, ...]:
         """What the engine computes: one statement for rows, one for persons, as far as needed."""
+        return self.once("statements", ReleasePlan._statements)
+
+    def _statements(self) -> tuple[Statement, ...]:
         return tuple(
             _statement(self.query, bounding(self.query, people=people)[0], tallies)
             for people in (False, True)
             if (tallies := self._tallies(people=people))
         )
 
-    def statement_of(self, part: Noised) -> int:
+    def statement_of(self, part: NoisyMeasurement) -> int:
         """Which of the statements counts for a measurement."""
         return len(self.statements()) - 1 if part.measurement.people else 0
 
@@ -141,33 +178,33 @@ class ReleasePlan:
         found = []
         for part in self.noised:
             index = self.statement_of(part)
-            tallies = asked[index].tallies
-            found.append([part.measurement.coordinates(dict(zip(tallies, row, strict=True))) for row in answers[index]])
+            found.append(part.measurement.vectors(asked[index].tallies, answers[index]))
         return found
 
     def cells(self, noisy: Sequence[Sequence[Sequence[int]]]) -> dict[str, Cells]:
         """The columns of the answer from noisy vectors: by measurement, by group."""
+        noise = self.noise
         by_group: list[Noisy] = [[part[group] for part in noisy] for group in range(self.groups)]
-        return {name: output.cells(by_group, self.scales, self.level) for name, output in self.columns}
+        return {name: output.cells(by_group, noise, self.level) for name, output in self.columns}
 
-    def explain(self) -> str:
+    def explain(self, face: Face = "python") -> str:
         """The plan in words, from the source to the guarantee, rule by rule."""
         from privet.planner.explain import explain
 
-        return explain(self)
+        return explain(self, face)
 
     @property
     def limits(self) -> tuple[str, ...]:
         """Every cap and clamp that shapes the answer, in words."""
         from privet.planner.limits import limits
 
-        return limits(self)
+        return self.once("limits", limits)
 
     def to_json(self) -> dict[str, Any]:
         """The plan for programs: what was asked, what follows, and what bounds the answer, in words."""
         from privet.planner.facts import asked, derived
 
-        return {"asked": asked(self), "derived": derived(self), "limits": list(self.limits)}
+        return deepcopy({"asked": asked(self), "derived": derived(self), "limits": list(self.limits)})
 
     def depends(self, name: str) -> bool:
         """Whether the error of a column depends on how many rows a group has."""
@@ -175,7 +212,7 @@ class ReleasePlan:
 
     def expected(self, name: str) -> Exact | None:
         """The error that a cell of this column keeps to; None for a ratio if no number of rows is assumed."""
-        return dict(self.columns)[name].expected(self.scales, self.level, self.assuming)
+        return dict(self.columns)[name].expected(self.noise, self.level, self.assuming)
 
 
 # --- making one ---------------------------------------------------------------------------------
@@ -190,45 +227,53 @@ def plan(
     simultaneous: bool = False,
     assuming: int | None = None,
     weights: Mapping[str, Number] | None = None,
+    mechanism: str | None = None,
     min_epsilon: Number | None = None,
+    text: str = "",
 ) -> ReleasePlan:
     """The plan for a query at an epsilon for the whole of it, or within errors for its columns.
 
+    `mechanism` names what draws the noise.
+
     `min_epsilon` is the least price of a question: less is refused, and errors that would cost less are kept with less
-    noise, for that price.
+    noise, for that price. `text` is the SELECT that the query was read from.
     """
     if not isinstance(query, Query):
-        raise QueryError(f"a query is needed, not {type(query).__name__}. Write, for example: people.agg(n=pv.count())")
+        raise QueryError(f"{type(query).__name__} is not a query", remedy=write("people.agg(n=pv.count())"))
     conditions.check(query)
-    level = probability(confidence, name="confidence", example="confidence=0.95")
+    level = probability(confidence, name="confidence", example=argument("confidence", 0.95))
     if not 0 < level < 1:
-        raise QueryError("confidence must be above 0 and below 1. Write, for example: confidence=0.95")
+        raise QueryError("confidence must be above 0 and below 1", remedy=argument("confidence", 0.95))
     if not isinstance(simultaneous, bool):
-        raise QueryError(f"simultaneous is True or False, not {simultaneous!r}. Write: simultaneous=True")
+        raise QueryError(f"simultaneous is true or false, not {simultaneous!r}", remedy=argument("simultaneous", True))
     if (epsilon is None) == (within is None):
-        raise QueryError('give epsilon or within, one of the two. Write, for example: epsilon=0.5, or within={"n": 50}')
+        both = "both epsilon and within are given" if epsilon is not None else "neither epsilon nor within is given"
+        raise QueryError(both, allowed="Give one of the two", remedy=_EPSILON_OR_WITHIN)
     names = [name for name, _ in query.aggregates]
     heavier = _numbers(weights, names, "weights")
     if any(not Exact(1, 10**6) <= weight <= 10**6 for weight in heavier.values()):
-        raise QueryError('weights are between 0.000001 and 1,000,000. Write, for example: weights={"n": 2}')
-    rows = None if assuming is None else whole(assuming, name="assuming", example="assuming=500")
+        raise QueryError("weights are between 0.000001 and 1,000,000", remedy=write('weights={"n": 2}'))
+    rows = None if assuming is None else whole(assuming, name="assuming", example=_ASSUMING)
     if rows is not None and rows > CEILING:
-        raise QueryError("assuming must be at most 2^40. Write, for example: assuming=500")
-    wanted = None if epsilon is None else positive(epsilon, name="epsilon", example="epsilon=0.5")
+        raise QueryError("assuming must be at most 2^40", remedy=_ASSUMING)
+    wanted = None if epsilon is None else positive(epsilon, name="epsilon", example=argument("epsilon", 0.5))
     least = Exact(0) if min_epsilon is None else positive(min_epsilon, name="min_epsilon", example="min_epsilon=0.001")
     if wanted is not None:
         check_price(wanted, least)
+    adds = mechanisms.named(mechanism)
     parameters = (level, simultaneous, rows, tuple(heavier.items()))
     shapes = designs(query, heavier)
     if wanted is not None:
         shape = best(shapes)
-        draft = ReleasePlan(query, shape, _unpriced(query, shape), Exact(0), wanted, *parameters, None)
+        unpriced = _unpriced(query, shape, adds)
+        draft = ReleasePlan(query, shape, unpriced, Exact(0), wanted, *parameters, None, adds, text=text)
         return _priced(draft, [wanted * share / shape.worst for share in shape.shares])
     errors = _numbers(within, [name for name, _ in shapes[0].columns], "within")
     found: list[tuple[Exact, ReleasePlan]] = []
     refused: QueryError | None = None
     for shape in shapes:
-        draft = ReleasePlan(query, shape, _unpriced(query, shape), Exact(0), None, *parameters, tuple(errors.items()))
+        unpriced, limits = _unpriced(query, shape, adds), tuple(errors.items())
+        draft = ReleasePlan(query, shape, unpriced, Exact(0), None, *parameters, limits, adds, text=text)
         try:
             prices = _prices(draft, errors)
             found.append((sum(prices, Exact(0)), _raised(draft, prices, least)))
@@ -255,12 +300,9 @@ def _priced(draft: ReleasePlan, prices: Sequence[Exact]) -> ReleasePlan:
     """
     if prices and (sum(prices) < LEAST_EPSILON or min(prices) < LEAST_EPSILON**2):
         low = sum(prices, Exact(0)) if sum(prices) < LEAST_EPSILON else min(prices)
-        raise QueryError(f"epsilon={show(low)} is below 10^-9: the answer would be noise alone.")
+        raise QueryError(f"epsilon {show(low)} is below 10^-9, so the answer would be only noise")
     prices = [p if p.denominator.bit_length() <= 200 else Exact(math.floor(p * 2**200), 2**200) for p in prices]
-    noised = tuple(
-        Noised(p.measurement, p.rows, p.groups, p.adjacency, p.same_rows, p.sensitivity, price)
-        for p, price in zip(draft.noised, prices, strict=True)
-    )
+    noised = tuple(part.at(price) for part, price in zip(draft.noised, prices, strict=True))
     total = sum(prices, Exact(0))
     made = replace(draft, noised=noised, epsilon=total)
     if made.guarantee().epsilon > made.epsilon:
@@ -273,7 +315,7 @@ def _priced(draft: ReleasePlan, prices: Sequence[Exact]) -> ReleasePlan:
 
 def bounding(query: Query, *, people: bool) -> tuple[Bounding, int]:
     """How rows of one person are bounded, and to how many."""
-    groups = _statement(query, Unbounded(), ()).groups
+    groups = query.groups.most
     cap = caps.effective(query.of, query.at_most, groups)
     if cap is None:
         return Unbounded(), 1
@@ -285,16 +327,18 @@ def bounding(query: Query, *, people: bool) -> tuple[Bounding, int]:
 
 def _statement(query: Query, how: Bounding, tallies: tuple[Tally, ...]) -> Statement:
     keys = tuple(key.of for key in query.keys)
-    return Statement(query.of, keys, how, tallies, narrowing.left(query.of, keys))
+    return Statement(query.of, keys, how, tallies, query.groups)
 
 
-def _unpriced(query: Query, shape: Design) -> tuple[Noised, ...]:
-    groups = _statement(query, Unbounded(), ()).groups
-    most = {people: bounding(query, people=people)[1] for people in {each.people for each in shape.measurements}}
-    return tuple(_bounded(query, each, most[each.people], groups) for each in shape.measurements)
+def _unpriced(query: Query, shape: Design, mechanism: NoiseMechanism) -> tuple[NoisyMeasurement, ...]:
+    groups = query.groups.most
+    how = {people: bounding(query, people=people)[0] for people in {each.people for each in shape.measurements}}
+    return tuple(_bounded(query, each, how[each.people], groups, mechanism) for each in shape.measurements)
 
 
-def _bounded(query: Query, measurement: Measurement, rows: int, groups: int) -> Noised:
+def _bounded(
+    query: Query, measurement: Measurement, how: Bounding, groups: int, mechanism: NoiseMechanism
+) -> NoisyMeasurement:
     adjacency = operators.adjacency(query.of)
     same_rows = (
         adjacency is Adjacency.REPLACE
@@ -303,8 +347,26 @@ def _bounded(query: Query, measurement: Measurement, rows: int, groups: int) -> 
         and operators.keeps_all_rows(query.of)
         and all(isinstance(tally, Present | Total) and _promised(tally.of) for tally in measurement.tallies)
     )
-    moved = of_sum(measurement.corners, adjacency=adjacency, rows=rows, groups=groups, same_rows=same_rows)
-    return Noised(measurement, rows, groups, adjacency, same_rows, moved, Exact(1))
+    rows, most = _caps(how)
+    known: dict[str, Any] = {"rows": rows, "max_groups": most, "groups": groups, "same_rows": same_rows}
+    moved = l1_move if mechanism.norm == "L1" else l2_move
+    move = moved(measurement.corners, adjacency=adjacency, **known)
+    one = Exact(1)
+    scale = mechanism.scale(move, epsilon=one)
+    return NoisyMeasurement(measurement, rows * most, groups, adjacency, same_rows, mechanism, move, one, scale)
+
+
+def _caps(how: Bounding) -> tuple[int, int]:
+    """How many rows of a person, and in how many groups so many each; without a cap on groups, so many in all."""
+    match how:
+        case AtMostRows(rows):
+            return rows, 1
+        case AtMostGroups(groups, rows):
+            return rows, groups
+        case PeopleInGroups(groups):
+            return 1, groups
+        case Unbounded():
+            return 1, 1
 
 
 def _promised(read: Code | Given) -> bool:
@@ -315,25 +377,32 @@ def _promised(read: Code | Given) -> bool:
 def _prices(draft: ReleasePlan, within: Mapping[str, Exact]) -> list[Exact]:
     """For each measurement the least epsilon (to six digits, rounded up) that keeps all its columns within."""
     prices = [Exact(0)] * len(draft.noised)
-    ratios = [Exact(part.sensitivity) for part in draft.noised]  # the scales at epsilon 1
+    noise = draft.noise  # at epsilon 1
     for name, output in draft.columns:
         if name not in within or isinstance(output, Fixed):
             continue
         if isinstance(output, Quotient | Spread) and draft.assuming is None:
             raise QueryError(
-                f"the error of {name!r} depends on how many rows a group has. Say what to assume: assuming=500"
+                f"the error of {name!r} depends on how many rows a group has: assume a number",
+                remedy=_ASSUMING,
             )
-        largest = output.allowed(within[name], ratios, draft.level, draft.assuming)
+        largest = output.allowed(within[name], noise, draft.level, draft.assuming)
         if largest is None:
-            raise QueryError(f"no noise is known to keep {name!r} within {show(within[name])}. Allow a larger error")
+            raise QueryError(
+                f"no noise is known to keep {name!r} within {show(within[name])}", remedy=Remedy("Allow a larger error")
+            )
         for place in output.measurements():
-            prices[place] = max(prices[place], _six_digits_up(1 / largest))
+            part = draft.noised[place]
+            price = part.mechanism.epsilon(part.move, scale=largest * part.scale)
+            prices[place] = max(prices[place], _six_digits_up(price))
     if not all(prices):
         place = prices.index(Exact(0))
         free = [name for name, output in draft.columns if place in output.measurements()]
         raise QueryError(
-            f"within says nothing about {' or '.join(map(repr, free))}. "
-            f"Write, for example: within={{{free[0]!r}: 50}} with the others"
+            f"no error is given for {' or '.join(map(repr, free))}",
+            remedy=write(
+                f'within={{"{free[0]}": 50, ...}}', terminal=f"--within {free[0]}=50", http=f'"{free[0]}": 50'
+            ),
         )
     return prices
 
@@ -350,10 +419,12 @@ def _six_digits_up(number: Exact) -> Exact:
 def _numbers(given: Mapping[str, Number] | None, names: Sequence[str], what: str) -> dict[str, Exact]:
     if given is None:
         return {}
-    line = f'{what}={{"{names[0]}": 2}}'
+    line = write(
+        f'{what}={{"{names[0]}": 2}}', terminal=f"--{what} {names[0]}=2", http=f'"{what}": {{"{names[0]}": 2}}'
+    )
     if not hasattr(given, "items"):
-        raise QueryError(f"{what} gives a number for each column. Write, for example: {line}")
+        raise QueryError(f"{what} must give a number for each column", remedy=line)
     for name in given:
         if name not in names:
-            raise QueryError(f"{what}: there is no column {name!r}. {there_are(name, names)}")
-    return {name: positive(value, name=f"{what}[{name!r}]", example=line) for name, value in given.items()}
+            raise QueryError(f"{what}: there is no column {name!r}", allowed=there_are(name, names))
+    return {name: positive(value, name=f"{what} of {name}", example=line) for name, value in given.items()}

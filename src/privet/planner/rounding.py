@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from privet.query import Query
-from privet.relation import expressions as e
-from privet.relation.expressions import Node, Types
-from privet.relation.language import show
-from privet.relation.rules import as_number
-from privet.relation.types import BooleanType, NumberType
-from privet.relation.units import Range, product, quotient, together
+from privet.tables import expressions as e
+from privet.tables.expressions import Node, Types
+from privet.tables.language import show
+from privet.tables.query import Query
+from privet.tables.rules import as_number
+from privet.tables.types import BooleanType, NumberType
+from privet.tables.units import Range, product, quotient, together
 
 
 def rounded(query: Query) -> list[str]:
@@ -18,9 +18,9 @@ def rounded(query: Query) -> list[str]:
 
     Example:
         >>> import privet as pv
-        >>> from privet.query import Relation
-        >>> from privet.relation.operators import Scan
-        >>> from privet.relation.schema import Schema
+        >>> from privet.tables.query import Relation
+        >>> from privet.tables.operators import Scan
+        >>> from privet.tables.schema import Schema
         >>> people = Relation(Scan(Schema.declare("t", protect=pv.each_row(), columns={"x": pv.number(0, 1)})))
         >>> x = pv.col("x")
         >>> rounded(people.agg(n=pv.sum(x * x * x))), len(rounded(people.agg(n=pv.sum(x * x * x * x))))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from privet.planner.explain import of_person
-from privet.query import Key, Query
-from privet.relation import caps
-from privet.relation.expressions import Column
-from privet.relation.language import show
-from privet.relation.operators import (
+from privet.tables import caps
+from privet.tables.expressions import Column
+from privet.tables.language import show
+from privet.tables.operators import (
     JoinPerson,
     JoinPublic,
     Operator,
@@ -16,6 +15,7 @@ from privet.relation.operators import (
     Where,
     WithColumns,
 )
+from privet.tables.query import Key, Query
 
 
 def worded(query: Query) -> str:

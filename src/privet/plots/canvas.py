@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from privet.errors import UserError
+from privet.errors import UserError, install
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +27,7 @@ def new_figure(width: float, height: float) -> Figure:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise UserError("pictures need matplotlib. Write: pip install 'privet[plots]'") from error
+        raise UserError("pictures need matplotlib", remedy=install("plots")) from error
     return Figure(figsize=(width, height), layout="constrained")
 
 

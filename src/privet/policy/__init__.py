@@ -1,6 +1,6 @@
 """The steward's policy, privet.toml: datasets, tables, bounds, keys and budgets, which no analyst can change.
 
-Loading a policy reads no data. What is wrong with it is told at once, with the line and what to write there instead.
+Loading a policy reads no data. An error lists every problem, with its line and what to write there instead.
 """
 
 from privet.errors import PolicyError

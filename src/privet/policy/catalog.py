@@ -1,31 +1,33 @@
-"""What columns there are in files, and of which types: names and types only, for a steward who writes a policy.
+"""The columns of files, by name and type only, for a steward who writes a policy.
 
-Of Parquet and DuckDB files the schema is read, no value and no statistic. A CSV has no types: its header is read, and
-its values only if the steward says so; they are looked at to tell types apart, and never shown or kept.
+Of Parquet and DuckDB files only the schema is read, no value and no statistic. A CSV has no types: its header is read,
+and its values only if the steward says so; they are used to tell types apart, and never shown or kept.
 """
 
 from __future__ import annotations
 
 import glob
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from privet.addresses import is_address, masked
-from privet.errors import SourceError, UserError
-from privet.relation.schema import called
+from privet.errors import Remedy, SourceError, Subject, UserError, argument, write
 from privet.sources import hints, parsing, reading
 from privet.sources.dialect import Dialect, Row, not_utf16
 from privet.sources.hints import Option
 from privet.sources.kinds import Family, Kind, of_duckdb
 from privet.sources.notation import Notation
+from privet.system.addresses import is_address, masked
+from privet.tables.schema import check_name
 
 _CSV = (".csv", ".tsv")
 _DATABASE = (".duckdb", ".ddb", ".db")
+_HEADER = "The first line must contain the column names"
 _LOOKED_AT = 10_000
-"""How many lines of a CSV are looked at for types."""
+"""How many lines of a CSV are read to tell its types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +51,24 @@ def find(given: str, *, sniff: bool = False, separator: str | None = None, encod
     """The tables in a file, or in the files of a pattern; `name=path` gives a name, `path:table` one table."""
     name, path, table = _parts(given)
     if is_address(path):
-        raise SourceError(f"{masked(path)!r} is not a file here: copy it to this machine first.")
+        raise SourceError(
+            f"{masked(path)!r} is not a file on this machine",
+            subject=Subject("file", masked(path)),
+            remedy=Remedy("Copy it to this machine first"),
+        )
     lowered = path.lower()
     if lowered.endswith(_DATABASE):
         return _duckdb(path, name, table)
-    own = called(name or _simple(_stem(path)), "table")
+    own = check_name(name or _simple(_stem(path)), "table")
     if lowered.endswith(_CSV):
         return [_csv(own, path, sniff, separator, encoding)]
     if lowered.endswith((".csv.gz", ".tsv.gz")):
-        raise SourceError(f"{path!r} is compressed: unpack it first. Write, for example: gunzip {path}")
+        line = f"gunzip {shlex.quote(path)}"
+        raise SourceError(
+            f"{path!r} is compressed",
+            subject=Subject("file", path),
+            remedy=write(line, terminal=line, advice="Unpack it first", exact=True),
+        )
     files = reading.paths(path)
     return [Found(own, path, _parquet(files))]
 
@@ -105,7 +116,9 @@ def _parquet(files: Sequence[str]) -> dict[str, Family]:
         try:
             types = reading.describe(connection, reading.parquet(files[:1]))
         except duckdb.Error:
-            raise SourceError(f"{files[0]!r} is not a readable Parquet file.") from None
+            raise SourceError(
+                f"{files[0]!r} is not a readable Parquet file", subject=Subject("file", files[0])
+            ) from None
     return _families(types.items())
 
 
@@ -119,7 +132,7 @@ def _duckdb(path: str, name: str, table: str) -> list[Found]:
 
     file = Path(path).expanduser().absolute()
     if not file.is_file():
-        raise SourceError(f"there is no file {path!r} (looked for {str(file)!r}).")
+        raise _no_file(path, file)
     with reading.reader() as connection:
         try:
             connection.execute(f"ATTACH {reading.literal(str(file))} AS source (TYPE duckdb, READ_ONLY)")
@@ -137,14 +150,18 @@ def _duckdb(path: str, name: str, table: str) -> list[Found]:
         found.setdefault((schema, each), []).append((column, kind))
     chosen = {key: value for key, value in found.items() if not table or key[1] == table}
     if not chosen:
-        names = ", ".join(each for _, each in found) or "none"
         raise SourceError(
-            f"there is no table {table!r} in {path!r}. There are: {names}" if table else f"{path!r} is empty"
+            f"there is no table {table!r} in {path!r}" if table else f"{path!r} contains no table",
+            allowed=f"The tables are: {', '.join(each for _, each in found)}" if table and found else "",
+            subject=Subject("table", table),
         )
     if name and len(chosen) > 1:
-        raise UserError(f"{path!r} has several tables. Write, for example: {name}={path}:{next(iter(chosen))[1]}")
+        line = shlex.quote(f"{name}={path}:{next(iter(chosen))[1]}")
+        raise UserError(
+            f"{path!r} contains several tables, so a name for one needs that table", remedy=write(line, terminal=line)
+        )
     return [
-        Found(called(name or _simple(each), "table"), path, _families(types), each, schema)
+        Found(check_name(name or _simple(each), "table"), path, _families(types), each, schema)
         for (schema, each), types in chosen.items()
     ]
 
@@ -155,7 +172,7 @@ def _duckdb(path: str, name: str, table: str) -> list[Found]:
 def _csv(name: str, path: str, sniff: bool, separator: str | None, encoding: str) -> Found:
     file = Path(path).expanduser()
     if not file.is_file():
-        raise SourceError(f"there is no file {path!r} (looked for {str(file.absolute())!r}).")
+        raise _no_file(path, file)
     dialect = Dialect(separator or _separator(file), encoding=encoding)
     with file.open("rb") as stream:
         not_utf16(stream.peek(2), path)
@@ -163,14 +180,18 @@ def _csv(name: str, path: str, sniff: bool, separator: str | None, encoding: str
         header = next(rows, None)
         if header is None or header.fields is None:
             _readable(path, header)
-            raise SourceError(f"{path!r} has no header: its first line must have the names of the columns.")
+            raise SourceError(f"{path!r} has no header", allowed=_HEADER, subject=Subject("file", path))
         names = header.fields
         if any(not name.strip() or _sniffed(name, [name])[0] not in ("text", "boolean") for name in names):
             raise SourceError(
-                f"the first line of {path!r} looks like values: it must have the names of the columns. Add such a line"
+                f"the first line of {path!r} looks like values, not names",
+                allowed=_HEADER,
+                subject=Subject("file", path),
             )
         if len(set(names)) < len(names):
-            raise SourceError(f"two columns in the header of {path!r} have the same name.")
+            raise SourceError(
+                f"two columns in the header of {path!r} have the same name", subject=Subject("file", path)
+            )
         families: dict[str, Family] = dict.fromkeys(names, "anything")
         options: dict[Option, None] = {}
         if sniff:
@@ -184,11 +205,17 @@ def _csv(name: str, path: str, sniff: bool, separator: str | None, encoding: str
     return Found(name, path, families, csv=dialect, options=_consistent(options))
 
 
+def _no_file(path: str, file: Path) -> SourceError:
+    looked = "" if path == str(file.absolute()) else f" (looked for {str(file.absolute())!r})"
+    return SourceError(f"there is no file {path!r}{looked}", subject=Subject("file", path))
+
+
 def _readable(path: str, row: Row | None) -> None:
     if row is not None and row.not_text:
         raise SourceError(
-            f"{path!r}, line {row.line:,}: {row.why.partition(':')[0]}. "
-            "If the file comes from Windows or from Excel, write: --encoding cp1252"
+            f"{path!r}, line {row.line:,}: {row.why.partition(':')[0]}",
+            subject=Subject("file", path),
+            remedy=argument("encoding", "cp1252", advice="The file may come from Windows or Excel"),
         )
 
 

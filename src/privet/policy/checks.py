@@ -1,20 +1,22 @@
-"""What no key can tell by itself: names that are given twice, caps that don't fit the budget, units that differ."""
+"""Checks across keys: names that are used twice, caps that don't fit the budget, units that differ."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from privet.addresses import is_address, is_postgres, masked
 from privet.exact import literal, show
 from privet.policy import toml
 from privet.policy.positions import Place
 from privet.policy.problems import Problem
 from privet.policy.shape import BudgetShape, DatasetShape, FileShape, PersonShape
+from privet.privacy.accounting import ACCOUNTANTS
+from privet.privacy.guarantees import ApproxDP, PureDP
+from privet.system.addresses import is_address, is_postgres, masked
 
 
 def check(policy: FileShape) -> Iterator[Problem]:
-    """Everything that does not fit together."""
+    """Every contradiction between keys."""
     names: dict[str, str] = {}
     for dataset, shape in policy.datasets.items():
         place: Place = ("datasets", dataset)
@@ -26,17 +28,15 @@ def check(policy: FileShape) -> Iterator[Problem]:
         yield from _unique(names, table, ("public", table), "among the public tables")
     if is_address(policy.ledger) and not is_postgres(policy.ledger):
         given = toml.brief(masked(policy.ledger))
-        yield Problem(
-            ("ledger",), f"a ledger is a file or a Postgres address, not {given}.", 'ledger = "people.ledger"'
-        )
+        yield Problem(("ledger",), f"a ledger is a file or a Postgres address, not {given}", 'ledger = "people.ledger"')
     elif not policy.ledger.strip() or not policy.ledger.isprintable():
-        yield Problem(("ledger",), "a ledger is a file or a Postgres address.", 'ledger = "people.ledger"')
+        yield Problem(("ledger",), "a ledger is a file or a Postgres address", 'ledger = "people.ledger"')
 
 
 def _unique(names: dict[str, str], table: str, place: Place, where: str) -> Iterator[Problem]:
     folded = table.casefold()
     if folded in names:
-        what = f"a table of this name, but for capital letters, stands {names[folded]}: names are given once."
+        what = f"the name of this table is used already {names[folded]} (upper and lower case count as the same)"
         yield Problem(place, what, f"[{toml.dotted((*place[:-1], f'{table}_2'))}]")
     names.setdefault(folded, where)
 
@@ -44,11 +44,11 @@ def _unique(names: dict[str, str], table: str, place: Place, where: str) -> Iter
 def _budgets(place: Place, shape: DatasetShape) -> Iterator[Problem]:
     budget = shape.budget
     pure = budget.delta is None
-    if shape.accountant is not None and (shape.accountant == "pure") is not pure:
-        what = "takes no delta" if shape.accountant == "pure" else "needs a delta"
+    if shape.accountant is not None and ACCOUNTANTS[shape.accountant].promises is not (PureDP if pure else ApproxDP):
+        what = "needs a delta" if pure else "allows no delta"
         other = {"epsilon": budget.epsilon} | ({} if budget.delta is not None else {"delta": "1e-6"})
         yield Problem(
-            (*place, "accountant"), f"the {shape.accountant} accountant {what} in the budget.", _line("budget", other)
+            (*place, "accountant"), f"the {shape.accountant} accountant {what} in the budget", _line("budget", other)
         )
     caps: dict[Place, BudgetShape] = {(*place, "analysts", name): cap for name, cap in shape.analysts.items()}
     for name, each in (("per_query", shape.per_query), ("per_analyst", shape.per_analyst)):
@@ -56,14 +56,16 @@ def _budgets(place: Place, shape: DatasetShape) -> Iterator[Problem]:
             caps[*place, name] = each
     for where, cap in caps.items():
         if pure and cap.delta is not None:
-            what = "the budget has no delta, so that a cap can't have one."
+            what = "the budget has no delta, so a cap can't have one"
             yield Problem(where, what, _line(str(where[-1]), {"epsilon": cap.epsilon}))
     if shape.population is not None and budget.delta is not None and budget.delta * shape.population >= 1:
         what = (
-            f"delta {show(budget.delta)} is too much for {shape.population:,} people: someone's data could be shown "
-            "as they are. It must be far less than one in so many."
+            f"delta {show(budget.delta)} is too large for {shape.population:,} people: someone's data could be "
+            "published unchanged"
         )
-        yield Problem((*place, "budget"), what, _line("budget", {"epsilon": budget.epsilon, "delta": "1e-9"}))
+        line = _line("budget", {"epsilon": budget.epsilon, "delta": "1e-9"})
+        allowed = f"It must be far less than 1/{shape.population:,}"
+        yield Problem((*place, "budget"), what, line, allowed=allowed)
 
 
 def _line(name: str, budget: Mapping[str, Any]) -> str:
@@ -76,24 +78,26 @@ def _tables(place: Place, shape: DatasetShape) -> Iterator[Problem]:
     for name, table in shape.tables.items():
         here = (*place, "tables", name)
         if type(table.protect) is not unit:
-            what = f"all tables of a dataset are about the same people, and {toml.key(first)} protects "
-            what += 'each person, not "each row".' if unit is PersonShape else '"each row", not persons.'
+            what = f"all tables of a dataset must protect the same unit, and {toml.key(first)} protects "
+            what += 'each person, not "each row"' if unit is PersonShape else '"each row", not persons'
             line = 'protect = { person = "person_id", max_rows = 1 }' if unit is PersonShape else 'protect = "each row"'
             yield Problem((*here, "protect"), what, line)
         if table.rows is not None and (shape.adjacency != "replace" or table.protect != "each row"):
             yield Problem(
                 (*here, "rows"),
-                'a public number of rows goes with replace and "each row" only: where a row or a person can be added, '
-                "the number is private. Leave it out.",
+                "a public number of rows is allowed only if rows are neither added nor removed: with adjacency replace "
+                'and protect "each row"',
+                advice="Remove this line",
             )
         if table.rows is not None and table.rows > 2**40:
-            yield Problem((*here, "rows"), "a table has at most 2^40 rows.", "rows = 10_000")
+            yield Problem((*here, "rows"), "a table has at most 2^40 rows", "rows = 10_000")
         folded: dict[str, str] = {}
         for column in table.columns:
             other = folded.setdefault(column.casefold(), column)
             if other != column:
                 yield Problem(
                     (*here, "columns", column),
-                    f"the columns {toml.key(other)} and {toml.key(column)} differ in capital letters only: engines "
-                    "can't tell them apart. Give one of them another name in the source.",
+                    f"the columns {toml.key(other)} and {toml.key(column)} differ only in upper and lower case, and "
+                    "engines can't tell them apart",
+                    advice="Rename one of them in the source",
                 )

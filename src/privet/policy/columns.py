@@ -10,7 +10,7 @@ from pydantic import Discriminator, Tag, model_validator
 from privet.errors import UserError
 from privet.policy import fields, toml
 from privet.policy.fields import Part
-from privet.relation.schema import Column, boolean, date, integer, keys, number, text, timestamp
+from privet.tables.schema import Column, boolean, date, integer, keys, number, text, timestamp
 
 Resolve = Callable[[str], str]
 """From a path in the policy to one that can be opened."""
@@ -36,7 +36,7 @@ class Keys(Declaration):
     keys: fields.Keys
     """All values, texts or integers, from what you know."""
     other: fields.Key | None = None
-    """Where a value counts that is none of them; without it, such rows are left out of groups."""
+    """The key under which all other values count; without it, such rows are left out of groups."""
 
     def column(self, resolve: Resolve) -> Column:
         return keys(*self.keys, other=self.other)
@@ -50,7 +50,7 @@ class KeysFromFile(Declaration):
     column_: str = fields.aliased("column")
     """The column of that file."""
     other: fields.Key | None = None
-    """Where a value counts that is none of them; without it, such rows are left out of groups."""
+    """The key under which all other values count; without it, such rows are left out of groups."""
 
     def column(self, resolve: Resolve) -> Column:
         from privet.sources import keys_from
@@ -64,14 +64,14 @@ class Integer(Declaration):
     integer: fields.IntegerBounds
     """The least and the greatest value, from what you know, never from the data."""
     required: bool = False
-    """Whether what is missing reads as the lower bound."""
+    """Whether a missing value counts as the lower bound."""
 
     def column(self, resolve: Resolve) -> Column:
         low, high = self.integer
         if low.denominator != 1 or high.denominator != 1:
-            raise fields.Wrong("the bounds of an integer are integers.", {"number": [low, high]})
+            raise fields.Wrong("the bounds of an integer must be integers", {"number": [low, high]})
         if high - low > 2**52:
-            raise UserError("the bounds of an integer are at most 2^52 apart.")
+            raise UserError("the bounds of an integer must be at most 2^52 apart")
         return integer(int(low), int(high), required=self.required)
 
 
@@ -81,9 +81,9 @@ class Number(Declaration):
     number: fields.NumberBounds
     """The least and the greatest value, from what you know, never from the data."""
     step: fields.Step | None = None
-    """In which steps it is summed: a 2^32nd part of the range if it is not given."""
+    """The step to which it is rounded before summing; by default, 2^-32 of the range."""
     required: bool = False
-    """Whether what is missing reads as the lower bound."""
+    """Whether a missing value counts as the lower bound."""
 
     def column(self, resolve: Resolve) -> Column:
         return number(*self.number, step=self.step, required=self.required)
@@ -115,13 +115,13 @@ class Plain(Declaration):
     type: Literal["boolean", "text"]
     """What it holds."""
     required: bool = False
-    """Of a boolean: whether what is missing reads as false."""
+    """For a boolean: whether a missing value counts as false."""
 
     def column(self, resolve: Resolve) -> Column:
         if self.type == "boolean":
             return boolean(required=self.required)
         if self.required:
-            raise UserError("a text can't be required: only integers, numbers and booleans can.")
+            raise UserError("a text can't be required: only integers, numbers and booleans can")
         return text()
 
 
@@ -134,7 +134,7 @@ KINDS: dict[str, type[Declaration]] = {
     "timestamp": Timestamp,
     "type": Plain,
 }
-"""The key that tells what a column is."""
+"""The key that says which kind a column is."""
 
 EXAMPLES: dict[str, str] = {
     "keys": '{ keys = ["north", "south"], other = "elsewhere" }',
@@ -151,7 +151,7 @@ EXAMPLES: dict[str, str] = {
 
 _SHORT = ("boolean", "text")
 TAG = "\x00"
-"""What marks the parts of pydantic's places that are no keys."""
+"""Marks the parts of pydantic's locations that are not keys."""
 
 
 def kind(value: Any) -> str | None:
@@ -174,21 +174,21 @@ def _tag(value: Any) -> str | None:
 
 
 def refusal(value: Any) -> str:
-    """Why a value is no column."""
+    """Why a value does not declare a column."""
     if isinstance(value, str) and value in _NEEDS:
         return _NEEDS[value]
     kinds = ", ".join(name for name in KINDS if name != "type")
-    return f'a column has one of {kinds}, or is "boolean" or "text"; not {toml.brief(value)}.'
+    return f'a column has one of {kinds}, or is "boolean" or "text"; not {toml.brief(value)}'
 
 
 _NEEDS = {
-    "keys": "keys must be listed: every one of them appears in an answer.",
-    "keys_from": "keys_from needs a public file and its column.",
-    "integer": "an integer needs bounds, from what you know, never from the data.",
-    "number": "a number needs bounds, from what you know, never from the data.",
-    "date": "a date needs a range, from what you know, never from the data.",
-    "timestamp": "a timestamp needs a range, from what you know, never from the data.",
-    "type": 'a column is of a type, such as "boolean".',
+    "keys": "list the keys: each of them appears in every answer",
+    "keys_from": "keys_from needs a public file and its column",
+    "integer": "an integer needs bounds, from what you know, never from the data",
+    "number": "a number needs bounds, from what you know, never from the data",
+    "date": "a date needs a range, from what you know, never from the data",
+    "timestamp": "a timestamp needs a range, from what you know, never from the data",
+    "type": 'a column needs a type, such as "boolean"',
 }
 
 ColumnShape = Annotated[

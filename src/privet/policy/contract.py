@@ -1,10 +1,11 @@
-"""A policy that was read: what a session and a ledger need. Data are opened only when tables are asked for."""
+"""A policy that was read: what a session and a ledger need from it. Data are opened only when tables are asked for."""
 
 from __future__ import annotations
 
 import glob
 import math
 import re
+import shlex
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,21 +18,22 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from privet.addresses import is_address, shown
-from privet.distances import Adjacency, Person, Protected
-from privet.encodings import text_of, why_not
-from privet.errors import PolicyError, UserError
+from privet.errors import PolicyError, Remedy, Subject, UserError, argument, write
 from privet.exact import Exact
-from privet.files import among
-from privet.guarantees import ApproxDP, PureDP
-from privet.ledger import Budget, Dataset
-from privet.policy import blame, checks, problems
+from privet.ledger import Dataset
+from privet.policy import checks, mismatches, problems
 from privet.policy.columns import KeysFromFile, declared
 from privet.policy.positions import Place, positions
 from privet.policy.problems import Problem
 from privet.policy.shape import BudgetShape, DatasetShape, DuckDBShape, FileShape, TableShape
-from privet.query import PublicTable, Table
-from privet.relation.schema import Column
+from privet.privacy.accounting import accountant_for
+from privet.privacy.adjacency import Adjacency, Person, Protected
+from privet.privacy.guarantees import ApproxDP, Budget, PureDP, budget_of
+from privet.system.addresses import is_address, shown
+from privet.system.encodings import text_of, why_not
+from privet.system.files import among
+from privet.tables.query import PublicTable, Table
+from privet.tables.schema import Column
 
 _SYNTAX = re.compile(r"(?P<what>.*) \(at (line (?P<line>\d+), column \d+|end of document)\)")
 _TEXTS = re.compile(r"'(?:[^']|'')*'")
@@ -39,7 +41,7 @@ _READ = re.compile(r'\b(?:FROM|JOIN)\s+("[^"]*"|\w+)', re.IGNORECASE)
 """The tables of a statement, near enough to choose a dataset by."""
 _OF_LEDGER = ("", "-journal", "-wal", "-shm", ".new", ".lock")
 """The endings of a ledger's own files."""
-_TOML = 'name = "a text in quotes", number = 3, or a header: [datasets.health]'
+_TOML = 'name = "a string in quotes", number = 3, or a header: [datasets.health]'
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ class TablePolicy:
             try:
                 made[name] = declared(shape).column(self.document.resolve)
             except UserError as error:
-                found.append(blame.column(error, (*self.place, "columns", name), self.document.tree))
+                found.append(mismatches.column(error, (*self.place, "columns", name), self.document.tree))
         if found:
             raise self.document.refusal(found)
         return made
@@ -101,7 +103,7 @@ class TablePolicy:
 
         columns = self.columns()
         if not columns:
-            what = "no column is declared, so that nothing can be asked."
+            what = "no column is declared, so no question can be asked"
             place = (*self.place, "columns")
             raise self.document.refusal([Problem(place, what, "age = { integer = [0, 110] }")])
         given, files = self.shape.source, list(self.files)
@@ -118,7 +120,7 @@ class TablePolicy:
                 rows=self.shape.rows,
             )
         except UserError as error:
-            raise self.document.refusal([blame.table(error, self.place, self.shape, self.document.tree)]) from None
+            raise self.document.refusal([mismatches.table(error, self.place, self.shape, self.document.tree)]) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +135,13 @@ class DatasetPolicy:
     accountant: str
     """The accountant's name; by default the one of the budget's kind."""
     analysts: Mapping[str, Budget]
-    """What single analysts may spend."""
+    """How much each named analyst may spend."""
     per_analyst: Budget | None
-    """What each of the others may spend."""
+    """How much every other analyst may spend."""
     per_query: Budget | None
-    """What one question may cost."""
+    """The cost allowed for one question."""
     min_epsilon: Exact
-    """What one question costs at least."""
+    """The minimum cost of a question."""
     share_answers: bool
     """Whether an answer that one analyst paid for is free for others."""
     signing_key: Path | None
@@ -151,7 +153,7 @@ class DatasetPolicy:
     _public: Callable[[], tuple[PublicTable, ...]] = field(repr=False)
 
     def tables(self) -> tuple[Table, ...]:
-        """The private tables, their sources checked; everything that is wrong with them is told at once."""
+        """The private tables, their sources checked; the error lists every mismatch."""
         made: list[Table] = []
         errors: list[PolicyError] = []
         for one in self.declared.values():
@@ -161,7 +163,7 @@ class DatasetPolicy:
                 errors.append(error)
         if errors:
             document = next(iter(self.declared.values())).document
-            raise document.refusal([problem for error in errors for problem in error.problems])
+            raise problems.joined(document.where, [problem for error in errors for problem in error.problems])
         return tuple(made)
 
     def public(self) -> tuple[PublicTable, ...]:
@@ -175,7 +177,7 @@ class DatasetPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What the steward decides: analysts choose nothing of it."""
+    """What the steward decides, and no analyst can change."""
 
     path: Path
     ledger: str = field(repr=False)
@@ -201,7 +203,7 @@ class Policy:
         return [*named, *(f"{key}{end}" for key in keys for end in ("", ".pub"))]
 
     def owns(self, path: Path) -> bool:
-        """Whether a file is one of these, under whatever name, or would be one: nothing else may be written there."""
+        """Whether a file is one of these, under any name, or would be one: nothing else may be written there."""
         return any(holds(named, path) for named in self.files())
 
     def table(self, name: str) -> TablePolicy:
@@ -212,8 +214,12 @@ class Policy:
                 return each
         names = [each.name for each in known]
         near = get_close_matches(name, names, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise UserError(f"{self.document.where} declares no table {name!r}. It has: {', '.join(names)}.{hint}")
+        raise UserError(
+            f"{self.document.where} declares no table {name!r}",
+            allowed=f"The tables are: {', '.join(names)}",
+            subject=Subject("table", name),
+            remedy=Remedy(f"Did you mean {near[0]!r}?") if near else None,
+        )
 
     def dataset_of(self, table: str) -> DatasetPolicy:
         """The dataset that a private table belongs to."""
@@ -224,7 +230,11 @@ class Policy:
         names = ", ".join(self.datasets)
         if dataset is not None:
             if dataset not in self.datasets:
-                raise UserError(f"{self.document.where} has no dataset {dataset!r}. It has: {names}")
+                raise UserError(
+                    f"{self.document.where} has no dataset {dataset!r}",
+                    allowed=f"The datasets are: {names}",
+                    subject=Subject("dataset", dataset),
+                )
             return self.datasets[dataset]
         if len(self.datasets) == 1:
             return next(iter(self.datasets.values()))
@@ -232,8 +242,13 @@ class Policy:
         found = [each for each in self.datasets.values() if any(name.casefold() in read for name in each.declared)]
         if len(found) == 1:
             return found[0]
-        what = "tables of several datasets; a question is about one" if found else "no table of any dataset"
-        raise UserError(f"{self.document.where} has the datasets {names}, and this names {what}. Name a dataset")
+        what = "the question uses tables of several datasets" if found else "the question uses no table of any dataset"
+        raise UserError(
+            what,
+            allowed=f"The datasets of {self.document.where} are: {names}",
+            subject=Subject("dataset"),
+            remedy=argument("dataset", next(iter(self.datasets)), advice="Choose one dataset"),
+        )
 
 
 def holds(named: str, path: Path) -> bool:
@@ -267,14 +282,23 @@ def load(path: str | Path = "privet.toml") -> Policy:
     """The policy in a file. Nothing else is read: tables are opened when they are asked for."""
     where = Path(path)
     if where.is_dir():
-        raise UserError(f"{str(path)!r} is a folder, not a policy. Write, for example: {where / 'privet.toml'}")
+        inside = str(where / "privet.toml")
+        raise UserError(
+            f"{str(path)!r} is a folder, not a policy",
+            subject=Subject("file", str(path)),
+            remedy=write(repr(inside), terminal=f"--policy {shlex.quote(inside)}"),
+        )
     try:
         raw = where.read_bytes()
     except OSError as error:
-        reason = "" if isinstance(error, FileNotFoundError) else f" that can be read ({error.strerror})"
+        missing = isinstance(error, FileNotFoundError)
+        command = f"privet init people.parquet -o {'privet.toml' if is_address(str(path)) else shlex.quote(str(path))}"
         raise UserError(
-            f"there is no policy {shown(str(path))!r}{reason}. "
-            f"Write, for example: privet init people.parquet -o {'privet.toml' if is_address(str(path)) else path}"
+            f"there is no policy {shown(str(path))!r}"
+            if missing
+            else f"the policy {shown(str(path))!r} can't be read: {error.strerror}",
+            subject=Subject("file", shown(str(path))),
+            remedy=write(command, terminal=command) if missing else None,
         ) from None
     try:
         text = text_of(raw)
@@ -319,21 +343,21 @@ def _tree(text: str, where: str) -> tuple[dict[str, Any], dict[Place, int]]:
     try:
         return tomllib.loads(text, parse_float=_float), positions(text)
     except RecursionError:
-        raise problems.refusal(where, [Problem((), "brackets are nested too deeply.")], {}) from None
+        raise problems.refusal(where, [Problem((), "brackets are nested too deeply")], {}) from None
     except tomllib.TOMLDecodeError as error:
         found = _SYNTAX.fullmatch(str(error))
         what = found["what"] if found else str(error)
         line = int(found["line"]) if found and found["line"] else text.count("\n") + 1
-        problem = Problem((), f"this is not valid TOML: {what[:1].lower()}{what[1:]}.", _TOML)
+        problem = Problem((), f"this is not valid TOML: {what[:1].lower()}{what[1:]}", _TOML)
         raise problems.refusal(where, [problem], {(): line}) from None
     except ValueError:  # Python reads no integer of thousands of digits
         long = re.search(r"[0-9][0-9_]{4000,}", text)
         line = text.count("\n", 0, long.start()) + 1 if long else 1
-        raise problems.refusal(where, [Problem((), "a number has too many digits.")], {(): line}) from None
+        raise problems.refusal(where, [Problem((), "a number has too many digits")], {(): line}) from None
 
 
 def _float(text: str) -> Decimal | float:
-    """Every digit counts; what no decimal can hold is no number, and refused later."""
+    """Every digit counts; what no decimal can represent is not a number, and is refused later."""
     try:
         return Decimal(text)
     except InvalidOperation:
@@ -342,21 +366,22 @@ def _float(text: str) -> Decimal | float:
 
 def _dataset(name: str, shape: DatasetShape, document: Document, file: FileShape) -> DatasetPolicy:
     adjacency = Adjacency(shape.adjacency)
-    pure = shape.budget.delta is None
+    kind = PureDP if shape.budget.delta is None else ApproxDP
+    budget = _cap(shape.budget, kind)
     tables = {}
     for table, each in shape.tables.items():
         place: Place = ("datasets", name, "tables", table)
         tables[table] = TablePolicy(table, adjacency, each.protected(), place, document, each)
     return DatasetPolicy(
         name=name,
-        budget=_cap(shape.budget, pure),
+        budget=budget,
         adjacency=adjacency,
         protects="person" if all(isinstance(each.protect, Person) for each in tables.values()) else "row",
         version=shape.version,
-        accountant=shape.accountant or ("pure" if pure else "approx"),
-        analysts=MappingProxyType({analyst: _cap(cap, pure) for analyst, cap in shape.analysts.items()}),
-        per_analyst=None if shape.per_analyst is None else _cap(shape.per_analyst, pure),
-        per_query=None if shape.per_query is None else _cap(shape.per_query, pure),
+        accountant=accountant_for(budget, shape.accountant or "").name,
+        analysts=MappingProxyType({analyst: _cap(cap, kind) for analyst, cap in shape.analysts.items()}),
+        per_analyst=None if shape.per_analyst is None else _cap(shape.per_analyst, kind),
+        per_query=None if shape.per_query is None else _cap(shape.per_query, kind),
         min_epsilon=shape.min_epsilon,
         share_answers=shape.share_answers,
         signing_key=None if shape.signing_key is None else Path(document.resolve(shape.signing_key)),
@@ -368,9 +393,9 @@ def _dataset(name: str, shape: DatasetShape, document: Document, file: FileShape
     )
 
 
-def _cap(shape: BudgetShape, pure: bool) -> Budget:
+def _cap(shape: BudgetShape, kind: type[Budget]) -> Budget:
     """A cap in the kind of the dataset's budget; where that has a delta, a cap without one allows none."""
-    return PureDP(shape.epsilon) if pure else ApproxDP(shape.epsilon, 0 if shape.delta is None else shape.delta)
+    return budget_of(kind, epsilon=shape.epsilon, delta=shape.delta)
 
 
 def _public(document: Document, shape: FileShape) -> tuple[PublicTable, ...]:
@@ -382,7 +407,7 @@ def _public(document: Document, shape: FileShape) -> tuple[PublicTable, ...]:
         try:
             made.append(public_table(name, document.resolve(each.source), key=each.key))
         except UserError as error:
-            found.append(blame.public(error, ("public", name), each.key))
+            found.append(mismatches.public(error, ("public", name)))
     if found:
         raise document.refusal(found)
     return tuple(made)

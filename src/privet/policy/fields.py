@@ -1,4 +1,4 @@
-"""What may stand in a policy: numbers, texts and ranges that are taken exactly, or refused in words."""
+"""The values of a policy: numbers, strings and ranges, taken exactly or refused with a reason."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from privet.addresses import is_address, masked
-from privet.errors import UserError
+from privet.errors import Remedy, UserError
 from privet.exact import Exact, exact, nonnegative, positive, whole
 from privet.policy import toml
-from privet.relation.schema import called
+from privet.system.addresses import is_address, masked
+from privet.tables.schema import check_name
 
 _RATIO = {"type": "string", "pattern": r"^ *[+-]?[0-9.][0-9._]*([eE][+-]?[0-9]+|/[0-9]+)? *$"}
 
@@ -32,7 +32,7 @@ class Part(BaseModel):
 
 
 class Wrong(UserError):
-    """A refusal that knows which value to write instead; None if it knows none."""
+    """An error with the value to write instead; None if there is none."""
 
     def __init__(self, what: str, write: Any) -> None:
         super().__init__(what)
@@ -48,7 +48,7 @@ def aliased(name: str, default: Any = ...) -> Any:
 
 
 def _schema(**limits: int) -> WithJsonSchema:
-    """A number is written as one, or exactly, in quotes."""
+    """A number, or an exact ratio in quotes."""
     return WithJsonSchema({"anyOf": [{"type": "number", **limits}, _RATIO]})
 
 
@@ -65,9 +65,9 @@ def _whole(value: Any, info: ValidationInfo) -> int:
 
 
 def _loose(value: Any, name: str) -> Any:
-    """What may be a number, as it is; the rest of TOML is refused in its own words."""
+    """A value that may be a number, unchanged; other values of TOML are refused."""
     if isinstance(value, bool | list | dict | date | time):
-        raise UserError(f"{name} must be a number, not {toml.brief(value)}.")
+        raise UserError(f"{name} must be a number, not {toml.brief(value)}")
     if isinstance(value, Decimal) and (not value.is_finite() or Decimal(repr(float(value))) == value):
         return float(value)  # the same number, and shown as it was written
     return value
@@ -84,7 +84,7 @@ Whole = Annotated[int, PlainValidator(_whole), WithJsonSchema({"type": "integer"
 
 def _two(value: Any, what: str, example: str) -> list[Any]:
     if not isinstance(value, list) or len(value) != 2:
-        raise UserError(f"{what} needs two ends, such as {example}, not {toml.brief(value)}.")
+        raise UserError(f"{what} needs two ends, such as {example}, not {toml.brief(value)}")
     return value
 
 
@@ -94,13 +94,13 @@ def _bounds(value: Any, info: ValidationInfo) -> tuple[Exact, Exact]:
     for name, end in named:
         if isinstance(end, str | float | Decimal) and str(end).strip("+-").lower() in ("inf", "infinity"):
             raise UserError(
-                f"{name} is {toml.value(end)}: without finite bounds one row can move an answer without limit. "
-                "Bounds come from what you know, never from the data."
+                f"{name} is {toml.value(end)}: without finite bounds, one row could change an answer without limit",
+                remedy=Remedy("Choose bounds from what you know, never from the data"),
             )
     lower, upper = (exact(_loose(end, name), name=name) for name, end in named)
     if lower >= upper:
         swapped = {info.field_name: [given[1], given[0]]} if lower > upper else None
-        raise Wrong(f"lower must be less than upper, not {toml.brief(given)}.", swapped)
+        raise Wrong(f"lower must be less than upper, not {toml.brief(given)}", swapped)
     return lower, upper
 
 
@@ -109,9 +109,9 @@ def _moments(value: Any, info: ValidationInfo) -> tuple[Any, Any]:
     first, last = _two(value, str(kind), "[2024-01-01, 2024-12-31]")
     for end in (first, last):
         if not isinstance(end, date | str) or (kind == "date" and isinstance(end, datetime)):
-            raise UserError(f"a range of {kind}s needs {kind}s, not {toml.brief(end)}.")
+            raise UserError(f"a range of {kind}s needs {kind}s, not {toml.brief(end)}")
         if isinstance(end, datetime) and end.tzinfo is not None:
-            raise UserError(f"timestamps are in UTC, and written without a zone, not {toml.brief(end)}.")
+            raise UserError(f"timestamps must be in UTC, without a time zone, not {toml.brief(end)}")
     return first, last
 
 
@@ -129,19 +129,15 @@ Moments = Annotated[tuple[Any, Any], PlainValidator(_moments), _ends(_MOMENT)]
 # --- keys, names, paths -----------------------------------------------------------------------
 
 
-NAMED = "dataset, table, column, analyst or version"
-"""What has a name; a refusal puts in which of them it is."""
-
-
 def _key(value: Any) -> str | int:
     if isinstance(value, str) or type(value) is int:
         return value
-    raise UserError(f"a key is a text or an integer, not {toml.brief(value)}.")
+    raise UserError(f"a key must be a string or an integer, not {toml.brief(value)}")
 
 
 def _keys(value: Any) -> tuple[str | int, ...]:
     if not isinstance(value, list) or not value:
-        raise UserError(f"keys must be a list of texts or of integers, not {toml.brief(value)}.")
+        raise UserError(f"keys must be a list of strings or of integers, not {toml.brief(value)}")
     return tuple(map(_key, value))
 
 
@@ -153,16 +149,24 @@ Keys = Annotated[tuple[str | int, ...], PlainValidator(_keys), WithJsonSchema(_L
 
 
 def _name(value: str) -> str:
-    return called(value, NAMED)
+    return check_name(value, "name")
+
+
+def _version(value: str) -> str:
+    return check_name(value, "version")
 
 
 def _path(value: str) -> str:
     if not value.strip() or "\x00" in value:
-        raise UserError(f"{toml.text(value)} is not a path.")
+        raise UserError(f"{toml.text(value)} is not a path")
     if is_address(value):
-        raise UserError(f"{toml.text(masked(value))} is not a file here: copy it to this machine first.")
+        raise UserError(
+            f"{toml.text(masked(value))} is not a file on this machine", remedy=Remedy("Copy it to this machine first")
+        )
     return value
 
 
 Name = Annotated[str, AfterValidator(_name)]
+"""The name of a dataset, a table, a column or an analyst."""
+Version = Annotated[str, AfterValidator(_version)]
 FilePath = Annotated[str, AfterValidator(_path)]

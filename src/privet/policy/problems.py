@@ -1,60 +1,56 @@
-"""What is wrong with a policy: where, why, and what to write instead; everything at once."""
+"""What is wrong with a policy: where, why, and what to write instead; all problems at once."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
 from pydantic import ValidationError
 
-from privet import addresses
-from privet.advice import masked
-from privet.errors import PolicyError, UserError
+from privet import errors
+from privet.errors import PolicyError, PrivetError, Remedy, Subject, UserError
 from privet.policy import columns, fields, shape, toml
 from privet.policy.positions import Place, line_of
-
-_ADVICE = re.compile(r"\s*(Write|It is the id of the person: write)( instead)?(, [^:.]*)?: .*\Z", re.DOTALL)
+from privet.system import addresses
+from privet.tables.schema import check_name
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong."""
+    """One thing that is wrong, at one place."""
 
     place: Place
     what: str
     write: str = ""
     """The line to write instead."""
-    line: int = 1
-    """Where it stands in the file."""
+    allowed: str = ""
+    advice: str = ""
+
+    def error(self, where: str, lines: dict[Place, int]) -> UserError:
+        """The error, with the line where it stands in the file."""
+        at = errors.Place(line_of(lines, self.place), file=where)
+        subject = Subject("policy", toml.dotted(unit(self.place)), at=at)
+        remedy = Remedy(self.advice, policy=self.write)
+        return UserError(self.what, allowed=self.allowed, subject=subject, remedy=remedy)
+
+
+def of_error(error: PrivetError, place: Place, write: str) -> Problem:
+    """What an error says, at a place of the policy, and what to write there."""
+    advice = "" if error.remedy is None else error.remedy.advice
+    return Problem(place, error.what, write, error.allowed, advice)
 
 
 def refusal(where: str, problems: Iterable[Problem], lines: dict[Place, int]) -> PolicyError:
     """The error that names every line to fix."""
-    placed = (replace(problem, line=line_of(lines, problem.place)) for problem in problems)
-    found = sorted(placed, key=lambda problem: problem.line)
-    text = "\n".join(_told(where, problem) for problem in found)
-    return PolicyError(text, tuple(found))
+    return joined(where, [problem.error(where, lines) for problem in problems])
 
 
-def _told(where: str, problem: Problem) -> str:
-    shown = unit(problem.place)
-    key = f", {toml.dotted(shown)}" if shown else ""
-    write = f"\n  Write, for example: {problem.write}" if problem.write else ""
-    return f"{where}, line {problem.line}{key}: {problem.what}{write}"
-
-
-def without_advice(text: str) -> str:
-    """The text of an error without the line of Python that it recommends.
-
-    Example:
-        >>> without_advice("keys needs at least one value. Write, for example: pv.keys(1, 2)")
-        'keys needs at least one value.'
-    """
-    found = _ADVICE.search(masked(text))
-    return text if found is None else text[: found.start()]
+def joined(where: str, found: Iterable[PrivetError]) -> PolicyError:
+    """All of these problems as one error, in the order of their lines."""
+    placed = tuple(sorted(found, key=lambda each: each.subject.at.line if each.subject and each.subject.at else 0))
+    return PolicyError(f"{where} has {'an error' if len(placed) == 1 else f'{len(placed)} errors'}", placed)
 
 
 # --- what to write ----------------------------------------------------------------------------
@@ -83,7 +79,7 @@ _PUBLIC: dict[str, str] = {"source": '"regions.csv"', "key": '"region"'}
 
 
 def unit(place: Place) -> Place:
-    """The part of a place that is written anew: a whole column, a whole budget, not one end of a range.
+    """The part of a place to write again: a whole column or budget, not one end of a range.
 
     Example:
         >>> unit(("datasets", "health", "budget", "epsilon"))
@@ -160,7 +156,7 @@ def _public(place: Place, rest: list[str | int]) -> str:
 
 
 def _known(place: Place, tree: Any) -> tuple[str, ...]:
-    """The keys that may stand in the table at this place."""
+    """The keys that are allowed in the table at this place."""
     model: type[fields.Part]
     match place:
         case ():
@@ -183,7 +179,7 @@ def _known(place: Place, tree: Any) -> tuple[str, ...]:
 
 
 def value_at(tree: Any, place: Place) -> Any:
-    """What stands at a place; None if nothing does."""
+    """The value at a place; None if there is none."""
     for key in place:
         if isinstance(tree, Mapping):
             tree = tree.get(key)
@@ -198,7 +194,7 @@ def value_at(tree: Any, place: Place) -> Any:
 
 
 def problems(error: ValidationError, tree: Any) -> list[Problem]:
-    """Everything that pydantic found, in our words; a key that is only misspelt is not missing too."""
+    """Everything that pydantic found, in our words; a misspelled key is not also reported as missing."""
     found = [dict(each) for each in error.errors(include_url=False)]
     meant: set[Place] = set()
     for each in found:
@@ -212,7 +208,7 @@ def problems(error: ValidationError, tree: Any) -> list[Problem]:
 
 
 def of_column(error: ValidationError, place: Place, tree: Any) -> list[Problem]:
-    """The same for a column that was checked by itself, and stands at this place."""
+    """The same for a column at this place that was checked by itself."""
     found = [dict(each) | {"loc": (*place, *each["loc"])} for each in error.errors(include_url=False)]
     return [_problem(each, tree) for each in found]
 
@@ -225,16 +221,27 @@ def _place(error: Mapping[str, Any]) -> Place:
 def _problem(error: Mapping[str, Any], tree: Any) -> Problem:
     place, kind = _place(error), error["type"]
     if kind == "missing":
-        return Problem(place[:-1], f"{place[-1]} is missing.", _whole_example(place, tree))
+        return Problem(place[:-1], f"{place[-1]} is missing", _whole_example(place, tree))
     if kind == "extra_forbidden":
         return _unknown(place, tree)
     cause = error.get("ctx", {}).get("error")
     if error["loc"][-1:] == ("[key]",):
-        return Problem(place, without_advice(str(cause)).replace(fields.NAMED, _NOUNS[place[-2]]))
+        return _misnamed(place)
     written = _whole_example(place, tree)
     if isinstance(cause, fields.Wrong) and cause.write is not None:
         written = f"{toml.key(str(unit(place)[-1]))} = {toml.value(cause.write)}"
-    return Problem(place, _words(kind, place, error["input"], cause, error), written)
+    if isinstance(cause, UserError):
+        return of_error(cause, place, written)
+    return Problem(place, _words(kind, place, error["input"], error), written)
+
+
+def _misnamed(place: Place) -> Problem:
+    """A key of the policy that is not a usable name."""
+    try:
+        check_name(str(place[-1]), _NOUNS[place[-2]])
+    except UserError as error:
+        return of_error(error, place, "")
+    raise AssertionError("pydantic refused this name")
 
 
 _NOUNS: dict[str | int, str] = {
@@ -251,7 +258,7 @@ def _whole_example(place: Place, tree: Any) -> str:
 
 
 _TYPES = {
-    "string_type": "a text",
+    "string_type": "a string",
     "bool_type": "true or false",
     "dict_type": "a table",
     "model_type": "a table",
@@ -260,25 +267,23 @@ _TYPES = {
 }
 
 
-def _words(kind: str, place: Place, given: Any, cause: Exception | None, error: Mapping[str, Any]) -> str:
+def _words(kind: str, place: Place, given: Any, error: Mapping[str, Any]) -> str:
     name = toml.dotted(place[-2:] if isinstance(place[-1], int) else place[-1:])
-    if isinstance(cause, UserError):
-        return without_advice(str(cause)).replace(fields.NAMED, name)
     if kind in _TYPES:
-        return f"{name} must be {_TYPES[kind]}, not {toml.brief(_shown(given))}."
+        return f"{name} must be {_TYPES[kind]}, not {toml.brief(_shown(given))}"
     if kind == "union_tag_not_found" or (kind == "literal_error" and name in _FORMS):
         return _FORMS.get(name, columns.refusal)(given)
     if kind == "literal_error":
         allowed = str(error.get("ctx", {})["expected"]).replace("'", '"')
-        return f"{name} must be {allowed}, not {toml.brief(given)}."
+        return f"{name} must be {allowed}, not {toml.brief(given)}"
     if kind == "too_short":
-        return f"{name} must not be empty."
-    return f"{name}: {error['msg']}, not {toml.brief(given)}."
+        return f"{name} must not be empty"
+    return f"{name}: {error['msg']}, not {toml.brief(given)}"
 
 
 _FORMS: dict[str, Callable[[Any], str]] = {
-    "source": lambda given: f"source must be a path, a list of paths or a table, not {toml.brief(_shown(given))}.",
-    "protect": lambda given: f'protect must be a table or "each row", not {toml.brief(given)}.',
+    "source": lambda given: f"source must be a path, a list of paths or a table, not {toml.brief(_shown(given))}",
+    "protect": lambda given: f'protect must be a table or "each row", not {toml.brief(given)}',
 }
 
 
@@ -288,22 +293,22 @@ def _unknown(place: Place, tree: Any) -> Problem:
     if len(inside) == 6 and inside[4] == "columns":
         if name in columns.KINDS:
             kind = columns.kind(value_at(tree, inside))
-            return Problem(place, f"a column is of one kind, not both {kind} and {name}.", _whole_example(place, tree))
+            return Problem(place, f"a column has one kind, not both {kind} and {name}", _whole_example(place, tree))
         if name == "required":
-            what = "only integers, numbers and booleans can be required."
+            what = "only integers, numbers and booleans can be required"
             return Problem(place, what, _whole_example(place, tree))
     if name in _MEANT and inside[:1] == ("datasets",) and len(inside) == 2:
         return Problem(place, *_MEANT[name])
     if name in _ZERO_CONCENTRATED and inside[:1] == ("datasets",):
-        return Problem(place, _RHO, "budget = { epsilon = 3 }")
+        return Problem(place, _RHO, "budget = { epsilon = 3 }", allowed=_BUDGETS)
     near = _nearest(place, tree)
     if near is None:
-        return Problem(place, f"there is no {toml.brief(name)} here. There are: {', '.join(known)}.")
-    what = f"there is no {toml.brief(name)} here. Did you mean {near}?"
+        return Problem(place, f"unknown key {toml.brief(name)}", allowed=f"The keys here are: {', '.join(known)}")
+    what, meant = f"unknown key {toml.brief(name)}", f"Did you mean {near}?"
     if unit(place) != inside:
-        return Problem(place, what, _whole_example((*inside, near), tree))
+        return Problem(place, what, _whole_example((*inside, near), tree), advice=meant)
     fixed = {near if key == name else key: value for key, value in value_at(tree, inside).items()}
-    return Problem(place, what, f"{toml.key(str(inside[-1]))} = {toml.value(_shown(fixed))}")
+    return Problem(place, what, f"{toml.key(str(inside[-1]))} = {toml.value(_shown(fixed))}", advice=meant)
 
 
 def _shown(given: Any) -> Any:
@@ -319,18 +324,19 @@ def _shown(given: Any) -> Any:
 
 
 def _nearest(place: Place, tree: Any) -> str | None:
-    """The key that is meant by one that is not known."""
+    """The known key that is most similar to an unknown one."""
     there = value_at(tree, place[:-1])
     free = [name for name in _known(place[:-1], tree) if name not in there]
     return next(iter(get_close_matches(str(place[-1]), free, n=1)), None)
 
 
 _ZERO_CONCENTRATED = ("rho", "zcdp")
-_RHO = "budgets in rho (zero-concentrated privacy) are not supported yet: a budget is epsilon, or epsilon and delta."
+_RHO = "budgets in rho (zero-concentrated privacy) are not supported yet"
+_BUDGETS = "A budget is epsilon, or epsilon and delta"
 _MEANT = {
-    "epsilon": ("epsilon stands in the budget.", "budget = { epsilon = 3 }"),
-    "delta": ("delta stands in the budget.", "budget = { epsilon = 3, delta = 1e-6 }"),
-    "protect": ("protect stands in each table.", "[datasets.health.tables.people]"),
-    "columns": ("columns stand in each table.", "[datasets.health.tables.people.columns]"),
-    "source": ("a source stands in each table.", "[datasets.health.tables.people]"),
+    "epsilon": ("epsilon belongs in budget", "budget = { epsilon = 3 }"),
+    "delta": ("delta belongs in budget", "budget = { epsilon = 3, delta = 1e-6 }"),
+    "protect": ("protect belongs in each table", "[datasets.health.tables.people]"),
+    "columns": ("columns belong in each table", "[datasets.health.tables.people.columns]"),
+    "source": ("source belongs in each table", "[datasets.health.tables.people]"),
 }

@@ -1,4 +1,4 @@
-"""The shape of a policy file: every key, what it means, and what may stand there."""
+"""The shape of a policy file: every key, what it means, and which values it takes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
-from privet.accounting import ACCOUNTANTS
-from privet.distances import Person, Protected, each_row
 from privet.errors import UserError
-from privet.guarantees import ApproxDP, PureDP
-from privet.guarantees.least import MIN_EPSILON
 from privet.policy import fields, toml
 from privet.policy.columns import TAG, ColumnShape
 from privet.policy.fields import Part
+from privet.privacy.accounting import ACCOUNTANTS
+from privet.privacy.adjacency import Person, Protected, each_row
+from privet.privacy.guarantees import ApproxDP, PureDP
+from privet.privacy.guarantees.least import MIN_EPSILON
 
 _CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _DATABASE = (".duckdb", ".ddb")
@@ -23,12 +23,12 @@ _MEMORY = r"[1-9][0-9]*(\.[0-9]+)? ?([KMGT]i?)?B"
 
 
 class BudgetShape(Part):
-    """An amount of privacy loss. Numbers are exact: 0.1 is 1/10, and "1/3" may be written."""
+    """An amount of privacy loss. Numbers are exact: 0.1 is 1/10, and "1/3" is allowed."""
 
     epsilon: fields.Epsilon
     """The privacy loss."""
     delta: fields.Delta | None = None
-    """The probability with which more may be lost; without it the promise is pure."""
+    """The probability that the loss is greater; without it, the guarantee is pure."""
 
     @model_validator(mode="after")
     def _check(self) -> BudgetShape:
@@ -41,14 +41,14 @@ class BudgetShape(Part):
 
 
 class PersonShape(Part):
-    """All rows of a person are protected together; rows over the cap are left out of an answer."""
+    """All rows of a person are protected together; an answer uses no more of them than the cap."""
 
     person: str
-    """The column that tells whose row it is."""
+    """The column that identifies the person."""
     max_rows: fields.Whole | None = None
     """Maximum rows per person in an answer."""
     max_groups: fields.Whole | None = None
-    """Maximum groups per person in an answer; goes with max_rows_per_group."""
+    """Maximum groups per person in an answer; needs max_rows_per_group."""
     max_rows_per_group: fields.Whole | None = None
     """Maximum rows per person in each of these groups."""
 
@@ -82,10 +82,10 @@ def _no_csv(path: str) -> str:
     if path.lower().endswith(_CSV):
         snapshot = re.sub(r"\.[ct]sv(\.gz)?$", ".parquet", path, flags=re.IGNORECASE)
         raise fields.Wrong(
-            f"a CSV is imported once, strictly, into a Parquet file: privet import {path} -o {snapshot}", snapshot
+            f"a CSV must be imported into a Parquet file once: privet import {path} -o {snapshot}", snapshot
         )
     if path.lower().endswith(_DATABASE):
-        raise fields.Wrong(f"{toml.text(path)} is a database.", {"duckdb": path, "table": "people"})
+        raise fields.Wrong(f"{toml.text(path)} is a database", {"duckdb": path, "table": "people"})
     return path
 
 
@@ -116,16 +116,16 @@ ProtectShape = Annotated[
 
 
 class TableShape(Part):
-    """A private table. What is not declared here, analysts can't use."""
+    """A private table. Analysts can use only the columns that are declared here."""
 
     source: SourceShape
     """A Parquet file, a pattern or a list of them, or a table in a DuckDB file; relative to the policy."""
     protect: ProtectShape
-    """Who is protected: each person, with a cap on rows, or "each row" if no person has two."""
+    """What is protected: each person, with a cap on rows, or "each row" if no person has two."""
     rows: fields.Whole | None = None
-    """The number of rows, where it is public: with replace and "each row" only."""
+    """The number of rows, if it is public: only with replace and "each row"."""
     columns: dict[fields.Name, ColumnShape] = Field(default={})
-    """The columns that analysts may use, with their public ranges, from what you know, never from the data."""
+    """The columns that analysts may use, with public ranges: from what you know, never from the data."""
 
     def protected(self) -> Protected:
         """What is protected."""
@@ -134,68 +134,70 @@ class TableShape(Part):
 
 def _accountant(name: str) -> str:
     if name not in ACCOUNTANTS:
-        raise UserError(f"there is no accountant {toml.text(name)}. There are: {', '.join(ACCOUNTANTS)}.")
+        raise UserError(
+            f"there is no accountant {toml.text(name)}", allowed=f"The accountants are: {', '.join(ACCOUNTANTS)}"
+        )
     return name
 
 
 def _memory(size: str) -> str:
     if not re.fullmatch(_MEMORY, size):
-        raise UserError(f"memory must be a size, not {toml.text(size)}.")
+        raise UserError(f"memory must be a size, not {toml.text(size)}")
     return size
 
 
 class DatasetShape(Part):
-    """All tables about the same people: one budget."""
+    """All tables about the same people; they share one budget."""
 
     budget: BudgetShape
-    """What all questions together may cost, for the whole life of the dataset."""
+    """The cost allowed for all questions together, for the whole life of the dataset."""
     adjacency: Literal["add/remove", "replace"]
-    """How neighbouring tables differ: a person is added or removed, or replaced by another. Fixed for ever."""
-    version: fields.Name = "1"
-    """The name of the data; a new one when they change. It does not renew the budget."""
+    """How neighbouring tables differ: a person is added or removed, or replaced. It can never change."""
+    version: fields.Version = "1"
+    """The version of the data; change it when they change. This does not renew the budget."""
     accountant: (
         Annotated[str, AfterValidator(_accountant), WithJsonSchema({"type": "string", "enum": list(ACCOUNTANTS)})]
         | None
     ) = None
-    """What adds up the costs; by default the one of the budget's kind. Fixed for ever."""
+    """How costs are added up; by default, chosen by the kind of budget. It can never change."""
     per_query: BudgetShape | None = None
-    """What one question may cost."""
+    """The cost allowed for one question."""
     min_epsilon: fields.Step = MIN_EPSILON
-    """What one question costs at least: it bounds how many can be asked. By default 0.001."""
+    """The minimum cost of a question, which limits how many can be asked. By default 0.001."""
     analysts: dict[fields.Name, BudgetShape] = Field(default={})
-    """What single analysts may spend of the budget."""
+    """How much of the budget each named analyst may spend."""
     per_analyst: BudgetShape | None = None
-    """What each analyst may spend who is not named under analysts."""
+    """How much every other analyst may spend."""
     share_answers: bool = True
-    """Whether an answer that one analyst paid for is free for others; if not, nobody sees from a price who asked."""
+    """Whether an answer that one analyst paid for is free for others; if not, a price tells nothing about others."""
     signing_key: fields.FilePath | None = None
     """The steward's private key, which signs certificates; relative to the policy."""
     population: fields.Whole | None = None
-    """How many people the data are about, if that is public: delta must be less than one in so many."""
+    """The number of people in the data, if it is public: delta must be less than 1 divided by it."""
     memory: (
         Annotated[str, AfterValidator(_memory), WithJsonSchema({"type": "string", "pattern": f"^{_MEMORY}$"})] | None
     ) = None
-    """How much memory the engine may use."""
+    """The memory that the engine may use."""
     threads: fields.Whole | None = None
-    """How many threads the engine may use."""
+    """The number of threads that the engine may use."""
     tables: dict[fields.Name, TableShape] = Field(min_length=1)
     """The private tables."""
 
 
 class PublicShape(Part):
-    """A public table to join with: known to everybody, so that its types and ranges are taken from it."""
+    """A public table to join with; its types and ranges are read from it."""
 
     source: fields.FilePath
     """A CSV or Parquet file; relative to the policy."""
     key: str
-    """The column, with a different value in each row, on which it is joined."""
+    """The column on which it is joined; it has a different value in each row."""
 
 
 class FileShape(Part):
     """What the steward decides: datasets, tables, bounds, keys and budgets. Analysts can't change any of it."""
 
     ledger: str = Field(repr=False)
-    """Where debits are kept: a file, relative to the policy, or a postgresql:// address."""
+    """Where debits are recorded: a file, relative to the policy, or a postgresql:// address."""
     datasets: dict[fields.Name, DatasetShape] = Field(min_length=1)
     """The datasets, by name."""
     public: dict[fields.Name, PublicShape] = Field(default={})
@@ -216,7 +218,7 @@ def schema() -> dict[str, Any]:
 
 
 def _tidy(part: Any) -> Any:
-    """Without null, which TOML does not have; the title of a field is its key."""
+    """The schema without null, which TOML does not have; the title of a field is its key."""
     if isinstance(part, list):
         return [_tidy(one) for one in part]
     if not isinstance(part, dict):

@@ -10,11 +10,11 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from privet.errors import UserError
-from privet.policy import loose, problems, toml
+from privet.errors import Subject, UserError, write
+from privet.policy import answers, problems, toml
 from privet.policy.columns import ColumnShape, declared
-from privet.relation.schema import Column
 from privet.sources.kinds import Family
+from privet.tables.schema import Column
 
 EXAMPLES = (
     "integer 0 110",
@@ -58,7 +58,7 @@ def shorthand(name: str, line: str, *, family: Family = "anything") -> Any:
     except ValidationError as error:
         tree = {"datasets": {"": {"tables": {"": {"columns": {name: made}}}}}}
         first = problems.of_column(error, (*_PLACE, name), tree)[0]
-        raise _refusal(name, first.what, kind) from None
+        raise _refusal(name, first.what, kind, first.allowed) from None
     return made
 
 
@@ -71,7 +71,7 @@ def kind_only(name: str, line: str) -> Column | str:
     """
     kind, words = _split(name, line)
     if kind == SKIP:
-        raise _refusal(name, "leave a column out by not naming it.", "integer")
+        raise _refusal(name, "to leave a column out, don't name it", "integer")
     if not words or kind == "keys_from":
         return "text" if kind in ("keys", "keys_from") else kind
     made = TypeAdapter(ColumnShape).validate_python(shorthand(name, line))
@@ -80,14 +80,15 @@ def kind_only(name: str, line: str) -> Column | str:
 
 def _split(name: str, line: str, family: Family = "anything") -> tuple[str, list[str]]:
     try:
-        kind, *words = loose.canonical(line, (*_KINDS, SKIP), family)
+        kind, *words = answers.canonical(line, (*_KINDS, SKIP), family)
     except ValueError:
-        raise _refusal(name, f"{line!r} is not a declaration.") from None
+        raise _refusal(name, f"{line!r} is not a declaration") from None
     if kind not in _KINDS and kind != SKIP and kind[:1] in tuple("+-.0123456789"):
-        what = f"{line!r} is not a range: write its two ends, each number without commas or exponents."
+        what = f"{line!r} is not a range: give two numbers, without commas or exponents"
         raise _refusal(name, what, _OF_FAMILY.get(family, "integer"))
     if kind not in _KINDS and kind != SKIP:
-        raise _refusal(name, f"{kind!r} is not a kind of column. There are: {', '.join(sorted(_KINDS))}, {SKIP}.")
+        kinds = f"The kinds are: {', '.join(sorted(_KINDS))}, {SKIP}"
+        raise _refusal(name, f"{kind!r} is not a kind of column", allowed=kinds)
     return kind, words
 
 
@@ -99,7 +100,7 @@ def _made(name: str, kind: str, words: list[str], textual: bool | None) -> Any:
     match kind:
         case "boolean" | "text":
             if words:
-                raise _refusal(name, f"{words[0]!r} has no place here.", kind)
+                raise _refusal(name, f"{words[0]!r} is not expected here", kind)
             return {"type": kind, **options} if options else kind
         case "number" if len(words) == 4 and words[2] == "step":
             return {"number": [*map(_number, words[:2])], "step": _number(words[3]), **options}
@@ -110,10 +111,10 @@ def _made(name: str, kind: str, words: list[str], textual: bool | None) -> Any:
     values, has_other, other = _listed(words)
     if kind == "keys_from":
         if len(values) != 2:
-            raise _refusal(name, "keys_from needs a file and its column.", kind)
+            raise _refusal(name, "keys_from needs a file and its column", kind)
         return {"keys_from": values[0], "column": values[1], **({"other": other} if has_other else {})}
     if not values:
-        raise _refusal(name, "name the keys.", kind)
+        raise _refusal(name, "list the keys", kind)
     typed = _typed([*values, other] if has_other else values, textual)
     return {"keys": typed[: len(values)], **({"other": typed[-1]} if has_other else {})}
 
@@ -146,6 +147,7 @@ def _moment(word: str, kind: type[Date]) -> Any:
         return word
 
 
-def _refusal(name: str, what: str, kind: str = "integer") -> UserError:
+def _refusal(name: str, what: str, kind: str = "integer", allowed: str = "") -> UserError:
     example = next((line for line in EXAMPLES if line.split()[0] == kind), EXAMPLES[0])
-    return UserError(f"{toml.key(name)}: {what} Write, for example: {example}")
+    remedy = write(example, terminal=example)
+    return UserError(f"{toml.key(name)}: {what}", allowed=allowed, subject=Subject("column", name), remedy=remedy)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privet.errors import InternalError, QueryError, UserError
-from privet.exact import Exact, nearest
-from privet.guarantees import ApproxDP, PureDP
+from privet.errors import InternalError, QueryError, UserError, install
+from privet.exact import nearest
+from privet.ledger import Remaining
 from privet.planner import ReleasePlan, conditions
 from privet.planner.outputs import Cell, Cells, Fixed, Straight
-from privet.relation.types import KeyValue
-from privet.release import arranging, charts, pictures, printing, styles
+from privet.privacy.guarantees import PureDP
+from privet.release import arranging
+from privet.release.render import chart, frame, html, notes, picture, style, text
+from privet.release.render.view import Column, Keys, View, levels
+from privet.tables.types import KeyValue
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,11 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
-    from privet.release.styles import Order
-
-
-BESIDE = ("", "_low", "_high", "_noisy")
-"""How the columns of a frame are called, after the name: the value, its interval, and its mark."""
+    from privet.release.render.style import Order
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -42,14 +39,14 @@ class Release:
     """The noisy integers: by measurement, by group, by coordinate."""
     spent: PureDP
     """What this release cost."""
-    remaining: PureDP | ApproxDP | None
+    remaining: Remaining | None
     """What is left of the budget afterwards; None if nobody knows."""
     certificate: Any = field(compare=False)
     """The claim, to be checked by anyone."""
     cells: Mapping[str, Cells] | None = field(default=None, compare=False)
     """What the noisy integers come to, for every group, shown or not; computed if not given."""
     _rows: tuple[int, ...] = field(init=False, compare=False)
-    _found: Mapping[str, Cells] = field(init=False, compare=False)
+    shown: Mapping[str, Cells] = field(init=False, compare=False)
     """What is shown: the chosen groups in their order, without hidden columns."""
 
     def __post_init__(self) -> None:
@@ -63,16 +60,17 @@ class Release:
         rows = arranging.shown(self.plan, self.cells)
         columns = query.columns()
         hidden = {column for name in query.arrangement.hidden for column in columns[name]}
-        found = {name: cells.at(rows) for name, cells in self.cells.items() if name not in hidden}
+        every = rows == tuple(range(self.plan.groups))
+        shown = {name: cells if every else cells.at(rows) for name, cells in self.cells.items() if name not in hidden}
         object.__setattr__(self, "_rows", rows)
-        object.__setattr__(self, "_found", found)
+        object.__setattr__(self, "shown", shown)
 
     # --- columns --------------------------------------------------------------------------------
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of all columns: keys first, then what was asked for."""
-        return (*(key.name for key in self.plan.query.keys), *self._found)
+        return (*(key.name for key in self.plan.query.keys), *self.shown)
 
     @property
     def keys(self) -> list[tuple[KeyValue, ...]]:
@@ -102,7 +100,7 @@ class Release:
 
     def values(self, column: str) -> list[Any]:
         """The values of a column: keys, integers for counts, floats for everything else."""
-        for name, values in self._keys():
+        for name, values in self.shown_keys():
             if name == column:
                 return values
         return list(self._of(column).values)
@@ -125,17 +123,11 @@ class Release:
         return len(self._rows)
 
     def _of(self, column: str) -> Cells:
-        if column in self._found:
-            return self._found[column]
-        raise QueryError(f"the answer has no numbers called {column!r}. There are: {', '.join(self._found)}")
+        if column in self.shown:
+            return self.shown[column]
+        raise QueryError(f"the answer has no column of numbers {column!r}", allowed=f"It has: {', '.join(self.shown)}")
 
-    def _every(self, column: str) -> tuple[Cell, ...]:
-        """All numbers of a column, of groups that are not shown too: its type must not follow from what is shown."""
-        assert self.cells is not None
-        cells = self.cells[column]
-        return (*cells.values, *cells.low, *cells.high)
-
-    def _keys(self) -> list[tuple[str, list[KeyValue]]]:
+    def shown_keys(self) -> list[tuple[str, list[KeyValue]]]:
         keys = self.keys
         return [(key.name, [group[i] for group in keys]) for i, key in enumerate(self.plan.query.keys)]
 
@@ -147,35 +139,14 @@ class Release:
         Counts are int64, or, should one not fit, decimals of 38 digits, or floats. Without `intervals`, values only.
         The notes are in its metadata.
         """
-        import pyarrow as pa
-
-        columns: list[tuple[str, list[Any], pa.DataType]] = [
-            (name, values, _key_type(every[0]))
-            for every, (name, values) in zip(self.plan.query.domains(), self._keys(), strict=True)
-        ]
-        for name, cells in self._found.items():
-            kind = _number_type(self._every(name))
-            numbers = [(cells.values, kind), (cells.low, kind), (cells.high, kind), (cells.noisy, pa.bool_())]
-            columns += [
-                (name + end, [_fitting(x, of) for x in part], of)
-                for end, (part, of) in zip(BESIDE, numbers, strict=True)
-                if intervals or not end
-            ]
-        names = [name for name, _, _ in columns]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise UserError(
-                f"with intervals, two columns would be called {twice[0]!r}. Write, for example: "
-                f"to_arrow(intervals=False), and interval({next(iter(self._found))!r}) for the intervals"
-            )
-        made = pa.table([pa.array(values, kind) for _, values, kind in columns], names=names)
-        return made.replace_schema_metadata({"notes": "\n".join(self.notes())})
+        return frame.arrow(self, intervals=intervals)
 
     def to_pandas(self, intervals: bool = True) -> pd.DataFrame:
         """A pandas DataFrame, with the columns of `to_arrow`; `attrs["notes"]` are the notes."""
         try:
             import pandas  # noqa: F401
         except ImportError as error:
-            raise UserError("to_pandas needs pandas. Write: pip install 'privet[frames]'") from error
+            raise UserError("to_pandas needs pandas", remedy=install("frames")) from error
         made: pd.DataFrame = self.to_arrow(intervals).to_pandas()
         made.attrs["notes"] = self.notes()
         return made
@@ -185,7 +156,7 @@ class Release:
         try:
             import polars as pl
         except ImportError as error:
-            raise UserError("to_polars needs polars. Write: pip install 'privet[frames]'") from error
+            raise UserError("to_polars needs polars", remedy=install("frames")) from error
         return pl.DataFrame(self.to_arrow(intervals))
 
     def to_dicts(self, intervals: bool = True) -> list[dict[str, Any]]:
@@ -201,34 +172,31 @@ class Release:
         return f"<Release of {self.plan.query}: {groups}, {self.guarantee}{before}>"
 
     def __str__(self) -> str:
-        return "\n".join([*printing.table(*self._printed()), "", *printing.wrapped(self.notes())])
+        return text.text(self.view())
 
     def _repr_html_(self) -> str:
-        return printing.html(*self._printed(), self.notes())
+        return html.html(self.view())
 
-    def _printed(self) -> tuple[list[printing.Keys], list[printing.Column]]:
-        outputs = dict(self.plan.columns)
-        levels = pictures.levels(self.plan.query)
+    def notes(self) -> list[str]:
+        """What the numbers mean and cost, as it stands below the table."""
+        return list(self.view().notes)
+
+    def view(self, *, drawn: bool = False) -> View:
+        """The answer as renderers see it; `drawn`, with the notes that stand below a picture."""
+        query = self.plan.query
+        outputs, dots, units = dict(self.plan.columns), levels(query), style.units(query)
         columns = [
-            printing.Column(
+            Column(
                 name,
                 cells,
                 isinstance(outputs[name], Straight | Fixed),
                 isinstance(outputs[name], Fixed),
-                name in levels,
+                name in dots,
             )
-            for name, cells in self._found.items()
+            for name, cells in self.shown.items()
         ]
-        units = styles.units(self.plan.query)
-        return [printing.Keys(name, values, units[name]) for name, values in self._keys()], columns
-
-    def notes(self) -> list[str]:
-        """What the numbers mean and cost, as it stands below the table."""
-        return self._notes()
-
-    def _notes(self, *, drawn: bool = False) -> list[str]:
-        return conditions.notes(self.plan.query) + printing.notes(
-            columns=self._printed()[1],
+        below = conditions.notes(query) + notes.notes(
+            columns=columns,
             confidence=self.plan.confidence,
             simultaneous=self.plan.simultaneous,
             limits=self.limits,
@@ -239,12 +207,11 @@ class Release:
             chosen_by_noise=self.plan.chosen_by_noise,
             drawn=drawn,
         )
+        return View(query, [Keys(name, values, units[name]) for name, values in self.shown_keys()], columns, below)
 
     def chart(self, width: int = 100) -> str:
         """Bars, or dots for means, with their intervals, in characters; below, what they mean and cost."""
-        panels = pictures.together(self.plan.query, *self._printed())
-        drawn = [line for panel in panels for line in (*charts.chart(*panel, width), "")]
-        return "\n".join([*drawn, *charts.folded(self.notes(), width)])
+        return chart.chart(self.view(), width)
 
     def plot(
         self,
@@ -261,45 +228,4 @@ class Release:
         columns and keys: `{"n": "People", "region": "Region of birth", "N": "North"}`. `order` is "ascending" or
         "descending", by value, or a list of keys; those that it does not name come after.
         """
-        style = styles.Style(title, labels or {}, order)
-        keys, columns = self._printed()
-        return pictures.draw(
-            pictures.panels(self.plan.query, keys, columns, column, style),
-            title=pictures.titled(self.plan.query, column, style),
-            caption=" ".join(self._notes(drawn=True)),
-            path=path,
-        )
-
-
-def _key_type(value: KeyValue) -> pa.DataType:
-    import pyarrow as pa
-
-    match value:
-        case bool():
-            return pa.bool_()
-        case int():
-            return pa.int64()
-        case datetime():
-            return pa.timestamp("us")
-        case date():
-            return pa.date32()
-        case str():
-            return pa.string()
-
-
-def _number_type(numbers: Sequence[Cell]) -> pa.DataType:
-    """The type that holds all of them: the values of a column, and the ends of its intervals."""
-    import pyarrow as pa
-
-    if not all(isinstance(x, int) for x in numbers):
-        return pa.float64()
-    most = max(map(abs, numbers))
-    return pa.int64() if most < 2**63 else pa.decimal128(38) if most < 10**38 else pa.float64()
-
-
-def _fitting(x: Cell, kind: pa.DataType) -> Cell | Decimal:
-    import pyarrow as pa
-
-    if pa.types.is_floating(kind):
-        return x if isinstance(x, float) else nearest(Exact(x))
-    return Decimal(x) if pa.types.is_decimal(kind) else x
+        return picture.picture(self.view(drawn=True), column, style.Style(title, labels or {}, order), path)

@@ -6,15 +6,14 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
-from itertools import product
 from typing import Any
 
 from privet.errors import InternalError
 from privet.planner import ReleasePlan
 from privet.planner.outputs import Cells
-from privet.query import Query
-from privet.relation.expressions import Column, Compare, Constant, IsIn, Logic, Node, Not
-from privet.relation.types import KeyValue
+from privet.tables.expressions import Column, Compare, Constant, IsIn, Logic, Node, Not
+from privet.tables.query import Query
+from privet.tables.types import KeyValue
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
@@ -23,7 +22,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 def groups(query: Query) -> list[tuple[KeyValue, ...]]:
     """The keys of every group, in the fixed order; without keys there is one group, ()."""
-    return list(product(*query.domains()))
+    return list(query.groups)
 
 
 def shown(plan: ReleasePlan, cells: Mapping[str, Cells]) -> tuple[int, ...]:

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from privet import events, files
-from privet.canonical import canonical, parsed
+from privet.codec import canonical, parsed, ratio
 from privet.errors import VerificationError
 from privet.mechanisms import Laplace
 from privet.planner import ReleasePlan
-from privet.planner.facts import asked, derived, ratio
+from privet.planner.facts import asked, derived
 from privet.planner.outputs import Cells
+from privet.privacy import events
 from privet.release.signing import SigningKey, signer
+from privet.system import files
 
 FORMAT = "privet-certificate/1"
 

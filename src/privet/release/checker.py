@@ -1,7 +1,8 @@
 """How far one person can move what was measured, read off the statements of a certificate, and from nothing else.
 
 This is the first level of `verify`. It shares no rule with the planner: it takes the JSON of the statements that the
-engine was given, works out all vectors that one row can add, and from these the sensitivity, the noise and the epsilon.
+engine was given, works out all vectors that one row can add, and from these how far they move. Of a mechanism it asks
+only which event its noise is, and accountants what that costs.
 
 Claim: if the engine computed these statements and drew this noise, the release is epsilon-differentially private for
 what the tables protect. A row adds to each tally a function of one code, which the statement puts into 0..width, or
@@ -18,8 +19,12 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from privet.canonical import canonical
+from privet import mechanisms
+from privet.codec import canonical
 from privet.errors import VerificationError
+from privet.privacy import events
+from privet.privacy.accounting import PureAccountant
+from privet.privacy.moves import L1Move, L2Move, Move, Norm
 
 Vector = tuple[int, ...]
 
@@ -41,10 +46,10 @@ def _check(derived: Any, noisy: Any) -> Fraction:
     `derived` is that part of a certificate, `noisy` its noisy vectors: by measurement, by group.
     """
     loss = Fraction(0)
-    events = derived["event"]["events"]
-    if not len(derived["measurements"]) == len(noisy) == len(events):
+    drawn = derived["event"]["events"]
+    if not len(derived["measurements"]) == len(noisy) == len(drawn):
         raise VerificationError("derived.event: every measurement has one event, and one list of noisy vectors")
-    for i, (measured, groups, event) in enumerate(zip(derived["measurements"], noisy, events, strict=True)):
+    for i, (measured, groups, event) in enumerate(zip(derived["measurements"], noisy, drawn, strict=True)):
         where = f"derived.measurements[{i}]"
         index = measured["statement"]
         if type(index) is not int or not 0 <= index < len(derived["statements"]):
@@ -52,17 +57,20 @@ def _check(derived: Any, noisy: Any) -> Fraction:
         statement = derived["statements"][index]
         if any(len(vector) != len(measured["matrix"]) for vector in groups):
             raise VerificationError(f"noisy[{i}]: a vector has {len(measured['matrix'])} coordinates")
-        found = moved(statement, measured, len(groups))
-        if type(measured["sensitivity"]) is not int or measured["sensitivity"] < found:
-            raise VerificationError(
-                f"{where}.sensitivity: is {measured['sensitivity']}, but the statement implies {found}"
-            )
+        mechanism = mechanisms.NOISE.get(measured["mechanism"])
+        if mechanism is None:
+            raise VerificationError(f"{where}.mechanism: there is no mechanism {str(measured['mechanism'])[:40]!r}")
+        found = moved(statement, measured, len(groups), mechanism.norm)
+        claimed = _move(measured["move"], f"{where}.move", mechanism.norm)
+        if not _within(found, claimed):
+            raise VerificationError(f"{where}.move: is {claimed}, but the statement implies {found}")
         scale, epsilon = _positive(measured["scale"], f"{where}.scale"), _positive(measured["epsilon"], where)
-        if event != {"kind": "laplace", "sensitivity": measured["sensitivity"], "scale": measured["scale"]}:
+        if event != events.to_tree(mechanism.event(claimed, scale=scale)):
             raise VerificationError(f"derived.event.events[{i}]: is not the noise of the measurement")
-        if epsilon * scale < found:
-            raise VerificationError(f"{where}.scale: is too small for the sensitivity and this epsilon")
-        loss += found / scale
+        price = PureAccountant().account(mechanism.event(found, scale=scale)).epsilon
+        if epsilon < price:
+            raise VerificationError(f"{where}.scale: is too small for the move and this epsilon")
+        loss += price
     for claim, name in ((derived["epsilon"], "epsilon"), (derived["guarantee"]["epsilon"], "guarantee.epsilon")):
         if loss and _positive(claim, f"derived.{name}") < loss:
             raise VerificationError(f"derived.{name}: is {claim}, but the noise implies {loss}")
@@ -77,37 +85,64 @@ def _positive(text: Any, where: str) -> Fraction:
     return Fraction(int(found[1]), int(found[2]))
 
 
-def moved(statement: Any, measured: Any, groups: int) -> int:
-    """The L1 sensitivity of one measurement: for add/remove, or for replace."""
+def _move(tree: Any, where: str, norm: Norm) -> Move:
+    """The move that a certificate claims."""
+    fields = {"L1": {"blocks", "l1"}, "L2": {"squared_l2"}}[norm]
+    if set(tree) != fields or not all(type(part) is int and part >= 0 for part in tree.values()):
+        raise VerificationError(f"{where}: must have {' and '.join(sorted(fields))}, in whole numbers")
+    return L1Move(tree["l1"], blocks=tree["blocks"]) if norm == "L1" else L2Move(tree["squared_l2"])
+
+
+def _within(found: Move, claimed: Move) -> bool:
+    """Whether what keeps to one move keeps to the other: block by block, or all blocks taken as one."""
+    if isinstance(found, L1Move) and isinstance(claimed, L1Move):
+        return (found.blocks <= claimed.blocks and found.l1 <= claimed.l1) or found.total <= claimed.l1
+    return type(found) is type(claimed) and found.total <= claimed.total
+
+
+def moved(statement: Any, measured: Any, groups: int, norm: Norm = "L1") -> Move:
+    """How far one person can move one measurement: for add/remove, or for replace.
+
+    Claim: add/remove moves as many blocks as a person has groups, each by as much as their rows there add. Replace does
+    so twice, for what goes and what comes; these are different blocks if coordinates of what goes only fall and of what
+    comes only rise, so if no row adds anything negative. Else they are taken together. In one group two rows are at
+    most a diameter apart. In L2 squares of blocks add up, and the square of a norm is at most its L1 norm times its
+    greatest coordinate.
+    """
     points = _Points.of(statement, measured)
     operator, bounding = statement["of"], statement["bounding"]
-    rows = _rows(operator, bounding)
-    schemas = list(_schemas(operator))
-    adjacency = {schema["adjacency"] for schema in schemas}
-    radius = points.radius()
-    if adjacency == {"add/remove"}:
-        return rows * radius
-    if adjacency != {"replace"}:
+    blocks, rows = _caps(operator, bounding)
+    adjacency = {schema["adjacency"] for schema in _schemas(operator)}
+    most, tall = points.radius(), points.radius(coordinates=1)
+    if adjacency not in ({"add/remove"}, {"replace"}):
         raise VerificationError("statements: the tables of one release have one adjacency")
-    if groups > 1:
-        return 2 * rows * radius
-    stays = not statement["keys"] and _keeps_all_rows(operator)
-    return rows * points.diameter(zero=not stays)
+    times, l1, squared = 1, most, most * tall
+    if adjacency == {"replace"}:
+        stays = not statement["keys"] and _keeps_all_rows(operator)
+        apart = 2 * most if groups > 1 else points.diameter(zero=not stays)
+        if apart == 2 * most and points.never_negative():
+            times = 2
+        else:
+            l1, squared = apart, 4 * squared if groups > 1 else apart * points.diameter(zero=not stays, coordinates=1)
+    if norm == "L1":
+        return L1Move(rows * l1, blocks=times * blocks)
+    return L2Move(times * blocks * rows * rows * squared)
 
 
 # --- how many rows of one person, and which ---------------------------------------------------------------
 
 
-def _rows(operator: Any, bounding: Any) -> int:
+def _caps(operator: Any, bounding: Any) -> tuple[int, int]:
+    """In how many groups, and how many rows in each; where only rows are capped, all of them can be in one group."""
     match bounding["kind"]:
         case "at most rows":
-            return _count(bounding["rows"])
+            return 1, _count(bounding["rows"])
         case "at most groups":
-            return _count(bounding["groups"]) * _count(bounding["rows"])
+            return _count(bounding["groups"]), _count(bounding["rows"])
         case "people in groups":
-            return _count(bounding["groups"])
+            return _count(bounding["groups"]), 1
         case "unbounded" if _one_row_each(operator):
-            return 1
+            return 1, 1
     raise VerificationError("statements: the rows of a person are not bounded")
 
 
@@ -198,20 +233,27 @@ class _Points:
                 return cls((absent,) if what["missing"] is not False else (), curve, _count(what["width"]))
         raise VerificationError("measurements.tallies: these do not go together")
 
-    def radius(self) -> int:
-        """The greatest L1 norm."""
-        return max(max(self._ends(signs)[1], -self._ends(signs)[0]) for signs in self._signs())
+    def radius(self, *, coordinates: int | None = None) -> int:
+        """The greatest L1 norm; of one coordinate at a time, if so many count."""
+        return max(max(self._ends(signs)[1], -self._ends(signs)[0]) for signs in self._signs(coordinates))
 
-    def diameter(self, *, zero: bool) -> int:
+    def never_negative(self) -> bool:
+        """Whether no vector has a negative coordinate."""
+        return all(self._ends(signs)[0] >= 0 for signs in self._signs(1))
+
+    def diameter(self, *, zero: bool, coordinates: int | None = None) -> int:
         """The greatest L1 distance between two vectors; with the zero vector among them, if a row can be absent."""
         found = 0
-        for signs in self._signs():
+        for signs in self._signs(coordinates):
             low, high = self._ends(signs)
             found = max(found, max(high, 0) - min(low, 0) if zero else high - low)
         return found
 
-    def _signs(self) -> Iterator[Vector]:
+    def _signs(self, coordinates: int | None = None) -> Iterator[Vector]:
         size = len(self.curve) or len(self.single[0])
+        if coordinates == 1:
+            yield from (tuple(int(k == i) for k in range(size)) for i in range(size))
+            return
         if size <= 4:
             yield from product((1, -1), repeat=size)
             return

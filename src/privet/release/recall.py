@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from privet import events
-from privet.canonical import canonical
+from privet.codec import canonical
 from privet.errors import InternalError
-from privet.guarantees import ApproxDP, PureDP
-from privet.ledger import Ledger
+from privet.exact import Exact
+from privet.ledger import Ledger, Remaining
 from privet.planner import ReleasePlan
 from privet.planner.facts import asked, derived
-from privet.relation.codec import encode
+from privet.privacy import events
+from privet.privacy.guarantees import PureDP
 from privet.release.answer import Release
 from privet.release.certificate import Certificate
 
@@ -27,12 +27,17 @@ def asked_digest(made: ReleasePlan | dict[str, Any]) -> str:
 
 def question_digest(made: ReleasePlan) -> str:
     """Of what is measured, but for the noise: names, intervals and what is shown do not matter."""
+    return made.once("question", _question_digest)
+
+
+def _question_digest(made: ReleasePlan) -> str:
     measured = [
         {name: fact for name, fact in part.items() if name not in ("epsilon", "scale")}
         for part in derived(made)["measurements"]
     ]
-    bounded = [encode(statement.bounding) for statement in made.statements()]
-    of, by = encode(made.query.of), [encode(key.of) for key in made.query.keys]
+    bounded = [statement["bounding"] for statement in derived(made)["statements"]]
+    query = asked(made)["query"]
+    of, by = query["of"], [key["of"] for key in query["keys"]]
     return _digest({"of": of, "by": by, "at most": bounded, "what": measured})
 
 
@@ -40,19 +45,20 @@ def _digest(tree: Any) -> str:
     return hashlib.sha256(canonical(tree).encode()).hexdigest()
 
 
-def recalled(made: ReleasePlan, text: str, remaining: PureDP | ApproxDP | None = None) -> Release:
+def recalled(made: ReleasePlan, text: str, remaining: Remaining | None = None) -> Release:
     """The answer to a plan from the certificate of an earlier one that measured the same, with its noise."""
     certificate = Certificate.from_json(text)
-    event = events.from_tree(certificate.document["derived"]["event"])
-    assert isinstance(event, events.Composed)
+    derived_then = certificate.document["derived"]
+    event = events.from_tree(derived_then["event"])
     noised = []
-    for part, drawn in zip(made.noised, event.events, strict=True):
-        if not isinstance(drawn, events.Laplace) or drawn.sensitivity != part.sensitivity:
-            raise InternalError("the stored answer is not one to this question. This is a bug in Privet.")
-        noised.append(replace(part, epsilon=drawn.sensitivity / drawn.scale))
+    for part, measured in zip(made.noised, derived_then["measurements"], strict=True):
+        scale = Exact(measured["scale"])
+        noised.append(replace(part, scale=scale, epsilon=part.mechanism.epsilon(part.move, scale=scale)))
     price = sum((part.epsilon for part in noised), 0 * made.epsilon)
     raised_to = made.raised_to if price == made.epsilon else None
     plan = replace(made, noised=tuple(noised), epsilon=price, raised_to=raised_to)
+    if plan.event() != event:
+        raise InternalError("the stored answer is not one to this question. This is a bug in Privet.")
     noisy = tuple(tuple(tuple(vector) for vector in part) for part in certificate.document["noisy"])
     return Release(plan, noisy, PureDP.ZERO, remaining, certificate)
 
@@ -74,7 +80,7 @@ def paid_before(
     )
     if found is None or found.answer is None or not made.noised:
         return None
-    return recalled(made, found.answer, PureDP.ZERO).guarantee
+    return recalled(made, found.answer).guarantee
 
 
 def stored_line(before: PureDP | None, *, fresh: bool) -> list[str]:

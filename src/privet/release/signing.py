@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
-from privet.errors import UserError
+from privet.errors import UserError, write
 
 SigningKey = Ed25519PrivateKey | str | Path
 VerifyingKey = Ed25519PublicKey | str | Path
@@ -58,7 +58,7 @@ def signer(key: SigningKey) -> Ed25519PrivateKey:
         loaded = None
     if isinstance(loaded, Ed25519PrivateKey):
         return loaded
-    raise UserError(f'{key} holds no Ed25519 private key. Write, for example: pv.new_signing_key("steward.key")')
+    raise UserError(f"{key} contains no Ed25519 private key", remedy=write('pv.new_signing_key("steward.key")'))
 
 
 def verifier(key: VerifyingKey) -> Ed25519PublicKey:

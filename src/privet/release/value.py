@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from privet.exact import Number
-from privet.guarantees import PureDP
-from privet.ledger import Budget
+from privet.ledger import Remaining
 from privet.mechanisms import Laplace
+from privet.privacy.guarantees import PureDP
 from privet.release.certificate import Certificate
 
 
@@ -19,7 +19,7 @@ class ReleasedValue:
     value: Any
     mechanism: Laplace = field(repr=False)
     spent: PureDP
-    remaining: Budget | None
+    remaining: Remaining | None
     """What is left of the budget afterwards; None if nobody knows."""
     certificate: Certificate = field(repr=False)
 

@@ -20,18 +20,18 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from privet import events
-from privet.addresses import shown
-from privet.canonical import canonical
-from privet.errors import LedgerError, UserError, VerificationError
+from privet.codec import canonical, ratio
+from privet.errors import LedgerError, UserError, VerificationError, write
 from privet.exact import Exact
 from privet.ledger import Ledger, Receipt, open_ledger
 from privet.mechanisms import Laplace
-from privet.planner.facts import asked, derived, plan_again, ratio
-from privet.relation.schema import called
+from privet.planner.facts import asked, derived, plan_again
+from privet.privacy import events
 from privet.release import checker
 from privet.release.certificate import FORMAT, Certificate, answered, of_value, plain
 from privet.release.signing import VerifyingKey, signs, verifier
+from privet.system.addresses import shown
+from privet.tables.schema import check_name
 
 _CLOSE = 1e-9  # intervals come from floats, which differ in their last bits between machines
 
@@ -90,7 +90,8 @@ def verify(
         except LedgerError as error:
             raise VerificationError(f"ledger: {error}") from None
     elif receipt is not None:
-        raise UserError('a receipt is for a ledger. Write, for example: pv.verify(certificate, ledger="people.ledger")')
+        line = write('pv.verify(certificate, ledger="people.ledger")', terminal="--ledger people.ledger")
+        raise UserError("a receipt needs its ledger", remedy=line)
     return Verification(True, key is not None, ledger is not None, promise)
 
 
@@ -104,7 +105,9 @@ def _load(certificate: Certificate | str | bytes | Path) -> Certificate:
             why = getattr(error, "strerror", None) or "this is not a path"
             raise UserError(f"the certificate {shown(str(certificate))[:200]!r} can't be read: {why}") from None
     if not isinstance(certificate, str | bytes):
-        raise UserError("a certificate, its text or its file is needed. Write: pv.verify(release.certificate)")
+        raise UserError(
+            "a certificate, its text or its file is needed", remedy=write("pv.verify(release.certificate)", exact=True)
+        )
     return Certificate.from_json(certificate)
 
 
@@ -130,7 +133,7 @@ def _check_query(document: dict[str, Any]) -> str:
 def _check_value(document: dict[str, Any]) -> str:
     _same(sorted(document), sorted(_HEAD), "fields of the document")
     given = document["asked"]
-    called(given["label"], "label")
+    check_name(given["label"], "label")
     mechanism = Laplace(sensitivity=given["sensitivity"], epsilon=given["epsilon"], dimension=given["dimension"])
     again = of_value(mechanism, document["answer"], given["label"])
     _same(given, plain(again["asked"]), "asked")

@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from privet.relation.schema import Column
-from privet.relation.types import KeyType, NumberType, TimeType
 from privet.sources import hints, reading
 from privet.sources.report import Persons
+from privet.tables.schema import Column
+from privet.tables.types import KeyType, NumberType, TimeType
 
 
 def persons(parquet: Path, id: str, max_rows: int | None) -> Persons | None:  # noqa: A002
@@ -68,7 +68,7 @@ def outside(values: Any, column: Column | None) -> int:
     """How many values are outside of what was declared.
 
     Example:
-        >>> from privet.relation.schema import integer, keys
+        >>> from privet.tables.schema import integer, keys
         >>> outside(pa.array([1, 200, None, -1]), integer(0, 110)), outside(pa.array(["a", "b"]), keys("a"))
         (2, 1)
     """

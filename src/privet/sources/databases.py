@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from privet.identity import Identity, of_database, of_files, table_name
+from privet.system.identity import Identity, of_database, of_files, table_name
 
 _READ = ("DatabaseTable", "SQLQueryResult")
 

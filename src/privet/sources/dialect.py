@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import codecs
 import csv
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import NamedTuple
 
-from privet.errors import SourceError
+from privet.errors import Remedy, SourceError, Subject, argument, write
 
 ENCODINGS = ("utf-8", "ascii", "latin-1", "iso-8859-15", "cp1252", "cp1250", "cp1251", "mac-roman")
 """Encodings in which a line ends where a newline byte stands, whatever the text."""
@@ -59,10 +60,16 @@ class Dialect:
         for name, mark in (("separator", self.separator), ("quote", self.quote)):
             if len(mark) != 1 or not mark.isascii() or mark in "\r\n\x00":
                 raise SourceError(
-                    f'{name} must be one ASCII character, not {mark!r}. Write, for example: separator=";"'
+                    f"the {name} must be one ASCII character, not {mark!r}",
+                    subject=Subject("argument", name),
+                    remedy=argument("separator", ";"),
                 )
         if self.separator == self.quote:
-            raise SourceError('separator and quote must differ. Write, for example: separator=",", quote=\'"\'')
+            raise SourceError(
+                "the separator and the quote must differ",
+                subject=Subject("argument", "separator"),
+                remedy=write("""separator=",", quote='"'""", terminal="""--separator , --quote '"'"""),
+            )
         object.__setattr__(self, "encoding", _encoding(self.encoding))
 
     def rows(self, stream: Iterable[bytes], start: int | None = None) -> Iterator[Row]:
@@ -145,9 +152,12 @@ def shown(text: str) -> str:
 def not_utf16(start: bytes, where: str) -> None:
     """Refuse a file that begins as those in UTF-16 do: a byte of a newline is not a newline there."""
     if start[:2] in _UTF_16:
-        raise SourceError(
-            f"{where!r} is in UTF-16. Convert it first, for example: iconv -f UTF-16 -t UTF-8 {where} > converted.csv"
-        )
+        raise SourceError(f"{where!r} is in UTF-16", subject=Subject("file", where), remedy=_converted(where))
+
+
+def _converted(file: str) -> Remedy:
+    line = f"iconv -f UTF-16 -t UTF-8 {shlex.quote(file)} > converted.csv"
+    return write(line, terminal=line, policy=line, advice="Convert the file first")
 
 
 def _encoding(given: str) -> str:
@@ -163,8 +173,9 @@ def _encoding(given: str) -> str:
         found = None
     if found is None:
         raise SourceError(
-            f"encoding must be one of {', '.join(ENCODINGS)}, not {given!r}. Convert the file first, for example: "
-            "iconv -f UTF-16 -t UTF-8 people.csv > converted.csv"
+            f"the encoding must be one of {', '.join(ENCODINGS)}, not {given!r}",
+            subject=Subject("argument", "encoding"),
+            remedy=_converted("people.csv"),
         )
     return found
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privet.errors import SourceError
-from privet.identity import Identity
+from privet.errors import Remedy, SourceError, Subject, write
 from privet.sources import reading
 from privet.sources.kinds import Found, Kind
+from privet.system.identity import Identity
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -73,10 +73,10 @@ def columns(source: Any) -> Columns | None:
 
     library, name = _library(source), type(source).__name__
     if library == "polars" and name == "LazyFrame":
-        raise SourceError("a LazyFrame has no rows yet. Write, for example: pv.table(name, frame.collect(), ...)")
+        raise SourceError("a LazyFrame has no rows yet", remedy=write("pv.table(name, frame.collect(), ...)"))
     if library == "ibis":
         if not hasattr(source, "to_pyarrow") or not hasattr(source, "limit"):
-            raise SourceError(f'an Ibis table is needed, not {name}. Write, for example: connection.table("people")')
+            raise SourceError(f"{name} is not an Ibis table", remedy=write('connection.table("people")'))
         types = {f.name: arrow.found(f.type) for f in _of_ibis(source.limit(0)).schema}
         return Columns("the Ibis table", types, source)
     if library == "pandas" and name == "DataFrame":
@@ -145,15 +145,19 @@ def _of_ibis(source: Any) -> Any:
             return source.to_pyarrow()
     except Exception as error:
         raise SourceError(
-            f"the Ibis table can't be read ({type(error).__name__}: {str(error)[:200]}). "
-            'Write, for example: pv.table(name, connection.table("people"), ...)'
+            f"the Ibis table can't be read ({type(error).__name__}: {str(error)[:200]})",
+            remedy=write('pv.table(name, connection.table("people"), ...)'),
         ) from None
 
 
 def _unique(names: list[str], where: str) -> list[str]:
     for name, times in Counter(names).items():
         if times > 1:
-            raise SourceError(f"{where} has two columns {name!r}. Give one of them another name")
+            raise SourceError(
+                f"{where} has two columns {name!r}",
+                subject=Subject("column", name),
+                remedy=Remedy("Rename one of them"),
+            )
     return names
 
 

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from privet.errors import SourceError
+from privet.errors import Face, SourceError
 from privet.sources import parsing
 from privet.sources.dialect import shown
 from privet.sources.kinds import Kind
@@ -99,12 +99,13 @@ class Refused(SourceError):
     """A file that was not imported: why, where, and what may help; Python and the command line each say it."""
 
     def __init__(self, what: str, where: tuple[str, ...], hints: tuple[Hint, ...]) -> None:
-        self.what, self.where, self.hints = what, where, hints
-        super().__init__(self.text())
+        super().__init__(what)
+        self.where, self.hints = where, hints
 
-    def text(self, *, flags: bool = False) -> str:
-        """The whole message."""
-        return "\n".join((self.what, *(f"  {line}" for line in self.where), *(h.text(flags=flags) for h in self.hints)))
+    def render(self, face: Face) -> str:
+        """The whole message; the terminal's face proposes flags."""
+        hints = (hint.text(flags=face == "terminal") for hint in self.hints)
+        return "\n".join((self.what, *(f"  {line}" for line in self.where), *hints))
 
 
 def markers(seen: Mapping[str, Mapping[str, int]], *, kept: bool = False) -> list[Hint]:

@@ -15,23 +15,26 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, Literal
 
-from privet import files
-from privet.errors import SourceError, UserError
+from privet.errors import SourceError, Subject, UserError, argument, write
 from privet.exact import whole
-from privet.relation.schema import Column, called
-from privet.relation.types import KeyType
 from privet.sources import snapshot
 from privet.sources.blocks import Piece, Splitter, Texts
 from privet.sources.dialect import Dialect, Row, not_utf16
 from privet.sources.kinds import Kind, declared, missing_column
 from privet.sources.notation import Notation, date_formats
 from privet.sources.report import ImportReport
+from privet.system import files
+from privet.tables.schema import Column, check_name
+from privet.tables.types import KeyType
 
 KINDS: tuple[Kind, ...] = ("integer", "number", "boolean", "text", "date", "timestamp")
 """What a column can be declared as by its kind alone."""
 
 _WORKERS = 4
-_LINE = 'pv.import_csv("people.csv", "people.parquet", columns={"age": pv.integer(0, 110)}, id="person_id")'
+_LINE = write(
+    'pv.import_csv("people.csv", "people.parquet", columns={"age": pv.integer(0, 110)}, id="person_id")',
+    terminal="privet import people.csv -o people.parquet --id person_id --column age=integer",
+)
 _SEPARATORS = ",;\t|"
 
 
@@ -82,9 +85,17 @@ def import_csv(
     """
     for name, choice in (("bad_rows", bad_rows), ("bad_values", bad_values)):
         if choice not in ("fail", "missing"):
-            raise SourceError(f"{name} must be 'fail' or 'missing', not {choice!r}.")
+            raise SourceError(
+                f"{name} must be 'fail' or 'missing', not {choice!r}",
+                subject=Subject("argument", name),
+                remedy=argument(name, "missing"),
+            )
     if decimal == separator:
-        raise SourceError(f'decimal and separator are both {decimal!r}. Write, for example: decimal=",", separator=";"')
+        raise SourceError(
+            f"the decimal mark and the separator are both {decimal!r}",
+            subject=Subject("argument", "decimal"),
+            remedy=write('decimal=",", separator=";"', terminal="--decimal , --separator ';'"),
+        )
     dialect = Dialect(separator, quote, encoding, newlines)
     bounds, kinds = _kinds(columns, id, id_type)
     timed = [name for name, kind in kinds.items() if kind in ("date", "timestamp")]
@@ -105,7 +116,8 @@ def import_csv(
     cap = None if cap is None else whole(cap, name="cap", example="cap=3")
     source, target = Path(csv).expanduser().absolute(), Path(parquet).expanduser().absolute()
     if not source.is_file():
-        raise SourceError(f"there is no file {str(csv)!r} (looked for {str(source)!r}). Write, for example: {_LINE}")
+        looked = "" if str(csv) == str(source) else f" (looked for {str(source)!r})"
+        raise SourceError(f"there is no file {str(csv)!r}{looked}", subject=Subject("file", str(csv)), remedy=_LINE)
     files.check(target, overwrite=overwrite, taken=lambda path: files.among(path, [source]))
     work = _Import(str(csv), str(parquet), source, target, overwrite, dialect, kinds, bounds, notation)
     rows_may_be = bad_rows if not newlines else "fail"
@@ -114,7 +126,11 @@ def import_csv(
 
 def _texts(given: Sequence[str], name: str) -> tuple[str, ...]:
     if isinstance(given, str) or not all(isinstance(text, str) for text in given):
-        raise SourceError(f'{name} must be a list of texts, not {given!r}. Write, for example: {name}=["NA"]')
+        raise SourceError(
+            f"{name} must be a list of texts, not {given!r}",
+            subject=Subject("argument", name),
+            remedy=write(f'{name}=["NA"]', terminal=f"--{name.replace('_', '-')} NA"),
+        )
     return tuple(given)
 
 
@@ -146,13 +162,18 @@ def _kinds(
     for name, column in columns.items():
         if not isinstance(column, Column) and column not in KINDS:
             raise UserError(
-                f"{name!r} must be declared as a column or as one of {', '.join(KINDS)}, not {column!r}. "
-                f"Write, for example: {_LINE}"
+                f"{name!r} must be declared as a column or as one of {', '.join(KINDS)}, not {column!r}",
+                subject=Subject("column", name),
+                remedy=_LINE,
             )
     if not columns:
-        raise UserError(f"columns must declare at least one column. Write, for example: {_LINE}")
+        raise UserError("at least one column must be declared", subject=Subject("argument", "columns"), remedy=_LINE)
     if id_type not in ("integer", "text"):
-        raise UserError(f"id_type must be 'integer' or 'text', not {id_type!r}.")
+        raise UserError(
+            f"the type of an id must be 'integer' or 'text', not {id_type!r}",
+            subject=Subject("argument", "id_type"),
+            remedy=argument("id_type", "text"),
+        )
     person: dict[str, Kind] = {} if id is None else {id: "key" if id_type == "integer" else "text"}
     bounds = {name: column for name, column in columns.items() if isinstance(column, Column)}
     read: dict[str, Kind] = {
@@ -161,7 +182,7 @@ def _kinds(
     }
     kinds = person | {name: kind for name, kind in read.items() if name not in person}
     for name in kinds:
-        called(name, "column")
+        check_name(name, "column")
     return {name: column for name, column in bounds.items() if declared(column.type) == kinds[name]}, kinds
 
 
@@ -235,7 +256,11 @@ class _Import:
         not_utf16(stream.peek(2), self.csv)
         if header is not True:
             if isinstance(header, str | bool) or not all(isinstance(name, str) for name in header):
-                raise SourceError('give the names if the first line has none. Write, for example: header=["id", "age"]')
+                raise SourceError(
+                    "list the column names if the first line does not contain them",
+                    subject=Subject("argument", "header"),
+                    remedy=write('header=["id", "age"]', terminal="--header id,age"),
+                )
             names, line = list(header), 1
         else:
             first = next(self.dialect.rows(stream), None)
@@ -248,7 +273,10 @@ class _Import:
         for name in self.kinds:
             if names.count(name) != 1:
                 if name in names:
-                    raise SourceError(f"the column {name!r} appears twice in the header of {self.csv!r}.")
+                    raise SourceError(
+                        f"the column {name!r} appears twice in the header of {self.csv!r}",
+                        subject=Subject("column", name),
+                    )
                 raise self._missing(name, names)
         return names, line
 
@@ -257,7 +285,7 @@ class _Import:
 
         why = "it is empty" if first is None else first.why or "an empty line"
         if first is None or not first.not_text:
-            return SourceError(f"{self.csv!r} has no header: {why}.")
+            return SourceError(f"{self.csv!r} has no header: {why}", subject=Subject("file", self.csv))
         what = f"the header of {self.csv!r} can't be read: {why}."
         said = "If the file comes from Windows or from Excel"
         return Refused(what, (), (Hint(said, ((Option("encoding", "cp1252"),),)),))
@@ -269,9 +297,9 @@ class _Import:
         (head, *more) = names
         best = max(_SEPARATORS, key=head.count)
         if more or best not in head:
-            return missing_column(name, names, repr(self.csv), f" Write, for example: {_LINE}")
+            return missing_column(name, names, repr(self.csv), line=_LINE)
         hint = Hint(f"The names in its header are separated by {best!r}", ((Option("separator", best),),))
-        return Refused(str(missing_column(name, names, repr(self.csv))), (), (hint,))
+        return Refused(f"{missing_column(name, names, repr(self.csv)).render('http')}.", (), (hint,))
 
 
 def _in_parallel(work: Callable[[Piece], Any], pieces: Iterator[Piece]) -> Iterator[Any]:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from privet.distances import Person
-from privet.errors import SourceError
-from privet.relation.schema import Schema
-from privet.relation.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type
-from privet.spelling import nearest
+from privet.errors import Remedy, SourceError, Subject, write
+from privet.names.spelling import nearest
+from privet.privacy.adjacency import Person
+from privet.tables.schema import Schema
+from privet.tables.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type
 
 Family = Literal[
     "integer", "float", "decimal", "boolean", "text", "date", "timestamp", "uuid", "anything", "nothing", "no use"
@@ -47,16 +47,22 @@ _NAMES: dict[Family, str] = {
     "timestamp": "timestamps",
     "uuid": "UUIDs",
 }
-_LINES: dict[Family, str] = {
-    "integer": "pv.integer(0, 110)",
-    "float": "pv.number(0, 200_000)",
-    "decimal": "pv.number(0, 200_000)",
-    "boolean": "pv.boolean()",
-    "text": 'pv.keys("north", "south")',
-    "date": 'pv.date("2024-01-01", "2024-12-31")',
-    "timestamp": 'pv.timestamp("2024-01-01", "2024-12-31")',
-    "uuid": "pv.text()",
+_LINES: dict[Family, tuple[str, str]] = {
+    "integer": ("pv.integer(0, 110)", "{ integer = [0, 110] }"),
+    "float": ("pv.number(0, 200_000)", "{ number = [0, 200_000] }"),
+    "decimal": ("pv.number(0, 200_000)", "{ number = [0, 200_000] }"),
+    "boolean": ("pv.boolean()", '"boolean"'),
+    "text": ('pv.keys("north", "south")', '{ keys = ["north", "south"], other = "elsewhere" }'),
+    "date": ('pv.date("2024-01-01", "2024-12-31")', "{ date = [2024-01-01, 2024-12-31] }"),
+    "timestamp": (
+        'pv.timestamp("2024-01-01", "2024-12-31")',
+        "{ timestamp = [2024-01-01T00:00:00, 2024-12-31T23:59:59] }",
+    ),
+    "uuid": ("pv.text()", '"text"'),
 }
+"""A declaration of each family, in Python and in a policy."""
+
+_PERSON = 'protect=pv.person("person_id", max_rows=3)'
 _DUCKDB: tuple[tuple[str, Family], ...] = (
     (r"U?(TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)", "integer"),
     (r"FLOAT|DOUBLE", "float"),
@@ -125,48 +131,69 @@ def check(schema: Schema, found: Mapping[str, Found], where: str) -> None:
         other = folded.setdefault(name.casefold(), name)
         if other != name:
             raise SourceError(
-                f"the columns {other!r} and {name!r} of {schema.name!r} differ in capital letters only: engines can't "
-                "tell them apart. Give one of them another name in the source"
+                f"the columns {other!r} and {name!r} of {schema.name!r} differ only in capital letters, and engines "
+                "can't tell them apart",
+                subject=Subject("column", name, schema.name),
+                remedy=Remedy("Rename one of them in the source"),
             )
     for name in wanted:
         if name not in found:
-            raise missing_column(name, list(found), where, _line(schema, name))
+            raise missing_column(name, list(found), where, _subject(schema, name))
     types = {name: column.type for name, column in schema.columns}
     for name, kind in wanted.items():
-        _fits(name, kind, found[name], where, types.get(name))
+        subject = _subject(schema, name)
+        _fits(subject, kind, found[name], where, types.get(name))
         if name in types and kind == "person":  # an id that is asked about, too
-            _fits(name, declared(types[name]), found[name], where, types[name])
+            _fits(subject, declared(types[name]), found[name], where, types[name])
 
 
-def missing_column(name: str, existing: Sequence[str], where: str, line: str = "") -> SourceError:
-    """The refusal of a name that is not there, with the nearest one that is."""
+def missing_column(
+    name: str, existing: Sequence[str], where: str, subject: Subject | None = None, line: Remedy | None = None
+) -> SourceError:
+    """The refusal of a name that does not exist, with the nearest one that does: for a policy, that name alone."""
     shown = ", ".join(existing[:50]) + (", ..." if len(existing) > 50 else "")
     near = nearest(name, existing)
-    hint = f" Did you mean {near!r}?" if near is not None else ""
-    return SourceError(f"there is no column {name!r} in {where}. There are: {shown or 'none'}.{hint}{line}")
+    remedy = Remedy() if line is None else line
+    if near is not None:
+        remedy = replace(remedy, advice=f"Did you mean {near!r}?", policy=near)
+    subject = Subject("column", name) if subject is None else subject
+    if subject.kind == "person":
+        remedy = replace(remedy, python=_PERSON)
+    return SourceError(
+        f"there is no column {name!r} in {where}",
+        allowed=f"There are: {shown or 'none'}",
+        subject=subject,
+        remedy=remedy,
+    )
 
 
-def _line(schema: Schema, name: str) -> str:
-    if isinstance(schema.protect, Person) and name == schema.protect.id:
-        return ' It is the id of the person: write, for example: protect=pv.person("person_id", max_rows=3)'
-    return ""
+def _subject(schema: Schema, name: str) -> Subject:
+    person = isinstance(schema.protect, Person) and name == schema.protect.id
+    return Subject("person" if person else "column", name, schema.name)
 
 
-def _fits(name: str, kind: Kind, found: Found, where: str, of: Type | None) -> None:
+def _fits(subject: Subject, kind: Kind, found: Found, where: str, of: Type | None) -> None:
     if found.family in HOLD[kind] or found.family in ("anything", "nothing"):
         return
-    allowed = " or ".join(_NAMES[family] for family in HOLD[kind])
+    name, allowed = subject.name, " or ".join(_NAMES[family] for family in HOLD[kind])
     if kind == "person" or of is None:
         raise SourceError(
-            f"column {name!r} of {where} is the id of a person, and holds {found.name}. An id is read from {allowed}. "
-            'Write, for example: protect=pv.person("person_id", max_rows=3)'
+            f"column {name!r} of {where} identifies the person, but contains {found.name}",
+            allowed=f"An id is read from {allowed}",
+            subject=subject,
+            remedy=write(_PERSON),
         )
     if kind == "key" and found.family in ("float", "decimal"):  # pandas, where an integer is missing
-        line = f'Make them integers first. Write, for pandas: frame.astype({{"{name}": "Int64"}})'
+        cast = f'frame.astype({{"{name}": "Int64"}})'
+        remedy = write(cast, advice="Convert them to integers first, in pandas with Int64")
     elif found.family in _LINES:
-        line = f'Write, for example: columns={{"{name}": {_LINES[found.family]}}}'
+        python, policy = _LINES[found.family]
+        remedy = write(f'columns={{"{name}": {python}}}', policy=policy)
     else:
-        line = "Leave the column out, or convert it in the source"
+        remedy = Remedy("Leave the column out, or convert it in the source")
     raise SourceError(
-        f"column {name!r} of {where} is declared as {of}, and holds {found.name}. This is read from {allowed}. {line}"
+        f"column {name!r} of {where} is declared as {of}, but contains {found.name}",
+        allowed=f"This is read from {allowed}",
+        subject=Subject("column", name, subject.table),
+        remedy=remedy,
     )

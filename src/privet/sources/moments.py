@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from privet.errors import SourceError
+from privet.errors import SourceError, write
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _FULL = (
@@ -28,7 +28,7 @@ _PARTS = {
     "B": rf"({'|'.join(_FULL)})",
 }
 _PADDED = {"Y": "[1-9][0-9]{3}", "m": "[0-9]{2}", "d": "[0-9]{2}", "H": "[0-9]{2}", "M": "[0-9]{2}", "S": "[0-9]{2}"}
-_EXAMPLE = 'Write, for example: date_format="%d.%m.%Y", or date_format={"born": "%d.%m.%Y"}'
+_EXAMPLE = write('date_format="%d.%m.%Y", or date_format={"born": "%d.%m.%Y"}', terminal="--date-format born=%d.%m.%Y")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +54,19 @@ class DateFormat:
                 pattern += re.escape(plain or mark)
             elif mark not in _PARTS:
                 known = " ".join(f"%{each}" for each in _PARTS)
-                raise SourceError(f"%{mark} in {self.text!r} is not known. There are: {known} %%. {_EXAMPLE}")
+                raise SourceError(
+                    f"%{mark} in {self.text!r} is not known", allowed=f"There are: {known} %%", remedy=_EXAMPLE
+                )
             elif mark in parts:
-                raise SourceError(f"%{mark} appears twice in {self.text!r}. {_EXAMPLE}")
+                raise SourceError(f"%{mark} appears twice in {self.text!r}", remedy=_EXAMPLE)
             else:
                 parts.append(mark)
                 pattern += _PARTS[mark]
         named = [bool({*parts} & {*group}) for group in ("Yy", "mbB", "d")]
         if not all(named):
-            raise SourceError(f"{self.text!r} names no year, month and day. {_EXAMPLE}")
+            raise SourceError(f"{self.text!r} lacks a year, a month or a day", remedy=_EXAMPLE)
         if ("I" in parts) != ("p" in parts) or {"H", "I"} <= {*parts}:
-            raise SourceError(f"{self.text!r} needs %H alone, or %I with %p. {_EXAMPLE}")
+            raise SourceError(f"{self.text!r} needs %H alone, or %I with %p", remedy=_EXAMPLE)
         object.__setattr__(self, "_parts", tuple(parts))
         object.__setattr__(self, "_pattern", re.compile(pattern, re.ASCII | re.IGNORECASE))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from privet.errors import SourceError
+from privet.errors import SourceError, Subject, argument, write
 from privet.sources.moments import DateFormat
 
 THOUSANDS = (",", ".", " ", "'", "\u2019", "_", "\u00a0", "\u202f")
@@ -36,20 +36,26 @@ class Notation:
 
     def __post_init__(self) -> None:
         if self.decimal not in (".", ","):
-            raise SourceError(f"decimal must be '.' or ',', not {self.decimal!r}.")
+            raise SourceError(
+                f"the decimal mark must be '.' or ',', not {self.decimal!r}",
+                subject=Subject("argument", "decimal"),
+                remedy=argument("decimal", ","),
+            )
         if self.thousands and (self.thousands not in THOUSANDS or self.thousands == self.decimal):
             known = " ".join(repr(sign) for sign in THOUSANDS)
             raise SourceError(
-                f"thousands must be one of {known}, and not the decimal mark, not {self.thousands!r}. "
-                'Write, for example: thousands=","'
+                f"the thousands separator must be one of {known}, and not the decimal mark, not {self.thousands!r}",
+                subject=Subject("argument", "thousands"),
+                remedy=argument("thousands", ","),
             )
         words = self.booleans
         for meant, given in ((True, self.true), (False, self.false)):
             for word in given:
                 if not word.strip() or words[word.lower()] is not meant:
                     raise SourceError(
-                        f"{word!r} can't stand for {str(meant).lower()}: it stands for the opposite, or is empty. "
-                        'Write, for example: true=["ja"], false=["nein"]'
+                        f"{word!r} can't mean {str(meant).lower()}: it means the opposite, or is empty",
+                        subject=Subject("argument", str(meant).lower()),
+                        remedy=write('true=["ja"], false=["nein"]', terminal="--true ja --false nein"),
                     )
 
     @property
@@ -77,7 +83,8 @@ def date_formats(given: str | Mapping[str, str] | None, columns: Sequence[str]) 
     for name in given:
         if name and name not in columns:
             raise SourceError(
-                f"date_format names {name!r}, which is not a date or timestamp that is imported. "
-                f"There are: {', '.join(columns) or 'none'}"
+                f"a date format is given for {name!r}, which is not an imported date or timestamp",
+                allowed=f"There are: {', '.join(columns) or 'none'}",
+                subject=Subject("column", name),
             )
     return {name: DateFormat(text) for name, text in given.items()}

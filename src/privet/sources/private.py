@@ -5,26 +5,28 @@ Everything that can be wrong with a file, a column or a type is said here, to th
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from privet.distances import Adjacency, Person, Protected
-from privet.errors import SourceError
-from privet.identity import Identity, of_files, table_name
-from privet.interrupts import duckdb_interrupts, interruptible
-from privet.query import Table
-from privet.relation.schema import Column, Schema
+from privet.errors import Remedy, SourceError, Subject, argument, write
+from privet.privacy.adjacency import Adjacency, Person, Protected
 from privet.sources import frames, kinds, reading
+from privet.system.identity import Identity, of_files, table_name
+from privet.system.interrupts import duckdb_interrupts, interruptible
+from privet.tables.query import Table
+from privet.tables.schema import Column, Schema
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 _CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
-_LINE = (
-    'Write, for example: "people.parquet", a pandas, Polars or Arrow table, an Ibis table, or '
-    'pv.duckdb_file("people.duckdb", "people")'
+_SOURCES = "A source is a path to Parquet files, a pandas, Polars, Arrow or Ibis table, or a table of a DuckDB file"
+_FILE = write('pv.table("people", "people.parquet", ...)', policy='source = "people.parquet"')
+_DATABASE = write(
+    'pv.duckdb_file("people.duckdb", "people")', policy='source = { duckdb = "people.duckdb", table = "people" }'
 )
 
 
@@ -119,7 +121,7 @@ def duckdb_file(path: str | Path, table: str, *, schema: str = "main") -> DuckDB
     """
     given: tuple[object, ...] = (path, table, schema)
     if not all(isinstance(part, str | Path) and str(part) for part in given):
-        raise SourceError('duckdb_file needs a path and a table. Write: pv.duckdb_file("people.duckdb", "people")')
+        raise SourceError("a DuckDB file needs a path and a table", remedy=_DATABASE)
     return DuckDBFile(str(Path(path).expanduser().absolute()), table, schema)
 
 
@@ -141,7 +143,7 @@ def table(
     Example:
         >>> import pyarrow as pa
         >>> import privet as pv
-        >>> from privet.relation.schema import integer
+        >>> from privet.tables.schema import integer
         >>> rows = pa.table({"id": [1, 2, 2], "age": [30, None, 50], "name": ["Ann", "Bea", "Bea"]})
         >>> people = table("people", rows, protect=pv.person("id", max_rows=1), columns={"age": integer(0, 110)})
         >>> people.source.types()
@@ -155,7 +157,9 @@ def table(
     opened = _opened(schema, source)
     if schema.rows is not None and (found := _count(opened)) != schema.rows:
         raise SourceError(
-            f"{schema.rows:,} rows of {name!r} were declared as public, and it has {found:,}. Write: rows={found}"
+            f"{name!r} is declared with {schema.rows:,} rows, but has {found:,}",
+            subject=Subject("argument", "rows", name),
+            remedy=argument("rows", found, exact=True),
         )
     return Table(schema, opened)
 
@@ -176,7 +180,12 @@ def _opened(schema: Schema, source: Any) -> Source:
         return _parquet(schema, source)
     frame = frames.columns(source)
     if frame is None:
-        raise SourceError(f"the source of {schema.name!r} is {type(source).__name__}, which holds no table. {_LINE}")
+        raise SourceError(
+            f"the source of {schema.name!r} is {type(source).__name__}, which is not a table",
+            allowed=_SOURCES,
+            subject=Subject("table", schema.name),
+            remedy=_FILE,
+        )
     kinds.check(schema, frame.types, frame.where)
     return frame.read(kinds.kinds(schema))
 
@@ -190,12 +199,28 @@ def _parquet(schema: Schema, source: Any) -> Parquet:
     for path in listed:
         lowered = str(path).lower()
         if lowered.endswith(_CSV):
+            made = f"{Path(str(path)).name.partition('.')[0]}.parquet"
             raise SourceError(
-                f"{str(path)!r}: a CSV is imported once, strictly, into a Parquet file. "
-                f'Write: pv.import_csv({str(path)!r}, "{Path(str(path)).name.partition(".")[0]}.parquet", columns=...)'
+                f"{str(path)!r} is a CSV file",
+                allowed="A CSV is imported once, strictly, into a Parquet file",
+                subject=Subject("file", str(path)),
+                remedy=write(
+                    f'pv.import_csv({str(path)!r}, "{made}", columns=...)',
+                    terminal=f"privet import {shlex.quote(str(path))} -o {made}",
+                    policy=f'source = "{made}"',
+                    exact=True,
+                ),
             )
         if lowered.endswith((".duckdb", ".ddb")):
-            raise SourceError(f"{str(path)!r} is a database. Write: pv.duckdb_file({str(path)!r}, {schema.name!r})")
+            raise SourceError(
+                f"{str(path)!r} is a database",
+                subject=Subject("file", str(path)),
+                remedy=write(
+                    f"pv.duckdb_file({str(path)!r}, {schema.name!r})",
+                    policy=f'source = {{ duckdb = "{path}", table = "{schema.name}" }}',
+                    exact=True,
+                ),
+            )
     paths = reading.paths(source)
     wanted = kinds.kinds(schema)
     agreed: dict[str, str] = {}
@@ -207,8 +232,10 @@ def _parquet(schema: Schema, source: Any) -> Parquet:
             for name, kind in (agreed or mine).items():
                 if mine[name] != kind:
                     raise SourceError(
-                        f"column {name!r} is {kind} in {paths[0]!r}, but {mine[name]} in {path!r}: "
-                        "files of one table must agree. Write the files with one schema"
+                        f"column {name!r} is {kind} in {paths[0]!r}, but {mine[name]} in {path!r}",
+                        allowed="All files of a table have the same types",
+                        subject=Subject("column", name, schema.name),
+                        remedy=Remedy("Write the files with one schema"),
                     )
             agreed = mine
         _check_readable(connection, paths, agreed)
@@ -221,7 +248,12 @@ def _described(connection: DuckDBPyConnection, path: str) -> dict[str, str]:
     try:
         return reading.describe(connection, reading.parquet([path]))
     except duckdb.Error:
-        raise SourceError(f"{path!r} is not a readable Parquet file. {_LINE}") from None
+        raise SourceError(
+            f"{path!r} is not a readable Parquet file",
+            allowed=_SOURCES,
+            subject=Subject("file", path),
+            remedy=_FILE,
+        ) from None
 
 
 def _check_readable(connection: DuckDBPyConnection, paths: Sequence[str], types: Mapping[str, str]) -> None:
@@ -239,8 +271,9 @@ def _check_readable(connection: DuckDBPyConnection, paths: Sequence[str], types:
     except duckdb.Error:
         raise SourceError(
             f"one of the columns {', '.join(names)} of {paths[0]!r}{' and others' if len(paths) > 1 else ''} can't be "
-            "read: it is damaged, or holds bytes that are not UTF-8 text, or a time beyond all calendars. "
-            "Write the file again"
+            "read: it is damaged, or contains bytes that are not UTF-8 text, or a time beyond all calendars",
+            subject=Subject("file", paths[0]),
+            remedy=Remedy("Write the file again"),
         ) from None
 
 
@@ -248,7 +281,7 @@ def _duckdb(schema: Schema, source: DuckDBFile) -> DuckDBFile:
     import duckdb
 
     if not Path(source.path).is_file():
-        raise SourceError(f'there is no file {source.path!r}. Write: pv.duckdb_file("people.duckdb", "people")')
+        raise SourceError(f"there is no file {source.path!r}", subject=Subject("file", source.path), remedy=_DATABASE)
     with reading.reader() as connection:
         try:
             rows = source.rows(connection, "source")
@@ -257,11 +290,16 @@ def _duckdb(schema: Schema, source: DuckDBFile) -> DuckDBFile:
             ).fetchall()
         except duckdb.Error:
             raise SourceError(
-                f"{source.path!r} is not a readable DuckDB file, or another process has it open for writing"
+                f"{source.path!r} is not a readable DuckDB file, or another process has it open for writing",
+                subject=Subject("file", source.path),
             ) from None
         if (source.schema, source.table) not in known:
             names = ", ".join(sorted(t if s == "main" else f"{t} (schema {s})" for s, t in known)) or "none"
-            raise SourceError(f"there is no table {source.table!r} in {source.path!r}. There are: {names}")
+            raise SourceError(
+                f"there is no table {source.table!r} in {source.path!r}",
+                allowed=f"There are: {names}",
+                subject=Subject("table", source.table),
+            )
         types = reading.describe(connection, rows)
     where = f"table {source.table!r} of {source.path!r}"
     kinds.check(schema, {name: kinds.of_duckdb(kind) for name, kind in types.items()}, where)

@@ -8,14 +8,14 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from privet.encodings import text_of, why_not
-from privet.errors import SourceError, UserError
+from privet.errors import Remedy, SourceError, Subject, UserError, write
 from privet.exact import Exact, binary
-from privet.query import PublicTable
-from privet.relation.schema import Column, PublicSchema, called, keys
-from privet.relation.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type
 from privet.sources import frames, kinds, reading
 from privet.sources.kinds import Family, Kind
+from privet.system.encodings import text_of, why_not
+from privet.tables.query import PublicTable
+from privet.tables.schema import Column, PublicSchema, check_name, keys
+from privet.tables.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type
 
 MOST_ROWS = 1_000_000
 """How many rows a public table may have."""
@@ -34,7 +34,14 @@ _READ_AS: dict[Family, Kind] = {
     "timestamp": "timestamp",
     "nothing": "text",
 }
-_LINE = 'Write, for example: pv.public_table("regions", "regions.parquet", key="region")'
+_TABLE = write(
+    'pv.public_table("regions", "regions.parquet", key="region")',
+    policy='regions = { source = "regions.parquet", key = "region" }',
+)
+_KEYS = write(
+    'pv.keys_from("regions.parquet", "region", other="elsewhere")',
+    policy='{ keys_from = "regions.csv", column = "region" }',
+)
 
 
 def public_table(name: str, source: Any, *, key: str) -> PublicTable:
@@ -49,24 +56,36 @@ def public_table(name: str, source: Any, *, key: str) -> PublicTable:
         >>> [f"{column}: {kind}" for column, kind in regions.schema.columns]
         ['region: one of 2 keys', 'people: an integer in 7..9']
     """
-    called(name, "table")
+    check_name(name, "table")
     found = _read(source)
     if key not in found.types:
-        raise kinds.missing_column(key, list(found.types), found.where, f" {_LINE}")
+        raise kinds.missing_column(key, list(found.types), found.where, Subject("key", key, name), _TABLE)
     chosen = {column: _kind(found, column) for column, kind in found.types.items() if kind.family in _READ_AS}
     if chosen.get(key) not in ("integer", "text", "boolean", "date", "timestamp"):
         held = found.types[key].name
-        raise SourceError(f"the key {key!r} of {name!r} holds {held}; a key is of integers, texts, dates or booleans")
+        raise SourceError(
+            f"the key {key!r} of {name!r} contains {held}",
+            allowed="A key contains integers, texts, dates or booleans",
+            subject=Subject("key", key, name),
+        )
     for column in chosen:
-        called(column, "column")
+        check_name(column, "column")
     folded = {column.casefold() for column in chosen}
     if len(folded) < len(chosen):
-        raise SourceError(f"two columns of {name!r} differ in capital letters only. Give one of them another name")
+        raise SourceError(
+            f"two columns of {name!r} differ only in capital letters",
+            subject=Subject("table", name),
+            remedy=Remedy("Rename one of them"),
+        )
     rows = found.read(chosen).rows
     if rows.num_rows > MOST_ROWS:
-        raise SourceError(f"{name!r} has {rows.num_rows:,} rows; a public table has at most {MOST_ROWS:,}")
+        raise SourceError(
+            f"{name!r} has {rows.num_rows:,} rows",
+            allowed=f"A public table has at most {MOST_ROWS:,}",
+            subject=Subject("table", name),
+        )
     if rows.num_rows == 0:
-        raise SourceError(f"{name!r} has no rows, so nothing can be joined with it")
+        raise SourceError(f"{name!r} has no rows, so nothing can be joined with it", subject=Subject("table", name))
     _unique(name, key, rows.column(key).to_pylist())
     typed: dict[str, Type] = {}
     for column, kind in chosen.items():
@@ -84,20 +103,24 @@ def keys_from(source: Any, column: str, *, other: str | int | None = None) -> Co
         >>> keys_from(pa.table({"region": ["south", "north", None, "south"]}), "region").type.keys()
         ('south', 'north')
     """
-    line = 'Write, for example: pv.keys_from("regions.parquet", "region", other="elsewhere")'
     found = _read(source)
     if column not in found.types:
-        raise kinds.missing_column(column, list(found.types), found.where, f" {line}")
+        raise kinds.missing_column(column, list(found.types), found.where, line=_KEYS)
     kind = found.types[column]
     if kind.family not in ("integer", "text"):
         raise SourceError(
-            f"keys are texts or integers, and column {column!r} of {found.where} holds {kind.name}. {line}"
+            f"column {column!r} of {found.where} contains {kind.name}",
+            allowed="Keys are texts or integers",
+            subject=Subject("column", column),
+            remedy=_KEYS,
         )
     read = found.read({column: "key" if kind.family == "integer" else "text"})
     values = [value for value in read.rows.column(column).unique().to_pylist() if value is not None]
     if not 1 <= len(values) <= MOST_KEYS:
         raise SourceError(
-            f"column {column!r} of {found.where} has {len(values):,} keys; 1 to {MOST_KEYS:,} are allowed"
+            f"column {column!r} of {found.where} has {len(values):,} keys",
+            allowed=f"1 to {MOST_KEYS:,} are allowed",
+            subject=Subject("column", column),
         )
     return keys(*values, other=other)
 
@@ -111,7 +134,7 @@ def _read(source: Any) -> frames.Columns:
     found = frames.columns(source)
     if found is None:
         raise SourceError(
-            f"a public table is a path to Parquet or CSV, or a frame, not {type(source).__name__}. {_LINE}"
+            f"a public table is a path to Parquet or CSV, or a frame, not {type(source).__name__}", remedy=_TABLE
         )
     return frames.settled(found)
 
@@ -129,7 +152,11 @@ def _file(paths: tuple[str, ...], where: str) -> frames.Columns:
             for path in paths if as_csv else ():
                 _check_encoding(path)
             told = str(error).splitlines()[0][:200]
-            raise SourceError(f"{where} can't be read as {'CSV' if as_csv else 'Parquet'} ({told}). {_LINE}") from None
+            raise SourceError(
+                f"{where} can't be read as {'CSV' if as_csv else 'Parquet'} ({told})",
+                subject=Subject("file", paths[0]),
+                remedy=_TABLE,
+            ) from None
     found = frames.columns(table)
     assert found is not None
     return frames.Columns(where, found.types, found.frame)
@@ -141,7 +168,7 @@ def _check_encoding(path: str) -> None:
         text_of(raw)
     except UnicodeDecodeError:
         line, why = why_not(raw, path)
-        raise SourceError(f"{path}, line {line}: {why}") from None
+        raise SourceError(f"{path}, line {line}: {why}", subject=Subject("file", path)) from None
 
 
 def _kind(found: frames.Columns, column: str) -> Kind:
@@ -160,10 +187,16 @@ def _unique(name: str, key: str, values: list[Any]) -> None:
     seen: set[Any] = set()
     for value in values:
         if value is None:
-            raise SourceError(f"the key {key!r} of {name!r} is missing in a row; every row needs one")
+            raise SourceError(
+                f"the key {key!r} of {name!r} is missing in a row",
+                allowed="Every row needs one",
+                subject=Subject("key", key, name),
+            )
         if value in seen:
             raise SourceError(
-                f"the key {key!r} of {name!r} has {value!r} twice; it must be unique, or rows would multiply"
+                f"the key {key!r} of {name!r} has {value!r} twice",
+                allowed="A key must be unique, or a join would multiply rows",
+                subject=Subject("key", key, name),
             )
         seen.add(value)
 
@@ -188,14 +221,22 @@ def _typed(values: Any, column: str, kind: Kind) -> Type:
     if kind == "integer":
         return NumberType(Exact(first), Exact(last), integer=True, missing=missing)
     if max(-first, last) > _REACH:
-        raise SourceError(f"column {column!r} has a number beyond 2^500. Leave it out, or give it in another unit")
+        raise SourceError(
+            f"column {column!r} has a number beyond 2^500",
+            subject=Subject("column", column),
+            remedy=Remedy("Leave it out, or use another unit"),
+        )
     return NumberType(binary(first), binary(last), missing=missing)
 
 
 def _within(moment: date, column: str) -> date:
     if 2 <= moment.year <= 9000:
         return moment
-    raise SourceError(f"column {column!r} has a date in the year {moment.year}; the years 2 to 9000 are allowed")
+    raise SourceError(
+        f"column {column!r} has a date in the year {moment.year}",
+        allowed="The years 2 to 9000 are allowed",
+        subject=Subject("column", column),
+    )
 
 
 def _texts(values: Any, missing: bool) -> Type:

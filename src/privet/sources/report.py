@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from privet.exact import show
-from privet.files import Swept
-from privet.relation.schema import Column
-from privet.relation.types import KeyType, NumberType, TimeType
 from privet.sources.hints import Hint
+from privet.system.files import Swept
+from privet.tables.schema import Column
+from privet.tables.types import KeyType, NumberType, TimeType
 
 
 @dataclass(frozen=True, slots=True)

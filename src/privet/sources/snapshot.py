@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from privet import files
+from privet.system import files
 
 _GROUP = 122_880
 """How many rows are written together, at the least."""

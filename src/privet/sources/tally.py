@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from privet.relation.schema import Column
-from privet.relation.types import KeyType
 from privet.sources import hints, parsing
 from privet.sources.blocks import Texts
 from privet.sources.casting import Cast
@@ -17,6 +15,8 @@ from privet.sources.hints import Hint, Option, Refused
 from privet.sources.kinds import Kind
 from privet.sources.notation import Notation
 from privet.sources.report import ImportReport, Persons
+from privet.tables.schema import Column
+from privet.tables.types import KeyType
 
 SHOWN = 20
 """How many bad rows and values a report names, equal ones counted once."""

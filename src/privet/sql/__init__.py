@@ -1,31 +1,32 @@
-"""Questions in SQL: a SELECT becomes the same value that the fluent language makes, or is refused by name.
+"""Questions in SQL: a SELECT becomes the same value that the fluent interface builds, or an error that points into it.
 
-No text of an analyst ever reaches a database. A statement passes a list of words and limits (`tokens`), sqlglot's
-parser, a list of nodes and arguments (`grammar`), and is then read into a `Query`; all lists fail closed.
+An analyst's text never reaches a database. A statement passes a list of allowed words and limits (`tokens`), sqlglot's
+parser, a list of allowed nodes and arguments (`grammar`), and is then read into a `Query`; all lists fail closed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from privet.errors import QueryError
-from privet.query import PublicTable, Query, Table
+from privet.errors import QueryError, Remedy
 from privet.sql import grammar, misquoted, tokens
 from privet.sql.names import Catalogue
 from privet.sql.questions import Question
 from privet.sql.source import Source
+from privet.sql.tokens import EXAMPLE as _EXAMPLE
+from privet.tables.query import PublicTable, Query, Table
 
 __all__ = ["parse"]
 
 
 def parse(text: str, tables: Mapping[str, Table], public: Mapping[str, PublicTable] | None = None) -> Query:
-    """The question that a SELECT asks of these tables; what can't be asked is refused, with a mark under it.
+    """The question that a SELECT asks of these tables; an error marks the part that is not supported.
 
-    Claim: equal to what `where`, `group_by`, `agg` and their kin make; whatever the text, a Query or a QueryError.
+    Claim: equal to what `where`, `group_by` and `agg` build; for any text, the result is a Query or a QueryError.
 
     Example:
         >>> import privet as pv
-        >>> from privet.relation.schema import Schema
+        >>> from privet.tables.schema import Schema
         >>> columns = {"age": pv.integer(0, 110), "region": pv.keys("north", "south")}
         >>> people = Table(Schema.declare("people", protect=pv.each_row(), columns=columns), None)
         >>> text = "SELECT region, COUNT(*) AS n FROM people WHERE age >= 18 GROUP BY region"
@@ -34,9 +35,7 @@ def parse(text: str, tables: Mapping[str, Table], public: Mapping[str, PublicTab
         True
     """
     if not isinstance(text, str):
-        raise QueryError(
-            f"a statement is a text, not {type(text).__name__}. Write, for example: SELECT COUNT(*) FROM people"
-        )
+        raise QueryError(f"a statement must be a text, not {type(text).__name__}", remedy=_EXAMPLE)
     source = Source(text)
     catalogue = Catalogue(source, tables, public or {})
     try:
@@ -45,6 +44,6 @@ def parse(text: str, tables: Mapping[str, Table], public: Mapping[str, PublicTab
     except QueryError as error:
         raise misquoted.better(source, catalogue.spelled_out()) or error from None
     except RecursionError:
-        raise QueryError("the statement is nested too deeply. Name its parts in a WITH.") from None
-    except Exception as error:  # a bug, which the tests look for by its cause; nobody else must meet it
-        raise QueryError("this statement can't be read as a question.") from error
+        raise QueryError("the statement is nested too deeply", remedy=Remedy("Define parts of it in a WITH")) from None
+    except Exception as error:  # a bug: tests find it by its cause, and no analyst sees it
+        raise QueryError("this statement can't be read as a question") from error

@@ -1,4 +1,4 @@
-"""Numbers of many rows: COUNT, SUM, AVG, VAR_POP, STDDEV_POP, and a count or a sum divided by another."""
+"""Aggregates: COUNT, SUM, AVG, VAR_POP, STDDEV_POP, and a count or a sum divided by another."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from privet.errors import QueryError, UserError
+from privet.errors import NoBounds, QueryError, UserError, write
 from privet.exact import Exact
 from privet.exact import show as show_number
-from privet.relation.aggregates import Aggregate, Count, CountPeople, Mean, Ratio, Std, Sum, Variance, summed
-from privet.relation.caps import of_person
-from privet.relation.expressions import Clip, Column, Node
-from privet.relation.language import show
-from privet.relation.operators import OfPerson, Operator
 from privet.sql import hints
 from privet.sql.expressions import AGGREGATES, Reader
 from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.literals import number
-from privet.sql.source import Source, without_python
+from privet.sql.source import Source
+from privet.tables.aggregates import Aggregate, Count, CountPeople, Mean, Ratio, Std, Sum, Variance
+from privet.tables.caps import of_person
+from privet.tables.expressions import Clip, Column, Node
+from privet.tables.language import show
+from privet.tables.operators import OfPerson, Operator
+from privet.tables.rules import as_number
 
 _LONGEST = 100
 _MADE: dict[type[Tree], type[Sum | Mean | Variance | Std]] = {
@@ -31,7 +32,7 @@ _OPERATORS: dict[type[Tree], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", e
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """Reads aggregates over rows; `is_person` tells the id of the protected persons."""
+    """Reads aggregates over rows; `is_person` tells which column identifies the person."""
 
     reader: Reader
     rows: Operator
@@ -46,10 +47,10 @@ class Measures:
             case exp.Sum() | exp.Avg() | exp.VariancePop() | exp.StddevPop():
                 return self._bounded(tree, _MADE[type(tree)](self._of(tree)))
             case exp.Min() | exp.Max():
-                raise self._no(tree, hints.call(self._words(tree)))
+                raise self._no(tree, *hints.call(self._words(tree)))
             case exp.Div() if has_aggregate(tree):
                 return self._ratio(tree)
-        raise self._no(tree, _arithmetic(self.reader.source, tree))
+        raise self._no(tree, *_arithmetic(self.reader.source, tree))
 
     def of_person(self, tree: Tree) -> OfPerson:
         """What is computed for each person, in a subquery."""
@@ -62,8 +63,8 @@ class Measures:
             case exp.Sum() | exp.Avg() | exp.Min() | exp.Max():
                 function = {exp.Sum: "sum", exp.Avg: "mean", exp.Min: "min", exp.Max: "max"}[type(inner)]
                 return OfPerson(function, self._of(inner))  # type: ignore[arg-type]
-        why = "of each person there are COUNT, SUM, AVG, MIN and MAX. Give it a name with AS, and compute outside."
-        raise self.reader.source.refusal(whole(tree), why)
+        why = "per person, only COUNT, SUM, AVG, MIN and MAX are supported"
+        raise self.reader.source.refusal(whole(tree), why, "Name it with AS, and compute with it outside the subquery")
 
     def _count(self, tree: exp.Count) -> Count | CountPeople:
         of = tree.this
@@ -73,10 +74,10 @@ class Measures:
             if len(of.expressions) == 1 and self.is_person(of.expressions[0]):
                 return CountPeople()
             for each in of.expressions:
-                self.reader.read(each)  # a name that means nothing is the first thing to say
-            raise self._no(of, hints.word("DISTINCT"))
+                self.reader.read(each)  # report an unknown name first
+            raise self._no(of, *hints.word("DISTINCT"))
         if of is None:
-            raise self._no(tree, "COUNT needs what to count. Write COUNT(*).")
+            raise self._no(tree, "COUNT needs an argument", "Write COUNT(*)")
         if number(self.reader.source, of) is not None:
             return Count()
         return Count(self.reader.read(of))
@@ -84,28 +85,28 @@ class Measures:
     def _of(self, tree: Tree) -> Node:
         of = tree.this
         if isinstance(of, exp.Distinct):
-            raise self._no(of, hints.word("DISTINCT"))
+            raise self._no(of, *hints.word("DISTINCT"))
         inner = next((part for part in of.walk() if isinstance(part, AGGREGATES)), None)
         if inner is not None:
-            why = f"{self._words(inner)} inside of {self._words(tree)}: make it in a subquery first, for each person."
-            raise self._no(inner, why)
+            why = f"{self._words(inner)} can't be used inside {self._words(tree)}"
+            raise self._no(inner, why, "Compute it per person in a subquery first")
         return self.reader.read(of)
 
     def _bounded(self, tree: Tree, made: Sum | Mean | Variance | Std) -> Aggregate:
         ends = of_person(self.rows, made.of.name) if isinstance(made.of, Column) else None
         if ends is not None:
             made = replace(made, of=Clip(made.of, *ends[:2]))
+        shown, function = self.reader.source.words(whole(tree.this)), self._words(tree)
         try:
-            kind = summed(made.of, self.reader.types, made)
+            kind = as_number(made.of.type(self.reader.types), f"{function}({shown})")
+            if kind.wide:
+                raise NoBounds(
+                    "one person could change this without limit, so no amount of noise would be enough",
+                    remedy=write(sql=f"{function}(CLIP({shown}, 0, 1000))", advice="Choose bounds"),
+                )
             kind.bounds()
         except UserError as error:
-            shown = self.reader.source.words(whole(tree.this))
-            function = self._words(tree)
-            wide = "without limit" in str(error)
-            hint = f" Write, for example: {function}(CLIP({shown}, 0, 1000))." if wide else ""
-            why = "one person could move this without limit, so no noise is enough. Choose bounds."
-            plain = why if wide else without_python(str(error)).replace(str(made), f"{function}({shown})")
-            raise self.reader.source.refusal(whole(tree), plain + hint) from None
+            raise self.reader.source.placed(whole(tree), error) from None
         return made
 
     def _ratio(self, tree: exp.Div) -> Ratio:
@@ -113,7 +114,7 @@ class Measures:
         if isinstance(bottom, exp.Nullif) and number(self.reader.source, bottom.expression) == 0:
             bottom = bare(bottom.this)  # a ratio is never divided by zero
         if not isinstance(top, exp.Count | exp.Sum) or not isinstance(bottom, exp.Count | exp.Sum):
-            raise self.reader.source.refusal(whole(tree), _arithmetic(self.reader.source, tree))
+            raise self.reader.source.refusal(whole(tree), *_arithmetic(self.reader.source, tree))
         over, under = self.read(top), self.read(bottom)
         assert isinstance(over, Count | CountPeople | Sum)
         assert isinstance(under, Count | CountPeople | Sum)
@@ -122,21 +123,21 @@ class Measures:
     def _words(self, tree: Tree) -> str:
         return self.reader.source.words(span(tree))
 
-    def _no(self, at: Tree, why: str) -> QueryError:
-        return self.reader.source.refusal(span(at), why)
+    def _no(self, at: Tree, what: str, advice: str = "") -> QueryError:
+        return self.reader.source.refusal(span(at), what, advice)
 
 
 def has_aggregate(tree: Tree) -> bool:
-    """Whether a number of many rows stands in it."""
+    """Whether it contains an aggregate."""
     return any(isinstance(part, AGGREGATES) for part in tree.walk())
 
 
 def name_of(what: Aggregate | OfPerson | Node) -> str:
-    """What a column is called that was given no name: the function and the words of what it is of.
+    """The name of a column that was given none: the function, and the words of its argument.
 
     Example:
-        >>> from privet.relation.aggregates import count, mean, sum
-        >>> from privet.relation.language import col
+        >>> from privet.tables.aggregates import count, mean, sum
+        >>> from privet.tables.language import col
         >>> name_of(count()), name_of(mean("income")), name_of(sum(col("pay") / 12) / count())
         ('count', 'avg_income', 'sum_pay_12_per_count')
     """
@@ -162,11 +163,11 @@ def _words(node: Node) -> str:
     return "_".join(re.findall(r"\w+", show(node))) or "value"
 
 
-def _arithmetic(source: Source, tree: Tree) -> str:
-    """Why released numbers are not computed with here, and what to write."""
+def _arithmetic(source: Source, tree: Tree) -> hints.Refused:
+    """Why released numbers can't be computed with here, and what to write."""
     sign = _OPERATORS.get(type(tree))
     if sign is None:
-        return f"only numbers of many rows can be asked for, such as {', '.join(hints.AGGREGATES)}."
+        return "only aggregates can be released", f"Use {', '.join(hints.AGGREGATES)}"
     factor, of = _factored(source, tree)
     shown = _shown(source, of)
     if isinstance(of, exp.Div):
@@ -182,15 +183,15 @@ def _arithmetic(source: Source, tree: Tree) -> str:
         by = f"divide the answer by {show_number(1 / factor)}"
         if factor.denominator == 1 or factor.numerator != 1:
             by = f"multiply the answer by {show_number(factor)}"
-        return f"a constant factor can't stand here. Write {shown}{'' if factor == 1 else f', and {by}'}."
+        return "an aggregate can't be scaled here", f"Write {shown}{'' if factor == 1 else f', and {by}'}"
     return (
-        f"{sign} can't stand here. Of released numbers, one count or sum can be divided by another: SUM(pay) / "
-        "SUM(hours). Ask for the numbers by themselves, and compute with the answer."
+        f"{sign} can't be used between aggregates",
+        "A count or sum can be divided by another: SUM(pay) / SUM(hours). Otherwise, ask for each and compute the rest",
     )
 
 
 def _factored(source: Source, tree: Tree) -> tuple[Exact, Tree]:
-    """What is left of a number of many rows without the constants by which it is multiplied or divided."""
+    """An aggregate without the constants by which it is multiplied or divided, and their product."""
     tree = bare(tree)
     if isinstance(tree, exp.Mul | exp.Div):
         left, right = number(source, tree.this), number(source, tree.expression)

@@ -7,24 +7,25 @@ from typing import cast
 
 from sqlglot import exp
 
-from privet.errors import UserError
+from privet.errors import UserError, write
 from privet.exact import Exact, show
-from privet.relation import expressions as e
-from privet.relation.language import Expr, bins
-from privet.relation.rules import as_number
-from privet.relation.types import NumberType
 from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.literals import number
-from privet.sql.source import Source, without_python
+from privet.sql.source import Source
+from privet.tables import expressions as e
+from privet.tables.language import Expr, bins
+from privet.tables.rules import as_number
+from privet.tables.types import NumberType
 
 MOST_BINS = 1_000
+_BUCKETS = write(sql="WIDTH_BUCKET(age, 0, 100, 10)")
 
 
 def bound(source: Source, tree: Tree) -> Exact:
     """The number that is written there."""
     value = number(source, tree)
     if value is None:
-        raise source.refusal(span(tree), "this must be a number, such as 100000.")
+        raise source.refusal(span(tree), "this must be a number, such as 100000")
     return value
 
 
@@ -35,19 +36,19 @@ def one_end(source: Source, tree: exp.Least | exp.Greatest) -> tuple[Tree, Exact
     if len(sides) == 2 and sum(end is None for end in ends) == 1:
         place = 0 if ends[0] is None else 1
         return sides[place], cast(Exact, ends[1 - place])
-    why = "this takes an expression and a number. Of two expressions write CASE WHEN a < b THEN a ELSE b END."
-    raise source.refusal(span(tree), why)
+    why = "this takes one expression and one number"
+    raise source.refusal(span(tree), why, "For two expressions, write CASE WHEN a < b THEN a ELSE b END")
 
 
 def numeric(source: Source, at: Tree, node: e.Node, types: e.Types, width: Exact | None = None) -> NumberType:
-    """The public range of a number, to be cut into bins of a width; refused if nobody chose its bounds."""
+    """The public range of a number, to be cut into bins of a width; an error if it has no public bounds."""
     try:
         kind = as_number(node.type(types), source.words(span(at)))
     except UserError as error:
-        raise source.refusal(span(at), without_python(str(error))) from None
+        raise source.placed(span(at), error) from None
     if kind.wide:
         line = f"CLIP({written(source, at)}, 0, 1000)" if width is None or width <= 0 else _bins(source, at, width)
-        raise source.refusal(span(at), f"this has no bounds of its own: give it both. Write {line}.")
+        raise source.refusal(span(at), "this has no public bounds", remedy=write(sql=line, exact=True))
     return kind
 
 
@@ -58,7 +59,7 @@ def written(source: Source, tree: Tree) -> str:
 
 
 def ranges(source: Source, tree: Tree, kind: NumberType) -> str:
-    """What to write in GROUP BY, in place of a number with too many values or without bounds."""
+    """What to write in GROUP BY instead of a number with too many values or without bounds."""
     inner = bare(tree)
     ratio = bare(inner.this) if isinstance(inner, exp.Floor) else None
     if kind.wide:
@@ -93,25 +94,25 @@ def binned(tree: Tree, source: Source) -> tuple[Tree, Exact] | None:
 
 
 def bins_of(source: Source, at: Tree, node: e.Node, kind: NumberType, width: Exact) -> e.Node:
-    """Bins of this width that hold the whole range, from a multiple of it on."""
+    """Bins of this width over the whole range; the first begins at a multiple of the width."""
     if width <= 0:
-        raise source.refusal(span(at), "bins need a width greater than 0.")
+        raise source.refusal(span(at), "the width of a bin must be greater than 0")
     first, last = math.floor(kind.lower / width), math.floor(kind.upper / width) + 1
     if last - first > MOST_BINS:
-        why = f"this makes {last - first:,} bins; at most {MOST_BINS:,} are allowed. Take wider ones."
-        raise source.refusal(span(at), why)
+        why = f"this makes {last - first:,} bins; at most {MOST_BINS:,} are allowed"
+        raise source.refusal(span(at), why, "Use wider bins")
     return bins(Expr(node), [i * width for i in range(first, last + 1)]).node
 
 
 def buckets(source: Source, tree: exp.WidthBucket, node: e.Node, kind: NumberType) -> e.Node:
-    """The n equal ranges from lower to upper, and one below and above if what is declared reaches further."""
+    """The n equal ranges from lower to upper, and one below and above where the declared range is wider."""
     ends = [tree.args.get(name) for name in ("min_value", "max_value", "num_buckets")]
     if any(end is None for end in ends):
-        raise source.refusal(span(tree), "write WIDTH_BUCKET(age, 0, 100, 10).")
+        raise source.refusal(span(tree), "WIDTH_BUCKET takes four arguments", remedy=_BUCKETS)
     low, high, count = (bound(source, cast(Tree, end)) for end in ends)
     if count.denominator != 1 or not 1 <= count <= MOST_BINS - 2 or low >= high:
-        why = f"WIDTH_BUCKET takes a lower end, an upper end above it, and how many: 1 to {MOST_BINS - 2}."
-        raise source.refusal(span(tree), why)
+        why = f"WIDTH_BUCKET takes a lower bound, a greater upper bound, and 1 to {MOST_BINS - 2} buckets"
+        raise source.refusal(span(tree), why, remedy=_BUCKETS)
     edges = [low + (high - low) * i / count for i in range(int(count) + 1)]
     below, above = [kind.lower] * (kind.lower < low), [kind.upper] * (kind.upper > high)
     return bins(Expr(node), [*below, *edges, *above]).node

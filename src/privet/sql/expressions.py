@@ -1,4 +1,4 @@
-"""Expressions over one row: from the parsed tree to the same nodes that the fluent language makes."""
+"""Expressions over one row: from the parsed tree to the same nodes that the fluent interface builds."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any, cast
 
 from sqlglot import exp
 
-from privet.errors import QueryError, UserError
+from privet.errors import QueryError, UserError, write
 from privet.exact import Exact
-from privet.relation import expressions as e
-from privet.relation.advice import said
-from privet.relation.constants import nevers
-from privet.relation.language import Expr
-from privet.relation.types import UNITS
 from privet.sql import bounds, hints
 from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.literals import constant, fitted
-from privet.sql.source import Source, without_python
+from privet.sql.source import Source
+from privet.tables import expressions as e
+from privet.tables.advice import never_true
+from privet.tables.constants import nevers
+from privet.tables.language import Expr
+from privet.tables.types import UNITS
 
 _ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
 _COMPARE = {exp.EQ: "==", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
@@ -34,9 +34,7 @@ _PART_OF = {
 AGGREGATES = (
     exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.VariancePop, exp.StddevPop,
 )  # fmt: skip
-"""The nodes that stand for numbers of many rows."""
-_UNPLACED = (exp.Case, exp.Cast, exp.Neg, exp.Paren)
-"""Nodes whose first or last sign has no place in the tree."""
+"""The nodes of aggregates."""
 
 
 @dataclass(slots=True)
@@ -50,7 +48,7 @@ class Reader:
     _sizes: dict[int, int] = field(default_factory=dict)
 
     def read(self, tree: Tree) -> e.Node:
-        """The node, well typed; what is wrong is shown at the smallest part that is."""
+        """The node, well typed; an error is shown at the smallest part that causes it."""
         self._made.clear()
         self._sizes.clear()
         node = self._read(tree)
@@ -64,28 +62,25 @@ class Reader:
                 except UserError as first:
                     where, why = part, first
                     break
-            raise self.source.refusal(whole(where), without_python(str(why))) from None
+            raise self.source.placed(whole(where), why) from None
         self._can_match(node)
         return node
 
     def _can_match(self, node: e.Node) -> None:
-        """Refuse a comparison with a constant that no row can meet, at the smallest part that holds it."""
+        """Refuse a comparison that no row can satisfy, at the smallest part that contains it."""
         unmet = {(never.leaf, never.value) for never in nevers(node, self.types)}
         for part, inner in self._made if unmet else ():
             for never in nevers(inner, self.types):
                 if (never.leaf, never.value) not in unmet:  # asked not to be so
                     continue
-                at = whole(part)
-                exact = inner == never.leaf and not part.find(*_UNPLACED)
-                written = self.source.words(at) if exact else "this comparison"
-                raise self.source.refusal(at, said(never, sql=True, written=written))
+                raise self.source.placed(whole(part), never_true(never))
 
     def condition(self, tree: Tree, where: str) -> e.Node:
-        """The same, if it is true or false."""
+        """The same, if it is a condition."""
         node = self.read(tree)
         kind = node.type(self.types)
         if not hasattr(kind, "as_number"):
-            raise self.source.refusal(whole(tree), f"{where} needs a condition, such as age >= 18; this is {kind}.")
+            raise self.source.refusal(whole(tree), f"{where} needs a condition, such as age >= 18, but this is {kind}")
         return node
 
     def key(self, tree: Tree) -> e.Node:
@@ -111,7 +106,7 @@ class Reader:
             node = self._compound(tree)
         self._made.append((tree, node))
         if self._size(node) > e.MOST_NODES:  # a part that is used twice, as in COALESCE, counts twice
-            raise self._no(tree, f"an expression has at most {e.MOST_NODES:,} parts. Name parts of it in a WITH.")
+            raise self._no(tree, f"an expression has at most {e.MOST_NODES:,} parts", "Define parts of it in a WITH")
         return node
 
     def _size(self, node: e.Node) -> int:
@@ -141,14 +136,15 @@ class Reader:
                 high = self._compare("<=", of, tree, tree.args["high"])
                 if _turned(low.right, high.right) and not isinstance(tree.parent, exp.Not):
                     ends = [self.source.words(whole(tree.args[end])) for end in ("high", "low")]
-                    why = f"the bounds are in the wrong order. Write BETWEEN {ends[0]} AND {ends[1]}."
-                    raise self.source.refusal(whole(tree), why)
+                    line = f"BETWEEN {ends[0]} AND {ends[1]}"
+                    why = "the bounds are in the wrong order"
+                    raise self.source.refusal(whole(tree), why, remedy=write(sql=line, exact=True))
                 return e.Logic("and", (low, high))
             case exp.In():
                 return self._is_in(tree)
             case exp.Is():
                 if not isinstance(tree.expression, exp.Null):
-                    raise self._no(tree, "IS goes with NULL and NOT NULL. Write smoker = TRUE.")
+                    raise self._no(tree, "IS can be followed only by NULL or NOT NULL", "Write smoker = TRUE")
                 return e.IsMissing(self._read(tree.this))
             case exp.Like():
                 return self._like(tree)
@@ -180,7 +176,7 @@ class Reader:
 
     def _side(self, tree: Tree) -> e.Node:
         if isinstance(bare(tree), exp.Null):
-            raise self._no(tree, "nothing is equal to NULL. Write IS NULL, or IS NOT NULL.")
+            raise self._no(tree, "a comparison with NULL is never true", "Write IS NULL or IS NOT NULL")
         return self._read(tree)
 
     def _fitted(self, value: e.Node, like: e.Node, at: Tree) -> e.Node:
@@ -198,19 +194,17 @@ class Reader:
         for item in tree.expressions:
             value = constant(self.source, item)
             if value is None:
-                raise self._no(item, "IN takes a list of values, such as ('north', 'south').")
+                raise self._no(item, "IN takes a list of values, such as ('north', 'south')")
             values.append(cast(e.Constant, self._fitted(value, of, item)))
         if not values:
-            raise self._no(tree, "IN takes a list of values, such as ('north', 'south').")
+            raise self._no(tree, "IN takes a list of values, such as ('north', 'south')")
         return e.IsIn(of, tuple(values))
 
     def _like(self, tree: exp.Like) -> e.Node:
         pattern = self._text(tree.expression)
         prefix = pattern[:-1]
         if not pattern.endswith("%") or not prefix or "%" in prefix or "_" in prefix or "\\" in prefix:
-            raise self._no(
-                tree.expression, "LIKE takes the beginning of a text, such as 'North%', and no other pattern."
-            )
+            raise self._no(tree.expression, "LIKE supports only the beginning of a text, such as 'North%'")
         made = e.StartsWith(self._read(tree.this), prefix)
         return e.Not(made) if tree.args.get("negate") else made
 
@@ -222,7 +216,7 @@ class Reader:
         for branch in ifs:
             value = branch.args["true"]
             if isinstance(bare(value), exp.Null):
-                raise self._no(value, "NULL can stand after ELSE only. Turn the condition around.")
+                raise self._no(value, "NULL is allowed only after ELSE", "Negate the condition")
             when = self._read(branch.this) if of is None else self._compare("==", of, tree, branch.this)
             branches.append((when, self._read(value)))
         if last is None or isinstance(bare(last), exp.Null):
@@ -239,15 +233,17 @@ class Reader:
     def _truncate(self, tree: Tree) -> e.Node:
         unit = _word(tree.args["unit"]).lower()
         if unit not in UNITS:
-            raise self._no(tree, f"a date can't be cut to {unit or 'this'}. There are: {', '.join(UNITS)}.")
+            raise self._no(tree, f"a date can't be truncated to {unit or 'this'}", f"The units are: {', '.join(UNITS)}")
         return Expr(self._read(tree.this)).truncate(cast(Any, unit)).node
 
     def _part(self, part: Tree, of: Tree) -> e.Node:
         name = _word(part).upper()
         if name not in _PARTS:
-            hint = f" {hints.CALLS[name]}." if name in hints.CALLS else ""
-            raise self._no(
-                part, f"a date has no part {name or 'like this'} here. There are: {', '.join(_PARTS)}.{hint}"
+            raise self.source.refusal(
+                span(part),
+                f"{name} is not a supported part of a date" if name else "this is not a part of a date",
+                hints.CALLS.get(name, ""),
+                allowed=f"The parts are: {', '.join(_PARTS)}",
             )
         return e.DatePart(self._read(of), cast(e.Part, _PARTS[name]))
 
@@ -258,7 +254,10 @@ class Reader:
         if str(tree.this).upper() == "CLIP" and len(given) == 3:
             low, high = (bounds.bound(self.source, end) for end in given[1:])
             return e.Clip(self._read(given[0]), low, high)
-        raise self._no(tree, "write CLIP(income, 0, 100000), or DATE_PART('year', day).")
+        takes = "CLIP takes an expression and two numbers", "Write CLIP(income, 0, 100000)"
+        if str(tree.this).upper() == "DATE_PART":
+            takes = "DATE_PART takes a part and a date", "Write DATE_PART('year', day)"
+        raise self._no(tree, *takes)
 
     def _clamped(self, tree: exp.Least | exp.Greatest) -> e.Node:
         """LEAST(GREATEST(x, 0), 10) and the other way round; or one end, if the other is declared."""
@@ -278,26 +277,26 @@ class Reader:
     def _text(self, tree: Tree) -> str:
         found = constant(self.source, tree)
         if found is None or not isinstance(found.value, str):
-            raise self._no(tree, "this must be a text, such as 'North%'.")
+            raise self._no(tree, "this must be a text, such as 'North%'")
         return found.value
 
-    def _no(self, at: Tree, why: str) -> QueryError:
-        return self.source.refusal(span(at), why)
+    def _no(self, at: Tree, what: str, advice: str = "") -> QueryError:
+        return self.source.refusal(span(at), what, advice)
 
     def _refused(self, tree: Tree) -> QueryError:
         name = self.source.words(span(tree))
         if isinstance(tree, AGGREGATES):
-            return self._no(tree, f"{name} of many rows can't stand here, beside values of one row.")
+            return self._no(tree, f"the aggregate {name} can't be mixed with values of single rows")
         match tree:
             case exp.Null():
-                return self._no(tree, "NULL can't stand here. It goes with IS NULL and ELSE NULL.")
+                return self._no(tree, "NULL is not allowed here", "Use it in IS NULL and ELSE NULL")
             case exp.WidthBucket():
-                return self._no(tree, "WIDTH_BUCKET goes with GROUP BY. Elsewhere write FLOOR(x / 10).")
+                return self._no(tree, "WIDTH_BUCKET is supported only in GROUP BY", "Elsewhere, write FLOOR(x / 10)")
             case exp.Nullif():
-                return self._no(tree, hints.call(name))
+                return self._no(tree, *hints.call(name))
             case exp.Select() | exp.Subquery():
-                return self._no(tree, "a SELECT can't stand here. It can in FROM and WITH.")
-        return self._no(tree, f"{name} can't stand here.")
+                return self._no(tree, "a SELECT is not allowed here", "Put it in FROM or WITH")
+        return self._no(tree, f"{name} is not allowed here")
 
 
 def _turned(low: e.Node, high: e.Node) -> bool:

@@ -105,19 +105,19 @@ CALLED: dict[type[Tree], tuple[str, ...]] = {
 }  # fmt: skip
 """The names by which functions are called: other names for the same node may mean something else."""
 
-_PARTS = {
-    "query": "a subquery in IN is not supported. Join the tables on the person instead.",
-    "joins": "a join in brackets is not supported. Write the joins one after the other.",
-    "expressions": "one argument is allowed here.",
-    "columns": "names for the columns of a table are not supported. Write AS inside of its SELECT.",
-    "db": "tables have no schema. Write the name alone.",
+_PARTS: dict[str, hints.Refused] = {
+    "query": ("a subquery in IN is not supported", "Join the tables on the person id instead"),
+    "joins": ("a join in parentheses is not supported", "Write the joins one after the other"),
+    "expressions": ("only one argument is allowed here", ""),
+    "columns": ("column names after a table's alias are not supported", "Name the columns with AS inside its SELECT"),
+    "db": ("tables have no schema here", "Write the table's name alone"),
     "laterals": hints.word("LATERAL"),
     "offset": hints.word("OFFSET"),
     "distinct": hints.word("DISTINCT"),
-    "method": "this kind of join is not supported. Write JOIN ... ON ..., or LEFT JOIN with a public table.",
-    "decimals": "rounding to digits is not supported. Write FLOOR(x) or CEIL(x).",
+    "method": ("this kind of join is not supported", "Write JOIN ... ON ..., or LEFT JOIN with a public table"),
+    "decimals": ("rounding to a number of digits is not supported", "Write FLOOR(x) or CEIL(x)"),
     "sample": hints.word("USING SAMPLE"),
-    "materialized": "MATERIALIZED is not supported. Leave it out.",
+    "materialized": ("MATERIALIZED is not supported", "Remove it"),
     "recursive": hints.word("RECURSIVE"),
 }
 
@@ -129,16 +129,16 @@ def parsed(source: Source, tokens: list[Token]) -> exp.Select:
     except ParseError as error:
         raise _unreadable(source, tokens, error) from None
     except RecursionError:
-        raise source.refusal(Span(0, 0), "nested too deeply. Name the parts in a WITH.") from None
+        raise source.refusal(Span(0, 0), "the statement is nested too deeply", "Define parts of it in a WITH") from None
     except Exception:  # whatever a foreign parser raises, the text is at fault
-        raise source.refusal(Span(0, 0), "this can't be read as SQL.") from None
+        raise source.refusal(Span(0, 0), "this is not valid SQL") from None
     tree = found[0] if len(found) == 1 else None
     if not isinstance(tree, exp.Expr):
-        raise source.refusal(Span(0, 0), "this can't be read as SQL.")
+        raise source.refusal(Span(0, 0), "this is not valid SQL")
     _place(tree, tokens)
     _check(source, tree)
     if not isinstance(tree, exp.Select):
-        raise source.refusal(span(tree), "a question begins with SELECT or WITH.")
+        raise source.refusal(span(tree), "a question begins with SELECT or WITH")
     return tree
 
 
@@ -215,9 +215,13 @@ def _check(source: Source, tree: Tree) -> None:
         node, depth = pile.pop()
         left -= 1
         if left < 0:
-            raise source.refusal(Span(0, 0), f"a statement has at most {MOST_NODES:,} parts. Ask for less at once.")
+            raise source.refusal(
+                Span(0, 0), f"a statement has at most {MOST_NODES:,} parts", "Split it into several questions"
+            )
         if depth > DEEPEST:
-            raise source.refusal(span(node), f"nested more than {DEEPEST} deep. Name the parts in a WITH.")
+            raise source.refusal(
+                span(node), f"this is nested more than {DEEPEST} levels deep", "Define parts of it in a WITH"
+            )
         _check_node(source, node)
         chain = isinstance(node, exp.And | exp.Or)
         children = list(_children(node))
@@ -234,26 +238,24 @@ def _check_node(source: Source, node: Tree) -> None:
         is_call = called.upper() in hints.CALLS or (isinstance(node, exp.Func) and called[:1].isalpha())
         placed = any("start" in part.meta for part in node.walk())
         name = called or (source.words(whole(node)) if placed else type(node).key.upper())
-        raise source.refusal(span(node), hints.call(name) if is_call else hints.word(name))
+        raise source.refusal(span(node), *(hints.call(name) if is_call else hints.word(name)))
     if type(node) in CALLED and called.upper() not in CALLED[type(node)]:
-        raise source.refusal(span(node), hints.call(called or type(node).key.upper()))
+        raise source.refusal(span(node), *hints.call(called or type(node).key.upper()))
     if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
-        raise source.refusal(span(node), "* is not supported. Rows are private: ask for numbers, such as COUNT(*).")
+        raise source.refusal(span(node), "* is not supported", "Rows are private; ask for aggregates, such as COUNT(*)")
     for name, value in node.args.items():
         if name not in allowed and value not in (None, False, "", []):
             part = next(_children_of(value), node)
             where = span(part) if name in ("query", "joins", "columns", "db", "laterals", "offset") else span(node)
-            why = _PARTS.get(name, f"{name.strip('_')} is not supported here.")
-            raise source.refusal(where, why)
+            why = _PARTS.get(name, (f"{name.strip('_')} is not supported here", ""))
+            raise source.refusal(where, *why)
         shape = SHAPES.get((type(node), name))
         odd = next((part for part in _children_of(value) if shape is not None and not isinstance(part, shape)), None)
         if odd is not None and type(odd) in ARGUMENTS and not isinstance(odd, exp.Star):  # else refused by its own name
-            why = (
-                "only a SELECT can stand in brackets here."
-                if isinstance(node, exp.Subquery)
-                else "a name is needed here."
+            select = isinstance(node, exp.Subquery)
+            raise source.refusal(
+                span(odd), "only a SELECT is allowed in these parentheses" if select else "this must be a name"
             )
-            raise source.refusal(span(odd), why)
 
 
 def _children(node: Tree) -> Iterator[Tree]:
@@ -274,7 +276,7 @@ def _unreadable(source: Source, tokens: list[Token], error: ParseError) -> Excep
     line, column = details.get("line"), details.get("col")
     at = next((token for token in tokens if (token.line, token.col) == (line, column)), tokens[-1])
     near = f"'{source.words(Span(at.start, at.end))}'"
-    why = f"this can't be read as SQL, near {near}."
+    why = f"this is not valid SQL near {near}"
     if at is tokens[-1]:
-        why = f"this can't be read as SQL: something is missing after {near}, or too much."
+        why = f"this is not valid SQL: {near} is unexpected, or something is missing after it"
     return source.refusal(Span(at.start, at.end), why)

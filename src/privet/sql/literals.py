@@ -10,11 +10,12 @@ from sqlglot import exp
 
 from privet.errors import UserError
 from privet.exact import Exact
-from privet.relation.expressions import LARGEST, Constant
-from privet.relation.language import lit
-from privet.relation.types import NumberType, TimeType, Type
 from privet.sql.grammar import Tree, span
-from privet.sql.source import Source, without_python
+from privet.sql.source import Source
+from privet.tables.expressions import Constant
+from privet.tables.language import lit
+from privet.tables.types import NumberType, TimeType, Type
+from privet.tables.units import LARGEST
 
 _NUMBER = re.compile(r"([0-9]{0,400})(?:\.([0-9]{0,400}))?(?:[eE]([+-]?[0-9]{1,3}))?", re.ASCII)
 _SIGNED = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
@@ -31,11 +32,11 @@ def number(source: Source, node: Tree) -> Exact | None:
         return None
     found = _NUMBER.fullmatch(str(node.this))
     if found is None or not (found[1] or found[2]):
-        raise source.refusal(span(node), f"{source.words(span(node))} is not a number, or is too long.")
+        raise source.refusal(span(node), f"{source.words(span(node))} is not a number, or is too long")
     digits, after, exponent = found[1], found[2] or "", int(found[3] or 0)
     value = Exact(int(digits + after or "0")) * Exact(10) ** (exponent - len(after))
     if value and not 1 / LARGEST <= value <= LARGEST:
-        raise source.refusal(span(node), "this number is too large or too small to compute with.")
+        raise source.refusal(span(node), "this number is too large or too small")
     return sign * value
 
 
@@ -55,18 +56,18 @@ def constant(source: Source, node: Tree) -> Constant | None:
 
 
 def fitted(source: Source, at: Tree, value: Constant, like: Type) -> Constant:
-    """A text as the date or timestamp that it is compared with: `day >= '2025-01-31'`; refused if it is none.
+    """A text as the date or timestamp that it is compared with: `day >= '2025-01-31'`; an error if it is not one.
 
-    A number in quotes that is compared with numbers is refused, too: it is a text.
+    A number in quotes that is compared with numbers is an error, too: it is a text.
     """
     if isinstance(value.value, str) and isinstance(like, NumberType) and _SIGNED.fullmatch(value.value):
-        raise source.refusal(span(at), f"this is a text, not a number. Write {value.value} without quotes.")
+        raise source.refusal(span(at), "this is a text, not a number", f"Write {value.value} without quotes")
     if not isinstance(value.value, str) or not isinstance(like, TimeType):
         return value
     moment = _read(value.value, timed=like.timed)
     if moment is None:
         kind, form = ("timestamp", "'2019-12-31 12:00:00'") if like.timed else ("date", "'2019-12-31'")
-        raise source.refusal(span(at), f"{source.words(span(at))} is not a {kind}. Write {kind}s as {form}.")
+        raise source.refusal(span(at), f"{source.words(span(at))} is not a {kind}", f"Write {kind}s as {form}")
     return Constant(moment)
 
 
@@ -74,11 +75,11 @@ def _moment(source: Source, node: exp.Cast) -> Constant:
     """DATE '2025-01-31' and TIMESTAMP '2025-01-31 12:00:00', which the parser takes for casts of a text."""
     kind, text = node.args["to"].this, node.this
     if not isinstance(text, exp.Literal) or not text.is_string or kind not in _KINDS:
-        raise source.refusal(span(node), "casts are not supported. For a date write DATE '2025-01-31'.")
+        raise source.refusal(span(node), "casts are not supported", "For a date, write DATE '2025-01-31'")
     moment = _read(str(text.this), timed=_KINDS[kind])
     if moment is None:
         name, form = ("timestamp", "TIMESTAMP '2019-12-31 12:00:00'") if _KINDS[kind] else ("date", "DATE '2019-12-31'")
-        raise source.refusal(span(text), f"{source.words(span(text))} is not a {name}. Write {name}s as {form}.")
+        raise source.refusal(span(text), f"{source.words(span(text))} is not a {name}", f"Write {name}s as {form}")
     return Constant(moment)
 
 
@@ -102,4 +103,4 @@ def _text(source: Source, node: Tree, value: str) -> Constant:
     try:
         return cast(Constant, lit(value).node)
     except UserError as error:
-        raise source.refusal(span(node), without_python(str(error))) from None
+        raise source.placed(span(node), error) from None

@@ -1,4 +1,4 @@
-"""Names that a statement should have had in double quotes: looked for only where a statement was refused."""
+"""Names that should have been in double quotes: looked for only in statements with an error."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _BEFORE = {TokenType.SELECT, TokenType.GROUP_BY, TokenType.ORDER_BY}
 
 
 def better(source: Source, names: Iterable[str]) -> QueryError | None:
-    """What is wrong with a statement that was refused, if it has the words of a name without its quotes."""
+    """A clearer error for a statement that has the words of a name without its quotes; None if it has none."""
     try:
         tokens = list(DIALECT.tokenize(source.text))
         known = [(name, list(DIALECT.tokenize(name))) for name in sorted(names, key=len, reverse=True) if " " in name]
-    except Exception:  # whatever a foreign tokenizer raises: then nothing is found here
+    except Exception:  # whatever the tokenizer raises: then nothing is found here
         return None
     for place, token in enumerate(tokens):
         if token.token_type is TokenType.STRING:
@@ -31,7 +31,7 @@ def better(source: Source, names: Iterable[str]) -> QueryError | None:
             here = tokens[place : place + len(parts)]
             if _same(here, parts) and parts[0].text.upper() not in hints.FUNCTIONS:
                 at = Span(here[0].start, here[-1].end)
-                return source.refusal(at, f"put a name with spaces in double quotes: {_quoted(name)}.")
+                return source.refusal(at, f"put a name with spaces in double quotes: {_quoted(name)}")
     return None
 
 
@@ -44,7 +44,7 @@ def _word(token: Token) -> tuple[bool, str]:
 
 
 def _as_text(source: Source, tokens: Sequence[Token], place: int, names: Iterable[str]) -> QueryError | None:
-    """A name in single quotes where a text makes no sense: alone in the brackets of a call, or first in a clause."""
+    """A name in single quotes where a text makes no sense: as the only argument of a call, or first in a clause."""
     text = tokens[place].text.casefold()
     name = next((each for each in names if each.casefold() == text), None)
     before, after = tokens[max(0, place - 2) : place], tokens[place + 1 : place + 2]
@@ -56,7 +56,7 @@ def _as_text(source: Source, tokens: Sequence[Token], place: int, names: Iterabl
     written = _quoted(name)
     how = "in double quotes" if written.startswith('"') else "without quotes"
     at = Span(tokens[place].start, tokens[place].end)
-    return source.refusal(at, f"single quotes are for texts. Write the name of a column {how}: {written}.")
+    return source.refusal(at, "single quotes are for texts", f"Write the column's name {how}: {written}")
 
 
 def _quoted(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Which table or column a name means: the catalogue, and what is in sight at one place of a statement."""
+"""Which table or column a name means: the catalogue, and the names that are visible at one place of a statement."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from privet.distances import Person
-from privet.query import PublicTable, Relation, Table
-from privet.relation.expressions import Types
-from privet.spelling import nearest
+from privet.names.spelling import nearest
+from privet.privacy.adjacency import Person
 from privet.sql.grammar import Tree, span
 from privet.sql.source import Source
+from privet.tables.expressions import Types
+from privet.tables.query import PublicTable, Relation, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +80,15 @@ class Catalogue:
             if found:
                 return _declared(self.tables[found[0]])
         there = [*self.made, *self.tables, *(f"{each} (public)" for each in self.public)]
-        why = f"there is no table {name.name}. There are: {', '.join(there)}."
-        raise self.source.refusal(span(name), why + _meant(name, [*self.made, *self.tables, *self.public]))
+        raise self.source.refusal(
+            span(name),
+            f"there is no table {name.name}",
+            _meant(name, [*self.made, *self.tables, *self.public]),
+            allowed=f"The tables are: {', '.join(there)}",
+        )
 
     def column(self, rows: Rows, column: exp.Column) -> str | None:
-        """What a column is called below; None if nothing in sight has this name."""
+        """What a column is called below; None if no visible column has this name."""
         name = _name(column)
         found = {(sql, below) for one in self._in_sight(rows, column) for sql, below in one.columns if _same(name, sql)}
         if len({below for _, below in found}) > 1:
@@ -92,32 +96,31 @@ class Catalogue:
         return next((below for _, below in found), None)
 
     def spelled(self, rows: Rows, column: exp.Column) -> str:
-        """The name of a column as it is in sight, which can differ from what it is called below."""
+        """The name of a column where it is used, which can differ from what it is called below."""
         found = {sql for one in self._in_sight(rows, column) for sql, _ in one.columns if _same(_name(column), sql)}
         return min(found, default=str(column.this.this))
 
     def is_person(self, rows: Rows, node: Tree) -> bool:
-        """Whether this is the id of the protected persons."""
+        """Whether this column identifies the person."""
         return isinstance(node, exp.Column) and any(
             one.person is not None and _same(_name(node), one.person) for one in self._in_sight(rows, node)
         )
 
     def no_column(self, rows: Rows, column: exp.Column) -> Exception:
-        """The error for a name that means nothing here."""
+        """The error for a name that is not a column here."""
         shown = self.source.words(span(column))
         if self.is_person(rows, column):
-            why = (
-                f"{shown} says who a person is, so it can't be read. It can be counted, COUNT(DISTINCT {shown}), "
-                "joined on, and grouped by in a subquery."
+            return self.source.refusal(
+                span(column),
+                f"{shown} identifies a person, so its values can't be used",
+                allowed=f"It can be counted, COUNT(DISTINCT {shown}), joined on, and grouped by in a subquery",
             )
-            return self.source.refusal(span(column), why)
         there = dict.fromkeys(sql for one in self._in_sight(rows, column) for sql, _ in one.columns)
         unlike = column.name.casefold() not in map(str.casefold, there)
-        text = f" A text stands in single quotes: '{column.name}'."
+        text = f"For a text, use single quotes: '{column.name}'"
         hint = _meant(_name(column), there) or (text if unlike and column.this.args.get("quoted") else "")
-        return self.source.refusal(
-            span(column), f"there is no column {shown}. There are: {', '.join(there) or 'none'}.{hint}"
-        )
+        allowed = f"The columns are: {', '.join(there)}" if there else "There are no columns here"
+        return self.source.refusal(span(column), f"there is no column {shown}", hint, allowed=allowed)
 
     def _in_sight(self, rows: Rows, column: exp.Column) -> tuple[Visible, ...]:
         table = column.args.get("table")
@@ -127,18 +130,18 @@ class Catalogue:
         if len(found) == 1:
             return (found[0],)
         there = [one.name for one in rows.visible if one.name is not None]
-        why = f"there is no table {table.name} in this FROM" if not found else f"{table.name} stands there twice"
-        hint = "" if found else _meant(table, there)
-        raise self.source.refusal(span(table), f"{why}. There are: {', '.join(there) or 'none'}.{hint}")
+        why = f"there is no table {table.name} in this FROM" if not found else f"two tables here are named {table.name}"
+        allowed = f"The tables in FROM are: {', '.join(there)}" if there else "The rows in FROM have no name"
+        raise self.source.refusal(span(table), why, "" if found else _meant(table, there), allowed=allowed)
 
     def _ambiguous(self, name: exp.Identifier, found: Iterable[str]) -> Exception:
         several = ", ".join(f'"{each}"' for each in dict.fromkeys(found))
-        why = f"{name.name} can mean several things: {several}. Write one of them in double quotes, or with its table."
-        return self.source.refusal(span(name), why)
+        why = f"{name.name} is ambiguous: it can mean {several}"
+        return self.source.refusal(span(name), why, "Write one of them in double quotes, or with its table")
 
 
 def matching(name: exp.Identifier, among: Iterable[str]) -> list[str]:
-    """The names that an identifier can mean: to the letter if it is quoted, else in upper or lower case."""
+    """The names that an identifier can mean: the exact name if it is quoted, else in any case."""
     return [each for each in among if _same(name, each)]
 
 
@@ -148,11 +151,11 @@ def _same(name: exp.Identifier, other: str) -> bool:
 
 
 def _meant(name: exp.Identifier, among: Iterable[str]) -> str:
-    """The question whether another name was meant, as SQL writes it."""
+    """The suggestion of a similar name, as SQL writes it."""
     from privet.sql.quoting import quoted  # which reads statements itself
 
     near = nearest(name.name, among)
-    return "" if near in (None, name.name) else f" Did you mean {quoted(near)}?"
+    return "" if near in (None, name.name) else f"Did you mean {quoted(near)}?"
 
 
 def _name(column: exp.Column) -> exp.Identifier:

@@ -1,4 +1,4 @@
-"""The outermost SELECT: what is asked of which groups, and how the answer is arranged."""
+"""The outermost SELECT: its groups, its aggregates, and how the answer is arranged."""
 
 from __future__ import annotations
 
@@ -6,14 +6,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from privet.errors import QueryError, UserError
-from privet.query import Key, Query
-from privet.relation.aggregates import Aggregate
-from privet.relation.arrangement import RELEASED, Arrangement, Order, can_pass, names
-from privet.relation.expressions import Bin, Column, Node, Truncate
-from privet.relation.narrowing import domains
-from privet.relation.operators import Columns
-from privet.relation.types import NumberType, TimeType
+from privet.errors import QueryError, TooManyGroups, UserError, write
 from privet.sql import bounds
 from privet.sql.aggregates import Measures, has_aggregate, name_of
 from privet.sql.expressions import AGGREGATES, Reader
@@ -21,7 +14,14 @@ from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.literals import number
 from privet.sql.names import Catalogue, Rows
 from privet.sql.relations import Relations
-from privet.sql.source import Source, without_python
+from privet.sql.source import Source
+from privet.tables.aggregates import Aggregate
+from privet.tables.arrangement import RELEASED, Arrangement, Order, can_pass, names
+from privet.tables.expressions import Bin, Column, Node, Truncate
+from privet.tables.narrowing import domains
+from privet.tables.operators import Columns
+from privet.tables.query import Key, Query
+from privet.tables.types import NumberType, TimeType
 
 _COMPARING = (
     exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between,
@@ -67,8 +67,8 @@ class Question:
         try:
             return Query(self.rows.relation.of, tuple(self.keys), tuple(self.numbers.items()), arrangement)
         except UserError as error:
-            at = self.select.args.get("group") if "groups" in str(error) else None
-            raise self.source.refusal(span(at or self.select), without_python(str(error))) from None
+            at = self.select.args.get("group") if isinstance(error, TooManyGroups) else None
+            raise self.source.placed(span(at or self.select), error) from None
 
     @property
     def source(self) -> Source:
@@ -85,21 +85,26 @@ class Question:
     def _key_of(self, tree: Tree) -> Node:
         if self.catalogue.is_person(self.rows, tree) and self.catalogue.column(self.rows, tree) is None:  # type: ignore[arg-type]
             shown = self.source.words(span(tree))
-            why = f"{shown} says who a person is, so it can't be shown or grouped by. Write COUNT(DISTINCT {shown})."
-            raise self.source.refusal(span(tree), why)
+            why = f"{shown} identifies a person, so it can't be shown or grouped by"
+            line = f"COUNT(DISTINCT {shown})"
+            raise self.source.refusal(
+                span(tree), why, remedy=write(sql=line, advice="Count people instead", exact=True)
+            )
         return self.reader.key(tree)
 
     def _keys(self) -> list[Key]:
         group = self.select.args.get("group")
         keys: list[Key] = []
         if group is not None and not group.expressions:
-            raise self._no(group, "GROUP BY needs what to group by, such as GROUP BY region.")
+            raise self._no(group, "GROUP BY needs at least one key, such as GROUP BY region")
         for tree in [] if group is None else group.expressions:
             node = self._grouped(tree)
             if not names(node):
-                raise self._no(tree, "this is the same for all rows. Group by a column, without quotes.")
+                raise self._no(
+                    tree, "this is the same for every row", "Group by a column, written without single quotes"
+                )
             if any(key.of == node for key in keys):
-                raise self._no(tree, "this stands in GROUP BY twice.")
+                raise self._no(tree, "this is in GROUP BY twice")
             key = Key(self._key_name(tree, node), node)
             try:
                 (values,) = domains(self.rows.relation.of, (node,))
@@ -107,12 +112,16 @@ class Question:
                 kind = node.type(self.rows.types)
                 item = self._at(tree) or self._aliased(tree)
                 meant = tree if item is None else item.tree
-                hint = f" Write {bounds.ranges(self.source, meant, kind)}." if isinstance(kind, NumberType) else ""
+                line = bounds.ranges(self.source, meant, kind) if isinstance(kind, NumberType) else ""
                 if isinstance(kind, TimeType):
-                    hint = f" Write DATE_TRUNC('month', {bounds.written(self.source, meant)})."
-                raise self._no(tree, without_python(str(error)) + hint) from None
+                    line = f"DATE_TRUNC('month', {bounds.written(self.source, meant)})"
+                if line:
+                    error.remedy = write(sql=line)
+                raise self.source.placed(span(tree), error) from None
             if not values:
-                raise self._no(tree, "the conditions in WHERE leave none of these groups. Remove one of them.")
+                raise self._no(
+                    tree, "the conditions in WHERE exclude all of these groups", "Remove one of the conditions"
+                )
             keys.append(key)
         return keys
 
@@ -135,12 +144,12 @@ class Question:
         item = self._at(tree) or self._aliased(tree)
         column = isinstance(tree, exp.Column) and self.catalogue.column(self.rows, tree) is not None
         if item is not None and item.asked and not column:
-            raise self._no(tree, "rows are grouped by columns, not by numbers of many rows.")
+            raise self._no(tree, "rows can't be grouped by an aggregate", "Group by a column")
         if item is None or column:
             node = self._key_of(tree)
             if item is not None and not item.asked and item.what != node:
-                why = f"{self.source.words(span(tree))} is a column, and a name given to something else. Rename it: AS."
-                raise self._no(tree, why)
+                why = f"{self.source.words(span(tree))} is a column, but AS gives that name to something else"
+                raise self._no(tree, why, "Choose another name after AS")
             return node
         return item.what  # type: ignore[return-value]
 
@@ -150,7 +159,7 @@ class Question:
         if place is None:
             return None
         if place.denominator != 1 or not 1 <= place <= len(self.items):
-            raise self._no(tree, f"positions in SELECT are 1 to {len(self.items)}.")
+            raise self._no(tree, f"positions in SELECT are 1 to {len(self.items)}")
         return self.items[int(place) - 1]
 
     def _aliased(self, tree: Tree) -> Item | None:
@@ -172,12 +181,14 @@ class Question:
                 continue
             shown = self.source.words(whole(item.tree))
             if not names(item.what):  # type: ignore[arg-type]
-                raise self._no(item.tree, f"{shown} is the same for all rows. Ask for a number, such as COUNT(*).")
+                raise self._no(
+                    item.tree, f"{shown} is the same for every row", "Ask for an aggregate, such as COUNT(*)"
+                )
             if not any(key.of == item.what for key in self.keys):
-                why = f"{shown} is neither grouped by nor counted. Write GROUP BY {shown}, or an aggregate of it."
-                raise self.source.refusal(whole(item.tree), why)
+                why = f"{shown} is neither in GROUP BY nor in an aggregate"
+                raise self.source.refusal(whole(item.tree), why, f"Add GROUP BY {shown}, or aggregate it")
             if any(before == item.what for before in seen):
-                raise self.source.refusal(whole(item.tree), f"{shown} stands in SELECT twice.")
+                raise self.source.refusal(whole(item.tree), f"{shown} is in SELECT twice")
             seen.append(item.what)  # type: ignore[arg-type]
 
     def _numbers(self) -> dict[str, Aggregate]:
@@ -187,12 +198,12 @@ class Question:
             if item.asked:
                 name = item.alias or name_of(item.what)
                 if name in taken:
-                    why = f"two columns of the answer are called {name}. Give one of them another name: AS."
-                    raise self.source.refusal(whole(item.tree), why)
+                    why = f"two columns of the answer are named {name}"
+                    raise self.source.refusal(whole(item.tree), why, "Rename one of them with AS")
                 found[name] = item.what  # type: ignore[assignment]
                 taken.add(name)
         if not found:
-            raise self._no(self.select, "a question asks for a number of each group. Add one, such as COUNT(*).")
+            raise self._no(self.select, "a question needs an aggregate", "Add one, such as COUNT(*)")
         return found
 
     # --- HAVING, ORDER BY, LIMIT ----------------------------------------------------------------
@@ -205,7 +216,7 @@ class Question:
         nodes, types = tuple(key.of for key in self.keys), self.rows.types
         values = dict(zip((key.name for key in self.keys), domains(self.rows.relation.of, nodes), strict=True))
         if not can_pass(condition, {key.name: key.of.type(types) for key in self.keys}, values):
-            raise self.source.refusal(whole(having.this), "no group can meet this, whatever its numbers are.")
+            raise self.source.refusal(whole(having.this), "no group can satisfy this, whatever its numbers are")
         return condition
 
     def _order(self) -> tuple[Order, ...]:
@@ -216,9 +227,9 @@ class Question:
             item = self._at(tree)
             name = self._shown(tree) if item is None else self._column(item)
             if not isinstance(name, Column):
-                raise self._no(tree, "an answer is sorted by its columns: a key, an aggregate, or a name of one.")
+                raise self._no(tree, "ORDER BY takes columns of the answer: a key, an aggregate, or the name of one")
             if any(before.column == name.name for before in found):
-                raise self._no(tree, "this stands in ORDER BY twice.")
+                raise self._no(tree, "this is in ORDER BY twice")
             found.append(Order(name.name, bool(ordered.args.get("desc"))))
         return tuple(found)
 
@@ -228,7 +239,7 @@ class Question:
             return None
         few = number(self.source, limit.expression)
         if few is None or few.denominator != 1 or not 1 <= few <= 10_000:
-            raise self._no(limit, "LIMIT takes a number of groups, 1 to 10,000.")
+            raise self._no(limit, "LIMIT takes a number of groups from 1 to 10,000")
         return int(few)
 
     def _shown(self, tree: Tree) -> Node | None:
@@ -239,7 +250,9 @@ class Question:
         if item is not None:
             below = self.catalogue.column(self.rows, tree)  # type: ignore[arg-type]
             if item.what != Column(below or "") and any(key.of == Column(below or "") for key in self.keys):
-                raise self._no(tree, "this is a key, and a name given to something else. Rename it: AS.")
+                raise self._no(
+                    tree, "this is a key, but AS gives that name to something else", "Choose another name after AS"
+                )
             return self._column(item)
         by_name = self._by_name(tree)
         if by_name is not None:
@@ -247,18 +260,20 @@ class Question:
         if isinstance(tree, _COMPARING) or number(self.source, tree) is not None:
             return None
         if isinstance(tree, exp.Is | exp.Like):
-            raise self._no(tree, "an answer is compared: = <> < <= > >= IN BETWEEN. Nothing in it is missing.")
+            raise self._no(
+                tree, "columns of the answer are never NULL", "Compare them with = <> < <= > >= IN or BETWEEN"
+            )
         if has_aggregate(tree):
             self.measures.read(tree)  # refused, with what works
         if any(self._aliased(part) or self._by_name(part) for part in tree.walk()):
-            raise self.source.refusal(whole(tree), "columns of the answer are compared here, not computed with.")
+            raise self.source.refusal(whole(tree), "columns of the answer can be compared here, but not computed with")
         node = self._key_of(tree)
         key = next((key for key in self.keys if key.of == node), None)
         if key is not None:
             return Column(key.name)
         shown = self.source.words(whole(tree))
-        why = f"{shown} is not a column of the answer. Group by it, or aggregate it."
-        raise self.source.refusal(whole(tree), why)
+        why = f"{shown} is not a column of the answer"
+        raise self.source.refusal(whole(tree), why, "Group by it, or aggregate it")
 
     def _by_name(self, tree: Tree) -> Column | None:
         """A number of the answer by the name that it was given by itself, such as avg_income."""
@@ -288,8 +303,8 @@ class Question:
         self.hidden.append(name)
         return name
 
-    def _no(self, at: Tree, why: str) -> QueryError:
-        return self.source.refusal(span(at), why)
+    def _no(self, at: Tree, what: str, advice: str = "") -> QueryError:
+        return self.source.refusal(span(at), what, advice)
 
 
 class _Answer(Columns):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from privet.distances import each_row
 from privet.errors import QueryError
-from privet.query import Table
-from privet.relation.schema import Schema, boolean
+from privet.privacy.adjacency import each_row
 from privet.sql import parse
+from privet.tables.query import Table
+from privet.tables.schema import Schema, boolean
 
 _PLAIN = re.compile(r"[^\W\d]\w*")
 

@@ -1,31 +1,33 @@
-"""FROM: tables, joins, and SELECTs in brackets or WITH, as rows to ask about."""
+"""FROM: tables, joins, and SELECTs in parentheses or WITH, as rows to ask about."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from sqlglot import exp
 
-from privet.errors import QueryError, UserError
-from privet.query import PublicTable, Relation
-from privet.relation import operators
-from privet.relation.expressions import Column, Node
-from privet.relation.narrowing import impossible
-from privet.relation.operators import WithColumns
-from privet.relation.schema import called
-from privet.relation.wellformed import MOST_TABLES
+from privet.errors import QueryError, UserError, write
 from privet.sql.aggregates import Measures, has_aggregate, name_of
 from privet.sql.expressions import AGGREGATES, Reader
 from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.names import Catalogue, Rows, Visible
-from privet.sql.source import Source, without_python
+from privet.sql.source import Source
+from privet.tables.expressions import Column, Node
+from privet.tables.narrowing import impossible
+from privet.tables.operators import MOST_TABLES, JoinPublic, PerPerson, Where, WithColumns
+from privet.tables.query import PublicTable, Relation
+from privet.tables.schema import check_name
 
 _ELSEWHERE = {
-    "having": "HAVING chooses groups of the answer. In a subquery put the condition into the WHERE outside of it.",
-    "order": "ORDER BY arranges the answer: it goes with the outermost SELECT.",
-    "limit": "LIMIT arranges the answer: it goes with the outermost SELECT.",
+    "having": ("HAVING filters the groups of the answer", "For a subquery, put the condition in the outer WHERE"),
+    "order": ("ORDER BY is allowed only in the outermost SELECT", ""),
+    "limit": ("LIMIT is allowed only in the outermost SELECT", ""),
 }
+
+
+How = Literal["inner", "left"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class Relations:
             named.append(name)
             self.catalogue.made[name] = self.derived(cte.this).called(name)
         if select.args.get("from_") is None:
-            raise self.source.refusal(span(select), "a question needs FROM. Write, for example: FROM people.")
+            raise self.source.refusal(span(select), "a question needs FROM", remedy=write(sql="FROM people"))
         rows = self._from(select.args["from_"].this)
         for join in select.args.get("joins") or ():
             rows = self._join(rows, join)
@@ -73,28 +75,26 @@ class Relations:
             return rows
         found = next((part for part in where.walk() if isinstance(part, AGGREGATES)), None)
         if found is not None and where.find(exp.Select) is None:  # a SELECT is refused by its own name
-            raise self.source.refusal(span(found), "WHERE chooses rows, one by one. Groups are chosen by HAVING.")
+            raise self.source.refusal(span(found), "WHERE filters rows", "To filter groups, use HAVING")
         condition = self.reader(rows).condition(where.this, "WHERE")
-        made = self._with(rows, lambda: Relation(operators.where(rows.relation.of, condition)), where)
+        made = self._with(rows, lambda: Relation(Where(rows.relation.of, condition)), where)
         never = impossible(made.relation.of)
         if never:
-            why = (
-                "this can never be true of any row." if len(never) == 1 else "no row can meet all of these conditions."
-            )
+            why = "this can't be true for any row" if len(never) == 1 else "no row can satisfy all of these conditions"
             raise self.source.refusal(whole(where.this), why)
         return made
 
     # --- SELECTs inside -------------------------------------------------------------------------
 
     def derived(self, select: Tree) -> Rows:
-        """The rows of a SELECT in brackets or WITH: some of the rows below, or one row for each person."""
+        """The rows of a SELECT in parentheses or WITH: some of the rows below, or one row per person."""
         while isinstance(select, exp.Subquery | exp.Paren):
             select = select.this
         if not isinstance(select, exp.Select):
-            raise self.source.refusal(span(select), "a SELECT is needed here.")
+            raise self.source.refusal(span(select), "this must be a SELECT")
         for part, why in _ELSEWHERE.items():
             if select.args.get(part) is not None:
-                raise self.source.refusal(span(select.args[part]), why)
+                raise self.source.refusal(span(select.args[part]), *why)
         before = dict(self.catalogue.made)
         rows = self.rows(select)
         if select.args.get("group") is not None or any(map(has_aggregate, select.expressions)):
@@ -124,7 +124,7 @@ class Relations:
         visible = (Visible(None, tuple((name, name) for name in shown), person),)
         if not added:
             return Rows(rows.relation, visible, rows.tables)
-        made = self._with(rows, lambda: _checked(WithColumns(rows.relation.of, tuple(added))), select)
+        made = self._with(rows, lambda: Relation(WithColumns(rows.relation.of, tuple(added))), select)
         return Rows(made.relation, visible, rows.tables)
 
     def _per_person(self, rows: Rows, select: exp.Select) -> Rows:
@@ -134,8 +134,8 @@ class Relations:
             at = group if group is not None else select
             ids = {one.person for one in rows.visible if one.person is not None}
             id_ = min(ids, default="person_id")
-            why = f"in a subquery rows can be grouped by the person only: GROUP BY {id_}. Groups go outside of it."
-            raise self.source.refusal(span(at), why)
+            why = "a subquery can group rows only by the person id"
+            raise self.source.refusal(span(at), why, f"Write GROUP BY {id_}, and put other groups outside the subquery")
         measures = self.measures(rows)
         names: list[str] = []
         columns = []
@@ -149,8 +149,8 @@ class Relations:
             names.append(self._name(item, alias or name_of(value), names))
             columns.append((names[-1], value))
         if not columns:
-            raise self.source.refusal(span(select), "of each person something must be computed, such as COUNT(*) AS n.")
-        made = self._with(rows, lambda: Relation(operators.per_person(rows.relation.of, tuple(columns))), select)
+            raise self.source.refusal(span(select), "this must compute something per person, such as COUNT(*) AS n")
+        made = self._with(rows, lambda: Relation(PerPerson(rows.relation.of, tuple(columns))), select)
         return Rows(made.relation, (Visible(None, tuple((name, name) for name in names), person),), rows.tables)
 
     def _item(self, select: exp.Select, key: Tree) -> Tree:
@@ -162,19 +162,19 @@ class Relations:
 
     def _name(self, item: Tree, name: str, before: list[str]) -> str:
         if name in before:
-            raise self.source.refusal(whole(item), f"two of them are called {name}. Give one of them another name: AS.")
+            raise self.source.refusal(whole(item), f"the name {name} is used twice", "Choose another one after AS")
         try:
-            return called(name, "column")
+            return check_name(name, "column")
         except UserError as error:
-            raise self.source.refusal(whole(item), str(error)) from None
+            raise self.source.placed(whole(item), error) from None
 
     # --- tables and joins -----------------------------------------------------------------------
 
     def _from(self, tree: Tree) -> Rows:
         found, name = self._table(tree)
         if isinstance(found, PublicTable):
-            why = f"{found.name} is public, so it needs no privacy. Begin with a private table: FROM people JOIN ..."
-            raise self.source.refusal(span(tree), why)
+            why = f"{found.name} is public, so it needs no privacy"
+            raise self.source.refusal(span(tree), why, "Begin with a private table: FROM people JOIN ...")
         return found.called(name)
 
     def _table(self, tree: Tree) -> tuple[Rows | PublicTable, str | None]:
@@ -186,29 +186,33 @@ class Relations:
             case exp.Table(this=exp.Identifier() as of):
                 found = self.catalogue.table(of)
                 return found, name or (found.name if isinstance(found, PublicTable) else found.visible[0].name)
-        raise self.source.refusal(span(tree), "FROM takes a table that the steward declared, or a SELECT in brackets.")
+        raise self.source.refusal(
+            span(tree), "FROM takes a table that the steward declared, or a SELECT in parentheses"
+        )
 
     def _join(self, left: Rows, join: exp.Join) -> Rows:
         side, kind = str(join.args.get("side") or ""), str(join.args.get("kind") or "")
         if side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER"):
-            why = f"{side or kind} JOIN is not supported. Write JOIN ... ON ..., or LEFT JOIN with a public table."
-            raise self.source.refusal(span(join), why)
+            why = f"{side or kind} JOIN is not supported"
+            raise self.source.refusal(span(join), why, "Write JOIN ... ON ..., or LEFT JOIN with a public table")
         if join.args.get("on") is None and not join.args.get("using"):
-            why = "tables are joined with JOIN ... ON ..., on the person or on the key of a public table."
-            raise self.source.refusal(span(join), why)
+            why = "a join needs a condition"
+            raise self.source.refusal(
+                span(join), why, "Write JOIN ... ON ..., with the person id or a public table's key"
+            )
         right, name = self._table(join.this)
         if name is not None and any(
             one.name is not None and one.name.casefold() == name.casefold() for one in left.visible
         ):
-            raise self.source.refusal(span(join.this), f"two tables are called {name}. Give one of them another: AS.")
+            raise self.source.refusal(span(join.this), f"two tables are named {name}", "Rename one of them with AS")
         if isinstance(right, PublicTable):
             return self._join_public(left, right, name, join, "left" if side else "inner")
         if side:
-            why = "LEFT JOIN goes with a public table. Tables of the same people are joined with JOIN."
-            raise self.source.refusal(span(join), why)
+            why = "LEFT JOIN is supported only with a public table"
+            raise self.source.refusal(span(join), why, "Join tables of the same people with JOIN")
         return self._join_person(left, right.called(name), join)
 
-    def _join_public(self, left: Rows, table: PublicTable, name: str | None, join: exp.Join, how: str) -> Rows:
+    def _join_public(self, left: Rows, table: PublicTable, name: str | None, join: exp.Join, how: How) -> Rows:
         schema = table.schema
         theirs = Visible(name, tuple((column, column) for column, _ in schema.columns), None)
         other = Rows(left.relation, (theirs,))
@@ -216,27 +220,25 @@ class Relations:
         for a, b in self._pairs(left, other, join):
             key, on = self.catalogue.column(other, b), self.catalogue.column(left, a)
             if key != schema.key:
-                why = f"{table.name} is joined on its unique key, {schema.key}."
+                why = f"{table.name} can be joined only on its unique key, {schema.key}"
                 raise self.source.refusal(span(b), why)
             if on is None:
                 raise self.catalogue.no_column(left, a)
             mine.append(on)
         kept = [column for column, _ in schema.columns if column != schema.key]
         columns = [(column, column) for column in kept] + ([(schema.key, mine[0])] if how == "inner" else [])
-        made = self._with(
-            left, lambda: Relation(operators.join_public(left.relation.of, schema, on=mine[0], how=how)), join
-        )
+        made = self._with(left, lambda: Relation(JoinPublic(left.relation.of, schema, mine[0], how)), join)
         return Rows(made.relation, (*left.visible, Visible(name, tuple(columns), None)), left.tables)
 
     def _join_person(self, left: Rows, right: Rows, join: exp.Join) -> Rows:
         for a, b in self._pairs(left, right, join):
             for rows, column in ((left, a), (right, b)):
                 if not self.catalogue.is_person(rows, column):
-                    why = "tables of the same people are joined on the person: ON a.person_id = b.person_id."
-                    raise self.source.refusal(span(column), why)
+                    why = "private tables can be joined only on the person id"
+                    raise self.source.refusal(span(column), why, "Write ON a.person_id = b.person_id")
         count = left.tables + right.tables
         if count > MOST_TABLES:
-            raise self.source.refusal(span(join), f"a question reads at most {MOST_TABLES} private tables.")
+            raise self.source.refusal(span(join), f"a question reads at most {MOST_TABLES} private tables")
         both = self._with(left, lambda: left.relation.join(right.relation), join)
         return Rows(both.relation, (*left.visible, *right.visible), count)
 
@@ -252,7 +254,9 @@ class Relations:
             if isinstance(a, exp.Column) and isinstance(b, exp.Column):
                 return [(b, a)] if self._is_of(right, a) and not self._is_of(right, b) else [(a, b)]
         at = on if on is not None else join
-        raise self.source.refusal(whole(at), "a join takes one equality, ON a.key = b.key. Conditions go into WHERE.")
+        raise self.source.refusal(
+            whole(at), "a join takes one equality, ON a.key = b.key", "Put other conditions in WHERE"
+        )
 
     def _is_of(self, rows: Rows, column: exp.Column) -> bool:
         table = column.args.get("table")
@@ -263,17 +267,12 @@ class Relations:
         return self.catalogue.is_person(rows, column) or self.catalogue.column(rows, column) is not None
 
     def _with(self, rows: Rows, make: Callable[[], Relation], at: Tree) -> Rows:
-        """The rows after a further step; what the step refuses is shown where it stands."""
+        """The rows after a further step; an error of the step is shown at its place."""
         try:
             relation = make()
         except QueryError as error:
-            raise self.source.refusal(span(at), without_python(str(error))) from None
+            raise self.source.placed(span(at), error) from None
         return Rows(relation, rows.visible, rows.tables)
-
-
-def _checked(made: WithColumns) -> Relation:
-    made.types()
-    return Relation(made)
 
 
 def _named(item: Tree) -> tuple[str | None, Tree]:

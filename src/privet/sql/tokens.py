@@ -1,7 +1,7 @@
-"""What stands in front of the parser: a statement is measured and looked at word by word before anything reads it.
+"""The gate before the parser: a statement's size and every word in it are checked before anything parses it.
 
 sqlglot's parser is permissive, recursive, and in some corners exponential (a type name before a bracket, joins without
-a condition). So nothing reaches it but words and signs of this list, in a text of bounded length and nesting.
+a condition). So only words and signs of this list reach it, in a text of bounded length and nesting.
 """
 
 from __future__ import annotations
@@ -13,16 +13,18 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from privet.errors import QueryError
+from privet.errors import QueryError, write
 from privet.sql import hints
 from privet.sql.source import Source, Span
 
+_COUNT = "SELECT COUNT(*) FROM people"
+EXAMPLE = write(_COUNT, sql=_COUNT, terminal=f'"{_COUNT}"', http=_COUNT)
 LONGEST = 16 * 1024
-"""How many bytes a statement may have."""
+"""Maximum bytes in a statement."""
 MOST_TOKENS = 2_000
-"""How many words and signs."""
+"""Maximum words and signs in a statement."""
 DEEPEST = 24
-"""How deeply brackets, cases and signs may be nested: the parser takes some 30 calls for each, and Python has 1,000."""
+"""Maximum nesting of parentheses, CASEs and signs: the parser makes some 30 calls for each, and Python allows 1,000."""
 MOST_JOINS = 15
 
 DIALECT = DuckDB()
@@ -44,16 +46,16 @@ _TYPES = DIALECT.parser_class.TYPE_TOKENS
 
 
 def read(source: Source, names: frozenset[str]) -> list[Token]:
-    """The words and signs of a statement, if all of them may stand there; `names` are the catalogue's, lower case."""
+    """The words and signs of a statement, if all are allowed; `names` are the catalogue's, lower case."""
     text = source.text
     if len(text) > LONGEST or len(text.encode(errors="replace")) > LONGEST:
-        raise QueryError(f"a statement has at most {LONGEST // 1024} KB of text, not {len(text):,} characters")
+        raise QueryError(f"a statement has at most {LONGEST // 1024} KB of text; this one has {len(text):,} characters")
     for place, sign in enumerate(text):
         if (not sign.isprintable() and not sign.isspace()) or sign in "\x1c\x1d\x1e\x1f\x85\u2028\u2029\x0b\x0c":
-            raise source.refusal(Span(place, place), f"the character {sign!a} can't stand in a statement.")
+            raise source.refusal(Span(place, place), f"the character {sign!a} is not allowed in a statement")
     tokens = _tokens(source)
     if len(tokens) > MOST_TOKENS:
-        raise QueryError(f"a statement has at most {MOST_TOKENS:,} words and signs, not {len(tokens):,}")
+        raise QueryError(f"a statement has at most {MOST_TOKENS:,} words and signs; this one has {len(tokens):,}")
     _begins(source, tokens)
     _no_comments(source, tokens)
     tokens = _one_statement(source, tokens)
@@ -76,9 +78,9 @@ def _tokens(source: Source) -> list[Token]:
     except TokenError:
         pass
     except Exception:  # whatever a foreign tokenizer raises, the text is at fault
-        raise source.refusal(Span(0, 0), "this can't be read as SQL.") from None
+        raise source.refusal(Span(0, 0), "this is not valid SQL") from None
     opened = _open_quote(source.text)
-    raise source.refusal(Span(opened, opened), "a quote or a comment is opened here and not closed.")
+    raise source.refusal(Span(opened, opened), "this quote or comment is never closed")
 
 
 def _open_quote(text: str) -> int:
@@ -98,22 +100,22 @@ def _open_quote(text: str) -> int:
 
 def _begins(source: Source, tokens: Sequence[Token]) -> None:
     if not tokens or (len(tokens) == 1 and _is(tokens[0], _T.SEMICOLON)):
-        raise QueryError("the statement is empty. Write, for example: SELECT COUNT(*) FROM people")
+        raise QueryError("the statement is empty", remedy=EXAMPLE)
     first = tokens[0].text
     if not _is(tokens[0], _T.SELECT, _T.WITH) and not source.text[: tokens[0].start].strip():
-        why = hints.word(first) if first.upper() in hints.WORDS else "a question begins with SELECT or WITH."
-        raise source.refusal(span(tokens[0]), why)
+        why = hints.word(first) if first.upper() in hints.WORDS else ("a question begins with SELECT or WITH", "")
+        raise source.refusal(span(tokens[0]), *why)
 
 
 def _no_comments(source: Source, tokens: Sequence[Token]) -> None:
-    """Whatever stands between two tokens and is not blank was taken for a comment."""
+    """Whatever is between two tokens, and not blank, is a comment to the tokenizer."""
     ends = [0, *(token.end + 1 for token in tokens)]
     starts = [*(token.start for token in tokens), len(source.text)]
     for begin, end in zip(ends, starts, strict=True):
         between = source.text[begin:end]
         if between.strip():
             at = begin + len(between) - len(between.lstrip())
-            raise source.refusal(Span(at, at + 1), "comments are not supported. Leave them out.")
+            raise source.refusal(Span(at, at + 1), "comments are not supported", "Remove them")
 
 
 def _one_statement(source: Source, tokens: list[Token]) -> list[Token]:
@@ -121,7 +123,7 @@ def _one_statement(source: Source, tokens: list[Token]) -> list[Token]:
         tokens = tokens[:-1]
     for token, after in zip(tokens, [*tokens[1:], tokens[-1]], strict=True):
         if _is(token, _T.SEMICOLON):
-            raise source.refusal(span(after), "a second statement is not supported. Ask one question at a time.")
+            raise source.refusal(span(after), "only one statement is allowed", "Ask one question at a time")
     return tokens
 
 
@@ -133,15 +135,17 @@ def _check(source: Source, tokens: Sequence[Token], place: int, known: frozenset
     text = source.text[token.start : token.end + 1]
     word = text.upper()
     if _is(token, _T.COMMA) and (after is None or _is(after, _T.COMMA, _T.R_PAREN, *_CLAUSES)):
-        raise source.refusal(span(token), "something is missing after this comma.")
+        raise source.refusal(span(token), "something is missing after this comma")
     if _is(token, *_SIGNS):
         return
     if _is(token, *KEYWORDS) and not (word == "!" or (word == "LEFT" and called)):
         if _is(token, _T.FROM, _T.JOIN) and after is not None and _is(after, _T.STRING):
-            raise source.refusal(span(after), "files can't be read. FROM takes a table that the steward declared.")
+            raise source.refusal(
+                span(after), "files can't be read here", "FROM takes a table that the steward declared"
+            )
         return
     if called and (token.token_type in _TYPES or word in ("CAST", "TRY_CAST", "LEFT")):
-        raise source.refusal(span(token), hints.call(text, cast=True))
+        raise source.refusal(span(token), *hints.call(text, cast=True))
     if _is(token, _T.VAR) and after is not None and _is(after, _T.DASH):
         _no_dashes(source, tokens, place, known)
     if _is(token, *_NAMES):
@@ -153,9 +157,9 @@ def _check(source: Source, tokens: Sequence[Token], place: int, known: frozenset
             and _is(after, _T.VAR, _T.STRING, _T.NUMBER)
         ):
             both = Span(token.start, after.end)
-            raise source.refusal(both, f"{source.words(both)} is neither a number, a name nor a text.")
+            raise source.refusal(both, f"{source.words(both)} is not a number, a name or a text")
         if word == "NULLS" and after is not None and after.text.upper() in ("FIRST", "LAST"):
-            raise source.refusal(span(token), hints.word(text))
+            raise source.refusal(span(token), *hints.word(text))
         return
     if word in _LITERALS and after is not None and _is(after, _T.STRING):
         return
@@ -164,8 +168,8 @@ def _check(source: Source, tokens: Sequence[Token], place: int, known: frozenset
     if text[0].isalpha() or text[0] == "_":
         if (before is not None and _is(before, _T.ALIAS, _T.DOT)) or text.casefold() in known:
             return
-        raise source.refusal(span(token), hints.call(text) if called and word in hints.CALLS else hints.word(text))
-    raise source.refusal(span(token), hints.word(text if len(text) <= 20 else text[:20] + "..."))
+        raise source.refusal(span(token), *(hints.call(text) if called and word in hints.CALLS else hints.word(text)))
+    raise source.refusal(span(token), *hints.word(text if len(text) <= 20 else text[:20] + "..."))
 
 
 def _no_dashes(source: Source, tokens: Sequence[Token], place: int, known: frozenset[str]) -> None:
@@ -180,9 +184,9 @@ def _no_dashes(source: Source, tokens: Sequence[Token], place: int, known: froze
     table = place > 0 and _is(tokens[place - 1], _T.FROM, _T.JOIN)
     plain = name.replace("-", "_")
     if last > place and table and name.casefold() not in known and plain.casefold() in known:
-        raise source.refusal(both, f"there is no table {source.words(both)}. Write {plain}.")
+        raise source.refusal(both, f"there is no table {source.words(both)}", f"Write {plain}")
     if last > place and (table or (name.casefold() in known and tokens[place].text.casefold() not in known)):
-        raise source.refusal(both, f'put a name with a dash in double quotes: "{source.words(both)}".')
+        raise source.refusal(both, f'put a name with a dash in double quotes: "{source.words(both)}"')
 
 
 def _check_nesting(source: Source, tokens: Sequence[Token]) -> None:
@@ -196,18 +200,20 @@ def _check_nesting(source: Source, tokens: Sequence[Token]) -> None:
         elif _is(token, _T.R_PAREN, _T.END) and open_:
             open_.pop()
         if len(open_) + signs > DEEPEST:
-            raise source.refusal(span(token), f"nested more than {DEEPEST} deep. Name the parts in a WITH.")
+            raise source.refusal(
+                span(token), f"this is nested more than {DEEPEST} levels deep", "Define parts of it in a WITH"
+            )
 
 
 def _check_joins(source: Source, tokens: Sequence[Token]) -> None:
     waiting: list[Token | None] = [None]
     joins = [token for token in tokens if _is(token, _T.JOIN)]
     if len(joins) > MOST_JOINS:
-        raise source.refusal(span(joins[MOST_JOINS]), f"a statement has at most {MOST_JOINS} joins.")
+        raise source.refusal(span(joins[MOST_JOINS]), f"a statement has at most {MOST_JOINS} joins")
     for token in [*tokens, None]:
         if token is None or _is(token, _T.JOIN, _T.R_PAREN):
             if (missing := waiting[-1]) is not None:
-                raise source.refusal(span(missing), "JOIN needs a condition. Write JOIN ... ON a.key = b.key.")
+                raise source.refusal(span(missing), "JOIN needs a condition", "Write JOIN ... ON a.key = b.key")
             if token is not None and _is(token, _T.R_PAREN) and len(waiting) > 1:
                 waiting.pop()
         if token is not None and _is(token, _T.L_PAREN):

@@ -1,0 +1,65 @@
+"""What a release costs beside the engine: planning, the ledger, noise, intervals and the certificate."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+
+import privet as pv
+
+GROUPS = 50
+ROWS = 1_000
+ROUNDS = 51
+LIMIT = 10.0
+"""Milliseconds, without the ledger's file."""
+
+
+def own_time(ledger: Path | None) -> tuple[float, float]:
+    """Median milliseconds of a release of count, mean and sum by 50 keys: its own, and the engine's."""
+    places = range(ROWS)
+    rows = pa.table({"id": list(places), "key": [i % GROUPS for i in places], "x": [float(i % 97) for i in places]})
+    table = pv.table(
+        "people",
+        rows,
+        protect=pv.person("id", max_rows=1),
+        columns={"key": pv.keys(*range(GROUPS)), "x": pv.number(0, 100)},
+    )
+    asked = table.group_by("key").agg(n=pv.count(), mean=pv.mean("x"), total=pv.sum("x"))
+    with pv.Session([table], budget=pv.PureDP(10**6), ledger=ledger) as session:
+        engine: Any = session.dataset.engine
+        real, inside = engine.answer, [0.0]
+
+        def timed(statement: Any) -> Any:
+            start = time.perf_counter()
+            answer = real(statement)
+            inside[0] += time.perf_counter() - start
+            return answer
+
+        engine.answer = timed
+        found = []
+        for _ in range(ROUNDS):
+            inside[0], start = 0.0, time.perf_counter()
+            session.release(asked, epsilon=0.5, fresh=True)
+            found.append((time.perf_counter() - start - inside[0], inside[0]))
+    own, engines = zip(*found[ROUNDS // 5 :], strict=True)
+    return 1000 * statistics.median(own), 1000 * statistics.median(engines)
+
+
+def report() -> str:
+    """The line of `./dev bench tables`."""
+    memory, engines = own_time(None)
+    with TemporaryDirectory() as folder:
+        file, _ = own_time(Path(folder) / "people.ledger")
+    return (
+        f"own time of a release: {GROUPS} groups, 3 columns: {memory:.1f} ms beside the engine's {engines:.1f} ms "
+        f"(limit {LIMIT:.0f} ms); {file:.1f} ms with a ledger in a file"
+    )
+
+
+if __name__ == "__main__":
+    print(report())

@@ -1,0 +1,196 @@
+"""Weighted sums of independent Laplace noise: their tails, their error, and the scale that an error allows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privet.accuracy.laplace.equal import exceeds, smallest
+from privet.accuracy.single import error as single_error
+from privet.accuracy.sums import Floats, common_divisor
+from privet.errors import NumberError, write
+from privet.exact import Exact, Number, binary, down, exact, nonnegative, probability, up
+from privet.noise import DiscreteLaplace
+
+APART = 1.001
+"""Scales are raised until each is at least so many times the one before."""
+
+_LEAST = 2.0**-40  # and to this share of the largest: an absent term becomes a negligible one
+_FARTHEST = 600.0  # tails are computed up to so many of the largest scale: e^-600 is far from underflow
+_ROUNDING = 2.0**-52
+
+
+def tail_of_sum(scales: ArrayLike, t: ArrayLike) -> Floats:
+    """An upper bound on P(|L_1 + ... + L_d| >= t) for continuous Laplace variables, d in the last axis of `scales`.
+
+    Claim: for distinct scales the probability is the sum of c_i e^(-t/b_i), c_i = prod over j != i of
+    b_i^2 / (b_i^2 - b_j^2), by partial fractions of the characteristic function. Scales too close to each other are
+    raised until they are distinct, which only raises the probability: the densities are symmetric and unimodal, so
+    a larger scale makes the sum less peaked. A bound on the rounding errors is added. A scale of 0 is an absent term.
+    Within 0.4% of the quantile for d <= 4; for more terms still a bound, but a loose one.
+
+    Example:
+        >>> float(tail_of_sum([1.0], 3.0)), float(tail_of_sum([1.0, 2.0, 0.0], 8.0).round(6))
+        (0.049787068367864..., 0.024309)
+
+    Reference: Birnbaum (1948), on random variables with comparable peakedness.
+    """
+    asked = np.asarray(t, dtype=np.float64)
+    ordered = np.sort(np.asarray(scales, dtype=np.float64), axis=-1)
+    b = [ordered[..., i] for i in range(ordered.shape[-1])]
+    top = b[-1]
+    distance = np.minimum(asked, _FARTHEST * top)
+    with np.errstate(all="ignore"):  # where all scales are 0
+        b[0] = np.maximum(b[0], _LEAST * top)
+        for i in range(1, len(b)):
+            b[i] = np.maximum(np.maximum(b[i], _LEAST * top), APART * b[i - 1])
+        size = [np.ones(())] * len(b)
+        for j in range(1, len(b)):
+            for i in range(j):
+                both = (b[j] - b[i]) * (b[j] + b[i])
+                size[j] = size[j] * (b[j] * b[j] / both)
+                size[i] = size[i] * (-b[i] * b[i] / both)
+        bound = np.zeros(())
+        for one, weight in zip(b, size, strict=True):
+            x = distance / one
+            term = weight * np.exp(-x)
+            bound = bound + (term + np.abs(term) * ((x + 32) * _ROUNDING))
+    bound = np.where(np.isnan(bound), 1.0, np.clip(bound, 0.0, 1.0))
+    return np.where(asked <= 0, 1.0, np.where(top == 0, 0.0, bound))
+
+
+def smoothed(scales: Floats) -> Floats:
+    """The scales of continuous Laplace variables that bound discrete ones up to half a step each.
+
+    Claim: let X be discrete Laplace of scale s, U uniform on (-1/2, 1/2). X + U has a symmetric unimodal density and
+    is more peaked than Laplace of scale 1 / (2 tanh(1/(2s))), at most s + 1/(12 s): P(|X + U| >= t) is linear in t
+    between half integers, e^(-m/s) (1 - 2 tanh(1/(2s)) (t - m)) around an integer m, and e^-x >= 1 - x. So
+    P(|sum a_i X_i| >= t) <= P(|sum a_i L_i| >= t - sum |a_i|/2), by Birnbaum's theorem.
+    """
+    with np.errstate(all="ignore"):
+        return np.where(scales > 0, 0.5 / np.tanh(0.5 / scales) * (1 + 4 * _ROUNDING), 0.0)
+
+
+def error_of_sum(weights: Sequence[Number], scales: Sequence[Number], confidence: Number) -> Exact:
+    """A bound that |sum of a_i X_i| keeps to with this confidence, for independent discrete Laplace X_i.
+
+    Claim: P(|sum a_i X_i| <= error) >= confidence. The smallest such number if all |a_i| and all scales are equal;
+    otherwise by `smoothed`, rounded down to a multiple of the weights' common divisor. Terms of weight or scale 0 are
+    absent.
+
+    Example:
+        >>> error_of_sum([1], [2], 0.95), error_of_sum([1, -1], [2, 2], 0.95), error_of_sum([1, "1/2"], [20, 30], 0.95)
+        (Fraction(6, 1), Fraction(8, 1), Fraction(147, 2))
+    """
+    level = 1 - probability(confidence, name="confidence", example="confidence=0.95")
+    return _error(tuple(_terms(weights, scales)), level)
+
+
+@lru_cache(maxsize=1024)
+def _error(terms: tuple[tuple[Exact, Exact], ...], level: Exact) -> Exact:
+    if not terms:
+        return Fraction(0)
+    if len(terms) == 1:
+        weight, scale = terms[0]
+        return single_error(DiscreteLaplace(scale), 1 - level, step=weight)
+    if len(set(terms)) == 1:
+        weight, scale = terms[0]
+        return weight * smallest(lambda k: exceeds(len(terms), scale, k, level))
+    step = common_divisor([weight for weight, _ in terms])
+    unit, relative = _relative(list(terms))
+    bound = unit * binary(quantile_of_sum(relative, level)) + sum((weight for weight, _ in terms), Fraction(0)) / 2
+    return bound // step * step
+
+
+def quantile_of_sum(scales: Floats, level: Exact) -> float:
+    """The t with P(|L_1 + ... + L_d| >= t) <= level, rounded up; scales not all 0.
+
+    Example:
+        >>> quantile_of_sum(np.array([27.33333333333]), Fraction(1, 20))
+        81.8833488...
+    """
+    limit = down(level)
+    low, high = 0.0, float(np.max(scales)) * -math.log(limit)
+    while tail_of_sum(scales, high) > limit:
+        low, high = high, 2 * high
+    while (middle := (low + high) / 2) not in (low, high):
+        low, high = (middle, high) if tail_of_sum(scales, middle) > limit else (low, middle)
+    return high
+
+
+def scale_for_sum(
+    weights: Sequence[Number], ratios: Sequence[Number], confidence: Number, error: Number
+) -> Exact | None:
+    """The largest s for which `error_of_sum` with scales s r_i is at most `error`, or None if there is none.
+
+    Claim: error_of_sum(weights, [s * r for r in ratios], confidence) <= error, and s is within 10^-6 of the largest
+    such number. There is always one if all |a_i| and all r_i are equal; otherwise None says that none is known.
+
+    Example:
+        >>> s = scale_for_sum([1, 1], [1, 1], 0.95, 100)
+        >>> float(s), error_of_sum([1, 1], [s, s], 0.95), scale_for_sum([1, 2], [1, 1], 0.95, 1)
+        (24.43..., Fraction(100, 1), None)
+    """
+    level = 1 - probability(confidence, name="confidence", example="confidence=0.95")
+    terms = _terms(weights, ratios)
+    if not terms:
+        raise NumberError("every weight or ratio is 0, so any scale will do", remedy=write("scale_for_sum([1], ...)"))
+    step = common_divisor([weight for weight, _ in terms])
+    steps = nonnegative(error, name="error", example="error=100") // step
+    if len(set(terms)) == 1:
+        ratio = terms[0][1]
+        return _largest(lambda s: not exceeds(len(terms), s * ratio, steps, level))
+    # floor(bound / step) <= steps, as long as bound < (steps + 1) step
+    room = (steps + 1) * step - sum((weight for weight, _ in terms), Fraction(0)) / 2
+    limit = down(level)
+
+    def fits(s: Exact) -> bool:
+        unit, relative = _relative([(weight, s * ratio) for weight, ratio in terms])
+        return bool(tail_of_sum(relative, down(room / unit)) <= limit)
+
+    if room <= 0 or not fits(_LEAST_SCALE):
+        return None
+    largest = _largest(fits)
+    while error_of_sum(weights, [largest * exact(ratio) for ratio in ratios], confidence) > steps * step:
+        largest *= 1 - Fraction(1, 10**8)  # the rounding errors in two tails need not be the same
+    return largest
+
+
+_LEAST_SCALE = Fraction(1, 10**6)  # smaller noise is no noise
+
+
+def _terms(weights: Sequence[Number], scales: Sequence[Number]) -> list[tuple[Exact, Exact]]:
+    """|a_i| and s_i of the terms that are present."""
+    if len(weights) != len(scales):
+        raise NumberError(f"{len(weights)} weights were given for {len(scales)} scales; give one for each.")
+    pairs = [
+        (abs(exact(weight, name="weight")), nonnegative(scale, name="scale"))
+        for weight, scale in zip(weights, scales, strict=True)
+    ]
+    return [(weight, scale) for weight, scale in pairs if weight and scale]
+
+
+def _relative(terms: list[tuple[Exact, Exact]]) -> tuple[Exact, Floats]:
+    """A unit, and |a_i| times the smoothed scales in that unit, rounded up."""
+    unit = max(weight * (scale + 1) for weight, scale in terms)
+    scales = smoothed(np.array([up(scale) for _, scale in terms]))
+    return unit, np.array([up(weight * binary(s) / unit) for (weight, _), s in zip(terms, scales, strict=True)])
+
+
+def _largest(fits: Callable[[Exact], bool]) -> Exact:
+    """The largest scale that fits, to 10^-9 of itself, rounded down."""
+    low = Fraction(1)
+    while not fits(low):
+        low /= 2
+    while fits(2 * low):
+        low *= 2
+    step = low
+    for _ in range(32):
+        step /= 2
+        low = low + step if fits(low + step) else low
+    return low

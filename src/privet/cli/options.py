@@ -1,0 +1,98 @@
+"""Options that commands share, and options that are written as in Python: `epsilon=0.5` is refused with its flag."""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+from typer.core import TyperCommand
+
+Statement = Annotated[str | None, typer.Argument(metavar="SQL", help="A SELECT; if it is - or missing, read stdin.")]
+FromFile = Annotated[Path | None, typer.Option("--file", "-f", help="Read the SELECT from this file.")]
+PolicyFile = Annotated[Path, typer.Option(help="The steward's policy.")]
+Epsilon = Annotated[str | None, typer.Option(help="The cost of the question, such as 0.5 or 1/3.")]
+Within = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN=ERROR", help="The error to stay within, instead of epsilon. Can be repeated."),
+]
+Confidence = Annotated[str, typer.Option(help="The probability that an interval or error bound holds.")]
+Simultaneous = Annotated[bool, typer.Option("--simultaneous", help="Make all intervals hold together.")]
+Assuming = Annotated[
+    str | None, typer.Option(metavar="ROWS", help="Rows per group to assume when predicting the error of a mean.")
+]
+MaxRows = Annotated[str | None, typer.Option(metavar="ROWS", help="Maximum rows per person.")]
+MaxGroups = Annotated[str | None, typer.Option(metavar="GROUPS", help="Maximum groups per person.")]
+MaxRowsPerGroup = Annotated[
+    str | None, typer.Option(metavar="ROWS", help="Maximum rows per person in each group; needs --max-groups.")
+]
+Analyst = Annotated[str, typer.Option(help="The analyst who asks.")]
+Dataset = Annotated[str | None, typer.Option(help="The dataset, if the tables of the question belong to several.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What `privet query` and `privet explain` are asked."""
+
+    sql: Statement = None
+    file: FromFile = None
+    policy: PolicyFile = Path("privet.toml")
+    epsilon: Epsilon = None
+    within: Within = None
+    confidence: Confidence = "0.95"
+    simultaneous: Simultaneous = False
+    assuming: Assuming = None
+    max_rows: MaxRows = None
+    max_groups: MaxGroups = None
+    max_rows_per_group: MaxRowsPerGroup = None
+    analyst: Analyst = "analyst"
+    dataset: Dataset = None
+
+
+def takes(options: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A command whose first parameter is a dataclass of options: Typer sees each field as an option."""
+    fields = inspect.signature(options).parameters
+    types = get_type_hints(options, include_extras=True)
+
+    def wrap(command: Callable[..., None]) -> Callable[..., None]:
+        own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+
+        def run(**given: Any) -> None:
+            command(options(**{name: given.pop(name) for name in fields}), **given)
+
+        shared = [each.replace(annotation=types[name]) for name, each in fields.items()]
+        run.__name__, run.__doc__ = command.__name__, command.__doc__
+        run.__annotations__ = {each.name: each.annotation for each in (*shared, *own)}
+        vars(run)["__signature__"] = inspect.Signature([*shared, *own])
+        return run
+
+    return wrap
+
+
+_SHORT = {"eps": "epsilon"}
+
+
+class StatementCommand(TyperCommand):
+    """A command that takes one statement; another argument may be an option without its dashes."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The arguments that no parameter takes: none."""
+        from privet.errors import UserError, argument, write
+
+        if any(each.partition("=")[0] == "--eps" for each in args):
+            raise UserError("there is no option --eps", remedy=argument("epsilon", 0.5))
+        _, extra, _ = self.make_parser(ctx).parse_args(args=list(args))
+        flags = {flag for parameter in self.params for flag in parameter.opts}
+        for each in extra:
+            name, sign, value = each.partition("=")
+            flag = f"--{_SHORT.get(name.lower(), name.lower()).replace('_', '-')}"
+            if sign and value and flag in flags:
+                line = f"{flag} {shlex.quote(value)}"
+                raise UserError("options begin with two dashes", remedy=write(terminal=line, exact=True))
+        return super().parse_args(ctx, args)

@@ -1,0 +1,54 @@
+"""The last step before anything is counted: a row's code is an integer of a public range, or missing, and nothing else.
+
+Claim: whatever integer, or NULL, stands below, the result is in 0..width or NULL; and never NULL where a value was
+promised. No proof about the expression below is needed for this: it is the reason why a claimed sensitivity holds.
+"""
+
+from __future__ import annotations
+
+from privet.engines.sql import Layers, Value, floor_divided, held, integer
+from privet.errors import InternalError
+from privet.exact import Exact
+from privet.exact.lattice import to_steps
+from privet.tables.types import NumberType
+
+
+def enforced(code: Value, *, missing: bool) -> Value:
+    """A code that is 0 instead of NULL where a value was promised."""
+    return code if missing else Value(f"COALESCE({code.sql}, 0::BIGINT)", "integer", code.level)
+
+
+def clamped(n: str, least: int, most: int, inside: str, outside: str | None = None) -> str:
+    """`inside` where n is in least..most; 0 below, most - least above, or what `outside` says; else NULL."""
+    beyond = outside or f"WHEN {n} < {least} THEN 0::BIGINT WHEN {n} > {most} THEN {most - least}::BIGINT"
+    return f"CASE WHEN {n} BETWEEN {least} AND {most} THEN {inside} {beyond} END"
+
+
+def encoded(layers: Layers, value: Value, kind: NumberType, lower: Exact, step: Exact, width: int) -> Value:
+    """The code of a number: (n - l) / m, rounded half up and clamped to 0..width, where l and m are whole."""
+    constant = kind.range.constant
+    if constant is not None:
+        code = min(max(to_steps(constant - lower, step), 0), width)
+        return Value(f"CASE WHEN {value.sql} IS NOT NULL THEN {code}::BIGINT END", "integer", value.level)
+    first, each = lower / kind.unit, step / kind.unit
+    if first.denominator != 1 or each.denominator != 1:
+        raise InternalError("a code must be a whole number of units. This is a bug in Privet.")
+    least, by = int(first), int(each)
+    n = layers.named(value)
+    name = held(max(kind.range.largest, abs(least)))
+    moved = f"({n.sql} - {integer(least, name)})" if least else n.sql
+    # no further than the type of the difference: what is beyond has the last code too
+    last = min(least + width * by, least + (2**63 if name == "BIGINT" else 2**127) - 1)
+    beyond = f"WHEN {n.sql} < {least} THEN 0::BIGINT WHEN {n.sql} > {last} THEN {width}::BIGINT"
+    # narrowing a HUGEINT can't fail here: what is inside was compared with the bounds
+    inside = f"TRY_CAST({_nearest(moved, by)} AS BIGINT)"
+    return Value(clamped(n.sql, least, last, inside, beyond), "integer", n.level)
+
+
+def _nearest(moved: str, by: int) -> str:
+    """A non-negative integer divided, rounded half up. No intermediate integer exceeds it by more than 1."""
+    if by == 1:
+        return moved
+    if by & (by - 1) == 0:
+        return f"(({floor_divided(moved, by // 2, 0)} + 1) >> 1)"
+    return f"({moved} // {by} + CAST({moved} % {by} >= {by - by // 2} AS BIGINT))"

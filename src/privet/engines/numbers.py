@@ -1,0 +1,179 @@
+"""A column of numbers, read once: from here on there is no float.
+
+Claim: a value becomes the code (x - base) / step, rounded half up, of x clamped to the declared bounds; NULL and NaN
+are missing. As a key, what is outside of the bounds is missing too, and what is inside has the code that it has as a
+value, whatever type the source holds; an integer is rounded first. Integers are read exactly, and so are decimals whose
+digits and decimal places come to 37 at most; everything else as a 64-bit float. Where the step is a power of two the
+float is read exactly too. A declared step that is not is divided by in floats, as IEEE 754 says: alike everywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from privet.engines.classes import as_double, class_of, precision
+from privet.engines.hull import clamped
+from privet.engines.sql import Value, double, floor_divided, held, integer
+from privet.exact import Exact, nearest, up
+from privet.exact.lattice import is_power_of_two, to_steps
+from privet.tables.types import NumberType
+from privet.tables.units import LIMIT
+
+_HALF = Exact(1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Where the values of a column lie: base + step * code, for codes 0..width."""
+
+    base: Exact
+    step: Exact
+    width: int
+
+    @classmethod
+    def of(cls, kind: NumberType) -> Grid:
+        """The grid of a declared column: its step, or else its unit."""
+        if kind.step is not None:
+            return cls(kind.lower, kind.step, math.floor((kind.upper - kind.lower) / kind.step))
+        return cls(kind.unit * kind.least, kind.unit, kind.most - kind.least)
+
+    def code(self, value: Exact) -> int:
+        """The code of a public number."""
+        return min(max(to_steps(value - self.base, self.step), 0), self.width)
+
+
+def read(kind: NumberType, default: Exact | bool | None, source: str, sql: str, *, keyed: bool) -> Value | None:
+    """The integer n of a column, in the unit of its type; `keyed`: missing where it is out of the declared range."""
+    grid = Grid.of(kind)
+    code = _code(kind, grid, default, source, sql, keyed=keyed)
+    if code is None:
+        return None
+    first, each = int(grid.base / kind.unit), int(grid.step / kind.unit)
+    name = held(kind.range.largest)
+    n = code if name == "BIGINT" else f"CAST({code} AS HUGEINT)"
+    n = f"({n} * {each})" if each > 1 else n
+    return Value(f"({n} + {integer(first, name)})" if first else n, "integer")
+
+
+def read_code(kind: NumberType, default: Exact | bool | None, source: str, sql: str) -> Value | None:
+    """The code of a column on its own grid: the hull is enforced where it is read."""
+    found = _code(kind, Grid.of(kind), default, source, sql, keyed=False)
+    return None if found is None else Value(found, "integer")
+
+
+def _code(
+    kind: NumberType, grid: Grid, default: Exact | bool | None, source: str, sql: str, *, keyed: bool
+) -> str | None:
+    d = as_double(source, sql)
+    if d is None:
+        return None
+    found = _of_whole(kind, grid, source, sql, keyed=keyed) or _of_double(kind, grid, d, keyed=keyed)
+    if default is None:
+        return found
+    instead = f"{grid.code(Exact(default))}::BIGINT"
+    if keyed:  # out of range is no key; only what is missing reads as the default
+        return f"CASE WHEN {d} IS NULL OR isnan({d}) THEN {instead} ELSE {found} END"
+    return f"COALESCE({found}, {instead})"
+
+
+# --- integers and decimals ------------------------------------------------------------------------------
+
+
+def _of_whole(kind: NumberType, grid: Grid, source: str, sql: str, *, keyed: bool) -> str | None:
+    """From a whole number m that stands for m / scale; None if the source has none, or it would take too many bits."""
+    found = _whole(source, sql)
+    if found is None:
+        return None
+    m, scale, reach = found
+    low, high = math.ceil(kind.lower * scale), math.floor(kind.upper * scale)
+    if keyed and _whole_first(kind):
+        low, high = math.ceil((kind.lower - _HALF) * scale), math.ceil((kind.upper + _HALF) * scale) - 1
+    low, high = max(low, -reach - 1), min(high, reach + 1)
+    slope, offset = 1 / (scale * grid.step), grid.base / grid.step
+    below = math.lcm(slope.denominator, offset.denominator)
+    times, minus = int(slope * below), int(offset * below)
+    largest = 2 * (max(abs(low), abs(high), 1) * times + abs(minus)) + below
+    if largest >= LIMIT:
+        return None
+    name = held(largest)
+    scaled = f"CAST({m} AS {name})" if name == "HUGEINT" else m
+    scaled = f"{scaled} * {times}" if times > 1 else scaled
+    moved = f"({scaled} - {integer(minus, name)})" if minus else f"({scaled})"
+    if below > 1:  # not negative: m / scale is at least half a step below `base`
+        moved = floor_divided(f"(2 * {moved} + {below})", 2 * below, 0)
+    first, last = ((2 * (end * times - minus) + below) // (2 * below) for end in (low, high))
+    if low <= high and not 0 <= first <= last <= grid.width:  # the hull: codes of what is inside are codes
+        moved = f"least(greatest({moved}, 0), {grid.width})"
+    inside = moved if name == "BIGINT" else f"TRY_CAST({moved} AS BIGINT)"
+    if keyed:
+        return f"CASE WHEN {m} BETWEEN {low} AND {high} THEN {inside} END"
+    outside = f"WHEN {m} < {low} THEN 0::BIGINT WHEN {m} > {high} THEN {grid.width}::BIGINT"
+    if source.strip().upper() == "UHUGEINT":
+        outside += f" WHEN {sql} IS NOT NULL THEN {grid.width}::BIGINT"
+    return clamped(m, low, high, inside, outside)
+
+
+def _whole(source: str, sql: str) -> tuple[str, int, int] | None:
+    """A whole number m, its scale, and the greatest |m| that the source can hold."""
+    match class_of(source):
+        case "signed" | "unsigned" | "boolean":
+            return (sql if source.strip().upper() == "BIGINT" else f"CAST({sql} AS BIGINT)"), 1, 2**63
+        case "huge":
+            return f"TRY_CAST({sql} AS HUGEINT)", 1, 2**127 - 2
+        case "decimal":
+            digits, places = precision(source)
+            name = "BIGINT" if digits <= 18 else "HUGEINT"
+            if places == 0:
+                return f"TRY_CAST({sql} AS {name})", 1, 10**digits
+            if digits + places + 1 > 38:
+                return None
+            # a product of decimals of up to 18 digits overflows where it needs more
+            roomy = sql if digits + places + 1 <= 18 else f"CAST({sql} AS DECIMAL(38, {places}))"
+            whole = f"TRY_CAST({roomy} * CAST({10**places} AS DECIMAL({places + 1}, 0)) AS {name})"
+            return whole, 10**places, 10**digits
+    return None
+
+
+# --- floats, and what is read as one ----------------------------------------------------------------------
+
+
+def _whole_first(kind: NumberType) -> bool:
+    """Whether a value is rounded before it is compared with the bounds, as integers are: 10.4 is 10, a key of 0..10."""
+    return kind.integer and kind.step is None
+
+
+def _of_double(kind: NumberType, grid: Grid, d: str, *, keyed: bool) -> str:
+    if keyed and not _whole_first(kind):
+        # the floats that the bounds are written as: 1.1 is in 0.1..1.1, though its double lies above 11/10
+        within = f"{d} BETWEEN {double(kind.lower)} AND {double(kind.upper)}"
+        return f"CASE WHEN {within} THEN {_of_double(kind, grid, d, keyed=False)} END"
+    if grid.width == 0 and not keyed:
+        code = "0::BIGINT"
+        return f"CASE WHEN NOT isnan({d}) THEN {code} END"
+    if is_power_of_two(grid.step) and (grid.base / grid.step).denominator == 1:
+        first = int(grid.base / grid.step)
+        halves = f"floor({d} * {double(2 / grid.step)})"  # exact: a product with a power of two
+        split = double(up(kind.lower))  # the least double that is not below the bound
+    else:
+        first = 0
+        halves = f"floor(({d} - {double(grid.base)}) / {double(grid.step)} * 2e0)"
+        split = double(grid.base)
+    least, most = 2 * first - 1, 2 * (first + grid.width)
+    name = held(max(abs(least), abs(most)) + 1)
+    w = f"TRY_CAST({halves} AS {name})"
+    # floor(y + 1/2) is (floor(2 y) + 1) / 2, rounded down; y + 1/2 itself could be rounded up
+    moved = f"(({w} - {integer(least, name)}) >> 1)"
+    inside = moved if name == "BIGINT" else f"TRY_CAST({moved} AS BIGINT)"
+    if keyed:
+        return f"CASE WHEN {w} BETWEEN {least} AND {most} THEN {inside} END"
+    outside = f"WHEN {d} < {split} THEN 0::BIGINT WHEN NOT isnan({d}) THEN {grid.width}::BIGINT"
+    return clamped(w, least, most, inside, outside)
+
+
+def edge(kind: NumberType, k: int) -> str | None:
+    """The least double that is read as n >= k; None where it is not exact, since the step is not a power of two."""
+    least = (2 * k - 1) * kind.unit / 2
+    if kind.step is not None or not is_power_of_two(kind.unit) or Exact(nearest(least)) != least:
+        return None
+    return double(least)

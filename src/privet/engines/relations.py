@@ -1,0 +1,339 @@
+"""Operators as SQL: each asks those below it only for the columns, and the forms of them, that are needed.
+
+What comes of an operator is a SELECT whose columns have names of our own: `u` is the person; `c0`, `c1`, ... values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
+
+from privet.engines import arithmetic
+from privet.engines.expressions import Compiler, Wanted, alike, compared, numeric
+from privet.engines.hull import encoded
+from privet.engines.leaves import Lattice, Test, compare_raw, id_class, person_id, read, read_code
+from privet.engines.sql import Context, Layers, Value, name
+from privet.errors import InternalError
+from privet.privacy.adjacency import Person
+from privet.tables import units
+from privet.tables.operators import (
+    JoinPerson,
+    JoinPublic,
+    OfPerson,
+    Operator,
+    PerPerson,
+    Scan,
+    Where,
+    WithColumns,
+    tables,
+)
+from privet.tables.rules import as_number
+from privet.tables.schema import CEILING, Column, PublicSchema, Schema
+from privet.tables.types import NumberType, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A table of the engine: its declaration, its name there, and the types that the source gives its columns."""
+
+    schema: Schema | PublicSchema
+    name: str
+    types: Mapping[str, str]
+
+    def column(self, column: str, declared: Column, wanted: Wanted, raw: str, layers: Layers) -> Value:
+        """A declared column, as wanted; `raw` is the name of its unread value."""
+        source = self.types[column]
+        match wanted:
+            case Test():
+                value, kind = read(declared, source, raw, "value", layers.context), declared.type
+                assert isinstance(kind, NumberType)
+                return compare_raw(declared, source, raw, wanted) or compared(value, kind, wanted)
+            case Lattice():
+                value = read(declared, source, raw, "value", layers.context)
+                return read_code(declared, source, raw, wanted) or _encoded(layers, value, declared.type, wanted)
+            case _:
+                return read(declared, source, raw, wanted, layers.context)
+
+
+def _encoded(layers: Layers, value: Value, kind: Type, wanted: Lattice) -> Value:
+    number = as_number(kind, "a sum")
+    return encoded(layers, numeric(value, kind), number, wanted.lower, wanted.step, wanted.width)
+
+
+@dataclass(slots=True)
+class Relations:
+    """Compiles the operators of one statement."""
+
+    context: Context
+    tables: Mapping[str, Stored]
+    public: Mapping[str, Stored]
+    texts: bool = False
+    """Whether ids are compared as texts: where the tables that are read have ids of several types."""
+
+    def stored(self, schema: Schema | PublicSchema) -> Stored:
+        """The engine's own table for a declaration; the declaration must be the one it was made with."""
+        found = (self.tables if isinstance(schema, Schema) else self.public).get(schema.name)
+        if found is None or found.schema != schema:
+            raise InternalError(f"the engine has no table {schema.name!r} with this declaration")
+        return found
+
+    def start(self, of: Operator, *, person: bool) -> Opened[Operator]:
+        """The rows of a statement; with `person`, and who each belongs to."""
+        protected = [(self.stored(table), table.protect) for table in tables(of)]
+        ids = {id_class(stored.types[who.id]) for stored, who in protected if isinstance(who, Person)}
+        self.texts = len(ids) > 1
+        return self.open(of, person=person)
+
+    def open(self, of: Operator, *, person: bool) -> Opened[Operator]:
+        """The rows of an operator, to be asked for columns."""
+        match of:
+            case Scan():
+                return OpenedScan(self, of, person)
+            case Where():
+                return OpenedWhere(self, of, person)
+            case WithColumns():
+                return OpenedWithColumns(self, of, person)
+            case JoinPublic():
+                return OpenedJoinPublic(self, of, person)
+            case JoinPerson():
+                return OpenedJoinPerson(self, of, person)
+            case PerPerson():
+                return OpenedPerPerson(self, of, person)
+
+
+Kind = TypeVar("Kind", bound=Operator, covariant=True)
+
+
+@dataclass(slots=True)
+class Opened(Generic[Kind]):
+    """An operator that is being compiled: `ask` for columns, then `select`."""
+
+    relations: Relations
+    of: Kind
+    person: bool
+    layers: Layers = field(init=False)
+    asked: dict[tuple[str, Wanted], Value] = field(init=False, default_factory=dict)
+    columns: dict[str, str] = field(init=False, default_factory=dict)
+    """The names of the columns of the SELECT, with their SQL."""
+
+    def __post_init__(self) -> None:
+        self.layers = Layers(self.relations.context)
+        self.begin()
+
+    def begin(self) -> None:
+        """Opens what is below."""
+        raise NotImplementedError
+
+    def find(self, column: str, wanted: Wanted) -> Value:
+        """The SQL of a column, over what is below."""
+        raise NotImplementedError
+
+    def source(self) -> str:
+        """What is below, and `u` if there are persons."""
+        raise NotImplementedError
+
+    def filter(self) -> str | None:
+        """The condition that rows must meet."""
+        return None
+
+    def ask(self, column: str, wanted: Wanted) -> Value:
+        """A column of the SELECT that this will be."""
+        if (column, wanted) not in self.asked:
+            found = self.find(column, wanted)
+            passed_on = found.atom and found.level == 0 and re.fullmatch(r"c\d+", found.sql)
+            alias = found.sql if passed_on else self.layers.context.fresh()
+            self.columns[alias] = found.sql
+            self.asked[column, wanted] = Value(alias, found.kind, atom=True)
+        return self.asked[column, wanted]
+
+    def select(self) -> str:
+        """The SELECT of all columns that were asked for, and of `u`, the person, if wanted."""
+        columns = [f"{sql} AS {alias}" if sql != alias else alias for alias, sql in self.columns.items()]
+        condition = self.filter()
+        self.layers.source = self.source()
+        return self.layers.select((["u"] if self.person else []) + columns or ["1 AS one"], condition)
+
+
+class OpenedScan(Opened[Scan]):
+    """The declared columns of a table."""
+
+    __slots__ = ("raw",)
+
+    def begin(self) -> None:
+        self.raw: dict[str, str] = {}
+
+    def find(self, column: str, wanted: Wanted) -> Value:
+        if column not in self.raw:
+            self.raw[column] = self.layers.context.fresh()
+        raw = self.raw[column]
+        declared = dict(self.of.table.columns)[column]
+        return self.relations.stored(self.of.table).column(column, declared, wanted, raw, self.layers)
+
+    def source(self) -> str:
+        stored, protect = self.relations.stored(self.of.table), self.of.table.protect
+        columns = [f"{name(column)} AS {raw}" for column, raw in self.raw.items()]
+        if self.person:
+            assert isinstance(protect, Person)
+            who = person_id(stored.types[protect.id], name(protect.id), shared=self.relations.texts)
+            columns.append(f"{who} AS u")
+        return f"(SELECT {', '.join(columns) or '1 AS one'} FROM {stored.name})"
+
+
+class OpenedWhere(Opened[Where]):
+    """The columns below, and a condition."""
+
+    __slots__ = ("condition", "inner")
+
+    def begin(self) -> None:
+        self.inner = self.relations.open(self.of.of, person=self.person)
+        self.condition = Compiler(self.layers, self.of.of.types(), self.inner.ask).value(self.of.condition)
+
+    def find(self, column: str, wanted: Wanted) -> Value:
+        return self.inner.ask(column, wanted)
+
+    def source(self) -> str:
+        return f"({self.inner.select()})"
+
+    def filter(self) -> str:
+        return self.condition.sql
+
+
+class OpenedWithColumns(Opened[WithColumns]):
+    """The columns below, and further ones."""
+
+    __slots__ = ("compiler", "defined", "inner")
+
+    def begin(self) -> None:
+        self.inner = self.relations.open(self.of.of, person=self.person)
+        self.compiler = Compiler(self.layers, self.of.of.types(), self.inner.ask)
+        self.defined = dict(self.of.columns)
+
+    def find(self, column: str, wanted: Wanted) -> Value:
+        if column not in self.defined:
+            return self.inner.ask(column, wanted)
+        if isinstance(wanted, Lattice):
+            return self.compiler.code(self.defined[column], wanted)
+        if isinstance(wanted, Test):
+            return compared(*self.compiler.number(self.defined[column]), wanted)
+        if wanted == "index":
+            return self.compiler.index(self.defined[column])
+        return self.compiler.value(self.defined[column], wanted)
+
+    def source(self) -> str:
+        return f"({self.inner.select()})"
+
+
+class OpenedJoinPublic(Opened[JoinPublic]):
+    """Each row with the one row of a public table that has its key: as a key, so that what is out of range has none."""
+
+    __slots__ = ("added", "inner", "mine", "theirs")
+
+    def begin(self) -> None:
+        self.inner = self.relations.open(self.of.of, person=self.person)
+        stored, key = self.relations.stored(self.of.table), self.of.table.key
+        kinds = dict(self.of.table.columns)
+        theirs = read(Column(kinds[key]), stored.types[key], name(key), "key", self.layers.context)
+        mine = self.inner.ask(self.of.on, "key")
+        left = replace(mine, sql=f"l.{mine.sql}"), self.of.of.types()[self.of.on]
+        self.mine, self.theirs = alike(left, (replace(theirs, sql="r.k"), kinds[key]))
+        self.added = {"k": theirs.sql}
+
+    def find(self, column: str, wanted: Wanted) -> Value:
+        kinds = {n: kind for n, kind in self.of.table.columns if n != self.of.table.key}
+        if column not in kinds:
+            return self.inner.ask(column, wanted)
+        raw = f"r_{self.layers.context.fresh()}"
+        self.added[raw] = name(column)
+        return self.relations.stored(self.of.table).column(column, Column(kinds[column]), wanted, raw, self.layers)
+
+    def source(self) -> str:
+        stored = self.relations.stored(self.of.table)
+        left = (["l.u"] if self.person else []) + [f"l.{alias}" for alias in self.inner.columns]
+        right = [f"r.{alias}" for alias in self.added if alias != "k"]
+        theirs = ", ".join(f"{sql} AS {alias}" for alias, sql in self.added.items())
+        join = "LEFT JOIN" if self.of.how == "left" else "JOIN"
+        # enforced, not inferred: no row has two matches, whatever the keys are read as
+        once = f"QUALIFY row_number() OVER (PARTITION BY {self.theirs.sql.replace('r.k', 'k')} ORDER BY k) = 1"
+        public = f"(SELECT * FROM (SELECT {theirs} FROM {stored.name}) {once})"
+        both = f"({self.inner.select()}) AS l {join} {public} AS r"
+        return f"(SELECT {', '.join(left + right)} FROM {both} ON {self.mine.sql} = {self.theirs.sql})"
+
+
+class OpenedJoinPerson(Opened[JoinPerson]):
+    """Every row of a person on one side with every row of the same person on the other."""
+
+    __slots__ = ("left", "right")
+
+    def begin(self) -> None:
+        self.left = self.relations.open(self.of.left, person=True)
+        self.right = self.relations.open(self.of.right, person=True)
+
+    def find(self, column: str, wanted: Wanted) -> Value:
+        return (self.left if column in self.of.left.types() else self.right).ask(column, wanted)
+
+    def source(self) -> str:
+        columns = [f"l.{alias}" for alias in self.left.columns] + [f"r.{alias}" for alias in self.right.columns]
+        both = f"({self.left.select()}) AS l JOIN ({self.right.select()}) AS r ON l.u = r.u"
+        return f"(SELECT {', '.join(['l.u', *columns])} FROM {both})"
+
+
+class OpenedPerPerson(Opened[PerPerson]):
+    """One row for each person.
+
+    Claim: sums are sums of lattice codes, which are integers, so that nothing depends on the order of rows.
+    """
+
+    __slots__ = ("compiler", "grouped", "inner")
+
+    def begin(self) -> None:
+        self.inner = self.relations.open(self.of.of, person=True)
+        self.compiler = Compiler(Layers(self.layers.context), self.of.of.types(), self.inner.ask)
+        self.grouped: dict[str, str] = {}
+
+    def find(self, column: str, wanted: Wanted) -> Value:
+        what = dict(self.of.columns)[column]
+        value, kind = self._of_person(what, keyed=wanted == "key"), what.type(self.of.of.types())
+        assert isinstance(kind, NumberType)
+        match wanted:
+            case Lattice():
+                return _encoded(self.layers, value, kind, wanted)
+            case Test():
+                return compared(value, kind, wanted)
+        return value
+
+    def _of_person(self, what: OfPerson, *, keyed: bool) -> Value:
+        if what.of is None:
+            return Value(self._grouped("count(*)"), "integer", atom=True)
+        if what.function == "count":
+            value = self.compiler.value(what.of, "key" if keyed else "value")
+            return Value(self._grouped(f"count({value.sql})"), "integer", atom=True)
+        value, kind = self.compiler.number(what.of, "key" if keyed else "value")
+        mine = kind.range
+        if what.function in ("min", "max"):
+            return Value(self._grouped(f"{what.function}({value.sql})"), "integer", atom=True)
+        if what.function == "sum":
+            each = arithmetic.coarser(value.sql, units.summable(mine, CEILING), mine.largest)
+            result = what.type(self.of.of.types())
+            assert isinstance(result, NumberType)
+            summed = self._grouped(f"sum({each})")  # DuckDB's sums of integers are HUGEINT
+            return Value(arithmetic.narrowed(summed, "HUGEINT", result.range), "integer")
+        made = units.mean(mine, CEILING)
+        each = arithmetic.coarser(value.sql, made.shift, mine.largest)
+        total, many = self._grouped(f"sum({each})"), self._grouped(f"count({each})")
+        return arithmetic.mean(total, many, made)
+
+    def _grouped(self, sql: str) -> str:
+        for alias, known in self.grouped.items():
+            if known == sql:
+                return alias
+        alias = self.layers.context.fresh()
+        self.grouped[alias] = sql
+        return alias
+
+    def source(self) -> str:
+        layers = self.compiler.layers
+        layers.source = f"({self.inner.select()})"
+        columns = ["u", *(f"{sql} AS {alias}" for alias, sql in self.grouped.items())]
+        return f"({layers.select(columns, 'u IS NOT NULL')} GROUP BY u)"

@@ -1,0 +1,190 @@
+"""A statement as one SELECT of integers: a row for each group that is there, then what was counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from privet.engines.bounding import Field, Hash, bounded
+from privet.engines.expressions import Compiler
+from privet.engines.hull import enforced
+from privet.engines.leaves import Lattice, indexed
+from privet.engines.relations import Relations, Stored
+from privet.engines.sql import Context, Layers, Value
+from privet.tables.expressions import Column
+from privet.tables.narrowing import spanned
+from privet.tables.operators import Scan, Where
+from privet.tables.statement import At, Code, Given, Place, Present, Rows, Squares, Statement, Tally, Total, Unbounded
+from privet.tables.types import KeyType, KeyValue, Type
+
+_HALF = 26  # codes have up to 53 bits; a half of one squared fits into a BIGINT
+_SMALL = 2**31
+
+
+@dataclass(slots=True)
+class Compiled:
+    """SQL with its parameters, and how to put a row's integers together: a tally is a weighted sum of some of them."""
+
+    sql: str
+    context: Context
+    groups: int
+    tallies: list[dict[int, int]]
+    """For each tally: columns of the result, and their weights."""
+
+    def read(self, rows: list[tuple[int | None, ...]]) -> list[list[int]]:
+        """Dense: every group, in order, with zeros where nothing was found."""
+        found = [[0] * len(self.tallies) for _ in range(self.groups)]
+        for group, *numbers in rows:
+            if (
+                group is not None and 0 <= group < self.groups
+            ):  # rows without a group are counted together, which is quicker than a filter
+                found[int(group)] = [
+                    sum(int(numbers[column] or 0) * weight for column, weight in tally.items())
+                    for tally in self.tallies
+                ]
+        return found
+
+
+@dataclass(slots=True)
+class _Reduced:
+    """What the statement reads of each row: codes and flags, each once."""
+
+    compiler: Compiler
+    fields: list[tuple[Field, Value]] = field(default_factory=list)
+
+    def add(self, value: Value, largest: int, *, nullable: bool) -> str:
+        for known, same in self.fields:
+            if (same.sql, same.level, known.largest, known.nullable) == (value.sql, value.level, largest, nullable):
+                return known.name
+        self.fields.append((Field(f"r{len(self.fields)}", largest, nullable), value))
+        return self.fields[-1][0].name
+
+    def code(self, of: Code) -> str:
+        """The name of a column of codes, each in the hull."""
+        found = self.compiler.code(of.of, Lattice(of.lower, of.step, of.width))
+        return self.add(enforced(found, missing=of.missing), of.width, nullable=of.missing)
+
+    def place(self, of: Place) -> str:
+        """The name of a column of places: one for each row, or NULL."""
+        return self.add(self.compiler.index(of.of, "value"), of.size - 1, nullable=True)
+
+    def given(self, of: Given) -> str:
+        """The name of a flag: whether a value is not missing."""
+        value = self.compiler.value(of.of)
+        return self.add(
+            Value(f"CAST(({value.sql} IS NOT NULL) AS UTINYINT)", "integer", value.level), 1, nullable=False
+        )
+
+
+def compiled(
+    statement: Statement, tables: Mapping[str, Stored], public: Mapping[str, Stored], hashed: Hash, prefix: str
+) -> Compiled:
+    """The statement as SQL."""
+    context = Context(prefix=prefix)
+    person = not isinstance(statement.bounding, Unbounded)
+    rows = Relations(context, tables, public).start(statement.of, person=person)
+    layers = Layers(context)
+    compiler = Compiler(layers, statement.of.types(), rows.ask)
+    text = _text_key(statement)
+    group = layers.named(_group(compiler, statement)) if text is None else compiler.column(text[0], "text")
+    reduced = _Reduced(compiler)
+    columns: list[str] = []
+    tallies = [_tally(tally, reduced, columns) for tally in statement.tallies]
+    layers.source = f"({rows.select()})"
+    fields = tuple(f for f, _ in reduced.fields)
+    if text is not None:
+        read = [f"{group.sql} AS k", *(f"{value.sql} AS {f.name}" for f, value in reduced.fields)]
+        few = ", ".join(f"{sql} AS n{i}" for i, sql in enumerate(columns))
+        by_text = f"SELECT k, {few} FROM ({layers.select(read)}) GROUP BY k"
+        numbered = Layers(context, f"({by_text})")
+        g = _chosen(numbered, indexed(text[1], Value("k", "text"), context), text[1], statement.domains()[0])
+        read = [f"{g.sql} AS g", *(f"n{i}" for i in range(len(columns)))]
+        sums = ", ".join(f"sum(n{i})" for i in range(len(columns)))
+        sql = f"SELECT g, {sums} FROM ({numbered.select(read)}) GROUP BY g"
+        return Compiled(sql, context, statement.groups, tallies)
+    known = f"{group.sql} IS NOT NULL AND u IS NOT NULL"
+    read = [f"{group.sql} AS g", *(f"{value.sql} AS {f.name}" for f, value in reduced.fields)]
+    base = layers.select(["u", *read], known) if person else layers.select(read)
+    kept = bounded(base, statement.bounding, Field("g", statement.groups - 1), fields, hashed)
+    by = " GROUP BY g" if statement.keys else ""
+    sql = f"SELECT {'g' if statement.keys else '0'}, {', '.join(columns)} FROM ({kept}){by}"
+    return Compiled(sql, context, statement.groups, tallies)
+
+
+def _text_key(statement: Statement) -> tuple[str, KeyType] | None:
+    """The column, if rows of a table are grouped by one text: adding up by texts, then numbering them, is quicker."""
+    rows = statement.of.of if isinstance(statement.of, Where) else statement.of
+    if not isinstance(statement.bounding, Unbounded) or len(statement.keys) != 1 or not isinstance(rows, Scan):
+        return None
+    key, kind = statement.keys[0], statement.keys[0].type(rows.types())
+    return (key.name, kind) if isinstance(key, Column) and isinstance(kind, KeyType) and kind.textual else None
+
+
+def _group(compiler: Compiler, statement: Statement) -> Value:
+    """The number of the group, in the order of `itertools.product`; NULL if a key is none."""
+    if not statement.keys:
+        return Value("0::INTEGER", "integer", atom=True)
+    found: Value | None = None
+    for key, values in zip(statement.keys, statement.domains(), strict=True):
+        kind = spanned(key.type(compiler.types), values)
+        index = _chosen(compiler.layers, compiler.index(key, kind=kind), kind, values)
+        if found is None:
+            found = index
+        else:
+            sql = f"(CAST({found.sql} AS INTEGER) * {len(values)} + CAST({index.sql} AS INTEGER))"
+            found = Value(sql, "integer", max(found.level, index.level))
+    assert found is not None
+    return found
+
+
+def _chosen(layers: Layers, index: Value, kind: Type, values: tuple[KeyValue, ...]) -> Value:
+    """Which of some values of a key it is, from the number among all that it has; NULL if it is none of them."""
+    every = kind.keys()
+    if values == every:
+        return index
+    place = {value: i for i, value in enumerate(every)}
+    x = layers.named(index)
+    runs: list[tuple[int, int, int]] = []  # the first and the last of values that follow each other, and its new number
+    for new, value in enumerate(values):
+        if runs and place[value] == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], place[value], runs[-1][2])
+        else:
+            runs.append((place[value], place[value], new))
+
+    def search(some: list[tuple[int, int, int]]) -> str:  # a tree, so that 1,000 runs are 10 steps
+        if len(some) == 1:
+            ((first, last, new),) = some
+            return f"CASE WHEN {x.sql} BETWEEN {first} AND {last} THEN {x.sql} - {first - new} END"
+        half = len(some) // 2
+        return f"CASE WHEN {x.sql} < {some[half][0]} THEN {search(some[:half])} ELSE {search(some[half:])} END"
+
+    return Value(search(runs), "integer", x.level)
+
+
+def _tally(tally: Tally, reduced: _Reduced, columns: list[str]) -> dict[int, int]:
+    def column(sql: str) -> int:
+        if sql not in columns:
+            columns.append(sql)
+        return columns.index(sql)
+
+    match tally:
+        case Rows():
+            return {column("count(*)"): 1}
+        case Present(of):
+            if isinstance(of, Given):
+                return {column(f"sum({reduced.given(of)})"): 1}
+            return {column(f"count({reduced.code(of)})"): 1}
+        case At(of, index):
+            return {column(f"count_if({reduced.place(of)} = {index})"): 1}
+        case Total(of):
+            return {column(f"sum({reduced.code(of)})"): 1}
+        case Squares(of):
+            name = reduced.code(of)
+            if of.width < _SMALL:
+                return {column(f"sum({name} * {name})"): 1}
+            high, low = f"({name} >> {_HALF})", f"({name} & {(1 << _HALF) - 1})"
+            return {
+                column(f"sum({high} * {high})"): 1 << 2 * _HALF,
+                column(f"sum({high} * {low})"): 1 << _HALF + 1,
+                column(f"sum({low} * {low})"): 1,
+            }

@@ -1,0 +1,179 @@
+"""Balances: what was granted, what is spent and what is left, by every cap that a question must keep to.
+
+Each cap is a filter of its own: the dataset's total has the dataset's budget, an analyst's total the analyst's cap, and
+a single question the cap of one question. The accountant compares; nothing here knows what a price is made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any, NamedTuple, Protocol
+
+from privet.exact import Exact
+from privet.ledger.entries import Ration, Totals
+from privet.privacy.accounting import Accountant
+from privet.privacy.events import PrivacyEvent
+from privet.privacy.guarantees import Budget, show_down, stricter
+
+
+class Planned(Protocol):
+    """A plan: it says what releasing would do."""
+
+    def event(self) -> PrivacyEvent: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One cap and the total that counts toward it: of the dataset, of an analyst, or of one question."""
+
+    what: str
+    accountant: Accountant[Any]
+    cap: Budget
+    total: Any
+    lasting: bool = True
+    """Whether questions use it up; the cap of one question is the same for each."""
+
+    @property
+    def left(self) -> Budget:
+        """The largest guarantee that one more release may have under this cap."""
+        return self.accountant.left(self.total, self.cap)
+
+    @property
+    def share(self) -> Exact:
+        """How much of it is left, from 0 to 1."""
+        return self.accountant.share(self.total, self.cap)
+
+    def fits(self, price: Any) -> bool:
+        """Whether a further price is within it; exactly, never in floats."""
+        return self.accountant.fits(self.accountant.add(self.total, price), self.cap)
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """What is left under every cap. Of caps that leave more, and of what others spent, it shows nothing.
+
+    Example:
+        >>> from privet.privacy.accounting import PureAccountant
+        >>> from privet.privacy.events import LaplaceNoise
+        >>> from privet.privacy.guarantees import PureDP
+        >>> from privet.privacy.moves import L1Move
+        >>> left = Balance(PureAccountant(), PureDP(4), PureDP(1)).remaining
+        >>> left.guarantee, left.share, left.fits(LaplaceNoise(move=L1Move(1), scale=1)), str(left)
+        (PureDP(3), Fraction(3, 4), True, 'epsilon 3')
+    """
+
+    guarantee: Budget
+    """The largest guarantee that one more release may have; the cap of one question is not counted."""
+    share: Exact
+    """How much is left, from 0 to 1, of the cap that leaves least."""
+    words: str
+    """The same for people to read, rounded down."""
+    _limits: tuple[Limit, ...] = field(repr=False, compare=False)
+
+    @property
+    def epsilon(self) -> Exact:
+        """The epsilon of that guarantee."""
+        return self.guarantee.epsilon
+
+    def fits(self, asked: PrivacyEvent | Planned) -> bool:
+        """Whether an event, or what a plan would do, is within every cap."""
+        event = asked if isinstance(asked, PrivacyEvent) else asked.event()
+        price = self._limits[0].accountant.price(event)
+        return all(limit.fits(price) for limit in self._limits)
+
+    def __str__(self) -> str:
+        return self.words
+
+
+def nearest(limits: Sequence[Limit]) -> Limit:
+    """The limit that leaves least; the first of those that can't be compared."""
+    return reduce(lambda a, b: b if b.left != a.left and b.left.implies(a.left) else a, limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """What was granted and what is spent; for an analyst with a cap, by both measures."""
+
+    accountant: Accountant[Any]
+    budget: Budget
+    total: Any
+    """The accountant's total for the dataset."""
+    ration: Ration | None = None
+    per_query: Budget | None = None
+
+    @property
+    def spent(self) -> Budget:
+        """The guarantee of everything that was paid for."""
+        return self.accountant.guarantee(self.total)
+
+    @property
+    def remaining(self) -> Remaining:
+        """What is left: of the dataset's budget, or of the analyst's cap if that is less.
+
+        Example:
+            >>> from privet.privacy.accounting import PureAccountant
+            >>> from privet.privacy.guarantees import PureDP
+            >>> Balance(PureAccountant(), PureDP(3), PureDP(0.5), Ration(PureDP(0.25), PureDP(1))).remaining.guarantee
+            PureDP(0.75)
+        """
+        limits = self.limits()
+        lasting = [limit for limit in limits if limit.lasting]
+        least = reduce(lambda a, b: stricter(a, b) or a, [limit.left for limit in lasting])
+        near = nearest(lasting)
+        words = near.accountant.show(near.total, near.cap).left if near.left == least else show_down(least)
+        return Remaining(least, near.share, words, tuple(limits))
+
+    def limits(self, analyst: str = "this analyst") -> list[Limit]:
+        """Every cap that a question must keep to."""
+        limits = [Limit(str(self.budget), self.accountant, self.budget, self.total)]
+        if self.ration is not None and self.ration.cap is not None:
+            cap = self.ration.cap
+            limits.append(Limit(f"{cap} for {analyst!r}", self.accountant, cap, self.ration.spent))
+        if self.per_query is not None:
+            what = f"{self.per_query} for one question"
+            limits.append(Limit(what, self.accountant, self.per_query, self.accountant.zero, lasting=False))
+        return limits
+
+    @property
+    def left(self) -> str:
+        """What is left, in words, rounded down."""
+        return str(self.remaining)
+
+
+class Caps(NamedTuple):
+    """What a policy allows. Of a policy's cap and the ledger's the smaller holds, so that neither can raise the other.
+
+    Example:
+        >>> from privet.privacy.accounting import PureAccountant
+        >>> from privet.privacy.guarantees import PureDP
+        >>> balance = Balance(PureAccountant(), PureDP(3), PureDP(0.5))
+        >>> Caps(budget=PureDP(2), analyst=PureDP(1)).lower(balance).remaining.guarantee
+        PureDP(1.5)
+    """
+
+    budget: Budget | None = None
+    analyst: Budget | None = None
+    """For the analyst who asks."""
+    per_query: Budget | None = None
+
+    def lower(self, balance: Balance) -> Balance:
+        """A ledger's balance under these caps too."""
+        ration = balance.ration
+        return Balance(
+            balance.accountant,
+            stricter(balance.budget, self.budget) or balance.budget,
+            balance.total,
+            None if ration is None else ration._replace(cap=stricter(ration.cap, self.analyst)),
+            stricter(balance.per_query, self.per_query),
+        )
+
+
+NO_CAPS = Caps()
+"""Those of the ledger alone."""
+
+
+def balance_of(totals: Totals, ration: Ration | None = None) -> Balance:
+    """The balance of a dataset, and of an analyst, after an entry."""
+    return Balance(totals.accountant, totals.budget, totals.spent, ration, totals.per_query)

@@ -1,0 +1,68 @@
+"""The rules of a debit: when it is granted, and when a stored answer stands for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from privet.errors import BudgetError, DatasetClosed, Remedy, Subject, write
+from privet.ledger.balance import NO_CAPS, Balance, Caps, balance_of, nearest
+from privet.ledger.entries import Ration, Totals
+from privet.ledger.facts import Dataset
+from privet.privacy.events import Composed, PrivacyEvent, leaves
+from privet.privacy.guarantees import show_down
+from privet.privacy.guarantees.budgets import is_nothing
+
+
+def debit(
+    dataset: Dataset, totals: Totals, ration: Ration, analyst: str, price: Any, caps: Caps = NO_CAPS
+) -> tuple[Totals, Ration]:
+    """After a debit, which counts for the dataset and for the analyst; refused if a cap does not cover it."""
+    if totals.failures >= dataset.closes_after or ration.failures >= dataset.closes_for:
+        mine = totals.failures < dataset.closes_after
+        failed = f"{ration.failures} questions of {analyst!r}" if mine else f"{totals.failures} questions"
+        raise DatasetClosed(
+            f"{failed} failed, so the dataset is closed{f' to {analyst!r}' if mine else ''}. Nothing was spent",
+            subject=Subject("dataset", dataset.name),
+            remedy=write(
+                'session.reopen("what was done about it")',
+                terminal='privet ledger reopen --reason "what was done about it"',
+                advice="The steward can reopen it",
+                exact=True,
+            ),
+        )
+    balance = caps.lower(balance_of(totals, ration))
+    if not all(limit.fits(price) for limit in balance.limits(analyst)):
+        raise _over_budget(balance, analyst, price)
+    add = totals.accountant.add
+    return totals._replace(spent=add(totals.spent, price)), ration._replace(spent=add(ration.spent, price))
+
+
+def _over_budget(balance: Balance, analyst: str, price: Any) -> BudgetError:
+    """What is left of the cap that is nearest. It is not a proposal: nobody should spend all of it at once."""
+    limit = nearest([limit for limit in balance.limits(analyst) if not limit.fits(price)])
+    left = limit.left
+    return BudgetError(
+        f"this costs {balance.accountant.guarantee(price)}, and at most {show_down(left)} is left of {limit.what}. "
+        "Nothing was spent.",
+        subject=Subject("argument", "epsilon"),
+        remedy=Remedy("Ask the steward for more.") if is_nothing(left) else None,
+    )
+
+
+def serves(stored: Iterable[PrivacyEvent], asked: Iterable[PrivacyEvent]) -> bool:
+    """Whether an answer to the same question has nowhere more noise than the one that is asked for.
+
+    Example:
+        >>> from privet.privacy.events import LaplaceNoise
+        >>> from privet.privacy.moves import L1Move
+        >>> one, two = LaplaceNoise(move=L1Move(1), scale=1), LaplaceNoise(move=L1Move(1), scale=2)
+        >>> serves([one], [two]), serves([two], [one])
+        (True, False)
+    """
+    from privet import mechanisms  # numpy takes its time, and most of what a ledger does needs none of it
+
+    mine, theirs = (list(leaves(Composed(each))) for each in (stored, asked))
+    if len(mine) != len(theirs):
+        return False
+    return all(m == n and mechanisms.serves(a, b) for (_, a, m), (_, b, n) in zip(mine, theirs, strict=True))

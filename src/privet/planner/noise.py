@@ -1,0 +1,55 @@
+"""The noise of a plan: what draws it, at which scale for each measurement, and the errors that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from privet import accuracy
+from privet.exact import Exact
+from privet.mechanisms import NoiseMechanism
+from privet.planner.linear import Linear
+from privet.privacy.events import Composed, PrivacyEvent
+
+if TYPE_CHECKING:
+    from privet.planner.plan import ReleasePlan
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Independent noise of one mechanism on every coordinate; a scale for each measurement."""
+
+    mechanism: NoiseMechanism
+    scales: tuple[Exact, ...]
+
+    def error(self, form: Linear, confidence: Exact) -> Exact:
+        """A bound that the error of a linear form keeps to with this confidence."""
+        return self.mechanism.error_of_sum(form.weights(), form.scales(self.scales), confidence)
+
+    def half_width(self, form: Linear, confidence: Exact) -> Exact:
+        """Half the width of a linear form's interval."""
+        return accuracy.half_width(self.mechanism, form.weights(), form.scales(self.scales), confidence)
+
+    def factor(self, form: Linear, confidence: Exact, error: Exact) -> Exact | None:
+        """By how much all scales can be multiplied for a linear form to keep to this error; None if none is known."""
+        return self.mechanism.scale_for_sum(form.weights(), form.scales(self.scales), confidence, error)
+
+
+def add_noise(
+    plan: ReleasePlan, exact: Sequence[Sequence[tuple[int, ...]]]
+) -> tuple[tuple[tuple[tuple[int, ...], ...], ...], PrivacyEvent]:
+    """Fresh noise on every coordinate of every measurement, and the event of the noise that was drawn."""
+    noisy, drawn = [], []
+    for part, vectors in zip(plan.noised, exact, strict=True):
+        size = part.measurement.size
+        array, event = part.mechanism.draw(part.move, scale=part.scale, count=len(vectors) * size)
+        draws = array.tolist()
+        drawn.append(event)
+        noisy.append(
+            tuple(
+                tuple(x + y for x, y in zip(vector, draws[i * size : (i + 1) * size], strict=True))
+                for i, vector in enumerate(vectors)
+            )
+        )
+    return tuple(noisy), Composed(drawn)

@@ -1,0 +1,65 @@
+"""What analysts may ask about, as data: datasets, tables and columns with their public bounds and keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from privet.exact import Exact
+from privet.policy.contract import DatasetPolicy, Policy, TablePolicy
+from privet.privacy.adjacency import Person
+from privet.privacy.guarantees.budgets import amount
+from privet.tables.schema import Column
+from privet.tables.types import BooleanType, KeyType, NumberType, TimeType
+
+
+def describe(policy: Policy) -> list[dict[str, Any]]:
+    """The datasets of a policy, for programs."""
+    return [dataset(each) for each in policy.datasets.values()]
+
+
+def dataset(policy: DatasetPolicy) -> dict[str, Any]:
+    """A dataset: its budget and its tables."""
+    return {
+        "dataset": policy.name,
+        "budget": amount(policy.budget),
+        "adjacency": str(policy.adjacency),
+        "version": policy.version,
+        "tables": {table.name: _table(table) for table in policy.declared.values()},
+    }
+
+
+def _table(table: TablePolicy) -> dict[str, Any]:
+    columns = {name: _column(column) for name, column in table.columns().items()}
+    return {"protects": _protected(table), "columns": columns}
+
+
+def _protected(table: TablePolicy) -> dict[str, Any]:
+    protect = table.protect
+    if not isinstance(protect, Person):
+        return {"unit": "row"}
+    caps: dict[str, int | None] = {"max_rows": protect.max_rows}
+    if protect.max_groups is not None:
+        caps = {"max_groups": protect.max_groups, "max_rows_per_group": protect.max_rows_per_group}
+    return {"unit": "person", "id": protect.id, **caps}
+
+
+def _column(column: Column) -> dict[str, Any]:
+    """A column: its kind, and all of its keys or its bounds."""
+    match column.type:
+        case KeyType(values, other):
+            return {"kind": "keys", "keys": list(values), "other": other}
+        case NumberType() as kind:
+            bounds = {"lower": _number(kind.lower), "upper": _number(kind.upper)}
+            step = {} if kind.step is None else {"step": _number(kind.step)}
+            return {"kind": "integer" if kind.integer else "number", **bounds, **step}
+        case TimeType() as kind:
+            ends = {"first": kind.first.isoformat(), "last": kind.last.isoformat()}
+            return {"kind": "timestamp" if kind.timed else "date", **ends}
+        case BooleanType():
+            return {"kind": "boolean"}
+        case _:
+            return {"kind": "text"}
+
+
+def _number(of: Exact) -> int | float:
+    return int(of) if of.denominator == 1 else float(of)

@@ -1,0 +1,23 @@
+"""Privacy guarantees: PureDP, ApproxDP, ZeroConcentratedDP."""
+
+from privet.privacy.guarantees.budgets import budget_of, show_down, stricter
+from privet.privacy.guarantees.kinds import (
+    ApproxDP,
+    Budget,
+    Guarantee,
+    PureDP,
+    ZeroConcentratedDP,
+    delta_for_population,
+)
+
+__all__ = [
+    "ApproxDP",
+    "Budget",
+    "Guarantee",
+    "PureDP",
+    "ZeroConcentratedDP",
+    "budget_of",
+    "delta_for_population",
+    "show_down",
+    "stricter",
+]

@@ -1,0 +1,107 @@
+"""Guarantees as budgets: made from numbers, compared, shown, and written for ever."""
+
+from __future__ import annotations
+
+from decimal import ROUND_DOWN
+from typing import Any
+
+from privet.codec import ratio, read_amount
+from privet.errors import UserError
+from privet.exact import Exact, Number, literal, show
+from privet.privacy.guarantees.kinds import ApproxDP, Budget, PureDP
+
+_KINDS: dict[str, type[Budget]] = {"pure": PureDP, "approx": ApproxDP}
+_FIELDS = {PureDP: ("epsilon",), ApproxDP: ("epsilon", "delta")}
+
+
+def budget_of(kind: type[Budget], *, epsilon: Number, delta: Number | None) -> Budget:
+    """A budget of a kind. Where the kind has a delta, a budget without one allows none.
+
+    Example:
+        >>> budget_of(PureDP, epsilon=3, delta=None), budget_of(ApproxDP, epsilon=3, delta=None)
+        (PureDP(3), ApproxDP(3, 0))
+    """
+    if kind is ApproxDP:
+        return ApproxDP(epsilon, 0 if delta is None else delta)
+    if kind is PureDP and delta is None:
+        return PureDP(epsilon)
+    raise UserError(f"a budget of the kind {kind.__name__} has no delta")
+
+
+def numbers(budget: Budget) -> dict[str, Exact]:
+    """The numbers of a budget, by name.
+
+    Example:
+        >>> list(numbers(ApproxDP(1, 1e-6)))
+        ['epsilon', 'delta']
+    """
+    return {name: getattr(budget, name) for name in _FIELDS[type(budget)]}
+
+
+def _derived(kind: type[Budget], epsilon: Exact, *delta: Exact) -> Budget:
+    return ApproxDP.capped(epsilon, *delta) if kind is ApproxDP else PureDP.derived(epsilon)
+
+
+def is_nothing(budget: Budget) -> bool:
+    """Whether it leaves no epsilon to spend."""
+    return budget.epsilon == 0
+
+
+def show_down(budget: Budget) -> str:
+    """A budget for people to read, rounded down: what is left.
+
+    Example:
+        >>> show_down(PureDP("0.9999999"))
+        'epsilon 0.999999'
+    """
+    return ", ".join(f"{name} {show(number, rounding=ROUND_DOWN)}" for name, number in numbers(budget).items())
+
+
+def stricter(a: Budget | None, b: Budget | None) -> Budget | None:
+    """The largest budget that is within both, number by number; None is no cap.
+
+    Example:
+        >>> stricter(PureDP(3), PureDP(2)), stricter(ApproxDP(1, 1e-6), ApproxDP(2, 1e-9)), stricter(None, PureDP(1))
+        (PureDP(2), ApproxDP(1, 1e-9), PureDP(1))
+    """
+    if a is None or b is None:
+        return a if b is None else b
+    if type(a) is not type(b):
+        raise UserError(f"{a!r} and {b!r} are different kinds of guarantees, so neither can cap the other")
+    return _derived(type(a), *(min(pair) for pair in zip(numbers(a).values(), numbers(b).values(), strict=True)))
+
+
+def to_tree(budget: Budget) -> dict[str, str]:
+    """A budget for JSON, exactly.
+
+    Example:
+        >>> to_tree(ApproxDP(0.5, 0))
+        {'kind': 'approx', 'epsilon': '1/2', 'delta': '0/1'}
+    """
+    kind = next(name for name, kind in _KINDS.items() if kind is type(budget))
+    return {"kind": kind} | {name: ratio(number) for name, number in numbers(budget).items()}
+
+
+def from_tree(tree: Any) -> Budget:
+    """The budget that a tree stands for; a `ValueError` if it stands for none.
+
+    Claim: from_tree(to_tree(budget)) == budget.
+    """
+    kind = _KINDS.get(tree["kind"]) if isinstance(tree, dict) and isinstance(tree.get("kind"), str) else None
+    if kind is None or tree.keys() != {"kind", *_FIELDS[kind]}:
+        raise ValueError("this is not a budget")
+    amounts = [read_amount(tree[name]) for name in _FIELDS[kind]]
+    if any(delta > 1 for delta in amounts[1:]):
+        raise ValueError("delta is at most 1")
+    return _derived(kind, *amounts)
+
+
+def amount(budget: Budget | None) -> dict[str, str] | None:
+    """A budget or a price for programs, exactly.
+
+    Example:
+        >>> from privet.privacy.guarantees import ApproxDP, PureDP
+        >>> amount(PureDP("1/3")), amount(ApproxDP(1, delta="0.001"))
+        ({'epsilon': '1/3'}, {'epsilon': '1', 'delta': '0.001'})
+    """
+    return None if budget is None else {name: literal(number).strip('"') for name, number in numbers(budget).items()}

@@ -1,0 +1,48 @@
+"""An answer, a plan and a budget as JSON: the command line, a server and its clients print and read the same."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+from privet.privacy.guarantees import PureDP
+from privet.privacy.guarantees.budgets import amount
+from privet.release.render.frame import arrow
+
+if TYPE_CHECKING:
+    from privet.planner import ReleasePlan
+    from privet.release.answer import Release
+
+
+def answer(of: Release) -> str:
+    """The rows of an answer, and the facts that stand beside them; an infinite end of an interval is null."""
+    rows = [{name: _plain(x) for name, x in row.items()} for row in arrow(of).to_pylist()]
+    tree = {"rows": rows, **_facts(of)}
+    return json.dumps(tree, indent=2, ensure_ascii=False, default=str, allow_nan=False) + "\n"
+
+
+def facts(of: Release) -> str:
+    """What stands beside the rows, on one line: for a file's metadata."""
+    return json.dumps(_facts(of), ensure_ascii=False)
+
+
+def explanation(of: ReleasePlan, *, paid_before: PureDP | None) -> str:
+    """A plan: what was asked, what follows, what bounds the answer, and what a stored answer cost."""
+    return json.dumps({**of.to_json(), "paid_before": amount(paid_before)}, indent=2, ensure_ascii=False) + "\n"
+
+
+def _facts(of: Release) -> dict[str, Any]:
+    return {
+        "confidence": of.confidence,
+        "guarantee": amount(of.guarantee),
+        "paid_before": of.paid_before,
+        "spent": amount(of.spent),
+        "left": None if of.remaining is None else amount(of.remaining.guarantee),
+        "limits": of.limits,
+        "notes": of.notes(),
+    }
+
+
+def _plain(x: Any) -> Any:
+    return None if isinstance(x, float) and not math.isfinite(x) else x

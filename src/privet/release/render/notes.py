@@ -1,0 +1,66 @@
+"""What stands below an answer: what its intervals cover, which bounds shaped it, and what was spent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from privet.exact import Exact, show
+from privet.ledger import Remaining
+from privet.privacy.guarantees import PureDP
+from privet.release.render.view import Column, marks
+
+
+def notes(
+    *,
+    columns: Sequence[Column],
+    confidence: Exact,
+    simultaneous: bool,
+    guarantee: PureDP,
+    spent: PureDP,
+    remaining: Remaining | None,
+    limits: Sequence[str] = (),
+    left_out: int = 0,
+    chosen_by_noise: bool = False,
+    drawn: bool = False,
+) -> list[str]:
+    """What stands below a table: what the intervals cover, which bounds shaped the answer, and what was spent.
+
+    Below a picture, whose legend tells the marks, it ends with the guarantee.
+    """
+    lines = []
+    if not all(column.public for column in columns):
+        how = "for all cells together" if simultaneous else "for each cell separately"
+        covered = "the noise, not the bias from the limits below" if limits else "the noise"
+        lines.append(f"{show(confidence * 100)} % intervals {how}. They cover {covered}.")
+    if limits:
+        lines.append(f"Limits: {'; '.join(limits)}.")
+    if left_out:
+        lines.append(f"{left_out:,} group{'s are' if left_out > 1 else ' is'} not shown.")
+    if chosen_by_noise:
+        lines.append("Noisy values decided which groups are shown, so these intervals hold less often than stated.")
+    if drawn:
+        return [*lines, _promise(guarantee)]
+    if any(any(marks(column.cells)) for column in columns):
+        lines.append("~ too noisy to rely on: less than twice its margin of error, or a mean or ratio of too few rows.")
+    return [*lines, _cost(guarantee, spent) + ("." if remaining is None else f"; {_left(remaining)} left.")]
+
+
+def _promise(guarantee: PureDP) -> str:
+    """The guarantee for those who see a picture of the answer: the same whenever the answer is drawn again."""
+    if not guarantee.epsilon:
+        return "Nothing private is shown."
+    return f"Differentially private, {guarantee}."
+
+
+def _cost(guarantee: PureDP, spent: PureDP) -> str:
+    """The epsilon of the answer, and whether it was paid now."""
+    if spent.epsilon:
+        return f"Spent {spent}"
+    return f"Paid for before, at {guarantee}: nothing was spent now" if guarantee.epsilon else "Nothing was spent"
+
+
+def _left(remaining: Remaining) -> str:
+    """What is left, rounded down; of a pure budget the number alone."""
+    if not isinstance(remaining.guarantee, PureDP):
+        return str(remaining)
+    return str(remaining).removeprefix("epsilon ") if remaining.guarantee.epsilon else "nothing"

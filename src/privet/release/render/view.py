@@ -1,0 +1,86 @@
+"""An answer as every renderer sees it: keys, numbers with their intervals, and the notes that stand below them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+from privet.planner.outputs import Cells
+from privet.release.render import periods
+from privet.release.render.numerals import numerals
+from privet.tables.aggregates import Count, CountPeople, Histogram, Sum
+from privet.tables.query import Query
+from privet.tables.types import KeyValue, Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of numbers: with intervals around the value or between two ends, or public, without any."""
+
+    name: str
+    cells: Cells
+    around: bool
+    public: bool = False
+    level: bool = False
+    """Whether it is a mean, a ratio or the like, drawn as a dot, and not an amount, drawn as a bar from zero."""
+
+    def texts(self, group: int) -> tuple[str, str]:
+        """The value and the interval of one group."""
+        cells = self.cells
+        value, interval = numerals(cells.values[group], cells.low[group], cells.high[group], around=self.around)
+        return f"~{value}" if marks(cells)[group] else value, "(public)" if self.public else interval
+
+
+def marks(cells: Cells) -> Sequence[bool]:
+    """Which cells are marked as noisy: with `~` in print, and drawn lighter."""
+    return cells.noisy
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """A column of keys: one for each group."""
+
+    name: str
+    values: Sequence[KeyValue]
+    unit: Unit | None = None
+    """What dates were cut to, if they were."""
+
+    @property
+    def numeric(self) -> bool:
+        return bool(self.values) and type(self.values[0]) is int
+
+    def texts(self) -> list[str]:
+        """Keys as texts: 2024, 2024 Q3, May 2024, or a date in ISO form."""
+        return periods.texts(self.values, self.unit)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is shown of an answer: released values and public facts alone."""
+
+    query: Query
+    keys: Sequence[Keys]
+    columns: Sequence[Column]
+    notes: Sequence[str] = ()
+    """What the numbers mean and cost."""
+
+    @property
+    def groups(self) -> int:
+        """How many groups are shown."""
+        return len(self.columns[0].cells.values)
+
+
+def levels(query: Query) -> set[str]:
+    """The columns that are not amounts: means, ratios and spreads, for which a bar from zero would say nothing."""
+    made = query.columns()
+    return {
+        column
+        for name, what in query.aggregates
+        if not isinstance(what, Count | CountPeople | Sum | Histogram)
+        for column in made[name]
+    }
+
+
+def joined(parts: Sequence[Cells]) -> Cells:
+    """The cells of several columns, one after the other: a histogram is one column for each of its bins."""
+    return Cells(*(tuple(x for part in parts for x in getattr(part, each.name)) for each in fields(Cells)))

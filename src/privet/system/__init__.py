@@ -1,0 +1,1 @@
+"""Files, addresses, processes and signals: what the operating system does for us, and to us."""

@@ -1,0 +1,152 @@
+"""Which rows and columns of an answer are shown, and in which order: post-processing, which costs nothing.
+
+It reads released numbers and public keys only. What it hides was measured and paid for like everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from privet.errors import QueryError, Remedy, Subject, write
+from privet.names.spelling import there_are
+from privet.tables.advice import never_true
+from privet.tables.constants import nevers
+from privet.tables.expressions import Column, Compare, Constant, IsIn, Logic, Node, Not, Types, parts, sized
+from privet.tables.language import show
+from privet.tables.operators import Columns
+from privet.tables.reach import Known, only, outcomes
+from privet.tables.rules import as_boolean
+from privet.tables.types import MOST_GROUPS, KeyValue, NumberType
+from privet.tables.units import LARGEST
+
+Values = tuple[KeyValue, ...]
+RELEASED = NumberType(-LARGEST, LARGEST, missing=False, wide=True)
+"""What is known of a released number before it is there."""
+
+READABLE = (Column, Constant, Compare, Logic, Not, IsIn)
+"""What a condition on an answer may be made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A column of the answer that rows are sorted by; keys have the order in which they are declared."""
+
+    column: str
+    descending: bool = False
+
+    def __post_init__(self) -> None:
+        if type(self.column) is not str or type(self.descending) is not bool:
+            raise QueryError("an order is the name of a column, and whether it is descending")
+
+    def __str__(self) -> str:
+        return f"{self.column} descending" if self.descending else self.column
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """The rows for which `having` is true, in this order, the first `limit` of them; `hidden` columns are not shown.
+
+    Claim: a function of the released answer alone, whatever the order in which its parts were given.
+    """
+
+    having: Node | None = None
+    order: tuple[Order, ...] = ()
+    limit: int | None = None
+    hidden: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.having is not None:
+            _readable(sized(self.having))
+        if not all(isinstance(order, Order) for order in self.order):
+            raise QueryError("an answer is sorted by its columns")
+        names = [order.column for order in self.order]
+        if len(set(names)) < len(names):
+            raise QueryError("order_by: a column stands there twice")
+        if self.limit is not None and (type(self.limit) is not int or not 1 <= self.limit <= MOST_GROUPS):
+            raise QueryError(f"limit must be 1 to {MOST_GROUPS:,}", remedy=write("limit(10)", sql="LIMIT 10"))
+        if list(self.hidden) != sorted({*self.hidden}):
+            raise QueryError("hide: give each name once")
+
+    def check(
+        self, keys: Types, numbers: Types, columns: Mapping[str, Sequence[str]], values: Mapping[str, Values]
+    ) -> None:
+        """Refuse what an answer with these keys, numbers, columns (by aggregate) and groups can't be arranged by."""
+        known = Columns({**keys, **numbers}, frozenset(keys))
+        if self.having is not None:
+            as_boolean(self.having.type(known), "having")
+            for never in nevers(self.having, known):
+                raise never_true(never)
+            if not can_pass(self.having, keys, values):
+                raise QueryError(
+                    f"having: {show(self.having)} leaves no group, whatever the numbers are",
+                    remedy=Remedy("Remove one of the conditions"),
+                )
+        for name in (order.column for order in self.order):
+            if name not in known:
+                raise QueryError(
+                    f"order_by: the answer has no column {name!r}",
+                    allowed=there_are(name, known),
+                    subject=Subject("column", name),
+                )
+        for name in self.hidden:
+            if name not in columns:
+                raise QueryError(
+                    f"hide: the answer has no numbers {name!r}", allowed=f"There are: {', '.join(columns)}"
+                )
+        if len(self.hidden) == len(columns):
+            raise QueryError("an answer shows at least one number, and all of them are hidden")
+
+    def chooses_by(self) -> frozenset[str]:
+        """The columns that decide which rows are shown."""
+        sorted_by = {order.column for order in self.order} if self.limit is not None else set()
+        return frozenset(sorted_by | (set() if self.having is None else names(self.having)))
+
+    def __str__(self) -> str:
+        said = [] if self.having is None else [f" having {show(self.having)}"]
+        said += [f" order by {', '.join(map(str, self.order))}"] if self.order else []
+        said += [] if self.limit is None else [f" limit {self.limit}"]
+        return "".join(said)
+
+
+EVERYTHING = Arrangement()
+"""All rows in the fixed order of their keys, with all columns."""
+
+
+def names(node: Node) -> set[str]:
+    """The columns that an expression reads."""
+    return {node.name} if isinstance(node, Column) else {name for part in parts(node) for name in names(part)}
+
+
+def can_pass(having: Node, keys: Types, values: Mapping[str, Values]) -> bool:
+    """Whether a group can meet a condition on the answer, as far as its keys tell; numbers can come to anything.
+
+    Example:
+        >>> from privet.tables.language import col
+        >>> from privet.tables.types import KeyType
+        >>> key, listed = {"k": KeyType(("a", "b"))}, {"k": ("a", "b")}
+        >>> can_pass(((col("k") == "a") & (col("n") > 5)).node, key, listed)
+        True
+        >>> can_pass(((col("k") != "a") & (col("k") != "b")).node, key, listed)
+        False
+    """
+    read = [name for name in keys if name in names(having)]
+    numbers = {name: RELEASED for name in names(having) if name not in keys}
+    for group in product(*(values[name] for name in read)):
+        named = dict(zip(read, group, strict=True))
+        kinds = {name: only(value, keys[name]) for name, value in named.items()}
+        truths = {name: value for name, value in named.items() if isinstance(value, bool)}
+        if True in outcomes(having, Known({**numbers, **kinds}, truths=truths)):
+            return True
+    return False
+
+
+def _readable(node: Node) -> None:
+    if not isinstance(node, READABLE):
+        raise QueryError(
+            f"having compares columns of the answer with each other and with values, and this is {show(node)}",
+            remedy=write('having(pv.col("n") >= 100)', sql="HAVING n >= 100"),
+        )
+    for part in parts(node):
+        _readable(part)

@@ -1,0 +1,44 @@
+"""Schemas, expressions, operators, aggregates, queries and statements as JSON, and back: a closed vocabulary."""
+
+from __future__ import annotations
+
+from privet.codec import Codec
+from privet.privacy.adjacency import EachRow, Person
+from privet.tables import aggregates as a
+from privet.tables import arrangement, groups, query, schema, statement
+from privet.tables import expressions as e
+from privet.tables import operators as o
+from privet.tables import types as t
+
+KINDS: dict[str, type] = {
+    # what is declared
+    "schema": schema.Schema, "public schema": schema.PublicSchema, "declared": schema.Column,
+    "each row": EachRow, "person": Person,
+    "number type": t.NumberType, "boolean type": t.BooleanType, "key type": t.KeyType, "text type": t.TextType,
+    "time type": t.TimeType,
+    # expressions
+    "column": e.Column, "constant": e.Constant, "arithmetic": e.Arithmetic, "rounded": e.Rounded, "clip": e.Clip,
+    "compare": e.Compare, "logic": e.Logic, "not": e.Not, "is in": e.IsIn, "is missing": e.IsMissing,
+    "starts with": e.StartsWith, "case": e.Case, "date part": e.DatePart, "truncate": e.Truncate, "bin": e.Bin,
+    # operators
+    "scan": o.Scan, "where": o.Where, "with columns": o.WithColumns, "join public": o.JoinPublic,
+    "join person": o.JoinPerson, "of person": o.OfPerson, "per person": o.PerPerson,
+    # aggregates
+    "count": a.Count, "count people": a.CountPeople, "sum": a.Sum, "mean": a.Mean, "variance": a.Variance,
+    "std": a.Std, "histogram": a.Histogram, "ratio": a.Ratio,
+    # questions, and how an answer is arranged
+    "query": query.Query, "key": query.Key,
+    "arrangement": arrangement.Arrangement, "order": arrangement.Order,
+    # what an engine is asked
+    "code": statement.Code, "place": statement.Place, "given": statement.Given,
+    "rows": statement.Rows, "present": statement.Present, "total": statement.Total, "squares": statement.Squares,
+    "at": statement.At,
+    "unbounded": statement.Unbounded, "at most rows": statement.AtMostRows, "at most groups": statement.AtMostGroups,
+    "people in groups": statement.PeopleInGroups, "statement": statement.Statement,
+    "listed": groups.Listed,
+}  # fmt: skip
+"""Every kind of record there is. A name, once written into a certificate, keeps its meaning for ever."""
+
+
+RECORDS = Codec(KINDS)
+encode, decode = RECORDS.encode, RECORDS.decode

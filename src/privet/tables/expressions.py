@@ -1,0 +1,518 @@
+"""Expressions over one row: every one is total, so no row can make it fail.
+
+A node is a frozen value; its constructor takes nothing apart. `type(node, schema)` refuses what is ill-typed and
+gives the public range of the result by interval arithmetic. A missing operand makes the result missing, as in SQL.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from itertools import pairwise
+from typing import Literal as OneOf
+from typing import get_args
+
+from privet.errors import QueryError, Remedy, Subject, write
+from privet.exact import Exact, show
+from privet.names.spelling import there_are
+from privet.tables.rules import (
+    CONDITION,
+    Operator,
+    arithmetic,
+    as_boolean,
+    as_number,
+    as_time,
+    clipped_quotient,
+    comparable,
+    days_between,
+    union,
+)
+from privet.tables.types import (
+    UNITS,
+    BooleanType,
+    KeyType,
+    NumberType,
+    TextType,
+    TimeType,
+    Type,
+    Unit,
+    clipped,
+    truncate,
+)
+from privet.tables.units import LARGEST, Range, exactly, to_whole
+
+Types = Mapping[str, Type]
+"""What columns there are, and their types."""
+
+MOST_BINS = 1_000
+BINS = write('pv.bins("age", [0, 18, 65, 110]), or pv.bins("age", list(range(0, 111, 10)))', sql="FLOOR(age / 10) * 10")
+
+MOST_NODES = 2_000
+DEEPEST = 64
+"""How large an expression may be, and how deeply nested."""
+
+Part = OneOf["year", "quarter", "month", "day", "weekday", "hour"]
+PARTS: dict[str, tuple[int, int]] = {
+    "year": (0, 9999), "quarter": (1, 4), "month": (1, 12), "day": (1, 31), "weekday": (1, 7), "hour": (0, 23)
+}  # fmt: skip
+"""The parts of a date, and their ranges; weekday 1 is Monday."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The value of a column."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        as_text(self.name)
+
+    def type(self, schema: Types) -> Type:
+        if self.name in schema:
+            return schema[self.name]
+        raise QueryError(
+            f"there is no column {self.name!r}",
+            allowed=there_are(self.name, schema),
+            subject=Subject("column", self.name),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant:
+    """A public value; the number 1 is not the boolean True."""
+
+    value: Exact | str | bool | date
+
+    def __post_init__(self) -> None:
+        match self.value:
+            case str():
+                as_text(self.value)
+            case date() if getattr(self.value, "tzinfo", None) is not None:
+                raise QueryError(f"timestamps must be in UTC, without a time zone, not {self.value!r}")
+            case Exact():
+                if abs(self.value) > LARGEST or (self.value and abs(self.value) < 1 / LARGEST):
+                    raise QueryError("this number is too large or too small to compute with")
+            case bool() | date():
+                pass
+            case _:
+                raise QueryError(f"{self.value!r} is not a public value")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Constant):
+            return NotImplemented
+        return type(self.value) is type(other.value) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
+
+    def type(self, schema: Types) -> Type:
+        match self.value:
+            case bool():
+                return BooleanType(missing=False)
+            case str():
+                return KeyType((self.value,), missing=False)
+            case date():
+                return TimeType(self.value, self.value, missing=False)
+            case _:
+                return NumberType(self.value, self.value, missing=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """Two numbers added, subtracted, multiplied or divided (by zero: missing); or the days between two dates."""
+
+    operator: Operator
+    left: Node
+    right: Node
+
+    def __post_init__(self) -> None:
+        _one_of(self.operator, ("+", "-", "*", "/"))
+        _nodes(self.left, self.right)
+
+    def type(self, schema: Types) -> Type:
+        left, right = self.left.type(schema), self.right.type(schema)
+        if self.operator == "-" and isinstance(left, TimeType) and isinstance(right, TimeType):
+            return days_between(left, right)
+        return arithmetic(self.operator, as_number(left, self.operator), as_number(right, self.operator))
+
+
+@dataclass(frozen=True, slots=True)
+class Rounded:
+    """The greatest integer not above (floor), the least not below (ceil), or the absolute value (abs)."""
+
+    function: OneOf["floor", "ceil", "abs"]
+    of: Node
+
+    def __post_init__(self) -> None:
+        _one_of(self.function, ("floor", "ceil", "abs"))
+        _nodes(self.of)
+
+    def type(self, schema: Types) -> Type:
+        number = as_number(self.of.type(schema), self.function)
+        held = number.range
+        if self.function == "abs":
+            low = max(held.least, -held.most, 0)
+            found, rounded = Range(held.unit, low, max(-held.least, held.most)), number.rounded
+        elif held.unit.denominator == 1:
+            found, rounded = held, False
+        else:
+            how, way = (math.floor if self.function == "floor" else math.ceil), to_whole(held)
+            inner = held.coarser(way.shift)
+            ends = (how(inner.unit * inner.least), how(inner.unit * inner.most))
+            found, rounded = Range(Exact(1), *ends), False
+        return NumberType.of(found, rounded=rounded, missing=number.missing, wide=number.wide)
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """A number clamped to bounds of one's own."""
+
+    of: Node
+    lower: Exact
+    upper: Exact
+
+    def __post_init__(self) -> None:
+        _nodes(self.of)
+        for bound in (self.lower, self.upper):
+            if type(bound) is not Exact or abs(bound) > LARGEST:
+                raise QueryError(f"{bound!r} is not a number to clip to")
+
+    def type(self, schema: Types) -> Type:
+        return clipped(self.inner(schema), self.lower, self.upper)
+
+    def inner(self, schema: Types) -> NumberType:
+        """The type of what is clipped; a quotient is computed as finely as the clip allows."""
+        if not isinstance(self.of, Arithmetic) or self.of.operator != "/":
+            return as_number(self.of.type(schema), "clip")
+        a, b = as_number(self.of.left.type(schema), "/"), as_number(self.of.right.type(schema), "/")
+        return arithmetic("/", a, b) if b.constant else clipped_quotient(a, b, self.lower, self.upper)[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """Whether one value equals, or is below, or above another."""
+
+    operator: OneOf["==", "!=", "<", "<=", ">", ">="]
+    left: Node
+    right: Node
+
+    def __post_init__(self) -> None:
+        _one_of(self.operator, ("==", "!=", "<", "<=", ">", ">="))
+        _nodes(self.left, self.right)
+
+    def type(self, schema: Types) -> Type:
+        left, right = self.left.type(schema), self.right.type(schema)
+        _no_text_for_a_date(left, self.right)
+        _no_text_for_a_date(right, self.left)
+        ordered = self.operator not in ("==", "!=")
+        if not comparable(left, right) or (ordered and not isinstance(left, NumberType | TimeType)):
+            raise QueryError(
+                f"{left} and {right} can't be compared{' by order' if ordered else ''}",
+                allowed="Numbers and dates have an order; texts, keys and booleans can be equal or not",
+                remedy=CONDITION,
+            )
+        if isinstance(left, NumberType) and isinstance(right, NumberType):
+            _exactly_comparable(left, right)
+        return BooleanType(missing=left.missing or right.missing)
+
+
+@dataclass(frozen=True, slots=True)
+class Logic:
+    """All of these, or any of these."""
+
+    operator: OneOf["and", "or"]
+    of: tuple[Node, ...]
+
+    def __post_init__(self) -> None:
+        _one_of(self.operator, ("and", "or"))
+        if not self.of:
+            raise QueryError(f"{self.operator} needs at least one condition")
+        _nodes(*self.of)
+
+    def type(self, schema: Types) -> Type:
+        types = [as_boolean(node.type(schema), self.operator) for node in self.of]
+        return BooleanType(missing=any(t.missing for t in types))
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The opposite."""
+
+    of: Node
+
+    def __post_init__(self) -> None:
+        _nodes(self.of)
+
+    def type(self, schema: Types) -> Type:
+        return as_boolean(self.of.type(schema), "not")
+
+
+@dataclass(frozen=True, slots=True)
+class IsIn:
+    """Whether a value is one of a list."""
+
+    of: Node
+    values: tuple[Constant, ...]
+
+    def __post_init__(self) -> None:
+        _nodes(self.of)
+        if not 1 <= len(self.values) <= 10_000:
+            raise QueryError(
+                "a list of values needs 1 to 10,000 of them",
+                remedy=write('pv.col("region").is_in(["north"])', sql="region IN ('north')"),
+            )
+        if not all(isinstance(value, Constant) for value in self.values):
+            raise QueryError("a list to compare with has public values only")
+
+    def type(self, schema: Types) -> Type:
+        mine = self.of.type(schema)
+        for value in self.values:
+            _no_text_for_a_date(mine, value)
+            if not comparable(mine, value.type(schema)):
+                raise QueryError(
+                    f"{mine} is never equal to {value.value!r}", remedy=Remedy("Give values of the same kind")
+                )
+        return BooleanType(missing=mine.missing)
+
+
+@dataclass(frozen=True, slots=True)
+class IsMissing:
+    """Whether there is no value."""
+
+    of: Node
+
+    def __post_init__(self) -> None:
+        _nodes(self.of)
+
+    def type(self, schema: Types) -> Type:
+        self.of.type(schema)
+        return BooleanType(missing=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StartsWith:
+    """Whether a text begins with another."""
+
+    of: Node
+    prefix: str
+
+    def __post_init__(self) -> None:
+        _nodes(self.of)
+        as_text(self.prefix)
+
+    def type(self, schema: Types) -> Type:
+        mine = self.of.type(schema)
+        if isinstance(mine, TextType) or (isinstance(mine, KeyType) and mine.textual):
+            return BooleanType(missing=mine.missing)
+        raise QueryError(
+            f"only texts can be compared by their beginning, and this is {mine}",
+            remedy=write('pv.col("name").starts_with("A")', sql="name LIKE 'A%'"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The value beside the first condition that is true; `otherwise` if none is (missing if that is None)."""
+
+    branches: tuple[tuple[Node, Node], ...]
+    otherwise: Node | None
+
+    def __post_init__(self) -> None:
+        if not self.branches:
+            raise QueryError("a case needs at least one condition")
+        _nodes(*parts(self))
+
+    def type(self, schema: Types) -> Type:
+        for condition, _ in self.branches:
+            as_boolean(condition.type(schema), "when")
+        values = [value for _, value in self.branches] + ([] if self.otherwise is None else [self.otherwise])
+        joined = union([value.type(schema) for value in values])
+        return replace(joined, missing=True) if self.otherwise is None else joined
+
+
+@dataclass(frozen=True, slots=True)
+class DatePart:
+    """The year, quarter, month, day, weekday or hour of a date."""
+
+    of: Node
+    part: Part
+
+    def __post_init__(self) -> None:
+        _nodes(self.of)
+        if self.part not in PARTS:
+            raise QueryError(f"a date has no part {self.part!r}", allowed=f"There are: {', '.join(PARTS)}")
+
+    def type(self, schema: Types) -> Type:
+        time = as_time(self.of.type(schema), self.part)
+        if self.part == "hour" and not time.timed:
+            raise QueryError("a date has no hour; a timestamp has", remedy=write('.part("weekday")', sql="ISODOW(day)"))
+        low, high = (time.first.year, time.last.year) if self.part == "year" else PARTS[self.part]
+        return NumberType(Exact(low), Exact(high), integer=True, missing=time.missing)
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """The start of the year, quarter, month, week, day or hour."""
+
+    of: Node
+    unit: Unit
+
+    def __post_init__(self) -> None:
+        _nodes(self.of)
+        if self.unit not in UNITS:
+            raise QueryError(f"a date can't be truncated to {self.unit!r}", allowed=f"There are: {', '.join(UNITS)}")
+
+    def type(self, schema: Types) -> Type:
+        time = as_time(self.of.type(schema), "truncate")
+        if self.unit == "hour" and not time.timed:
+            raise QueryError(
+                "a date has no hour; a timestamp has",
+                remedy=write('.truncate("month")', sql="DATE_TRUNC('month', day)"),
+            )
+        first, last = truncate(time.first, self.unit), truncate(time.last, self.unit)
+        return TimeType(first, last, self.unit, time.missing)
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Which of the ranges edges[i]..edges[i+1] holds a number: each without its end, the last with it."""
+
+    of: Node
+    edges: tuple[Exact, ...]
+
+    def __post_init__(self) -> None:
+        _nodes(self.of)
+        if len(self.edges) < 2:
+            raise QueryError("bins need two edges or more", remedy=BINS)
+        if len(self.edges) > MOST_BINS + 1:
+            raise QueryError(f"at most {MOST_BINS:,} bins are allowed", remedy=BINS)
+        if any(type(edge) is not Exact or abs(edge) > LARGEST for edge in self.edges):
+            raise QueryError("the edges of bins are numbers", remedy=BINS)
+        if any(a >= b for a, b in pairwise(self.edges)):
+            raise QueryError("the edges of bins must rise", remedy=BINS)
+
+    def type(self, schema: Types) -> Type:
+        number = as_number(self.of.type(schema), "bins")
+        labels = tuple(
+            f"[{show(a)}, {show(b)}{']' if i == len(self.edges) - 2 else ')'}"
+            for i, (a, b) in enumerate(zip(self.edges, self.edges[1:], strict=False))
+        )
+        if len(set(labels)) < len(labels):
+            raise QueryError(
+                "two of these bins look the same when printed", remedy=Remedy("Take edges that lie further apart")
+            )
+        places = self.places(number)
+        inside = places[0] <= number.least and number.most <= places[-1]
+        return KeyType(labels, missing=number.missing or not inside)
+
+    def places(self, of: NumberType) -> tuple[int, ...]:
+        """The edges as integers: u n is in bin i if places[i] <= n < places[i + 1]; n = places[-1] is in the last."""
+        last = of.compared("<=", self.edges[-1])
+        return (*(of.compared(">=", edge) for edge in self.edges[:-1]), last)
+
+
+CONDITIONS = Compare, Logic, Not, IsIn, IsMissing, StartsWith
+"""What is true or false of a row."""
+
+Node = (
+    Column | Constant | Arithmetic | Rounded | Clip | Compare | Logic | Not | IsIn | IsMissing | StartsWith | Case
+    | DatePart | Truncate | Bin
+)  # fmt: skip
+"""Every kind of expression there is."""
+
+
+_KINDS = frozenset(get_args(Node))
+
+
+def _nodes(*parts: object) -> None:
+    """Refuse what is not an expression."""
+    for part in parts:
+        if type(part) not in _KINDS:
+            raise QueryError(f"an expression is made of expressions, not of {type(part).__name__}")
+
+
+def _one_of(word: str, words: tuple[str, ...]) -> None:
+    if word not in words:
+        raise QueryError(f"{word!r} is not an operator or function here", allowed=f"There are: {', '.join(words)}")
+
+
+def as_text(value: object) -> str:
+    """A text that every engine can read."""
+    if isinstance(value, str) and "\x00" not in value and len(value) <= 10_000:
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            pass
+        else:
+            return value
+    raise QueryError(f"this needs a text of at most 10,000 characters without NUL, not {str(value)[:40]!a}")
+
+
+def _exactly_comparable(left: NumberType, right: NumberType) -> None:
+    if left.constant is None and right.constant is None and not exactly(left.range, right.range):
+        raise QueryError(
+            "these two numbers can't be compared exactly: in a common unit they would need more than 126 bits",
+            remedy=write(
+                'pv.col("income").clip(0, 200_000)',
+                sql="CLIP(income, 0, 200000)",
+                advice="Round or clip one of them first",
+            ),
+        )
+
+
+def _no_text_for_a_date(kind: Type, other: Node) -> None:
+    """Refuse a text where a date or timestamp is needed, with the value to write."""
+    if not isinstance(kind, TimeType) or not isinstance(other, Constant) or not isinstance(other.value, str):
+        return
+    name = "timestamp" if kind.timed else "date"
+    try:
+        read: date | None = (datetime if kind.timed else date).fromisoformat(other.value)
+    except ValueError:
+        read = None
+    exact = read is not None and getattr(read, "tzinfo", None) is None
+    line = read if exact else kind.last
+    raise QueryError(
+        f"a {name} is compared with {name}s, not with the text {other.value[:40]!r}",
+        remedy=write(repr(line), sql=f"{name.upper()} '{line}'", exact=exact),
+    )
+
+
+def joined(operator: OneOf["and", "or"], of: Sequence[Node]) -> Node:
+    """All of these, or any of these, side by side: `(a and b) and c` is `a and b and c`."""
+    flat: list[Node] = []
+    for node in of:
+        flat += node.of if isinstance(node, Logic) and node.operator == operator else (node,)
+    return flat[0] if len(flat) == 1 else Logic(operator, tuple(flat))
+
+
+def sized(node: Node) -> Node:
+    """The same expression, if it is not too large to look at: shared parts count each time that they stand there."""
+    _nodes(node)
+    left, pile = MOST_NODES, [(node, 1)]
+    while pile:
+        part, depth = pile.pop()
+        left -= 1
+        if left < 0 or depth > DEEPEST:
+            raise QueryError(
+                f"an expression has at most {MOST_NODES:,} parts, nested at most {DEEPEST} deep",
+                remedy=write("with_columns(rate=...)", advice="Give parts of it names first"),
+            )
+        pile += [(inner, depth + 1) for inner in parts(part)]
+    return node
+
+
+def parts(node: Node) -> tuple[Node, ...]:
+    """What an expression is made of."""
+    match node:
+        case Column() | Constant():
+            return ()
+        case Arithmetic(_, a, b) | Compare(_, a, b):
+            return (a, b)
+        case Logic(_, of):
+            return of
+        case Case(branches, otherwise):
+            return (*(part for branch in branches for part in branch), *([] if otherwise is None else [otherwise]))
+        case _:
+            return (node.of,)

@@ -1,0 +1,172 @@
+"""Which groups an answer has, as a value. How many there are is counted here and nowhere else.
+
+`Listed`: the keys are public, so every group appears, empty or not. `Sets`: several listings over the same keys
+(ROLLUP, CUBE). Keys that a mechanism discovers satisfy the same contract: then `most` is what the mechanism may show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import combinations, product
+from math import prod
+from typing import Protocol, Self
+
+from privet.errors import QueryError, TooManyGroups, write
+from privet.tables import narrowing
+from privet.tables.expressions import Node
+from privet.tables.operators import Operator
+from privet.tables.types import MOST_GROUPS, BooleanType, KeyType, KeyValue, TimeType, Type
+
+Values = tuple[KeyValue, ...]
+Group = tuple[KeyValue | None, ...]
+"""One value for each key; None where a listing does not group by the key."""
+
+
+class Groups(Protocol):
+    """What planning needs to know of the groups of an answer before data are read."""
+
+    @property
+    def most(self) -> int:
+        """The greatest number of groups that the answer can have."""
+
+    @property
+    def overlap(self) -> int:
+        """In how many groups one row is counted: sensitivity is this many times that of one group."""
+
+    @property
+    def is_public(self) -> bool:
+        """Whether the keys are known before data are read, so that every group is shown and choosing costs nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Every combination of public values, in the order of `itertools.product`; without keys there is one group.
+
+    Example:
+        >>> regions = Listed((("north", "south"), (False, True)))
+        >>> regions.most, list(regions)[:2]
+        (4, [('north', False), ('north', True)])
+    """
+
+    values: tuple[Values, ...] = ()
+
+    def __post_init__(self) -> None:
+        _few(self.most)
+
+    @classmethod
+    def of(cls, rows: Operator, keys: tuple[Node, ...]) -> Self:
+        """The values of each key that a row can have after all conditions."""
+        return cls(narrowing.domains(rows, keys))
+
+    @classmethod
+    def whole(cls, rows: Operator, keys: tuple[Node, ...]) -> Self:
+        """The values of each key that its type has, whatever the conditions."""
+        types = rows.types()
+        return cls(tuple(key.type(types).keys() for key in keys))
+
+    @property
+    def most(self) -> int:
+        return prod(map(len, self.values))
+
+    @property
+    def overlap(self) -> int:
+        return 1
+
+    @property
+    def is_public(self) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[tuple[KeyValue, ...]]:
+        return product(*self.values)
+
+    def check(self, kinds: Iterable[Type]) -> None:
+        """Refuse values that keys of these types do not have, or not in this order; a condition may leave none."""
+        types = tuple(kinds)
+        if len(types) != len(self.values):
+            raise QueryError("every key has its list of values")
+        for kind, values in zip(types, self.values, strict=True):
+            one = _kind_of_key(kind)
+            same = all(type(value) is one for value in values)
+            every = iter(narrowing.spanned(kind, values).keys() if values and same else ())
+            if not same or not all(any(value == other for other in every) for value in values):
+                raise QueryError("the values of a key are some of those that it has, in their order")
+
+
+@dataclass(frozen=True, slots=True)
+class Sets:
+    """Several listings over the same keys: each set names, by their places, the keys that it groups by.
+
+    Claim: a row is counted once in each set, so that one person moves the answer `overlap` times as far.
+
+    Example:
+        >>> Sets.rollup(Listed((("north", "south"), (2024, 2025)))).sets
+        ((0, 1), (0,), ())
+        >>> Sets.cube(Listed((("north", "south"), (2024, 2025)))).most
+        9
+    """
+
+    listed: Listed
+    sets: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        places = range(len(self.listed.values))
+        if not self.sets or len({*self.sets}) < len(self.sets):
+            raise QueryError("grouping sets are one or more, and all different")
+        for each in self.sets:
+            if list(each) != sorted({*each}) or not all(place in places for place in each):
+                raise QueryError("a grouping set names some of the keys, each once, in their order")
+        _few(self.most)
+
+    @classmethod
+    def rollup(cls, listed: Listed) -> Self:
+        """All keys, then without the last, and so on down to the total."""
+        places = tuple(range(len(listed.values)))
+        return cls(listed, tuple(places[:size] for size in reversed(range(len(places) + 1))))
+
+    @classmethod
+    def cube(cls, listed: Listed) -> Self:
+        """Every choice of the keys."""
+        places = range(len(listed.values))
+        sizes = reversed(range(len(places) + 1))
+        return cls(listed, tuple(each for size in sizes for each in combinations(places, size)))
+
+    @property
+    def most(self) -> int:
+        return sum(prod(len(self.listed.values[place]) for place in each) for each in self.sets)
+
+    @property
+    def overlap(self) -> int:
+        return len(self.sets)
+
+    @property
+    def is_public(self) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[Group]:
+        for each in self.sets:
+            yield from product(*((*vs,) if i in each else (None,) for i, vs in enumerate(self.listed.values)))
+
+
+def _kind_of_key(kind: Type) -> type:
+    """The Python type of the values of a key."""
+    match kind:
+        case BooleanType():
+            return bool
+        case TimeType():
+            return type(kind.first)
+        case KeyType(values):
+            return type(values[0])
+    return int
+
+
+def _few(groups: int) -> None:
+    if groups > MOST_GROUPS:
+        raise TooManyGroups(
+            f"these keys make {groups:,} groups; at most {MOST_GROUPS:,} are allowed",
+            remedy=write(
+                'group_by(pv.bins("age", [0, 18, 65, 110]))',
+                sql="GROUP BY FLOOR(age / 10) * 10",
+                advice="Take fewer or wider ones",
+            ),
+        )

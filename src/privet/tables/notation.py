@@ -1,0 +1,153 @@
+"""An expression as a line to write: in Python, and in SQL. Errors show the line to write in both.
+
+Claim: what stands in the result, read again, is the same expression (for SQL: of what SQL can say in one way only;
+bins are its WIDTH_BUCKET and FLOOR, and stand here as they are shown to people).
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime
+
+from privet.exact import Exact, literal
+from privet.exact import show as show_number
+from privet.tables import expressions as e
+from privet.tables.language import show
+
+_RESERVED = frozenset({
+    "all", "and", "any", "as", "asc", "between", "by", "case", "cast", "cross", "desc", "distinct", "else", "end",
+    "except", "exists", "false", "fetch", "for", "from", "full", "group", "having", "if", "in", "inner", "intersect",
+    "interval", "into", "is", "join", "lateral", "left", "like", "limit", "natural", "not", "null", "offset", "on",
+    "or", "order", "outer", "over", "partition", "qualify", "right", "rows", "select", "set", "some", "table", "then",
+    "true", "union", "unnest", "using", "values", "when", "where", "window", "with",
+})  # fmt: skip
+_SIGNS = {"==": "=", "!=": "<>"}
+_NESTED = (e.Arithmetic, e.Compare, e.Logic, e.Not)
+
+
+def in_python(node: e.Node) -> str:
+    """An expression as it is written in Python.
+
+    Example:
+        >>> from privet.tables.language import col
+        >>> print(in_python(((col("age") >= 18) & col("region").is_in(["north"])).node))
+        (pv.col("age") >= 18) & pv.col("region").is_in(["north"])
+    """
+
+    def inner(part: e.Node) -> str:
+        return f"({in_python(part)})" if isinstance(part, _NESTED) else in_python(part)
+
+    match node:
+        case e.Column(name):
+            return f"pv.col({_quoted(name)})"
+        case e.Constant(value):
+            return constant_in_python(value)
+        case e.Arithmetic(operator, a, b) | e.Compare(operator, a, b):
+            return f"{inner(a)} {operator} {inner(b)}"
+        case e.Rounded("abs", of):
+            return f"abs({in_python(of)})"
+        case e.Rounded(function, of):
+            return f"{inner(of)}.{function}()"
+        case e.Clip(of, lower, upper):
+            return f"{inner(of)}.clip({literal(lower)}, {literal(upper)})"
+        case e.Logic(operator, several):
+            return {"and": " & ", "or": " | "}[operator].join(map(inner, several))
+        case e.Not(of):
+            return f"~{inner(of)}"
+        case e.IsIn(of, values):
+            return f"{inner(of)}.is_in([{', '.join(map(in_python, values))}])"
+        case e.IsMissing(of):
+            return f"{inner(of)}.is_null()"
+        case e.StartsWith(of, prefix):
+            return f"{inner(of)}.starts_with({_quoted(prefix)})"
+        case e.Case(branches, otherwise):
+            cases = ".".join(f"when({in_python(when)}, {in_python(then)})" for when, then in branches)
+            return f"pv.{cases}.otherwise({'' if otherwise is None else in_python(otherwise)})"
+        case e.DatePart(of, part):
+            return f"{inner(of)}.{part}()"
+        case e.Truncate(of, unit):
+            return f"{inner(of)}.truncate({_quoted(unit)})"
+        case e.Bin(of, edges):
+            return f"pv.bins({in_python(of)}, [{', '.join(map(literal, edges))}])"
+
+
+def in_sql(node: e.Node) -> str:
+    """An expression as it is written in SQL.
+
+    Example:
+        >>> from privet.tables.language import col
+        >>> print(in_sql((col("limit").clip(0, 10) != 3).node))
+        CLIP("limit", 0, 10) <> 3
+    """
+
+    def inner(part: e.Node) -> str:
+        return f"({in_sql(part)})" if isinstance(part, _NESTED) else in_sql(part)
+
+    match node:
+        case e.Column(name):
+            plain = re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) and name.lower() not in _RESERVED
+            return name if plain else '"' + name.replace('"', '""') + '"'
+        case e.Constant(value):
+            return constant_in_sql(value)
+        case e.Arithmetic(operator, a, b) | e.Compare(operator, a, b):
+            return f"{inner(a)} {_SIGNS.get(operator, operator)} {inner(b)}"
+        case e.Rounded(function, of):
+            return f"{function.upper()}({in_sql(of)})"
+        case e.Clip(of, lower, upper):
+            return f"CLIP({in_sql(of)}, {_digits(lower)}, {_digits(upper)})"
+        case e.Logic(operator, several):
+            return f" {operator.upper()} ".join(map(inner, several))
+        case e.Not(of):
+            return f"NOT {inner(of)}"
+        case e.IsIn(of, values):
+            return f"{inner(of)} IN ({', '.join(map(in_sql, values))})"
+        case e.IsMissing(of):
+            return f"{inner(of)} IS NULL"
+        case e.StartsWith(of, prefix):
+            return f"{inner(of)} LIKE {constant_in_sql(prefix + '%')}"
+        case e.Case(branches, otherwise):
+            cases = " ".join(f"WHEN {in_sql(when)} THEN {in_sql(then)}" for when, then in branches)
+            return f"CASE {cases}{'' if otherwise is None else f' ELSE {in_sql(otherwise)}'} END"
+        case e.DatePart(of, part):
+            return f"{'ISODOW' if part == 'weekday' else part.upper()}({in_sql(of)})"
+        case e.Truncate(of, unit):
+            return f"DATE_TRUNC('{unit}', {in_sql(of)})"
+        case e.Bin():
+            return show(node)
+
+
+def constant_in_python(value: object) -> str:
+    """A public value as it is written in Python."""
+    match value:
+        case str():
+            return _quoted(value)
+        case Exact():
+            return literal(value)
+    return repr(value)
+
+
+def constant_in_sql(value: object) -> str:
+    """A public value as it is written in SQL."""
+    match value:
+        case str():
+            return "'" + value.replace("'", "''") + "'"
+        case bool():
+            return str(value).upper()
+        case datetime():
+            return f"TIMESTAMP '{value}'"
+        case date():
+            return f"DATE '{value}'"
+        case Exact():
+            return _digits(value)
+    return str(value)
+
+
+def _digits(number: Exact) -> str:
+    """A number with all its digits, or as a quotient where it has too many."""
+    every = show_number(number, 17)
+    return every if Exact(every) == number else f"({number.numerator} / {number.denominator})"
+
+
+def _quoted(text: str) -> str:
+    escaped = repr(text)[1:-1]
+    return '"' + (escaped.replace("\\'", "'") if "'" in text else escaped).replace('"', '\\"') + '"'

@@ -1,0 +1,390 @@
+"""What is done to tables before anything is counted.
+
+Every operator is *person-local*: each row that comes out belongs to one person (or is one protected row), and depends
+on that person's rows and on public data only. So whatever stands here, bounding (the last step before rows are
+counted) leaves at most k rows of each person, and no person's rows depend on another's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any, Literal, NoReturn, get_args
+
+from privet.errors import NoBounds, QueryError, Remedy, Subject, write
+from privet.exact import Exact
+from privet.names.spelling import there_are
+from privet.privacy.adjacency import Adjacency, EachRow, Person, Protected
+from privet.tables.expressions import DEEPEST, Node, Types, sized
+from privet.tables.language import show
+from privet.tables.notation import in_python, in_sql
+from privet.tables.rules import CONDITION, as_number, comparable
+from privet.tables.schema import CEILING, PublicSchema, Schema, different
+from privet.tables.types import BooleanType, NumberType, Type
+from privet.tables.units import Range, exactly, mean, summable
+from privet.tables.units import sized as sized_range
+
+MOST_TABLES = 16
+"""How many private tables one query may read."""
+
+
+class Columns(dict[str, Type]):
+    """The types of columns by name; those that are `public` are as they stand in a public table: nothing is clamped."""
+
+    __slots__ = ("public",)
+
+    def __init__(self, types: Types, public: frozenset[str] = frozenset()) -> None:
+        super().__init__(types)
+        self.public = public
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Columns, (dict(self), self.public)
+
+    def _fixed(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("the columns of rows can't be changed")
+
+    __setitem__ = __delitem__ = __ior__ = update = pop = popitem = clear = setdefault = _fixed
+
+
+def public_columns(types: Types) -> frozenset[str]:
+    """Which of these columns come from public tables, as far as it is known."""
+    return types.public if isinstance(types, Columns) else frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A step from tables to rows: it checks itself when it is made, and knows the types of its columns from then on."""
+
+    _types: Types = field(init=False, repr=False, compare=False)
+    depth: int = field(init=False, repr=False, compare=False)
+    """How many steps lie between the tables and these rows, this one counted too."""
+
+    def types(self) -> Types:
+        """The columns, and their types."""
+        return self._types
+
+    def _made(self, types: Types, *parents: Operator) -> None:
+        deep = 1 + max((parent.depth for parent in parents), default=0)
+        if deep > DEEPEST:
+            raise QueryError(
+                f"a query has at most {DEEPEST} steps",
+                remedy=write(
+                    "where(first, second)",
+                    sql="WHERE first AND second",
+                    advice="Put several conditions into one step",
+                ),
+            )
+        object.__setattr__(self, "_types", types)
+        object.__setattr__(self, "depth", deep)
+
+
+@dataclass(frozen=True, slots=True)
+class Scan(_Step):
+    """The rows of a declared table."""
+
+    table: Schema
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.table, Schema):
+            raise QueryError(f"rows come from a declared table, not from {type(self.table).__name__}")
+        self._made(Columns({name: column.type for name, column in self.table.columns}))
+
+
+@dataclass(frozen=True, slots=True)
+class Where(_Step):
+    """The rows for which a condition is true (not false, not missing)."""
+
+    of: Operator
+    condition: Node
+
+    def __post_init__(self) -> None:
+        types = _rows(self.of)
+        kind = sized(self.condition).type(types)
+        if not isinstance(kind, BooleanType):
+            raise QueryError(f"where needs a condition, and this is {kind}", remedy=CONDITION)
+        self._made(types, self.of)
+
+
+@dataclass(frozen=True, slots=True)
+class WithColumns(_Step):
+    """The rows with further columns; a name that exists is replaced."""
+
+    of: Operator
+    columns: tuple[tuple[str, Node], ...]
+
+    def __post_init__(self) -> None:
+        before = _rows(self.of)
+        if not self.columns:
+            raise QueryError(
+                "with_columns needs a column", remedy=write('with_columns(rate=pv.col("pay") / pv.col("hours"))')
+            )
+        different(self.columns)
+        added = {name: sized(node).type(before) for name, node in self.columns}
+        self._made(Columns({**before, **added}, public_columns(before) - added.keys()), self.of)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPublic(_Step):
+    """Each row with the one row of a public table that has its key; `left` keeps rows without one."""
+
+    of: Operator
+    table: PublicSchema
+    on: str
+    how: Literal["inner", "left"]
+
+    def __post_init__(self) -> None:
+        table, on = self.table, self.on
+        if not isinstance(table, PublicSchema):
+            raise QueryError(f"this joins a public table, not {type(table).__name__}")
+        if self.how not in ("inner", "left"):
+            raise QueryError(f"how must be 'inner' or 'left', not {self.how!r}", subject=Subject("argument", "how"))
+        before = _rows(self.of)
+        if on not in before:
+            raise QueryError(
+                f"there is no column {on!r} to join on", allowed=there_are(on, before), subject=Subject("column", on)
+            )
+        mine, theirs = before[on], dict(table.columns)[table.key]
+        if not comparable(mine, theirs):
+            raise QueryError(f"{on!r} is {mine}, the key {table.key!r} of {table.name!r} is {theirs}: never equal")
+        if isinstance(mine, NumberType) and isinstance(theirs, NumberType) and not exactly(mine.range, theirs.range):
+            raise QueryError(
+                f"{on!r} and the key {table.key!r} of {table.name!r} can't be compared exactly: in a common unit they "
+                "would need more than 126 bits",
+                remedy=Remedy("Join on a column as it is declared"),
+            )
+        added = {name: kind for name, kind in table.columns if name != table.key}
+        if self.how == "left":
+            added = {name: replace(kind, missing=True) for name, kind in added.items()}
+        _no_clash(before, {*added}, table.name)
+        self._made(Columns({**before, **added}, public_columns(before) | added.keys()), self.of)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPerson(_Step):
+    """Every row of a person on the left with every row of the same person on the right.
+
+    Claim: a chain of joins is one value, whatever the order in which `join_person` is given its tables: they stand in
+    the order of their names, joined from the left. Any other value is refused.
+    """
+
+    left: Operator
+    right: Operator
+
+    def __post_init__(self) -> None:
+        _joinable(self.left, self.right)
+        left, right = self.left.types(), self.right.types()
+        if _scans(self.left) + _scans(self.right) > MOST_TABLES:
+            raise QueryError(f"a query reads at most {MOST_TABLES} private tables")
+        if isinstance(self.right, JoinPerson) or _place(sides(self.left)[-1]) > _place(self.right):
+            raise QueryError("joined tables stand in the order of their names, joined from the left")
+        self._made(Columns({**left, **right}, public_columns(left) | public_columns(right)), self.left, self.right)
+
+
+@dataclass(frozen=True, slots=True)
+class OfPerson:
+    """A value of one person: the number of their rows, or the sum, mean, least or greatest of an expression."""
+
+    function: Literal["count", "sum", "mean", "min", "max"]
+    of: Node | None = None
+
+    def __post_init__(self) -> None:
+        if self.function not in ("count", "sum", "mean", "min", "max"):
+            raise QueryError(f"{self.function!r} can't be computed per person")
+        if self.of is not None:
+            sized(self.of)
+        elif self.function != "count":
+            raise QueryError(f"{self.function} needs an expression")
+
+    def type(self, schema: Types) -> Type:
+        if self.function == "count":
+            if self.of is not None:
+                self.of.type(schema)
+            return NumberType(Exact(0), Exact(CEILING), integer=True, missing=False, wide=True)
+        assert self.of is not None
+        number = as_number(self.of.type(schema), self.function)
+        if self.function in ("min", "max"):
+            return number
+        if number.wide:
+            raise NoBounds(
+                f"the {self.function} of {show(self.of)} per person needs bounds",
+                remedy=write(f"{in_python(self.of)}.clip(0, 1000)", sql=f"CLIP({in_sql(self.of)}, 0, 1000)"),
+            )
+        if self.function == "mean":
+            return NumberType.of(mean(number.range, CEILING).result, rounded=True, missing=number.missing)
+        each = number.range.coarser(summable(number.range, CEILING))
+        total = sized_range(Range(each.unit, min(each.least, 0) * CEILING, max(each.most, 0) * CEILING))
+        return NumberType.of(total, rounded=number.rounded, missing=number.missing, wide=True)
+
+
+@dataclass(frozen=True, slots=True)
+class PerPerson(_Step):
+    """One row for each person, with values computed from their rows."""
+
+    of: Operator
+    columns: tuple[tuple[str, OfPerson], ...]
+
+    def __post_init__(self) -> None:
+        before = _rows(self.of)
+        if not isinstance(protected(self.of), Person):
+            raise QueryError(
+                "only a table that protects persons has values per person; this one protects each row", remedy=_PERSON
+            )
+        if not self.columns:
+            raise QueryError(
+                "per_person needs a value",
+                remedy=write('per_person(total=pv.sum("amount"))', sql="SELECT person_id, SUM(amount) AS total"),
+            )
+        different(self.columns)
+        if not all(isinstance(value, OfPerson) for _, value in self.columns):
+            raise QueryError("per person there are counts, sums, means, minima and maxima only")
+        self._made(Columns({name: value.type(before) for name, value in self.columns}), self.of)
+
+
+Operator = Scan | Where | WithColumns | JoinPublic | JoinPerson | PerPerson
+"""Every kind of operator there is."""
+
+
+_KINDS = frozenset(get_args(Operator))
+
+
+def _rows(of: Operator) -> Types:
+    """The columns of the rows that a step reads."""
+    if type(of) not in _KINDS:
+        raise QueryError(f"this needs rows of a table, not {type(of).__name__}")
+    return of.types()
+
+
+def _scans(of: Operator) -> int:
+    """How many times a private table is read."""
+    match of:
+        case Scan():
+            return 1
+        case JoinPerson(left, right):
+            return _scans(left) + _scans(right)
+        case _:
+            return _scans(of.of)
+
+
+def _place(side: Operator) -> tuple[str, str]:
+    """Where a side stands in a chain of joins: no column is on two sides, so its least name tells them apart."""
+    return tables(side)[0].name, min(side.types())
+
+
+def steps(of: Operator) -> Iterator[Operator]:
+    """Every step from the tables to these rows, those below `per_person` too: the deepest first."""
+    match of:
+        case Scan():
+            pass
+        case JoinPerson(left, right):
+            yield from steps(left)
+            yield from steps(right)
+        case _:
+            yield from steps(of.of)
+    yield of
+
+
+def expressions(of: Operator) -> Iterator[tuple[Node, Operator]]:
+    """Every expression of these steps, with the rows that it reads: the deepest first."""
+    for step in steps(of):
+        match step:
+            case Where(rows, condition):
+                yield condition, rows
+            case WithColumns(rows, columns):
+                yield from ((node, rows) for _, node in columns)
+            case PerPerson(rows, values):
+                yield from ((value.of, rows) for _, value in values if value.of is not None)
+
+
+def tables(of: Operator) -> tuple[Schema, ...]:
+    """The private tables that are read, in order."""
+    match of:
+        case Scan(table):
+            return (table,)
+        case JoinPerson(left, right):
+            return tuple(dict.fromkeys((*tables(left), *tables(right))))
+        case _:
+            return tables(of.of)
+
+
+def public_tables(of: Operator) -> tuple[PublicSchema, ...]:
+    """The public tables that are joined."""
+    match of:
+        case Scan():
+            return ()
+        case JoinPerson(left, right):
+            return (*public_tables(left), *public_tables(right))
+        case JoinPublic(inner, table):
+            return (*public_tables(inner), table)
+        case _:
+            return public_tables(of.of)
+
+
+def sides(of: Operator) -> tuple[Operator, ...]:
+    """What a chain of joins on the person puts together."""
+    return (*sides(of.left), *sides(of.right)) if isinstance(of, JoinPerson) else (of,)
+
+
+def protected(of: Operator) -> Protected:
+    """What is protected: as the first table declares it. Caps differ between tables; `caps.holding` has them all."""
+    return tables(of)[0].protect
+
+
+def adjacency(of: Operator) -> Adjacency:
+    """How neighbours differ; all tables of one dataset agree."""
+    return tables(of)[0].adjacency
+
+
+def one_row_each(of: Operator) -> bool:
+    """Whether every person has at most one row, whatever the data: after `per_person`, until the next join."""
+    match of:
+        case PerPerson():
+            return True
+        case Scan() | JoinPerson():
+            return False
+        case _:
+            return one_row_each(of.of)
+
+
+def keeps_all_rows(of: Operator) -> bool:
+    """Whether every row comes out, and no row more: no filter, no inner join, nothing per person."""
+    match of:
+        case Scan(table):
+            return isinstance(table.protect, EachRow)
+        case WithColumns(inner):
+            return keeps_all_rows(inner)
+        case JoinPublic(inner, how="left"):
+            return keeps_all_rows(inner)
+        case _:
+            return False
+
+
+_PERSON = write('protect=pv.person("person_id", max_rows=3)', policy='protect = { person = "person_id", max_rows = 3 }')
+
+
+def join_person(left: Operator, right: Operator) -> JoinPerson:
+    """The join of two tables of the same people, the same in whatever order they are given."""
+    _joinable(left, right)
+    return reduce(JoinPerson, sorted((*sides(left), *sides(right)), key=_place))  # type: ignore[return-value]
+
+
+def _joinable(left: Operator, right: Operator) -> None:
+    """Refuse tables that can't be joined on the person."""
+    mine, theirs = _rows(left), _rows(right)
+    if not isinstance(protected(left), Person) or not isinstance(protected(right), Person):
+        raise QueryError(
+            "two private tables can be joined on the person only, and one of them protects each row", remedy=_PERSON
+        )
+    if adjacency(left) is not adjacency(right):
+        raise QueryError("two tables of the same people must declare the same adjacency")
+    _no_clash(mine, {*theirs}, tables(right)[0].name)
+
+
+def _no_clash(mine: Types, theirs: set[str], name: str) -> None:
+    twice = sorted(set(mine) & theirs)
+    if twice:
+        raise QueryError(
+            f"both sides of the join with {name!r} have a column {twice[0]!r}",
+            subject=Subject("column", twice[0]),
+            remedy=Remedy("Declare it in one of them only, or under another name"),
+        )

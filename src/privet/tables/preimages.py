@@ -1,0 +1,89 @@
+"""Which values of its columns a key can have come from: bins, months, years and multiples are ranges of a column."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+from itertools import islice
+from typing import Any
+
+from privet.exact import Exact
+from privet.tables import expressions as e
+from privet.tables.expressions import Node, Types
+from privet.tables.reach import moment
+from privet.tables.types import KeyValue, NumberType, TimeType, steps
+
+_Preimage = Iterator[tuple[str, Any, Any, bool]]
+
+
+def slack(of: NumberType) -> Exact:
+    """More than rounding moves a number: to less than a 2^31st part of its range, and as a 64-bit float."""
+    return (of.upper - of.lower) / 2**20 + max(abs(of.lower), abs(of.upper)) / 2**50
+
+
+def preimage(of: Node, value: KeyValue, types: Types) -> _Preimage:
+    """Columns, the least and greatest value that they have if an expression has this value; whether less than that."""
+    match of:
+        case e.Bin(inner, edges):
+            place = of.type(types).keys().index(value)
+            last = place == len(edges) - 2
+            if isinstance(inner, e.Column):  # constants and edges are rounded alike
+                yield from _column(inner.name, edges[place], edges[place + 1], open_=not last, types=types)
+            else:
+                yield from _inverse(inner, edges[place], edges[place + 1], open_=not last, types=types)
+        case _ if isinstance(value, bool | str):
+            return
+        case _:
+            low = Exact(value) if isinstance(value, int) else value
+            yield from _inverse(of, low, low, open_=False, types=types)
+
+
+def _column(name: str, low: Any, high: Any, *, open_: bool, types: Types) -> _Preimage:
+    kind = types[name]
+    if open_ and isinstance(kind, NumberType) and kind.integer and high.denominator == 1:
+        yield name, low, high - 1, False
+    else:
+        yield name, low, high, open_ and isinstance(kind, NumberType) and not kind.integer
+
+
+def _inverse(of: Node, low: Any, high: Any, *, open_: bool, types: Types) -> _Preimage:
+    """The same for an expression in low..high."""
+    match of:
+        case e.Column(name):
+            kind = types[name]
+            if isinstance(kind, NumberType) and not kind.integer and not _on_lattice(kind, low, high):
+                yield name, low - slack(kind), high + slack(kind), False
+            else:
+                yield from _column(name, low, high, open_=open_, types=types)
+        case e.Truncate(inner, unit):
+            after = next(islice(steps(high, high + timedelta(days=370), unit), 1, None))
+            end = after - (timedelta(microseconds=1) if isinstance(high, datetime) else timedelta(days=1))
+            yield from _inverse(inner, low, end, open_=False, types=types)
+        case e.DatePart(inner, "year"):
+            time = inner.type(types)
+            years = max(math.ceil(low), 1), min(math.floor(high), 9001)  # of all that can be declared, and more
+            if years[0] > years[1]:
+                return
+            first, last = date(years[0], 1, 1), date(years[1], 12, 31)
+            if isinstance(time, TimeType) and time.timed:
+                end = moment(last) + timedelta(days=1, microseconds=-1)
+                yield from _inverse(inner, moment(first), end, open_=False, types=types)
+            else:
+                yield from _inverse(inner, first, last, open_=False, types=types)
+        case e.Rounded("floor", inner):
+            yield from _inverse(inner, low, high + 1, open_=True, types=types)
+        case e.Arithmetic("+", inner, e.Constant(Exact() as c)) | e.Arithmetic("+", e.Constant(Exact() as c), inner):
+            yield from _inverse(inner, low - c, high - c, open_=open_, types=types)
+        case e.Arithmetic("-", inner, e.Constant(Exact() as c)):
+            yield from _inverse(inner, low + c, high + c, open_=open_, types=types)
+        case e.Arithmetic("*", inner, e.Constant(Exact() as c)) | e.Arithmetic("*", e.Constant(Exact() as c), inner):
+            if c > 0:
+                yield from _inverse(inner, low / c, high / c, open_=open_, types=types)
+        case e.Arithmetic("/", inner, e.Constant(Exact() as c)) if c > 0:
+            yield from _inverse(inner, low * c, high * c, open_=open_, types=types)
+
+
+def _on_lattice(kind: NumberType, low: Exact, high: Exact) -> bool:
+    """Whether no engine moves these numbers when it rounds as the column is rounded."""
+    return low.denominator == high.denominator == 1 and (kind.wide or kind.bounds().step <= 1)

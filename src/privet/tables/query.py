@@ -1,0 +1,397 @@
+"""Tables and queries: immutable, compared by value, built step by step.
+
+>>> import privet as pv
+>>> people = Schema.declare("people", protect=pv.each_row(), columns={"age": pv.integer(0, 110)})
+>>> adults = Relation(Scan(people)).where(pv.col("age") >= 18)
+>>> adults.agg(n=pv.count()) == adults.agg(n=pv.count())
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn
+
+from privet.errors import QueryError, Remedy, UserError, write
+from privet.exact import whole
+from privet.privacy.adjacency import Protected
+from privet.system.identity import Identity
+from privet.tables import caps, operators
+from privet.tables.aggregates import (
+    Aggregate,
+    Count,
+    CountPeople,
+    Histogram,
+    Mean,
+    Ratio,
+    Sum,
+    checked,
+    parts,
+)
+from privet.tables.arrangement import EVERYTHING, RELEASED, Arrangement, Order
+from privet.tables.caps import Cap
+from privet.tables.expressions import Column, Node, joined, sized
+from privet.tables.groups import Listed
+from privet.tables.language import Expr, column, node, show
+from privet.tables.operators import JoinPublic, OfPerson, Operator, PerPerson, Scan, Where, WithColumns
+from privet.tables.rules import CONDITION
+from privet.tables.schema import PublicSchema, Schema, check_name
+from privet.tables.types import KeyValue
+
+MOST_COLUMNS = 200
+"""How many columns one answer may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What an answer is grouped by: an expression with a name."""
+
+    name: str
+    of: Node
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "column of the answer")
+        sized(self.of)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question: rows, what they are grouped by, what is asked of each group, and how the answer is arranged."""
+
+    of: Operator
+    keys: tuple[Key, ...]
+    aggregates: tuple[tuple[str, Aggregate], ...]
+    arrangement: Arrangement = EVERYTHING
+    at_most: Cap | None = None
+    """The query's own cap on the rows of a person, where it is less than what holds without it."""
+    groups: Listed = field(init=False, repr=False, compare=False)
+    """Its groups: the values of each key that conditions on the rows leave, in the order of the answer."""
+
+    def __post_init__(self) -> None:
+        types = self.of.types()
+        if not all(isinstance(key, Key) for key in self.keys):
+            raise QueryError("a query is grouped by keys: expressions with names")
+        if self.at_most is not None:
+            caps.checked(self.of, self.at_most)
+            if self.at_most == caps.holding(self.of):
+                raise QueryError("this cap holds already, so it must be left out")
+        if len(self.aggregates) > MOST_COLUMNS:
+            raise QueryError(f"a query asks for at most {MOST_COLUMNS} columns, not {len(self.aggregates)}")
+        columns = self.columns()
+        names = [key.name for key in self.keys]
+        for name, _ in self.aggregates:
+            made = columns[name]
+            names += [name, *(made if made != (name,) else ())]
+        for name in names:
+            check_name(name, "column of the answer")
+        if len(names) > 2 * MOST_COLUMNS:
+            raise QueryError(
+                f"an answer has at most {MOST_COLUMNS} columns", remedy=Remedy("Ask for fewer, or for fewer bins")
+            )
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise QueryError(
+                f"two columns of the answer are called {twice[0]!r}", remedy=Remedy("Give one of them another name")
+            )
+        if not self.aggregates:
+            raise QueryError(
+                "a query asks for at least one number", remedy=write(".agg(n=pv.count())", sql="COUNT(*) AS n")
+            )
+        object.__setattr__(self, "groups", Listed.of(self.of, tuple(key.of for key in self.keys)))
+        for _, aggregate in self.aggregates:
+            checked(aggregate, types)
+        if self.arrangement != EVERYTHING:
+            numbers = {column: RELEASED for made in columns.values() for column in made}
+            left = dict(zip((key.name for key in self.keys), self.domains(), strict=True))
+            self.arrangement.check({key.name: key.of.type(types) for key in self.keys}, numbers, columns, left)
+
+    def domains(self) -> tuple[tuple[KeyValue, ...], ...]:
+        """The values of each key."""
+        return self.groups.values
+
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        """The columns of numbers that each aggregate makes: one, or one for each bin of a histogram."""
+        types = self.of.types()
+        return {
+            name: tuple(f"{name} {label}" for label in what.of.type(types).keys())  # noqa: SIM118
+            if isinstance(what, Histogram)
+            else (name,)
+            for name, what in self.aggregates
+        }
+
+    def expressions(self) -> Iterator[tuple[Node, Operator]]:
+        """Every expression over rows, with the rows that it reads: the deepest first."""
+        yield from operators.expressions(self.of)
+        yield from ((key.of, self.of) for key in self.keys)
+        for _, aggregate in self.aggregates:
+            for part in parts(aggregate):
+                if not isinstance(part, CountPeople | Ratio) and part.of is not None:
+                    yield part.of, self.of
+
+    # --- how the answer is arranged: always having, then order_by, then limit -------------------
+
+    def having(self, *conditions: Expr) -> Query:
+        """Show only the groups for which all conditions on columns of the answer are true: it costs nothing."""
+        if not conditions or not all(isinstance(condition, Expr) for condition in conditions):
+            raise QueryError(
+                "having needs a condition on the answer",
+                remedy=write('having(pv.col("n") >= 100)', sql="HAVING n >= 100"),
+            )
+        before = self.arrangement.having
+        nodes = [*([] if before is None else [before]), *map(node, conditions)]
+        return self._arranged(having=joined("and", nodes))
+
+    def order_by(self, *columns: str, descending: bool | Sequence[bool] = False) -> Query:
+        """Show the groups sorted by these columns of the answer, the first one counting most."""
+        line = write('order_by("n", "region", descending=[True, False])', sql="ORDER BY n DESC, region")
+        down = [descending] * len(columns) if isinstance(descending, bool) else list(descending)
+        if not columns or not all(isinstance(name, str) for name in columns):
+            raise QueryError("order_by needs names of columns", remedy=line)
+        if len(down) != len(columns) or not all(isinstance(one, bool) for one in down):
+            raise QueryError("descending is True or False, or a list of them, one for each column", remedy=line)
+        if self.arrangement.order:
+            raise QueryError("this query has an order already: give all columns at once", remedy=line)
+        return self._arranged(order=tuple(map(Order, columns, down)))
+
+    def limit(self, groups: int) -> Query:
+        """Show only the first so many groups: sorted as `order_by` says, or else in the fixed order of keys."""
+        few = whole(groups, name="limit", example="limit(10)")
+        before = self.arrangement.limit
+        return self._arranged(limit=few if before is None else min(few, before))
+
+    def hide(self, *names: str) -> Query:
+        """Measure and pay for these columns, for `having` or `order_by`, and do not show them."""
+        if not names or not all(isinstance(name, str) for name in names):
+            raise QueryError("hide needs names of columns", remedy=write('hide("n")'))
+        return self._arranged(hidden=tuple(sorted({*self.arrangement.hidden, *names})))
+
+    def cap(
+        self, *, max_rows: int | None = None, max_groups: int | None = None, max_rows_per_group: int | None = None
+    ) -> Query:
+        """Use fewer rows per person than the tables allow: less noise, and more rows left out."""
+        asked = caps.wanted(max_rows=max_rows, max_groups=max_groups, max_rows_per_group=max_rows_per_group)
+        return replace(self, at_most=_capped(self.of, self.at_most, asked))
+
+    def _arranged(self, **changes: Any) -> Query:
+        return replace(self, arrangement=replace(self.arrangement, **changes))
+
+    def __str__(self) -> str:
+        by = f" by {', '.join(key.name for key in self.keys)}" if self.keys else ""
+        cap = f", at most {caps.in_words(self.at_most)} per person" if self.at_most is not None else ""
+        return f"{', '.join(f'{name} = {what}' for name, what in self.aggregates)}{by}{self.arrangement}{cap}"
+
+
+def _capped(of: Operator, before: Cap | None, asked: Cap) -> Cap | None:
+    """The cap of a query, as it is kept: one that holds already is none."""
+    caps.checked(of, asked, before=before)
+    return None if asked == caps.holding(of) else asked
+
+
+class _Rows:
+    """What can be done with rows, and asked of them: of a table, and of what is made of it."""
+
+    __slots__ = ()
+
+    @property
+    def relation(self) -> Relation:
+        """The rows."""
+        raise NotImplementedError
+
+    def where(self, *conditions: Expr) -> Relation:
+        """Only the rows for which all conditions are true."""
+        if not conditions:
+            raise QueryError("where needs a condition", remedy=CONDITION)
+        for condition in conditions:
+            if not isinstance(condition, Expr | bool):
+                raise QueryError(f"where needs a condition, not {condition!r}", remedy=CONDITION)
+        rows = self.relation
+        return Relation(Where(rows.of, joined("and", tuple(map(node, conditions)))), rows.at_most)
+
+    def filter(self, *conditions: Expr) -> Relation:
+        """The same as `where`."""
+        return self.where(*conditions)
+
+    def with_columns(self, **columns: Any) -> Relation:
+        """Further columns, each computed from its own row; a name that exists is replaced."""
+        rows, added = self.relation, tuple((name, node(value)) for name, value in columns.items())
+        return Relation(WithColumns(rows.of, added), rows.at_most)
+
+    def cap(
+        self, *, max_rows: int | None = None, max_groups: int | None = None, max_rows_per_group: int | None = None
+    ) -> Relation:
+        """Use fewer rows per person than the table allows: less noise, and more rows left out.
+
+        The cap holds for the whole question, whatever comes after it; joined tables multiply it by their own.
+        """
+        asked = caps.wanted(max_rows=max_rows, max_groups=max_groups, max_rows_per_group=max_rows_per_group)
+        rows = self.relation
+        return replace(rows, at_most=_capped(rows.of, rows.at_most, asked))
+
+    def join(self, other: Any, *, on: str | None = None, how: str = "inner") -> Relation:
+        """With a public table, on its unique key; or with another table of the same people, on the person."""
+        rows = self.relation
+        if isinstance(other, PublicTable):
+            made = JoinPublic(rows.of, other.schema, on or other.schema.key, how)  # type: ignore[arg-type]
+            return Relation(made, rows.at_most)
+        if not isinstance(other, Relation | Table):
+            raise QueryError(
+                f"join needs a public table or a table of the same people, not {type(other).__name__}",
+                remedy=write('people.join(regions, on="region")'),
+            )
+        if on is not None or how != "inner":
+            raise QueryError(
+                "tables of the same people are joined on the person, inner",
+                remedy=write("people.join(visits)", advice="Leave out on= and how="),
+            )
+        right = other.relation
+        both = operators.join_person(rows.of, right.of)
+        if rows.at_most is None and right.at_most is None:
+            return Relation(both)
+        held = [each.at_most or caps.holding(each.of) for each in (rows, right)]
+        return Relation(both, _capped(both, None, caps.product(cap for cap in held if cap is not None)))
+
+    def per_person(self, **values: Any) -> Relation:
+        """One row for each person, with values computed from all their rows.
+
+        Values are `pv.count()`, `pv.sum(...)`, `pv.mean(...)`, `pv.min(...)`, `pv.max(...)`. Counts and sums have no
+        bounds of their own: clip them before they are summed over people.
+        """
+        rows = self.relation
+        if rows.at_most is not None:
+            raise QueryError(
+                "per_person makes one row of all rows of a person, so a cap before it would leave nothing out",
+                remedy=caps.BOUNDS_INSTEAD,
+            )
+        return Relation(PerPerson(rows.of, tuple((name, _of_person(value)) for name, value in values.items())))
+
+    def group_by(self, *keys: str | Expr, **named: str | Expr) -> Grouped:
+        """One answer for each value of these keys, or each combination of several."""
+        every = [Key(_key_name(key), column(key)) for key in keys]
+        every += [Key(name, column(key)) for name, key in named.items()]
+        if not every:
+            raise QueryError("group_by needs a key", remedy=write('group_by("region")'))
+        rows = self.relation
+        Listed.of(rows.of, tuple(key.of for key in every))
+        return Grouped(rows.of, tuple(every), rows.at_most)
+
+    def agg(self, **aggregates: Aggregate) -> Query:
+        """The question: what is wanted, by name."""
+        rows = self.relation
+        return Query(rows.of, (), tuple(aggregates.items()), at_most=rows.at_most)
+
+
+@dataclass(frozen=True, slots=True)
+class Relation(_Rows):
+    """Rows to ask about: a table, perhaps filtered, with further columns, joined."""
+
+    of: Operator
+    at_most: Cap | None = None
+    """A cap on the rows of a person, where it is less than what holds without it."""
+
+    @property
+    def relation(self) -> Relation:
+        """These rows."""
+        return self
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of its columns."""
+        return tuple(self.of.types())
+
+    @property
+    def protect(self) -> Protected:
+        """What is protected."""
+        return operators.protected(self.of)
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """Rows in groups, to be asked about."""
+
+    of: Operator
+    keys: tuple[Key, ...]
+    at_most: Cap | None = None
+
+    def agg(self, **aggregates: Aggregate) -> Query:
+        """The question: what is wanted of each group, by name."""
+        return Query(self.of, self.keys, tuple(aggregates.items()), at_most=self.at_most)
+
+
+def _of_person(value: Any) -> OfPerson:
+    match value:
+        case Count(of):
+            return OfPerson("count", of)
+        case Sum(of):
+            return OfPerson("sum", of)
+        case Mean(of):
+            return OfPerson("mean", of)
+        case OfPerson():
+            return value
+    raise QueryError(
+        f"{value!r} can't be computed per person",
+        allowed="Counts, sums, means, minima and maxima can",
+        remedy=write('per_person(visits=pv.count(), last=pv.max("day"))'),
+    )
+
+
+def _key_name(key: str | Expr) -> str:
+    of = column(key)
+    while not isinstance(of, Column):
+        inner = getattr(of, "of", None)
+        if inner is None or isinstance(inner, tuple):
+            raise QueryError(f"this key needs a name: {show(column(key))}", remedy=write("group_by(kind=...)"))
+        of = inner
+    return of.name
+
+
+# --- tables -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Table(_Rows):
+    """A private table: its declaration, and where its rows are. Asking is done through a session."""
+
+    schema: Schema
+    source: Any = field(repr=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        return self.schema.name
+
+    @property
+    def identities(self) -> tuple[Identity, ...]:
+        """Which files or tables the rows are in now; none for rows in memory."""
+        return tuple(getattr(self.source, "identities", ()))
+
+    @property
+    def relation(self) -> Relation:
+        """All its rows."""
+        return Relation(Scan(self.schema))
+
+    def _no_rows(self) -> NoReturn:
+        raise UserError(
+            f"the rows of {self.name!r} are private: they can't be looked at, counted or iterated",
+            remedy=write("session.release(people.agg(n=pv.count()), epsilon=0.5)"),
+        )
+
+    def __len__(self) -> int:
+        self._no_rows()
+
+    def __iter__(self) -> NoReturn:
+        self._no_rows()
+
+    def __bool__(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class PublicTable:
+    """A public table to join with; its contents are known to everybody."""
+
+    schema: PublicSchema
+    source: Any = field(repr=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        return self.schema.name

@@ -1,0 +1,138 @@
+"""The rules by which expressions are typed: what counts as a number, what can be equal, what holds several types."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from privet.errors import QueryError, Remedy, write
+from privet.exact import Exact
+from privet.tables.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type
+from privet.tables.units import Quotient, Range, product, quotient, sized, together
+
+Operator = Literal["+", "-", "*", "/"]
+
+CONDITION = write('pv.col("age") >= 18', sql="age >= 18")
+
+
+def as_number(of: Type, where: str) -> NumberType:
+    """A number, or a boolean as 0 or 1."""
+    match of:
+        case NumberType():
+            return of
+        case BooleanType():
+            return of.as_number()
+    raise QueryError(
+        f"{where} needs a number, and this is {of}", allowed="Only numbers and booleans can be computed with"
+    )
+
+
+def comparable(left: Type, right: Type) -> bool:
+    """Whether two values can be equal."""
+    match left, right:
+        case (NumberType(), NumberType()) | (BooleanType(), BooleanType()) | (TimeType(), TimeType()):
+            return True
+        case (KeyType() as key, NumberType() as number) | (NumberType() as number, KeyType() as key):
+            return not key.textual and number.integer
+        case (KeyType() as a, KeyType() as b):
+            return a.textual == b.textual
+        case (TextType(), TextType()):
+            return True
+        case (KeyType() as key, TextType()) | (TextType(), KeyType() as key):
+            return key.textual
+    return False
+
+
+def union(types: list[Type]) -> Type:
+    """The type that holds all of these."""
+    missing = any(t.missing for t in types)
+    first = types[0]
+    if all(isinstance(t, BooleanType) for t in types):
+        return BooleanType(missing)
+    if all(isinstance(t, NumberType | BooleanType) for t in types):
+        numbers = [as_number(t, "when") for t in types]
+        parts = together(*(t.range for t in numbers)).parts
+        held = Range(parts[0].unit, min(p.least for p in parts), max(p.most for p in parts))
+        rounded, wide = any(t.rounded for t in numbers), any(t.wide for t in numbers)
+        return NumberType.of(held, rounded=rounded, missing=missing, wide=wide)
+    if all(isinstance(t, KeyType) and t.textual for t in types):
+        values = dict.fromkeys(key for t in types for key in t.keys())  # noqa: SIM118
+        return KeyType(tuple(str(v) for v in values), missing=missing)
+    if all(isinstance(t, TimeType) and t.timed == first.timed for t in types if isinstance(first, TimeType)):
+        times = [t for t in types if isinstance(t, TimeType)]
+        if len(times) == len(types):
+            return TimeType(min(t.first for t in times), max(t.last for t in times), missing=missing)
+    raise QueryError(
+        f"the values of a case must be of one kind (numbers, texts, dates, booleans), not {', '.join(map(str, types))}",
+        remedy=write(
+            'pv.when(pv.col("age") < 18, "child").otherwise("adult")',
+            sql="CASE WHEN age < 18 THEN 'child' ELSE 'adult' END",
+        ),
+    )
+
+
+def as_boolean(of: Type, where: str) -> BooleanType:
+    """A condition."""
+    if isinstance(of, BooleanType):
+        return of
+    raise QueryError(f"{where} needs a condition, and this is {of}", remedy=CONDITION)
+
+
+def as_time(of: Type, where: str) -> TimeType:
+    """A date, or a date with a time."""
+    if isinstance(of, TimeType):
+        return of
+    raise QueryError(f"{where} needs a date or a timestamp, and this is {of}")
+
+
+def arithmetic(operator: Operator, a: NumberType, b: NumberType) -> NumberType:
+    """The type of a sum, difference, product or quotient of two numbers."""
+    missing, wide, rounded = a.missing or b.missing, a.wide or b.wide, a.rounded or b.rounded
+    x, y = a.constant, b.constant
+    if x is not None and y is not None and (operator != "/" or y):
+        value = {"+": x + y, "-": x - y, "*": x * y}[operator] if operator != "/" else x / y
+        return NumberType.of(
+            sized(Range(abs(value) or Exact(1), _sign(value), _sign(value))), rounded=False, missing=False
+        )
+    if operator in ("+", "-"):
+        left, right = together(a.range, b.range if operator == "+" else negated(b.range)).parts
+        held = sized(Range(left.unit, left.least + right.least, left.most + right.most))
+    elif operator == "*":
+        held = product(a.range, b.range).result
+    elif y:
+        held = product(a.range, inverse(y)).result
+    else:
+        made = quotient(a.range, b.range)
+        held, rounded, missing, wide = made.result, True, missing or made.zero, wide or made.zero
+    return NumberType.of(held, rounded=rounded, missing=missing, wide=wide)
+
+
+def clipped_quotient(a: NumberType, b: NumberType, lower: Exact, upper: Exact) -> tuple[Quotient, NumberType]:
+    """A quotient that is clipped at once: its steps are fine enough for what the clip leaves of it."""
+    made = quotient(a.range, b.range, within=max(abs(lower), abs(upper)) or None)
+    kind = NumberType.of(made.result, rounded=True, missing=a.missing or b.missing or made.zero, wide=made.zero)
+    return made, kind
+
+
+def negated(of: Range) -> Range:
+    """The integers of -x."""
+    return Range(of.unit, -of.most, -of.least)
+
+
+def inverse(of: Exact) -> Range:
+    """1 / c as a number."""
+    return Range(1 / abs(of), _sign(of), _sign(of))
+
+
+def _sign(of: Exact) -> int:
+    return (of > 0) - (of < 0)
+
+
+def days_between(left: TimeType, right: TimeType) -> NumberType:
+    """The days between two dates."""
+    if left.timed or right.timed:
+        raise QueryError(
+            "only dates can be subtracted from each other, and one of these is a timestamp",
+            remedy=Remedy("Declare the column as a date"),
+        )
+    low, high = (left.first - right.last).days, (left.last - right.first).days
+    return NumberType(Exact(low), Exact(high), integer=True, missing=left.missing or right.missing)

@@ -1,0 +1,94 @@
+"""Sources of the simplest kind, and statements with less to write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from privet.engines import DuckDB
+from privet.tables.schema import Schema
+
+
+class Rows:
+    """An Arrow table as a source."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+
+    def types(self) -> Mapping[str, str]:
+        connection = duckdb.connect()
+        connection.register("rows", self.table)
+        return {row[0]: row[1] for row in connection.execute("DESCRIBE rows").fetchall()}
+
+    def files(self) -> Sequence[str]:
+        return []
+
+    def attach(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
+        connection.register(name, self.table)
+
+
+class Selected:
+    """What a SELECT gives, as a source: for types that Arrow does not have."""
+
+    def __init__(self, sql: str) -> None:
+        self.sql = sql
+
+    def types(self) -> Mapping[str, str]:
+        return {row[0]: row[1] for row in duckdb.connect().execute(f"DESCRIBE {self.sql}").fetchall()}
+
+    def files(self) -> Sequence[str]:
+        return []
+
+    def attach(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
+        connection.execute(f"CREATE TABLE {name} AS {self.sql}")
+
+
+class File:
+    """A Parquet file as a source."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+
+    def types(self) -> Mapping[str, str]:
+        found = duckdb.connect().execute(f"DESCRIBE SELECT * FROM read_parquet('{self.path}')").fetchall()
+        return {row[0]: row[1] for row in found}
+
+    def files(self) -> Sequence[str]:
+        return [self.path]
+
+    def attach(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
+        connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet('{self.path}')")
+
+
+Make = Callable[..., DuckDB]
+
+
+@pytest.fixture
+def make() -> Iterator[Make]:
+    """Makes engines of one table (or several: `more`), and closes them."""
+    made: list[DuckDB] = []
+
+    def engine(schema: Schema, source: Any, *more: tuple[Schema, Any], **options: Any) -> DuckDB:
+        given = {s.name: (s, _source(rows)) for s, rows in ((schema, source), *more)}
+        public = {s.name: (s, _source(rows)) for s, rows in options.pop("public", ())}
+        made.append(DuckDB(given, public, **{"salt": b"salt", "threads": 2, **options}))
+        return made[-1]
+
+    yield engine
+    for one in made:
+        one.close()
+
+
+def _source(rows: Any) -> Any:
+    if isinstance(rows, Mapping):
+        return Rows(pa.table(rows))
+    if isinstance(rows, str):
+        return Selected(rows)
+    if isinstance(rows, Path):
+        return File(rows)
+    return Rows(rows) if isinstance(rows, pa.Table) else rows

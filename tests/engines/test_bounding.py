@@ -1,0 +1,322 @@
+"""Who survives bounding: nobody moves an answer by more than the cap, and nobody changes who else survives."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from functools import partial
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.exactly import present
+
+from privet.engines import DuckDB
+from privet.engines.bounding import Field, bounded
+from privet.privacy.adjacency import person
+from privet.tables import schema as declared
+from privet.tables.language import col
+from privet.tables.operators import Scan
+from privet.tables.schema import Schema
+from privet.tables.statement import (
+    AtMostGroups,
+    AtMostRows,
+    Bounding,
+    Code,
+    PeopleInGroups,
+    Rows,
+    Squares,
+    Statement,
+    Total,
+)
+
+from .conftest import Make
+from .conftest import Rows as ArrowRows
+
+REGIONS = ["a", "b", "c", "d"]
+SCHEMA = Schema.declare(
+    "t",
+    protect=person("id", max_rows=3),
+    columns={
+        "g": declared.keys(*REGIONS),
+        "x": declared.integer(0, 9),
+        "y": declared.number(0, 1),
+        "w": declared.number(0, 1, step="1/4398046511104"),
+    },
+)
+ARROW = pa.schema({"id": pa.int64(), "g": pa.string(), "x": pa.int64(), "y": pa.float64(), "w": pa.float64()})
+
+
+def total(name: str, kind: Any = Total) -> Any:
+    bounds = dict(SCHEMA.columns)[name].type.bounds()  # type: ignore[union-attr]
+    return kind(Code(col(name).node, bounds.lower, bounds.step, bounds.width, True))
+
+
+NARROW = (Rows(), total("x"), present(col("x").node))
+WIDE = (Rows(), total("x"), total("y"), total("w"), total("w", Squares), present(col("y").node))
+CONSTANT = 12345
+
+
+def engine(rows: list[tuple[Any, ...]], *, constant: bool = False, threads: int = 2) -> DuckDB:
+    columns: list[tuple[Any, ...]] = list(zip(*rows, strict=True)) if rows else [()] * 5
+    table = pa.table([pa.array(values, kind.type) for values, kind in zip(columns, ARROW, strict=True)], schema=ARROW)
+    made = DuckDB({"t": (SCHEMA, ArrowRows(table))}, salt=b"pepper", threads=threads)
+    if constant:
+        made._hash = lambda columns: f"{CONSTANT}::UBIGINT"  # type: ignore[method-assign]
+    return made
+
+
+def statement(bounding: Bounding, tallies: tuple[Any, ...]) -> Statement:
+    return Statement(Scan(SCHEMA), (col("g").node,), bounding, tallies)
+
+
+# --- the obvious way, in Python -------------------------------------------------------------------
+
+
+def codes(row: tuple[Any, ...]) -> tuple[int | None, ...]:
+    """x, y and w as their codes."""
+    found = []
+    for name, raw in zip(("x", "y", "w"), row[2:], strict=True):
+        bounds = dict(SCHEMA.columns)[name].type.bounds()  # type: ignore[union-attr]
+        found.append(None if raw is None else int(bounds.encode([raw], missing=0)[0]))
+    return tuple(found)
+
+
+def evenly(mine: list[Any], most: int, hashed: int) -> list[Any]:
+    """Of sorted rows at most so many, every n/k-th, from where the hash says."""
+    n = len(mine)
+    return [row for i, row in enumerate(mine, start=1) if (i + hashed % n) * most % n < most]
+
+
+def obvious(rows: list[tuple[Any, ...]], bounding: Bounding, read: tuple[int, ...]) -> Counter[tuple[Any, ...]]:
+    """The survivors with a constant hash: by group and codes, missing last."""
+    order = {region: i for i, region in enumerate(REGIONS)}
+    of: dict[Any, list[tuple[Any, ...]]] = defaultdict(list)
+    for row in rows:
+        if row[0] is not None and row[1] in order:
+            values = codes(row)
+            of[row[0]].append((order[row[1]], *((values[i] is None, values[i] or 0) for i in read)))
+    kept: Counter[tuple[Any, ...]] = Counter()
+    for mine in of.values():
+        mine.sort()
+        match bounding:
+            case AtMostRows(most):
+                kept.update(evenly(mine, most, CONSTANT))
+            case AtMostGroups(groups, most):
+                for g in sorted({row[0] for row in mine})[:groups]:
+                    kept.update(evenly([row for row in mine if row[0] == g], most, CONSTANT))
+            case PeopleInGroups(groups):
+                kept.update([(g,) for g in sorted({row[0] for row in mine})[:groups]])
+    return kept
+
+
+ROWS = st.lists(
+    st.tuples(
+        st.one_of(st.none(), st.integers(1, 4)),
+        st.sampled_from([*REGIONS, "zz", None]),
+        st.one_of(st.none(), st.integers(-3, 12)),
+        st.one_of(st.none(), st.floats(0, 1), st.sampled_from([0.25, float("inf")])),
+        st.one_of(st.none(), st.floats(0, 1)),
+    ),
+    max_size=40,
+)
+BOUNDINGS: list[Bounding] = [
+    AtMostRows(1),
+    AtMostRows(2),
+    AtMostRows(5),
+    AtMostGroups(1, 1),
+    AtMostGroups(2, 3),
+    AtMostGroups(9, 2),
+]
+
+
+@settings(max_examples=15)
+@given(rows=ROWS)
+def test_survivors_of_a_constant_hash_are_spread_evenly(rows: list[tuple[Any, ...]]) -> None:
+    with engine(rows, constant=True) as db:
+        for bounding in BOUNDINGS:
+            for tallies, read in ((NARROW, (0,)), (WIDE, (0, 1, 2))):
+                kept = obvious(rows, bounding, read)
+                found = db.tally(statement(bounding, tallies))
+                for g, row in enumerate(found):
+                    mine = [(values, n) for (key, *values), n in kept.items() if key == g]
+                    assert row[0] == sum(n for _, n in mine)
+                    assert row[1] == sum(values[0][1] * n for values, n in mine)
+                    if read != (0,):
+                        assert row[4] == sum(values[2][1] ** 2 * n for values, n in mine)
+        for groups in (1, 2, 9):
+            kept = obvious(rows, PeopleInGroups(groups), ())
+            assert db.tally(statement(PeopleInGroups(groups), (Rows(),))) == [[kept[(g,)]] for g in range(len(REGIONS))]
+
+
+@settings(max_examples=15)
+@given(rows=ROWS, seed=st.integers(0, 10**6))
+def test_the_order_of_rows_does_not_matter(rows: list[tuple[Any, ...]], seed: int) -> None:
+    other = list(rows)
+    random.Random(seed).shuffle(other)
+    with engine(rows) as a, engine(other, threads=1) as b:
+        for bounding in BOUNDINGS:
+            assert a.tally(statement(bounding, WIDE)) == b.tally(statement(bounding, WIDE))
+
+
+@pytest.mark.parametrize("largest", [5, 2**52], ids=["one word", "words"])
+def test_the_fast_way_keeps_whom_the_obvious_way_keeps(largest: int) -> None:
+    """With a real hash: sorted and chosen in Python."""
+    connection = duckdb.connect()
+    connection.execute("SET threads = 2")
+    rng = random.Random(largest)
+    rows = [
+        (rng.randrange(300), rng.randrange(4), rng.choice([None, rng.randrange(largest)]), rng.choice([0, 1]))
+        for _ in range(3000)
+    ]
+    connection.execute("CREATE TABLE base (u BIGINT, g INTEGER, r0 BIGINT, r1 UTINYINT)")
+    connection.executemany("INSERT INTO base VALUES (?, ?, ?, ?)", rows)
+    group, fields = Field("g", 3), (Field("r0", largest, nullable=True), Field("r1", 1))
+
+    def hashed(columns: list[str]) -> str:
+        return f"hash(99::UBIGINT, {', '.join(columns)})"
+
+    word = f"({hashed(['u', group.plain])} >> 2 << 2) | g"
+    in_group = hashed(["u", f"({word})"])
+    known = connection.execute(f"SELECT u, g, r0, r1, {hashed(['u'])}, {word}, {in_group} FROM base").fetchall()
+
+    def by_value(row: tuple[Any, ...]) -> tuple[Any, ...]:
+        return row[1], row[2] is None, row[2] or 0, row[3]
+
+    def survivors(bounding: Bounding) -> Counter[tuple[Any, ...]]:
+        kept: Counter[tuple[Any, ...]] = Counter()
+        for person_ in range(300):
+            mine = sorted((row for row in known if row[0] == person_), key=by_value)
+            chosen = sorted({(row[5], row[1]) for row in mine})
+            match bounding:
+                case AtMostRows(most) if mine:
+                    kept.update(row[1:4] for row in evenly(mine, most, mine[0][4]))
+                case AtMostGroups(groups, most):
+                    for _, g in chosen[:groups]:
+                        there = [row for row in mine if row[1] == g]
+                        kept.update(row[1:4] for row in evenly(there, most, there[0][6]))
+                case PeopleInGroups(groups):
+                    kept.update((g,) for _, g in chosen[:groups])
+        return kept
+
+    for bounding in (
+        AtMostRows(1),
+        AtMostRows(2),
+        AtMostRows(3),
+        AtMostRows(50),
+        AtMostGroups(2, 2),
+        AtMostGroups(4, 1),
+    ):
+        sql = bounded("SELECT * FROM base", bounding, group, fields, hashed)
+        assert Counter(connection.execute(f"SELECT g, r0, r1 FROM ({sql})").fetchall()) == survivors(bounding)
+    for people in (PeopleInGroups(1), PeopleInGroups(3), PeopleInGroups(4)):
+        sql = bounded("SELECT u, g FROM base", people, group, (), hashed)
+        assert Counter(connection.execute(f"SELECT g FROM ({sql})").fetchall()) == survivors(people)
+
+
+def crowd(people: int, *, seed: int) -> list[tuple[Any, ...]]:
+    rng = random.Random(seed)
+    return [
+        (rng.randrange(people), rng.choice(REGIONS), rng.randrange(10), rng.random(), None) for _ in range(people * 5)
+    ]
+
+
+def intruder() -> list[tuple[Any, ...]]:
+    """One person with 10,000 rows, in all groups, many of them alike, and rows with no id."""
+    rng = random.Random(7)
+    mine = [
+        (-1, rng.choice([*REGIONS, None, "zz"]), rng.choice([None, 0, 9]), rng.random(), 1.0) for _ in range(10_000)
+    ]
+    return mine + [(None, "a", 9, 1.0, 1.0)] * 1000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("constant", [False, True], ids=["hash", "constant"])
+def test_one_more_person_changes_only_her_own_rows(constant: bool) -> None:
+    before = crowd(55_000, seed=1)
+    after = before + intruder()
+    random.Random(3).shuffle(after)
+    assert len(before) > 250_000
+    with engine(before, constant=constant) as a, engine(after, constant=constant) as b:
+        for bounding, most in ((AtMostRows(1), 1), (AtMostRows(4), 4), (AtMostGroups(2, 3), 6), (PeopleInGroups(3), 3)):
+            tallies: tuple[Any, ...] = (Rows(),) if isinstance(bounding, PeopleInGroups) else (Rows(), total("x"))
+            old, new = (db.tally(statement(bounding, tallies)) for db in (a, b))
+            gone = [[y - x for x, y in zip(r, s, strict=True)] for r, s in zip(old, new, strict=True)]
+            # all that changes is hers: no count falls, none rises beyond the cap, and no sum by more than her rows
+            assert all(change[0] >= 0 for change in gone)
+            assert sum(change[0] for change in gone) == most
+            if len(tallies) > 1:
+                assert all(0 <= change[1] <= 9 * change[0] for change in gone)
+
+
+def test_ids_that_are_none_take_no_part(make: Make) -> None:
+    schema = Schema.declare("t", protect=person("id", max_rows=2), columns={"x": declared.integer(0, 9)})
+    rows = {"id": [1.0, 1.0, 1.0, None, float("nan"), -0.0, 0.0, 0.0, float("inf")], "x": [1] * 9}
+    db = make(schema, rows)
+    assert db.tally(Statement(Scan(schema), (), AtMostRows(2), (Rows(),))) == [[5]]
+
+
+def test_every_salt_chooses_for_itself() -> None:
+    rows = crowd(200, seed=5)
+    table = ArrowRows(pa.Table.from_pylist([dict(zip(ARROW.names, row, strict=True)) for row in rows], ARROW))
+    found = set()
+    for salt in (b"a", b"b", b"c"):
+        with DuckDB({"t": (SCHEMA, table)}, salt=salt) as db:
+            found.add(str(db.tally(statement(AtMostRows(1), NARROW))))
+    assert len(found) == 3
+
+
+def test_people_do_not_all_choose_the_same_group() -> None:
+    rows = [(i, region, 0, 0.0, 0.0) for i in range(400) for region in REGIONS]
+    with engine(rows) as db:
+        for bounding in (AtMostRows(1), AtMostGroups(1, 1)):
+            assert all(60 < row[0] < 140 for row in db.tally(statement(bounding, NARROW)))
+        assert all(60 < row[0] < 140 for row in db.tally(statement(PeopleInGroups(1), (Rows(),))))
+
+
+# --- every row is as likely as any other ----------------------------------------------------------
+
+
+def _same(hashed: str, columns: list[str]) -> str:
+    return hashed
+
+
+def kept_by_place(many: int, most: int) -> list[list[int]]:
+    """Which of the rows 0..many - 1 of a person survive, for every place that the hash can choose."""
+    connection = duckdb.connect()
+    found = []
+    for place in range(many):
+        rows = f"SELECT 1 AS u, 0 AS g, range AS r0 FROM range({many})"
+        hashed = f"{place}::UBIGINT"
+        sql = bounded(rows, AtMostRows(most), Field("g", 0), (Field("r0", many),), partial(_same, hashed))
+        found.append([r0 for (r0,) in connection.execute(f"SELECT r0 FROM ({sql})").fetchall()])
+    return found
+
+
+@pytest.mark.parametrize(("many", "most"), [(1, 1), (2, 1), (7, 1), (7, 2), (7, 6), (7, 7), (5, 9), (12, 8), (30, 7)])
+def test_every_row_survives_as_often_as_any_other(many: int, most: int) -> None:
+    found = kept_by_place(many, most)
+    assert all(len(rows) == min(many, most) for rows in found)
+    times = Counter(row for rows in found for row in rows)
+    assert times == dict.fromkeys(range(many), min(many, most))
+
+
+def test_a_cap_as_large_as_allowed_does_not_overflow() -> None:
+    assert kept_by_place(3, 2**30) == [[0, 1, 2]] * 3
+
+
+@pytest.mark.parametrize("bounding", [AtMostRows(1), AtMostRows(3), AtMostGroups(1, 3)])
+def test_rows_that_are_alike_do_not_stand_or_fall_together(bounding: Bounding) -> None:
+    """Of 20 rows of each person one is different: it makes up one 20th of what survives, and not half of it.
+
+    A choice by a hash of the values (as it once was) would keep it as often as all others together.
+    """
+    people = 4000
+    rows = [(i, "a", int(j == 0), 0.5, None) for i in range(people) for j in range(20)]
+    with engine(rows) as db:
+        (count, odd, _), *_ = db.tally(statement(bounding, NARROW))
+    assert count == people * (bounding.rows if isinstance(bounding, AtMostRows | AtMostGroups) else 0)
+    assert abs(odd / count - 0.05) < 0.015  # the salt is fixed; 0.5 would be the old choice

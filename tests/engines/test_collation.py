@@ -1,0 +1,162 @@
+"""Texts are equal if their bytes are, whatever collation a source gives its columns.
+
+A collation (NOCASE, NOACCENT, one of a language) makes GROUP BY, PARTITION BY, joins and comparisons take different
+texts for one: then a row would choose the group of other rows. DuckDB shows such a column as VARCHAR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import privet as pv
+from privet.engines import DuckDB, leaves
+from privet.planner import plan
+from privet.sources import reading
+
+ALIKE = {
+    "NOCASE": ("north", "NORTH"),
+    "NOACCENT": ("cafe", "café"),
+    "NOCASE.NOACCENT": ("cafe", "CAFÉ"),
+    "NFC": ("é", "e\u0301"),
+    "ICU_NOACCENT": ("cafe", "café"),
+}
+"""Texts that differ, and are equal under a collation."""
+_NUMBERS = count()
+
+
+def stored(folder: Path, collation: str, rows: list[tuple[str, str]]) -> Any:
+    """A table of a DuckDB file whose texts have this collation: an id and a text."""
+    path = folder / f"{next(_NUMBERS)}.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(f"CREATE TABLE t (id VARCHAR COLLATE {collation}, k VARCHAR COLLATE {collation})")
+        if rows:
+            connection.executemany("INSERT INTO t VALUES (?, ?)", rows)
+    return pv.duckdb_file(path, "t")
+
+
+class Bare:
+    """The same table handed to the engine as it is: without what `privet.sources` does to its columns."""
+
+    def __init__(self, file: Any) -> None:
+        self.file = file
+
+    def types(self) -> Mapping[str, str]:
+        return {"id": "VARCHAR", "k": "VARCHAR"}
+
+    def files(self) -> Sequence[str]:
+        return [self.file.path]
+
+    def attach(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
+        connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {self.file.rows(connection, f'file of {name}')}")
+
+
+def found(table: Any, query: Any, *, public: Any = (), bare: bool = False, setting: str = "") -> Any:
+    """The exact vectors of a query."""
+    asked = plan(query, epsilon=1)
+    source = Bare(table.source) if bare else table.source
+    given = {p.schema.name: (p.schema, p.source) for p in public}
+    with DuckDB({"t": (table.schema, source)}, given, salt=b"1", threads=1) as engine:
+        assert engine._connection.execute("SELECT current_setting('default_collation')").fetchall() == [(setting,)]
+        return asked.coordinates([engine.tally(s) for s in asked.statements()])
+
+
+def counted(collation: str, folder: Path, *, bare: bool) -> list[Any]:
+    """What each use of a text gives for rows of two texts that the collation takes for one."""
+    a, b = ALIKE[collation]
+    keyed = {"k": pv.keys(a, "south", other="else")}
+    text = {"k": pv.text()}
+    k = pv.col("k")
+    many = [a, *(f"text {i}" for i in range(40))]  # looked up in an ENUM
+
+    def table(rows: list[tuple[str, str]], columns: Any, **cap: int) -> Any:
+        who = pv.person("id", **cap) if cap else pv.each_row()
+        return pv.table("t", stored(folder, collation, rows), protect=who, columns=columns)
+
+    seen: list[Any] = []
+    for first in ([], [("p", b)]):  # the row that is alike, before all others
+        rows = [*first, ("p", a), ("p", a), ("q", "south")]
+        t = table(rows, keyed)
+        seen.append(found(t, t.group_by("k").agg(n=pv.count()), bare=bare))
+        seen.append(found(t, t.group_by(x=k == a).agg(n=pv.count()), bare=bare))
+        t = table(rows, text)
+        conditions = (k == a, k != a, k.is_in([a, "x"]), k.is_in(many), k.starts_with(a))
+        seen += [found(t, t.where(condition).agg(n=pv.count()), bare=bare) for condition in conditions]
+        joined = pv.public_table("p", pa.table({"key": [a, b, "south"], "w": [1, 5, 7]}), key="key")
+        seen.append(found(t, t.join(joined, on="k").agg(n=pv.count(), s=pv.sum("w")), public=[joined], bare=bare))
+    for people in ([(a, "south")], [(a, "south"), (b, a)]):  # two persons, whose ids are alike
+        t = table(people, keyed, max_rows=1)
+        seen.append(found(t, t.group_by("k").agg(n=pv.count()), bare=bare))
+        seen.append(found(t, t.agg(n=pv.count_people()), bare=bare))
+        each = t.per_person(n=pv.count())
+        seen.append(found(t, each.agg(n=pv.count()), bare=bare))
+    return seen
+
+
+EXPECTED = [
+    [[[(2,), (1,), (0,)]], [[(1,), (2,)]], [[(2,)]], [[(1,)]], [[(2,)]], [[(2,)]], [[(2,)]]],
+    [[[(2,), (1,), (1,)]], [[(2,), (2,)]], [[(2,)]], [[(2,)]], [[(2,)]], [[(2,)]], [[(2,)]]],
+]
+
+
+@pytest.mark.parametrize("bare", [False, True], ids=["as a source", "engine alone"])
+@pytest.mark.parametrize("collation", ALIKE)
+def test_a_collation_of_the_source_changes_nothing(
+    collation: str, bare: bool, tmp_path: Path, counted_as_binary: Callable[[str], list[Any]]
+) -> None:
+    plain = counted_as_binary(collation)
+    assert [plain[:7], plain[8:15]] == EXPECTED
+    assert counted(collation, tmp_path, bare=bare) == plain
+
+
+@pytest.fixture(scope="module")
+def counted_as_binary(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[Any]]:
+    """The same from a file whose texts have no collation."""
+
+    @cache
+    def as_binary(collation: str) -> list[Any]:
+        ALIKE["C"] = ALIKE[collation]
+        try:
+            return counted("C", tmp_path_factory.mktemp("binary"), bare=False)
+        finally:
+            del ALIKE["C"]
+
+    return as_binary
+
+
+@pytest.mark.parametrize("collation", ALIKE)
+def test_a_twin_that_believes_the_type_is_caught(
+    collation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counted_as_binary: Callable[[str], list[Any]]
+) -> None:
+    plain = counted_as_binary(collation)
+    monkeypatch.setattr(leaves, "_text", lambda source, sql: sql)
+    assert counted(collation, tmp_path, bare=True) != plain
+
+
+def test_sources_and_engine_each_end_it() -> None:
+    assert reading.exposed({"k": "VARCHAR", "n": "BIGINT"}, None) == '"k" COLLATE C AS "k", "n"'
+    assert reading.exposed({"k": "VARCHAR"}, "k") == '"k" COLLATE C AS "k"'
+    assert leaves.person_id("VARCHAR", "x", shared=True) == leaves.person_id("VARCHAR", "x", shared=False)
+    assert "COLLATE C" in leaves.person_id("VARCHAR", "x", shared=False)
+
+
+def test_a_default_collation_is_pinned(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Even where DuckDB were started with another one, the engine's is none, and nothing can set it again."""
+    t = pv.table("t", stored(tmp_path, "C", [("p", "a"), ("q", "A")]), protect=pv.each_row(), columns={"k": pv.text()})
+    assert found(t, t.where(pv.col("k") == "a").agg(n=pv.count())) == [[(1,)]]
+    honest = duckdb.connect
+
+    def otherwise(database: str = ":memory:", *, config: Any = None) -> Any:
+        return honest(database, config={"default_collation": "nocase", **(config or {})})
+
+    monkeypatch.setattr(duckdb, "connect", otherwise)
+    assert found(t, t.where(pv.col("k") == "a").agg(n=pv.count())) == [[(1,)]]
+    with DuckDB({"t": (t.schema, t.source)}, salt=b"") as engine, pytest.raises(duckdb.Error, match="lock"):
+        engine._connection.execute("SET default_collation = 'nocase'")

@@ -1,0 +1,82 @@
+"""How an answer is arranged: a value, checked when it is made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import privet as pv
+from privet.errors import QueryError
+from privet.tables.arrangement import EVERYTHING, Arrangement, Order
+from privet.tables.operators import Scan
+from privet.tables.query import Relation
+from privet.tables.schema import Schema
+
+PEOPLE = Relation(
+    Scan(
+        Schema.declare(
+            "people",
+            protect=pv.each_row(),
+            columns={"region": pv.keys("north", "south"), "age": pv.integer(0, 110), "smoker": pv.boolean()},
+        )
+    )
+)
+QUERY = PEOPLE.group_by("region", "smoker").agg(n=pv.count(), m=pv.mean("age"), h=pv.histogram("age", [0, 50, 110]))
+n, m = pv.col("n"), pv.col("m")
+
+
+def test_it_is_a_value_whatever_the_order_of_calls() -> None:
+    one = QUERY.having(n > 3).order_by("m", "region", descending=[True, False]).limit(5).hide("m", "h")
+    other = QUERY.hide("h").limit(5).hide("m").order_by("m", "region", descending=(True, False)).having(n > 3)
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one != QUERY
+    assert QUERY.arrangement == EVERYTHING
+    assert one.arrangement == Arrangement((n > 3).node, (Order("m", True), Order("region")), 5, ("h", "m"))
+    assert str(one).endswith("by region, smoker having n > 3 order by m descending, region limit 5")
+
+
+def test_conditions_add_up_and_limits_only_shrink() -> None:
+    assert QUERY.having(n > 3).having(m < 5, pv.col("smoker")) == QUERY.having((n > 3) & (m < 5) & pv.col("smoker"))
+    assert QUERY.limit(5).limit(9) == QUERY.limit(9).limit(5) == QUERY.limit(5)
+
+
+def test_bins_of_a_histogram_are_columns() -> None:
+    name = QUERY.columns()["h"][0]
+    assert name == "h [0, 50)"
+    assert QUERY.having(pv.col(name) > 3).order_by(name).arrangement.order == (Order(name),)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda q: q.having(), "having needs a condition"),
+        (lambda q: q.having(True), "having needs a condition"),
+        (lambda q: q.having(n), "having needs a condition, and this is a number"),
+        (lambda q: q.having(pv.col("age") > 3), "there is no column 'age'. There are: region, smoker, n, m"),
+        (lambda q: q.having(n + 1 > 3), "having compares columns of the answer"),
+        (lambda q: q.having(n.is_missing()), "having compares columns of the answer"),
+        (lambda q: q.having(pv.col("region") > "north"), "can't be compared"),
+        (lambda q: q.order_by(), "order_by needs names"),
+        (lambda q: q.order_by(n), "order_by needs names"),
+        (lambda q: q.order_by("x"), "the answer has no column 'x'. There are: region, smoker, n, m, h "),
+        (lambda q: q.order_by("n", "n"), "stands there twice"),
+        (lambda q: q.order_by("n").order_by("m"), "has an order already"),
+        (lambda q: q.order_by("n", descending=[True, False]), "one for each column"),
+        (lambda q: q.order_by("n", descending=["yes"]), "True or False"),
+        (lambda q: q.limit(20_000), "limit must be 1 to 10,000"),
+        (lambda q: q.hide(), "hide needs names"),
+        (lambda q: q.hide("region"), "the answer has no numbers 'region'. There are: n, m, h"),
+        (lambda q: q.hide("n", "m", "h"), "shows at least one number"),
+    ],
+)
+def test_what_is_refused(call: Any, message: str) -> None:
+    with pytest.raises(QueryError, match=message.replace("(", r"\(")):
+        call(QUERY)
+
+
+@pytest.mark.parametrize("few", [0, -1, 2.5, "x", None, True])
+def test_limits_that_are_none(few: Any) -> None:
+    with pytest.raises(pv.UserError, match="limit"):
+        QUERY.limit(few)

@@ -1,0 +1,222 @@
+"""Queries are values: equal if they ask the same, never changed, refused when they are built."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError, fields, is_dataclass
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from tests.tables.rows import people, schema, value
+
+import privet as pv
+from privet.errors import QueryError, UserError
+from privet.planner import plan
+from privet.tables.operators import Columns
+from privet.tables.query import MOST_COLUMNS, Query, Relation, Table
+
+ASKED: list[Callable[[Relation], Query]] = [
+    lambda t: t.agg(n=pv.count()),
+    lambda t: t.agg(n=pv.count("a")),
+    lambda t: t.agg(m=pv.count()),
+    lambda t: t.agg(n=pv.count(), m=pv.count("a")),
+    lambda t: t.agg(m=pv.count("a"), n=pv.count()),
+    lambda t: t.agg(n=pv.count_people()),
+    lambda t: t.agg(n=pv.sum("a")),
+    lambda t: t.agg(n=pv.mean("a")),
+    lambda t: t.agg(n=pv.variance("a")),
+    lambda t: t.agg(n=pv.std("a")),
+    lambda t: t.agg(n=pv.sum("a") / pv.sum("c")),
+    lambda t: t.agg(n=pv.sum("c") / pv.sum("a")),
+    lambda t: t.agg(n=pv.histogram("a", [0, 1, 2])),
+    lambda t: t.agg(n=pv.histogram("a", [0, 1, 3])),
+    lambda t: t.where(pv.col("a") > 1).agg(n=pv.count()),
+    lambda t: t.where(pv.col("a") >= 1).agg(n=pv.count()),
+    lambda t: t.where(pv.col("a") > 1, pv.col("b") > 1).agg(n=pv.count()),
+    lambda t: t.group_by("region").agg(n=pv.count()),
+    lambda t: t.group_by(place="region").agg(n=pv.count()),
+    lambda t: t.group_by("region", "grade").agg(n=pv.count()),
+    lambda t: t.group_by("grade", "region").agg(n=pv.count()),
+    lambda t: t.group_by(pv.col("born").truncate("month")).agg(n=pv.count()),
+    lambda t: t.group_by(pv.bins("b", [0, 1, 2])).agg(n=pv.count()),
+    lambda t: t.with_columns(d=pv.col("a") * 2).agg(n=pv.sum("d")),
+    lambda t: t.agg(n=pv.sum(pv.col("a") * 2)),
+]
+
+
+def test_equal_if_built_alike_and_different_if_not() -> None:
+    one, two = [ask(people()) for ask in ASKED], [ask(people()) for ask in ASKED]
+    for i, left in enumerate(one):
+        for j, right in enumerate(two):
+            assert (left == right) == (i == j), (str(left), str(right))
+            assert i != j or hash(left) == hash(right)
+
+
+def test_other_declarations_are_other_queries() -> None:
+    for other in (
+        {"adjacency": "replace"},
+        {"protect": pv.person("id", max_rows=2)},
+        {"columns": {"a": pv.integer(0, 9)}},
+    ):
+        assert people().agg(n=pv.count()) != people(**other).agg(n=pv.count())
+
+
+@pytest.mark.parametrize("ask", ASKED)
+def test_queries_are_copied_and_pickled_as_they_are(ask: Callable[[Relation], Query]) -> None:
+    query = ask(people())
+    assert copy.deepcopy(query) == query
+    assert pickle.loads(pickle.dumps(query)) == query
+
+
+@pytest.mark.parametrize("ask", ASKED)
+def test_nothing_in_a_query_can_be_changed(ask: Callable[[Relation], Query]) -> None:
+    seen = 0
+
+    def walk(value: Any) -> None:
+        nonlocal seen
+        if isinstance(value, tuple):
+            for part in value:
+                walk(part)
+        elif is_dataclass(value) and fields(value):
+            seen += 1
+            with pytest.raises(FrozenInstanceError):
+                setattr(value, fields(value)[0].name, None)
+            for part in fields(value):
+                walk(getattr(value, part.name))
+        elif isinstance(value, Columns):
+            for change in ("update", "pop", "clear", "setdefault", "__setitem__", "__delitem__", "__ior__"):
+                with pytest.raises(TypeError, match="can't be changed"):
+                    getattr(value, change)("a", None)
+        else:
+            assert not isinstance(value, list | dict | set | bytearray)
+
+    walk(ask(people()))
+    assert seen > 5
+
+
+def test_building_changes_nothing() -> None:
+    base = people()
+    before = copy.deepcopy(base)
+    base.where(pv.col("a") > 1)
+    base.with_columns(x=1)
+    base.group_by("region").agg(n=pv.count())
+    assert base == before
+
+
+def test_names_of_keys() -> None:
+    made = people().group_by(
+        "region", pv.col("born").truncate("year"), pv.bins("b", [0, 1]), small=pv.col("c") < 2
+    ).agg(n=pv.count())  # fmt: skip
+    assert [key.name for key in made.keys] == ["region", "born", "b", "small"]
+    assert str(made) == "n = count() by region, born, b, small"
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda t: t.agg(), r"a query asks for at least one number. Write, for example: \.agg\(n=pv\.count\(\)\)"),
+        (lambda t: t.agg(n=3), r"3 is not a supported aggregate"),
+        (lambda t: t.agg(n=pv.col("a")), r"is not a supported aggregate"),
+        (lambda t: t.agg(n=pv.least("a")), r"is not a supported aggregate"),
+        (lambda t: t.agg(n=pv.sum("nope")), r"there is no column 'nope'"),
+        (lambda t: t.agg(n=pv.count("nope")), r"there is no column 'nope'"),
+        (
+            lambda t: t.where(pv.col("born") >= "1960-01-02"),
+            r"^a date is compared with dates, not with the text '1960-01-02'. Write: datetime.date\(1960, 1, 2\)$",
+        ),
+        (lambda t: t.where(pv.lit("1960-01-02") < pv.col("born")), r"Write: datetime.date\(1960, 1, 2\)$"),
+        (lambda t: t.where(pv.col("born").is_in(["1960-01-02"])), r"Write: datetime.date\(1960, 1, 2\)$"),
+        (lambda t: t.where(pv.col("born") >= "04/01/2019"), r"Write, for example: datetime.date\(\d+, \d+, \d+\)$"),
+        (lambda t: t.where(pv.col("rgeion") == "north"), r"Did you mean 'region'\?$"),
+        (lambda t: t.where(pv.col("REGION") == "north"), r"Did you mean 'region'\?$"),
+        (lambda t: t.agg(n=pv.sum("region")), r"sum\(region\) needs a number, and this is one of 3 keys"),
+        (lambda t: t.agg(n=pv.histogram("note", [0, 1])), r"bins needs a number"),
+        (lambda t: t.agg(n=pv.sum(pv.col("c") / pv.col("a"))), r"one person could move this without limit.*clip\("),
+        (lambda t: t.agg(n=pv.sum("c") / pv.sum("nope")), r"there is no column 'nope'"),
+        (lambda t: t.agg(**{"a\n": pv.count()}), r"the name of a column of the answer is a printable text"),
+        (lambda t: t.group_by("region").agg(region=pv.count()), r"two columns of the answer are called 'region'"),
+        (lambda t: t.group_by("region", "region").agg(n=pv.count()), r"two columns of the answer are called 'region'"),
+        (
+            lambda t: t.agg(**{f"n{i}": pv.count() for i in range(MOST_COLUMNS + 1)}),
+            r"at most 200 columns, not 201",
+        ),
+        (
+            lambda t: t.group_by("a", "c", "born").agg(n=pv.count()),
+            r"these keys make .* groups; at most 10,000 are allowed. Take fewer or wider ones",
+        ),
+    ],
+)
+def test_refusals(build: Callable[[Relation], Any], message: str) -> None:
+    with pytest.raises(QueryError, match=message):
+        build(people())
+
+
+def test_the_bins_of_a_histogram_are_columns_too() -> None:
+    asked: dict[str, Any] = {"h": pv.histogram("a", [0, 5, 7]), "h [0, 5)": pv.count()}
+    with pytest.raises(QueryError, match="two columns of the answer are called 'h "):
+        plan(people().agg(**asked), epsilon=1)
+
+
+def test_rows_can_not_be_looked_at() -> None:
+    table = Table(schema(), source=["secret"])
+    for look in (len, list, iter, lambda t: [*t], lambda t: next(iter(t)), lambda t: 3 in t):
+        with pytest.raises(UserError, match="the rows of 'people' are private"):
+            look(table)
+    assert table
+    assert "secret" not in repr(table)
+    assert table == Table(schema(), source=["other"]), "a table is its declaration"
+
+
+def test_a_table_asks_as_its_relation_does() -> None:
+    table = Table(schema(), None)
+    assert table.agg(n=pv.count()) == table.relation.agg(n=pv.count()) == people().agg(n=pv.count())
+    assert table.where(pv.col("f")) == people().where(pv.col("f"))
+    assert table.with_columns(x=1) == people().with_columns(x=1)
+    assert table.group_by("region") == people().group_by("region")
+
+
+def test_too_many_steps_are_refused() -> None:
+    def stepped(count: int) -> Relation:
+        of = people()
+        for _ in range(count):
+            of = of.where(pv.col("c") > 1)
+        return of
+
+    stepped(50)
+    for many in (100, 2000):
+        with pytest.raises(QueryError, match="a query has at most 64 steps"):
+            stepped(many)
+
+
+@pytest.mark.parametrize("many", [100, 3000])
+def test_many_conditions_in_one_where(many: int) -> None:
+    """Allowed, or refused with a QueryError that does not advise to do the same again."""
+    try:
+        people().where(*[pv.col("c") > 1] * many)
+    except QueryError as error:
+        advice = str(error)
+    else:
+        advice = ""
+    assert "Put several conditions into one where" not in advice
+
+
+def test_names_of_pandas_polars_and_ibis_mean_the_same() -> None:
+    table, born = people(), pv.col("born")
+    assert table.filter(pv.col("a") > 1) == table.where(pv.col("a") > 1)
+    assert born.is_null().node == born.is_missing().node
+    assert born.is_not_null().node == (~born.is_missing()).node
+    for part in ("year", "quarter", "month", "day", "weekday", "hour"):
+        assert getattr(born, part)().node == born.part(part).node
+    assert pv.min("a") == pv.least("a") != pv.max("a") == pv.greatest("a")
+
+
+def test_least_and_greatest_of_several_are_row_wise() -> None:
+    low, high = pv.least("a", "c", 2), pv.greatest("a", pv.col("c"))
+    for row in ({"a": Fraction(3), "c": Fraction(4)}, {"a": Fraction(1), "c": Fraction(1)}):
+        assert value(low.node, row) == min(*row.values(), 2)
+        assert value(high.node, row) == max(row.values())
+    assert value(low.node, {"a": None, "c": Fraction(1)}) is None
+    assert value(high.node, {"a": Fraction(1), "c": None}) is None
