@@ -22,7 +22,7 @@ from privet.errors import UserError
 from privet.ledger import Dataset, memory_ledger, open_ledger
 from privet.policy import Policy, PolicyError, load, parse
 from privet.policy.agreement import grant
-from privet.policy.shorthand import EXAMPLES, kind_only, shorthand
+from privet.policy.shorthand import examples, kind_only, shorthand
 
 
 def test_every_form(tmp_path: Path) -> None:
@@ -398,7 +398,7 @@ def test_a_policy_can_move(tmp_path: Path) -> None:
 # --- one line -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("line", EXAMPLES)
+@pytest.mark.parametrize("line", examples())
 def test_examples_of_one_line(line: str) -> None:
     assert shorthand("x", line) is not None
     kind_only("x", line)

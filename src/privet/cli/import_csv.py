@@ -177,11 +177,10 @@ def _declared(given: list[str]) -> dict[str, Column | str]:
 
 def _id_type(columns: Mapping[str, Column | str], person: str | None) -> str:
     """An id that is also declared as a column is read as that kind."""
-    from privet.sources.kinds import declared
+    from privet.sources.kinds import reading_of
 
     column = columns.get(person or "")
-    kind = column if isinstance(column, str) or column is None else declared(column.type)
-    return "integer" if kind in ("integer", "key") else "text"
+    return "integer" if column is not None and reading_of(column) in ("integer", "key") else "text"
 
 
 def _of_policy(

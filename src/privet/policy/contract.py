@@ -22,7 +22,6 @@ from privet.errors import PolicyError, Remedy, Subject, UserError, argument, wri
 from privet.exact import Exact
 from privet.ledger import Dataset
 from privet.policy import checks, mismatches, problems
-from privet.policy.columns import KeysFromFile, declared
 from privet.policy.positions import Place, positions
 from privet.policy.problems import Problem
 from privet.policy.shape import BudgetShape, DatasetShape, DuckDBShape, FileShape, TableShape
@@ -90,7 +89,7 @@ class TablePolicy:
         found: list[Problem] = []
         for name, shape in self.shape.columns.items():
             try:
-                made[name] = declared(shape).column(self.document.resolve)
+                made[name] = shape.column(self.document.resolve)
             except UserError as error:
                 found.append(mismatches.column(error, (*self.place, "columns", name), self.document.tree))
         if found:
@@ -195,8 +194,8 @@ class Policy:
         tables = [each for dataset in self.datasets.values() for each in dataset.declared.values()]
         named = [str(self.path), *(file for each in tables for file in each.files)]
         named += [self.document.resolve(each.source) for each in self.shape.public.values()]
-        columns = [declared(shape) for each in tables for shape in each.shape.columns.values()]
-        named += [self.document.resolve(each.keys_from) for each in columns if isinstance(each, KeysFromFile)]
+        columns = [shape for each in tables for shape in each.shape.columns.values()]
+        named += [self.document.resolve(each.file) for each in columns if each.file is not None]
         if not is_address(self.ledger):
             named += [self.ledger + end for end in _OF_LEDGER]
         keys = [each.signing_key for each in self.datasets.values() if each.signing_key is not None]

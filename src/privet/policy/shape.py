@@ -10,12 +10,15 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, WithJsonSchema, 
 
 from privet.errors import UserError
 from privet.policy import fields, toml
-from privet.policy.columns import TAG, ColumnShape
+from privet.policy.columns import ColumnShape, schemas
 from privet.policy.fields import Part
 from privet.privacy.accounting import ACCOUNTANTS
 from privet.privacy.adjacency import Person, Protected, each_row
 from privet.privacy.guarantees import ApproxDP, PureDP
 from privet.privacy.guarantees.least import MIN_EPSILON
+
+TAG = "\x00"
+"""Marks the parts of pydantic's locations that are not keys."""
 
 _CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _DATABASE = (".duckdb", ".ddb")
@@ -212,7 +215,8 @@ def schema() -> dict[str, Any]:
         ['ledger', 'datasets']
     """
     made = FileShape.model_json_schema()
-    made["$defs"] = {name.removesuffix("Shape"): part for name, part in made["$defs"].items()}
+    made["$defs"]["TableShape"]["properties"]["columns"]["additionalProperties"] = {"$ref": "#/$defs/Column"}
+    made["$defs"] = {name.removesuffix("Shape"): part for name, part in made["$defs"].items()} | schemas()
     tidy: dict[str, Any] = _tidy(made)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **tidy, "title": "privet.toml"}
 

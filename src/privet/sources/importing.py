@@ -20,15 +20,13 @@ from privet.exact import whole
 from privet.sources import snapshot
 from privet.sources.blocks import Piece, Splitter, Texts
 from privet.sources.dialect import Dialect, Row, not_utf16
-from privet.sources.kinds import Kind, declared, missing_column
+from privet.sources.kinds import Kind, missing_column, reading_of
 from privet.sources.notation import Notation, date_formats
 from privet.sources.report import ImportReport
 from privet.system import files
+from privet.tables.kinds import KINDS
 from privet.tables.schema import Column, check_name
 from privet.tables.types import KeyType
-
-KINDS: tuple[Kind, ...] = ("integer", "number", "boolean", "text", "date", "timestamp")
-"""What a column can be declared as by its kind alone."""
 
 _WORKERS = 4
 _LINE = write(
@@ -65,8 +63,7 @@ def import_csv(
 ) -> ImportReport:
     """Import a CSV file into a Parquet file with the declared columns, and the id of the person.
 
-    A column is declared as in a table, or by its kind alone: "integer", "number", "boolean", "text", "date" or
-    "timestamp". Columns that are not declared are left out. Values keep what they are: nothing is clamped. The report
+    A column is declared as in a table, or by its kind alone, such as "integer" or "date". Columns that are not declared are left out. Values keep what they are: nothing is clamped. The report
     tells how many are outside of what was declared, and, given a `cap`, how many rows are over so many of a person.
 
     `header` is True if the first line has the names, else the list of all names. A text in `missing` is a missing
@@ -176,14 +173,11 @@ def _kinds(
         )
     person: dict[str, Kind] = {} if id is None else {id: "key" if id_type == "integer" else "text"}
     bounds = {name: column for name, column in columns.items() if isinstance(column, Column)}
-    read: dict[str, Kind] = {
-        name: declared(column.type) if isinstance(column, Column) else column  # type: ignore[misc]
-        for name, column in columns.items()
-    }
+    read = {name: reading_of(column) for name, column in columns.items()}
     kinds = person | {name: kind for name, kind in read.items() if name not in person}
     for name in kinds:
         check_name(name, "column")
-    return {name: column for name, column in bounds.items() if declared(column.type) == kinds[name]}, kinds
+    return {name: column for name, column in bounds.items() if reading_of(column) == kinds[name]}, kinds
 
 
 @dataclass(frozen=True, slots=True)
