@@ -115,7 +115,8 @@ def _refusal(value: Any) -> str:
     plain = " or ".join(toml.text(name) for name, kind in KINDS.items() if not kind.value)
     if isinstance(value, dict) and "type" in value:
         return f"type must be {plain}, not {toml.brief(value['type'])}"
-    return f"a column has one of {', '.join(n for n, k in kinds().items() if k.value)}, or is {plain}; not {toml.brief(value)}"
+    keyed = ", ".join(name for name, kind in kinds().items() if kind.value)
+    return f"a column has one of {keyed}, or is {plain}; not {toml.brief(value)}"
 
 
 ColumnShape = Annotated[Declaration, PlainValidator(declaration), WithJsonSchema({})]

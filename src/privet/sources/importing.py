@@ -63,8 +63,9 @@ def import_csv(
 ) -> ImportReport:
     """Import a CSV file into a Parquet file with the declared columns, and the id of the person.
 
-    A column is declared as in a table, or by its kind alone, such as "integer" or "date". Columns that are not declared are left out. Values keep what they are: nothing is clamped. The report
-    tells how many are outside of what was declared, and, given a `cap`, how many rows are over so many of a person.
+    A column is declared as in a table, or by its kind alone, such as "integer" or "date". Columns that are not declared
+    are left out. Values keep what they are: nothing is clamped. The report tells how many are outside of what was
+    declared, and, given a `cap`, how many rows are over so many of a person.
 
     `header` is True if the first line has the names, else the list of all names. A text in `missing` is a missing
     value, quoted or not: a list for all columns, or lists by name, with the one for all columns under the empty name. A
