@@ -12,8 +12,8 @@ from collections.abc import Collection
 from difflib import get_close_matches
 
 from privet.policy.columns import kinds
-from privet.sources.kinds import Family
 from privet.tables.kinds import usual
+from privet.tables.stored import Family
 
 _RANGE = re.compile(r"""(?<=[\d"'])\s*(?:\.\.+|\bto\b|\s-\s|–)\s*(?=[-+.\d"'])""")
 _DASH = re.compile(r"([0-9]+)-([0-9]+)", re.ASCII)

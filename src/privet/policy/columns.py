@@ -63,12 +63,12 @@ class Declaration:
 @cache
 def model(kind: Kind) -> type[Part]:
     """The table of a policy that declares a column of this kind."""
-    keys: dict[str, Any] = {} if kind.value else {"type": (Literal[kind.name], Field(description="Its kind."))}
+    shape: dict[str, Any] = {} if kind.value else {"type": (Literal[kind.name], Field(description="Its kind."))}
     for each in kind.parameters:
         form = fields.FORMS[each.form]
         default: Any = ... if not each.optional else False if each.form == "flag" else None
-        keys[each.name] = (form if default is not None else form | None, Field(default, description=each.about))
-    made: type[Part] = create_model(kind.name.title().replace("_", ""), __base__=Part, __doc__=kind.about, **keys)
+        shape[each.name] = (form if default is not None else form | None, Field(default, description=each.about))
+    made: type[Part] = create_model(kind.name.title().replace("_", ""), __base__=Part, __doc__=kind.about, **shape)
     return made
 
 
@@ -100,12 +100,14 @@ def declaration(value: Any) -> Declaration:
     kind = kind_of(value)
     if kind is None:
         raise UserError(_refusal(value))
-    read = None if isinstance(value, str) else model(kind).model_validate(value)
-    given = () if read is None else (each.name for each in kind.parameters if each.name in read.model_fields_set)
-    made = Declaration(kind, {name: getattr(read, name) for name in given})
-    if made.file is None:
-        made.column(str)
-    return made
+    values = {}
+    if not isinstance(value, str):
+        read = model(kind).model_validate(value)
+        values = {each.name: getattr(read, each.name) for each in kind.parameters if each.name in read.model_fields_set}
+    column = Declaration(kind, values)
+    if column.file is None:
+        column.column(str)
+    return column
 
 
 def _refusal(value: Any) -> str:

@@ -55,7 +55,7 @@ def _column(column: Column) -> dict[str, Any]:
             facts = {"first": first.isoformat(), "last": last.isoformat()}
         case _:
             facts = {}
-    return {"kind": column.kind, **facts}
+    return {"kind": column.kind_name, **facts}
 
 
 def _number(of: Exact) -> int | float:

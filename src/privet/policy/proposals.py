@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 
-from privet.sources.kinds import Family
 from privet.tables.kinds import INTEGER, KINDS, usual
+from privet.tables.stored import Family
 
 _PERSONS = (
     *("person", "patient", "user", "customer", "client", "member", "subject", "employee", "student", "citizen"),

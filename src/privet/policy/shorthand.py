@@ -13,20 +13,19 @@ from pydantic import ValidationError
 from privet.errors import Subject, UserError, write
 from privet.policy import answers, problems, toml
 from privet.policy.columns import declaration, kinds
-from privet.sources.kinds import Family
 from privet.tables.kinds import INTEGER, Kind, usual
 from privet.tables.schema import Column
+from privet.tables.stored import Family
 
 SKIP = "skip"
 """What leaves a column out."""
+
+_PLACE = ("datasets", "", "tables", "", "columns")
 
 
 def examples() -> list[str]:
     """A line of each kind; integer, number and boolean may end in `required`."""
     return [kind.line for kind in kinds().values()]
-
-
-_PLACE = ("datasets", "", "tables", "", "columns")
 
 
 def shorthand(name: str, line: str, *, family: Family = "anything") -> Any:
@@ -83,42 +82,41 @@ def _split(name: str, line: str, family: Family = "anything") -> tuple[Kind | No
     if head[:1] in tuple("+-.0123456789"):
         what = f"{line!r} is not a range: give two numbers, without commas or exponents"
         raise _refusal(name, what, None if family == "text" else usual(family))
-    raise _refusal(
-        name, f"{head!r} is not a kind of column", allowed=f"The kinds are: {', '.join(sorted(kinds()))}, {SKIP}"
-    )
+    allowed = f"The kinds are: {', '.join(sorted(kinds()))}, {SKIP}"
+    raise _refusal(name, f"{head!r} is not a kind of column", allowed=allowed)
 
 
 def _value(name: str, kind: Kind, words: list[str], *, textual: bool) -> Any:
     """The column as it stands in a policy."""
     options = {each.name: each for each in kind.parameters if each.optional}
-    given: dict[str, Any] = {}
+    written: dict[str, Any] = {}
     while words:
         if words[-1] in options and options[words[-1]].form == "flag":
             *words, option = words
-            given[option] = True
+            written[option] = True
         elif words[-2:-1] and words[-2] in options and options[words[-2]].form != "flag":
             *words, option, word = words
-            given[option] = _number(word) if options[option].form == "step" else word
+            written[option] = _number(word) if options[option].form == "step" else word
         else:
             break
     if kind.value is None:
         if words:
             raise _refusal(name, f"{words[0]!r} is not expected here", kind)
-        return {"type": kind.name, **given} if given else kind.name
+        return {"type": kind.name, **written} if written else kind.name
     needed = [each.name for each in kind.parameters if not each.optional]
     if len(words) != len(needed) > 1 or (not words and kind.value.form == "keys"):
         raise _refusal(name, kind.needs, kind)
     match kind.value.form:
         case "file":
-            given |= dict(zip(needed, words, strict=True))
+            written |= dict(zip(needed, words, strict=True))
         case "keys":
-            values = _typed([*words, *([given["other"]] if "other" in given else [])], textual=textual)
-            given |= {kind.name: values[: len(words)]} | ({"other": values[-1]} if "other" in given else {})
+            values = _typed([*words, *([written["other"]] if "other" in written else [])], textual=textual)
+            written |= {kind.name: values[: len(words)]} | ({"other": values[-1]} if "other" in written else {})
         case "dates" | "timestamps" as form:
-            given[kind.name] = [_moment(word, Date if form == "dates" else DateTime) for word in words]
+            written[kind.name] = [_moment(word, Date if form == "dates" else DateTime) for word in words]
         case _:
-            given[kind.name] = [*map(_number, words)]
-    return {each.name: given[each.name] for each in kind.parameters if each.name in given}
+            written[kind.name] = [*map(_number, words)]
+    return {each.name: written[each.name] for each in kind.parameters if each.name in written}
 
 
 def _typed(values: list[str], *, textual: bool) -> list[Any]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from privet.tables.schema import Column, boolean, date, integer, keys, number, text, timestamp
+from privet.tables.stored import Family
 
 Form = Literal["integers", "numbers", "dates", "timestamps", "keys", "file", "text", "key", "step", "flag"]
 """How a parameter is written: two ends of a range, a list of keys, a path, a text, a key, a positive number, a flag."""
@@ -65,7 +66,7 @@ class Kind:
     """What is missing if only the name is written; empty, if nothing is."""
     like: str = ""
     """The kind that its type has without a name of its own (`Type.kind`), if that is another one."""
-    usual_for: tuple[str, ...] = ()
+    usual_for: tuple[Family, ...] = ()
     """The families of stored types for which this is the usual declaration."""
     blank: str = ""
     """The form to fill in where nothing is guessed; and what to fill in."""
@@ -84,7 +85,7 @@ class Kind:
         return self.like or self.name
 
 
-def usual(family: str) -> Kind | None:
+def usual(family: Family) -> Kind | None:
     """The kind that columns of this family usually are.
 
     Example:
