@@ -114,7 +114,8 @@ def _refusal(value: Any) -> str:
     """Why a value does not declare a column."""
     if isinstance(value, str) and value in kinds():
         return kinds()[value].needs
-    plain = " or ".join(toml.text(name) for name, kind in KINDS.items() if not kind.value)
+    *names, last = (toml.text(name) for name, kind in KINDS.items() if not kind.value)
+    plain = f"{', '.join(names)} or {last}"
     if isinstance(value, dict) and "type" in value:
         return f"type must be {plain}, not {toml.brief(value['type'])}"
     keyed = ", ".join(name for name, kind in kinds().items() if kind.value)
