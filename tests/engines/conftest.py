@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from privet.engines import DuckDB
+from privet.engines.duckdb.engine import DuckDB
 from privet.tables.schema import Schema
 
 

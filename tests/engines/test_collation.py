@@ -65,7 +65,7 @@ def found(table: Any, query: Any, *, public: Any = (), bare: bool = False, setti
     given = {p.schema.name: (p.schema, p.source) for p in public}
     with DuckDB({"t": (table.schema, source)}, given, salt=b"1", threads=1) as engine:
         assert engine._connection.execute("SELECT current_setting('default_collation')").fetchall() == [(setting,)]
-        return asked.coordinates([engine.tally(s) for s in asked.statements()])
+        return asked.coordinates([engine.answer(s) for s in asked.statements()])
 
 
 def counted(collation: str, folder: Path, *, bare: bool) -> list[Any]:

@@ -17,7 +17,8 @@ import pytest
 from tests.neighbours.exact import Exchangeable, Vectors, moved
 
 import privet as pv
-from privet.engines import DuckDB, hull, numbers, statements
+from privet.engines.duckdb.engine import DuckDB
+from privet.engines.sql import hull, numbers, statements
 from privet.engines.expressions import Compiler
 from privet.engines.relations import OpenedPerPerson
 from privet.engines.sql import Kind, Value
@@ -116,7 +117,7 @@ def vectors(adjacency: str, required: bool, ask: Any) -> tuple[ReleasePlan, list
         units: list[list[int]] = [[i] for i in range(len(ANY))]
         for numbers in [[], *units] if adjacency == "add/remove" else units:
             source.exchange(pv.table("t", rows(numbers), **how).source.rows)
-            found.append(asked.coordinates([engine.tally(s) for s in asked.statements()]))
+            found.append(asked.coordinates([engine.answer(s) for s in asked.statements()]))
     return asked, found
 
 
@@ -214,7 +215,7 @@ def people(cap: str, adjacency: str, ask: Any) -> tuple[ReleasePlan, list[Vector
     with DuckDB({"t": (table.schema, source)}, salt=b"", threads=1) as engine:
         for rows_ in [[], *persons] if adjacency == "add/remove" else persons:
             source.exchange(pv.table("t", people_table([stays, rows_]), **how).source.rows)
-            found.append(asked.coordinates([engine.tally(s) for s in asked.statements()]))
+            found.append(asked.coordinates([engine.answer(s) for s in asked.statements()]))
     return asked, found
 
 
@@ -292,7 +293,7 @@ def plainly(what: str, source: str, adjacency: str) -> list[tuple[str, int, int]
         seen = []
         for values in [[], *([v] for v in HELD[source])] if adjacency == "add/remove" else [[v] for v in HELD[source]]:
             held_.put(values)
-            seen.append(asked.coordinates([engine.tally(s) for s in asked.statements()]))
+            seen.append(asked.coordinates([engine.answer(s) for s in asked.statements()]))
     return beyond(asked, seen, adjacency)
 
 

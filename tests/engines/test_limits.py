@@ -464,7 +464,7 @@ def test_no_row_makes_a_question_fail(what: str) -> None:
     table = pv.table("t", made, protect=pv.each_row(), columns=columns)
     asked = plan(table.agg(s=pv.sum(QUESTIONS[what])), epsilon=1)
     with DuckDB({"t": (table.schema, table.source)}, salt=b"", threads=1) as engine:
-        assert asked.coordinates([engine.tally(s) for s in asked.statements()])
+        assert asked.coordinates([engine.answer(s) for s in asked.statements()])
 
 
 def test_a_floor_that_would_lose_more_than_its_last_bits_is_refused() -> None:

@@ -21,7 +21,7 @@ from tests.neighbours.worlds import Data, World, shuffled, star, world
 
 import privet as pv
 from privet import session as session_module
-from privet.engines import DuckDB
+from privet.engines.duckdb.engine import DuckDB
 from privet.errors import BudgetError, DatasetClosed, NoAnswer, QueryError
 from privet.ledger import journal, memory_ledger, steward
 from privet.mechanisms import laplace
@@ -117,7 +117,7 @@ def test_t13_the_ledger_s_events_are_the_noise_that_was_drawn(draws: Draws, effo
                 scales = [part.scale for part in parts if isinstance(part, events.LaplaceNoise)]
                 assert len(scales) == len(parts) == len(draws.calls) == len(release_plan.noised)
                 assert scales == [scale for scale, _ in draws.calls]
-                exact = release_plan.coordinates([session.dataset.engine.tally(s) for s in release_plan.statements()])
+                exact = release_plan.coordinates([session.dataset.engine.answer(s) for s in release_plan.statements()])
                 for part, vectors, noisy, (_, drawn) in zip(
                     release_plan.noised, exact, release.noisy, draws.calls, strict=True
                 ):

@@ -33,7 +33,7 @@ from tests.ledger.workers import ROOT, Nursery
 
 import privet as pv
 from privet import dataset as dataset_module
-from privet.engines import DuckDB
+from privet.engines.duckdb.engine import DuckDB
 from privet.errors import PrivetError
 from privet.ledger import failpoints, open_ledger
 from privet.system import processes

@@ -27,7 +27,7 @@ from tests.threats import households
 from tests.threats.households import Town
 
 import privet as pv
-from privet.engines import DuckDB
+from privet.engines.duckdb.engine import DuckDB
 from privet.engines import duckdb as engine_module
 from privet.errors import SourceError, UserError
 

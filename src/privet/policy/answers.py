@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Collection
 from difflib import get_close_matches
 
-from privet.sources.kinds import Family
+from privet.tables.stored import Family
 
 _TAIL = re.compile(r"""[\s,]+(?:(required)|(other|step)[\s=]+("[^"]*"|'[^']*'|[^\s,]+))\s*$""")
 _RANGE = re.compile(r"""(?<=[\d"'])\s*(?:\.\.+|\bto\b|\s-\s|–)\s*(?=[-+.\d"'])""")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from privet.policy.columns import EXAMPLES
-from privet.sources.kinds import Family
+from privet.tables.stored import Family
 
 _PERSONS = (
     *("person", "patient", "user", "customer", "client", "member", "subject", "employee", "student", "citizen"),

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from privet.errors import Subject, UserError, write
 from privet.policy import answers, problems, toml
 from privet.policy.columns import ColumnShape, declared
-from privet.sources.kinds import Family
+from privet.tables.stored import Family
 from privet.tables.schema import Column
 
 EXAMPLES = (
