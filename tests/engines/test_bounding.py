@@ -14,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.exactly import present
 
+from privet.engines.base import ArrowRows
+from privet.engines.duckdb.dialect import DuckDBDialect
 from privet.engines.duckdb.engine import DuckDB
-from privet.engines.bounding import Field, bounded
+from privet.engines.sql.bounding import Bounds, Field
 from privet.privacy.adjacency import person
 from privet.tables import schema as declared
 from privet.tables.language import col
@@ -34,7 +36,6 @@ from privet.tables.statement import (
 )
 
 from .conftest import Make
-from .conftest import Rows as ArrowRows
 
 REGIONS = ["a", "b", "c", "d"]
 SCHEMA = Schema.declare(
@@ -60,12 +61,22 @@ WIDE = (Rows(), total("x"), total("y"), total("w"), total("w", Squares), present
 CONSTANT = 12345
 
 
+class Constant(DuckDBDialect):
+    """A hash that is the same for everybody."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def hashed(self, key: int, columns: list[str]) -> str:
+        return self.word(str(self.value))
+
+
 def engine(rows: list[tuple[Any, ...]], *, constant: bool = False, threads: int = 2) -> DuckDB:
     columns: list[tuple[Any, ...]] = list(zip(*rows, strict=True)) if rows else [()] * 5
     table = pa.table([pa.array(values, kind.type) for values, kind in zip(columns, ARROW, strict=True)], schema=ARROW)
     made = DuckDB({"t": (SCHEMA, ArrowRows(table))}, salt=b"pepper", threads=threads)
     if constant:
-        made._hash = lambda columns: f"{CONSTANT}::UBIGINT"  # type: ignore[method-assign]
+        made._dialect = Constant(CONSTANT)
     return made
 
 
@@ -149,7 +160,9 @@ def test_survivors_of_a_constant_hash_are_spread_evenly(rows: list[tuple[Any, ..
                         assert row[4] == sum(values[2][1] ** 2 * n for values, n in mine)
         for groups in (1, 2, 9):
             kept = obvious(rows, PeopleInGroups(groups), ())
-            assert db.answer(statement(PeopleInGroups(groups), (Rows(),))) == [[kept[(g,)]] for g in range(len(REGIONS))]
+            assert db.answer(statement(PeopleInGroups(groups), (Rows(),))) == [
+                [kept[(g,)]] for g in range(len(REGIONS))
+            ]
 
 
 @settings(max_examples=15)
@@ -176,10 +189,9 @@ def test_the_fast_way_keeps_whom_the_obvious_way_keeps(largest: int) -> None:
     connection.executemany("INSERT INTO base VALUES (?, ?, ?, ?)", rows)
     group, fields = Field("g", 3), (Field("r0", largest, nullable=True), Field("r1", 1))
 
-    def hashed(columns: list[str]) -> str:
-        return f"hash(99::UBIGINT, {', '.join(columns)})"
-
-    word = f"({hashed(['u', group.plain])} >> 2 << 2) | g"
+    dialect = DuckDBDialect()
+    bounds, hashed = Bounds(dialect, 99), partial(dialect.hashed, 99)
+    word = f"({hashed(['u', group.word(dialect)])} >> 2 << 2) | g"
     in_group = hashed(["u", f"({word})"])
     known = connection.execute(f"SELECT u, g, r0, r1, {hashed(['u'])}, {word}, {in_group} FROM base").fetchall()
 
@@ -210,10 +222,10 @@ def test_the_fast_way_keeps_whom_the_obvious_way_keeps(largest: int) -> None:
         AtMostGroups(2, 2),
         AtMostGroups(4, 1),
     ):
-        sql = bounded("SELECT * FROM base", bounding, group, fields, hashed)
+        sql = bounds.kept("SELECT * FROM base", bounding, group, fields)
         assert Counter(connection.execute(f"SELECT g, r0, r1 FROM ({sql})").fetchall()) == survivors(bounding)
     for people in (PeopleInGroups(1), PeopleInGroups(3), PeopleInGroups(4)):
-        sql = bounded("SELECT u, g FROM base", people, group, (), hashed)
+        sql = bounds.kept("SELECT u, g FROM base", people, group, ())
         assert Counter(connection.execute(f"SELECT g FROM ({sql})").fetchall()) == survivors(people)
 
 
@@ -280,18 +292,14 @@ def test_people_do_not_all_choose_the_same_group() -> None:
 # --- every row is as likely as any other ----------------------------------------------------------
 
 
-def _same(hashed: str, columns: list[str]) -> str:
-    return hashed
-
-
 def kept_by_place(many: int, most: int) -> list[list[int]]:
     """Which of the rows 0..many - 1 of a person survive, for every place that the hash can choose."""
     connection = duckdb.connect()
     found = []
     for place in range(many):
         rows = f"SELECT 1 AS u, 0 AS g, range AS r0 FROM range({many})"
-        hashed = f"{place}::UBIGINT"
-        sql = bounded(rows, AtMostRows(most), Field("g", 0), (Field("r0", many),), partial(_same, hashed))
+        bounds = Bounds(Constant(place), 0)
+        sql = bounds.kept(rows, AtMostRows(most), Field("g", 0), (Field("r0", many),))
         found.append([r0 for (r0,) in connection.execute(f"SELECT r0 FROM ({sql})").fetchall()])
     return found
 

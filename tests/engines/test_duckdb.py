@@ -24,6 +24,7 @@ from privet.tables.language import col
 from privet.tables.operators import Scan, Where
 from privet.tables.schema import Schema
 from privet.tables.statement import AtMostRows, Rows, Statement, Unbounded
+from privet.tables.stored import StoredType
 
 from .conftest import File, Make
 
@@ -41,8 +42,8 @@ def file(tmp_path: Path) -> Path:
 
 
 class Quoted(File):
-    def types(self) -> dict[str, str]:
-        return {"x": "BIGINT", "s": "VARCHAR"}
+    def types(self) -> dict[str, StoredType]:
+        return {"x": StoredType.integer(64), "s": StoredType.text()}
 
     def attach(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
         path = self.path.replace("'", "''")

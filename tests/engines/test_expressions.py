@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.exactly import Number, evaluate, half_up, holds, lattice, leaf, present, squares, total
 
+from privet.engines.base import ArrowRows
 from privet.engines.duckdb.engine import DuckDB
 from privet.exact.lattice import Bounds
 from privet.privacy.adjacency import each_row
@@ -22,8 +23,6 @@ from privet.tables.operators import Operator, Scan, WithColumns
 from privet.tables.rules import as_number
 from privet.tables.schema import Schema
 from privet.tables.statement import Rows, Statement, Unbounded
-
-from .conftest import Rows as ArrowRows
 
 COLUMNS = {
     "x": declared.number(-10, 100),

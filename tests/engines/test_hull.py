@@ -18,14 +18,17 @@ from tests.neighbours.exact import Exchangeable, Vectors, moved
 
 import privet as pv
 from privet.engines.duckdb.engine import DuckDB
+from privet.engines.duckdb.types import stored
 from privet.engines.sql import hull, numbers, statements
-from privet.engines.expressions import Compiler
-from privet.engines.relations import OpenedPerPerson
-from privet.engines.sql import Kind, Value
+from privet.engines.sql.dialect import Kind
+from privet.engines.sql.expressions import Compiler
+from privet.engines.sql.relations import OpenedPerPerson
+from privet.engines.sql.text import Value
 from privet.planner import ReleasePlan, plan
 from privet.tables.expressions import Arithmetic, Case, Column, Node, Truncate
 from privet.tables.operators import OfPerson
 from privet.tables.statement import At
+from privet.tables.stored import StoredType
 
 ANY = [
     None, 0, 1, -1, 7, 29, 30, 31, 32, 2**31, -(2**31), 2**53 + 1, 2**62, 2**62 + 1, 2**63 - 1, -(2**63), 2**63, 2**64,
@@ -257,12 +260,14 @@ PLAIN: dict[str, Any] = {
 class Listed:
     """One row at a time, of any type that DuckDB has."""
 
+    identities = ()
+
     def __init__(self, source: str) -> None:
         self.source = source
         self.connection: Any = None
 
-    def types(self) -> Mapping[str, str]:
-        return {"x": self.source}
+    def types(self) -> Mapping[str, StoredType]:
+        return {"x": stored(self.source)}
 
     def files(self) -> Sequence[str]:
         return ()
@@ -314,7 +319,7 @@ def test_a_leaf_without_its_clamp_is_caught(source: str, monkeypatch: pytest.Mon
 # --- twins --------------------------------------------------------------------------------------------
 
 
-def unclamped(n: str, least: int, most: int, inside: str, outside: str | None = None) -> str:
+def unclamped(n: str, least: int, most: int, inside: str, outside: str) -> str:
     """A twin that believes the type: what is outside is computed as what is inside."""
     return f"CASE WHEN {n} IS NOT NULL THEN {inside} END"
 
@@ -339,9 +344,9 @@ def test_a_row_in_two_bins_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     Adversary(monkeypatch, SMALL)
     honest = statements._tally
 
-    def several(tally: Any, reduced: Any, columns: list[str]) -> dict[int, int]:
+    def several(dialect: Any, tally: Any, reduced: Any, columns: list[str]) -> dict[int, int]:
         if not isinstance(tally, At):
-            return honest(tally, reduced, columns)
+            return honest(dialect, tally, reduced, columns)
         columns.append(f"count_if({reduced.place(tally.of)} >= {tally.index})")
         return {len(columns) - 1: 1}
 

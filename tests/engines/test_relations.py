@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from tests.exactly import total
 
+from privet.engines.base import ArrowRows
 from privet.engines.duckdb.engine import DuckDB
 from privet.errors import InternalError, SourceError
 from privet.exact import Exact
@@ -39,7 +40,6 @@ from privet.tables.statement import (
 from privet.tables.types import KeyType, NumberType, Type
 
 from .conftest import Make
-from .conftest import Rows as ArrowRows
 
 PEOPLE = Schema.declare(
     "people",

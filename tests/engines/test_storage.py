@@ -11,6 +11,7 @@ import pytest
 
 import privet as pv
 from privet.engines.duckdb.engine import DuckDB
+from privet.engines.duckdb.types import stored
 from privet.planner import plan
 from privet.tables.schema import Column
 
@@ -21,8 +22,10 @@ def vectors(source: str, value: Any, column: Column, ask: Any) -> Any:
     """The exact counts of one row that holds this value."""
 
     class Stored:
+        identities = ()
+
         def types(self) -> Any:
-            return {"x": source}
+            return {"x": stored(source)}
 
         def files(self) -> Any:
             return ()

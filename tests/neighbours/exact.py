@@ -23,6 +23,7 @@ class Exchangeable:
 
     rows: Any
     described: Mapping[str, StoredType]
+    identities: tuple[Any, ...] = ()
     attached: list[tuple[Any, str]] = field(default_factory=list)
 
     def types(self) -> Mapping[str, StoredType]:

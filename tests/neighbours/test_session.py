@@ -527,10 +527,10 @@ def test_t24_the_text_is_the_same_whatever_breaks(monkeypatch: pytest.MonkeyPatc
         raise MemoryError("secret")
 
     breaks: list[Callable[[Session, pytest.MonkeyPatch], Any]] = [
-        lambda s, m: m.setattr(s.dataset.engine, "_run", lambda sql, context: 1 / 0),
+        lambda s, m: m.setattr(s.dataset.engine, "_run", lambda cursor, sql, context: 1 / 0),
         lambda s, m: m.setattr(DiscreteLaplace, "sample", sampler),
         lambda s, m: m.setattr(session_module, "certify", lambda *a, **k: int("secret")),
-        lambda s, m: s.dataset.engine._connection.close(),
+        lambda s, m: s.dataset.engine._connection.close(),  # type: ignore[attr-defined]
     ]
     for break_it in breaks:
         with opened(good) as session, monkeypatch.context() as patched:
@@ -543,6 +543,7 @@ def test_t24_the_text_is_the_same_whatever_breaks(monkeypatch: pytest.MonkeyPatc
         {"who": range(400_000), "income": [1.0] * 400_000, "age": [1] * 400_000, "region": ["north"] * 400_000}
     )
     with pv.Session([people(rows)], budget=pv.PureDP(9), ledger=None, memory="4MB", spill=tmp_path) as session:
+        assert isinstance(session.dataset.engine, DuckDB)
         shutil.rmtree(session.dataset.engine._folder)
         Path(session.dataset.engine._folder).write_text("no folder")  # no place to spill to
         error = failing(
@@ -555,7 +556,7 @@ def test_t24_the_text_is_the_same_whatever_breaks(monkeypatch: pytest.MonkeyPatc
 
 
 def test_t24_an_interrupt_costs_the_debit_and_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop(sql: Any, context: Any) -> Any:
+    def stop(cursor: Any, sql: Any, context: Any) -> Any:
         raise KeyboardInterrupt
 
     with opened() as session:

@@ -15,6 +15,7 @@ import pytest
 from tests.sources.common import COLUMNS, DATA, EXPECTED, SOURCES, arrow, as_duckdb, as_parquet, people, rows
 
 from privet import each_row, person
+from privet.engines.duckdb.attaching import attach
 from privet.engines.duckdb.engine import DuckDB
 from privet.errors import SourceError, UserError
 from privet.sources import duckdb_file, table
@@ -76,8 +77,8 @@ def test_a_source_is_attached_more_than_once(tmp_path: Path) -> None:
     for source in (as_duckdb(tmp_path), as_parquet(tmp_path), arrow()):
         made = people(source).source
         with duckdb.connect() as connection:
-            made.attach(connection, "a")
-            made.attach(connection, "b")
+            attach(connection, made, "a")
+            attach(connection, made, "b")
             assert connection.execute("SELECT count(*) FROM a, b").fetchall() == [(16,)]
 
 

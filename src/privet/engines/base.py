@@ -19,7 +19,7 @@ FAILED = "the engine could not compute the answer. What was spent stays spent"
 """The text of every failure: what went wrong could tell of a row."""
 
 
-class Unsupported(Exception):  # noqa: N818
+class Unsupported(Exception):
     """Why an engine can't compute a statement. It follows from the statement and the sources' types, not from rows."""
 
 

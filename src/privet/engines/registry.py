@@ -32,9 +32,7 @@ def engine_class(name: str) -> OpensEngine:
     if name not in ENGINES:
         near = nearest(name, list(ENGINES))
         remedy = argument("engine", near or next(iter(ENGINES)))
-        raise UserError(
-            f"there is no engine {name!r}", allowed=f"The engines are: {', '.join(ENGINES)}", remedy=remedy
-        )
+        raise UserError(f"there is no engine {name!r}", allowed=f"The engines are: {', '.join(ENGINES)}", remedy=remedy)
     module, _, found = ENGINES[name].partition(":")
     return cast(OpensEngine, getattr(import_module(module), found))
 

@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from privet.engines.duckdb.types import stored
 from privet.errors import Remedy, SourceError, Subject, UserError, argument, write
 from privet.sources import hints, parsing, reading
 from privet.sources.dialect import Dialect, Row, not_utf16
 from privet.sources.hints import Option
-from privet.engines.duckdb.types import stored
 from privet.sources.kinds import Kind
-from privet.tables.stored import Family
 from privet.sources.notation import Notation
 from privet.system.addresses import is_address, masked
 from privet.tables.schema import check_name
+from privet.tables.stored import Family
 
 _CSV = (".csv", ".tsv")
 _DATABASE = (".duckdb", ".ddb", ".db")

@@ -13,8 +13,8 @@ from pydantic import TypeAdapter, ValidationError
 from privet.errors import Subject, UserError, write
 from privet.policy import answers, problems, toml
 from privet.policy.columns import ColumnShape, declared
-from privet.tables.stored import Family
 from privet.tables.schema import Column
+from privet.tables.stored import Family
 
 EXAMPLES = (
     "integer 0 110",

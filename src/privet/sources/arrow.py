@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from privet.engines.arrow_types import stored
 from privet.sources.kinds import Kind
-from privet.tables.stored import Family
 from privet.sources.values import LEAST, MOST, convert
+from privet.tables.stored import Family
 
 _EDGE = 2.0**63
 _UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}

@@ -13,10 +13,10 @@ from privet.errors import Remedy, SourceError, Subject, UserError, write
 from privet.exact import Exact, binary
 from privet.sources import frames, kinds, reading
 from privet.sources.kinds import Kind
-from privet.tables.stored import Family
 from privet.system.encodings import text_of, why_not
 from privet.tables.query import PublicTable
 from privet.tables.schema import Column, PublicSchema, check_name, keys
+from privet.tables.stored import Family
 from privet.tables.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type
 
 MOST_ROWS = 1_000_000

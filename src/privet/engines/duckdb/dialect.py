@@ -48,7 +48,7 @@ class DuckDBDialect(Dialect):
     def instant(self, value: datetime) -> str:
         return f"TIMESTAMPTZ '{value.isoformat(' ', 'microseconds')}+00'"
 
-    def try_cast(self, sql: str, type_: str, stored: StoredType | None = None) -> str:  # noqa: ARG002
+    def try_cast(self, sql: str, type_: str, stored: StoredType | None = None) -> str:
         return f"TRY_CAST({sql} AS {type_})"
 
     def bit(self, sql: str) -> str:

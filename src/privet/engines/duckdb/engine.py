@@ -283,15 +283,15 @@ class DuckDB:
         rows: list[tuple[Any, ...]] | None = None
         self.ready()
         with suppress(Exception), self._homes[os.getpid()].cursor() as cursor:
-            rows = interruptible(lambda: self._run(cursor, made), cursor.interrupt)
+            rows = interruptible(lambda: self._run(cursor, made.sql, made.context), cursor.interrupt)
         if rows is None and self._stopped:
             raise SystemExit
         if rows is None:  # raised out here, so that nothing of the engine's own error is attached
             raise NoAnswer(FAILED)
         return made.read(rows)
 
-    def _run(self, cursor: DuckDBPyConnection, made: Compiled) -> list[tuple[Any, ...]]:
-        return _rows(cursor, made.sql, made.context)
+    def _run(self, cursor: DuckDBPyConnection, sql: str, context: Context) -> list[tuple[Any, ...]]:
+        return _rows(cursor, sql, context)
 
     def stop(self) -> None:
         """The process ends: what is running is ended too, and its thread with it."""

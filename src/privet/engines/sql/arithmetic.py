@@ -88,8 +88,12 @@ def divided(layers: Layers, a: Value, b: Value, x: Range, y: Range, made: units.
         for value, r, bits in zip((a, b), (x, y), made.shifts, strict=True)
     ]
     n, d = sides
-    top = layers.named(Value(_times(dialect, f"abs({n.sql})" if x.least < 0 else n.sql, 2 * made.top), "integer", n.level))
-    bottom = layers.named(Value(_times(dialect, f"abs({d.sql})" if y.least < 0 else d.sql, made.bottom), "integer", d.level))
+    top = layers.named(
+        Value(_times(dialect, f"abs({n.sql})" if x.least < 0 else n.sql, 2 * made.top), "integer", n.level)
+    )
+    bottom = layers.named(
+        Value(_times(dialect, f"abs({d.sql})" if y.least < 0 else d.sql, made.bottom), "integer", d.level)
+    )
     twice = f"nullif(2 * {bottom.sql}, 0)"
     up = dialect.divided(f"({top.sql} + {bottom.sql})", twice)
     sql = up
@@ -97,7 +101,9 @@ def divided(layers: Layers, a: Value, b: Value, x: Range, y: Range, made: units.
         same = f"({n.sql} >= 0) = ({d.sql} >= 0)"
         down = dialect.divided(f"({top.sql} + {bottom.sql} - 1)", twice)
         sql = f"CASE WHEN {same} THEN {up} ELSE -{down} END"
-    return Value(narrowed(dialect, f"({sql})", size, made.result), "integer", max(top.level, bottom.level, n.level, d.level))
+    return Value(
+        narrowed(dialect, f"({sql})", size, made.result), "integer", max(top.level, bottom.level, n.level, d.level)
+    )
 
 
 def mean(dialect: Dialect, total: str, many: str, made: units.Mean) -> Value:

@@ -1,6 +1,6 @@
-"""What differs between databases that speak SQL: types, casts, literals, bits, calendars. The compiler asks for all of it here.
+"""What differs between databases that speak SQL: types, casts, literals, bits, calendars.
 
-A dialect fills in these methods. Whatever it writes is total: for no row does it raise an error.
+The compiler asks a dialect for all of it. Whatever a dialect writes is total: for no row does it raise an error.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Dialect(ABC):
     moments: ClassVar[dict[Literal["date", "time"], str]]
     """The types of dates and of timestamps without a zone."""
     word_bits: ClassVar[int]
-    """How many bits of a row are packed into one integer for bounding: 64 where there are unsigned integers, else 63."""
+    """How many bits of a row bounding packs into one integer: 64 where there are unsigned integers, else 63."""
 
     # --- names and literals ---------------------------------------------------------------------
 

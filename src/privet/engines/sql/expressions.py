@@ -175,7 +175,9 @@ class Compiler:
             return self._compare_constant(operator, left, x, y.constant, mode)
         if x is not None and y is not None and x.constant is not None and y.constant is None:
             return self._compare_constant(_MIRRORED.get(operator, operator), right, y, x.constant, mode)
-        a, b = alike(self.dialect, (self.value(left, mode), self.kind(left)), (self.value(right, mode), self.kind(right)))
+        a, b = alike(
+            self.dialect, (self.value(left, mode), self.kind(left)), (self.value(right, mode), self.kind(right))
+        )
         return _made(f"({a.sql} {_SIGNS.get(operator, operator)} {b.sql})", "boolean", a, b)
 
     def _compare_constant(self, operator: str, of: Node, kind: NumberType, constant: Exact, mode: Mode) -> Value:
@@ -189,7 +191,9 @@ class Compiler:
             k = kind.compared(operator, constant)  # type: ignore[arg-type]
         if isinstance(of, Column) and mode == "value" and isinstance(self.kind(of), NumberType):
             return self.column(of.name, Test(operator, k))
-        return compared(self.dialect, numeric(self.dialect, self.value(of, mode), self.kind(of)), kind, Test(operator, k))
+        return compared(
+            self.dialect, numeric(self.dialect, self.value(of, mode), self.kind(of)), kind, Test(operator, k)
+        )
 
     def _is_in(self, of: Node, values: Sequence[Constant], mode: Mode) -> Value:
         value, kind = self.value(of, mode), self.kind(of)
@@ -217,7 +221,9 @@ class Compiler:
             given, ranges = [x for x, _ in numbers], [number.range for _, number in numbers]
             terms, size = arithmetic.in_one_unit(self.dialect, given, ranges)
             level = max([x.level for x, _ in numbers], default=0)
-            values = [Value(arithmetic.narrowed(self.dialect, sql, size, kind.range), "integer", level) for sql in terms]
+            values = [
+                Value(arithmetic.narrowed(self.dialect, sql, size, kind.range), "integer", level) for sql in terms
+            ]
         else:
             values = [self.value(node, mode) for node in nodes]
         cases = " ".join(f"WHEN {c.sql} THEN {v.sql}" for c, v in zip(conditions, values, strict=False))
