@@ -158,7 +158,7 @@ def test_an_adversary_in_a_group_is_in_one_group_at_most(adjacency: str, monkeyp
 def test_without_the_last_step_it_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A twin that believes the type: what is missing stays missing."""
     Adversary(monkeypatch)
-    monkeypatch.setattr(statements, "enforced", lambda code, *, missing: code)
+    monkeypatch.setattr(statements, "enforced", lambda dialect, code, *, missing: code)
     asked, seen = vectors("replace", True, lambda table: table.agg(**ASKED["sum far from 0"]))
     assert beyond(asked, seen, "replace")
 
