@@ -27,7 +27,8 @@ TIERS: tuple[frozenset[str], ...] = tuple(
         accuracy plots
         mechanisms tables
         textbook
-        sql planner engines ledger sources
+        sql planner engines ledger
+        sources
         policy release
         payment
         dataset session

@@ -225,8 +225,8 @@ def test_a_csv_with_consent(here: Path) -> None:
     assert list(table["columns"]) == ["age", "pay", "smoker", "seen", "at"]
     ran("import", "pay.csv", "-o", "pay.parquet", "--policy", "privet.toml", "--separator", ";", "--id-type", "integer")
     (pay,) = load().datasets["pay"].tables()
-    assert pay.source.types()["patient_id"] == "BIGINT"
-    assert pay.source.types()["at"] == "TIMESTAMP"
+    assert pay.source.types()["patient_id"].name == "BIGINT"
+    assert pay.source.types()["at"].name == "TIMESTAMP"
 
 
 def test_a_csv_without_consent(here: Path) -> None:
@@ -501,7 +501,7 @@ def test_encodings(here: Path, capsys: Refusal, monkeypatch: pytest.MonkeyPatch)
     line = "privet import pay.csv -o pay.parquet --policy privet.toml --separator ';' --encoding cp1252"
     assert f"Next: {line}\n" in told
     ran(*shlex.split(line)[1:])
-    assert load().dataset_of("pay").tables()[0].source.types()["Größe"] == "BIGINT"
+    assert load().dataset_of("pay").tables()[0].source.types()["Größe"].name == "BIGINT"
     (here / "pay.csv").write_bytes("player_id;size\nMüller;20\n".encode("cp1252"))
     assert "line 2: byte 0xfc" in refused(capsys, monkeypatch, "init", "pay.csv", "--yes", "--force", "--sniff")
     (here / "pay.csv").write_bytes("player_id;size\n1;20\n".encode("utf-16"))

@@ -6,9 +6,8 @@ are public: no value is looked at.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from privet.errors import Remedy, SourceError, Subject, write
@@ -16,12 +15,8 @@ from privet.names.spelling import nearest
 from privet.privacy.adjacency import Person
 from privet.tables.kinds import KINDS, usual
 from privet.tables.schema import Column, Schema
+from privet.tables.stored import Family, StoredType
 from privet.tables.types import KeyType, Type
-
-Family = Literal[
-    "integer", "float", "decimal", "boolean", "text", "date", "timestamp", "uuid", "anything", "nothing", "no use"
-]
-"""What a type of a source holds; `anything` is a column of Python objects, `nothing` one of NULLs."""
 
 Kind = Literal["number", "integer", "boolean", "text", "key", "date", "timestamp", "person"]
 """What is declared; `text` are keys of texts too, `key` keys of integers, `person` the id of a person."""
@@ -49,38 +44,6 @@ NAMES: dict[Family, str] = {
     "uuid": "UUIDs",
 }
 _PERSON = 'protect=pv.person("person_id", max_rows=3)'
-_DUCKDB: tuple[tuple[str, Family], ...] = (
-    (r"U?(TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)", "integer"),
-    (r"FLOAT|DOUBLE", "float"),
-    (r"DECIMAL\(.*\)", "decimal"),
-    (r"BOOLEAN", "boolean"),
-    (r"VARCHAR|ENUM\(.*\)", "text"),
-    (r"DATE", "date"),
-    (r"TIMESTAMP(_S|_MS|_NS)?|TIMESTAMP WITH TIME ZONE|TIMESTAMPTZ(_NS)?", "timestamp"),
-    (r"UUID", "uuid"),
-    (r'"?NULL"?', "nothing"),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The type of a column in a source: its name there, and what it holds."""
-
-    name: str
-    family: Family
-
-
-def of_duckdb(name: str) -> Found:
-    """What a type of DuckDB holds.
-
-    Example:
-        >>> of_duckdb("UTINYINT").family, of_duckdb("VARCHAR[]").family
-        ('integer', 'no use')
-    """
-    for pattern, family in _DUCKDB:
-        if re.fullmatch(pattern, name, re.DOTALL):
-            return Found(name, family)
-    return Found(name, "no use")
 
 
 def reading_of(declared: Column | Type | str) -> Kind:
@@ -103,7 +66,7 @@ def kinds(schema: Schema) -> dict[str, Kind]:
     return person | {name: reading_of(column) for name, column in schema.columns if name not in person}
 
 
-def check(schema: Schema, found: Mapping[str, Found], where: str) -> None:
+def check(schema: Schema, found: Mapping[str, StoredType], where: str) -> None:
     """Refuse a source that lacks a column, or can't hold what one was declared to be."""
     wanted = kinds(schema)
     folded: dict[str, str] = {}
@@ -152,7 +115,7 @@ def _subject(schema: Schema, name: str) -> Subject:
     return Subject("person" if person else "column", name, schema.name)
 
 
-def _fits(subject: Subject, kind: Kind, found: Found, where: str, of: Type | None) -> None:
+def _fits(subject: Subject, kind: Kind, found: StoredType, where: str, of: Type | None) -> None:
     if found.family in HOLD[kind] or found.family in ("anything", "nothing"):
         return
     name, allowed = subject.name, " or ".join(NAMES[family] for family in HOLD[kind])

@@ -8,13 +8,15 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+from privet.engines.base import ArrowRows
 from privet.errors import Remedy, SourceError, Subject, UserError, write
 from privet.exact import Exact, binary
 from privet.sources import frames, kinds, reading
-from privet.sources.kinds import Family, Kind
+from privet.sources.kinds import Kind
 from privet.system.encodings import text_of, why_not
 from privet.tables.query import PublicTable
 from privet.tables.schema import Column, PublicSchema, check_name, keys
+from privet.tables.stored import Family
 from privet.tables.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type
 
 MOST_ROWS = 1_000_000
@@ -92,7 +94,7 @@ def public_table(name: str, source: Any, *, key: str) -> PublicTable:
         typed[column] = _typed(rows.column(column), column, kind)
     rows = rows.sort_by(key)
     schema = PublicSchema(name, key, tuple(typed.items()), _digest(rows))
-    return PublicTable(schema, frames.Frame(rows))
+    return PublicTable(schema, ArrowRows(rows))
 
 
 def keys_from(source: Any, column: str, *, other: str | int | None = None) -> Column:
