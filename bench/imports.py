@@ -22,12 +22,12 @@ import privet as pv
 from privet.sources import parsing
 from privet.sources.arrow import DECLARED
 from privet.sources.dialect import Dialect
-from privet.sources.kinds import Kind
+from privet.sources.kinds import Reading
 
 ROWS = 300_000
 ROUNDS = 3
 NAMES = ["person_id", "age", "income", "region", "born", "seen", "member", "note"]
-KINDS: list[Kind] = ["key", "integer", "number", "text", "date", "timestamp", "boolean", "text"]
+KINDS: list[Reading] = ["key", "integer", "number", "text", "date", "timestamp", "boolean", "text"]
 
 
 def make(path: Path, rows: int) -> None:

@@ -20,7 +20,7 @@ from privet.exact import whole
 from privet.sources import snapshot
 from privet.sources.blocks import Piece, Splitter, Texts
 from privet.sources.dialect import Dialect, Row, not_utf16
-from privet.sources.kinds import Kind, missing_column, reading_of
+from privet.sources.kinds import Reading, missing_column, reading_of
 from privet.sources.notation import Notation, date_formats
 from privet.sources.report import ImportReport
 from privet.system import files
@@ -133,7 +133,7 @@ def _texts(given: Sequence[str], name: str) -> tuple[str, ...]:
 
 
 def _missing_texts(
-    given: Sequence[str] | Mapping[str, Sequence[str]], kinds: Mapping[str, Kind], declared: Mapping[str, Column]
+    given: Sequence[str] | Mapping[str, Sequence[str]], kinds: Mapping[str, Reading], declared: Mapping[str, Column]
 ) -> tuple[frozenset[str], dict[str, frozenset[str]]]:
     """What means missing in all columns; and in those in which it differs, because of their keys or by name."""
     by_name = given if isinstance(given, Mapping) else {"": given}
@@ -155,7 +155,7 @@ def _kinds(
     columns: Mapping[str, Column | str],
     id: str | None,  # noqa: A002
     id_type: str,
-) -> tuple[dict[str, Column], dict[str, Kind]]:
+) -> tuple[dict[str, Column], dict[str, Reading]]:
     """What was declared with bounds; and what each column is read as, the id first."""
     for name, column in columns.items():
         if not isinstance(column, Column) and column not in KINDS:
@@ -172,7 +172,7 @@ def _kinds(
             subject=Subject("argument", "id_type"),
             remedy=argument("id_type", "text"),
         )
-    person: dict[str, Kind] = {} if id is None else {id: "key" if id_type == "integer" else "text"}
+    person: dict[str, Reading] = {} if id is None else {id: "key" if id_type == "integer" else "text"}
     bounds = {name: column for name, column in columns.items() if isinstance(column, Column)}
     read = {name: reading_of(column) for name, column in columns.items()}
     kinds = person | {name: kind for name, kind in read.items() if name not in person}
@@ -191,7 +191,7 @@ class _Import:
     target: Path
     overwrite: bool
     dialect: Dialect
-    kinds: Mapping[str, Kind]
+    kinds: Mapping[str, Reading]
     bounds: Mapping[str, Column]
     notation: Notation
 

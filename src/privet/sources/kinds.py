@@ -1,4 +1,4 @@
-"""Which types of a source can hold what was declared.
+"""How declared columns are read from a source, and which of its types can hold them.
 
 A source's type belongs to a family (integers, floats, texts, ...); a declaration can be read from some families. Both
 are public: no value is looked at.
@@ -18,10 +18,10 @@ from privet.tables.schema import Column, Schema
 from privet.tables.stored import Family, StoredType
 from privet.tables.types import KeyType, Type
 
-Kind = Literal["number", "integer", "boolean", "text", "key", "date", "timestamp", "person"]
-"""What is declared; `text` are keys of texts too, `key` keys of integers, `person` the id of a person."""
+Reading = Literal["number", "integer", "boolean", "text", "key", "date", "timestamp", "person"]
+"""What values are read as; `text` are keys of texts too, `key` keys of integers, `person` the id of a person."""
 
-HOLD: dict[Kind, tuple[Family, ...]] = {
+HOLD: dict[Reading, tuple[Family, ...]] = {
     "number": ("integer", "float", "decimal"),
     "integer": ("integer", "float", "decimal"),
     "boolean": ("boolean",),
@@ -46,7 +46,7 @@ NAMES: dict[Family, str] = {
 _PERSON = 'protect=pv.person("person_id", max_rows=3)'
 
 
-def reading_of(declared: Column | Type | str) -> Kind:
+def reading_of(declared: Column | Type | str) -> Reading:
     """How a column is read: by its type or, where nothing but its kind is declared, by that.
 
     Example:
@@ -60,9 +60,9 @@ def reading_of(declared: Column | Type | str) -> Kind:
     return "text" if base == "keys" else base  # type: ignore[return-value]
 
 
-def kinds(schema: Schema) -> dict[str, Kind]:
+def kinds(schema: Schema) -> dict[str, Reading]:
     """What must be read: the person's id first, then the declared columns; an id is read as one, declared or not."""
-    person: dict[str, Kind] = {schema.protect.id: "person"} if isinstance(schema.protect, Person) else {}
+    person: dict[str, Reading] = {schema.protect.id: "person"} if isinstance(schema.protect, Person) else {}
     return person | {name: reading_of(column) for name, column in schema.columns if name not in person}
 
 
@@ -115,7 +115,7 @@ def _subject(schema: Schema, name: str) -> Subject:
     return Subject("person" if person else "column", name, schema.name)
 
 
-def _fits(subject: Subject, kind: Kind, found: StoredType, where: str, of: Type | None) -> None:
+def _fits(subject: Subject, kind: Reading, found: StoredType, where: str, of: Type | None) -> None:
     if found.family in HOLD[kind] or found.family in ("anything", "nothing"):
         return
     name, allowed = subject.name, " or ".join(NAMES[family] for family in HOLD[kind])
