@@ -182,15 +182,7 @@ Version = Annotated[str, AfterValidator(_version)]
 FilePath = Annotated[str, AfterValidator(_path)]
 
 FORMS: dict[Form, Any] = {
-    "integers": IntegerBounds,
-    "numbers": NumberBounds,
-    "dates": Moments,
-    "timestamps": Moments,
-    "keys": Keys,
-    "file": FilePath,
-    "text": str,
-    "key": Key,
-    "step": Step,
-    "flag": bool,
-}
+    "integers": IntegerBounds, "numbers": NumberBounds, "dates": Moments, "timestamps": Moments,
+    "keys": Keys, "key": Key, "file": FilePath, "text": str, "step": Step, "flag": bool,
+}  # fmt: skip
 """How each parameter of a column is read."""
