@@ -1,4 +1,4 @@
-"""What the engine should find, by the reference engine, of rows as they were handed in: before any source reads them."""
+"""What the engine should find, by the reference engine, of rows as they were handed in, before a source reads them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ import numpy as np
 from tests.neighbours.worlds import ID, Data, World, owner
 
 from privet.engines.reference.engine import Reference as Engine
+from privet.engines.reference.expressions import Read, evaluate
 from privet.engines.reference.leaves import leaf, moment
-from privet.engines.reference.rows import Lines, Stored
+from privet.engines.reference.rows import Line, Lines, Stored, value_of
+from privet.tables.expressions import Node, Types
+from privet.tables.operators import Operator
 from privet.tables.schema import Column, Schema
 from privet.tables.statement import Statement
 from privet.tables.stored import StoredType
@@ -43,6 +46,14 @@ class Reference:
 
         arrow = {name: str(kind.arrow) for name, kind in of.columns[schema.name].items()}
         return HandedIn(schema, {ID: StoredType.text()}, rows, arrow)
+
+    def lines(self, of: Operator) -> list[Line]:
+        """The rows of an operator."""
+        return self.engine._lines.of(of)
+
+    def key(self, node: Node, read: Read, types: Types) -> Any:
+        """The value of a key for a row; None if it has none."""
+        return value_of(evaluate(node, read, "key", types))
 
     def answer(self, statement: Statement) -> list[list[int]]:
         """As the engine gives them: by group, by tally."""

@@ -67,7 +67,7 @@ class Engine(Protocol):
         """Make sure that this process can ask; nothing is read. To be called before a debit."""
 
     def stop(self) -> None:
-        """The process ends: every question that is running ends with `SystemExit`."""
+        """The process ends: every question, running or new, ends with `SystemExit`."""
 
     def close(self) -> None:
         """Let go of everything, after the questions that are running."""

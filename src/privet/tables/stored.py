@@ -22,8 +22,8 @@ class StoredType:
     """The type of a column in a source: its name there, for messages, and what it holds.
 
     Example:
-        >>> StoredType.integer(64), StoredType.integer(8, signed=False, name="UTINYINT").name
-        (StoredType(name='int64', family='integer', bits=64, signed=True, ...), 'UTINYINT')
+        >>> StoredType.integer(64), StoredType.integer(8, signed=False, name="byte").name
+        (StoredType(name='int64', family='integer', bits=64, signed=True, ...), 'byte')
         >>> StoredType.decimal(18, 3).name
         'decimal(18, 3)'
     """

@@ -282,6 +282,8 @@ class DuckDB:
         made = self.compile(statement)
         rows: list[tuple[Any, ...]] | None = None
         self.ready()
+        if self._stopped:
+            raise SystemExit
         with suppress(Exception), self._homes[os.getpid()].cursor() as cursor:
             rows = interruptible(lambda: self._run(cursor, made.sql, made.context), cursor.interrupt)
         if rows is None and self._stopped:

@@ -106,7 +106,7 @@ class Reference:
         """There is nothing to make ready."""
 
     def stop(self) -> None:
-        """Every question that is running ends with `SystemExit`."""
+        """Every question, running or new, ends with `SystemExit`."""
         self._stopped = True
 
     def close(self) -> None:

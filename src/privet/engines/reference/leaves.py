@@ -18,7 +18,6 @@ from privet.tables.types import BooleanType, KeyType, NumberType, TextType, Time
 _NUMBERS = ("integer", "float", "decimal", "boolean")
 _EPOCH = datetime(1970, 1, 1)
 _MICROSECOND, _DAY = timedelta(microseconds=1), 86_400_000_000
-_TICKS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _DIGITS = 37  # decimals whose digits and decimal places are no more are read exactly
 
 
@@ -130,18 +129,14 @@ def _within(kind: NumberType, raw: Any) -> bool:
 
 
 def moment(kind: TimeType, stored: StoredType, raw: int) -> date | None:
-    """A count of days or of a timestamp's units since 1970, as near to it as Python has dates; in UTC."""
+    """A count of days, or of microseconds, since 1970, as near to it as Python has dates."""
     if stored.family == "date":
         if not kind.timed:
             return _clamped_date(raw)
         endless = abs(raw) >= 2**31 - 1  # no date, but before or after all of them
         ticks = raw * _DAY
         return None if abs(ticks) >= 2**63 and not endless else _clamped(ticks)
-    if stored.unit == "ns":
-        ticks = raw // 1000 if raw >= 0 else -(-raw // 1000)
-    else:
-        ticks = raw * _TICKS[stored.unit]
-    return _clamped(ticks) if kind.timed else _clamped_date(ticks // _DAY)
+    return _clamped(raw) if kind.timed else _clamped_date(raw // _DAY)
 
 
 def _clamped(ticks: int) -> datetime:

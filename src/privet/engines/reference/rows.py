@@ -73,13 +73,18 @@ def _arrow(source: Source, names: Sequence[str]) -> list[Any]:
 def _values(column: Any, stored: StoredType) -> list[Any]:
     import pyarrow as pa
 
-    if stored.family == "timestamp" or column.type == pa.date64():
-        counts = column.cast(pa.int64()).to_pylist()
-        days = column.type == pa.date64()
-        return [None if n is None else n // 86_400_000 for n in counts] if days else list(counts)
+    if stored.family == "timestamp":
+        return [None if n is None else _microseconds(n, column.type.unit) for n in column.cast(pa.int64()).to_pylist()]
     if stored.family == "date":
-        return list(column.cast(pa.int32()).to_pylist())
+        return list(column.cast(pa.date32()).cast(pa.int32()).to_pylist())
     return [plain(value, stored) for value in column.to_pylist()]
+
+
+def _microseconds(count: int, unit: str) -> int:
+    """A timestamp in microseconds; parts of one are cut off."""
+    if unit == "ns":
+        return count // 1000 if count >= 0 else -(-count // 1000)
+    return count * {"s": 1_000_000, "ms": 1_000, "us": 1}[unit]
 
 
 def owner(raw: Any, stored: StoredType, *, shared: bool) -> Any:
