@@ -123,7 +123,7 @@ def test_one_bad_value_and_nothing_is_written(here: Path, capsys: Capture, monke
 def test_a_file_is_not_replaced(here: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / "people.parquet").write_text("mine", encoding="utf-8")
     assert refused(capsys, monkeypatch, "import", "people.csv").endswith(
-        "already exists, and is not overwritten unless you say so. Write: --force\n"
+        "already exists. Choose another file, or overwrite it. Write: --force\n"
     )
     assert (here / "people.parquet").read_text(encoding="utf-8") == "mine"
     ran("import", "people.csv", "--force")

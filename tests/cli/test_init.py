@@ -352,7 +352,7 @@ def test_without_a_terminal(here: Path, data: str, capsys: Refusal, monkeypatch:
 def test_a_policy_is_not_replaced(here: Path, capsys: Refusal, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / "privet.toml").write_text("mine", encoding="utf-8")
     said = refused(capsys, monkeypatch, "init", "people.parquet", "--yes")
-    assert said == "error: 'privet.toml' already exists, and is not overwritten unless you say so. Write: --force\n"
+    assert said == "error: 'privet.toml' already exists. Choose another file, or overwrite it. Write: --force\n"
     assert (here / "privet.toml").read_text(encoding="utf-8") == "mine"
     ran("init", "people.parquet", "--yes", "--force")
     load()

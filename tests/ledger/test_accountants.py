@@ -111,7 +111,7 @@ def test_a_ledger_keeps_the_state_exactly_and_everyone_can_verify_it(tmp_path: P
         assert {entry["totals"]["accountant"] for entry in entries} == {"two meters"}
     with session_on(path) as session:
         assert session.balance.total == total
-    with pytest.raises(UserError, match=r"made with accountant two meters, and is opened with approx"):
+    with pytest.raises(UserError, match=r"created with accountant two meters, but is opened with approx"):
         pv.Session([people()], budget=BUDGET, ledger=path)
 
 

@@ -140,7 +140,7 @@ def test_a_file_that_something_else_closed_is_not_used(path: Path, tmp_path: Pat
         os.close(handle)
         with (tmp_path / "another").open("wb") as another:
             assert another.fileno() == handle
-            with pytest.raises(LedgerError, match="something in this process closed the file"):
+            with pytest.raises(LedgerError, match="something in this process closed the ledger's file"):
                 ledger.balance("people")
             ledger.close()
             another.write(b"still open")
@@ -152,7 +152,7 @@ def test_a_system_without_such_locks_is_told(path: Path, monkeypatch: pytest.Mon
     import fcntl
 
     monkeypatch.delattr(fcntl, "F_OFD_SETLK")
-    with pytest.raises(LedgerError, match="this system has no locks of open file descriptions"):
+    with pytest.raises(LedgerError, match="a ledger in a file needs open file description locks"):
         open_ledger(path)
 
 
