@@ -187,7 +187,7 @@ def test_caps_that_can_not_be(make: Factory) -> None:
     with pytest.raises(UserError, match="not to both"):
         ledger.cap("people", PureDP(1), reason="both", analyst="ann", query=True)
     for how in ({}, {"analyst": "ann"}, {"query": True}):
-        with pytest.raises(UserError, match=r"the pure accountant needs a budget of the kind PureDP, not ApproxDP"):
+        with pytest.raises(UserError, match=r"the pure accountant needs a budget of type PureDP, not ApproxDP"):
             ledger.cap("people", ApproxDP(1, 1e-6), reason="another kind", **how)
         with pytest.raises(UserError, match="budget must be a guarantee, not 3"):
             ledger.cap("people", 3, reason="a number", **how)  # type: ignore[arg-type]
