@@ -139,7 +139,7 @@ def test_a_file_is_not_replaced(here: Path, capsys: Capture, monkeypatch: pytest
         (("people.csv", "--table", "empty"), "declares no column of 'empty'"),
         (
             ("people.csv", "--column", "age=integer"),
-            "the output file is missing. Write, for example: -o people.parquet",
+            "no output file was named. Write, for example: -o people.parquet",
         ),
         (("people.csv", "--column", "age=integer", "--policy", "privet.toml"), "with --column, not both"),
         (("people.csv", "-o", "x.parquet", "--column", "age"), "does not declare a column"),

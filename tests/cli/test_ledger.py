@@ -163,7 +163,7 @@ def test_the_ledger_is_the_policy_s(shell: Shell, tmp_path: Path, monkeypatch: A
     monkeypatch.chdir(elsewhere)
     for command in commands:
         assert shell.out(*command, "--policy", "../privet.toml") == shell.out(*command, "../people.ledger")
-        assert "the ledger is missing, and there is no privet.toml in this folder" in shell.refused(2, *command)
+        assert "no ledger was named, and there is no privet.toml in this folder" in shell.refused(2, *command)
         assert "there is no policy 'none.toml'" in shell.refused(2, *command, "--policy", "none.toml")
 
 

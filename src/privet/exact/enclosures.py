@@ -125,7 +125,7 @@ def enclose(evaluate: Callable[[], Any], *, bits: int = 64) -> Enclosure:
                 enclosure = ends(real)
                 if enclosure.width < Fraction(1, 2**4096):
                     return enclosure
-    raise InternalError("an Arb enclosure did not shrink; this is probably a bug in Privet")
+    raise InternalError("an Arb enclosure did not shrink. This is probably a bug in Privet")
 
 
 def floor(evaluate: Callable[[], Any]) -> int:
@@ -142,7 +142,7 @@ def floor(evaluate: Callable[[], Any]) -> int:
             if real.is_finite() and real.is_exact():
                 return int(real.fmpz())
         bits *= 2
-    raise InternalError("the floor of an Arb expression stayed uncertain; this is probably a bug in Privet")
+    raise InternalError("the floor of an Arb expression stayed uncertain. This is probably a bug in Privet")
 
 
 def less(evaluate: Callable[[], Any], bound: Exact) -> bool:
@@ -161,7 +161,7 @@ def less(evaluate: Callable[[], Any], bound: Exact) -> bool:
             if real > limit:
                 return False
         bits *= 2
-    raise InternalError("two numbers could not be told apart; this is probably a bug in Privet")
+    raise InternalError("two numbers could not be compared. This is probably a bug in Privet")
 
 
 def exp(number: Exact) -> Enclosure:

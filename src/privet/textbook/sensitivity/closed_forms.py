@@ -44,8 +44,8 @@ def total(*, lower: Number, upper: Number, adjacency: Adjacency | str, n: int | 
         (Fraction(6, 1), Fraction(5, 1))
     """
     low, high = public_bounds(lower, upper, statistic="sum")
-    how, _ = _neighbours("sum", adjacency, n)
-    return high - low if how is Adjacency.REPLACE else max(abs(low), abs(high))
+    relation, _ = _neighbours("sum", adjacency, n)
+    return high - low if relation is Adjacency.REPLACE else max(abs(low), abs(high))
 
 
 def mean(*, lower: Number, upper: Number, adjacency: Adjacency | str, n: int | None = None) -> Exact:
@@ -59,8 +59,8 @@ def mean(*, lower: Number, upper: Number, adjacency: Adjacency | str, n: int | N
         (Fraction(200, 1), Fraction(1, 2))
     """
     width = _width("mean", lower, upper)
-    how, rows = _neighbours("mean", adjacency, n)
-    return width / (rows or 1) if how is Adjacency.REPLACE else width / 2
+    relation, rows = _neighbours("mean", adjacency, n)
+    return width / (rows or 1) if relation is Adjacency.REPLACE else width / 2
 
 
 def count(*, adjacency: Adjacency | str, n: int | None = None) -> Exact:
@@ -73,8 +73,8 @@ def count(*, adjacency: Adjacency | str, n: int | None = None) -> Exact:
         >>> count(adjacency="add/remove"), count(adjacency="replace")
         (Fraction(1, 1), Fraction(0, 1))
     """
-    how, _ = _neighbours("count", adjacency, n)
-    return Fraction(0 if how is Adjacency.REPLACE else 1)
+    relation, _ = _neighbours("count", adjacency, n)
+    return Fraction(0 if relation is Adjacency.REPLACE else 1)
 
 
 def histogram(*, adjacency: Adjacency | str, n: int | None = None) -> Exact:
@@ -86,8 +86,8 @@ def histogram(*, adjacency: Adjacency | str, n: int | None = None) -> Exact:
         >>> histogram(adjacency="add/remove"), histogram(adjacency="replace")
         (Fraction(1, 1), Fraction(2, 1))
     """
-    how, _ = _neighbours("histogram", adjacency, n)
-    return Fraction(2 if how is Adjacency.REPLACE else 1)
+    relation, _ = _neighbours("histogram", adjacency, n)
+    return Fraction(2 if relation is Adjacency.REPLACE else 1)
 
 
 def variance(
@@ -225,7 +225,7 @@ def for_rows(one_row: Number, *, rows: int) -> Exact:
     Example:
         >>> for_rows(mean(lower=0, upper=1, adjacency="replace", n=100), rows=3)
         Fraction(3, 100)
-        >>> sides = [total(lower=5, upper=9, adjacency=how) for how in ("replace", "add/remove")]
+        >>> sides = [total(lower=5, upper=9, adjacency=relation) for relation in ("replace", "add/remove")]
         >>> for_rows(max(sides), rows=3)
         Fraction(27, 1)
     """
@@ -239,11 +239,11 @@ def for_rows(one_row: Number, *, rows: int) -> Exact:
 def _neighbours(
     statistic: str, adjacency: Adjacency | str, n: object, *, least: int = 1
 ) -> tuple[Adjacency, int | None]:
-    how = Adjacency(adjacency)
+    relation = Adjacency(adjacency)
     if n is None:
-        return how, None
+        return relation, None
     rows = whole(n, name="n", least=least, example="n=100")
-    if how is Adjacency.ADD_REMOVE:
+    if relation is Adjacency.ADD_REMOVE:
         raise NoSensitivity(
             f"the {statistic} has no sensitivity under add/remove if n={rows} is public, because adding or removing a "
             "row changes n",
@@ -251,7 +251,7 @@ def _neighbours(
                 'adjacency="replace"', advice="If n is private, omit it. If it is public, use replace", exact=True
             ),
         )
-    return how, rows
+    return relation, rows
 
 
 def _width(statistic: str, lower: object, upper: object) -> Exact:
@@ -263,8 +263,8 @@ def _spread(statistic: str, adjacency: Adjacency | str, n: object, ddof: object)
     ddof = whole(ddof, name="ddof", least=0, example="ddof=0 (population) or ddof=1 (sample)")
     if ddof > 1:
         raise NumberError(f"ddof must be 0 (population) or 1 (sample), not {ddof}", remedy=write("ddof=0"))
-    how, rows = _neighbours(statistic, adjacency, n, least=1 + int(ddof == 1))
-    if how is Adjacency.ADD_REMOVE:
+    relation, rows = _neighbours(statistic, adjacency, n, least=1 + int(ddof == 1))
+    if relation is Adjacency.ADD_REMOVE:
         return Fraction(1, 3) if ddof else Fraction(1, 4)
     rows = rows or 2
     return Fraction(1, rows) if ddof else Fraction(rows - 1, rows**2)
@@ -280,7 +280,7 @@ def _quantile(
     interpolation: object,
 ) -> Exact:
     width = _width(statistic, lower, upper)
-    how, rows = _neighbours(statistic, adjacency, n)
+    relation, rows = _neighbours(statistic, adjacency, n)
     if interpolation == "lower":
         return width
     if interpolation != "linear":
@@ -288,5 +288,5 @@ def _quantile(
             f'interpolation must be "linear" or "lower", not {interpolation!r}',
             remedy=write('interpolation="linear"'),
         )
-    part = q if how is Adjacency.ADD_REMOVE else (((rows or 1) - 1) * q) % 1
+    part = q if relation is Adjacency.ADD_REMOVE else (((rows or 1) - 1) * q) % 1
     return max(part, 1 - part) * width

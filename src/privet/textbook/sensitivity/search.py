@@ -97,12 +97,12 @@ def search(
     Reference: Casacuberta, Shoemate, Vadhan, Wagaman (2022), Widespread Underestimation of Sensitivity in
     Differentially Private Libraries.
     """
-    how = Adjacency(adjacency)
+    relation = Adjacency(adjacency)
     low, high = public_bounds(lower, upper, statistic="statistic")
     limit = nonnegative(claimed, name="claimed", example="claimed=1")
     slack = nonnegative(tolerance, name="tolerance", example="tolerance=1e-12")
     checker = _Checker(f, limit, limit + slack, whole(tries, name="tries", example="tries=20_000"))
-    pairs = _sizes(n, how)
+    pairs = _sizes(n, relation)
     values = Values.between(low, high, kind)
     counterexample = _grid(checker, pairs, values, ordered) or _climb(checker, pairs, values, ordered)
     if counterexample is None and not checker.answered:
@@ -113,20 +113,20 @@ def search(
     return counterexample
 
 
-def _sizes(n: int | Iterable[int] | None, how: Adjacency) -> list[tuple[int, int]]:
+def _sizes(n: int | Iterable[int] | None, relation: Adjacency) -> list[tuple[int, int]]:
     """The sizes (left, right) of the neighbours to try, the smaller one first."""
     if isinstance(n, Iterable):
         sizes = sorted({whole(size, name="n", least=0, example="n=range(1, 7)") for size in n})
     else:
         sizes = list(range(1, 7)) if n is None else [whole(n, name="n", example="n=5")]
-    if how is Adjacency.REPLACE:
+    if relation is Adjacency.REPLACE:
         pairs = [(size, size) for size in sizes if size > 0]
     else:
         pairs = [(size, size + 1) for size in sizes if size + 1 in sizes]
     if not pairs:
         raise NoSensitivity(
-            f"there are no neighbours under {how.value} with these sizes: {sizes}",
-            allowed="Under add/remove, two consecutive sizes are needed" if how is Adjacency.ADD_REMOVE else "",
+            f"there are no neighbours under {relation.value} with these sizes: {sizes}",
+            allowed="Under add/remove, two consecutive sizes are needed" if relation is Adjacency.ADD_REMOVE else "",
             remedy=write("n=range(1, 7)"),
         )
     return pairs
