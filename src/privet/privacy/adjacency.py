@@ -1,7 +1,7 @@
-"""How far apart two tables, or two vectors, are; and what is protected.
+"""The distance between two tables or two vectors, and the privacy unit.
 
-Differential privacy compares neighbouring tables. What is protected (a row, or all rows of one person) and the
-adjacency (added or removed, or replaced) give a `Distance` between neighbours; everything later starts from it.
+Differential privacy compares neighbouring tables. The privacy unit (a row, or all rows of one person) and the adjacency
+(added or removed, or replaced) determine a `Distance` between neighbours; everything else starts from it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from privet.exact import Exact, Number, exact, nonnegative, show, sqrt_up, whole
 
 
 class Adjacency(StrEnum):
-    """How neighbouring tables differ: a unit is added or removed, or its data are replaced by any other.
+    """How neighbouring tables differ: a unit is added or removed, or its data are replaced.
 
     Example:
         >>> Adjacency("replace"), Adjacency.ADD_REMOVE == "add/remove"
@@ -35,7 +35,7 @@ class Adjacency(StrEnum):
 
 
 class Metric(Enum):
-    """A way to measure how far apart two tables (rows) or two vectors (numbers) are."""
+    """A distance between two tables (of rows) or two vectors (of numbers)."""
 
     SYMMETRIC = "rows added and removed"
     HAMMING = "rows changed"
@@ -45,7 +45,7 @@ class Metric(Enum):
 
     @property
     def counts_rows(self) -> bool:
-        """Whether it measures tables, in whole rows, and not vectors."""
+        """Whether it measures tables, in whole rows, instead of vectors."""
         return self in (Metric.SYMMETRIC, Metric.HAMMING)
 
 
@@ -53,7 +53,7 @@ class Metric(Enum):
 
 
 def symmetric(a: Iterable[Hashable], b: Iterable[Hashable]) -> int:
-    """How many rows must be added or removed to turn multiset `a` into multiset `b`.
+    """The number of rows to add or remove to turn multiset `a` into multiset `b`.
 
     Claim: sum over rows of |times in a - times in b|. The order of rows does not matter.
 
@@ -66,7 +66,7 @@ def symmetric(a: Iterable[Hashable], b: Iterable[Hashable]) -> int:
 
 
 def hamming(a: Sequence[object], b: Sequence[object]) -> int:
-    """How many rows must be changed, in place, to turn `a` into `b`; both have the same length.
+    """The number of rows to change in place to turn `a` into `b`, which have the same length.
 
     Claim: symmetric(a, b) <= 2 * hamming(a, b), since a change is one removal and one addition.
 
@@ -144,7 +144,7 @@ def _gaps(u: Sequence[Number], v: Sequence[Number]) -> list[Exact]:
 @total_ordering
 @dataclass(frozen=True, slots=True, init=False)
 class Distance:
-    """A bound on how far apart two neighbours are, in one metric; ordered within that metric only.
+    """A bound on the distance between neighbours in one metric; ordered only within that metric.
 
     Example:
         >>> one = Distance(Metric.SYMMETRIC, 1)
@@ -193,18 +193,18 @@ _CAPPED = write(_PERSON, terminal="--max-rows 3", policy='{ person = "person_id"
 _PERSON_GROUPS = 'person("person_id", max_groups=2, max_rows_per_group=3)'
 
 _MOST_ROWS = 2**30
-"""No cap on the rows of a person may be above this."""
+"""The largest cap on the rows of a person."""
 
 
 @dataclass(frozen=True, slots=True)
 class EachRow:
-    """Every row stands for one person, and no person has two."""
+    """Every row belongs to a different person."""
 
     def distance(self, adjacency: Adjacency | str, metric: Metric = Metric.SYMMETRIC) -> Distance:
-        """How far apart neighbouring tables are.
+        """The distance between neighbouring tables.
 
-        Claim: add/remove is symmetric distance 1. Replace is 2, a removal and an addition, or, where
-        every neighbour keeps the same number of rows, Hamming distance 1.
+        Claim: add/remove is symmetric distance 1. Replace is 2, a removal and an addition; or Hamming distance 1, if
+        every neighbour has the same number of rows.
 
         Example:
             >>> print(each_row().distance("replace"), each_row().distance("replace", Metric.HAMMING), sep="; ")
@@ -222,7 +222,7 @@ class EachRow:
 class Person:
     """All rows with the same value of column `id`, of which at most `max_rows` are used.
 
-    Or, for answers in groups: rows in at most `max_groups` groups, and at most `max_rows_per_group` in each.
+    For grouped answers: rows in at most `max_groups` groups, and at most `max_rows_per_group` in each.
     """
 
     id: str
@@ -251,16 +251,16 @@ class Person:
         rows = max_groups * max_rows_per_group if max_groups and max_rows_per_group else max_rows
         rows = whole(rows, name="max_rows", example=_CAPPED)
         if max_groups is not None and max_rows not in (None, rows):
-            raise UserError(f"max_rows must be {rows}: so many groups times so many rows in each")
+            raise UserError(f"max_rows must be max_groups times max_rows_per_group, which is {rows}")
         if rows > _MOST_ROWS:
-            raise UserError(f"a person has at most 2^30 rows in an answer, not {rows}", remedy=_CAPPED)
+            raise UserError(f"the cap on rows per person must be at most 2^30, not {rows}", remedy=_CAPPED)
         for name, value in (("max_rows", rows), ("max_groups", max_groups), ("max_rows_per_group", max_rows_per_group)):
             object.__setattr__(self, name, value)
 
     def distance(self, adjacency: Adjacency | str, metric: Metric = Metric.SYMMETRIC) -> Distance:
-        """How far apart neighbouring tables are, after at most `max_rows` rows of each person were kept.
+        """The distance between neighbouring tables with at most `max_rows` rows per person.
 
-        Claim: add/remove is symmetric distance k = max_rows; replace is 2k: k rows go, k others come.
+        Claim: add/remove is symmetric distance k = max_rows; replace is 2k: k rows removed and k rows added.
 
         Example:
             >>> p = person("person_id", max_rows=3)
@@ -272,22 +272,22 @@ class Person:
     def __str__(self) -> str:
         if self.max_groups is not None:
             return (
-                f"each person ({self.id}), at most {_some(self.max_groups, 'group')} with "
-                f"{_some(self.max_rows_per_group or 0, 'row')} each"
+                f"each person ({self.id}), at most {_plural(self.max_groups, 'group')} with "
+                f"{_plural(self.max_rows_per_group or 0, 'row')} each"
             )
-        return f"each person ({self.id}), at most {_some(self.max_rows, 'row')}"
+        return f"each person ({self.id}), at most {_plural(self.max_rows, 'row')}"
 
 
-def _some(count: int, what: str) -> str:
-    return f"{count} {what}{'s' if count > 1 else ''}"
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' if count > 1 else ''}"
 
 
 Protected = EachRow | Person
-"""What a table protects."""
+"""The privacy unit of a table."""
 
 
 def each_row() -> EachRow:
-    """Protect every row on its own.
+    """Protect every row separately.
 
     Example:
         >>> print(each_row())
@@ -303,9 +303,9 @@ def person(
     max_groups: int | None = None,
     max_rows_per_group: int | None = None,
 ) -> Person:
-    """Protect all rows of one person; rows over the cap are left out.
+    """Protect all rows of one person; rows over the cap are not used.
 
-    The cap is `max_rows` in all; or, for answers in groups, `max_groups` with `max_rows_per_group` in each.
+    The cap is `max_rows` in total or, for grouped answers, `max_groups` with `max_rows_per_group` in each.
 
     Example:
         >>> print(person("person_id", max_rows=3))
