@@ -19,6 +19,7 @@ MODULES = (
     "statistics",
     "mechanisms",
     "sensitivity",
+    "adjacency",
     "guarantees",
     "distances",
     "distributions",
