@@ -90,7 +90,7 @@ def test_a_cap_on_groups_is_a_cap_on_rows() -> None:
 @pytest.mark.parametrize("bad", ["both", "", None, 1, "Replace"])
 def test_adjacency_is_one_of_two(bad: object) -> None:
     with pytest.raises(UserError, match="'add/remove' or 'replace'"):
-        Adjacency(bad)
+        Adjacency(bad)  # type: ignore[arg-type]
 
 
 def test_texts() -> None:
