@@ -190,9 +190,7 @@ KEY = Toy(
     """Whom to ask about the data."""
 ''',
         ),
-        ("policy/problems.py", '    "threads": "2",\n', '    "contact": \'"steward@example.org"\',\n'),
-        ("policy/contract.py", "    threads: int | None\n", "    contact: str\n"),
-        ("policy/contract.py", "        threads=shape.threads,\n", "        contact=shape.contact,\n"),
+        ("policy/shape.py", '    "threads": "2",\n', '    "contact": \'"steward@example.org"\',\n'),
     ),
     """
 from pathlib import Path
@@ -212,7 +210,7 @@ protect = { person = "person_id", max_rows = 1 }
 age = { integer = [0, 110] }
 '''
 Path("privet.toml").write_text(text)
-assert load("privet.toml").datasets["people"].contact == "ann"
+assert load("privet.toml").datasets["people"].settings.contact == "ann"
 assert pv.Session.open("privet.toml", analyst="ann").release("SELECT COUNT(*) AS n FROM people", epsilon=0.5)
 Path("wrong.toml").write_text(text.replace('"ann"', "3"))
 try:
