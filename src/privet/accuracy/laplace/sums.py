@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privet.accuracy.laplace.equal import exceeds, smallest
+from privet.accuracy.laplace.equal import error_in_steps, exceeds
 from privet.accuracy.single import error as single_error
 from privet.accuracy.sums import Floats, common_divisor
 from privet.errors import NumberError, write
@@ -23,6 +23,7 @@ APART = 1.001
 _LEAST = 2.0**-40  # and to this share of the largest: an absent term becomes a negligible one
 _FARTHEST = 600.0  # tails are computed up to so many of the largest scale: e^-600 is far from underflow
 _ROUNDING = 2.0**-52
+_PARTS = np.arange(1, 64) / 64
 
 
 def tail_of_sum(scales: ArrayLike, t: ArrayLike) -> Floats:
@@ -100,7 +101,7 @@ def _error(terms: tuple[tuple[Exact, Exact], ...], level: Exact) -> Exact:
         return single_error(DiscreteLaplace(scale), 1 - level, step=weight)
     if len(set(terms)) == 1:
         weight, scale = terms[0]
-        return weight * smallest(lambda k: exceeds(len(terms), scale, k, level))
+        return weight * error_in_steps(len(terms), scale, level)
     step = common_divisor([weight for weight, _ in terms])
     unit, relative = _relative(list(terms))
     bound = unit * binary(quantile_of_sum(relative, level)) + sum((weight for weight, _ in terms), Fraction(0)) / 2
@@ -118,9 +119,14 @@ def quantile_of_sum(scales: Floats, level: Exact) -> float:
     low, high = 0.0, float(np.max(scales)) * -math.log(limit)
     while tail_of_sum(scales, high) > limit:
         low, high = high, 2 * high
-    while (middle := (low + high) / 2) not in (low, high):
-        low, high = (middle, high) if tail_of_sum(scales, middle) > limit else (low, middle)
-    return high
+    while True:  # 64 parts at a time take hardly longer than two
+        cuts = [low, *(low + (high - low) * _PARTS).tolist(), high]
+        rejected = tail_of_sum(scales, cuts[1:]) <= limit
+        rejected[-1] = True
+        first = int(np.argmax(rejected))
+        if (cuts[first], cuts[first + 1]) == (low, high):
+            return high
+        low, high = cuts[first], cuts[first + 1]
 
 
 def scale_for_sum(
