@@ -24,6 +24,7 @@ _LEAST = 2.0**-40  # and to this share of the largest: an absent term becomes a 
 _FARTHEST = 600.0  # tails are computed up to so many of the largest scale: e^-600 is far from underflow
 _ROUNDING = 2.0**-52
 _PARTS = np.arange(1, 64) / 64
+_EXCHANGED = 4  # up to so many terms are sorted by exchanges
 
 
 def tail_of_sum(scales: ArrayLike, t: ArrayLike) -> Floats:
@@ -42,8 +43,7 @@ def tail_of_sum(scales: ArrayLike, t: ArrayLike) -> Floats:
     Reference: Birnbaum (1948), on random variables with comparable peakedness.
     """
     asked = np.asarray(t, dtype=np.float64)
-    ordered = np.sort(np.asarray(scales, dtype=np.float64), axis=-1)
-    b = [ordered[..., i] for i in range(ordered.shape[-1])]
+    b = _sorted(np.asarray(scales, dtype=np.float64))
     top = b[-1]
     distance = np.minimum(asked, _FARTHEST * top)
     with np.errstate(all="ignore"):  # where all scales are 0
@@ -61,8 +61,22 @@ def tail_of_sum(scales: ArrayLike, t: ArrayLike) -> Floats:
             x = distance / one
             term = weight * np.exp(-x)
             bound = bound + (term + np.abs(term) * ((x + 32) * _ROUNDING))
-    bound = np.where(np.isnan(bound), 1.0, np.clip(bound, 0.0, 1.0))
-    return np.where(asked <= 0, 1.0, np.where(top == 0, 0.0, bound))
+    bound = np.asarray(np.fmax(np.fmin(bound, 1.0), 0.0))  # 1 for NaN
+    np.copyto(bound, 0.0, where=top == 0)
+    np.copyto(bound, 1.0, where=asked <= 0)
+    return bound
+
+
+def _sorted(scales: Floats) -> list[Floats]:
+    """The scales in rising order: for each place, one array. A few are sorted by exchanges, column by column."""
+    count = scales.shape[-1]
+    if count > _EXCHANGED:
+        scales, count = np.sort(scales, axis=-1), 0
+    found = [scales[..., i] for i in range(scales.shape[-1])]
+    for last in range(count - 1, 0, -1):
+        for i in range(last):
+            found[i], found[i + 1] = np.minimum(found[i], found[i + 1]), np.maximum(found[i], found[i + 1])
+    return found
 
 
 def smoothed(scales: Floats) -> Floats:
