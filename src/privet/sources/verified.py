@@ -1,11 +1,11 @@
 """Parquet files that were read to the end once, and are not read again until they change.
 
-Reading a value can fail: a text may have bytes that are not UTF-8, and a time may be too large for the engine. A question
-that reads such a value would fail because of one row. So these columns are read once, before a session exists. For
-millions of rows that takes seconds, so a mark in the user's cache folder records it.
+Reading a value can fail: a text may have bytes that are not UTF-8, and a time may be too large for the engine. A
+question that reads such a value would fail because of one row. So these columns are read once, before a session exists.
+For millions of rows that takes seconds, so a mark in the user's cache folder records it.
 
-Claim: a mark is valid for one column of a file with this path, inode, size, times and footer. A file that changed in the
-last two seconds gets none, since it could change again and keep its times. Somebody who can forge a mark can make
+Claim: a mark is valid for one column of a file with this path, inode, size, times and footer. A file that changed in
+the last two seconds gets none, since it could change again and keep its times. Somebody who can forge a mark can make
 questions fail, and nothing else; it takes the rights of the user who asks them.
 """
 
