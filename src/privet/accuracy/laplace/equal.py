@@ -61,9 +61,15 @@ def _steps(d: int, level: Exact) -> float:
     weights = [
         sum(math.comb(d - 1 + j, j) / 2 ** (d + j) for j in range(d - i)) / math.factorial(i) for i in range(d)
     ]  # of x^0, x^1, ...
-    x, room = 1.0, -math.log(max(nearest(level), sys.float_info.min))
-    for _ in range(40):
-        x = max(0.0, room + math.log(2 * sum(weight * x**i for i, weight in enumerate(weights))))
+    room = -math.log(max(nearest(level), sys.float_info.min))
+    x, before = max(0.0, room), -1.0
+    for _ in range(100):
+        if abs(x - before) <= 1e-15 * x:
+            break
+        tail = 0.0
+        for weight in reversed(weights):
+            tail = tail * x + weight
+        x, before = max(0.0, room + math.log(2 * tail)), x
     return x
 
 
