@@ -326,10 +326,10 @@ def test_many_joined_tables_take_no_time() -> None:
     tree = one(0)
     for i in range(1, 60):
         tree = {"kind": "join person", "left": tree, "right": one(i)}
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(UserError, match="at most 16 private tables"):
         decode(tree)
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 20
 
 
 def test_numbers_too_long_are_refused_both_ways() -> None:
