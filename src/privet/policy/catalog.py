@@ -19,7 +19,7 @@ from privet.errors import Remedy, SourceError, Subject, UserError, argument, wri
 from privet.sources import hints, parsing, reading
 from privet.sources.dialect import Dialect, Row, not_utf16
 from privet.sources.hints import Option
-from privet.sources.kinds import Kind
+from privet.sources.kinds import Reading
 from privet.sources.notation import Notation
 from privet.system.addresses import is_address, masked
 from privet.tables.schema import check_name
@@ -235,7 +235,7 @@ def _separator(file: Path) -> str:
     return max(",;\t|", key=lambda sign: header.count(sign.encode()))
 
 
-_TESTS: tuple[tuple[Kind, Family], ...] = (
+_TESTS: tuple[tuple[Reading, Family], ...] = (
     ("integer", "integer"),
     ("number", "float"),
     ("boolean", "boolean"),

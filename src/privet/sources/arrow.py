@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from privet.engines.arrow_types import stored
-from privet.sources.kinds import Kind
+from privet.sources.kinds import Reading
 from privet.sources.values import LEAST, MOST, convert
 from privet.tables.stored import Family
 
@@ -22,7 +22,7 @@ _UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _DAY = 86_400
 _FIRST, _LAST = -719_162, 2_932_896  # days from 1970-01-01 to 0001-01-01 and to 9999-12-31
 
-DECLARED: dict[Kind, Any] = {
+DECLARED: dict[Reading, Any] = {
     "number": pa.float64(),
     "integer": pa.int64(),
     "boolean": pa.bool_(),
@@ -34,7 +34,7 @@ DECLARED: dict[Kind, Any] = {
 """How each kind is kept. An id keeps its own type if that is an integer, a float or a text; all others become texts."""
 
 
-def column(values: Any, kind: Kind) -> Any:
+def column(values: Any, kind: Reading) -> Any:
     """A chunked array as one of this kind."""
     values = _plain(values)
     family = stored(values.type).family
@@ -55,7 +55,7 @@ def column(values: Any, kind: Kind) -> Any:
             return _ids(values, family)
 
 
-def from_objects(values: Any, kind: Kind) -> Any:
+def from_objects(values: Any, kind: Reading) -> Any:
     """Python objects as a chunked array of this kind; ids are texts."""
     return pa.chunked_array([pa.array(convert(values, kind), DECLARED.get(kind, pa.large_string()))])
 
@@ -117,7 +117,7 @@ def _decoded(raw: bytes | None) -> str | None:
         return None
 
 
-def _times(values: Any, kind: Kind) -> Any:
+def _times(values: Any, kind: Reading) -> Any:
     gone = _missing(values)
     if pa.types.is_date(values.type):
         unit = 1 if values.type == pa.date32() else _DAY * 1_000

@@ -15,7 +15,7 @@ import numpy as np
 
 from privet.engines.base import ArrowRows
 from privet.errors import Remedy, SourceError, Subject, write
-from privet.sources.kinds import Kind
+from privet.sources.kinds import Reading
 from privet.tables.stored import StoredType
 
 
@@ -27,7 +27,7 @@ class Columns:
     types: Mapping[str, StoredType]
     frame: Any = field(repr=False)
 
-    def read(self, kinds: Mapping[str, Kind]) -> ArrowRows:
+    def read(self, kinds: Mapping[str, Reading]) -> ArrowRows:
         """These columns, as these kinds, copied."""
         import pyarrow as pa
 
@@ -152,7 +152,7 @@ def _at(frame: Any, place: int) -> Any:
     return frame.iloc[:, place]
 
 
-def _column(frame: Any, name: str, kind: Kind) -> Any:
+def _column(frame: Any, name: str, kind: Reading) -> Any:
     from privet.sources import arrow
 
     library = _library(frame)
@@ -179,7 +179,7 @@ def _of_pandas(series: Any) -> StoredType:
         return StoredType(str(dtype), "no use")
 
 
-def _pandas_column(series: Any, kind: Kind) -> Any:
+def _pandas_column(series: Any, kind: Reading) -> Any:
     from privet.sources import arrow
 
     if isinstance(series.dtype, np.dtype) and series.dtype.kind == "O":
@@ -214,7 +214,7 @@ def _of_polars(series: Any) -> StoredType:
         return StoredType(name, "no use")
 
 
-def _polars_column(series: Any, kind: Kind) -> Any:
+def _polars_column(series: Any, kind: Reading) -> Any:
     import pyarrow as pa
 
     from privet.sources import arrow
