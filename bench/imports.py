@@ -1,4 +1,4 @@
-"""CSV import: rows per second of the strict import, beside the row-wise reader and beside readers that guess."""
+"""Rows per second of the strict CSV import, compared with the row-wise reader and with readers that guess types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the intervals of small groups hold, and do they hold given that the answer was not marked as noisy?
+"""Do intervals of small groups have their stated coverage, also among answers that are not marked as noisy?
 
 Groups of 0 to 1,000 people whose values have many shapes (at an end of the range, narrow, skewed and far below the
 upper bound, ...), at epsilon 0.1 to 5. Exact coordinates are computed once; the noise is drawn many times, by the

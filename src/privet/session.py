@@ -193,7 +193,7 @@ class Session:
         balance = self.balance
         fits = balance.remaining.fits(made) or (before is not None and not fresh)
         limit = nearest(balance.limits(self.analyst))
-        left = f"{show_down(limit.left)} is left of {limit.what}{'' if fits else ': not enough'}."
+        left = f"{show_down(limit.left)} is left of {limit.name}{'' if fits else ': not enough'}."
         return "\n".join([made.explain(face), *recall.stored_line(before, fresh=fresh), f"{'Budget':<11}{left}"])
 
     def release(

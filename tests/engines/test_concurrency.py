@@ -1,4 +1,4 @@
-"""Several questions at a time on DuckDB: each has a cursor of its own, with its own lists of keys, interrupted alone."""
+"""Several questions at a time on DuckDB: each has its own cursor and lists of keys, and is interrupted alone."""
 
 from __future__ import annotations
 

@@ -449,7 +449,7 @@ def test_a_request_id_is_used_once(draws: Draws) -> None:
             assert session.release(query, epsilon=1, request_id="a", fresh=fresh).noisy == first.noisy
         assert len(draws.calls) == 1
         for other, epsilon in ((query, 2), (query, "0.5"), (session.tables["people"].agg(m=pv.count()), 1)):
-            with pytest.raises(pv.UserError, match="used before, for another question"):
+            with pytest.raises(pv.UserError, match="already used for a different question"):
                 session.release(other, epsilon=epsilon, request_id="a")
         assert session.spent.epsilon == 1
 

@@ -1,4 +1,4 @@
-"""Every kind of source, as an engine sees it; and what a steward is told when one does not fit."""
+"""Every kind of source, as an engine sees it; and what a steward is told when one does not match."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def test_grandchildren_are_answered(town: Town, where: Path) -> None:
 @forks
 def test_a_ledger_in_memory_is_not_shared(town: Town) -> None:
     child, after = town.run(households.orphans_of_memory)
-    assert child.startswith("LedgerError: a ledger in memory can't be shared by processes")
+    assert child.startswith("LedgerError: a ledger in memory can't be shared by several processes")
     assert after == 1
 
 

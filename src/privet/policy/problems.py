@@ -56,28 +56,6 @@ def joined(where: str, found: Iterable[PrivetError]) -> PolicyError:
 
 # --- what to write ----------------------------------------------------------------------------
 
-_DATASET: dict[str, str] = {
-    "budget": "{ epsilon = 3 }",
-    "adjacency": '"add/remove"',
-    "version": '"1"',
-    "accountant": '"pure"',
-    "per_query": "{ epsilon = 0.5 }",
-    "min_epsilon": "0.001",
-    "analysts": "{ research = { epsilon = 1 } }",
-    "per_analyst": "{ epsilon = 1 }",
-    "share_answers": "false",
-    "signing_key": '"steward.key"',
-    "population": "100_000",
-    "memory": '"2GB"',
-    "threads": "2",
-}
-_TABLE: dict[str, str] = {
-    "source": '"people.parquet"',
-    "protect": '{ person = "person_id", max_rows = 1 }',
-    "rows": "10_000",
-}
-_PUBLIC: dict[str, str] = {"source": '"regions.csv"', "key": '"region"'}
-
 
 def unit(place: Place) -> Place:
     """The part of a place to write again: a whole column or budget, not one end of a range.
@@ -120,8 +98,8 @@ def example(place: Place, value: Any = None) -> str:
             return _table(place, rest, value)
         case ("datasets", str(), "budget") if isinstance(value, dict) and "delta" in value:
             return "budget = { epsilon = 3, delta = 1e-6 }"
-        case ("datasets", str(), str(name)) if name in _DATASET:
-            return f"{name} = {_DATASET[name]}"
+        case ("datasets", str(), str(name)) if name in shape.DATASET_LINES:
+            return f"{name} = {shape.DATASET_LINES[name]}"
         case ("public", *rest):
             return _public(place, rest)
     return ""
@@ -137,8 +115,8 @@ def _table(place: Place, rest: list[str | int], value: Any) -> str:
             return f"{toml.key(name)} = {columns.example(value)}"
         case [_, "source"] if isinstance(value, dict):
             return 'source = { duckdb = "people.duckdb", table = "people" }'
-        case [_, str(name), *_] if name in _TABLE:
-            return f"{name} = {_TABLE[name]}"
+        case [_, str(name), *_] if name in shape.TABLE_LINES:
+            return f"{name} = {shape.TABLE_LINES[name]}"
     return ""
 
 
@@ -148,8 +126,8 @@ def _public(place: Place, rest: list[str | int]) -> str:
             return "[public.regions]"
         case [_]:
             return f"[{toml.dotted(place)}]"
-        case [_, str(name), *_] if name in _PUBLIC:
-            return f"{name} = {_PUBLIC[name]}"
+        case [_, str(name), *_] if name in shape.PUBLIC_LINES:
+            return f"{name} = {shape.PUBLIC_LINES[name]}"
     return ""
 
 

@@ -135,6 +135,14 @@ class TableShape(Part):
         return self.protect.protected() if isinstance(self.protect, PersonShape) else each_row()
 
 
+TABLE_LINES: dict[str, str] = {
+    "source": '"people.parquet"',
+    "protect": '{ person = "person_id", max_rows = 1 }',
+    "rows": "10_000",
+}
+"""For each key of a table."""
+
+
 def _accountant(name: str) -> str:
     if name not in ACCOUNTANTS:
         raise UserError(
@@ -187,6 +195,24 @@ class DatasetShape(Part):
     """The private tables."""
 
 
+DATASET_LINES: dict[str, str] = {
+    "budget": "{ epsilon = 3 }",
+    "adjacency": '"add/remove"',
+    "version": '"1"',
+    "accountant": '"pure"',
+    "per_query": "{ epsilon = 0.5 }",
+    "min_epsilon": "0.001",
+    "analysts": "{ research = { epsilon = 1 } }",
+    "per_analyst": "{ epsilon = 1 }",
+    "share_answers": "false",
+    "signing_key": '"steward.key"',
+    "population": "100_000",
+    "memory": '"2GB"',
+    "threads": "2",
+}
+"""For each key of a dataset, the value that an error suggests."""
+
+
 class PublicShape(Part):
     """A public table to join with; its types and ranges are read from it."""
 
@@ -194,6 +220,10 @@ class PublicShape(Part):
     """A CSV or Parquet file; relative to the policy."""
     key: str
     """The column on which it is joined; it has a different value in each row."""
+
+
+PUBLIC_LINES: dict[str, str] = {"source": '"regions.csv"', "key": '"region"'}
+"""For each key of a public table."""
 
 
 class FileShape(Part):

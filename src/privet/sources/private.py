@@ -14,7 +14,7 @@ from privet.engines.base import ParquetFiles, Source
 from privet.engines.duckdb.files import DuckDBFile
 from privet.errors import Remedy, SourceError, Subject, argument, write
 from privet.privacy.adjacency import Adjacency, Person, Protected
-from privet.sources import frames, kinds, reading
+from privet.sources import frames, kinds, reading, verified
 from privet.system.interrupts import duckdb_interrupts, interruptible
 from privet.tables.query import Table
 from privet.tables.schema import Column, Schema
@@ -56,8 +56,8 @@ def table(
     """A private table: its declaration, and a source that matches it.
 
     The source is a path to Parquet, a pattern or a list of paths, an Arrow, pandas or Polars table, an Ibis table, or
-    a `duckdb_file`. Frames are copied. Files are read where they are; texts and times in Parquet are read once here, to
-    see that they can be.
+    a `duckdb_file`. Frames are copied. Files are read where they are: opening a Parquet file reads its footer, and once
+    for each content its texts and its times in milliseconds, to see that they can be read.
 
     Example:
         >>> import pyarrow as pa
@@ -178,14 +178,16 @@ def _described(connection: DuckDBPyConnection, path: str) -> dict[str, StoredTyp
 
 
 def _check_readable(connection: DuckDBPyConnection, paths: Sequence[str], types: Mapping[str, StoredType]) -> None:
-    """Read once what can fail to be read: it would make a later answer fail, for the sake of one row."""
+    """Read what can fail to be read, once for each content of a file: a question would fail for the sake of one row."""
     import duckdb
 
-    plain = ("integer", "float", "boolean", "date")
-    names = [name for name, kind in types.items() if kind.family not in plain]
+    unsure = [name for name in types if any(_can_fail(connection, path, name, types[name]) for path in paths)]
+    marks = [verified.marks(path, unsure) for path in paths]
+    names = [name for name in unsure if not all(verified.is_known(each.get(name)) for each in marks)]
     if not names:
         return
-    hashes = ", ".join(f"bit_xor(hash({reading.identifier(name)}))" for name in names)  # reads every byte
+    # reads every byte; a length or an extreme would be taken from elsewhere in the file
+    hashes = ", ".join(f"bit_xor(hash({reading.identifier(name)}))" for name in names)
     try:
         rows = f"SELECT {hashes} FROM {reading.parquet(paths)}"
         interruptible(lambda: connection.execute(rows).fetchall(), connection.interrupt)
@@ -196,6 +198,32 @@ def _check_readable(connection: DuckDBPyConnection, paths: Sequence[str], types:
             subject=Subject("file", paths[0]),
             remedy=Remedy("Write the file again"),
         ) from None
+    for path, before in zip(paths, marks, strict=True):
+        if before == verified.marks(path, unsure):  # it is still the same file
+            verified.remember(before.values())
+
+
+def _can_fail(connection: DuckDBPyConnection, path: str, name: str, kind: StoredType) -> bool:
+    """Whether reading a value of a column can fail, as the footer says how it is stored.
+
+    Claim: integers, floats, booleans and dates are read as they are stored. So are decimals and UUIDs of at most 16
+    bytes, and times in microseconds or nanoseconds. A text is checked, and milliseconds are multiplied.
+    """
+    if kind.family in ("integer", "float", "boolean", "date"):
+        return False
+    stored = connection.execute(
+        "SELECT type, TRY_CAST(type_length AS INTEGER), converted_type, duckdb_type FROM parquet_schema(?) "
+        "WHERE name = ? AND num_children IS NULL",
+        [path, name],
+    ).fetchall()
+    match kind.family, stored:
+        case "decimal" | "uuid", [("INT32" | "INT64", *_)]:
+            return False
+        case "decimal" | "uuid", [("FIXED_LEN_BYTE_ARRAY", int(length), *_)]:
+            return length > 16
+        case "timestamp", [("INT64", _, converted, engine)]:
+            return converted != "TIMESTAMP_MICROS" and engine not in ("TIMESTAMP_NS", "TIMESTAMPTZ_NS")
+    return True
 
 
 def _duckdb(schema: Schema, source: DuckDBFile) -> DuckDBFile:
