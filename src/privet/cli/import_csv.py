@@ -92,9 +92,7 @@ def import_(
         target, declared, person, cap = _from_policy(csv, output, policy, table)
         columns, person, cap = {**declared}, id or person, cap if id in (None, person) else None
     if target is None:
-        raise UserError(
-            "no output file was named", remedy=write(terminal=f"-o {shlex.quote(Path(csv).stem)}.parquet")
-        )
+        raise UserError("no output file was named", remedy=write(terminal=f"-o {shlex.quote(Path(csv).stem)}.parquet"))
     kinds: dict[str, Any] = {"id_type": id_type or _id_type(columns, person)}
     Files.checked(Path(target).expanduser(), force=force, taken=_taken(csv, policy, table))
     try:

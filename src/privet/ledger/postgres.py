@@ -188,7 +188,9 @@ def connect(text: str, *, create: bool, read_only: bool = False) -> Postgres:
         import psycopg  # noqa: F401
     except ImportError:
         raise UserError("a ledger in Postgres needs psycopg", remedy=install("postgres")) from None
-    if "@" in text.partition("@")[2] or "?" in text.rpartition("@")[0]:  # part of a password could be mistaken for a host
+    if (
+        "@" in text.partition("@")[2] or "?" in text.rpartition("@")[0]
+    ):  # part of a password could be mistaken for a host
         raise UserError(
             "it is not clear where the password in this address ends",
             remedy=Remedy("In the password, write %40 for @ and %3F for ?"),
