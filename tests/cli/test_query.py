@@ -341,7 +341,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "a file that is not there": (["query", "--file", "x.sql", "--epsilon", "1"], "there is no file 'x.sql'"),
     "a file that is no text": (["query", "--file", "people.parquet", "--epsilon", "1"], "this is not a text"),
     "an empty statement": (["query", "", "--epsilon", "1"], "the question is empty"),
-    "no SQL": (["query", "how many people?", "--epsilon", "1"], "a question begins with SELECT or WITH"),
+    "no SQL": (["query", "how many people?", "--epsilon", "1"], "a question must begin with SELECT or WITH"),
     "an unknown table": (["query", "SELECT COUNT(*) FROM persons", "--epsilon", "1"], "there is no table persons"),
     "an unknown column": (["query", "SELECT SUM(pay) FROM people", "--epsilon", "1"], "there is no column pay"),
     "the rows": (["query", "SELECT * FROM people", "--epsilon", "1"], "Rows are private"),
