@@ -67,7 +67,7 @@ def test_nesting_is_refused_where_it_stands_from_a_deep_stack_too() -> None:
 def test_long_chains() -> None:
     asked(COUNT + " AND ".join(["age > 1"] * 350))
     asked(COUNT + "age" + " + 1" * 50 + " > 3")
-    refused(COUNT + "age" + " + 1" * 80 + " > 3", "nested at most 64 deep")
+    refused(COUNT + "age" + " + 1" * 80 + " > 3", "nested at most 64 levels deep")
     refused(COUNT + "age" + " + 1" * 500 + " > 3", "nested more than 100 levels deep")
 
 
