@@ -59,7 +59,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         (*ASK, "--policy", "rho.toml"),
         "budgets in rho (zero-concentrated privacy) are not supported yet",
     ),
-    "rho beside a budget": ((*ASK, "--policy", "dataset-rho.toml"), "A budget is epsilon, or epsilon and delta"),
+    "rho beside a budget": ((*ASK, "--policy", "dataset-rho.toml"), "A budget has an epsilon, and possibly a delta"),
     "a name with a dash": (
         ("query", "SELECT COUNT(*) FROM penguins-raw", "--epsilon", "1", "--policy", "dash.toml"),
         'put a name with a dash in double quotes: "penguins-raw".',
@@ -70,7 +70,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "a text in double quotes": (
         ("query", 'SELECT COUNT(*) FROM people WHERE region = "north"', "--epsilon", "1"),
-        "For a text, use single quotes: 'north'.",
+        "Put a text value in single quotes: 'north'.",
     ),
     "a text that looks like advice": (
         ("query", "SELECT COUNT(*) FROM people WHERE age = 'Write'", "--epsilon", "1"),

@@ -125,8 +125,7 @@ def test_names_of_keys() -> None:
         (lambda t: t.agg(n=pv.count("nope")), r"there is no column 'nope'"),
         (
             lambda t: t.where(pv.col("born") >= "1960-01-02"),
-            r"^a date can be compared only with a date, not with the text '1960-01-02'. Write: "
-            r"datetime.date\(1960, 1, 2\)$",
+            r"^a date can be compared only with a date, not with the text '1960-01-02'. Write: datetime.date\(1960",
         ),
         (lambda t: t.where(pv.lit("1960-01-02") < pv.col("born")), r"Write: datetime.date\(1960, 1, 2\)$"),
         (lambda t: t.where(pv.col("born").is_in(["1960-01-02"])), r"Write: datetime.date\(1960, 1, 2\)$"),

@@ -69,9 +69,9 @@ class Axis:
             return list(range(count))
         if self.ordered:
             for step in self.steps:
-                found = [i for i in range(count) if (self.first + i) % step == 0]
-                if 2 <= len(found) <= most:
-                    return found
+                ticks = [i for i in range(count) if (self.first + i) % step == 0]
+                if 2 <= len(ticks) <= most:
+                    return ticks
         return sorted({round(float(x)) for x in np.linspace(0, count - 1, max(2, most))})
 
 

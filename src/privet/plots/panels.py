@@ -160,7 +160,7 @@ def _legend(figure: SubFigure, panels: Sequence[Panel], *, lying: bool) -> None:
         texts.append(NOISE)
     if not handles:
         return
-    made = figure.legend(
+    legend = figure.legend(
         handles,
         texts,
         title=shortened(first.by) or None,
@@ -172,5 +172,5 @@ def _legend(figure: SubFigure, panels: Sequence[Panel], *, lying: bool) -> None:
         title_fontsize=9,
         alignment="left",
     )
-    for text in (*made.get_texts(), made.get_title()):
+    for text in (*legend.get_texts(), legend.get_title()):
         text.set_parse_math(False)
