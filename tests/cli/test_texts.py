@@ -151,7 +151,7 @@ def test_statements_on_stdin_from_windows(shell: Shell) -> None:
 def test_explain_speaks_of_flags(shell: Shell) -> None:
     for form in (["explain"], ["query", "--dry-run"]):
         text = shell.out(*form, "SELECT AVG(income) AS pay FROM people", "--epsilon", "0.5")
-        assert "say what to assume: --assuming 500" in text
+        assert "assume one with --assuming 500" in text
         assert "assuming=" not in text
 
 

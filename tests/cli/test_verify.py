@@ -109,7 +109,7 @@ def test_without_a_signature(shell: Shell, here: Path) -> None:
     (here / "privet.toml").write_text(policy)
     shell("query", COUNT, "--epsilon", "0.25", "--fresh", "--certificate", "plain.json")
     shell("verify", "plain.json", *LEDGER)
-    assert "signature: there is none" in shell.refused(1, "verify", "plain.json", *KEY)
+    assert "signature: it is missing" in shell.refused(1, "verify", "plain.json", *KEY)
 
 
 def test_receipts(shell: Shell, here: Path) -> None:

@@ -266,7 +266,7 @@ def test_a_smaller_error_of_one_side_of_a_ratio_keeps_the_ratio_within() -> None
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, r"neither epsilon nor within is given. Give one of the two"),
+        ({}, r"neither epsilon nor within is set. Set one of the two"),
         ({"epsilon": 1, "within": {"n": 5}}, r"both epsilon and within are given"),
         ({"within": {"k": 5}}, r"within: there is no column 'k'. There are: n, m"),
         ({"within": {"n": 0}}, r"within of n must be"),
@@ -296,7 +296,7 @@ def test_refusals(options: dict[str, Any], message: str) -> None:
 
 
 def test_within_must_say_something_about_every_measurement() -> None:
-    with pytest.raises(QueryError, match=r'no error is given for .k.\. Write, for example: within=\{"k": 50, \.\.\.\}'):
+    with pytest.raises(QueryError, match=r'within needs an error for .k.\. Write, for example: within=\{"k": 50, \.\.\.\}'):
         plan(table(**COLUMNS).agg(n=pv.count(), k=pv.count_people()), within={"n": 5})
 
 
