@@ -82,7 +82,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "a size to assume": (
         ("query", "SELECT AVG(age) AS m FROM people", "--within", "m=5"),
-        "how many rows a group has: assume a number. Write, for example: --assuming 500",
+        "the number of rows in a group, so assume one. Write, for example: --assuming 500",
     ),
     "a size that is not a number": (
         ("query", "SELECT AVG(age) AS m FROM people", "--within", "m=5", "--assuming", "x"),

@@ -216,7 +216,7 @@ def test_a_smaller_claim_is_found(epsilon: str) -> None:
     document = certificate("count").document
     smaller = with_place(document, ("derived", "guarantee", "epsilon"), "1/10")
     with pytest.raises(
-        VerificationError, match=re.escape("derived.guarantee.epsilon: is '1/10', and by the rules '1/1'")
+        VerificationError, match=re.escape("derived.guarantee.epsilon: is '1/10', but must be '1/1' by the rules")
     ):
         verify(Certificate(smaller))
     if epsilon != "1/1":
