@@ -435,7 +435,8 @@ def test_broken_links_are_found(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "b.md").write_text("# A `b` title: it's\n\n## Twice\n\n## Twice\n\n[up](../a.md)\n")
     (tmp_path / "a.md").write_text(
-        "[ok](docs/b.md) [ok](docs/b.md#a-b-title-its) [ok](docs/b.md#twice-1) [ok](#here) [ok](https://example.org/x)\n"
+        "[ok](docs/b.md) [ok](docs/b.md#a-b-title-its) [ok](docs/b.md#twice-1) [ok](#here) "
+        "[ok](https://example.org/x)\n"
         '![gone](gone.png) [gone](docs/b.md#gone) [gone](#gone) <img src="gone.svg"> [gone](../../etc) [ref]\n'
         "`[code](no-link)`\n\n```text\n[code](no-link)\n```\n\n# Here\n\n[ref]: gone.md\n"
     )

@@ -193,7 +193,7 @@ class Session:
         balance = self.balance
         fits = balance.remaining.fits(made) or (before is not None and not fresh)
         limit = nearest(balance.limits(self.analyst))
-        left = f"{show_down(limit.left)} is left of {limit.what}{'' if fits else ': not enough'}."
+        left = f"{show_down(limit.left)} is left of {limit.name}{'' if fits else ': not enough'}."
         return "\n".join([made.explain(face), *recall.stored_line(before, fresh=fresh), f"{'Budget':<11}{left}"])
 
     def release(
@@ -213,11 +213,10 @@ class Session:
             raise UserError(f"fresh must be True or False, not {fresh!r}", remedy=argument("fresh", True))
         made = self.plan(query, **options)
         event = made.event()
-        engine = self.dataset.engine
-        compiled = [engine.compile(statement) for statement in made.statements()]  # refused here, or not at all
+        engine, statements = self.dataset.engine, made.statements()
 
         def answer(link: dict[str, Any]) -> Release:
-            exact = made.coordinates([engine.answer(each) for each in compiled])
+            exact = made.coordinates([engine.answer(each) for each in statements])
             noisy, drawn = add_noise(made, exact)
             if drawn != event:
                 raise InternalError("the noise that was drawn is not what was paid for")
@@ -232,7 +231,7 @@ class Session:
         statement = made.text or worded(made.query)
         digest = question_digest(made)
         self._check_open()
-        self.dataset.ready()
+        self.dataset.ready(statements)  # refused here, or not at all
         return self._paid(event, answer, again, asked, request_id, statement, question=digest, fresh=fresh)
 
     def release_value(

@@ -31,9 +31,7 @@ def test_a_file_that_is_there(shell: Shell, here: Path, form: str) -> None:
     (here / f"a.{form}").write_text("mine")
     (here / "c.json").write_text("mine")
     for flags in (["-o", f"a.{form}"], ["--certificate", "c.json"]):
-        assert "already exists, and is not overwritten unless you say so. Write: --force" in shell.refused(
-            2, *ASK, *flags
-        )
+        assert "already exists. Choose another file, or overwrite it. Write: --force" in shell.refused(2, *ASK, *flags)
     assert (here / f"a.{form}").read_text() == (here / "c.json").read_text() == "mine"
     assert shell.spent() == 0
     shell(*ASK, "-o", f"a.{form}", "--certificate", "c.json", "--force")
@@ -130,7 +128,7 @@ def test_every_command(shell: Shell, here: Path, command: tuple[str, ...]) -> No
     target = here / command[command.index("-o") + 1]
     shell(*command)
     target.write_text("mine")
-    assert "already exists, and is not overwritten unless you say so. Write: --force" in shell.refused(2, *command)
+    assert "already exists. Choose another file, or overwrite it. Write: --force" in shell.refused(2, *command)
     assert target.read_text() == "mine"
     shell(*command, "--force")
     assert target.read_bytes() != b"mine"
@@ -181,7 +179,7 @@ def test_the_demo(shell: Shell, here: Path) -> None:
 def test_an_interrupted_import(shell: Shell, here: Path) -> None:
     (here / "people.csv").write_text("person_id,age\n1,2\n")
     (here / ".new.parquet.0123456789abcdef.part").write_bytes(b"half")
-    assert "Removed an unfinished file that an interrupted import left.\n" in shell(*IMPORT).err
+    assert "Removed an unfinished file left by an interrupted import.\n" in shell(*IMPORT).err
     assert not list(here.glob(".new.parquet.*"))
     assert "Removed" not in shell(*IMPORT, "--force").err
 

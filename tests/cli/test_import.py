@@ -123,7 +123,7 @@ def test_one_bad_value_and_nothing_is_written(here: Path, capsys: Capture, monke
 def test_a_file_is_not_replaced(here: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / "people.parquet").write_text("mine", encoding="utf-8")
     assert refused(capsys, monkeypatch, "import", "people.csv").endswith(
-        "already exists, and is not overwritten unless you say so. Write: --force\n"
+        "already exists. Choose another file, or overwrite it. Write: --force\n"
     )
     assert (here / "people.parquet").read_text(encoding="utf-8") == "mine"
     ran("import", "people.csv", "--force")
@@ -137,8 +137,11 @@ def test_a_file_is_not_replaced(here: Path, capsys: Capture, monkeypatch: pytest
         (("people.csv", "-o", "x.parquet"), "The tables are: people, ages, empty. Choose one with --table"),
         (("people.csv", "--table", "peeple"), "Did you mean 'people'?"),
         (("people.csv", "--table", "empty"), "declares no column of 'empty'"),
-        (("people.csv", "--column", "age=integer"), "no output file is given. Write, for example: -o people.parquet"),
-        (("people.csv", "--column", "age=integer", "--policy", "privet.toml"), "not from both"),
+        (
+            ("people.csv", "--column", "age=integer"),
+            "no output file was named. Write, for example: -o people.parquet",
+        ),
+        (("people.csv", "--column", "age=integer", "--policy", "privet.toml"), "with --column, not both"),
         (("people.csv", "-o", "x.parquet", "--column", "age"), "does not declare a column"),
         (("people.csv", "-o", "x.parquet", "--column", "age=int"), "'int' is not a kind of column"),
         (

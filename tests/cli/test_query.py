@@ -211,7 +211,7 @@ class Terminal(io.StringIO):
 
 
 def test_a_terminal_is_not_waited_for(shell: Shell) -> None:
-    assert "there is no question" in shell.refused(2, "query", "--epsilon", "1", stdin=Terminal())
+    assert "the question is missing" in shell.refused(2, "query", "--epsilon", "1", stdin=Terminal())
 
 
 def test_another_policy(shell: Shell, here: Path) -> None:
@@ -268,7 +268,7 @@ def test_a_request_id(shell: Shell) -> None:
     first = shell("query", COUNT, *how, "--request-id", "report-17").out
     assert shell("query", COUNT, *how, "--request-id", "report-17").out == first
     assert shell.spent() == Fraction(1, 2)
-    assert "used before, for another question" in shell.refused(2, "query", MEAN, *how, "--request-id", "report-17")
+    assert "already used for a different question" in shell.refused(2, "query", MEAN, *how, "--request-id", "report-17")
     assert shell.spent() == Fraction(1, 2)
 
 
@@ -336,10 +336,10 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "no analyst": ([*COUNTED, "--analyst", ""], "analyst"),
     "no request id": ([*COUNTED, "--request-id", " "], "request id"),
     "no policy": ([*COUNTED, "--policy", "none.toml"], "there is no policy 'none.toml'"),
-    "a policy that is none": ([*COUNTED, "--policy", "people.parquet"], "this is not a text, but a binary file"),
+    "a policy that is none": ([*COUNTED, "--policy", "people.parquet"], "this is a binary file, not text"),
     "a statement and a file": ([*COUNTED, "--file", "x.sql"], "not both"),
     "a file that is not there": (["query", "--file", "x.sql", "--epsilon", "1"], "there is no file 'x.sql'"),
-    "a file that is no text": (["query", "--file", "people.parquet", "--epsilon", "1"], "this is not a text"),
+    "a file that is no text": (["query", "--file", "people.parquet", "--epsilon", "1"], "this is a binary file"),
     "an empty statement": (["query", "", "--epsilon", "1"], "the question is empty"),
     "no SQL": (["query", "how many people?", "--epsilon", "1"], "a question must begin with SELECT or WITH"),
     "an unknown table": (["query", "SELECT COUNT(*) FROM persons", "--epsilon", "1"], "there is no table persons"),

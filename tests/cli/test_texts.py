@@ -40,7 +40,7 @@ ASK = ("query", COUNT, "--epsilon", "0.5")
 WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "a policy from Windows": (
         (*ASK, "--policy", "windows.toml"),
-        "line 22: this is not UTF-8 (byte 0xf6). Is it cp1252, from Windows? Convert it: iconv -f cp1252 -t utf-8",
+        "line 22: this is not UTF-8 (byte 0xf6). If it is cp1252 from Windows, convert it: iconv -f cp1252 -t utf-8",
     ),
     "a statement from Windows": (
         ("query", "-f", "windows.sql", "--epsilon", "1"),
@@ -100,7 +100,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         (*ASK, "--policy", "folder"),
         "'folder' is a folder, not a policy. Write, for example: --policy folder/privet.toml",
     ),
-    "a folder as a statement": (("query", "-f", "folder", "--epsilon", "1"), "'folder' is a folder. Give the file"),
+    "a folder as a statement": (("query", "-f", "folder", "--epsilon", "1"), "'folder' is a folder. Name the file"),
     "an empty statement": (("query", "-f", "empty", "--epsilon", "1"), "the question is empty"),
     "a folder as a ledger": (("budget", "folder"), "is not a ledger"),
     "a reason that is blank": (
@@ -132,7 +132,7 @@ def test_wrong_commands(shell: Shell, arguments: tuple[str, ...], says: str) -> 
 
 def test_an_empty_file_is_a_ledger_that_was_emptied(shell: Shell) -> None:
     error = shell.refused(5, "budget", "empty")
-    assert "the ledger 'empty' is an empty file. Privet makes none: it was emptied" in error
+    assert "the ledger 'empty' is an empty file. Privet never creates one, so the ledger was emptied" in error
     assert not PYTHON.search(error)
     assert Path("empty").stat().st_size == 0, "nothing is made of a file that was there"
 

@@ -93,7 +93,7 @@ def test_caps_are_filters_of_their_own(ledger: DatabaseLedger) -> None:
         ledger.cap("people", ApproxDP("0.9", 0), reason="consent withdrawn")
         with pytest.raises(BudgetError, match=r"left of epsilon 0\.9"):
             ask(bob)
-        with pytest.raises(UserError, match="the two meters accountant needs a budget of the kind ApproxDP"):
+        with pytest.raises(UserError, match="the two meters accountant needs a budget of type ApproxDP"):
             ledger.cap("people", pv.PureDP(1), reason="another kind")
 
 
@@ -111,7 +111,7 @@ def test_a_ledger_keeps_the_state_exactly_and_everyone_can_verify_it(tmp_path: P
         assert {entry["totals"]["accountant"] for entry in entries} == {"two meters"}
     with session_on(path) as session:
         assert session.balance.total == total
-    with pytest.raises(UserError, match=r"made with accountant two meters, and is opened with approx"):
+    with pytest.raises(UserError, match=r"created with accountant two meters, but is opened with approx"):
         pv.Session([people()], budget=BUDGET, ledger=path)
 
 

@@ -198,7 +198,7 @@ def test_a_lease_outlives_a_busy_ledger(where: Where, monkeypatch: pytest.Monkey
         with closing(open_ledger(where, lease=0.6)) as other:
             asked = pay(other, "x", cost("0.1"))
             assert asked.state == "running"
-            with pytest.raises(LedgerBusy, match="still running elsewhere"):
+            with pytest.raises(LedgerBusy, match="still running in another process"):
                 other.wait(asked, seconds=1.5)
         ledger.settle(charge, "answered", "42")
         assert pay(ledger, "x", cost("0.1")).answer == "42"
@@ -272,7 +272,7 @@ def test_a_ledger_that_is_opened_for_reading_writes_nothing(where: Where, tmp_pa
                 lambda: ledger.protect("people", "visits", "id", reason="a reason"),
                 lambda: ledger.allow_source("people", "people.parquet", reason="a reason"),
             ):
-                with pytest.raises(UserError, match="was opened for reading only"):
+                with pytest.raises(UserError, match="was opened read-only"):
                     use()
             assert list(writer.export())[:-1] == list(ledger.export())[:-1] == before
             assert ledger.verify(writer.head()) == writer.verify(), "it follows what others write"
@@ -348,9 +348,9 @@ def test_a_long_ledger_is_read_in_steps_and_writers_get_in_between(
     ("change", "said"),
     [
         ("UPDATE privet_entries SET text = replace(text, 'ann', 'bob') WHERE number = 38", "entry 38 of the ledger"),
-        ("UPDATE privet_answers SET text = 'another' WHERE number = 38", "the answer of entry 38 of the ledger"),
-        ("DELETE FROM privet_answers WHERE number = 38", "the answer of entry 38 of the ledger"),
-        ("DELETE FROM privet_entries WHERE number > 36", "the chain ends at entry 36, and should end at entry 41"),
+        ("UPDATE privet_answers SET text = 'another' WHERE number = 38", "the stored answer to entry 38 of the ledger"),
+        ("DELETE FROM privet_answers WHERE number = 38", "the stored answer to entry 38 of the ledger"),
+        ("DELETE FROM privet_entries WHERE number > 36", "the chain ends at entry 36, but should end at entry 41"),
     ],
 )
 def test_what_changes_while_a_long_ledger_is_verified_is_found(

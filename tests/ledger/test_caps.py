@@ -40,7 +40,9 @@ def test_a_cap_holds_for_one_analyst(make: Factory) -> None:
         pay(ledger, None, cost("0.6"))
     pay(ledger, None, cost(5), analyst="bob")
     pay(ledger, None, cost("0.5"))
-    with pytest.raises(BudgetError, match=r"epsilon 0 is left of epsilon 2 for 'ann'.*Ask the steward for more\.$"):
+    with pytest.raises(
+        BudgetError, match=r"nothing is left of epsilon 2 for 'ann'.*Ask the steward for a larger budget\.$"
+    ):
         pay(ledger, None, cost("0.1"))
     pay(ledger, None, Free())
     assert ledger.analysts("people") == {
@@ -76,7 +78,7 @@ def test_a_cap_counts_what_was_spent_before_it(make: Factory) -> None:
     with pytest.raises(BudgetError, match=r"epsilon 0\.1 is left of epsilon 0\.4 for 'ann'"):
         pay(ledger, None, cost("0.2"))
     ledger.cap("people", PureDP("0.2"), reason="less", analyst="ann")
-    with pytest.raises(BudgetError, match=r"epsilon 0 is left of epsilon 0\.2 for 'ann'"):
+    with pytest.raises(BudgetError, match=r"nothing is left of epsilon 0\.2 for 'ann'"):
         pay(ledger, None, cost("0.01"))
     assert ledger.balance("people", "ann").remaining.guarantee == PureDP.ZERO
     ledger.cap("people", PureDP("0.6"), reason="more", analyst="ann")
@@ -90,11 +92,13 @@ def test_a_cap_counts_what_was_spent_before_it(make: Factory) -> None:
 def test_a_cap_of_nothing(make: Factory) -> None:
     ledger = opened(make())
     ledger.cap("people", PureDP.ZERO, reason="on leave", analyst="ann")
-    with pytest.raises(BudgetError, match=r"epsilon 0 is left of epsilon 0 for 'ann'.*Ask the steward for more\.$"):
+    with pytest.raises(
+        BudgetError, match=r"nothing is left of epsilon 0 for 'ann'.*Ask the steward for a larger budget\.$"
+    ):
         pay(ledger, None, cost("0.1"))
     pay(ledger, None, Free())
     ledger.cap("people", PureDP.ZERO, reason="a pause", query=True)
-    with pytest.raises(BudgetError, match=r"one question.*Ask the steward for more\.$"):
+    with pytest.raises(BudgetError, match=r"one question.*Ask the steward for a larger budget\.$"):
         pay(ledger, None, cost("0.1"), analyst="bob")
 
 
@@ -134,7 +138,7 @@ def test_only_the_steward_grants_more_and_says_why(make: Factory) -> None:
     with pytest.raises(BudgetError):
         pay(ledger, None, cost("0.1"))
     for reason in ("", "   ", None, 5):
-        with pytest.raises(UserError, match="a reason must be given"):
+        with pytest.raises(UserError, match="a reason is required"):
             ledger.cap("people", PureDP(2), reason=reason)  # type: ignore[arg-type]
     assert kinds(ledger) == ["created", "reserved"]
     ledger.cap("people", PureDP(2), reason="new consent")
@@ -142,7 +146,7 @@ def test_only_the_steward_grants_more_and_says_why(make: Factory) -> None:
     ledger.cap("people", PureDP("1.5"), reason="consent withdrawn")
     assert ledger.balance("people") == Balance(PURE, PureDP("1.5"), PureDP(2))
     assert ledger.balance("people").remaining.guarantee == PureDP.ZERO
-    with pytest.raises(BudgetError, match=r"epsilon 0 is left of epsilon 1\.5.*Ask the steward"):
+    with pytest.raises(BudgetError, match=r"nothing is left of epsilon 1\.5.*Ask the steward"):
         pay(ledger, None, cost("0.001"))
     found = [(entry.kind, entry.note, entry.totals.budget) for entry in ledger.history("people")]
     assert found == [
@@ -165,7 +169,7 @@ def test_a_dataset_is_opened_with_the_budget_that_it_has_now(where: Where) -> No
         pay(ledger, None, cost("1/4"))
     with closing(open_ledger(where)) as ledger:
         with pytest.raises(
-            UserError, match=r"a budget of epsilon 2, and is opened with epsilon 1\..*budget=pv\.PureDP\(2\)"
+            UserError, match=r"a budget of epsilon 2, but is opened with epsilon 1\..*budget=pv\.PureDP\(2\)"
         ):
             ledger.create(PEOPLE)
         ledger.create(replace(PEOPLE, budget=PureDP(2)))
@@ -180,10 +184,10 @@ def test_caps_that_can_not_be(make: Factory) -> None:
     ledger = opened(make())
     with pytest.raises(UserError, match="can't be removed"):
         ledger.cap("people", None, reason="none")
-    with pytest.raises(UserError, match="name one of these"):
+    with pytest.raises(UserError, match="not to both"):
         ledger.cap("people", PureDP(1), reason="both", analyst="ann", query=True)
     for how in ({}, {"analyst": "ann"}, {"query": True}):
-        with pytest.raises(UserError, match=r"the pure accountant needs a budget of the kind PureDP, not ApproxDP"):
+        with pytest.raises(UserError, match=r"the pure accountant needs a budget of type PureDP, not ApproxDP"):
             ledger.cap("people", ApproxDP(1, 1e-6), reason="another kind", **how)
         with pytest.raises(UserError, match="budget must be a guarantee, not 3"):
             ledger.cap("people", 3, reason="a number", **how)  # type: ignore[arg-type]
@@ -262,7 +266,7 @@ def test_a_debit_is_granted_if_and_only_if_every_cap_covers_it(
         advice = re.search(r"at most epsilon (\S+) is left", said) if min(left) else None
         if min(left) == 0:
             assert advice is None
-            assert said.endswith("Ask the steward for more.")
+            assert said.endswith("Ask the steward for a larger budget.")
             return
         assert advice is not None
         most = exact(ast.literal_eval(advice[1]))

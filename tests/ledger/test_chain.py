@@ -345,8 +345,8 @@ def table(person: str = "", *sources: Any, name: str = "t") -> dict[str, Any]:
 
 
 FORGERIES: dict[str, tuple[int, dict[str, Any], str]] = {
-    "no beginning": (1, {"kind": "declared", "version": "1", "facts": None}, "does not say what the dataset is"),
-    "no facts": (1, {"facts": None}, "does not say what the dataset is"),
+    "no beginning": (1, {"kind": "declared", "version": "1", "facts": None}, "does not create it"),
+    "no facts": (1, {"facts": None}, "does not create it"),
     "spent at the beginning": (1, {"totals.spent": "1/10"}, "totals do not follow"),
     "failures at the beginning": (1, {"totals.failures": 1}, "totals do not follow"),
     "a cap at the beginning": (1, {"totals.per_query": epsilon("1/10")}, "totals do not follow"),
@@ -367,11 +367,11 @@ FORGERIES: dict[str, tuple[int, dict[str, Any], str]] = {
     "it never closes": (1, {"facts.closes_for": None}, ""),
     "it closes after less than nothing": (1, {"facts.closes_after": -1}, ""),
     "facts that say more": (1, {"facts.gift": "1/1"}, ""),
-    "created twice": (2, HISTORY[0] | {"number": 2, "version": None}, "created once"),
-    "another number": (5, {"number": 6}, "is at place 5 and has the number 6"),
-    "another dataset": (5, {"dataset": "visits"}, "does not say what the dataset is"),
-    "an unknown kind": (5, {"kind": "refunded"}, "other fields"),
-    "an unknown field": (5, {"gift": "1/1"}, "other fields"),
+    "created twice": (2, HISTORY[0] | {"number": 2, "version": None}, "kind is not allowed here"),
+    "another number": (5, {"number": 6}, "is at position 5 but has number 6"),
+    "another dataset": (5, {"dataset": "visits"}, "does not create it"),
+    "an unknown kind": (5, {"kind": "refunded"}, "fields are not those of an entry"),
+    "an unknown field": (5, {"gift": "1/1"}, "fields are not those of an entry"),
     "declared twice": (7, {"kind": "declared", "version": "1", "refers": None, "request_id": None}, "declared before"),
     # prices and totals
     "a lower price": (5, {"cost": "1/8", "totals.spent": "1/8", "ration.spent": "1/8"}, "charged 1/8.*cost 1/4"),
@@ -389,7 +389,7 @@ FORGERIES: dict[str, tuple[int, dict[str, Any], str]] = {
     "the analyst's cap is forgotten": (5, {"ration.cap": None}, "totals do not follow"),
     "the analyst's cap grows by itself": (5, {"ration.cap": epsilon("3/4")}, "totals do not follow"),
     "a debit without a ration": (5, {"ration": None}, "totals do not follow"),
-    "a debit without an analyst": (5, {"analyst": None, "ration": None}, "does not say who asked"),
+    "a debit without an analyst": (5, {"analyst": None, "ration": None}, "does not name the analyst"),
     "a debit on another's account": (11, {"analyst": "bob"}, "totals do not follow"),
     "the budget grows by itself": (5, {"totals.budget": epsilon("3/1")}, "totals do not follow"),
     "the cap of questions goes by itself": (5, {"totals.per_query": None}, "totals do not follow"),
@@ -437,14 +437,14 @@ FORGERIES: dict[str, tuple[int, dict[str, Any], str]] = {
     "an answer without its hash": (6, {"answer": None}, ""),
     "a failure that does not count": (9, {"totals.failures": 0}, "totals do not follow"),
     "a failure that does not count for the analyst": (9, {"ration.failures": 0}, "totals do not follow"),
-    "a failure of nobody": (9, {"analyst": None, "ration": None}, "another analyst"),
-    "a failure of somebody else": (9, {"analyst": "ann", "ration": ANN | {"failures": 1}}, "another analyst"),
+    "a failure of nobody": (9, {"analyst": None, "ration": None}, "analyst does not match"),
+    "a failure of somebody else": (9, {"analyst": "ann", "ration": ANN | {"failures": 1}}, "analyst does not match"),
     "a failure without a ration": (9, {"ration": None}, "totals do not follow"),
-    "an answer of somebody": (6, {"analyst": "ann", "ration": ANN}, "one where none belongs"),
+    "an answer of somebody": (6, {"analyst": "ann", "ration": ANN}, "analyst does not match"),
     "an answer with a ration": (6, {"ration": ANN}, "totals do not follow"),
-    "an interruption of somebody": (20, {"analyst": "cleo", "ration": HISTORY[18]["ration"]}, "none belongs"),
+    "an interruption of somebody": (20, {"analyst": "cleo", "ration": HISTORY[18]["ration"]}, "analyst does not match"),
     "an interruption that counts as a failure": (20, {"totals.failures": 1}, "totals do not follow"),
-    "an interruption in place of a failure": (9, {"kind": "interrupted"}, "one where none belongs"),
+    "an interruption in place of a failure": (9, {"kind": "interrupted"}, "analyst does not match"),
     "an interruption of what is no debit": (9, {"kind": "interrupted", "totals.failures": 0, "refers": 4}, ""),
     "reopened without a reason": (10, {"note": None}, ""),
     "reopened and still closed": (10, {"totals.failures": 1}, "totals do not follow"),
@@ -452,19 +452,19 @@ FORGERIES: dict[str, tuple[int, dict[str, Any], str]] = {
     "a table of persons where rows are protected": (
         12,
         aside("attached", note=None, table=table("id")),
-        "kind of unit",
+        "privacy unit differs",
     ),
-    "a table of rows where persons are protected": (14, {"table.person": ""}, "another kind of unit"),
-    "another column": (17, {"table.person": "person"}, "was another one before"),
-    "another column of the other table": (17, {"table.name": "drugs"}, "was another one before"),
+    "a table of rows where persons are protected": (14, {"table.person": ""}, "privacy unit differs"),
+    "another column": (17, {"table.person": "person"}, "differs from the recorded one"),
+    "another column of the other table": (17, {"table.name": "drugs"}, "differs from the recorded one"),
     "attached without a table": (14, {"table": None}, ""),
     "a table without a name": (14, {"table.name": None}, ""),
     "a table that says more": (14, {"table.rows": 5}, ""),
     "a source that says more": (14, {"table.sources": [{"path": "/x", "size": 5}]}, ""),
     "a source that is nowhere": (14, {"table.sources": [{"path": ""}]}, ""),
-    "protected where rows are": (12, aside("protected", table=table("id")), "names no column"),
-    "protected without a column": (16, {"table.person": ""}, "names no column"),
-    "protected with a source": (16, {"table.sources": [{"path": "/x"}]}, "names no column"),
+    "protected where rows are": (12, aside("protected", table=table("id")), "does not name a valid column"),
+    "protected without a column": (16, {"table.person": ""}, "does not name a valid column"),
+    "protected with a source": (16, {"table.sources": [{"path": "/x"}]}, "does not name a valid column"),
     "protected without a reason": (16, {"note": None}, ""),
     "protected without a table": (16, {"table": None}, ""),
     "allowed without a reason": (18, {"note": None}, ""),
@@ -488,7 +488,7 @@ FORGERIES: dict[str, tuple[int, dict[str, Any], str]] = {
 def test_unlawful_entries_are_refused_though_every_hash_is_right(name: str) -> None:
     number, changes, why = FORGERIES[name]
     trees = forged(number, changes)
-    with pytest.raises(LedgerError, match=f"^(entry {number} of the ledger does not hold: .*{why}|line {number} )"):
+    with pytest.raises(LedgerError, match=f"^(entry {number} of the ledger is invalid: .*{why}|line {number} )"):
         verify_export(hashed(trees))
 
 
@@ -503,18 +503,14 @@ def test_another_column_needs_the_steward() -> None:
     """Without the entry that says so, the next one is unlawful."""
     trees = copy.deepcopy([*HISTORY[:15], HISTORY[16]])
     trees[15]["number"] = 16
-    with pytest.raises(
-        LedgerError, match=r"^entry 16 of the ledger .* the column that identifies the person was another"
-    ):
+    with pytest.raises(LedgerError, match=r"^entry 16 of the ledger .* the column that identifies people differs"):
         verify_export(hashed(trees))
     before = copy.deepcopy([*HISTORY[:12], HISTORY[12], HISTORY[15]])  # said before the table is there
     before[13]["number"] = 14
     for number, tree in enumerate(copy.deepcopy([HISTORY[16], HISTORY[13]]), 15):
         before.append(tree | {"number": number})
     assert verify_export(hashed(before[:15])).number == 15
-    with pytest.raises(
-        LedgerError, match=r"^entry 16 of the ledger .* the column that identifies the person was another"
-    ):
+    with pytest.raises(LedgerError, match=r"^entry 16 of the ledger .* the column that identifies people differs"):
         verify_export(hashed(before))
 
 
@@ -705,10 +701,10 @@ def test_an_older_or_another_export_is_refused_with_a_receipt_only() -> None:
         verify_export(lines[:4], receipts[4])
     other = hashed([*HISTORY[:3], HISTORY[3] | {"note": "another history"}])
     assert verify_export(other).number == 4
-    with pytest.raises(LedgerError, match=r"receipt for entry 4 .* has another entry there"):
+    with pytest.raises(LedgerError, match=r"receipt for entry 4 .* has a different entry there"):
         verify_export(other, receipts[3])
     for odd in (Receipt(4, receipts[4].hash), Receipt(0, receipts[3].hash), Receipt(99, chain.GENESIS)):
-        with pytest.raises(LedgerError, match=f"receipt for entry {odd.number} does not fit"):
+        with pytest.raises(LedgerError, match=f"receipt for entry {odd.number} does not match"):
             verify_export(lines, odd)
     assert verify_export(lines, Receipt(0, chain.GENESIS)) == receipts[-1], "every ledger began with nothing"
 
@@ -784,7 +780,7 @@ def test_an_export_of_one_dataset_that_was_changed_is_refused() -> None:
         else:
             wrong.append({**tree, "entry": tree["entry"].replace('"dataset":"p', '"dataset":"q', 1)})
         for each in wrong:
-            with pytest.raises(LedgerError, match=f"^entry {i + 1} of the ledger does not hold"):
+            with pytest.raises(LedgerError, match=f"^entry {i + 1} of the ledger is invalid"):
                 verify_export([*lines[:i], json.dumps(each), *lines[i + 1 :]])
         for bad, first in (
             ([*lines[:i], *lines[i + 1 :]], i + 1),  # removed
@@ -792,7 +788,7 @@ def test_an_export_of_one_dataset_that_was_changed_is_refused() -> None:
             ([*lines[:i], lines[(i + 1) % size], line, *lines[i + 2 :]], i + 1),  # moved
         ):
             if bad != lines[:-1]:
-                with pytest.raises(LedgerError, match=f"^entry {first} of the ledger does not hold"):
+                with pytest.raises(LedgerError, match=f"^entry {first} of the ledger is invalid"):
                     verify_export(bad)
             with pytest.raises(LedgerError):
                 verify_export(bad, last)
@@ -803,9 +799,9 @@ def test_what_is_left_out_of_an_export_is_missed() -> None:
     odd = [tree["number"] for tree in WOVEN if of_people(tree)]
     for hidden in odd:
         lines = hashed(WOVEN, lambda tree, hidden=hidden: of_people(tree) and tree["number"] != hidden)  # type: ignore[misc]
-        with pytest.raises(LedgerError, match=r"only some entries|does not say what the dataset is"):
+        with pytest.raises(LedgerError, match=r"some entries of|does not create it"):
             verify_export(lines)
-    with pytest.raises(LedgerError, match="there are no entries"):
+    with pytest.raises(LedgerError, match="the export has no entries"):
         verify_export(hashed(WOVEN, lambda tree: False))
 
 
@@ -825,7 +821,7 @@ def test_lines_that_are_no_entries(line: str) -> None:
         verify_export([line])
     with pytest.raises(LedgerError, match="line 13 is not an entry of an exported ledger"):
         verify_export([*hashed(HISTORY[:12]), line, *hashed(HISTORY)[12:]])
-    with pytest.raises(LedgerError, match="there are no entries"):
+    with pytest.raises(LedgerError, match="the export has no entries"):
         verify_export([])
 
 

@@ -65,7 +65,7 @@ def test_ten_times_a_tenth_is_one(make: Factory) -> None:
         assert charge == Charge(i + 2, "people", PureDP(0.1), request_id=str(i), hash=found)
     assert ledger.balance("people").spent == PureDP(1)
     assert ledger.balance("people").remaining.guarantee == PureDP.ZERO
-    with pytest.raises(BudgetError, match="Ask the steward for more"):
+    with pytest.raises(BudgetError, match="Ask the steward for a larger budget"):
         pay(ledger, "more", cost(Fraction(1, 10**300)))
     assert kinds(ledger) == ["created"] + ["reserved"] * 10
 
@@ -238,7 +238,7 @@ def test_a_request_id_is_used_once(make: Factory) -> None:
         again = pay(ledger, "x", cost("0.1"), asked="a")
         assert (again.number, again.state, again.answer, again.cost) == (charge.number, state, answer, PureDP.ZERO)
         for events, how in (("0.2", {"asked": "a"}), ("0.1", {"asked": "b"}), ("0.1", {"asked": "a", "version": "2"})):
-            with pytest.raises(UserError, match="the request id 'x' was used before, for another"):
+            with pytest.raises(UserError, match="the request id 'x' was already used for a different"):
                 pay(ledger, "x", cost(events), **how)
         if state == "running":
             ledger.settle(charge, "answered", "42")
@@ -298,7 +298,7 @@ def test_three_failures_close_a_dataset_to_their_analyst_until_it_is_reopened(ma
     assert ledger.balance("people").spent == PureDP("0.5")
     assert {who: ration.failures for who, ration in ledger.analysts("people").items()} == {"ann": 3, "bob": 0}
     for empty in ("", "  ", None):
-        with pytest.raises(UserError, match="a reason must be given"):
+        with pytest.raises(UserError, match="a reason is required"):
             ledger.reopen("people", empty)  # type: ignore[arg-type]
     ledger.reopen("people", "more memory")
     assert ledger.balance("people").spent == PureDP("0.5"), "opening again grants nothing"
@@ -405,11 +405,15 @@ def test_a_dataset_is_opened_again_as_it_was_made(make: Factory) -> None:
 @pytest.mark.parametrize(
     ("what", "other", "said"),
     [
-        ("protect", "person", "was made with protect row, and is opened with person.* fixed for its whole life"),
-        ("adjacency", Adjacency.REPLACE, "was made with adjacency add/remove, and is opened with replace.* fixed"),
-        ("budget", PureDP(2), "has a budget of epsilon 1, and is opened with epsilon 2"),
-        ("budget", PureDP(0.5), r".* Open it with the budget that it has, or let the steward.*budget=pv\.PureDP\(1\)"),
-        ("budget", ApproxDP(1, 1e-6), "was made with accountant pure, and is opened with approx"),
+        ("protect", "person", "was created with protect row, but is opened with person.* can't be changed"),
+        (
+            "adjacency",
+            Adjacency.REPLACE,
+            "was created with adjacency add/remove, but is opened with replace.* can't be changed",
+        ),
+        ("budget", PureDP(2), "has a budget of epsilon 1, but is opened with epsilon 2"),
+        ("budget", PureDP(0.5), r".* Open it with its recorded budget, or let the steward.*budget=pv\.PureDP\(1\)"),
+        ("budget", ApproxDP(1, 1e-6), "was created with accountant pure, but is opened with approx"),
     ],
 )
 def test_other_facts_are_refused(make: Factory, what: str, other: Any, said: str) -> None:
@@ -439,7 +443,7 @@ def test_unknown_datasets(make: Factory) -> None:
         lambda: ledger.reserve(dataset="nobody", analyst="a", request_id="b", events=[]),
         lambda: ledger.settle(Charge(1, "nobody", PureDP(1)), "answered"),
     ):
-        with pytest.raises(UserError, match=r"no dataset 'nobody'\. There are: people"):
+        with pytest.raises(UserError, match=r"no dataset 'nobody'\. The ledger has these datasets: people"):
             call()
 
 

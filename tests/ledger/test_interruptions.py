@@ -55,7 +55,7 @@ def test_a_handler_that_asks_in_the_middle_of_a_step_is_refused(
     """A signal handler runs in the thread that holds the transaction: its own must not end that one."""
 
     def handler() -> None:
-        with pytest.raises(LedgerError, match="in the middle of another step"):
+        with pytest.raises(LedgerError, match="this thread is already using the ledger"):
             ledger.balance("people") if what == "balance" else pay(ledger, "inner", cost("1/100"))
 
     at(step, handler, monkeypatch)
@@ -148,7 +148,7 @@ def test_facts_of_a_dataset_that_was_not_made_after_all(where: str | Path, monke
             first.create(PEOPLE)
         monkeypatch.undo()
         second.create(replace(PEOPLE, protect="person", adjacency=Adjacency.REPLACE))
-        with pytest.raises(UserError, match="was made with protect person, and is opened with row"):
+        with pytest.raises(UserError, match="was created with protect person, but is opened with row"):
             first.create(PEOPLE)
 
 
@@ -218,7 +218,7 @@ def test_what_was_read_before_an_interrupt_must_still_be_there(tmp_path: Path) -
         with path.open("r+b") as file:
             file.write(older.read_bytes())
         for _ in range(2):
-            with pytest.raises(LedgerError, match="is not what it was: debits were removed"):
+            with pytest.raises(LedgerError, match="has changed since it was read: debits were removed"):
                 pay(one, "z", cost("1/100"))
 
 

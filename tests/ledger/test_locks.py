@@ -120,8 +120,8 @@ def test_a_ledger_that_is_closed_leaves_the_locks_of_others_alone(path: Path) ->
         assert "locked" in tried.stderr
         writer.execute("ROLLBACK")
     others[0].close()
-    assert not locks._KEPT.used
-    assert not locks._KEPT.spare
+    assert not locks._OPEN_FILES.used
+    assert not locks._OPEN_FILES.spare
 
 
 def test_files_do_not_pile_up(path: Path) -> None:
@@ -129,8 +129,8 @@ def test_files_do_not_pile_up(path: Path) -> None:
         for _ in range(3):
             open_ledger(path).close()
             open_ledger(path, read_only=True).close()
-        assert len(locks._KEPT.used) == 1
-        assert len(locks._KEPT.spare) == 2
+        assert len(locks._OPEN_FILES.used) == 1
+        assert len(locks._OPEN_FILES.spare) == 2
 
 
 def test_a_file_that_something_else_closed_is_not_used(path: Path, tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_file_that_something_else_closed_is_not_used(path: Path, tmp_path: Pat
         os.close(handle)
         with (tmp_path / "another").open("wb") as another:
             assert another.fileno() == handle
-            with pytest.raises(LedgerError, match="something in this process closed the file"):
+            with pytest.raises(LedgerError, match="something in this process closed the ledger's file"):
                 ledger.balance("people")
             ledger.close()
             another.write(b"still open")
@@ -152,7 +152,7 @@ def test_a_system_without_such_locks_is_told(path: Path, monkeypatch: pytest.Mon
     import fcntl
 
     monkeypatch.delattr(fcntl, "F_OFD_SETLK")
-    with pytest.raises(LedgerError, match="this system has no locks of open file descriptions"):
+    with pytest.raises(LedgerError, match="a ledger in a file needs open file description locks"):
         open_ledger(path)
 
 

@@ -198,7 +198,7 @@ def test_waiting_ends(make: Factory) -> None:
     for seconds in (0.1, 0):
         begun = time.monotonic()
         with pytest.raises(
-            LedgerBusy, match=rf"still running elsewhere, after {seconds:g} seconds\. Nothing more was paid\."
+            LedgerBusy, match=rf"still running in another process after {seconds:g} seconds\. Nothing more was spent\."
         ):
             ledger.wait(asked, seconds=seconds)
         assert seconds <= time.monotonic() - begun < 20
@@ -227,7 +227,7 @@ def test_a_request_whose_owner_fell_silent_counts_as_failed(pair: tuple[Database
     assert two.wait(asked).state == "failed"
     assert LEASE < time.monotonic() - begun < 20 * LEASE
     end = two.history("people")[-1]
-    assert (end.kind, end.refers, end.note) == ("failed", number, "its process fell silent")
+    assert (end.kind, end.refers, end.note) == ("failed", number, "its process stopped responding")
     assert (two.balance("people").spent, end.totals.failures) == (PureDP(0.1), 1), "no refund"
     for ledger in pair:
         assert pay(ledger, "x", cost("0.1")).state == "failed"
@@ -477,10 +477,10 @@ def test_what_is_paid_does_not_hang_on_the_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "how", "said"),
     [
-        (people(), {"budget": pv.PureDP(2)}, "has a budget of epsilon 1, and is opened with epsilon 2"),
-        (people(), {"budget": pv.ApproxDP(1, 1e-6)}, "accountant pure, and is opened with approx"),
-        (people(adjacency="replace"), {}, "adjacency add/remove, and is opened with replace"),
-        (people(protect=pv.each_row()), {}, "protect person, and is opened with row"),
+        (people(), {"budget": pv.PureDP(2)}, "has a budget of epsilon 1, but is opened with epsilon 2"),
+        (people(), {"budget": pv.ApproxDP(1, 1e-6)}, "accountant pure, but is opened with approx"),
+        (people(adjacency="replace"), {}, "adjacency add/remove, but is opened with replace"),
+        (people(protect=pv.each_row()), {}, "protect person, but is opened with row"),
     ],
 )
 def test_a_session_with_other_facts_is_refused(where: Where, table: Table, how: dict[str, Any], said: str) -> None:

@@ -102,7 +102,7 @@ class Storage:
             return False
         with pytest.raises(LedgerError, match=match or None) as caught:
             self.watch.verify()
-        assert "is not what it was" not in str(caught.value), "found without knowing what was there before"
+        assert "has changed since" not in str(caught.value), "found without knowing what was there before"
         self.watch._database._broken = ""  # what was found to be bad is not used again, but here
         return True
 
@@ -115,7 +115,7 @@ class Storage:
                     ledger.verify(receipt)
                     continue
                 with pytest.raises(
-                    LedgerError, match=rf"receipt for entry {receipt.number} does not fit: .* another entry there"
+                    LedgerError, match=rf"receipt for entry {receipt.number} does not match: .* different entry there"
                 ):
                     ledger.verify(receipt)
 
@@ -230,11 +230,13 @@ def change_every_column(storage: Storage, table: str) -> int:
                     continue
                 named = ""
                 if table == ENTRIES and column != "number":
-                    named = f"entry {row['number']} of the ledger does not hold"
+                    named = f"entry {row['number']} of the ledger is invalid"
                 if table == ANSWERS and column == "text":
-                    named = f"the answer of entry {row['number']} of the ledger is not the one"
+                    named = f"the stored answer to entry {row['number']} of the ledger does not match"
                 if table == LEDGER:
-                    named = "has version" if column == "version" else "the chain ends at entry 32, and should end"
+                    named = (
+                        "has format version" if column == "version" else "the chain ends at entry 32, but should end"
+                    )
                 find = storage.refuses if table == LEDGER else storage.finds
                 tried += find(rows, named)
     return tried
@@ -266,8 +268,8 @@ def test_a_changed_salt_is_found(storage: Storage) -> None:
     for number in (1, 13, 25):
         rows = storage.copy()
         changed(rows, number, salt="0f" * 16)
-        assert storage.finds(rows, f"entry {number} of the ledger does not hold")
-        assert storage.refuses(rows, f"entry {number} of the ledger does not hold")
+        assert storage.finds(rows, f"entry {number} of the ledger is invalid")
+        assert storage.refuses(rows, f"entry {number} of the ledger is invalid")
         assert storage.put(rehashed(rows))
         storage.fits_before(number)
         for odd in ("no hex", "0f" * 15, "0F" * 16, "0f " * 10 + "0f"):
@@ -280,7 +282,7 @@ def test_texts_that_are_cut_are_found(storage: Storage) -> None:
         for size in (0, 1, len(row["text"]) // 2, len(row["text"]) - 1):
             rows = storage.copy()
             rows[ENTRIES][row["number"] - 1]["text"] = row["text"][:size]
-            assert storage.finds(rows, f"entry {row['number']} of the ledger does not hold")
+            assert storage.finds(rows, f"entry {row['number']} of the ledger is invalid")
 
 
 def test_a_forger_who_hashes_anew_is_found_by_a_receipt(storage: Storage) -> None:
@@ -294,18 +296,18 @@ def test_a_forger_who_hashes_anew_is_found_by_a_receipt(storage: Storage) -> Non
 def test_a_forger_who_takes_a_debit_out_and_hashes_anew_is_found(storage: Storage) -> None:
     """What comes after it says that it was spent."""
     rows = without(storage.copy(), lambda tree: tree["number"] in (8, 9))
-    assert storage.refuses(rows, "entry 8 of the ledger does not hold: its totals do not follow")
+    assert storage.refuses(rows, "entry 8 of the ledger is invalid: its totals do not follow")
 
 
 def test_a_forger_who_gives_a_debit_to_another_dataset_is_found(storage: Storage) -> None:
     for number in (5, 8, 11):
         rows = storage.copy()
         changed(rows, number, dataset="visits")
-        assert storage.refuses(rehashed(rows), f"entry {number} of the ledger does not hold")
+        assert storage.refuses(rehashed(rows), f"entry {number} of the ledger is invalid")
     for number in (17, 20, 23):
         rows = storage.copy()
         changed(rows, number, dataset="people")
-        assert storage.refuses(rehashed(rows), f"entry {number} of the ledger does not hold")
+        assert storage.refuses(rehashed(rows), f"entry {number} of the ledger is invalid")
 
 
 # --- removed, added, moved ---------------------------------------------------------------------------
@@ -317,13 +319,13 @@ def test_removed_rows_are_found(storage: Storage) -> None:
             rows = storage.copy()
             del rows[table][i]
             says = {
-                LEDGER: "does not say exactly once where it ends",
-                ENTRIES: f"entry {row['number']} of the ledger does not hold",
-                ANSWERS: f"the answer of entry {row['number']} of the ledger",
+                LEDGER: "must record its end in exactly one row",
+                ENTRIES: f"entry {row['number']} of the ledger is invalid",
+                ANSWERS: f"the stored answer to entry {row['number']} of the ledger",
                 LEASES: "the leases of the ledger",
             }[table]
             if table == ENTRIES and row["number"] == LAST:
-                says = "ends at entry 31, and should end at entry 32: entries were removed"
+                says = "ends at entry 31, but should end at entry 32: entries were removed"
             assert storage.refuses(rows, says)
 
 
@@ -334,9 +336,9 @@ def test_emptied_tables_are_found(storage: Storage) -> None:
         for emptied in combinations(everything, count):
             says = "leases|answer"
             if LEDGER in emptied:
-                says = "does not say exactly once where it ends: it was emptied"
+                says = "must record its end in exactly one row, but does not: it was emptied"
             elif ENTRIES in emptied:
-                says = "ends at entry 0, and should end at entry 32"
+                says = "ends at entry 0, but should end at entry 32"
             assert storage.refuses(storage.copy() | {table: [] for table in emptied}, says)
             with pytest.raises(LedgerError):
                 storage.watch.verify()
@@ -347,7 +349,9 @@ def test_a_ledger_that_was_made_anew_is_found_by_whoever_has_it_open_or_has_a_re
     new: Rows = {LEDGER: [{"version": 1, "number": 0, "hash": chain.GENESIS}], ENTRIES: [], ANSWERS: [], LEASES: []}
     with closing(open_ledger(storage.where)) as ledger:
         assert storage.put(new)
-        with pytest.raises(LedgerError, match="entry 32 of the ledger is not what it was: debits were removed"):
+        with pytest.raises(
+            LedgerError, match="entry 32 of the ledger has changed since it was read: debits were removed"
+        ):
             ledger.datasets()
     with closing(open_ledger(storage.where)) as ledger:
         assert ledger.head() == Receipt(0, chain.GENESIS)
@@ -380,23 +384,23 @@ def test_added_rows_are_found(storage: Storage) -> None:
     for table, row, says in (
         (ENTRIES, last | {"number": 33}, "entry 33 of the ledger"),
         (ENTRIES, last | {"number": 10**9}, "entry 33 of the ledger"),
-        (ENTRIES, honest_looking, "ends at entry 33, and should end at entry 32"),
+        (ENTRIES, honest_looking, "ends at entry 33, but should end at entry 32"),
         (
             ENTRIES,
             honest_looking | {"number": 34},
-            "entry 33 of the ledger does not hold: it is at place 33 and has the number 34",
+            "entry 33 of the ledger is invalid: it is at position 33 but has number 34",
         ),
         (ENTRIES, last | {"number": 0}, "entry 1 of the ledger"),
         (ENTRIES, last | {"number": -5}, "entry 1 of the ledger"),
-        (ANSWERS, {"number": 8, "text": "it did not fail"}, "the answer of entry 8"),
-        (ANSWERS, {"number": 99, "text": "no such question"}, "the answer of entry 99"),
-        (ANSWERS, {"number": 0, "text": "no such question"}, "the answer of entry 0"),
-        (ANSWERS, {"number": -5, "text": "no such question"}, "the answer of entry -5"),
+        (ANSWERS, {"number": 8, "text": "it did not fail"}, "the stored answer to entry 8"),
+        (ANSWERS, {"number": 99, "text": "no such question"}, "the stored answer to entry 99"),
+        (ANSWERS, {"number": 0, "text": "no such question"}, "the stored answer to entry 0"),
+        (ANSWERS, {"number": -5, "text": "no such question"}, "the stored answer to entry -5"),
         (LEASES, {"number": 5, "beats": 0}, "the leases of the ledger"),
         (LEASES, {"number": 99, "beats": 0}, "the leases of the ledger"),
         (LEASES, {"number": -5, "beats": 0}, "the leases of the ledger"),
-        (LEDGER, storage.honest[LEDGER][0], "does not say exactly once where it ends"),
-        (LEDGER, {"version": 1, "number": 0, "hash": chain.GENESIS}, "does not say exactly once where it ends"),
+        (LEDGER, storage.honest[LEDGER][0], "must record its end in exactly one row"),
+        (LEDGER, {"version": 1, "number": 0, "hash": chain.GENESIS}, "must record its end in exactly one row"),
     ):
         rows = storage.copy()
         rows[table].append(row)
@@ -412,7 +416,7 @@ def test_moved_entries_are_found(storage: Storage) -> None:
             first, second = rows[ENTRIES][one - 1], rows[ENTRIES][two - 1]
             for column in columns:
                 first[column], second[column] = second[column], first[column]
-            assert storage.finds(rows, f"entry {one} of the ledger does not hold")
+            assert storage.finds(rows, f"entry {one} of the ledger is invalid")
 
 
 def test_entries_that_were_moved_and_hashed_anew_are_found(storage: Storage) -> None:
@@ -421,7 +425,7 @@ def test_entries_that_were_moved_and_hashed_anew_are_found(storage: Storage) -> 
         rows = storage.copy()
         first, second = rows[ENTRIES][one - 1], rows[ENTRIES][one]
         first["text"], second["text"] = second["text"], first["text"]
-        says = f"entry {one} of the ledger does not hold: it is at place {one} and has the number {one + 1}"
+        says = f"entry {one} of the ledger is invalid: it is at position {one} but has number {one + 1}"
         assert storage.refuses(rehashed(rows), says)
 
 
@@ -429,7 +433,7 @@ def test_what_was_moved_between_datasets_is_found(storage: Storage) -> None:
     rows = storage.copy()
     one, two = rows[ANSWERS]
     one["text"], two["text"] = two["text"], one["text"]
-    assert storage.finds(rows, "the answer of entry 5 of the ledger")
+    assert storage.finds(rows, "the stored answer to entry 5 of the ledger")
     rows = storage.copy()
     for row in rows[ENTRIES]:
         row["text"] = row["text"].replace('"people"', '"x"').replace('"visits"', '"people"').replace('"x"', '"visits"')
@@ -457,7 +461,7 @@ def test_a_chain_that_was_cut_is_found_unless_it_is_an_older_copy(storage: Stora
     for number in (1, 4, 5, 6, 8, 11, 12, 13, 20, 31):
         cut = earlier(storage, number, whole=True)
         cut[LEDGER] = storage.copy()[LEDGER]
-        assert storage.refuses(cut, f"ends at entry {number}, and should end at entry 32: entries were removed")
+        assert storage.refuses(cut, f"ends at entry {number}, but should end at entry 32: entries were removed")
         assert storage.refuses(earlier(storage, number, whole=False), "leases|answer")
         assert storage.put(earlier(storage, number, whole=True))
         with closing(open_ledger(storage.where)) as ledger:
@@ -473,12 +477,12 @@ def test_an_older_copy_is_found_by_whoever_has_the_ledger_open(storage: Storage)
         assert storage.put(storage.copy())
         with closing(open_ledger(storage.where)) as ledger, closing(open_ledger(storage.where)) as other:
             assert storage.put(earlier(storage, number, whole=True))
-            with pytest.raises(LedgerError, match="entry 32 of the ledger is not what it was"):
+            with pytest.raises(LedgerError, match="entry 32 of the ledger has changed since it was read"):
                 pay(ledger, "x", cost("1/100"))
-            with pytest.raises(LedgerError, match="entry 32 of the ledger is not what it was"):
+            with pytest.raises(LedgerError, match="entry 32 of the ledger has changed since it was read"):
                 other.verify()
             for way in (ledger, other):
-                with pytest.raises(LedgerError, match="is not what it was"):  # from now on it is not trusted
+                with pytest.raises(LedgerError, match="has changed since it was read"):  # from now on it is not trusted
                     way.head()
         assert len(storage.read()[ENTRIES]) == number
 
@@ -492,7 +496,7 @@ def test_an_older_copy_that_went_on_is_found(storage: Storage) -> None:
                 ledger.reopen("people", f"reason {i}")
             assert ledger.head().number == 40
         storage.fits_before(11)
-        with pytest.raises(LedgerError, match="entry 32 of the ledger is not what it was"):
+        with pytest.raises(LedgerError, match="entry 32 of the ledger has changed since it was read"):
             before.balance("people")
 
 
@@ -503,7 +507,7 @@ def test_a_deleted_dataset_is_revealed_by_any_receipt_that_is_younger_than_it(st
         assert storage.put(storage.copy())
         with closing(open_ledger(storage.where)) as before:
             assert storage.put(rows)
-            with pytest.raises(LedgerError, match="entry 32 of the ledger is not what it was"):
+            with pytest.raises(LedgerError, match="entry 32 of the ledger has changed since it was read"):
                 before.verify()
         with closing(open_ledger(storage.where)) as ledger:
             assert dataset not in ledger.verify().entries
@@ -513,7 +517,7 @@ def test_a_deleted_dataset_is_revealed_by_any_receipt_that_is_younger_than_it(st
                     ledger.verify(receipt)
                     continue
                 older = receipt.number > len(rows[ENTRIES])
-                with pytest.raises(LedgerError, match="is an older copy" if older else "has another entry there"):
+                with pytest.raises(LedgerError, match="is an older copy" if older else "has a different entry there"):
                     ledger.verify(receipt)
 
 
@@ -576,7 +580,7 @@ def test_the_newest_entry_is_looked_at_before_every_step(storage: Storage) -> No
             assert storage.put(storage.copy())
             with closing(open_ledger(storage.where)) as ledger:
                 assert storage.put(rows)
-                says = "entry 32 of the ledger (is not what it was|does not hold)"
+                says = "entry 32 of the ledger (has changed since it was read|is invalid)"
                 with pytest.raises(LedgerError, match=says):
                     step(ledger)
                 with pytest.raises(LedgerError, match=says):  # from now on it is not trusted
@@ -590,9 +594,9 @@ def test_an_older_entry_that_was_changed_is_found_when_all_is_verified(storage: 
         changed(rows, 5, cost="1/1000", totals={"accountant": "pure", "budget": ONE, "failures": 0, "spent": "1/1000"})
         assert storage.put(rows)
         assert ledger.balance("people").spent == PureDP("11/20"), "what this process has read is not read again"
-        with pytest.raises(LedgerError, match="entry 5 of the ledger does not hold"):
+        with pytest.raises(LedgerError, match="entry 5 of the ledger is invalid"):
             ledger.verify()
-        with pytest.raises(LedgerError, match="entry 5 of the ledger does not hold"):
+        with pytest.raises(LedgerError, match="entry 5 of the ledger is invalid"):
             pay(ledger, "x", cost("1/100"))
         assert storage.read() == rows
 
@@ -602,7 +606,7 @@ def test_what_another_writer_adds_must_be_lawful(storage: Storage) -> None:
     last = json.loads(storage.honest[ENTRIES][11]["text"])
     lawful = last | {"number": 33, "note": "more", "totals": last["totals"] | {"budget": {**ONE, "epsilon": "3/1"}}}
     refund = lawful | {"totals": last["totals"] | {"spent": "0/1"}}
-    for tree, says in ((lawful, ""), (refund, "entry 33 of the ledger does not hold: its totals do not follow")):
+    for tree, says in ((lawful, ""), (refund, "entry 33 of the ledger is invalid: its totals do not follow")):
         assert storage.put(storage.copy())
         with closing(open_ledger(storage.where)) as ledger:
             rows = storage.copy()
@@ -623,14 +627,14 @@ def test_entries_that_are_added_or_removed_without_moving_the_end_are_found(stor
         rows = storage.copy()
         rows[ENTRIES].append(rows[ENTRIES][-1] | {"number": 33})
         assert storage.put(rows)
-        with pytest.raises(LedgerError, match="entry 33 of the ledger does not hold"):
+        with pytest.raises(LedgerError, match="entry 33 of the ledger is invalid"):
             pay(ledger, "x", cost("1/100"))
     assert storage.put(storage.copy())
     with closing(open_ledger(storage.where)) as ledger:
         rows = storage.copy()
         rows[LEDGER][0] |= {"number": 31, "hash": rows[ENTRIES][30]["hash"]}
         assert storage.put(rows)
-        with pytest.raises(LedgerError, match="ends at entry 32, and should end at entry 31"):
+        with pytest.raises(LedgerError, match="ends at entry 32, but should end at entry 31"):
             pay(ledger, "x", cost("1/100"))
         assert storage.read() == rows
 
@@ -658,7 +662,7 @@ def test_a_signal_while_entries_are_read_is_no_tampering(
             if older:
                 storage.stored = {}
                 assert storage.put(earlier(storage, 31, whole=True))
-                with pytest.raises(LedgerError, match=r"entry 3[23] of the ledger is not what it was"):
+                with pytest.raises(LedgerError, match=r"entry 3[23] of the ledger has changed since it was read"):
                     ledger.balance("people")
             else:
                 assert ledger.balance("people").spent == spent.compose(PureDP("1/100"))
@@ -685,7 +689,7 @@ def test_leases_that_are_not_those_of_the_chain_are_found_before_debits_fail(sto
         rows[LEASES].append({"number": 99, "beats": 0})
         assert storage.put(rows)
         time.sleep(0.01)  # now those that were open at the start count as dead
-        with pytest.raises(LedgerError, match="the leases of the ledger are not those of its open reservations"):
+        with pytest.raises(LedgerError, match="the leases of the ledger do not match its unsettled reservations"):
             pay(ledger, "x", cost("1/100"))
         assert storage.read() == rows
 
@@ -717,10 +721,10 @@ def test_a_changed_answer_is_never_served(storage: Storage) -> None:
         with closing(open_ledger(storage.where)) as ledger:
             before = ledger.history("people")
             for way in WAYS:
-                with pytest.raises(LedgerError, match="the answer of entry 5 of the ledger is not the one"):
+                with pytest.raises(LedgerError, match="the stored answer to entry 5 of the ledger does not match"):
                     way(ledger)
             assert ledger.history("people") == before
-            with pytest.raises(LedgerError, match="the answer of entry 5 of the ledger is not the one"):
+            with pytest.raises(LedgerError, match="the stored answer to entry 5 of the ledger does not match"):
                 ledger.verify()
             with pytest.raises(LedgerError):  # from now on it is not trusted
                 ledger.balance("people")
@@ -736,10 +740,10 @@ def test_an_answer_that_is_removed_while_the_ledger_is_open_is_not_drawn_again(s
         del rows[ANSWERS][0]
         assert storage.put(rows)
         for way in WAYS:
-            with pytest.raises(LedgerError, match="the answer of entry 5 of the ledger is not the one that was given"):
+            with pytest.raises(LedgerError, match="the stored answer to entry 5 of the ledger does not match"):
                 way(ledger)
         assert storage.read() == rows
-        with pytest.raises(LedgerError, match="the answer of entry 5 of the ledger is not the one that was given"):
+        with pytest.raises(LedgerError, match="the stored answer to entry 5 of the ledger does not match"):
             ledger.verify()
 
 

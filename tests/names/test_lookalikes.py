@@ -254,7 +254,7 @@ def test_it_is_quick() -> None:
 
 
 def test_nothing_is_made_at_import() -> None:
-    sizes = "x._looks.cache_info().currsize, x._seen.cache_info().currsize"
+    sizes = "x._looks.cache_info().currsize, x._appearance.cache_info().currsize"
     code = f"from privet.names import lookalikes as x; print({sizes})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["0", "0"]

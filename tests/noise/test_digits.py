@@ -120,7 +120,7 @@ def far_out(zeros: int) -> bytes:
 
 @pytest.mark.parametrize("size", [1, 5, SMALL, SMALL + 1, CHUNK + 3])
 def test_a_rare_draw_that_exceeds_64_bits_makes_the_array_unbounded(size: int) -> None:
-    """Seven tables give int64; one draw of probability 2^-4000 in the last place does not fit."""
+    """Seven tables give int64; one draw of probability 2^-4000 in the last place does not match."""
     scale = Fraction(4 * 10**15)
     digits = laplace_digits(scale)
     words, top = words_of(digits, size), len(digits.levels) - 1

@@ -465,7 +465,7 @@ def test_a_receipt_finds_an_older_copy(kept: Kept) -> None:
         assert verify(made, ledger=path, receipt=receipt).ledger
     assert verify(made, ledger=older, receipt=old).ledger
     refused(made, older, "ledger: .*ends at entry 3, so it is an older copy", receipt=new)
-    refused(made, path, "ledger: .*has another entry there", receipt=replace(new, hash="0" * 64))
+    refused(made, path, "ledger: .*has a different entry there", receipt=replace(new, hash="0" * 64))
 
 
 def test_what_is_no_receipt(kept: Kept) -> None:
@@ -504,10 +504,10 @@ def test_files_that_are_no_ledger(kept: Kept, tmp_path: Path) -> None:
     with closing(sqlite3.connect(other)) as connection, connection:
         connection.execute("CREATE TABLE mine (x)")
     before = other.read_bytes()
-    with pytest.raises(UserError, match="exists and is not a ledger"):
+    with pytest.raises(UserError, match="exists, but is not a ledger"):
         verify(made, ledger=other)
     assert other.read_bytes() == before
     other.write_text("a text, and no database at all", encoding="utf-8")
-    with pytest.raises(UserError, match="exists and is not a ledger"):
+    with pytest.raises(UserError, match="exists, but is not a ledger"):
         verify(made, ledger=other)
     assert other.read_text(encoding="utf-8") == "a text, and no database at all"

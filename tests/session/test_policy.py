@@ -251,8 +251,8 @@ def test_of_two_caps_for_each_question_the_smaller_holds(policy: Path, by_policy
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("budget = { epsilon = 3 }", "budget = { epsilon = 3, delta = 1e-6 }", "was made with accountant"),
-        ('adjacency = "add/remove"', 'adjacency = "replace"', "was made with adjacency"),
+        ("budget = { epsilon = 3 }", "budget = { epsilon = 3, delta = 1e-6 }", "was created with accountant"),
+        ('adjacency = "add/remove"', 'adjacency = "replace"', "was created with adjacency"),
     ],
 )
 def test_a_changed_promise_is_refused(policy: Path, old: str, new: str, says: str) -> None:
@@ -271,7 +271,7 @@ def test_who_is_protected_is_fixed(policy: Path) -> None:
     for rows in (1, 5):
         text = text.replace(f'protect = {{ person = "id", max_rows = {rows} }}', 'protect = "each row"')
     policy.write_text(text)
-    with pytest.raises(UserError, match="was made with protect person"):
+    with pytest.raises(UserError, match="was created with protect person"):
         pv.Session.open(policy, dataset="people")
 
 
@@ -298,7 +298,7 @@ def test_a_budget_that_was_changed_in_the_policy_alone_does_not_grow(
         assert session.ledger.balance("people").budget == pv.PureDP(3), "it is changed by an act of the steward alone"
         assert session.release(COUNT, epsilon=1).spent == pv.PureDP.ZERO, "what is paid for is answered"
         if not left:
-            with pytest.raises(BudgetError, match="Ask the steward for more"):
+            with pytest.raises(BudgetError, match="Ask the steward for a larger budget"):
                 session.release(COUNT, epsilon="0.1", fresh=True)
 
 

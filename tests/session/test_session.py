@@ -231,7 +231,7 @@ def test_a_ledger_is_shared_by_sessions() -> None:
         assert two.remaining.guarantee == pv.PureDP(1)
         with pytest.raises(BudgetError):
             two.release(count(), epsilon=2, fresh=True)
-    with pytest.raises(UserError, match=r"has a budget of epsilon 3, and is opened with epsilon 4.*PureDP\(3\)"):
+    with pytest.raises(UserError, match=r"has a budget of epsilon 3, but is opened with epsilon 4.*PureDP\(3\)"):
         a_session(ledger=ledger, budget=pv.PureDP(4))
     with a_session(ledger=ledger, budget=pv.PureDP(4), name="others") as other:
         assert other.remaining.guarantee == pv.PureDP(4)
@@ -333,7 +333,7 @@ def test_too_much_is_refused_and_explained(session: pv.Session) -> None:
         (lambda: pv.Session([people()], budget=3, ledger=None), r"budget must be a guarantee, not 3"),  # type: ignore[arg-type]
         (
             lambda: pv.Session([people()], budget=pv.ZeroConcentratedDP(1), ledger=None),  # type: ignore[arg-type]
-            r"no accountant keeps a budget of the kind ZeroConcentratedDP, such as ZeroConcentratedDP\(1\)",
+            r"no accountant supports ZeroConcentratedDP budgets, such as ZeroConcentratedDP\(1\)",
         ),
         (lambda: pv.Session([people()], budget=pv.PureDP(1), ledger=5), r"ledger must be a file, an address, or None"),  # type: ignore[arg-type]
         (lambda: pv.Session([people()], budget=pv.PureDP(1), ledger="mysql://x/y"), r"a file or a Postgres address"),
@@ -392,10 +392,10 @@ class Broken:
     def ready(self) -> None:
         pass
 
-    def compile(self, statement: Any) -> Any:
-        return self.engine.compile(statement)
+    def supports(self, statement: Any) -> Any:
+        return self.engine.supports(statement)
 
-    def answer(self, compiled: Any) -> Any:
+    def answer(self, statement: Any) -> Any:
         raise self.error
 
     def close(self) -> None:
@@ -436,7 +436,7 @@ def test_three_failures_close_the_dataset(session: pv.Session) -> None:
     ):
         with pytest.raises(DatasetClosed, match="closed"):
             ask()
-    with pytest.raises(UserError, match="a reason must be given"):
+    with pytest.raises(UserError, match="a reason is required"):
         session.reopen("")
     session.reopen("the disk was full")
     session.release(count(), epsilon="0.1")
@@ -467,7 +467,7 @@ def test_a_failure_that_can_t_be_settled_hides_the_engine_s_text(session: pv.Ses
     """Its lease was lost, so others took it for failed; and then the engine fails, too."""
 
     class Late(Broken):
-        def answer(self, compiled: Any) -> Any:
+        def answer(self, statement: Any) -> Any:
             number = session.ledger.head().number
             session.ledger.settle(Charge(number, "people", pv.PureDP(1)), "failed")
             raise self.error
@@ -486,10 +486,10 @@ def test_an_answer_that_comes_too_late_is_not_given(session: pv.Session, monkeyp
     """Its lease was lost, so a retry may have been told that it failed: then there is no answer."""
     real = session.dataset.engine.answer
 
-    def late(compiled: Any) -> Any:
+    def late(statement: Any) -> Any:
         number = session.ledger.head().number
         session.ledger.settle(Charge(number, "people", pv.PureDP(1)), "failed")
-        return real(compiled)
+        return real(statement)
 
     monkeypatch.setattr(session.dataset.engine, "answer", late)
     with pytest.raises(NoAnswer, match=TEXT) as caught:
@@ -502,23 +502,23 @@ def test_a_ledger_that_breaks_after_the_debit(session: pv.Session, monkeypatch: 
     """What can't be written down is not given, and nothing is answered any more."""
     real = session.dataset.engine.answer
 
-    def breaking(compiled: Any) -> Any:
+    def breaking(statement: Any) -> Any:
         with session.ledger._database.writing(lambda c: c) as connection:  # type: ignore[attr-defined]
             connection.execute("DROP TABLE privet_leases")
-        return real(compiled)
+        return real(statement)
 
     with monkeypatch.context() as patched:
         patched.setattr(session.dataset.engine, "answer", breaking)
         with pytest.raises(LedgerError, match="can't be read or written"):
             session.release(count(), epsilon=1)
     for ask in (lambda: session.release(by_region(), epsilon=1), lambda: session.spent):
-        with pytest.raises(LedgerError, match="Nothing is answered any more"):
+        with pytest.raises(LedgerError, match="Privet answers nothing until you fix the storage"):
             ask()
 
 
 def test_a_ledger_and_an_engine_that_break_at_once(session: pv.Session) -> None:
     class Both(Broken):
-        def answer(self, compiled: Any) -> Any:
+        def answer(self, statement: Any) -> Any:
             with session.ledger._database.writing(lambda c: c) as connection:  # type: ignore[attr-defined]
                 connection.execute("DROP TABLE privet_leases")
             raise self.error
@@ -577,7 +577,7 @@ def test_a_free_answer_needs_no_budget_and_no_open_dataset(session: pv.Session) 
     session.dataset.engine = works
     session.reopen("the engine was fixed")
     assert session.release(count(), epsilon=2).noisy == first.noisy
-    with pytest.raises(BudgetError, match="Ask the steward for more"):
+    with pytest.raises(BudgetError, match="Ask the steward for a larger budget"):
         session.release(count(), epsilon=2, fresh=True)
 
 
@@ -749,7 +749,7 @@ def test_a_request_that_was_served_stays_with_its_answer(session: pv.Session) ->
     served = session.release(count(), epsilon=1, request_id="mine")
     assert (served.noisy, served.plan.epsilon) == (first.noisy, Fraction(1))
     assert kinds(session) == [*NEW, *PAID, "served", *PAID]
-    with pytest.raises(UserError, match="'mine' was used before, for another question"):
+    with pytest.raises(UserError, match="'mine' was already used for a different question"):
         session.release(count(), epsilon=2, request_id="mine")
 
 
@@ -759,9 +759,9 @@ def test_a_request_that_was_served_stays_with_its_answer(session: pv.Session) ->
 def test_a_request_id_is_for_one_question(session: pv.Session, how: dict[str, Any]) -> None:
     session.release(count(), epsilon=1, request_id="mine")
     before = session.ledger.history("people")
-    with pytest.raises(UserError, match="'mine' was used before, for another question"):
+    with pytest.raises(UserError, match="'mine' was already used for a different question"):
         session.release(count(), request_id="mine", **how)
-    with pytest.raises(UserError, match="'mine' was used before, for another question"):
+    with pytest.raises(UserError, match="'mine' was already used for a different question"):
         session.release_value(400, sensitivity=1, epsilon=1, label="n", request_id="mine")
     assert session.ledger.history("people") == before
     with a_session(ledger=session.ledger, analyst="bob") as bob:
@@ -804,7 +804,7 @@ def test_a_value_is_answered_once(session: pv.Session, value: Any) -> None:
     assert np.array_equal(moved.value, first.value), "whatever the value is now: it is not looked at"
     assert session.spent == pv.PureDP(0.5)
     for other in ({"label": "another"}, {"epsilon": 1}, {"sensitivity": 2}):
-        with pytest.raises(UserError, match="'mine' was used before, for another question"):
+        with pytest.raises(UserError, match="'mine' was already used for a different question"):
             session.release_value(value, **{**how, **other}, request_id="mine")
     assert session.release_value(value, **how).spent == pv.PureDP(0.5), "without an id each is a draw of its own"
 
@@ -953,11 +953,11 @@ def test_many_datasets_in_one_file(tmp_path: Path) -> None:
     [
         (
             {"budget": pv.PureDP(4)},
-            r"has a budget of epsilon 3, and is opened with epsilon 4\. .*budget=pv\.PureDP\(3\)",
+            r"has a budget of epsilon 3, but is opened with epsilon 4\. .*budget=pv\.PureDP\(3\)",
         ),
-        ({"budget": pv.ApproxDP(3, 1e-6)}, "was made with accountant pure, and is opened with approx"),
-        ({"adjacency": "replace"}, "was made with adjacency add/remove, and is opened with replace"),
-        ({"protect": pv.each_row()}, "was made with protect person, and is opened with row"),
+        ({"budget": pv.ApproxDP(3, 1e-6)}, "was created with accountant pure, but is opened with approx"),
+        ({"adjacency": "replace"}, "was created with adjacency add/remove, but is opened with replace"),
+        ({"protect": pv.each_row()}, "was created with protect person, but is opened with row"),
     ],
 )
 def test_a_dataset_is_opened_as_it_was_made(tmp_path: Path, how: dict[str, Any], message: str) -> None:
@@ -1000,7 +1000,7 @@ def test_a_tampered_ledger_opens_no_session(tmp_path: Path) -> None:
             """UPDATE privet_entries SET text = replace(text, '"spent":"2/1"', '"spent":"0/1"')"""
         )
         assert changed.rowcount > 0
-    with pytest.raises(LedgerError, match="entry 4 of the ledger does not hold: its hash"):
+    with pytest.raises(LedgerError, match="entry 4 of the ledger is invalid: its hash"):
         a_session(ledger=path)
 
 

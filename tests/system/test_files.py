@@ -167,7 +167,7 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
         running[0].wait()
         swept = files.sweep(target)
         assert (swept.removed, len(swept.left)) == (1, 2)
-        assert str(swept).startswith("Removed an unfinished file that an interrupted import left. Left in place")
+        assert str(swept).startswith("Removed an unfinished file left by an interrupted import. Not removed")
     finally:
         for each in running:
             each.kill()

@@ -132,8 +132,8 @@ def twin_that_believes_every_journal() -> Iterator[None]:
 @contextmanager
 def twin_that_forgets_the_last_commit() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        real = recovery._holds
-        patch.setattr(recovery, "_holds", lambda content, least: real(content, 0))
+        real = recovery._verifies
+        patch.setattr(recovery, "_verifies", lambda content, least: real(content, 0))
         yield
 
 
@@ -174,7 +174,7 @@ def test_beside_a_ledger_that_is_open(past: Past, twin: bool) -> None:
         ledger.balance("people")
         Path(f"{path}-journal").write_bytes(past.journals[-1])
         if twin:
-            with twin_that_believes_every_journal(), pytest.raises(LedgerError, match="is not what it was"):
+            with twin_that_believes_every_journal(), pytest.raises(LedgerError, match="has changed since it was read"):
                 ledger.reserve(dataset="people", analyst="ann", request_id="new", events=[cost("1/100")])
             with closing(open_ledger(path)) as other:
                 assert list(other.export()) == past.lines[-2], "on the twin what was granted is gone"
@@ -352,7 +352,7 @@ def test_what_is_not_a_journal_is_refused_in_words(past: Past, tmp_path: Path, w
     else:
         side.symlink_to(victim if what == "a link" else tmp_path / "nothing")
     for read_only in (False, True):
-        with pytest.raises(LedgerError, match="stands where the ledger keeps its journal, and is not one"):
+        with pytest.raises(LedgerError, match="has the name of the ledger's journal, but is not a journal"):
             open_ledger(path, read_only=read_only)
     assert victim.read_bytes() == past.journals[-1]
     assert path.read_bytes() == past.files[-1]

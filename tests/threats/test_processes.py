@@ -27,8 +27,8 @@ from tests.threats import households
 from tests.threats.households import Town
 
 import privet as pv
-from privet.engines import DuckDB
-from privet.engines import duckdb as engine_module
+from privet.engines.duckdb import engine as engine_module
+from privet.engines.duckdb.engine import DuckDB
 from privet.errors import SourceError, UserError
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
@@ -111,7 +111,7 @@ def test_grandchildren_are_answered(town: Town, where: Path) -> None:
 @forks
 def test_a_ledger_in_memory_is_not_shared(town: Town) -> None:
     child, after = town.run(households.orphans_of_memory)
-    assert child.startswith("LedgerError: a ledger in memory can't be shared by processes")
+    assert child.startswith("LedgerError: a ledger in memory can't be shared by several processes")
     assert after == 1
 
 

@@ -2,8 +2,8 @@
 
 Answers go to stdout, everything else to stderr. Exit codes: 0 success; 1 a failed check (`verify`, `audit`), or an
 answer whose file could not be written; 2 wrong usage; 3 the budget is too small; 4 paid but not answered, or the
-dataset is closed; 5 the ledger can't be read, written or trusted; 70 a bug; 75 another process holds the ledger: try
-again; 130 Ctrl-C; 141 nobody reads the output. With --json, an error is one line of JSON.
+dataset is closed; 5 the ledger can't be read, written or trusted; 70 a bug; 75 another process holds the ledger's lock:
+try again; 130 Ctrl-C; 141 the reader of the output closed it. With --json, an error is one line of JSON.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def main() -> None:
     """Run the command line; an error is a message on stderr, or JSON for a program, and an exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without some character gets another one
+            stream.reconfigure(errors="replace")  # replaces characters that the terminal can't show
     try:
         with one_line():
             _run()
     except BrokenPipeError:
         closed()
-    except KeyboardInterrupt:  # between two steps of its own end
+    except KeyboardInterrupt:  # while the command was already ending
         raise SystemExit(INTERRUPTED) from None
     except (PrivetError, OSError, typer.Abort) as error:
         failed(error)
@@ -61,16 +61,16 @@ def _run() -> NoReturn:
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()
-    except SystemExit as ended:
-        if isinstance(ended.__context__, BrokenPipeError):  # Typer ends with another code
-            raise ended.__context__ from None
+    except SystemExit as exit_:
+        if isinstance(exit_.__context__, BrokenPipeError):  # Typer uses another exit code
+            raise exit_.__context__ from None
         sys.stdout.flush()
         raise
     raise SystemExit(code)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         print(f"privet {__version__}")
         raise typer.Exit
 
@@ -89,7 +89,7 @@ def demo(
     output: str = typer.Option("privet-demo", "--output", "-o", help="The folder for charts and certificates."),
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
 ) -> None:
-    """Ask three questions of a synthetic survey of 100,000 people: see what they cost and how accurate the answers are.
+    """Ask three questions about a synthetic survey. Shows what they cost, and how accurate the answers are.
 
     Example: privet demo -o privet-demo
     """
@@ -105,7 +105,7 @@ def curve(
     output: str = typer.Option("curve.png", "--output", "-o", help="The file to write: .png, .svg or .pdf."),
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
-    """Draw the densities of two neighbours, their ratio, bounded by e^epsilon, and the privacy profile.
+    """Draw the Laplace mechanism: the densities of two neighbours, their ratio, and the privacy profile.
 
     Example: privet curve --epsilon 1 --sensitivity 1 -o curve.png
     """
@@ -120,7 +120,7 @@ def audit(
     target: str = typer.Argument(help="What to audit: noise."),
     scale: Annotated[list[str], typer.Option(help="The scale of discrete Laplace noise. Can be repeated.")] = _SCALES,
 ) -> None:
-    """Verify on this machine that the sampler gives every value its exact probability.
+    """Verify that the sampler is exact. Checks on this machine that every value has its exact probability.
 
     Example: privet audit noise --scale 2.5
     """
@@ -130,8 +130,8 @@ def audit(
 
     if target != "noise":
         line = "privet audit noise --scale 2.5"
-        raise UserError(f"{target!r} can't be audited", allowed="The targets are: noise", remedy=write(terminal=line))
-    reports = [verify_sampler(DiscreteLaplace(each)) for each in scale]
+        raise UserError(f"{target!r} can't be audited", allowed="The only target is noise", remedy=write(terminal=line))
+    reports = [verify_sampler(DiscreteLaplace(one)) for one in scale]
     for report in reports:
         print(report)
     if not all(report.exact for report in reports):

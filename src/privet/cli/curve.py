@@ -1,4 +1,4 @@
-"""`privet curve`: the picture of the Laplace mechanism."""
+"""`privet curve`: a chart of the Laplace mechanism."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ FORMATS = (".png", ".svg", ".pdf")
 
 
 def picture_path(output: str) -> Path:
-    """The file for a picture."""
+    """The path of an image file."""
     path = Path(output)
     if path.suffix.lower() not in FORMATS:
         raise UserError(
-            f"{output!r} is not a picture",
+            f"{output!r} is not an image file",
             allowed="The file types are .png, .svg and .pdf",
             remedy=write(terminal="-o curve.png"),
         )
@@ -37,7 +37,7 @@ def save_curve(*, epsilon: Number, sensitivity: Number, output: str, force: bool
     shift = positive(sensitivity, name="--sensitivity", example=example)
     if not (Fraction(1, 10**100) <= shift <= 10**100 and Fraction(1, 10**9) <= loss <= 1000):
         raise UserError(
-            "this can't be drawn",
+            "epsilon or sensitivity is out of range for a chart",
             allowed="Epsilon must be from 1e-9 to 1000, and the sensitivity from 1e-100 to 1e100",
             remedy=example,
         )

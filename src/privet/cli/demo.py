@@ -21,11 +21,11 @@ from privet.tables.query import Query, Table
 PEOPLE = 100_000
 BUDGET = 2
 PICTURES = ("adults", "visits", "spending")
-"""The names of the files."""
+"""The names of the files, without suffixes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class DemoQuestion:
     """A question, its epsilon, and the SQL for the true values, which only a synthetic survey may show."""
 
     title: str
@@ -62,11 +62,11 @@ def tables(survey: Survey) -> tuple[Table, Table]:
     return people, visits
 
 
-def questions(people: Table, visits: Table) -> list[Question]:
+def questions(people: Table, visits: Table) -> list[DemoQuestion]:
     """Three questions: about people, about visits over time, and about what people spent in a year."""
     yearly = visits.per_person(spent=pv.sum("cost"))
     return [
-        Question(
+        DemoQuestion(
             "How many adults live in each region, what do they earn, and how many smoke?",
             people.where(pv.col("age") >= 18)
             .group_by("region")
@@ -76,7 +76,7 @@ def questions(people: Table, visits: Table) -> list[Question]:
             "FROM people WHERE age >= 18 GROUP BY region",
             PICTURES[0],
         ),
-        Question(
+        DemoQuestion(
             "How many visits were there in each quarter, and what did they cost together?",
             visits.group_by(quarter=pv.col("day").truncate("quarter")).agg(visits=pv.count(), cost=pv.sum("cost")),
             0.5,
@@ -84,7 +84,7 @@ def questions(people: Table, visits: Table) -> list[Question]:
             "FROM visits GROUP BY quarter",
             PICTURES[1],
         ),
-        Question(
+        DemoQuestion(
             "What does a person spend in a year, by age?",
             people.join(yearly)
             .group_by(age=pv.bins("age", [0, 30, 60, 110]))
@@ -103,9 +103,9 @@ def run(output: str, *, force: bool = False) -> None:
     folder = Path(output)
     if folder.exists() and not folder.is_dir():
         raise UserError(
-            f"{output!r} is a file, and the demo needs a folder", remedy=write(terminal="-o demo", exact=True)
+            f"{output!r} is a file, but the demo needs a folder", remedy=write(terminal="-o demo", exact=True)
         )
-    names = [f"{each}{suffix}" for each in PICTURES for suffix in (".json", ".png")]
+    names = [f"{picture}{suffix}" for picture in PICTURES for suffix in (".json", ".png")]
     files = Files.checked(*(folder / name for name in names if folder.is_dir()), force=force)
     with tempfile.TemporaryDirectory(prefix="privet-demo-") as scratch:
         survey = make_survey(scratch, PEOPLE)
@@ -133,8 +133,8 @@ def _say(head: str, text: str = "") -> None:
     typer.echo(f"{typer.style(head, bold=True)} {text}".rstrip(" "))
 
 
-def _ask(session: pv.Session, survey: Survey, number: int, question: Question, folder: Path, files: Files) -> bool:
-    """Ask, and draw the answer: as a file, or in the terminal if matplotlib is missing. Whether as a file."""
+def _ask(session: pv.Session, survey: Survey, number: int, question: DemoQuestion, folder: Path, files: Files) -> bool:
+    """Ask, and draw the answer to a file, or to the terminal without matplotlib; returns whether to a file."""
     _say(f"{number}. {question.title}")
     if number == 1:
         print("\nHow it will be answered (nothing is spent yet):\n")
@@ -165,13 +165,13 @@ def _drawn(release: Release, path: Path, files: Files) -> bool:
     return True
 
 
-def _truth(survey: Survey, question: Question, release: Release) -> str:
+def _truth(survey: Survey, question: DemoQuestion, release: Release) -> str:
     """The true numbers, in the order of the answer."""
     with duckdb.connect() as connection:
         for name, path in (("people", survey.people), ("visits", survey.visits)):
             connection.read_parquet(str(path)).create_view(name)
-        found = {row[0]: row[1:] for row in connection.execute(question.truth).fetchall()}
-    return aligned(*((str(key), *map(_number, found.get(key, ()))) for (key,) in release.keys), right=True)
+        truth = {row[0]: row[1:] for row in connection.execute(question.truth).fetchall()}
+    return aligned(*((str(key), *map(_number, truth.get(key, ()))) for (key,) in release.keys), right=True)
 
 
 def _number(value: Any) -> str:

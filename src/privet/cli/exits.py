@@ -31,7 +31,7 @@ EXITS: tuple[tuple[type[PrivetError], int], ...] = (
     (InternalError, 70),
 )
 CLOSED = 141
-"""The exit code if nobody reads the output, as in a shell: 128 plus the number of SIGPIPE."""
+"""The exit code if the reader closed the output, as in a shell: 128 plus the number of SIGPIPE."""
 
 
 def for_programs(arguments: Sequence[str]) -> bool:
@@ -41,12 +41,12 @@ def for_programs(arguments: Sequence[str]) -> bool:
         >>> for_programs(["query", "--format", "json"]), for_programs(["query", "--", "--json"])
         (True, False)
     """
-    given = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    return "--json" in given or "--format=json" in given or ("--format", "json") in pairwise(given)
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return "--json" in options or "--format=json" in options or ("--format", "json") in pairwise(options)
 
 
 def tell(kind: str, code: int, message: str, *, head: str = "error: ") -> None:
-    """Print on stderr what went wrong."""
+    """Print an error on stderr."""
     _print(f"{head}{message}", {"kind": kind, "message": message, "exit": code})
 
 
@@ -67,7 +67,7 @@ def failed(error: Exception) -> NoReturn:
         case OSError():
             code, stored = 2, "".join(f". {note}" for note in getattr(error, "__notes__", ()))
             tell(kind, code, f"the output could not be written: {error.strerror or error}{stored}")
-        case _ if hasattr(error, "format_message"):  # an option that is missing or wrong, in the words of Typer
+        case _ if hasattr(error, "format_message"):  # a usage error that Typer raised
             code = int(getattr(error, "exit_code", 2))
             if for_programs(sys.argv[1:]) or not hasattr(error, "show"):
                 tell("UsageError", code, error.format_message())
@@ -76,18 +76,20 @@ def failed(error: Exception) -> NoReturn:
                     error.show()
         case _:
             code = 1
-            tell(kind, code, "stopped: a question was not answered")
+            tell(kind, code, "stopped: a prompt was not answered")
     for stream in (sys.stdout, sys.stderr):
         _flushed(stream)
     raise SystemExit(code)
 
 
 def bug(error: Exception) -> NoReturn:
-    """End with an error that nobody foresaw."""
+    """End the command with an unexpected error."""
     import traceback
 
     if for_programs(sys.argv[1:]):
-        tell("InternalError", 70, f"a bug in Privet: {type(error).__name__}. Without --json there is a traceback")
+        tell(
+            "InternalError", 70, f"a bug in Privet: {type(error).__name__}. Run it without --json to see the traceback"
+        )
     else:
         with suppress(OSError):
             traceback.print_exception(error)
@@ -96,14 +98,14 @@ def bug(error: Exception) -> NoReturn:
 
 
 def closed() -> NoReturn:
-    """End quietly, as other commands do on SIGPIPE: nobody reads the output any more."""
+    """End quietly, as other commands do on SIGPIPE, because the reader closed the output."""
     for stream in (sys.stdout, sys.stderr):
         _flushed(stream)
     raise SystemExit(CLOSED)
 
 
 def _flushed(stream: TextIO) -> None:
-    """Write what is left. If that fails, drop it: Python would try again on exit, and complain."""
+    """Flush a stream. If that fails, discard the rest: Python would try again on exit, and print a warning."""
     try:
         stream.flush()
     except OSError:

@@ -46,7 +46,7 @@ def import_(
         str, typer.Option(help="utf-8, or another encoding such as cp1252 (Windows, Excel) or latin-1.")
     ] = "utf-8",
     header: Annotated[
-        str | None, typer.Option(help="All column names, separated by commas, if the file has no header.")
+        str | None, typer.Option(help="All column names, separated by commas, if the file has no header line.")
     ] = None,
     newlines: Annotated[bool, typer.Option("--newlines", help="Quoted fields may contain line breaks.")] = False,
     missing: Annotated[
@@ -82,20 +82,19 @@ def import_(
     from privet.sources import import_csv
 
     if not Path(csv).expanduser().is_file():
-        looked = str(Path(csv).expanduser().absolute())
-        raise UserError(f"there is no file {csv!r} (looked for {looked!r})", subject=Subject("file", csv))
+        path = str(Path(csv).expanduser().absolute())
+        raise UserError(f"there is no file {csv!r} (looked for {path!r})", subject=Subject("file", csv))
     if column and (policy or table):
-        raise UserError("columns come either from a policy or from --column, not from both")
+        raise UserError("declare the columns either in a policy or with --column, not both")
     if column:
         target, columns, person, cap = output, _declared(column), id, None
     else:
-        target, declared, person, cap = _of_policy(csv, output, policy, table)
+        target, declared, person, cap = _from_policy(csv, output, policy, table)
         columns, person, cap = {**declared}, id or person, cap if id in (None, person) else None
     if target is None:
-        raise UserError("no output file is given", remedy=write(terminal=f"-o {shlex.quote(Path(csv).stem)}.parquet"))
+        raise UserError("no output file was named", remedy=write(terminal=f"-o {shlex.quote(Path(csv).stem)}.parquet"))
     kinds: dict[str, Any] = {"id_type": id_type or _id_type(columns, person)}
-    place = Path(target).expanduser()
-    Files.checked(place, force=force, taken=_taken(csv, policy, table))
+    Files.checked(Path(target).expanduser(), force=force, taken=_taken(csv, policy, table))
     try:
         with _progress() as progress:
             report = import_csv(
@@ -104,7 +103,7 @@ def import_(
                 columns=columns,
                 id=person,
                 cap=cap,
-                separator=_sign(separator),
+                separator=_character(separator),
                 quote=quote,
                 encoding=encoding,
                 header=True if header is None else header.split(","),
@@ -135,56 +134,55 @@ def _progress() -> Iterator[Callable[[int, int], object] | None]:
         yield None
         return
     with typer.progressbar(length=100, label="reading", file=sys.stderr) as bar:
-        yield lambda done, of: bar.update(100 * done // max(of, 1) - bar.pos)
+        yield lambda done, total: bar.update(100 * done // max(total, 1) - bar.pos)
 
 
-def _formats(given: list[str], columns: Mapping[str, Column | str]) -> dict[str, str]:
-    """The date formats by column; under the empty name, the format of all others."""
-    made = {}
-    for each in given:
-        name, sign, form = each.partition("=")
-        named = bool(sign) and (name in columns or "%" not in name)
-        made[name if named else ""] = form if named else each
-    return made
+def _formats(options: list[str], columns: Mapping[str, Column | str]) -> dict[str, str]:
+    """The date formats by column; the empty name is for all other columns."""
+    formats = {}
+    for option in options:
+        name, equals, form = option.partition("=")
+        for_column = bool(equals) and (name in columns or "%" not in name)
+        formats[name if for_column else ""] = form if for_column else option
+    return formats
 
 
-def _missing(given: list[str], columns: Container[str | None]) -> dict[str, list[str]]:
-    """The texts for missing values by column; under the empty name, those of all columns."""
-    made: dict[str, list[str]] = {"": [""]}
-    for each in given:
-        name, sign, text = each.partition("=")
-        named = bool(sign and name) and name in columns
-        made.setdefault(name if named else "", []).append(text if named else each)
-    return made
+def _missing(options: list[str], columns: Container[str | None]) -> dict[str, list[str]]:
+    """The texts for missing values by column; the empty name is for all columns."""
+    texts: dict[str, list[str]] = {"": [""]}
+    for option in options:
+        name, equals, text = option.partition("=")
+        for_column = bool(equals and name) and name in columns
+        texts.setdefault(name if for_column else "", []).append(text if for_column else option)
+    return texts
 
 
-def _sign(separator: str) -> str:
+def _character(separator: str) -> str:
     return "\t" if separator in ("\\t", "tab") else separator
 
 
-def _declared(given: list[str]) -> dict[str, Column | str]:
+def _declared(options: list[str]) -> dict[str, Column | str]:
     from privet.errors import UserError, write
     from privet.policy.shorthand import kind_only
 
-    made: dict[str, Column | str] = {}
-    for each in given:
-        name, sign, line = each.partition("=")
-        if not sign or not name or not line.strip():
-            raise UserError(f"{each!r} does not declare a column", remedy=write(terminal="--column age=integer"))
-        made[name] = kind_only(name, line)
-    return made
+    columns: dict[str, Column | str] = {}
+    for option in options:
+        name, equals, kind = option.partition("=")
+        if not equals or not name or not kind.strip():
+            raise UserError(f"{option!r} does not declare a column", remedy=write(terminal="--column age=integer"))
+        columns[name] = kind_only(name, kind)
+    return columns
 
 
 def _id_type(columns: Mapping[str, Column | str], person: str | None) -> str:
-    """An id that is also declared as a column is read as that kind."""
-    from privet.sources.kinds import declared
+    """The type of the id: that of its column, if it is also declared as one."""
+    from privet.sources.kinds import reading_of
 
     column = columns.get(person or "")
-    kind = column if isinstance(column, str) or column is None else declared(column.type)
-    return "integer" if kind in ("integer", "key") else "text"
+    return "integer" if column is not None and reading_of(column) in ("integer", "key") else "text"
 
 
-def _of_policy(
+def _from_policy(
     csv: str, output: str | None, policy: str | None, table: str | None
 ) -> tuple[str, dict[str, Column], str | None, int | None]:
     """The output file, the columns, the person's column and the cap, as a policy declares them."""
@@ -194,46 +192,48 @@ def _of_policy(
 
     if policy is None and not Path("privet.toml").exists():
         line = f"privet import {csv} -o {Path(csv).stem}.parquet --id person_id --column age=integer"
-        raise UserError("no columns are declared, neither in a policy nor with --column", remedy=write(terminal=line))
-    read = load(policy or "privet.toml")
-    known = {name: each for dataset in read.datasets.values() for name, each in dataset.declared.items()}
+        raise UserError("no columns are declared, in a policy or with --column", remedy=write(terminal=line))
+    contract = load(policy or "privet.toml")
+    tables = {name: one for dataset in contract.datasets.values() for name, one in dataset.declared.items()}
     if table is not None:
-        one = read.table(table)
+        declared = contract.table(table)
     else:
         wanted = os.path.normpath(Path(output or Path(csv).with_suffix(".parquet")).absolute())
-        able = [each for each in known.values() if wanted in map(os.path.normpath, each.files)]
-        if not able:
+        matches = [one for one in tables.values() if wanted in map(os.path.normpath, one.files)]
+        if not matches:
             raise UserError(
-                f"no table of {read.document.where} has the source {wanted!r}",
-                allowed=f"The tables are: {', '.join(known)}",
+                f"no table in {contract.document.where} has the source {wanted!r}",
+                allowed=f"The tables are: {', '.join(tables)}",
                 remedy=Remedy("Choose one with --table"),
             )
-        one = able[0]
-    target = output or os.path.relpath(one.files[0])
-    columns = one.columns()
+        declared = matches[0]
+    target = output or os.path.relpath(declared.files[0])
+    columns = declared.columns()
     if not columns:
-        raise UserError(f"{read.document.where} declares no column of {one.name!r}", remedy=Remedy("Declare one first"))
-    if not isinstance(one.protect, Person):
+        raise UserError(
+            f"{contract.document.where} declares no column of {declared.name!r}", remedy=Remedy("Declare one first")
+        )
+    if not isinstance(declared.protect, Person):
         return target, columns, None, None
-    return target, columns, one.protect.id, one.protect.max_rows
+    return target, columns, declared.protect.id, declared.protect.max_rows
 
 
 def _taken(csv: str, policy: str | None, table: str | None) -> Callable[[Path], bool]:
-    """Files that must not be overwritten: the CSV, and the steward's, except for sources that may be imported."""
+    """Files that must not be overwritten: the CSV, and the steward's files other than the sources to import."""
     from privet.errors import UserError
     from privet.policy import load
     from privet.policy.contract import holds
     from privet.system.files import among
 
     try:
-        read = load(policy or "privet.toml")
-    except UserError:  # there is none, or it is not valid; then the columns are given by options
+        contract = load(policy or "privet.toml")
+    except UserError:  # missing or invalid: then the options declare the columns
         return lambda path: among(path, [Path(csv).expanduser(), "privet.toml"])
-    tables = [each for dataset in read.datasets.values() for each in dataset.declared.values()]
-    sources = [file for each in tables if table is None or each is read.table(table) for file in each.files]
+    tables = [one for dataset in contract.datasets.values() for one in dataset.declared.values()]
+    sources = [file for one in tables if table is None or one is contract.table(table) for file in one.files]
 
     def taken(path: Path) -> bool:
         imported = any(holds(source, path) for source in sources)
-        return among(path, [Path(csv).expanduser()]) or (read.owns(path) and not imported)
+        return among(path, [Path(csv).expanduser()]) or (contract.owns(path) and not imported)
 
     return taken

@@ -1,4 +1,4 @@
-"""`privet init`: write a policy from names and types, and from what the steward knows. No value is ever shown."""
+"""`privet init`: write a policy from names, types, and the steward's answers. No value is ever shown."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ def init(
     data: Annotated[
         list[str],
         typer.Argument(
-            metavar="DATA...",
+            metavar="DATA",
             help="Parquet files or patterns, DuckDB files (people.duckdb or people.duckdb:table), CSV files; NAME=DATA "
             "names the table.",
         ),
     ],
     output: Annotated[str, typer.Option("--output", "-o", help="The policy to write.")] = "privet.toml",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing: use the options, and guess the rest.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Ask no questions: use the options, and guess the rest.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing policy.")] = False,
     dataset: Annotated[
         str | None, typer.Option(help="The name of the dataset: all tables about the same people.")
@@ -68,7 +70,7 @@ def init(
         str, typer.Option(help="The encoding of a CSV: utf-8, or another one such as cp1252 (Windows, Excel).")
     ] = "utf-8",
 ) -> None:
-    """Write a policy: who is protected, what may be asked, what it may cost. Reads names and types, no values.
+    """Write a policy for your data. It says who is protected, what may be asked, and the budget. Reads no values.
 
     Example: privet init people.parquet --person person_id --max-rows 1 --epsilon 3
     """
@@ -79,18 +81,18 @@ def init(
     from privet.policy.template import PolicyTemplate
 
     target = Path(output)
-    found: list[Found] = []
-    files = Files.checked(target, force=force, taken=_taken(target, ledger, found))
+    sources: list[Found] = []
+    files = Files.checked(target, force=force, taken=_taken(target, ledger, sources))
     with _answers(data):
-        for given in data:
-            look = sniff
-            if is_csv(given) and not sniff and not yes:
-                typer.echo(f"{given} has no types. Privet can read its values to guess them. No value is shown.")
-                look = _agreed("Read the values?")
-            found += find(given, sniff=look, separator=separator, encoding=encoding)
-        steward = Steward(found, ask=not yes, persons=person, each_row=each_row, max_rows=max_rows, columns=column)
+        for name in data:
+            read_values = sniff
+            if is_csv(name) and not sniff and not yes:
+                typer.echo(f"{name} has no types. Privet can read its values to guess them. It shows no value.")
+                read_values = _agreed("Read the values?")
+            sources += find(name, sniff=read_values, separator=separator, encoding=encoding)
+        steward = Steward(sources, ask=not yes, persons=person, each_row=each_row, max_rows=max_rows, columns=column)
         name = steward.name(dataset)
-        tables = tuple(steward.table(each, target) for each in found)
+        tables = tuple(steward.table(source, target) for source in sources)
         draft = PolicyTemplate(
             name,
             ledger or f"{_file(name)}.ledger",
@@ -102,37 +104,37 @@ def init(
     try:
         parse(text, target)
     except PrivetError as error:
-        raise InternalError(f"the new policy does not load, and was not written:\n{error}") from None
+        raise InternalError(f"the new policy is not valid, and was not written:\n{error}") from None
     try:
         files.write(target, text.encode())
     except OSError as error:
         from privet.errors import UserError
 
         raise UserError(f"{output!r} can't be written: {error.strerror}") from None
-    _tell(found, steward, tables, target)
+    _report(sources, steward, tables, target)
 
 
 @contextmanager
 def _answers(data: list[str]) -> Iterator[None]:
-    """Around questions to the steward: an error if nobody is there to answer them."""
+    """A block of prompts: an error if there is no terminal to answer them."""
     try:
         yield
     except typer.Abort as error:
         if isinstance(error.__context__, KeyboardInterrupt):
             from privet.cli.interrupts import INTERRUPTED
 
-            raise SystemExit(INTERRUPTED) from error  # which says so in one line
+            raise SystemExit(INTERRUPTED) from error  # `interrupts` prints one line
         if not isinstance(error.__context__, EOFError) or (sys.stdin is not None and sys.stdin.isatty()):
             raise
         from privet.errors import UserError, write
 
         typer.echo()  # ends the line of the question
         line = write(terminal=f"privet init {shlex.join(data)} --yes", exact=True)
-        raise UserError("there is no terminal to ask questions on", remedy=line) from None
+        raise UserError("there is no terminal to answer prompts", remedy=line) from None
 
 
 def _agreed(question: str) -> bool:
-    """Whether the steward agrees; anything but yes or no is asked again."""
+    """Whether the steward agrees; repeats the prompt until the answer is yes or no."""
     while True:
         typed = str(typer.prompt(f"{question} [y/N]", default="n", show_default=False)).strip().lower()
         if typed in ("y", "yes", "n", "no"):
@@ -140,8 +142,8 @@ def _agreed(question: str) -> bool:
         typer.echo("Type y or n.", err=True)
 
 
-def _taken(target: Path, ledger: str | None, found: list[Found]) -> Callable[[Path], bool]:
-    """Files that a policy must not overwrite: data, the ledger, and whatever the previous policy names."""
+def _taken(target: Path, ledger: str | None, sources: list[Found]) -> Callable[[Path], bool]:
+    """Files that a policy must not overwrite: data, the ledger, and the files in the previous policy."""
     from privet.errors import UserError
     from privet.policy import load
     from privet.policy.contract import holds
@@ -151,35 +153,31 @@ def _taken(target: Path, ledger: str | None, found: list[Found]) -> Callable[[Pa
         named = load(target).files() if target.is_file() else []
     except UserError:  # it was not a policy
         named = []
-    others = [each for each in named if not among(target, [each])]
-    return lambda path: any(holds(each, path) for each in (*others, *([ledger] if ledger else []), *_paths(found)))
-
-
-def _paths(found: list[Found]) -> list[str]:
-    return [each.path for each in found]
+    others = [*(file for file in named if not among(target, [file])), *([ledger] if ledger else [])]
+    return lambda path: any(holds(other, path) for other in (*others, *(source.path for source in sources)))
 
 
 def _file(name: str) -> str:
-    return "".join(sign if sign.isalnum() or sign in "-_" else "_" for sign in name)
+    return "".join(char if char.isalnum() or char in "-_" else "_" for char in name)
 
 
-def _tell(found: list[Found], steward: Steward, tables: tuple[TableTemplate, ...], target: Path) -> None:
+def _report(sources: list[Found], steward: Steward, tables: tuple[TableTemplate, ...], target: Path) -> None:
     from privet.sql.quoting import quoted
 
     typer.echo(str(target))
-    for each in found:
-        stem = Path(each.path).name.partition(".")[0]
-        if each.table is None and re.sub(r"\W+", "_", stem) == each.name != stem:
-            typer.echo(f"{each.path}: the table is named {each.name}, which needs no quotes in SQL.", err=True)
+    for source in sources:
+        stem = Path(source.path).name.partition(".")[0]
+        if source.table is None and re.sub(r"\W+", "_", stem) == source.name != stem:
+            typer.echo(f"{source.path}: the table is named {source.name}, which needs no quotes in SQL.", err=True)
     if steward.guessed:
-        read = any(each.csv is not None and {*each.columns.values()} != {"anything"} for each in found)
-        known = "; values were read only to tell the types" if read else ", not from values"
-        typer.echo(f"Guessed from names and types{known}. Check these lines of {target}:", err=True)
+        read = any(one.csv is not None and {*one.columns.values()} != {"anything"} for one in sources)
+        basis = "; values were read only to guess types" if read else ", not from values"
+        typer.echo(f"Guessed from names and types{basis}. Check these lines of {target}:", err=True)
         for guess in steward.guessed:
             typer.echo(f"  {guess}", err=True)
     left = {table.name: [one.name for one in table.columns if one.value is None] for table in tables}
     if any(left.values()):
-        typer.echo("Left out; they are comments to fill in:", err=True)
+        typer.echo("Not declared; complete their comments in the policy to use them:", err=True)
         for table_name, columns in left.items():
             if columns:
                 typer.echo(f"  {table_name}: {', '.join(columns)}", err=True)
@@ -188,6 +186,6 @@ def _tell(found: list[Found], steward: Steward, tables: tuple[TableTemplate, ...
     odd = dict.fromkeys(quoted(name) for name in names if quoted(name) != name)
     if odd:
         typer.echo(f"In SQL, write these names in double quotes: {', '.join(odd)}", err=True)
-    for each in found:
-        if each.csv is not None:
-            typer.echo(f"Next: {steward.import_line(each, target)}", err=True)
+    for source in sources:
+        if source.csv is not None:
+            typer.echo(f"Next: {steward.import_line(source, target)}", err=True)

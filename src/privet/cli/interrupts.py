@@ -1,4 +1,4 @@
-"""Ctrl-C in the terminal: one line that says what became of the question, and exit code 130."""
+"""Ctrl-C in the terminal: one line that says whether the question was paid for, and exit code 130."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INTERRUPTED = 130
 
 
 class _Pressed:
-    """What Ctrl-C raises, always the same object: other code may turn it into an error of its own on its way up."""
+    """Raises the same exception for every Ctrl-C, because other code may turn it into another error."""
 
     def __init__(self) -> None:
         self.error: KeyboardInterrupt | None = None
@@ -32,7 +32,7 @@ _pressed = _Pressed()
 
 @contextmanager
 def one_line() -> Iterator[None]:
-    """Around a whole command: end it with one line if Ctrl-C was pressed."""
+    """Wrap a whole command, which ends with one line if Ctrl-C was pressed."""
     _pressed.error = None
     before = signal.getsignal(signal.SIGINT)
     if callable(before):
@@ -56,13 +56,13 @@ def one_line() -> Iterator[None]:
 
 
 def _over(*_: object) -> None:
-    """Ctrl-C after the last message, while Python ends: there is nothing left to stop."""
+    """Handle Ctrl-C after the last message, while Python is ending: there is nothing left to stop."""
     os._exit(INTERRUPTED)
 
 
 @contextmanager
 def stopped(consequence: Callable[[], str]) -> Iterator[None]:
-    """Around a part of a command: what Ctrl-C means here, unless an inner part has said so."""
+    """Wrap a part of a command, and state what Ctrl-C means there, unless an inner part already has."""
     try:
         yield
     except BaseException as error:

@@ -19,12 +19,12 @@ if TYPE_CHECKING:  # loaded when a command runs: `privet --help` is quick
     from privet.policy import Policy
     from privet.privacy.guarantees import Budget
 
-app = typer.Typer(no_args_is_help=True, help="Show a ledger, verify it, and act as its steward.")
+app = typer.Typer(no_args_is_help=True, help="Inspect and verify a ledger, and act as its steward.")
 
 Where = Annotated[
     str | None,
     typer.Argument(
-        metavar="[LEDGER]", help="The ledger: a file, or a postgresql:// address. By default, the one of the policy."
+        metavar="LEDGER", help="The ledger: a file, or a postgresql:// address; by default, the policy's ledger."
     ),
 ]
 ByPolicy = Annotated[
@@ -35,49 +35,49 @@ Why = Annotated[str, typer.Option(help="The reason, which is recorded in the led
 
 
 _DEFAULT = Path("privet.toml")
-_LONG = 200  # how many characters of a question are shown; --json shows all of it
+_LONG = 200  # characters of a question that are shown; --json shows the whole question
 
 
 def _opened(where: str | None, policy: Path | None, *, read_only: bool = True) -> tuple[DatabaseLedger, Policy | None]:
-    """The ledger that is given, or that of the policy; and the policy, if it names the ledger."""
+    """The ledger of the argument or of the policy, and the policy if that was used."""
     from privet.errors import Remedy, Subject, UserError, write
     from privet.ledger import open_ledger
 
     if where is not None:
         if policy is not None:
-            raise UserError("give either the ledger or the policy that names it, not both")
+            raise UserError("name either a ledger or a policy, not both")
         if where.lower().endswith(".toml"):
             line = write(terminal=f"--policy {shlex.quote(shown(where))}", exact=True)
             raise UserError(f"{shown(where)!r} is a policy, not a ledger", subject=Subject("ledger"), remedy=line)
         return open_ledger(where, create=False, read_only=read_only), None
     if policy is None and not _DEFAULT.exists():
         raise UserError(
-            f"no ledger is given, and there is no {_DEFAULT} in this folder",
+            f"no ledger was named, and there is no {_DEFAULT} in this folder",
             subject=Subject("ledger"),
-            remedy=write(terminal="--policy folder/privet.toml", advice="Give the ledger, or a policy that names it"),
+            remedy=write(terminal="--policy folder/privet.toml", advice="Name the ledger, or its policy"),
         )
     from privet.policy import load
 
-    found = load(policy or _DEFAULT)
-    if not is_address(found.ledger) and not Path(found.ledger).exists():
+    contract = load(policy or _DEFAULT)
+    if not is_address(contract.ledger) and not Path(contract.ledger).exists():
         raise UserError(
-            f"{found.document.where} names the ledger {found.ledger!r}, which does not exist",
+            f"the ledger {contract.ledger!r} of {contract.document.where} does not exist",
             allowed="The first question creates it",
             subject=Subject("ledger"),
             remedy=Remedy("If there was one before, restore it"),
         )
-    return open_ledger(found.ledger, create=False, read_only=read_only), found
+    return open_ledger(contract.ledger, create=False, read_only=read_only), contract
 
 
-def _held(policy: Policy | None, name: str, analyst: str = "") -> Caps:
-    """What a policy allows, if there is one."""
+def _policy_caps(policy: Policy | None, name: str, analyst: str = "") -> Caps:
+    """The caps of a policy, if there is one."""
     from privet.ledger import Caps
     from privet.policy.agreement import caps
 
     return caps(policy.datasets[name], analyst) if policy is not None and name in policy.datasets else Caps()
 
 
-def _tell_differences(policy: Policy | None, ledger: DatabaseLedger, name: str, analyst: str | None = None) -> None:
+def _print_differences(policy: Policy | None, ledger: DatabaseLedger, name: str, analyst: str | None = None) -> None:
     from privet.policy.agreement import differences
 
     if policy is not None and name in policy.datasets:
@@ -89,9 +89,9 @@ def _one(ledger: DatabaseLedger, dataset: str | None, policy: Policy | None) -> 
     from privet.errors import Subject, UserError, argument
 
     names = ledger.datasets()
-    known = [name for name in names if policy is None or name in policy.datasets]
-    if dataset is None and len(known) == 1:
-        return known[0]
+    declared = [name for name in names if policy is None or name in policy.datasets]
+    if dataset is None and len(declared) == 1:
+        return declared[0]
     if dataset is None or dataset not in names:
         raise UserError(
             "the ledger has several datasets" if dataset is None else f"the ledger has no dataset {dataset!r}",
@@ -106,14 +106,14 @@ def _json(tree: Any) -> None:
     print(json.dumps(tree, indent=2, ensure_ascii=False))
 
 
-def _words(budget: Budget | None) -> str:
+def _text(budget: Budget | None) -> str:
     from privet.privacy.guarantees import show_down
 
     return "" if budget is None else show_down(budget)
 
 
 def budget(where: Where = None, policy: ByPolicy = None, dataset: Which = None, as_json: AsJson = False) -> None:
-    """Show what is granted, spent and left, for every dataset and analyst.
+    """Show budgets: granted, spent and left, for every dataset and analyst.
 
     Example: privet budget people.ledger
     """
@@ -121,19 +121,19 @@ def budget(where: Where = None, policy: ByPolicy = None, dataset: Which = None, 
     from privet.privacy.guarantees import stricter
     from privet.privacy.guarantees.budgets import amount
 
-    ledger, found = _opened(where, policy)
+    ledger, contract = _opened(where, policy)
     lines: list[tuple[str, str, Budget | None, Budget, Budget | None, str]] = []
-    for name in ledger.datasets() if dataset is None else (_one(ledger, dataset, found),):
-        whole = _held(found, name).lower(ledger.balance(name))
-        lines.append((name, "", whole.budget, whole.spent, whole.remaining.guarantee, whole.left))
-        accountant = whole.accountant
+    for name in ledger.datasets() if dataset is None else (_one(ledger, dataset, contract),):
+        balance = _policy_caps(contract, name).lower(ledger.balance(name))
+        lines.append((name, "", balance.budget, balance.spent, balance.remaining.guarantee, balance.left))
+        accountant = balance.accountant
         for analyst, ration in ledger.analysts(name).items():
-            cap = stricter(ration.cap, _held(found, name, analyst).analyst)
-            mine = None if cap is None else Balance(accountant, cap, ration.spent)
-            left = (None, "") if mine is None else (mine.remaining.guarantee, mine.left)
+            cap = stricter(ration.cap, _policy_caps(contract, name, analyst).analyst)
+            capped = None if cap is None else Balance(accountant, cap, ration.spent)
+            left = (None, "") if capped is None else (capped.remaining.guarantee, capped.left)
             lines.append((name, analyst, cap, accountant.guarantee(ration.spent), *left))
-        _tell_differences(found, ledger, name)
-    others = {name: each.per_analyst for name, each in ({} if found is None else found.datasets).items()}
+        _print_differences(contract, ledger, name)
+    others = {name: each.per_analyst for name, each in ({} if contract is None else contract.datasets).items()}
     if as_json:
         names = "dataset", "analyst", "granted", "spent", "left"
         tree = [dict(zip(names, (line[0], line[1] or None, *map(amount, line[2:5])), strict=True)) for line in lines]
@@ -141,15 +141,15 @@ def budget(where: Where = None, policy: ByPolicy = None, dataset: Which = None, 
         return
     rows = []
     for i, line in enumerate(lines):
-        rows.append(("" if line[1] else line[0], line[1], _words(line[2]), _words(line[3]), line[5]))
+        rows.append(("" if line[1] else line[0], line[1], _text(line[2]), _text(line[3]), line[5]))
         last = i + 1 == len(lines) or not lines[i + 1][1]
         if last and others.get(line[0]) is not None:
-            rows.append(("", "every other", _words(others[line[0]]), "", ""))
+            rows.append(("", "every other", _text(others[line[0]]), "", ""))
     print(aligned(("dataset", "analyst", "granted", "spent", "left"), *rows))
 
 
 def _with_others(row: dict[str, Any], others: dict[str, Budget | None]) -> dict[str, Any]:
-    """A dataset's line for programs, with the cap of every other analyst."""
+    """A dataset's row for programs, with the cap of every other analyst."""
     from privet.privacy.guarantees.budgets import amount
 
     cap = others.get(row["dataset"])
@@ -162,8 +162,8 @@ def history(where: Where = None, policy: ByPolicy = None, dataset: Which = None,
 
     Example: privet ledger history people.ledger
     """
-    ledger, found = _opened(where, policy)
-    entries = ledger.history(_one(ledger, dataset, found))
+    ledger, contract = _opened(where, policy)
+    entries = ledger.history(_one(ledger, dataset, contract))
     if as_json:
         _json([_entry(entry) for entry in entries])
         return
@@ -173,8 +173,8 @@ def history(where: Where = None, policy: ByPolicy = None, dataset: Which = None,
             e.time[:16].replace("T", " "),
             _what(e),
             e.analyst,
-            _words(e.price),
-            _words(e.spent),
+            _text(e.price),
+            _text(e.spent),
             _note(e),
         )
         for e in entries
@@ -191,16 +191,16 @@ def _note(entry: Entry) -> str:
         case "created":
             assert entry.facts is not None
             unit, adjacency = entry.facts.protect, entry.facts.adjacency
-            return f"each {unit}, {adjacency}, {entry.facts.accountant} accountant, {_words(entry.totals.budget)}"
+            return f"each {unit}, {adjacency}, {entry.facts.accountant} accountant, {_text(entry.totals.budget)}"
         case "attached" | "protected" | "allowed":
             return _about_table(entry)
         case "declared":
             return f"version {entry.version}" + (f": {entry.note}" if entry.note else "")
         case "capped" if entry.ration is not None:
-            return f"{_words(entry.ration.cap) or 'no cap'}: {entry.note}"
+            return f"{_text(entry.ration.cap) or 'no cap'}: {entry.note}"
         case "capped":
-            each = f", {_words(entry.totals.per_query)} per question" if entry.totals.per_query is not None else ""
-            return f"{_words(entry.totals.budget)}{each}: {entry.note}"
+            per_query = f", {_text(entry.totals.per_query)} per question" if entry.totals.per_query is not None else ""
+            return f"{_text(entry.totals.budget)}{per_query}: {entry.note}"
     if entry.statement:
         text = " ".join("".join(c if c.isprintable() else " " for c in entry.statement).split())
         return text if len(text) <= _LONG else f"{text[: _LONG - 3]}..."
@@ -246,7 +246,7 @@ def verify(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Verify every entry and answer of a ledger, or of an exported file (.jsonl).
+    """Verify a ledger or an exported file (.jsonl). Checks every entry and every answer.
 
     Example: privet ledger verify people.ledger --expect "$(cat receipt.txt)"
     """
@@ -266,16 +266,16 @@ def verify(
     if as_json:
         _json({"entries": head.number, "hash": head.hash, "datasets": datasets})
         return
-    each = ", ".join(f"{name} {entries}" for name, entries in datasets.items())
+    counts = ", ".join(f"{name} {entries}" for name, entries in datasets.items())
     entries = "1 entry" if head.number == 1 else f"all {head.number} entries"
-    print(f"{entries} verified{f' ({each})' if len(datasets) > 1 else ''}")
+    print(f"{entries} verified{f' ({counts})' if len(datasets) > 1 else ''}")
     if expect is not None:
         print("the receipt matches an entry")
 
 
 @app.command()
 def head(where: Where = None, policy: ByPolicy = None) -> None:
-    """Print a receipt. Keep it elsewhere: with it, `verify` notices an older copy of the ledger.
+    """Print a receipt. Keep it elsewhere: with it, `privet ledger verify` detects an older copy of the ledger.
 
     Example: privet ledger head people.ledger > receipt.txt
     """
@@ -284,40 +284,38 @@ def head(where: Where = None, policy: ByPolicy = None) -> None:
 
 @app.command()
 def export(where: Where = None, policy: ByPolicy = None, dataset: Which = None) -> None:
-    """Print the entries as lines of JSON, without the answers, for an auditor.
+    """Print the entries as JSON lines for an auditor. Answers are not included.
 
     Example: privet ledger export people.ledger > people.jsonl
     """
-    ledger, found = _opened(where, policy)
-    for line in ledger.export(None if dataset is None else _one(ledger, dataset, found)):
+    ledger, contract = _opened(where, policy)
+    for line in ledger.export(None if dataset is None else _one(ledger, dataset, contract)):
         print(line)
 
 
 @app.command()
 def replay(where: Where = None, policy: ByPolicy = None, dataset: Which = None, as_json: AsJson = False) -> None:
-    """Show what the whole history costs under each accountant.
+    """Show the cost of the whole history under each accountant.
 
     Example: privet ledger replay people.ledger
     """
     from privet.errors import AccountingError
     from privet.privacy.accounting import ACCOUNTANTS
 
-    ledger, found = _opened(where, policy)
-    name = _one(ledger, dataset, found)
+    ledger, contract = _opened(where, policy)
+    name = _one(ledger, dataset, contract)
     costs: dict[str, str] = {}
-    for each in ACCOUNTANTS.values():
+    for accountant in ACCOUNTANTS.values():
         try:
-            costs[each.name] = str(ledger.replay(name, each))
+            costs[accountant.name] = str(ledger.replay(name, accountant))
         except AccountingError as error:
-            costs[each.name] = f"no price: {error.render('terminal')}"
+            costs[accountant.name] = f"no price: {error.render('terminal')}"
     if as_json:
         _json(costs)
         return
     width = max(map(len, costs)) + 2
-    for accountant, cost in costs.items():
-        print(
-            f"{accountant:<{width}}{cost}{'   (this dataset)' if accountant == ledger.dataset(name).accountant else ''}"
-        )
+    for label, cost in costs.items():
+        print(f"{label:<{width}}{cost}{'   (this dataset)' if label == ledger.dataset(name).accountant else ''}")
 
 
 @app.command()
@@ -327,47 +325,43 @@ def cap(
     policy: ByPolicy = None,
     epsilon: Annotated[
         str | None,
-        typer.Option(
-            help="The new cap, such as 3 or 1/3; leave it out to remove the cap of an analyst or of a question."
-        ),
+        typer.Option(help="The new cap, such as 3 or 1/3; omit it to remove an analyst's cap or the per-question cap."),
     ] = None,
     delta: Annotated[str | None, typer.Option(help="The delta of the cap, if the budget has one.")] = None,
-    analyst: Annotated[str | None, typer.Option(help="Set the cap of this analyst.")] = None,
-    query: Annotated[bool, typer.Option("--query", help="Set the cap of each question.")] = False,
+    analyst: Annotated[str | None, typer.Option(help="Set this analyst's cap.")] = None,
+    query: Annotated[bool, typer.Option("--query", help="Set the cap for each single question.")] = False,
     dataset: Which = None,
 ) -> None:
-    """Set the dataset's budget, an analyst's cap, or the cap of each question.
+    """Set a budget or a cap: the dataset's budget, an analyst's cap, or the per-question cap.
 
     Example: privet ledger cap people.ledger --analyst research --epsilon 1 --reason "the first year"
     """
     from privet.errors import Remedy, UserError, argument
     from privet.privacy.guarantees import PureDP, budget_of
 
-    ledger, found = _opened(where, policy, read_only=False)
-    name = _one(ledger, dataset, found)
-    given: Budget | None = None
+    ledger, contract = _opened(where, policy, read_only=False)
+    name = _one(ledger, dataset, contract)
+    new: Budget | None = None
     if epsilon is None and (delta is not None or (analyst is None and not query)):
         raise UserError(
             "the new budget is missing",
-            allowed="Only the cap of an analyst or of each question can be removed",
+            allowed="Only an analyst's cap and the per-question cap can be removed",
             remedy=argument("epsilon", 3),
         )
     accountant = ledger.dataset(name).accounting
     if delta is not None and accountant.promises is PureDP:
-        raise UserError(f"the budget of {name!r} has no delta, and never will", remedy=Remedy("Leave out --delta"))
+        raise UserError(f"the budget of {name!r} has no delta, which can't be changed", remedy=Remedy("Omit --delta"))
     if epsilon is not None:
-        given = budget_of(accountant.promises, epsilon=epsilon, delta=delta)
-    ledger.cap(name, given, reason=reason, analyst=analyst, query=query)
+        new = budget_of(accountant.promises, epsilon=epsilon, delta=delta)
+    ledger.cap(name, new, reason=reason, analyst=analyst, query=query)
     print(ledger.head())
-    print(
-        "This receipt stands for the ledger's last entry. Keep it elsewhere (see privet ledger head).", file=sys.stderr
-    )
+    print("This is the receipt of the newest entry. Keep it elsewhere (see privet ledger head).", file=sys.stderr)
     balance = ledger.balance(name, analyst)
     spent = balance.total if analyst is None or balance.ration is None else balance.ration.spent
-    if given is not None and not query and not accountant.share(spent, given):
-        text = _words(accountant.guarantee(spent))
+    if new is not None and not query and not accountant.share(spent, new):
+        text = _text(accountant.guarantee(spent))
         print(f"{text} is already spent, so nothing is left under this cap.", file=sys.stderr)
-    _tell_differences(found, ledger, name, analyst)
+    _print_differences(contract, ledger, name, analyst)
 
 
 @app.command()
@@ -376,8 +370,8 @@ def reopen(reason: Why, where: Where = None, policy: ByPolicy = None, dataset: W
 
     Example: privet ledger reopen people.ledger --reason "more memory for the engine"
     """
-    ledger, found = _opened(where, policy, read_only=False)
-    ledger.reopen(_one(ledger, dataset, found), reason)
+    ledger, contract = _opened(where, policy, read_only=False)
+    ledger.reopen(_one(ledger, dataset, contract), reason)
     print(ledger.head())
 
 
@@ -385,17 +379,17 @@ def reopen(reason: Why, where: Where = None, policy: ByPolicy = None, dataset: W
 def protect(
     reason: Why,
     table: Annotated[str, typer.Option(help="The table.")],
-    person: Annotated[str, typer.Option(help="The column that identifies the person.")],
+    person: Annotated[str, typer.Option(help="The column that identifies people.")],
     where: Where = None,
     policy: ByPolicy = None,
     dataset: Which = None,
 ) -> None:
-    """Change the column that identifies the person in a table.
+    """Change the column of a table that identifies people.
 
     Example: privet ledger protect people.ledger --table visits --person patient_id --reason "the column was renamed"
     """
-    ledger, found = _opened(where, policy, read_only=False)
-    ledger.protect(_one(ledger, dataset, found), table, person, reason=reason)
+    ledger, contract = _opened(where, policy, read_only=False)
+    ledger.protect(_one(ledger, dataset, contract), table, person, reason=reason)
     print(ledger.head())
 
 
@@ -403,13 +397,13 @@ def protect(
 def allow_source(
     reason: Why,
     source: Annotated[
-        str, typer.Option(metavar="FILE", help="The file; for a table of a DuckDB file, people.duckdb:table.")
+        str, typer.Option(metavar="FILE", help="The file; for a table in a DuckDB file, people.duckdb:table.")
     ],
     to: Annotated[str, typer.Option(metavar="DATASET", help="The other dataset that may use it.")],
     where: Where = None,
     policy: ByPolicy = None,
 ) -> None:
-    """Let a dataset use a file of another dataset. People who are in both lose privacy in both.
+    """Allow a dataset to use another dataset's file. People who are in both then lose privacy in both.
 
     Example: privet ledger allow-source people.ledger --source people.parquet --to trial --reason "a separate consent"
     """

@@ -1,4 +1,4 @@
-"""Options that commands share, and options that are written as in Python: `epsilon=0.5` is refused with its flag."""
+"""Options that commands share, and an error with the right flag for options in Python syntax, such as `epsilon=0.5`."""
 
 from __future__ import annotations
 
@@ -31,14 +31,16 @@ MaxRowsPerGroup = Annotated[
     str | None, typer.Option(metavar="ROWS", help="Maximum rows per person in each group; needs --max-groups.")
 ]
 Analyst = Annotated[str, typer.Option(help="The analyst who asks.")]
-Dataset = Annotated[str | None, typer.Option(help="The dataset, if the tables of the question belong to several.")]
+Dataset = Annotated[
+    str | None, typer.Option(help="The dataset, if the tables in the question belong to several datasets.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What `privet query` and `privet explain` are asked."""
+    """The options of a question, for `privet query` and `privet explain`."""
 
     sql: Statement = None
     file: FromFile = None
@@ -56,19 +58,19 @@ class Question:
 
 
 def takes(options: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A command whose first parameter is a dataclass of options: Typer sees each field as an option."""
+    """A decorator for a command whose first parameter is a dataclass: Typer sees each field as an option."""
     fields = inspect.signature(options).parameters
     types = get_type_hints(options, include_extras=True)
 
     def wrap(command: Callable[..., None]) -> Callable[..., None]:
         own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
 
-        def run(**given: Any) -> None:
-            command(options(**{name: given.pop(name) for name in fields}), **given)
+        def run(**values: Any) -> None:
+            command(options(**{name: values.pop(name) for name in fields}), **values)
 
-        shared = [each.replace(annotation=types[name]) for name, each in fields.items()]
+        shared = [field.replace(annotation=types[name]) for name, field in fields.items()]
         run.__name__, run.__doc__ = command.__name__, command.__doc__
-        run.__annotations__ = {each.name: each.annotation for each in (*shared, *own)}
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*shared, *own)}
         vars(run)["__signature__"] = inspect.Signature([*shared, *own])
         return run
 
@@ -79,20 +81,20 @@ _SHORT = {"eps": "epsilon"}
 
 
 class StatementCommand(TyperCommand):
-    """A command that takes one statement; another argument may be an option without its dashes."""
+    """A command that takes one statement; a second argument may be an option without its dashes."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """The arguments that no parameter takes: none."""
+        """Refuse arguments that look like options without dashes, and parse the others."""
         from privet.errors import UserError, argument, write
 
-        if any(each.partition("=")[0] == "--eps" for each in args):
+        if any(word.partition("=")[0] == "--eps" for word in args):
             raise UserError("there is no option --eps", remedy=argument("epsilon", 0.5))
         _, extra, _ = self.make_parser(ctx).parse_args(args=list(args))
         flags = {flag for parameter in self.params for flag in parameter.opts}
-        for each in extra:
-            name, sign, value = each.partition("=")
+        for word in extra:
+            name, equals, value = word.partition("=")
             flag = f"--{_SHORT.get(name.lower(), name.lower()).replace('_', '-')}"
-            if sign and value and flag in flags:
+            if equals and value and flag in flags:
                 line = f"{flag} {shlex.quote(value)}"
                 raise UserError("options begin with two dashes", remedy=write(terminal=line, exact=True))
         return super().parse_args(ctx, args)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # loaded when a command runs: `privet --help` is quick
 
 
 def aligned(*rows: tuple[str, ...], right: bool = False) -> str:
-    """Rows of cells in columns; all but the first are aligned to the right if they are numbers.
+    """Rows of cells in columns; with `right`, all columns but the first are aligned to the right.
 
     Example:
         >>> print(aligned(("north", "9"), ("south", "10"), right=True))
@@ -28,10 +28,8 @@ def aligned(*rows: tuple[str, ...], right: bool = False) -> str:
     lines = []
     for row in rows:
         cells = zip(row, widths, strict=True)
-        shown = [
-            cell.rjust(width) if right and place else cell.ljust(width) for place, (cell, width) in enumerate(cells)
-        ]
-        lines.append("  ".join(shown).rstrip())
+        padded = [cell.rjust(width) if right and i else cell.ljust(width) for i, (cell, width) in enumerate(cells)]
+        lines.append("  ".join(padded).rstrip())
     return "\n".join(lines)
 
 
@@ -51,8 +49,8 @@ _DEFAULT = Path("privet.toml")
 STORED = "the answer is stored: asking again is free"
 
 
-def kept(policy: Path | None = None) -> Callable[[Path], bool]:
-    """Which files belong to the steward: those of this policy, or of the one in this folder, if there is one."""
+def stewards_files(policy: Path | None = None) -> Callable[[Path], bool]:
+    """A test for the steward's files: those of this policy, or of the policy in the current folder."""
     from privet.errors import UserError
     from privet.policy import load
     from privet.system.files import among
@@ -67,24 +65,24 @@ def kept(policy: Path | None = None) -> Callable[[Path], bool]:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The files that a command writes, checked before anything is done or paid for."""
+    """The files that a command writes, checked before it does or spends anything."""
 
     force: bool
     taken: Callable[[Path], bool]
 
     @classmethod
-    def checked(cls, *given: Path | None, force: bool, taken: Callable[[Path], bool] | None = None) -> Files:
+    def checked(cls, *paths: Path | None, force: bool, taken: Callable[[Path], bool] | None = None) -> Files:
         """Refuse files that must not be written."""
         from privet.errors import Remedy, UserError
         from privet.system.files import among, check
 
-        files = [file for file in given if file is not None]
-        made = cls(force, taken or (kept() if files else lambda path: False))
-        for number, file in enumerate(files):
-            check(file, overwrite=force, taken=made.taken)
-            if among(file, files[:number]):
-                raise UserError(f"{str(file)!r} is given twice", remedy=Remedy("Choose another file"))
-        return made
+        targets = [path for path in paths if path is not None]
+        files = cls(force, taken or (stewards_files() if targets else lambda path: False))
+        for number, target in enumerate(targets):
+            check(target, overwrite=force, taken=files.taken)
+            if among(target, targets[:number]):
+                raise UserError(f"{str(target)!r} is given twice", remedy=Remedy("Choose another file"))
+        return files
 
     def write(self, file: Path, content: bytes) -> None:
         """Write one of these files."""
@@ -92,8 +90,8 @@ class Files:
 
         write(file, content, overwrite=self.force, taken=self.taken)
 
-    def tried(self, file: Path, content: Callable[[], bytes]) -> str | None:
-        """Write a file after it was paid for; why that was not possible, if it was not."""
+    def try_write(self, file: Path, content: Callable[[], bytes]) -> str | None:
+        """Write a file whose content is already paid for; returns the reason if that fails."""
         from privet.errors import UserError
 
         try:
@@ -105,14 +103,14 @@ class Files:
         return None
 
 
-def chosen(form: Format | None, output: Path | None) -> Format:
-    """The format of the answer; an impossible one is refused before anything is paid."""
+def choose_format(form: Format | None, output: Path | None) -> Format:
+    """The format of the answer; an impossible one is refused before anything is spent."""
     from privet.errors import Remedy, UserError, write
 
     suffix = "" if output is None else output.suffix.lower()
     if suffix in _PICTURES:
         if form not in (None, Format.CHART):
-            raise UserError(f"a {suffix} file is always a chart", remedy=Remedy("Leave out --format"))
+            raise UserError(f"a {suffix} file is always a chart", remedy=Remedy("Omit --format"))
         return Format.CHART
     if form is None:
         form = _BY_NAME.get(suffix, Format.TABLE)
@@ -121,14 +119,16 @@ def chosen(form: Format | None, output: Path | None) -> Format:
             raise UserError(
                 f"unknown file type {suffix!r}",
                 allowed=f"The file types are {', '.join(names)} and {last}",
-                remedy=Remedy("Or add --format"),
+                remedy=Remedy("For another file type, add --format"),
             )
     if form is Format.PARQUET and output is None:
         raise UserError("Parquet can't be printed", remedy=write(terminal="-o answer.parquet"))
     return form
 
 
-def styled(title: str | None, labels: list[str] | None, order: list[str] | None, output: Path | None) -> dict[str, Any]:
+def chart_style(
+    title: str | None, labels: list[str] | None, order: list[str] | None, output: Path | None
+) -> dict[str, Any]:
     """The style of a chart: arguments of `Release.plot`."""
     from privet.errors import UserError, write
 
@@ -137,17 +137,17 @@ def styled(title: str | None, labels: list[str] | None, order: list[str] | None,
     if output is None or output.suffix.lower() not in _PICTURES:
         raise UserError("--title, --label and --order apply only to charts", remedy=write(terminal="-o answer.png"))
     texts = {}
-    for each in labels or ():
-        name, sign, text = each.partition("=")
-        if not sign or not name:
-            raise UserError(f"a label is NAME=TEXT, not {each!r}", remedy=write(terminal="--label n=People"))
+    for label in labels or ():
+        name, equals, text = label.partition("=")
+        if not equals or not name:
+            raise UserError(f"a label is NAME=TEXT, not {label!r}", remedy=write(terminal="--label n=People"))
         texts[name] = text
     by_value = order in (["ascending"], ["descending"])
     return {"title": title, "labels": texts, "order": order[0] if order and by_value else order or None}
 
 
-def shows(plan: ReleasePlan, form: Format, output: Path | None, style: dict[str, Any]) -> None:
-    """Refuse, before anything is paid, an answer that could not be shown in this format."""
+def check_output(plan: ReleasePlan, form: Format, output: Path | None, style: dict[str, Any]) -> None:
+    """Refuse, before anything is spent, an answer that could not be shown in this format."""
     from privet.errors import Remedy, UserError
     from privet.plots import new_figure
     from privet.release.render.frame import BESIDE
@@ -158,7 +158,7 @@ def shows(plan: ReleasePlan, form: Format, output: Path | None, style: dict[str,
         Style(**style).check(plan.query)
     shown = [name for name, _ in plan.columns if name not in plan.query.arrangement.hidden]
     if output is not None and output.suffix.lower() in _PICTURES:
-        new_figure(1, 1)  # refused without matplotlib
+        new_figure(1, 1)  # an error without matplotlib
         if len(shown) > MOST_PANELS:
             raise UserError(
                 f"a chart shows at most {MOST_PANELS} columns, not {len(shown)}",
@@ -180,8 +180,8 @@ def write(answer: Release, form: Format, output: Path | None, style: dict[str, A
     else:
         what = "chart" if output.suffix.lower() in _PICTURES else "file"
         why = "no group is shown, so there is nothing to draw" if what == "chart" and not len(answer) else None
-        if why := why or files.tried(output, lambda: _content(answer, form, output, style)):
-            _printed(answer, form, f"the {what} was not saved: {why}")
+        if why := why or files.try_write(output, lambda: _content(answer, form, output, style)):
+            _print_instead(answer, form, f"the {what} was not saved: {why}")
         print(output, file=sys.stderr)
     if form not in (Format.TABLE, Format.CHART) or output is not None:
         from privet.release.render.text import wrapped
@@ -190,8 +190,8 @@ def write(answer: Release, form: Format, output: Path | None, style: dict[str, A
             print(line, file=sys.stderr)
 
 
-def _printed(answer: Release, form: Format, why: str) -> NoReturn:
-    """It is paid for, so it is printed instead."""
+def _print_instead(answer: Release, form: Format, why: str) -> NoReturn:
+    """Print an answer that could not be saved, because it is paid for."""
     sys.stdout.write(_text(answer, form if form in (Format.CSV, Format.JSON) else Format.TABLE))
     sys.stdout.flush()
     tell("NoFile", 1, f"{why}; {STORED}", head="")

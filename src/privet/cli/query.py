@@ -15,7 +15,7 @@ import typer
 from privet.cli.exits import tell
 from privet.cli.interrupts import stopped
 from privet.cli.options import AsJson, Force, Question, takes
-from privet.cli.output import STORED, Files, Format, chosen, kept, shows, styled, write
+from privet.cli.output import STORED, Files, Format, chart_style, check_output, choose_format, stewards_files, write
 from privet.system.addresses import is_address, masked
 
 if TYPE_CHECKING:  # loaded when a command runs: `privet --help` is quick
@@ -31,7 +31,7 @@ _EXAMPLE = 'privet query "SELECT COUNT(*) FROM people" --epsilon 0.5'
 def query(
     question: Question,
     form: Annotated[
-        Format | None, typer.Option("--format", help="By default a table, or by the name of the file.")
+        Format | None, typer.Option("--format", help="By default a table, or as the name of the output file says.")
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A file: .csv, .json, .parquet, .txt, .png, .svg or .pdf.")
@@ -42,16 +42,18 @@ def query(
         str | None, typer.Option(help="An id that makes a retry safe: the question is paid for once.")
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Pay for new noise even if the answer is stored.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what it would cost, and ask nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what it would cost, without asking it.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     title: Annotated[str | None, typer.Option(help="The title of a chart.")] = None,
     label: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=TEXT", help="What a chart calls a column or key. Can be repeated."),
+        typer.Option(metavar="NAME=TEXT", help="The label of a column or key in a chart. Can be repeated."),
     ] = None,
     order: Annotated[
         list[str] | None,
-        typer.Option(help="The order of groups in a chart: ascending, descending, or a key to be first; repeatable."),
+        typer.Option(
+            help="The order of groups in a chart: ascending, descending, or the keys to show first. Can be repeated."
+        ),
     ] = None,
 ) -> None:
     """Ask a question in SQL, and pay for it.
@@ -59,20 +61,20 @@ def query(
     Example: privet query "SELECT region, COUNT(*) AS n FROM people GROUP BY region" --epsilon 0.5
     """
     with stopped(lambda: "nothing was spent"):
-        how, caps, text = _how(question), _caps(question), _statement(question.sql, question.file)
-        files = Files.checked(output, certificate, force=force, taken=kept(question.policy))
-        kind = chosen(Format.JSON if as_json else form, output)
-        style = styled(title, label, order, output)
+        options, caps, text = _options(question), _caps(question), _statement(question.sql, question.file)
+        files = Files.checked(output, certificate, force=force, taken=stewards_files(question.policy))
+        kind = choose_format(Format.JSON if as_json else form, output)
+        style = chart_style(title, label, order, output)
         session = _session(question, text)
     with stopped(lambda: _PAID if session.debited else "nothing was spent"), session:
-        plan = session.plan(_capped(session, text, caps), **how)
+        plan = session.plan(_capped(session, text, caps), **options)
         if dry_run:
-            _explained(session, plan, fresh=fresh, as_json=kind is Format.JSON)
+            _explain(session, plan, fresh=fresh, as_json=kind is Format.JSON)
             return
-        shows(plan, kind, output, style)
-        with _priced(session, plan):
+        check_output(plan, kind, output, style)
+        with _states_cost(session, plan):
             answer = session.release(plan, request_id=request_id, fresh=fresh)
-            uncertified = certificate and files.tried(certificate, answer.certificate.to_bytes)
+            uncertified = certificate and files.try_write(certificate, answer.certificate.to_bytes)
             if uncertified:
                 tell("NoFile", 1, f"the certificate was not saved: {uncertified}; {STORED}", head="")
             elif certificate is not None:
@@ -84,8 +86,8 @@ def query(
 
 
 @contextmanager
-def _priced(session: Session, plan: ReleasePlan) -> Iterator[None]:
-    """Around what is paid for: an error says whether it was."""
+def _states_cost(session: Session, plan: ReleasePlan) -> Iterator[None]:
+    """A block whose errors state what was spent."""
     from privet.errors import LedgerError, PrivetError
     from privet.privacy.guarantees import PureDP
     from privet.privacy.guarantees.budgets import amount
@@ -104,14 +106,14 @@ def _priced(session: Session, plan: ReleasePlan) -> Iterator[None]:
 
 @takes(Question)
 def explain(question: Question, as_json: AsJson = False) -> None:
-    """Show what a question would cost, how accurate its answer would be, and why. Nothing is read or spent.
+    """Show the cost and accuracy of a question without asking it. Nothing is read or spent.
 
     Example: privet explain "SELECT AVG(income) FROM people" --epsilon 0.5 --assuming 500
     """
     with stopped(lambda: "nothing was spent"):
-        how, caps, text = _how(question), _caps(question), _statement(question.sql, question.file)
+        options, caps, text = _options(question), _caps(question), _statement(question.sql, question.file)
         with _session(question, text) as session:
-            _explained(session, session.plan(_capped(session, text, caps), **how), as_json=as_json)
+            _explain(session, session.plan(_capped(session, text, caps), **options), as_json=as_json)
 
 
 # --- the question ---------------------------------------------------------------------------------
@@ -123,13 +125,13 @@ def _statement(sql: str | None, file: Path | None) -> str:
 
     if file is not None:
         if sql is not None:
-            raise UserError("give either the SELECT or a file with it, not both")
-        return _asked(_contents(file))
+            raise UserError("pass either a SELECT or --file, not both")
+        return _checked(_contents(file))
     if sql in (None, "-"):
         if sys.stdin is None or sys.stdin.isatty():
-            raise UserError("there is no question", remedy=write(terminal=_EXAMPLE))
+            raise UserError("the question is missing", remedy=write(terminal=_EXAMPLE))
         try:
-            return _asked(sys.stdin.read())
+            return _checked(sys.stdin.read())
         except UnicodeDecodeError as error:
             line, why = why_not(error.object, "question.sql")
             raise UserError(f"stdin, line {line}: {why}") from None
@@ -140,13 +142,13 @@ def _statement(sql: str | None, file: Path | None) -> str:
             f"{sql!r} is a file, not a question",
             remedy=write(terminal=command, advice="To ask about a file, declare it in a policy first", exact=True),
         )
-    return _asked(sql)
+    return _checked(sql)
 
 
-def _asked(sql: str) -> str:
+def _checked(sql: str) -> str:
     from privet.errors import UserError, write
 
-    sql = sql.removeprefix("\ufeff")  # a mark at the start of a file from Windows
+    sql = sql.removeprefix("\ufeff")  # the byte order mark of a file from Windows
     if not sql.strip():
         raise UserError("the question is empty", remedy=write(terminal=_EXAMPLE))
     return sql
@@ -157,7 +159,7 @@ def _contents(file: Path) -> str:
     from privet.system.encodings import text_of, why_not
 
     if file.is_dir():
-        raise UserError(f"{str(file)!r} is a folder", remedy=Remedy("Give the file that contains the SELECT"))
+        raise UserError(f"{str(file)!r} is a folder", remedy=Remedy("Name the file that contains the SELECT"))
     try:
         raw = file.read_bytes()
     except FileNotFoundError:
@@ -171,15 +173,15 @@ def _contents(file: Path) -> str:
         raise UserError(f"{file}, line {line}: {why}") from None
 
 
-def _how(question: Question) -> dict[str, Any]:
+def _options(question: Question) -> dict[str, Any]:
     from privet.errors import UserError, write
 
     errors = {}
-    for each in question.within or ():
-        name, sign, error = each.rpartition("=")
-        if not sign or not name or not error:
+    for option in question.within or ():
+        name, equals, error = option.rpartition("=")
+        if not equals or not name or not error:
             line = write(terminal="--within n=50")
-            raise UserError(f"--within takes a column and its error, not {each!r}", remedy=line)
+            raise UserError(f"--within takes a column and its error, not {option!r}", remedy=line)
         if name in errors:
             raise UserError(f"--within {name} is given twice")
         errors[name] = error
@@ -209,10 +211,10 @@ def _session(question: Question, text: str) -> Session:
     from privet.policy import load
     from privet.session import Session
 
-    found = load(question.policy)
-    session = Session.open(found, dataset=question.dataset, asking=text, analyst=question.analyst)
+    policy = load(question.policy)
+    session = Session.open(policy, dataset=question.dataset, asking=text, analyst=question.analyst)
     if session.ledger.created:
-        name = masked(found.ledger) if is_address(found.ledger) else Path(found.ledger).name
+        name = masked(policy.ledger) if is_address(policy.ledger) else Path(policy.ledger).name
         print(
             f"Created a new ledger, {name}. If there was one before, stop: the new one does not know what was spent.",
             file=sys.stderr,
@@ -221,11 +223,11 @@ def _session(question: Question, text: str) -> Session:
 
 
 def _capped(session: Session, text: str, caps: dict[str, int | None]) -> Query | str:
-    """The question, with its own cap if one is given."""
+    """The question, with the caps of the options, if any."""
     return text if all(cap is None for cap in caps.values()) else session.parse(text).cap(**caps)
 
 
-def _explained(session: Session, plan: ReleasePlan, *, as_json: bool, fresh: bool = False) -> None:
+def _explain(session: Session, plan: ReleasePlan, *, as_json: bool, fresh: bool = False) -> None:
     if as_json:
         from privet.privacy.guarantees.budgets import amount
 

@@ -1,7 +1,7 @@
-"""A synthetic survey to try things on: people, and their visits to doctors. This is data, not noise.
+"""A synthetic survey for demonstrations: people, and their visits to doctors. This is data, not noise.
 
-Nobody in it exists. Every number follows from a row's place by the integer hash below, so that the files are the same
-each time and everybody may know them. Nothing that protects anyone may be drawn in this way.
+Nobody in it exists. Every number is a hash of a row's position, so the files are the same each time and public. Noise
+that protects people must never be drawn in this way.
 """
 
 from __future__ import annotations
@@ -43,33 +43,33 @@ MOST_COST = 2000.0
 
 
 class Survey(NamedTuple):
-    """Where the files are."""
+    """The paths of the two files."""
 
     people: Path
     visits: Path
 
 
 def make_survey(folder: str | Path, people: int = 100_000) -> Survey:
-    """Write people.parquet and visits.parquet into a folder, the same ones each time."""
+    """Write people.parquet and visits.parquet into a folder, with the same content each time."""
     count = whole(people, name="people", example="people=100_000")
     target = Path(folder)
-    made = Survey(target / "people.parquet", target / "visits.parquet")
+    survey = Survey(target / "people.parquet", target / "visits.parquet")
     persons = _people(count)
     try:
         target.mkdir(parents=True, exist_ok=True)
-        pq.write_table(persons, made.people)
-        pq.write_table(_visits(persons), made.visits)
+        pq.write_table(persons, survey.people)
+        pq.write_table(_visits(persons), survey.visits)
     except OSError as error:
         raise UserError(f"the survey can't be written to {str(folder)!r}: {error.strerror or error}") from None
-    return made
+    return survey
 
 
 # --- numbers that look random ---------------------------------------------------------------------
 
 
-def _uniform(what: str, count: int) -> Floats:
-    """Numbers in 0..1, both excluded, one for each place: the finalizer of SplitMix64 (Steele, Lea, Flood 2014)."""
-    start = np.uint64(int.from_bytes(what.encode()) % (2**64 - 59))
+def _uniform(label: str, count: int) -> Floats:
+    """Numbers between 0 and 1, one per position: the finalizer of SplitMix64 (Steele, Lea, Flood 2014)."""
+    start = np.uint64(int.from_bytes(label.encode()) % (2**64 - 59))
     x = np.full(count, start) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -77,15 +77,15 @@ def _uniform(what: str, count: int) -> Floats:
     return np.asarray(((x >> np.uint64(11)).astype(np.float64) + 0.5) / 2**53)
 
 
-def _normal(what: str, count: int) -> Floats:
+def _normal(label: str, count: int) -> Floats:
     """Standard normal numbers, by Box and Muller."""
-    radius = np.sqrt(-2 * np.log(_uniform(f"{what}/r", count)))
-    return np.asarray(radius * np.cos(2 * np.pi * _uniform(f"{what}/a", count)))
+    radius = np.sqrt(-2 * np.log(_uniform(f"{label}/r", count)))
+    return np.asarray(radius * np.cos(2 * np.pi * _uniform(f"{label}/a", count)))
 
 
-def _choice(what: str, shares: Floats, count: int) -> Integers:
-    """Places in a list, with these shares."""
-    return np.minimum(np.searchsorted(np.cumsum(shares / shares.sum()), _uniform(what, count)), len(shares) - 1)
+def _choice(label: str, shares: Floats, count: int) -> Integers:
+    """Indices into a list, with these shares."""
+    return np.minimum(np.searchsorted(np.cumsum(shares / shares.sum()), _uniform(label, count)), len(shares) - 1)
 
 
 # --- the tables -----------------------------------------------------------------------------------
@@ -113,14 +113,14 @@ def _people(count: int) -> pa.Table:
 
 def _visits(people: pa.Table) -> pa.Table:
     age, smoker = people["age"].to_numpy(), people["smoker"].to_numpy()
-    each = _visits_each(age, smoker)
-    person = np.repeat(np.arange(len(age)), each)
+    counts = _visits_each(age, smoker)
+    person = np.repeat(np.arange(len(age)), counts)
     count = len(person)
     days = np.arange(DAYS)
     weekday = (days + 2) % 7  # 2025 begins on a Wednesday
     busy = (1 + 0.25 * np.cos(2 * np.pi * (days - 25) / DAYS)) * np.where(weekday < 5, 1.0, 0.25)
     day = _choice("day", busy, count)
-    order = np.argsort(day, kind="stable")  # as visits come
+    order = np.argsort(day, kind="stable")  # in order of time
     day, person = day[order], person[order]
     young, old, cost, minutes = np.array(list(KINDS.values())).T
     seniority = np.clip((age[person] - 20) / 60, 0, 1)
@@ -140,7 +140,7 @@ def _visits(people: pa.Table) -> pa.Table:
 
 
 def _visits_each(age: Integers, smoker: NDArray[np.bool_]) -> Integers:
-    """How often each person comes: geometric, the older the more; one in 5,000 comes two hundred times and more."""
+    """The number of visits per person: geometric, growing with age; one in 5,000 has 200 visits or more."""
     count = len(age)
     mean = (2.2 + 0.045 * age + 1.5 * np.exp(-age / 3)) * np.where(smoker, 1.25, 1.0)
     times = np.floor(np.log(_uniform("visits", count)) / np.log(mean / (1 + mean)))

@@ -12,13 +12,13 @@ from privet.cli.options import AsJson
 
 
 def verify(
-    certificate: Annotated[Path, typer.Argument(metavar="CERTIFICATE", help="The certificate's file.")],
+    certificate: Annotated[Path, typer.Argument(metavar="CERTIFICATE", help="The file of the certificate.")],
     key: Annotated[Path | None, typer.Option(help="The steward's public key.")] = None,
     ledger: Annotated[str | None, typer.Option(help="The ledger: a file, or a postgresql:// address.")] = None,
     receipt: Annotated[str | None, typer.Option(help="A receipt printed by `privet ledger head`.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check a certificate without the data: its rules, its signature and its debit.
+    """Check a certificate without the data. Checks its rules, its signature and its debit.
 
     Example: privet verify answer.json --key steward.key.pub --ledger people.ledger
     """
@@ -26,5 +26,5 @@ def verify(
 
     from privet.release import verify as check
 
-    found = check(certificate, key=key, ledger=ledger, receipt=receipt)
-    print(json.dumps(asdict(found), indent=2, ensure_ascii=False) if as_json else found)
+    result = check(certificate, key=key, ledger=ledger, receipt=receipt)
+    print(json.dumps(asdict(result), indent=2, ensure_ascii=False) if as_json else result)

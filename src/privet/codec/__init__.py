@@ -1,7 +1,7 @@
-"""What is hashed, signed or kept for ever, as JSON: one text for each tree, one tree for each value.
+"""Canonical JSON for everything that is hashed, signed or stored: one text per tree, one tree per value.
 
-`text` has canonical JSON and exact numbers ("p/q"); `records` turns frozen dataclasses into trees and back, by their
-fields; `forms` reads from the annotations of a class what each field may hold.
+`text` has canonical JSON and exact numbers ("p/q"); `records` converts frozen dataclasses to trees and back, by their
+fields; `forms` derives the allowed values of each field from the annotations of its class.
 """
 
 from privet.codec.records import Codec

@@ -1,4 +1,4 @@
-"""What may stand in each field of a record, as the annotations of its class say."""
+"""The allowed values of each field of a record, from the annotations of its class."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from privet.errors import InternalError
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a field may hold: values of plain types, texts of a list, records, and tuples."""
+    """The allowed values of a field: plain types, listed texts, records, and tuples."""
 
     plain: frozenset[type] = frozenset()
     texts: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class Form:
         return " or ".join(words)
 
     def items(self, length: int) -> Iterator[Sequence[Form]]:
-        """What the items of a list of this length may hold."""
+        """The allowed values of each item in a list of this length."""
         yield from ((one,) * length for one in self.lists)
         yield from (pair for pair in self.pairs if len(pair) == length)
 
@@ -43,12 +43,12 @@ _WORDS: dict[type, str] = {
 }  # fmt: skip
 
 
-def forms(made: type) -> dict[str, Form]:
-    """The fields of a class, and what each may hold."""
-    if made not in _FORMS:
-        hints = get_type_hints(made)
-        _FORMS[made] = {field.name: _form(hints[field.name]) for field in fields(made) if field.init}
-    return _FORMS[made]
+def forms(record: type) -> dict[str, Form]:
+    """The fields of a class, and their allowed values."""
+    if record not in _FORMS:
+        hints = get_type_hints(record)
+        _FORMS[record] = {field.name: _form(hints[field.name]) for field in fields(record) if field.init}
+    return _FORMS[record]
 
 
 _FORMS: dict[type, dict[str, Form]] = {}

@@ -1,8 +1,8 @@
-"""Frozen dataclasses as JSON, by their fields, and back.
+"""Frozen dataclasses to JSON and back, by their fields.
 
-A record is an object with its `kind`; a rational is "p/q" in lowest terms, or {"exact": "p/q"} where a text may stand
-too; dates are {"date": "2024-12-31"} and {"datetime": "2024-12-31T23:59:59"}; tuples are lists. Floats never occur.
-What fields a record has, and of what types, is read from its class, so that the two can't drift apart.
+A record is an object with its `kind`; a rational is "p/q" in lowest terms, or {"exact": "p/q"} if the field also allows
+texts; dates are {"date": "2024-12-31"} and {"datetime": "2024-12-31T23:59:59"}; tuples are lists. Floats never occur.
+The fields and their types come from the class itself, so that the two can't drift apart.
 """
 
 from __future__ import annotations
@@ -18,15 +18,18 @@ from privet.codec.text import BITS, is_short, ratio, read_ratio
 from privet.errors import UserError
 
 DEEPEST = 200
-"""How deep objects and lists may be nested."""
+"""The maximum depth of nested objects and lists."""
+
+_AS_THEY_ARE = frozenset({str, int, bool, type(None)})  # in Python as in JSON
+_SHORT = 2**62
 
 
 @dataclass(frozen=True, slots=True)
 class Codec:
     """A closed vocabulary: the classes that can be written, by their kinds.
 
-    Claim: decode(encode(x)) == x, and encode(decode(t)) == t. A record validates itself when it is made, so nothing is
-    read that could not be built; whatever else a tree may be, it is refused, with the path to what is wrong.
+    Claim: decode(encode(x)) == x, and encode(decode(t)) == t. A record validates itself when it is created, so
+    nothing is decoded that could not be built; any other tree is refused, with the path to the error.
 
     Example:
         >>> from dataclasses import make_dataclass
@@ -42,13 +45,13 @@ class Codec:
     kinds: Mapping[str, type]
     error: type[UserError] = UserError
     noun: str = "the record"
-    """What the whole is called in a refusal."""
+    """The name of the whole record in errors."""
     deepest: int = DEEPEST
     _names: Mapping[type, str] = field(init=False, repr=False)
     _any: Form = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_names", {made: kind for kind, made in self.kinds.items()})
+        object.__setattr__(self, "_names", {record: kind for kind, record in self.kinds.items()})
         object.__setattr__(self, "_any", Form(records=frozenset(self.kinds.values())))
 
     def encode(self, value: Any) -> Any:
@@ -56,10 +59,10 @@ class Codec:
         return self._write(value, self._any, "", 1)
 
     def decode(self, tree: Any) -> Any:
-        """The record that a tree stands for."""
+        """The record that a tree encodes."""
         record = self._read(tree, self._any, "", 1)
-        if self.encode(record) != tree:  # what follows from other fields was written otherwise
-            raise self._refusal("", "it says of itself what does not follow from it")
+        if self.encode(record) != tree:  # a derived field has another value
+            raise self._refusal("", "a field does not follow from the others")
         return record
 
     # --- writing ------------------------------------------------------------------------------------
@@ -67,6 +70,8 @@ class Codec:
     def _write(self, value: Any, form: Form, path: str, depth: int) -> Any:
         kind = type(value)
         self._not_too_deep(path, depth)
+        if kind in _AS_THEY_ARE and kind in form.plain and (kind is not int or -_SHORT < value < _SHORT):
+            return value
         if kind in form.records and kind in self._names:
             inner = forms(kind).items()
             return {"kind": self._names[kind]} | {
@@ -90,7 +95,7 @@ class Codec:
             case Fraction():
                 return {"exact": ratio(value)} if str in form.plain else ratio(value)
             case datetime() if value.tzinfo is not None:
-                raise self._refusal(path, "timestamps are in UTC, without a time zone")
+                raise self._refusal(path, "a timestamp must be in UTC, without a time zone")
             case date():
                 return {"datetime" if isinstance(value, datetime) else "date": value.isoformat()}
         return value
@@ -113,33 +118,34 @@ class Codec:
 
     def _read_record(self, tree: dict[Any, Any], form: Form, path: str, depth: int) -> Any:
         kind = tree.get("kind")
-        made = self.kinds.get(kind) if type(kind) is str else None
-        if made is None or made not in form.records:
+        record = self.kinds.get(kind) if type(kind) is str else None
+        if record is None or record not in form.records:
             allowed = ", ".join(name for name, one in self.kinds.items() if one in form.records)
             raise self._refusal(_join(path, "kind"), f"must be one of {allowed or 'none'}, not {_shown(kind)}")
-        inner = forms(made)
+        inner = forms(record)
         if {*tree} != {*inner, "kind"}:
-            raise self._refusal(path, f"the fields of {kind} are: {', '.join(inner) or 'none'}; not {_listed(tree)}")
+            raise self._refusal(path, f"{kind} must have the fields {', '.join(inner) or 'none'}, not {_listed(tree)}")
         values = {name: self._read(tree[name], one, _join(path, name), depth + 1) for name, one in inner.items()}
         try:
-            return made(**values)
+            return record(**values)
         except UserError as error:
             raise self._refusal(path, str(error)) from None
 
     def _not_too_deep(self, path: str, depth: int) -> None:
         if depth > self.deepest:
-            raise self._refusal(path, f"objects and lists are nested deeper than {self.deepest}")
+            raise self._refusal(path, f"objects and lists are nested more than {self.deepest} deep")
 
     def _refusal(self, path: str, why: str) -> UserError:
         return self.error(f"{path or self.noun}: {why}")
 
 
 def _may_hold(form: Form, value: Any) -> bool:
-    return type(value) in form.plain | form.records | {*form.enums} or type(value) is tuple or value in form.texts
+    kind = type(value)
+    return kind in form.plain or kind in form.records or kind is tuple or kind in form.enums or value in form.texts
 
 
 def _may_be(form: Form, tree: Any) -> bool:
-    """Whether an item is of the right shape; only needed to tell texts from integers."""
+    """Whether an item has the right shape; needed only to distinguish texts from integers."""
     return type(tree) in (dict, list) or type(tree) in form.plain or (type(tree) is str and int not in form.plain)
 
 

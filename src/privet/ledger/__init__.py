@@ -1,4 +1,4 @@
-"""What was spent: every debit is an entry, made before data are read and never taken back."""
+"""The ledger: every debit is an entry, recorded before data are read and never taken back."""
 
 from privet.ledger.balance import Balance, Caps, Limit, Remaining
 from privet.ledger.base import Ledger

@@ -1,7 +1,7 @@
-"""Balances: what was granted, what is spent and what is left, by every cap that a question must keep to.
+"""Balances: the budget, what is spent and what is left, under every cap that applies to a question.
 
-Each cap is a filter of its own: the dataset's total has the dataset's budget, an analyst's total the analyst's cap, and
-a single question the cap of one question. The accountant compares; nothing here knows what a price is made of.
+Each cap is a separate filter: the dataset's total against its budget, an analyst's total against the analyst's cap, and
+one question's price against the per-query cap. Only the accountant compares: this module does not look inside prices.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from privet.privacy.guarantees import Budget, show_down, stricter
 
 
 class Planned(Protocol):
-    """A plan: it says what releasing would do."""
+    """A plan, which states the event of its release."""
 
     def event(self) -> PrivacyEvent: ...
 
@@ -28,31 +28,31 @@ class Planned(Protocol):
 class Limit:
     """One cap and the total that counts toward it: of the dataset, of an analyst, or of one question."""
 
-    what: str
+    name: str
     accountant: Accountant[Any]
     cap: Budget
     total: Any
     lasting: bool = True
-    """Whether questions use it up; the cap of one question is the same for each."""
+    """Whether questions use it up; the per-query cap is the same for every question."""
 
     @property
     def left(self) -> Budget:
-        """The largest guarantee that one more release may have under this cap."""
+        """The largest guarantee that one more release may use under this cap."""
         return self.accountant.left(self.total, self.cap)
 
     @property
     def share(self) -> Exact:
-        """How much of it is left, from 0 to 1."""
+        """The fraction that is left, from 0 to 1."""
         return self.accountant.share(self.total, self.cap)
 
     def fits(self, price: Any) -> bool:
-        """Whether a further price is within it; exactly, never in floats."""
+        """Whether one more price is within the cap; computed exactly, never in floats."""
         return self.accountant.fits(self.accountant.add(self.total, price), self.cap)
 
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """What is left under every cap. Of caps that leave more, and of what others spent, it shows nothing.
+    """What is left under every cap. It reveals neither looser caps nor other analysts' spending.
 
     Example:
         >>> from privet.privacy.accounting import PureAccountant
@@ -65,11 +65,11 @@ class Remaining:
     """
 
     guarantee: Budget
-    """The largest guarantee that one more release may have; the cap of one question is not counted."""
+    """The largest guarantee that one more release may use, without regard to the per-query cap."""
     share: Exact
-    """How much is left, from 0 to 1, of the cap that leaves least."""
-    words: str
-    """The same for people to read, rounded down."""
+    """The fraction that is left of the tightest cap, from 0 to 1."""
+    text: str
+    """What is left, as text, rounded down."""
     _limits: tuple[Limit, ...] = field(repr=False, compare=False)
 
     @property
@@ -78,23 +78,23 @@ class Remaining:
         return self.guarantee.epsilon
 
     def fits(self, asked: PrivacyEvent | Planned) -> bool:
-        """Whether an event, or what a plan would do, is within every cap."""
+        """Whether an event, or a plan's event, is within every cap."""
         event = asked if isinstance(asked, PrivacyEvent) else asked.event()
         price = self._limits[0].accountant.price(event)
         return all(limit.fits(price) for limit in self._limits)
 
     def __str__(self) -> str:
-        return self.words
+        return self.text
 
 
 def nearest(limits: Sequence[Limit]) -> Limit:
-    """The limit that leaves least; the first of those that can't be compared."""
+    """The tightest limit; the first one if they can't be compared."""
     return reduce(lambda a, b: b if b.left != a.left and b.left.implies(a.left) else a, limits)
 
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """What was granted and what is spent; for an analyst with a cap, by both measures."""
+    """The budget and what is spent, for a dataset and optionally for one analyst."""
 
     accountant: Accountant[Any]
     budget: Budget
@@ -105,12 +105,12 @@ class Balance:
 
     @property
     def spent(self) -> Budget:
-        """The guarantee of everything that was paid for."""
+        """The guarantee of all debits together."""
         return self.accountant.guarantee(self.total)
 
     @property
     def remaining(self) -> Remaining:
-        """What is left: of the dataset's budget, or of the analyst's cap if that is less.
+        """What is left of the dataset's budget, or of the analyst's cap if that is less.
 
         Example:
             >>> from privet.privacy.accounting import PureAccountant
@@ -122,28 +122,28 @@ class Balance:
         lasting = [limit for limit in limits if limit.lasting]
         least = reduce(lambda a, b: stricter(a, b) or a, [limit.left for limit in lasting])
         near = nearest(lasting)
-        words = near.accountant.show(near.total, near.cap).left if near.left == least else show_down(least)
-        return Remaining(least, near.share, words, tuple(limits))
+        text = near.accountant.show(near.total, near.cap).left if near.left == least else show_down(least)
+        return Remaining(least, near.share, text, tuple(limits))
 
     def limits(self, analyst: str = "this analyst") -> list[Limit]:
-        """Every cap that a question must keep to."""
+        """Every cap that applies to a question."""
         limits = [Limit(str(self.budget), self.accountant, self.budget, self.total)]
         if self.ration is not None and self.ration.cap is not None:
             cap = self.ration.cap
             limits.append(Limit(f"{cap} for {analyst!r}", self.accountant, cap, self.ration.spent))
         if self.per_query is not None:
-            what = f"{self.per_query} for one question"
-            limits.append(Limit(what, self.accountant, self.per_query, self.accountant.zero, lasting=False))
+            name = f"{self.per_query} for one question"
+            limits.append(Limit(name, self.accountant, self.per_query, self.accountant.zero, lasting=False))
         return limits
 
     @property
     def left(self) -> str:
-        """What is left, in words, rounded down."""
+        """What is left, as text, rounded down."""
         return str(self.remaining)
 
 
 class Caps(NamedTuple):
-    """What a policy allows. Of a policy's cap and the ledger's the smaller holds, so that neither can raise the other.
+    """The caps of a policy. The smaller of a policy's cap and the ledger's applies, so neither can raise the other.
 
     Example:
         >>> from privet.privacy.accounting import PureAccountant
@@ -155,11 +155,11 @@ class Caps(NamedTuple):
 
     budget: Budget | None = None
     analyst: Budget | None = None
-    """For the analyst who asks."""
+    """The cap of the analyst who asks."""
     per_query: Budget | None = None
 
     def lower(self, balance: Balance) -> Balance:
-        """A ledger's balance under these caps too."""
+        """A ledger's balance, further limited by these caps."""
         ration = balance.ration
         return Balance(
             balance.accountant,
@@ -171,7 +171,7 @@ class Caps(NamedTuple):
 
 
 NO_CAPS = Caps()
-"""Those of the ledger alone."""
+"""No caps besides the ledger's own."""
 
 
 def balance_of(totals: Totals, ration: Ration | None = None) -> Balance:

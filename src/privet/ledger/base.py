@@ -1,4 +1,4 @@
-"""What every ledger can do."""
+"""The contract of every ledger."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from privet.system.identity import Identity
 
 
 class Ledger(Protocol):
-    """What every ledger can do.
+    """The contract of every ledger.
 
-    Claim: `reserve` reads, prices, compares with every cap and appends as one step, durable before it returns: debits
-    that together cost too much can't both pass. What is reserved is spent, whatever happens after.
+    Claim: `reserve` reads, prices, compares with every cap and appends in one atomic step that is durable before it
+    returns, so two debits that together exceed a cap cannot both pass. A reservation is spent, whatever happens next.
     """
 
     @property
@@ -28,7 +28,7 @@ class Ledger(Protocol):
         """Whether this call created the ledger."""
 
     def create(self, dataset: Dataset, *, tables: Sequence[TableFacts] = (), same_budget: bool = True) -> bytes:
-        """Make the dataset and its tables known, or check that they are what they were; gives the dataset's salt."""
+        """Record the dataset and its tables, or check that they match the record; returns the dataset's salt."""
 
     def reserve(
         self,
@@ -45,7 +45,7 @@ class Ledger(Protocol):
         share: bool = True,
         caps: Caps = NO_CAPS,
     ) -> Charge:
-        """Debit all events or none; or find the debit, and the answer, that an earlier request made for the same."""
+        """Debit all events or none, or return the debit and answer of an earlier request for the same question."""
 
     def stored(
         self,
@@ -60,51 +60,51 @@ class Ledger(Protocol):
         """The answer that `reserve` would return without a debit, if there is one; nothing is written."""
 
     def wait(self, charge: Charge, *, seconds: float = ...) -> Charge:
-        """How a running request ended: answered, failed or interrupted; `LedgerBusy` if it takes longer than this."""
+        """Wait until a running request is answered, failed or interrupted; raises `LedgerBusy` after `seconds`."""
 
     def settle(self, charge: Charge, outcome: Outcome, answer: str = "") -> None:
-        """Say how a reserved question ended, and keep its answer; once."""
+        """Record how a reserved question ended, and store its answer. A reservation is settled once."""
 
     def abandon(self, charge: Charge, outcome: Outcome) -> None:
-        """Settle a question without an answer as soon as the ledger can be written: nobody was shown one."""
+        """Settle a question whose answer was not shown, as soon as the ledger can be written."""
 
     def cap(
         self, dataset: str, cap: Budget | None, *, reason: str, analyst: str | None = None, query: bool = False
     ) -> None:
-        """Set the dataset's budget, an analyst's cap, or the cap of each question: an act of the steward."""
+        """Set the dataset's budget, an analyst's cap, or the per-query cap: an action of the steward."""
 
     def declare(self, dataset: str, version: str, reason: str = "") -> None:
-        """Name a version of the data, once. It does not renew the budget."""
+        """Declare a version of the data. This does not renew the budget; declaring it again does nothing."""
 
     def reopen(self, dataset: str, reason: str) -> None:
-        """Reopen a dataset that was closed after failures: an act of the steward."""
+        """Reopen a dataset that was closed after failures: an action of the steward."""
 
     def protect(self, dataset: str, table: str, person: str, *, reason: str) -> None:
-        """Change the column of a table that identifies the person of a row: an act of the steward."""
+        """Change the column of a table that identifies people: an action of the steward."""
 
     def allow_source(self, to: str, source: Identity | str | Path, *, reason: str) -> None:
-        """Let a dataset use a source that another dataset was opened with: an act of the steward."""
+        """Allow a dataset to use a source of another dataset: an action of the steward."""
 
     def datasets(self) -> tuple[str, ...]:
         """The names of all datasets."""
 
     def balance(self, dataset: str, analyst: str | None = None) -> Balance:
-        """What was granted and what is spent; of an analyst's cap too, if one is named."""
+        """The budget and what is spent; for a named analyst, also that analyst's cap and spending."""
 
     def analysts(self, dataset: str) -> dict[str, Ration]:
-        """What each analyst has spent, and may."""
+        """Each analyst's spending and cap."""
 
     def history(self, dataset: str) -> tuple[Entry, ...]:
         """Every entry, oldest first."""
 
     def reservation(self, dataset: str, number: int) -> tuple[Entry, Entry | None]:
-        """A reservation, and how it ended, if it did."""
+        """A reservation, and the entry that settled it, if there is one."""
 
     def head(self) -> Receipt:
-        """Where the chain ends now."""
+        """The receipt of the newest entry."""
 
     def verify(self, expect: Receipt | str | None = None, *, answers: bool = True) -> Verified:
-        """Check the whole chain, and that a receipt's entry is in it; `LedgerError` names the first bad entry."""
+        """Check the whole chain, and that it contains a receipt's entry; a `LedgerError` names the first bad entry."""
 
     def replay(self, dataset: str, accountant: Accountant[Any]) -> Budget:
         """What the whole history would have cost under another accountant."""
@@ -112,7 +112,7 @@ class Ledger(Protocol):
     def export(self, dataset: str | None = None) -> Iterator[str]:
         """The chain as lines of JSON, without the answers; `verify_export` checks them.
 
-        For one dataset, entries of the others are there by their dataset's name and their hash only.
+        With `dataset`, entries of other datasets show only the dataset's name and a hash.
         """
 
     def close(self) -> None:

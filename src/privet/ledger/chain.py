@@ -2,8 +2,8 @@
 
 Claim: hash(n) = SHA-256 of three lines: hash(n - 1), the dataset's name, SHA-256(text(n)); and an entry has one text.
 The chain runs over all datasets of a ledger: whoever knows the last hash knows that no earlier entry of any of them was
-changed, removed, added or moved. In an export, the name and the hash of its text can stand for an entry of another
-dataset, and for no entry of the dataset that is told.
+changed, removed, added or moved. In an export of one dataset, entries of other datasets are replaced by the dataset's
+name and the hash of the text; entries of the exported dataset cannot be hidden in this way.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _FIELDS = {
 }
 
 
-def link(previous: str, dataset: str, digested: str) -> str:
-    """The hash of an entry of a dataset, by that of its text."""
-    return hashlib.sha256(f"{previous}\n{dataset}\n{digested}".encode()).hexdigest()
+def link(previous: str, dataset: str, text_digest: str) -> str:
+    """The hash of an entry, from the previous hash and the digest of the entry's text."""
+    return hashlib.sha256(f"{previous}\n{dataset}\n{text_digest}".encode()).hexdigest()
 
 
 def digest(text: str) -> str:
-    """The hash of a text: of an entry, an answer or a question."""
+    """The hash of the text of an entry, an answer or a question."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -56,7 +56,7 @@ _DECODER = json.JSONDecoder()
 
 
 def write(entry: Entry) -> str:
-    """The text of an entry, without its hash; fields that say nothing are left out."""
+    """The text of an entry, without its hash; empty fields are omitted."""
     tree: dict[str, Any] = {name: text for name in _TEXTS if (text := getattr(entry, name))}
     tree |= {"number": entry.number, "dataset": entry.dataset, "kind": entry.kind, "time": entry.time}
     tree["totals"] = totals_tree(entry.totals)
@@ -87,7 +87,7 @@ def write(entry: Entry) -> str:
 
 
 def totals_tree(totals: Totals) -> dict[str, Any]:
-    """Totals as an entry has them. They name the accountant, so that every entry can be read by itself."""
+    """The JSON of totals. It names the accountant, so that every entry can be read by itself."""
     tree: dict[str, Any] = {
         "accountant": totals.accountant.name,
         "budget": budgets.to_tree(totals.budget),
@@ -98,13 +98,13 @@ def totals_tree(totals: Totals) -> dict[str, Any]:
 
 
 def ration_tree(accountant: Accountant[Any], ration: Ration) -> dict[str, Any]:
-    """A ration as an entry has it."""
+    """The JSON of a ration."""
     tree: dict[str, Any] = {"spent": accountant.to_json(ration.spent), "failures": ration.failures}
     return tree if ration.cap is None else {**tree, "cap": budgets.to_tree(ration.cap)}
 
 
 def tree(text: str, *, strict: bool = True) -> dict[str, Any]:
-    """The fields of an entry; a `ValueError` if they are not what entries have, or (strict) not written so."""
+    """The fields of an entry; a `ValueError` if they are not valid or, with `strict`, not canonical JSON."""
     fields, end = _DECODER.raw_decode(text)
     if (
         end != len(text)
@@ -112,21 +112,21 @@ def tree(text: str, *, strict: bool = True) -> dict[str, Any]:
         or not fields.keys() <= _FIELDS
         or fields.get("kind") not in _KINDS
     ):
-        raise ValueError("it has other fields than entries have")
+        raise ValueError("its fields are not those of an entry")
     if strict:
         if not all(type(value) is str for name, value in fields.items() if name in _STRINGS):
-            raise ValueError("a field that should be a text is not one")
+            raise ValueError("a field that should be text is not")
         numbers = [fields["number"], fields.get("refers", 1), fields["totals"]["failures"]]
         numbers.append(fields["ration"]["failures"] if "ration" in fields else 0)
         if not all(type(number) is int and number >= 0 for number in numbers):
-            raise ValueError("a field that should be a whole number is not one")
+            raise ValueError("a field that should be a whole number is not")
         if canonical(fields) != text:
-            raise ValueError("it is not written as entries are")
+            raise ValueError("it is not canonical JSON")
     return fields
 
 
-def read(text: str, hashed: str = "") -> Entry:
-    """The entry that a text stands for; a `LedgerError` if it stands for none."""
+def read(text: str, hash_: str = "") -> Entry:
+    """Parse an entry; a `LedgerError` if that is not possible."""
     try:
         fields = tree(text, strict=False)
         totals, ration, table = _totals(fields["totals"]), fields.get("ration"), fields.get("table")
@@ -152,13 +152,13 @@ def read(text: str, hashed: str = "") -> Entry:
             salt=fields.get("salt", ""),
             table=None if table is None else read_table(table),
             to=fields.get("to", ""),
-            hash=hashed,
+            hash=hash_,
         )
-    except _ODD as error:
-        raise LedgerError(f"an entry of the ledger can't be read ({str(error)[:200]}): it was tampered with") from None
+    except _MALFORMED as error:
+        raise LedgerError(f"an entry of the ledger is malformed ({str(error)[:200]}): it was tampered with") from None
 
 
-_ODD = LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError
+_MALFORMED = LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError
 
 
 def _totals(tree: dict[str, Any]) -> Totals:
@@ -176,19 +176,19 @@ def _cap(tree: Any) -> Budget | None:
 
 
 def read_table(tree: dict[str, Any]) -> TableFacts:
-    """What is kept of a table, from an entry."""
+    """Parse what an entry records about a table."""
     name, person, sources = tree["name"], tree["person"], tree["sources"]
     if len(tree) != 3 or type(name) is not str or type(person) is not str or type(sources) is not list:
-        raise ValueError("what it says of a table is not what entries say")
+        raise ValueError("its fields about the table are not valid")
     return TableFacts(name, person, tuple(map(Identity.from_dict, sources)))
 
 
 def _facts(tree: dict[str, Any], totals: Totals) -> Dataset:
     facts = tree["facts"]
     if len(facts) != 4:
-        raise ValueError("what it says of the dataset is not what entries say")
+        raise ValueError("its fields about the dataset are not valid")
     if facts["protect"] not in ("row", "person"):
-        raise ValueError("what is protected is neither a row nor a person")
+        raise ValueError("its privacy unit is neither a row nor a person")
     adjacency, failures = Adjacency(facts["adjacency"]), (_whole(facts["closes_after"]), _whole(facts["closes_for"]))
     return Dataset(tree["dataset"], facts["protect"], adjacency, totals.budget, totals.accountant.name, *failures)
 

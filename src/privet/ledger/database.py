@@ -1,7 +1,7 @@
-"""Durable transactions, whatever the database is.
+"""Durable transactions on any database.
 
-Claim: when a writing transaction ends without an error, what it wrote is on disk. Writers come one after the other:
-SQLite has one writer at a time, Postgres locks the row that says where the chain ends.
+Claim: when a writing transaction ends without an error, its changes are on disk. Writers run one at a time: SQLite
+allows a single writer, and on Postgres each writer locks the row that holds the end of the chain.
 """
 
 from __future__ import annotations
@@ -22,81 +22,84 @@ from privet.errors import LedgerBusy, LedgerError, UserError
 from privet.system.addresses import masked
 
 PATIENCE = 5.0
-"""Seconds that a transaction waits for a lock while the ledger does not change: if it does, others get their turn."""
+"""Seconds to wait for a lock while the ledger does not change. While it changes, others make progress."""
 
 _T = TypeVar("_T")
 
 
 class Database(ABC):
-    """A database with the tables of a ledger. After an error of the storage it does nothing more.
+    """A database with the tables of a ledger. After a storage error it refuses all further work.
 
-    Transactions of one process come one after the other, over one connection of the driver: SQLAlchemy's own way to
-    begin and to end them would take longer than the disk. Around a fork no connection is open: SQLite's locks belong to
-    a process, and a child that inherits a connection believes to hold locks that it does not hold.
+    The transactions of a process run one at a time, over one driver connection: SQLAlchemy's own transactions would
+    take longer than the disk. No connection is open during a fork: SQLite's locks belong to a process, and a child
+    that inherited a connection would assume locks that it does not hold.
     """
 
     private = False
-    """Whether it is this process's alone, so that a child can't open it."""
+    """Whether it exists only in this process, so that a child can't open it."""
     hidden: tuple[str, ...] = ()
-    """What no error may show."""
-    known = ""
+    """Secrets that no error may show."""
+    newest = ""
     """The hash of the newest entry that this process has read."""
     created = False
-    """Whether it was made just now."""
+    """Whether this call created it."""
 
     def __init__(self, engine: sa.Engine, where: str, *, read_only: bool = False) -> None:
         self.engine = engine
         self.where = where
         self._read_only = read_only
         self._process = os.getpid()
-        self._turn = threading.RLock()  # threads queue here, in order, and not at the database
-        self._held: list[sa.PoolProxiedConnection] = []  # the one connection, while there is one
+        self._turn = threading.RLock()  # threads queue here, not at the database
+        self._held: list[sa.PoolProxiedConnection] = []  # at most one connection
         self._inside = self._closed = False
         self._broken = ""
         self._errors = (SQLAlchemyError, engine.dialect.loaded_dbapi.Error, OSError, UnicodeError)
         _OPEN.add(self)
-        finalize(self, _shut, self._held, engine).atexit = False  # for ledgers that nobody closes
+        finalize(self, _shut, self._held, engine).atexit = False  # for ledgers that are never closed
 
     @abstractmethod
     def _begin(self, connection: Any, *, write: bool) -> None: ...
 
-    def _begun(self, connection: Any) -> None:  # noqa: B027 (only one database has to)
-        """Look at what was asked for at the beginning, now that its answer is there."""
+    def _begun(self, connection: Any) -> None:  # noqa: B027 (only Postgres overrides it)
+        """Check the results of statements that `_begin` sent."""
 
     @abstractmethod
     def _commit(self, connection: Any) -> None: ...
 
     @abstractmethod
     def _is_busy(self, error: BaseException) -> bool:
-        """Whether somebody else has a lock that is needed."""
+        """Whether the error says that somebody else holds a lock."""
 
     def _moved(self) -> bool:
-        """Whether there are entries that this process does not know: then a lock is only one's turn in a queue."""
+        """Whether other processes made progress, so that waiting for the lock is only waiting for one's turn."""
         return False
 
     def _together(self, connection: Any, *, write: bool) -> AbstractContextManager[object]:
-        """Around a transaction."""
+        """A context around each transaction."""
         return nullcontext()
 
     def writing(self, start: Callable[[Any], _T]) -> AbstractContextManager[_T]:
-        """A transaction that is on disk when it ends. It begins with `start`, which may wait for a lock."""
+        """A transaction whose changes are on disk when it ends. It begins with `start`, which may wait for a lock."""
         if self._read_only:
-            raise UserError(f"the ledger {self.where} was opened for reading only")
+            raise UserError(f"the ledger {self.where} was opened read-only")
         return self._transaction(start, write=True)
 
     def reading(self, start: Callable[[Any], _T]) -> AbstractContextManager[_T]:
-        """A transaction that sees one state of the ledger, and needs no lock that a writer has while it works."""
+        """A transaction that sees a snapshot of the ledger, and does not wait for a writer that is still working."""
         return self._transaction(start, write=False)
 
     @contextmanager
     def _transaction(self, start: Callable[[Any], _T], *, write: bool) -> Iterator[_T]:
         with self._turn:
-            if self._inside:  # a signal handler: this thread is in the middle of another transaction
-                raise LedgerError("the ledger is in the middle of another step. Ask again when that has ended")
+            if self._inside:  # a signal handler ran in the middle of another transaction
+                raise LedgerError("this thread is already using the ledger. Ask again when that step has finished")
             if self._broken:
                 raise LedgerError(self._broken) from None
             if os.getpid() != self._process:
-                raise LedgerError("this ledger was opened by another process, and Python was not told of the fork")
+                raise LedgerError(
+                    "this ledger was opened before a fork that Python does not know about. Open it again in this "
+                    "process"
+                )
             clean, before, connection = False, sys.exception(), None
             try:
                 self._inside = True
@@ -114,10 +117,10 @@ class Database(ABC):
                     raise
             except self._errors as error:
                 if isinstance(error.__context__, KeyboardInterrupt) and error.__context__ is not before:
-                    raise KeyboardInterrupt from None  # it came while the transaction was ended
+                    raise KeyboardInterrupt from None  # it arrived while the transaction was ending
                 if self._is_busy(error):
                     raise self._busy() from None
-                self.stop(self._trouble(error))
+                self.stop(self._storage_error(error))
                 raise LedgerError(self._broken) from None
             finally:
                 try:
@@ -129,7 +132,7 @@ class Database(ABC):
                     self._inside = False
 
     def _started(self, stack: ExitStack, start: Callable[[Any], _T], *, write: bool) -> tuple[Any, _T]:
-        """A transaction that has begun, and has its lock; while others get theirs, it waits."""
+        """Begin a transaction and get its lock; waits as long as other writers make progress."""
         while True:
             connection = self._connection()
             with ExitStack() as attempt:
@@ -150,11 +153,11 @@ class Database(ABC):
     def _busy(self) -> LedgerBusy:
         return LedgerBusy(
             f"the ledger {self.where} is busy: another process has held its lock for {PATIENCE:g} seconds. Nothing was "
-            "written. Try again"
+            "written. Try again later"
         )
 
     def _drop(self) -> None:
-        """Let go of a connection of which it is not known that its transaction has ended: closed, it ends."""
+        """Close a connection whose transaction may still be open, which ends the transaction."""
         for connection in self._held:
             with suppress(*self._errors):
                 connection.invalidate()
@@ -166,23 +169,23 @@ class Database(ABC):
             self._held.append(self.engine.raw_connection())
         return self._held[0].driver_connection
 
-    def _trouble(self, error: BaseException) -> str:
+    def _storage_error(self, error: BaseException) -> str:
         text = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
         cause = masked(text.splitlines()[0], self.hidden)[:200]
         return (
-            f"the ledger {self.where} can't be read or written ({cause}). Nothing is answered any more. "
-            "Fix the storage and open the ledger again: it is verified first"
+            f"the ledger {self.where} can't be read or written ({cause}). Privet answers nothing until you fix the "
+            "storage. Then open the ledger again, which verifies it"
         )
 
-    def stop(self, why: str) -> None:
-        """Do nothing more: the ledger can't be trusted."""
-        self._broken = self._broken or why
+    def stop(self, reason: str) -> None:
+        """Refuse all further work, for the reason given."""
+        self._broken = self._broken or reason
 
     def close(self) -> None:
-        """Let go of the connection, for good; a transaction of the same thread ends first."""
+        """Close the connection for good, after a transaction of this thread has ended."""
         with self._turn:
             self._closed = True
-            self.stop(f"the ledger {self.where} was closed. Open it again")
+            self.stop(f"the ledger {self.where} is closed. Open it again")
             if not self._inside:
                 self._end()
 
@@ -190,27 +193,27 @@ class Database(ABC):
         _shut(self._held, self.engine)
 
     def before_fork(self) -> None:
-        """Wait for what is running, and close what other processes can open again."""
+        """Wait for running transactions, and close what can be opened again."""
         self._turn.acquire()
         if not self.private:
             _shut(self._held, self.engine)
 
     def in_parent(self) -> None:
-        """Go on."""
+        """Resume after a fork."""
         self._turn.release()
 
     def in_child(self) -> None:
-        """Begin anew. A ledger in memory is the parent's: two copies would both spend it."""
+        """Start afresh. A ledger in memory stays with the parent: two copies could each spend the whole budget."""
         self._turn, self._process = threading.RLock(), os.getpid()
         if self.private:
             self._broken = (
-                "a ledger in memory can't be shared by processes: each would spend all of it. "
+                "a ledger in memory can't be shared by several processes: each could spend the whole budget. "
                 'Write, for example: ledger="people.ledger"'
             )
 
 
 def _shut(held: list[sa.PoolProxiedConnection], engine: sa.Engine) -> None:
-    with suppress(Exception):  # a connection that is dead already
+    with suppress(Exception):  # the connection may be dead already
         for connection in held:
             connection.close()
     held.clear()
@@ -218,7 +221,7 @@ def _shut(held: list[sa.PoolProxiedConnection], engine: sa.Engine) -> None:
 
 
 _OPEN: WeakSet[Database] = WeakSet()
-_FORKING: list[Database] = []  # those that wait for the end of a fork: others may be opened meanwhile
+_FORKING: list[Database] = []  # those locked for a fork; others may be opened meanwhile
 
 
 def _before_fork() -> None:

@@ -1,4 +1,4 @@
-"""Entries: the lines of a ledger, with what holds after each of them."""
+"""Entries: the lines of a ledger, each with the totals after it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from privet.privacy.events import PrivacyEvent
 from privet.privacy.guarantees import Budget
 
 Outcome = Literal["answered", "failed", "interrupted"]
-"""How a question ended. One that was interrupted stays paid, and is not a failure of the engine."""
+"""How a question ended. An interrupted question stays paid, and does not count as a failure of the engine."""
 Kind = Literal[
     "created",
     "attached",
@@ -29,25 +29,25 @@ Kind = Literal[
 
 
 class Totals(NamedTuple):
-    """What holds for a dataset after an entry."""
+    """The state of a dataset's account after an entry."""
 
     accountant: Accountant[Any]
     budget: Budget
     spent: Any
     """The accountant's total."""
     failures: int = 0
-    """Since the dataset was opened last."""
+    """Failures since the dataset was last reopened."""
     per_query: Budget | None = None
 
 
 class Ration(NamedTuple):
-    """What holds for one analyst after an entry."""
+    """The state of one analyst's account after an entry."""
 
     spent: Any
     """The accountant's total."""
     cap: Budget | None = None
     failures: int = 0
-    """Of this analyst's questions, since the dataset was opened last."""
+    """Failures of this analyst's questions since the dataset was last reopened."""
 
 
 class Entry(NamedTuple):
@@ -57,38 +57,38 @@ class Entry(NamedTuple):
     dataset: str
     kind: Kind
     time: str
-    """For people to read: nothing depends on it."""
+    """For human readers; nothing depends on it."""
     totals: Totals
     analyst: str = ""
     ration: Ration | None = None
     request_id: str = ""
     asked: str = ""
-    """The digest of all that was asked."""
+    """The digest of the whole request, including its price."""
     question: str = ""
-    """The digest of what was asked but for its price: for finding answers that are stored already."""
+    """The digest of the request without its price; used to find stored answers."""
     statement: str = ""
-    """What was asked, for people to read: SQL as it was written, or else the question in one line."""
+    """The question for human readers: the SQL as written, or else a one-line description."""
     version: str = ""
     events: tuple[PrivacyEvent, ...] = ()
     cost: Any = None
-    """The accountant's price of the events; None where nothing is paid."""
+    """The accountant's price of the events; None for entries without a debit."""
     refers: int | None = None
-    """The reservation that was settled, or the one whose answer was served."""
+    """The number of the reservation that this entry settles, or whose answer it serves."""
     answer: str = ""
     """The SHA-256 of the answer."""
     note: str = ""
     facts: Dataset | None = None
     salt: str = ""
-    """Drawn once for the dataset, in hexadecimal digits."""
+    """Drawn once per dataset, as hexadecimal digits."""
     table: TableFacts | None = None
     to: str = ""
-    """The dataset that may use a source, too."""
+    """The other dataset that may use a source."""
     hash: str = ""
-    """Over this entry and, through the hash before it, all earlier ones."""
+    """Covers this entry and, through the previous hash, all earlier entries."""
 
     @property
     def price(self) -> Budget | None:
-        """The guarantee of what was paid for; None where nothing is paid."""
+        """The guarantee that was paid for; None for entries without a debit."""
         return None if self.cost is None else self.totals.accountant.guarantee(self.cost)
 
     @property
@@ -99,15 +99,15 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Charge:
-    """A debit that was made, or the one that an earlier request made for the same."""
+    """A new debit, or the debit of an earlier request for the same question."""
 
     number: int
     dataset: str
     cost: Budget
     state: Literal["reserved", "running", "answered", "failed", "interrupted"] = "reserved"
-    """Reserved: ours to answer. The others belong to an earlier request."""
+    """`reserved` is a new debit, to be answered by the caller; the other states belong to an earlier request."""
     answer: str | None = field(default=None, repr=False)
     """The stored answer, if there is one."""
     request_id: str = ""
     hash: str = ""
-    """Of the reservation's entry."""
+    """The hash of the reservation's entry."""

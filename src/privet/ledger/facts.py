@@ -1,4 +1,4 @@
-"""What a ledger fixes about a dataset for ever, and what it keeps of each table."""
+"""What a ledger fixes permanently about a dataset, and what it records about each table."""
 
 from __future__ import annotations
 
@@ -11,44 +11,44 @@ from privet.privacy.guarantees import Budget
 from privet.system.identity import Identity
 
 CLOSES_AFTER = 10
-"""After so many failures of the engine a dataset is closed, until the steward reopens it."""
+"""The number of engine failures after which a dataset is closed until the steward reopens it."""
 CLOSES_FOR = 3
-"""After so many failures of one analyst's questions it is closed to that analyst."""
+"""The number of failures of one analyst's questions after which the dataset is closed to that analyst."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """All tables about the same people: one budget. What is protected, adjacency and accountant are fixed for ever."""
+    """All tables about the same people, with one budget. Privacy unit, adjacency and accountant never change."""
 
     name: str
     protect: Literal["row", "person"]
     adjacency: Adjacency
     budget: Budget
     accountant: str = ""
-    """The accountant's name; by default the first that keeps a budget of this kind."""
+    """The accountant's name; the default is the first registered accountant for this kind of budget."""
     closes_after: int = CLOSES_AFTER
-    """So many failures close it."""
+    """The number of failures that closes the dataset."""
     closes_for: int = CLOSES_FOR
-    """So many failures of one analyst's questions close it to that analyst."""
+    """The number of failures of one analyst's questions that closes the dataset to that analyst."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "accountant", accountant_for(self.budget, self.accountant).name)
 
     @property
     def accounting(self) -> Accountant[Any]:
-        """The accountant itself."""
+        """The accountant object."""
         return accountant_named(self.accountant)
 
     def check_budget(self, budget: Budget) -> None:
-        """Refuse a budget or cap of a kind that the accountant does not keep."""
+        """Refuse a budget or cap of a kind that the accountant does not support."""
         accountant_for(budget, self.accountant)
 
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """What a ledger keeps of a table: the column that identifies the person of each row, and where the rows are."""
+    """What a ledger records about a table: the column that identifies people, and where the rows are stored."""
 
     table: str
     person: str = ""
-    """The column; empty where each row is protected."""
+    """The column that identifies people; empty if each row is protected by itself."""
     sources: tuple[Identity, ...] = ()

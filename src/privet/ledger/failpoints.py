@@ -1,13 +1,13 @@
-"""Named places where a crash would be worst. Tests hang a kill on them; otherwise nothing happens there."""
+"""Named points where a crash would do most harm. Tests kill the process there; otherwise they do nothing."""
 
 from collections.abc import Callable
 
 
-def _go_on(name: str) -> None:
+def _do_nothing(name: str) -> None:
     pass
 
 
-reached: Callable[[str], None] = _go_on
+reached: Callable[[str], None] = _do_nothing
 
 NAMES = ("reserve: written", "reserve: on disk", "answer: drawn", "settle: written", "settle: on disk")
-"""Written is before the commit; on disk is after it."""
+"""`written` is before the commit, `on disk` after it."""

@@ -1,7 +1,7 @@
-"""A ledger's file: whose turn it is, and what SQLite may do with it.
+"""A ledger's file: who may read or write it, and when SQLite may open it.
 
-Claim: SQLite begins to read the file only when no journal or log is left beside it that it could take for newer, or for
-older, entries; and while one ledger writes, no other does.
+Claim: SQLite opens the file only when there is no journal or log beside it that it could mistake for newer or older
+entries; and at most one ledger writes at a time.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from privet.ledger import database, recovery
 from privet.ledger.locks import FileLocks, Held
 
 MARK = 0x50726976
-"""The text "Priv": in the header of every ledger."""
-_SOON, _LATEST = 0.0005, 0.004  # seconds between attempts to get a lock; SQLite's own would grow to 0.1
-_JOURNAL = 1 << 20  # bytes: a longer journal is cut after its transaction
+"""The text "Priv", as SQLite's application id in the header of every ledger."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.004  # seconds between attempts to get a lock; SQLite's own grow to 0.1
+_JOURNAL = 1 << 20  # bytes: a longer journal is truncated after its transaction
 _PRAGMAS = (
     "PRAGMA synchronous = FULL",
-    "PRAGMA fullfsync = ON",  # macOS: all the way to the platter
+    "PRAGMA fullfsync = ON",  # macOS: flush the disk's own cache too
     f"PRAGMA journal_size_limit = {_JOURNAL}",
     "PRAGMA trusted_schema = OFF",
-    "PRAGMA cache_spill = OFF",  # nothing is written to the file before the commit
+    "PRAGMA cache_spill = OFF",  # write nothing to the file before the commit
 )
 _T = TypeVar("_T")
 
 
 class File:
-    """A ledger's file: whose turn it is, and what is made of a journal that was left beside it."""
+    """A ledger's file: its locks, its connection, and the recovery from a leftover journal."""
 
     def __init__(self, path: Path, *, read_only: bool) -> None:
-        self.place, self._uri, self._read_only = str(path), f"{path.as_uri()}?mode=rw", read_only
-        self.locks = FileLocks(self.place, read_only=read_only)
+        self.path, self._uri, self._read_only = str(path), f"{path.as_uri()}?mode=rw", read_only
+        self.locks = FileLocks(self.path, read_only=read_only)
         self.copied: object = None
-        """If the connection reads a copy in memory: of what."""
+        """If the connection reads a copy in memory, the file state that it was copied from."""
 
     def connect(self) -> sqlite3.Connection:
-        """A connection. Whoever only reads repairs nothing, but reads a copy of the file that is repaired."""
-        has_no_log(self.place)
+        """Open a connection. A read-only ledger repairs nothing: it reads a repaired copy in memory."""
+        check_no_log(self.path)
         try:
             self.copied = None
             if not self.enter(write=False):
@@ -58,10 +58,10 @@ class File:
             self.locks.release()
 
     def _copy(self) -> sqlite3.Connection:
-        made = sqlite3.connect(":memory:", timeout=0, isolation_level=None, check_same_thread=False)
-        made.deserialize(recovery.lawful(recovery.read(self.locks.handle), self.place))
-        made.execute("PRAGMA query_only = ON")
-        return made
+        copy = sqlite3.connect(":memory:", timeout=0, isolation_level=None, check_same_thread=False)
+        copy.deserialize(recovery.recovered(recovery.read(self.locks.handle), self.path))
+        copy.execute("PRAGMA query_only = ON")
+        return copy
 
     def _configure(self, connection: sqlite3.Connection) -> None:
         def run(statement: str) -> Any:
@@ -77,11 +77,11 @@ class File:
         except BaseException as error:
             connection.close()
             if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_NOTADB:
-                raise no_ledger(repr(self.place)) from None
+                raise not_a_ledger(repr(self.path)) from None
             raise
 
     def enter(self, *, write: bool) -> bool:
-        """Take a reader's or a writer's lock, when no journal is left. False: one is, and nothing may be written."""
+        """Take a reader's or a writer's lock after recovery; False if a read-only ledger would need recovery."""
         self.wait(self.locks.turn if write else self.locks.look)
         while self._is_hot():
             if self._read_only:
@@ -89,33 +89,33 @@ class File:
             self.locks.release()
             self.wait(self.locks.alone)
             if self._is_hot():
-                recovery.recover(self.place, self.locks.handle)
+                recovery.recover(self.path, self.locks.handle)
             self.locks.release()
             self.wait(self.locks.turn if write else self.locks.look)
         return True
 
     def is_outdated(self) -> bool:
-        """Whether a copy was made of something else than what is there now."""
+        """Whether the file has changed since its copy was made."""
         return self._read_only and self.copied != (self._state() if self._is_hot() else None)
 
     def _is_hot(self) -> bool:
         try:
-            return recovery.is_hot(self.place)
+            return recovery.is_hot(self.path)
         except PermissionError:
             if self._read_only:
-                return True  # for all that is known
+                return True  # to be safe
             raise
 
     def _state(self) -> object:
-        def known(place: str) -> object:
-            found = os.stat(place, follow_symlinks=False)  # noqa: PTH116
-            return found.st_ino, found.st_size, found.st_mtime_ns
+        def state(path: str) -> object:
+            status = os.stat(path, follow_symlinks=False)  # noqa: PTH116
+            return status.st_ino, status.st_size, status.st_mtime_ns
 
-        return known(self.place), known(f"{self.place}-journal")
+        return state(self.path), state(f"{self.path}-journal")
 
     @contextmanager
     def shielded(self, *, always: bool) -> Iterator[None]:
-        """Keep SQLite from looking for journals to roll back. A reader may find that a writer does so already."""
+        """Keep SQLite from rolling back journals. For a reader, a writer may already hold the lock for this."""
         try:
             self.locks.shield()
         except Held:
@@ -127,43 +127,43 @@ class File:
             self.locks.unshield()
 
     def wait(self, attempt: Callable[[], _T]) -> _T:
-        """Do what may have to wait for its turn; as long as others get theirs."""
-        seen, since, pause = 0, 0.0, _SOON
+        """Repeat an attempt until it gets its lock; waits as long as other writers make progress."""
+        last_write, since, pause = 0, 0.0, _FIRST_PAUSE
         while True:
             try:
                 return attempt()
             except (sqlite3.OperationalError, Held) as error:
                 if not is_held(error):
                     raise
-                now, latest = time.monotonic(), _written(self.place)
-                if latest != seen:
-                    seen, since = latest, now
+                now, latest = time.monotonic(), _modified(self.path)
+                if latest != last_write:
+                    last_write, since = latest, now
                 elif now - since > database.PATIENCE:
                     raise
             time.sleep(pause)
-            pause = min(2 * pause, _LATEST)
+            pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 def is_held(error: BaseException) -> bool:
-    """Whether somebody else has a lock: SQLite's, or one of ours."""
+    """Whether the error says that somebody else holds a lock, SQLite's or ours."""
     return isinstance(error, Held) or getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
-def _written(place: str) -> int:
-    """When the file was written last: a look that needs no lock."""
-    return os.stat(place).st_mtime_ns  # noqa: PTH116
+def _modified(path: str) -> int:
+    """When the file was last written; needs no lock."""
+    return os.stat(path).st_mtime_ns  # noqa: PTH116
 
 
-def has_no_log(place: str) -> None:
-    """SQLite takes a write-ahead log for part of any file that it stands beside, and writes it into the file."""
+def check_no_log(path: str) -> None:
+    """Refuse a write-ahead log beside the file: SQLite would write its content into the file."""
     for end in ("-wal", "-shm"):
-        if os.path.lexists(f"{place}{end}"):
+        if os.path.lexists(f"{path}{end}"):
             raise LedgerError(
-                f"{f'{place}{end}'!r} stands beside the ledger, which keeps no such file: it would be taken for newer "
-                "entries. Nothing is answered until it is removed"
+                f"there is a file {f'{path}{end}'!r} beside the ledger. A ledger has no such file, and SQLite would "
+                "read it as newer entries. Privet answers nothing until you remove it"
             )
 
 
-def no_ledger(where: str) -> UserError:
-    """What stands there is something else."""
-    return UserError(f"{where} exists and is not a ledger. Name a new file, or the ledger's own")
+def not_a_ledger(where: str) -> UserError:
+    """The error for a file that is something else."""
+    return UserError(f"{where} exists, but is not a ledger. Name a new file, or an existing ledger")

@@ -1,4 +1,4 @@
-"""Looking into a ledger: balances, history, verification, replay and export. Nothing is written."""
+"""Inspecting a ledger: balances, history, verification, replay and export. Nothing is written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from privet.privacy.guarantees import Budget
 
 
 class Inspection(Transactions):
-    """What a ledger says."""
+    """The operations that only read a ledger."""
 
     def datasets(self) -> tuple[str, ...]:
         """The names of all datasets."""
@@ -29,18 +29,18 @@ class Inspection(Transactions):
             return tuple(sorted(self._state.datasets))
 
     def dataset(self, name: str) -> Dataset:
-        """What is fixed about a dataset, with the budget that it was made with."""
+        """The permanent facts of a dataset, with its original budget."""
         with self._reading():
             return self._dataset(name).facts
 
     def balance(self, dataset: str, analyst: str | None = None) -> Balance:
-        """What was granted and what is spent; of an analyst's cap too, if one is named."""
+        """The budget and what is spent; for a named analyst, also that analyst's cap and spending."""
         with self._reading():
             state = self._dataset(dataset)
             return balance_of(state.totals, None if analyst is None else state.ration(analyst))
 
     def analysts(self, dataset: str) -> dict[str, Ration]:
-        """What each analyst has spent, and may."""
+        """Each analyst's spending and cap."""
         with self._reading():
             state = self._dataset(dataset)
             return {name: state.ration(name) for name in sorted(state.analysts)}
@@ -49,11 +49,11 @@ class Inspection(Transactions):
         """Every entry of a dataset, oldest first."""
         with self._reading():
             self._dataset(dataset)
-        entries = (chain.read(text, hashed) for _, text, hashed in self._rows())
+        entries = (chain.read(text, hash_) for _, text, hash_ in self._rows())
         return tuple(entry for entry in entries if entry.dataset == dataset)
 
     def _rows(self) -> Iterator[tuple[int, str, str]]:
-        """Every entry up to now, some at a time."""
+        """Every entry, read in chunks."""
         start = 1
         while True:
             with self._reading() as journal:
@@ -64,45 +64,45 @@ class Inspection(Transactions):
             start = rows[-1][0] + 1
 
     def reservation(self, dataset: str, number: int) -> tuple[Entry, Entry | None]:
-        """A reservation, and how it ended, if it did."""
+        """A reservation, and the entry that settled it, if there is one."""
         with self._reading() as journal:
             self._dataset(dataset)
             settlement = self._state.settled.get(number)
-            known = settlement or self._state.reserved.get(number)
-            if known is None or known.dataset != dataset:
+            reservation = settlement or self._state.reserved.get(number)
+            if reservation is None or reservation.dataset != dataset:
                 raise UserError(f"there is no reservation {number} in the dataset {dataset!r}")
             return journal.entry(number), None if settlement is None else journal.entry(settlement.number)
 
     def head(self) -> Receipt:
-        """Where the chain ends now."""
+        """The receipt of the newest entry."""
         with self._reading():
             return self._state.head
 
     def verify(self, expect: Receipt | str | None = None, *, answers: bool = True) -> Verified:
-        """Check the whole chain, and that a receipt's entry is in it; `LedgerError` names the first bad entry."""
+        """Check the whole chain, and that it contains a receipt's entry; a `LedgerError` names the first bad entry."""
         receipt = as_receipt(expect)
         state = LedgerState(strict=answers, watch=0 if receipt is None else receipt.number)
         self._read_through(state, answers=answers)
-        with self._reading():  # and this process knows no other history than the stored one
+        with self._reading():  # check that this process has seen the same history
             pass
         if receipt is not None:
             state.expect(receipt)
-        return Verified(state.head, {name: each.entries for name, each in sorted(state.datasets.items())})
+        return Verified(state.head, {name: dataset.entries for name, dataset in sorted(state.datasets.items())})
 
     def replay(self, dataset: str, accountant: Accountant[Any]) -> Budget:
         """What the whole history would have cost under another accountant."""
-        often = Counter(event for entry in self.history(dataset) for event in entry.events)
-        return accountant.account(Composed([Repeated(event, times) for event, times in often.items()]))
+        counts = Counter(event for entry in self.history(dataset) for event in entry.events)
+        return accountant.account(Composed([Repeated(event, times) for event, times in counts.items()]))
 
     def export(self, dataset: str | None = None) -> Iterator[str]:
         """The chain as lines of JSON, without the answers; `verify_export` checks them.
 
-        For one dataset, entries of the others are there by their dataset's name and their hash only.
+        With `dataset`, entries of other datasets show only the dataset's name and a hash.
         """
         if dataset is not None:
             with self._reading():
                 self._dataset(dataset)
-        for _, text, hashed in self._rows():
+        for _, text, hash_ in self._rows():
             name = chain.read(text).dataset
             line = {"entry": text} if dataset in (None, name) else {"dataset": name, "digest": chain.digest(text)}
-            yield canonical({**line, "hash": hashed})
+            yield canonical({**line, "hash": hash_})

@@ -1,4 +1,4 @@
-"""What a transaction can do with the tables: read entries, add one at the end, open and close leases."""
+"""Operations on the tables within a transaction: read and append entries, store answers, open and close leases."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from privet.ledger.entries import Entry, Kind, Totals
 from privet.ledger.receipts import Receipt
 from privet.ledger.state import RESTORE, LedgerState
 
-_LEAST = -(2**63)  # of all numbers that a database can keep
-CHUNK = 2000  # so many entries are read in one transaction: nobody waits long for a ledger that is long
+_LEAST = -(2**63)  # the smallest number that a database can store
+CHUNK = 2000  # entries per transaction, so that reading a long ledger blocks nobody for long
 
 _entries, _answers, _leases, _ledger = tables.entries, tables.answers, tables.leases, tables.ledger
 _N: sa.BindParameter[int] = sa.bindparam("n")
@@ -35,21 +35,21 @@ _RENEW = sa.update(_leases).where(_leases.c.number == _N).values(beats=_leases.c
 _INSERT_ENTRY, _INSERT_ANSWER, _INSERT_LEASE = sa.insert(_entries), sa.insert(_answers), sa.insert(_leases)
 
 
-def _not_what_it_was(number: int) -> LedgerError:
+def _changed(number: int) -> LedgerError:
     return LedgerError(
-        f"entry {number} of the ledger is not what it was: debits were removed or changed", remedy=RESTORE
+        f"entry {number} of the ledger has changed since it was read: debits were removed or altered", remedy=RESTORE
     )
 
 
 class Journal:
-    """The tables of a ledger within one transaction, and the state after all entries up to it.
+    """The tables of a ledger within one transaction, and the state after all earlier entries.
 
-    Statements are compiled once for each database, and run by its driver: SQLAlchemy's own way to run them would take
-    longer than the disk.
+    Statements are compiled once per database and run by its driver: SQLAlchemy's own execution would take longer than
+    the disk.
     """
 
     _compiled: ClassVar[dict[tuple[str, sa.ClauseElement], tuple[str, dict[str, Any]]]] = {}
-    """The text for a database, and the constants in it."""
+    """By database and statement: the SQL text, and its constants."""
 
     def __init__(self, connection: Any, dialect: sa.Dialect, state: LedgerState) -> None:
         self._connection = connection
@@ -58,16 +58,15 @@ class Journal:
         self._appended: list[Any] = []
         self.state = state
         self.complete = False
-        """Whether the state follows from all entries of the ledger."""
+        """Whether the state includes all entries of the ledger."""
 
     def _run(self, statement: sa.ClauseElement, **values: Any) -> Any:
-        place = self._dialect.name, statement
-        known = self._compiled.get(place)
-        if known is None:
+        key = self._dialect.name, statement
+        if key not in self._compiled:
             compiled = statement.compile(dialect=self._dialect)
             constants = {name: value for name, value in compiled.params.items() if value is not None}
-            known = self._compiled[place] = str(compiled), constants
-        text, constants = known
+            self._compiled[key] = str(compiled), constants
+        text, constants = self._compiled[key]
         return self._connection.execute(text, constants | values)
 
     def _first(self, statement: sa.ClauseElement, **values: Any) -> Any:
@@ -77,80 +76,83 @@ class Journal:
     # --- entries --------------------------------------------------------------------------------
 
     def follow(self, *, lock: bool) -> bool:
-        """Read what was added since this process looked last, and check it; says whether that is all there is.
+        """Read and check the entries added since the last transaction; returns whether these are all.
 
-        Claim: the state follows from the ledger's entries, up to the one that its head names. The newest entry that
-        this process knows is still there: debits can't be taken back under its eyes.
+        Claim: the state includes every entry up to the recorded end of the chain. The newest entry that this process
+        had read is still there, so nobody can take back debits while it runs.
         """
         state = self.state
         head = self._run(_LOCK if lock else _HEAD)
         rows = self._run(_FROM, n=state.number or _LEAST, k=CHUNK)
         heads = head.fetchall()
         if len(heads) != 1:
-            raise LedgerError("the ledger does not say exactly once where it ends: it was emptied or tampered with")
-        version, number, hashed = heads[0]
+            raise LedgerError(
+                "the ledger must record its end in exactly one row, but does not: it was emptied or tampered with"
+            )
+        version, number, hash_ = heads[0]
         if version != tables.VERSION:
             raise LedgerError(
-                f"the ledger has version {str(version)[:20]!r}, and this Privet reads version {tables.VERSION}"
+                f"the ledger has format version {str(version)[:20]!r}, but this version of Privet reads only "
+                f"{tables.VERSION}"
             )
-        texts = rows.fetchall()
+        added = rows.fetchall()
         if state.number:
-            newest = texts[0] if texts else (0, "", "")
+            newest = added[0] if added else (0, "", "")
             if newest != (state.number, newest[1], state.hash) or chain.digest(newest[1]) != state.digest:
-                raise _not_what_it_was(state.number)
-            del texts[0]
-        for row in texts:
+                raise _changed(state.number)
+            del added[0]
+        for row in added:
             state.append(row[1], row[2], row[0])
-        if len(texts) >= CHUNK - 1 and state.number != number:
+        if len(added) >= CHUNK - 1 and state.number != number:
             return False
-        if (state.number, state.hash) != (number, hashed):
-            end = f"at entry {str(number)[:20]}" if state.number != number else "with another hash"
+        if (state.number, state.hash) != (number, hash_):
+            end = f"at entry {str(number)[:20]}" if state.number != number else "with a different hash"
             raise LedgerError(
-                f"the chain ends at entry {state.number}, and should end {end}: entries were removed, added or changed",
+                f"the chain ends at entry {state.number}, but should end {end}: entries were removed, added or changed",
                 remedy=RESTORE,
             )
         if state.must_contain is not None:
             if state.watched != state.must_contain.hash:
-                raise _not_what_it_was(state.must_contain.number)
+                raise _changed(state.must_contain.number)
             state.must_contain = None
         self._head, self.complete = state.head, True
         return True
 
     def entry(self, number: int) -> Entry:
-        """The entry of this number, which the state knows."""
+        """The entry with this number, which must exist."""
         row = self._run(_ENTRY, n=number).fetchone()
         if row is None:
-            raise LedgerError(f"entry {number} of the ledger is gone: it was tampered with")
+            raise LedgerError(f"entry {number} of the ledger is missing: it was tampered with")
         return chain.read(row[0], row[1])
 
     def rows(self, start: int) -> list[tuple[int, str, str]]:
-        """Some entries from a number on, oldest first: number, text, hash."""
+        """The next entries from a number on, oldest first: number, text, hash."""
         rows: list[tuple[int, str, str]] = self._run(_FROM, n=start, k=CHUNK).fetchall()
         return rows
 
     def append(self, dataset: str, kind: Kind, totals: Totals, **fields: Any) -> Entry:
-        """One more entry, at the end of the chain; the ledger is locked."""
+        """Append an entry to the chain. The ledger must be locked."""
         assert self._head is not None
         number, now = self._head.number + 1, datetime.now(UTC).isoformat(timespec="seconds")
         entry = Entry(number=number, dataset=dataset, kind=kind, time=now, totals=totals, **fields)
         text = chain.write(entry)
-        hashed = chain.link(self._head.hash, dataset, chain.digest(text))
+        hash_ = chain.link(self._head.hash, dataset, chain.digest(text))
         self._appended += (
-            self._run(_INSERT_ENTRY, number=number, text=text, hash=hashed),
-            self._run(_MOVE, h=number, x=hashed),
+            self._run(_INSERT_ENTRY, number=number, text=text, hash=hash_),
+            self._run(_MOVE, h=number, x=hash_),
         )
-        self._head = Receipt(number, hashed)
-        return entry._replace(hash=hashed)
+        self._head = Receipt(number, hash_)
+        return entry._replace(hash=hash_)
 
     def confirm(self) -> None:
-        """After the transaction: every entry that was added is there. A trigger can leave out a row without a word."""
-        if any(each.rowcount != 1 for each in self._appended):
-            raise LedgerError("the database did not store an entry. Look for triggers and rules on its tables")
+        """After the transaction, check that every entry was stored. A trigger can silently drop a row."""
+        if any(cursor.rowcount != 1 for cursor in self._appended):
+            raise LedgerError("the database did not store an entry. Check its tables for triggers and rules")
 
     # --- answers --------------------------------------------------------------------------------
 
     def answer(self, number: int) -> str | None:
-        """The answer of a reservation."""
+        """The stored answer to a reservation."""
         text: str | None = self._first(_ANSWER, n=number)
         return text
 
@@ -159,32 +161,32 @@ class Journal:
         self._run(_INSERT_ANSWER, number=number, text=text)
 
     def answers(self, after: int) -> list[tuple[int, str]]:
-        """Some answers, of reservations after a number, in their order."""
+        """The next answers to reservations after a number, in order."""
         rows: list[tuple[int, str]] = self._run(_ANSWERS, n=after, k=max(CHUNK // 10, 1)).fetchall()
         return rows
 
     def answered(self) -> set[int]:
-        """Which reservations have an answer."""
+        """The numbers of reservations with an answer."""
         return {row[0] for row in self._run(_ANSWERED).fetchall()}
 
     # --- leases ---------------------------------------------------------------------------------
 
     def lease(self, number: int) -> None:
-        """A reservation is open."""
+        """Open a lease for a reservation."""
         self._run(_INSERT_LEASE, number=number, beats=0)
 
     def release(self, number: int) -> bool:
-        """It is no longer; says whether it was."""
+        """Close a lease; returns whether it was open."""
         if self._first(_IS_OPEN, n=number) is None:
             return False
         self._run(_CLOSE, n=number)
         return True
 
     def renew(self, numbers: Iterable[int]) -> None:
-        """Count up."""
+        """Show that the owner of these leases is alive."""
         for number in numbers:
             self._run(_RENEW, n=number)
 
     def beats(self) -> dict[int, int]:
-        """What is open, and how often each was renewed."""
+        """The open leases, and how often each was renewed."""
         return dict(self._run(_OPEN).fetchall())

@@ -1,7 +1,7 @@
-"""Who still works on a reservation: its owner counts up while it holds the charge.
+"""Leases: the owner of a reservation increments a counter as long as it holds the charge.
 
-An observer that sees the same count for the length of a lease, by its own steady clock, takes the owner for dead. No
-clock is compared with another, so that a clock that is set wrong, or back, changes nothing.
+An observer that sees the same count for the length of a lease, by its own monotonic clock, considers the owner dead. No
+two clocks are compared, so a clock that is wrong or set back has no effect.
 """
 
 from __future__ import annotations
@@ -18,39 +18,39 @@ from privet.ledger.entries import Charge
 
 
 class Leases:
-    """The reservations that this process renews, and what it has seen of those of others."""
+    """The leases that this process renews, and the counts that it has observed."""
 
     def __init__(self, seconds: float, renew: Callable[[list[int]], None]) -> None:
         self.seconds = seconds
         self._renew = renew
-        self._seen: dict[int, tuple[int, float]] = {}  # by reservation: the count, since when
+        self._observed: dict[int, tuple[int, float]] = {}  # by reservation: the count, and since when
         self._forget()
 
     def _forget(self) -> None:
-        """After a fork: the parent's reservations are not the child's, nor are its threads and locks."""
+        """Start empty, also after a fork: reservations, threads and locks belong to the parent."""
         self._owner = os.getpid()
-        self._mine: dict[int, ref[Charge]] = {}
+        self._charges: dict[int, ref[Charge]] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
     def take(self, charge: Charge) -> None:
-        """Renew this one from now on, until it is settled or nobody holds the charge any more."""
+        """Renew a reservation until it is settled or its charge is garbage-collected."""
         if os.getpid() != self._owner:
             self._forget()
         with self._lock:
-            self._mine[charge.number] = ref(charge)
+            self._charges[charge.number] = ref(charge)
             if self._thread is None:
                 thread = threading.Thread(target=self._keep, name="privet-leases", daemon=True)
-                with suppress(RuntimeError):  # no more threads now: it has the time of one lease
+                with suppress(RuntimeError):  # no thread available: the question has the time of one lease
                     thread.start()
                     self._thread = thread
 
     def drop(self, number: int) -> None:
-        """It is settled."""
+        """Stop renewing a settled reservation."""
         if os.getpid() != self._owner:
             self._forget()
         with self._lock:
-            self._mine.pop(number, None)
+            self._charges.pop(number, None)
 
     def _keep(self) -> None:
         late = False
@@ -59,37 +59,37 @@ class Leases:
                 time.sleep(self.seconds / 3)
             late = False
             with self._lock:
-                mine = self._held()
-                if not mine:  # the next reservation starts another thread
+                numbers = self._held()
+                if not numbers:  # the next reservation starts a new thread
                     self._thread = None
                     return
             try:
-                self._renew(mine)
+                self._renew(numbers)
             except LedgerBusy:
-                late = True  # nobody else could write either: at once again
+                late = True  # nobody else could write either: retry at once
                 continue
-            except Exception:  # the ledger is broken or closed: whoever asks next is told so
+            except Exception:  # the ledger is broken or closed: the next question reports it
                 self._thread = None
                 return
 
     def _held(self) -> list[int]:
-        self._mine = {number: held for number, held in self._mine.items() if held() is not None}
-        return sorted(self._mine)
+        self._charges = {number: charge for number, charge in self._charges.items() if charge() is not None}
+        return sorted(self._charges)
 
     def forgive(self) -> None:
-        """Begin to watch anew: while somebody held the ledger's lock, nobody could give a sign of life."""
-        self._seen = {}
+        """Restart observation: while somebody held the ledger's lock, no owner could renew its lease."""
+        self._observed = {}
 
     def dead(self, beats: Mapping[int, int]) -> list[int]:
-        """Those of the open reservations whose owner has been silent for the length of a lease."""
+        """The open reservations whose owner has not renewed them for the length of a lease."""
         if os.getpid() != self._owner:
             self._forget()
-        now, before = time.monotonic(), self._seen
-        seen = self._seen = {}
+        now, before = time.monotonic(), self._observed
+        observed = self._observed = {}
         for number, beat in beats.items():
             last = before.get(number)
-            seen[number] = last if last is not None and last[0] == beat else (beat, now)
-        late = [number for number, (_, since) in seen.items() if now - since > self.seconds]
+            observed[number] = last if last is not None and last[0] == beat else (beat, now)
+        late = [number for number, (_, since) in observed.items() if now - since > self.seconds]
         if not late:
             return []
         with self._lock:

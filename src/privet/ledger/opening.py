@@ -1,4 +1,4 @@
-"""Where a ledger is: in a file, in Postgres, or in memory."""
+"""Opening a ledger in a file, in Postgres, or in memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from privet.system.addresses import is_address, is_postgres, masked
 
 
 class DatabaseLedger(Questions, Steward, Inspection):
-    """Debits in a database: every step is a transaction, and on disk before the next begins.
+    """A ledger in a database: every step is a transaction that is on disk before the next begins.
 
     Example:
         >>> from privet.ledger import Dataset, memory_ledger
@@ -39,10 +39,10 @@ def memory_ledger() -> DatabaseLedger:
 def open_ledger(
     where: str | Path, *, create: bool = True, read_only: bool = False, lease: float = 30.0
 ) -> DatabaseLedger:
-    """The ledger in a file (SQLite) or at a postgresql:// address; it is created if missing, else verified.
+    """Open the ledger in a file (SQLite) or at a postgresql:// address: created if missing, otherwise verified.
 
-    `read_only` is for looking: it creates nothing, writes nothing and needs no lock. `lease`: after so many seconds
-    without a sign of life of the process that made it, a reservation counts as failed.
+    With `read_only`, it creates and writes nothing and needs no lock. A reservation counts as failed when its process
+    has not responded for `lease` seconds.
     """
     text = str(where)
     create = create and not read_only
@@ -53,9 +53,9 @@ def open_ledger(
             f"a ledger is a file or a Postgres address, not {masked(text)[:60]!r}",
             subject=Subject("argument", "ledger"),
             remedy=write(
-                'ledger="people.ledger" or ledger="postgresql://user@host/base"',
-                terminal="people.ledger or postgresql://user@host/base",
-                policy='ledger = "people.ledger" or ledger = "postgresql://user@host/base"',
+                'ledger="people.ledger" or ledger="postgresql://user@host/database"',
+                terminal="people.ledger or postgresql://user@host/database",
+                policy='ledger = "people.ledger" or ledger = "postgresql://user@host/database"',
             ),
         )
     return DatabaseLedger(sqlite.connect(text, Path(where), create=create, read_only=read_only), lease=lease)

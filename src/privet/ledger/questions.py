@@ -1,4 +1,4 @@
-"""Questions in a ledger: reserved before data are read, settled after; and answers that are stored already."""
+"""Questions in a ledger: reserved before data are read, settled afterwards, or served from a stored answer."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from privet.ledger.verification import check_leases
 from privet.privacy.events import Composed, PrivacyEvent
 from privet.tables.schema import check_name
 
-_PRICES = 1000  # so many are remembered
-_CANDIDATES = 100  # so many answers to the same question are looked at, the newest first
-_SOON, _LATEST = 0.02, 0.25  # seconds between looks at a running request
-WAITS = 600.0
-"""Seconds to wait for a request that runs elsewhere."""
+_PRICES = 1000  # the number of prices in the cache
+_CANDIDATES = 100  # the number of stored answers that are considered, the newest first
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.25  # seconds between checks of a running request
+MAX_WAIT = 600.0
+"""Seconds to wait for a request that runs in another process."""
 
 
 class Questions(Transactions):
-    """Debits and their ends."""
+    """Debits and how they end."""
 
     def __init__(self, database: Database, *, lease: float = 30.0) -> None:
         self._prices: dict[tuple[str, tuple[PrivacyEvent, ...]], Any] = {}
         super().__init__(database, lease=lease)
 
     def _price(self, dataset: DatasetState, events: tuple[PrivacyEvent, ...]) -> Any:
-        """The accountant's price of events; analysts ask at few different prices."""
-        place = dataset.facts.name, events
-        if place not in self._prices:
+        """The accountant's price of events, cached: analysts ask for the same few prices."""
+        key = dataset.facts.name, events
+        if key not in self._prices:
             if len(self._prices) >= _PRICES:
                 self._prices.clear()
-            self._prices[place] = dataset.accountant.price(Composed(events))
-        return self._prices[place]
+            self._prices[key] = dataset.accountant.price(Composed(events))
+        return self._prices[key]
 
     def reserve(
         self,
@@ -59,7 +59,7 @@ class Questions(Transactions):
         share: bool = True,
         caps: Caps = NO_CAPS,
     ) -> Charge:
-        """Debit all events or none; or find the debit, and the answer, that an earlier request made for the same."""
+        """Debit all events or none, or return the debit and answer of an earlier request for the same question."""
         check_name(analyst, "analyst")
         check_name(version, "version")
         if request_id is not None:
@@ -72,19 +72,19 @@ class Questions(Transactions):
         with self._writing() as journal:
             state = self._dataset(dataset)
             price = self._price(state, tuple(events))
-            known = None if request_id is None else state.requests.get((analyst, request_id))
-            if known is not None:
-                return self._again(journal, journal.entry(known), asked, version, tuple(events))
-            totals, mine = state.totals, state.ration(analyst)
+            earlier = None if request_id is None else state.requests.get((analyst, request_id))
+            if earlier is not None:
+                return self._repeated(journal, journal.entry(earlier), asked, version, tuple(events))
+            totals, ration = state.totals, state.ration(analyst)
             stored = None if fresh else self._stored(journal, state, analyst, question, events, share=share)
             if stored is not None:
-                if request_id is not None:  # so that a retry finds the same answer
+                if request_id is not None:  # so that a retry gets the same answer
                     refers = stored.number
-                    journal.append(dataset, "served", totals, analyst=analyst, ration=mine, refers=refers, **request)
+                    journal.append(dataset, "served", totals, analyst=analyst, ration=ration, refers=refers, **request)
                 return stored
-            totals, mine = debit(state.facts, totals, mine, analyst, price, caps)
+            totals, ration = debit(state.facts, totals, ration, analyst, price, caps)
             paid = {"events": tuple(events), "cost": price, "question": question}
-            entry = journal.append(dataset, "reserved", totals, analyst=analyst, ration=mine, **paid, **request)
+            entry = journal.append(dataset, "reserved", totals, analyst=analyst, ration=ration, **paid, **request)
             journal.lease(entry.number)
             failpoints.reached("reserve: written")
         cost = totals.accountant.guarantee(price)
@@ -93,21 +93,21 @@ class Questions(Transactions):
         failpoints.reached("reserve: on disk")
         return charge
 
-    def _again(
-        self, journal: Journal, known: Entry, asked: str, version: str, events: tuple[PrivacyEvent, ...]
+    def _repeated(
+        self, journal: Journal, entry: Entry, asked: str, version: str, events: tuple[PrivacyEvent, ...]
     ) -> Charge:
-        """What became of an earlier request with the same id."""
-        same = (known.asked, known.version) == (asked, version)
-        if not same or (known.kind == "reserved" and known.events != events):
+        """The charge of an earlier request with the same id."""
+        same = (entry.asked, entry.version) == (asked, version)
+        if not same or (entry.kind == "reserved" and entry.events != events):
             raise UserError(
-                f"the request id {known.request_id!r} was used before, for another question or version",
+                f"the request id {entry.request_id!r} was already used for a different question or version",
                 subject=Subject("argument", "request_id"),
-                remedy=Remedy("Leave it out, or use a new one"),
+                remedy=Remedy("Use a new request id, or none"),
             )
-        return self._earlier(journal, known.dataset, known.number if known.refers is None else known.refers)
+        return self._earlier(journal, entry.dataset, entry.number if entry.refers is None else entry.refers)
 
     def _earlier(self, journal: Journal, dataset: str, number: int) -> Charge:
-        """How an earlier reservation stands."""
+        """An earlier reservation as a charge, with its current state."""
         accountant = self._dataset(dataset).accountant
         charge = Charge(number, dataset, accountant.guarantee(accountant.zero), "running")
         settlement = self._state.settled.get(number)
@@ -116,7 +116,7 @@ class Questions(Transactions):
         answer = journal.answer(number)
         if answer is None or chain.digest(answer) != settlement.answer:
             raise LedgerError(
-                f"the answer of entry {number} of the ledger is not the one that was given: it was tampered with, and "
+                f"the stored answer to entry {number} of the ledger does not match its hash: it was tampered with, and "
                 "is not shown"
             )
         return replace(charge, state="answered", answer=answer)
@@ -131,10 +131,11 @@ class Questions(Transactions):
         *,
         share: bool,
     ) -> Charge | None:
-        """The answer with the least noise, if it has nowhere more than what is asked for; the newest among equals."""
+        """The stored answer with the least noise that serves the request; the newest of equals."""
         best: Entry | None = None
-        known = sorted(number for number, who in state.answered.get(question, ()) if share or who == analyst)
-        for number in reversed(known[-_CANDIDATES:]):
+        answers = state.answered.get(question, ())
+        numbers = sorted(number for number, owner in answers if share or owner == analyst)
+        for number in reversed(numbers[-_CANDIDATES:]):
             entry = journal.entry(number)
             if serves(entry.events, events) and (best is None or not serves(best.events, entry.events)):
                 best = entry
@@ -155,17 +156,18 @@ class Questions(Transactions):
             state = self._dataset(dataset)
             return self._stored(journal, state, analyst, _question(question, version), events, share=share)
 
-    def wait(self, charge: Charge, *, seconds: float = WAITS) -> Charge:
-        """How a running request ended: answered, failed or interrupted; `LedgerBusy` if it takes longer than this."""
-        pause, until = _SOON, time.monotonic() + seconds
+    def wait(self, charge: Charge, *, seconds: float = MAX_WAIT) -> Charge:
+        """Wait until a running request is answered, failed or interrupted; raises `LedgerBusy` after `seconds`."""
+        pause, deadline = _FIRST_PAUSE, time.monotonic() + seconds
         while charge.state == "running":
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 raise LedgerBusy(
-                    f"this request is still running elsewhere, after {seconds:g} seconds. Nothing more was paid",
+                    f"this request is still running in another process after {seconds:g} seconds. Nothing more was "
+                    "spent",
                     remedy=Remedy("Ask again later with the same request id"),
                 )
             time.sleep(pause)
-            pause = min(2 * pause, _LATEST)
+            pause = min(2 * pause, _LONGEST_PAUSE)
             with self._reading() as journal:
                 charge = self._earlier(journal, charge.dataset, charge.number)
             if charge.state == "running":
@@ -174,18 +176,18 @@ class Questions(Transactions):
         return charge
 
     def settle(self, charge: Charge, outcome: Outcome, answer: str = "") -> None:
-        """Say how a reserved question ended, and keep its answer; once.
+        """Record how a reserved question ended, and store its answer. A reservation is settled once.
 
-        It was paid for, so a busy ledger is waited for.
+        The question is already paid for, so this waits for a busy ledger.
         """
         if outcome not in get_args(Outcome):
-            raise InternalError(f"a question ends as answered, failed or interrupted, not as {outcome}")
-        until = time.monotonic() + self._leases.seconds
+            raise InternalError(f"a question is settled as answered, failed or interrupted, not as {outcome}")
+        deadline = time.monotonic() + self._leases.seconds
         while True:
             try:
                 self._settle(charge.dataset, charge.number, outcome, answer)
             except LedgerBusy:
-                if time.monotonic() < until:
+                if time.monotonic() < deadline:
                     continue
                 raise
             break
@@ -193,16 +195,16 @@ class Questions(Transactions):
         failpoints.reached("settle: on disk")
 
     def abandon(self, charge: Charge, outcome: Outcome) -> None:
-        """Settle a question without an answer as soon as the ledger can be written: nobody was shown one."""
+        """Settle a question whose answer was not shown, as soon as the ledger can be written."""
         self._late.append((charge, outcome))
 
     def _settle_late(self) -> None:
-        """Settle what could not be settled in time: an answer that was not shown is nobody's failure."""
+        """Settle questions that could not be settled in time. An answer that was not shown is not a failure."""
         while self._late:
             charge, outcome = self._late.pop()
             try:
                 self._settle(charge.dataset, charge.number, "failed" if outcome == "failed" else "interrupted", "")
-            except InternalError:  # others took its owner for dead
+            except InternalError:  # another process has already given it up as dead
                 continue
             except LedgerBusy:
                 self._late.append((charge, outcome))
@@ -212,9 +214,9 @@ class Questions(Transactions):
         with self._writing() as journal:
             state, reservation = self._dataset(dataset), self._state.reserved.get(number)
             if reservation is None or reservation.dataset != dataset or not journal.release(number):
-                earlier = self._state.settled.get(number)
-                how = "not reserved" if earlier is None else f"settled already: {earlier.kind}"
-                raise InternalError(f"entry {number} can't be settled as {outcome}: it is {how}")
+                settlement = self._state.settled.get(number)
+                status = "not reserved" if settlement is None else f"already settled as {settlement.kind}"
+                raise InternalError(f"entry {number} can't be settled as {outcome}: it is {status}")
             if outcome == "failed":
                 self._fail(journal, number, state.totals, state.ration(reservation.analyst))
             else:
@@ -225,15 +227,15 @@ class Questions(Transactions):
             failpoints.reached("settle: written")
 
     def _fail(
-        self, journal: Journal, number: int, totals: Totals, mine: Ration, note: str = ""
+        self, journal: Journal, number: int, totals: Totals, ration: Ration, note: str = ""
     ) -> tuple[Totals, Ration]:
         dataset, analyst, _ = self._state.reserved[number]
-        totals, mine = totals._replace(failures=totals.failures + 1), mine._replace(failures=mine.failures + 1)
-        journal.append(dataset, "failed", totals, analyst=analyst, ration=mine, refers=number, note=note)
-        return totals, mine
+        totals, ration = totals._replace(failures=totals.failures + 1), ration._replace(failures=ration.failures + 1)
+        journal.append(dataset, "failed", totals, analyst=analyst, ration=ration, refers=number, note=note)
+        return totals, ration
 
     def _sweep(self) -> None:
-        """Mark reservations whose owner fell silent as failed: a step of its own, whatever comes of the next."""
+        """Mark reservations of dead processes as failed, in a transaction of their own."""
         now = time.monotonic()
         if now - self._swept < self._leases.seconds / 10:
             return
@@ -244,22 +246,22 @@ class Questions(Transactions):
         with self._writing() as journal:
             after: dict[str, Totals] = {}
             rations: dict[tuple[str, str], Ration] = {}
-            dead = self._leases.dead(journal.beats())  # as they are renewed
+            dead = self._leases.dead(journal.beats())  # again: some may have been renewed
             with self._trusting():
                 check_leases(journal)
             for number in sorted(dead):
-                name, who, _ = self._state.reserved[number]
+                name, analyst, _ = self._state.reserved[number]
                 state = self._dataset(name)
                 journal.release(number)
-                after[name], rations[name, who] = self._fail(
+                after[name], rations[name, analyst] = self._fail(
                     journal,
                     number,
                     after.get(name, state.totals),
-                    rations.get((name, who), state.ration(who)),
-                    note="its process fell silent",
+                    rations.get((name, analyst), state.ration(analyst)),
+                    note="its process stopped responding",
                 )
 
 
 def _question(question: str, version: str) -> str:
-    """What stands in the ledger for a question about a version of the data."""
+    """The digest that identifies a question about one version of the data."""
     return chain.digest(f"{version}\n{question}") if question else ""

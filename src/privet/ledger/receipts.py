@@ -1,4 +1,4 @@
-"""Receipts: where a ledger's chain ended, to be kept elsewhere."""
+"""Receipts: the end of a ledger's chain, to be kept elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _RECEIPT = re.compile(r"([0-9]{1,18}):([0-9a-f]{64})")
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """Where a ledger's chain ended. Kept elsewhere, it shows when an older copy was put back.
+    """The end of a ledger's chain. Kept elsewhere, it reveals that somebody restored an older copy.
 
     Example:
         >>> str(Receipt(12, "ab" * 32))[:20], Receipt.read("12:" + "ab" * 32).number
@@ -27,24 +27,24 @@ class Receipt:
 
     @classmethod
     def read(cls, text: str) -> Receipt:
-        """A receipt from its text."""
-        parts = _RECEIPT.fullmatch(str(text).strip())
-        if parts is None:
+        """Parse a receipt."""
+        match = _RECEIPT.fullmatch(str(text).strip())
+        if match is None:
             raise UserError(
-                f"this is not a receipt: {str(text)[:60]!r}",
+                f"{str(text)[:60]!r} is not a receipt",
                 remedy=write("str(session.ledger.head())", terminal="privet ledger head people.ledger"),
             )
-        return cls(int(parts[1]), parts[2])
+        return cls(int(match[1]), match[2])
 
 
-def as_receipt(given: Receipt | str | None) -> Receipt | None:
-    """A receipt, from itself or from its text."""
-    return Receipt.read(given) if isinstance(given, str) else given
+def as_receipt(receipt: Receipt | str | None) -> Receipt | None:
+    """A receipt, parsed if it is text."""
+    return Receipt.read(receipt) if isinstance(receipt, str) else receipt
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """A ledger that verifies: where its chain ends, and how many entries each dataset has."""
+    """The result of a successful verification: the end of the chain, and each dataset's number of entries."""
 
     head: Receipt
     entries: dict[str, int]

@@ -1,4 +1,4 @@
-"""The rules of a debit: when it is granted, and when a stored answer stands for it."""
+"""The rules of a debit: when it is granted, and when a stored answer makes it unnecessary."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from privet.privacy.guarantees.budgets import is_nothing
 def debit(
     dataset: Dataset, totals: Totals, ration: Ration, analyst: str, price: Any, caps: Caps = NO_CAPS
 ) -> tuple[Totals, Ration]:
-    """After a debit, which counts for the dataset and for the analyst; refused if a cap does not cover it."""
+    """The totals after a debit from the dataset and the analyst; refused if it exceeds a cap."""
     if totals.failures >= dataset.closes_after or ration.failures >= dataset.closes_for:
-        mine = totals.failures < dataset.closes_after
-        failed = f"{ration.failures} questions of {analyst!r}" if mine else f"{totals.failures} questions"
+        only_analyst = totals.failures < dataset.closes_after
+        failures = f"{ration.failures} questions of {analyst!r}" if only_analyst else f"{totals.failures} questions"
         raise DatasetClosed(
-            f"{failed} failed, so the dataset is closed{f' to {analyst!r}' if mine else ''}. Nothing was spent",
+            f"{failures} failed, so the dataset is closed{f' to {analyst!r}' if only_analyst else ''}. Nothing was "
+            "spent",
             subject=Subject("dataset", dataset.name),
             remedy=write(
                 'session.reopen("what was done about it")',
@@ -39,19 +40,19 @@ def debit(
 
 
 def _over_budget(balance: Balance, analyst: str, price: Any) -> BudgetError:
-    """What is left of the cap that is nearest. It is not a proposal: nobody should spend all of it at once."""
+    """The error for a question over budget. It states what is left, but does not suggest spending all of it."""
     limit = nearest([limit for limit in balance.limits(analyst) if not limit.fits(price)])
     left = limit.left
+    rest = "nothing" if is_nothing(left) else f"at most {show_down(left)}"
     return BudgetError(
-        f"this costs {balance.accountant.guarantee(price)}, and at most {show_down(left)} is left of {limit.what}. "
-        "Nothing was spent.",
+        f"this costs {balance.accountant.guarantee(price)}, but {rest} is left of {limit.name}. Nothing was spent.",
         subject=Subject("argument", "epsilon"),
-        remedy=Remedy("Ask the steward for more.") if is_nothing(left) else None,
+        remedy=Remedy("Ask the steward for a larger budget.") if is_nothing(left) else None,
     )
 
 
 def serves(stored: Iterable[PrivacyEvent], asked: Iterable[PrivacyEvent]) -> bool:
-    """Whether an answer to the same question has nowhere more noise than the one that is asked for.
+    """Whether no part of a stored answer has more noise than the requested answer to the same question.
 
     Example:
         >>> from privet.privacy.events import LaplaceNoise
@@ -60,9 +61,9 @@ def serves(stored: Iterable[PrivacyEvent], asked: Iterable[PrivacyEvent]) -> boo
         >>> serves([one], [two]), serves([two], [one])
         (True, False)
     """
-    from privet import mechanisms  # numpy takes its time, and most of what a ledger does needs none of it
+    from privet import mechanisms  # importing numpy is slow, and most ledger operations do not need it
 
-    mine, theirs = (list(leaves(Composed(each))) for each in (stored, asked))
-    if len(mine) != len(theirs):
+    old, new = (list(leaves(Composed(events))) for events in (stored, asked))
+    if len(old) != len(new):
         return False
-    return all(m == n and mechanisms.serves(a, b) for (_, a, m), (_, b, n) in zip(mine, theirs, strict=True))
+    return all(m == n and mechanisms.serves(a, b) for (_, a, m), (_, b, n) in zip(old, new, strict=True))

@@ -1,6 +1,7 @@
-"""A ledger's state, which follows from its entries: they are read one after the other, and an unlawful one is refused.
+"""A ledger's state, computed by replaying its entries in order. An invalid entry is refused.
 
-Entries are read as JSON and compared as JSON: a long history is read at every start. The accountant adds and compares.
+Entries are parsed and compared as JSON, because every start replays the whole history. The accountant adds prices and
+compares totals.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from privet.privacy.events import Composed, from_tree
 from privet.privacy.guarantees import Budget
 from privet.system.identity import Identity
 
-RESTORE = Remedy("Nothing is answered with this ledger. Restore a copy that verifies, and compare it with a receipt")
+RESTORE = Remedy(
+    "Privet answers nothing with this ledger. Restore a copy that verifies, and check it against a receipt"
+)
 
 
 @dataclass(slots=True)
 class Account:
-    """What was spent, of which cap; and the same as an entry has it."""
+    """A running total and its cap, as objects and as the JSON of an entry."""
 
     accountant: Accountant[Any]
     spent: Any
@@ -33,14 +36,14 @@ class Account:
     tree: dict[str, Any]
 
     def add(self, price: Any) -> bool:
-        """Spend more; says whether the cap covers it."""
+        """Add a price; returns whether the new total is within the cap."""
         spent = self.spent = self.accountant.add(self.spent, price)
         self.tree["spent"] = self.accountant.to_json(spent)
         return self.cap is None or self.accountant.fits(spent, self.cap)
 
     @property
     def failures(self) -> int:
-        """Since the dataset was opened last."""
+        """Failures since the dataset was last reopened."""
         return int(self.tree["failures"])
 
 
@@ -58,14 +61,14 @@ class Settlement(NamedTuple):
     dataset: str
     kind: Outcome
     number: int
-    """Of the entry that says so."""
+    """The number of the settling entry."""
     answer: str
     """The hash of the answer, if there is one."""
 
 
 @dataclass(slots=True)
 class DatasetState:
-    """What follows from the entries of one dataset."""
+    """The state of one dataset."""
 
     facts: Dataset
     salt: bytes
@@ -73,18 +76,18 @@ class DatasetState:
     per_query: Budget | None = None
     analysts: dict[str, Account] = field(default_factory=dict)
     requests: dict[tuple[str, str], int] = field(default_factory=dict)
-    """The entry of each request, by analyst and id: nobody learns of another's."""
+    """The entry of each request, by analyst and request id, so that analysts don't see each other's requests."""
     answered: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
-    """The reservations that were answered, and whose they are, by their question."""
+    """The answered reservations and their analysts, by question."""
     versions: set[str] = field(default_factory=set)
     persons: dict[str, str] = field(default_factory=dict)
-    """The column of each table that identifies the person of a row."""
+    """For each table, the column that identifies people."""
     protected: set[str] = field(default_factory=set)
-    """The tables for which the steward stated that column."""
+    """The tables for which the steward set that column."""
     sources: dict[str, list[Identity]] = field(default_factory=dict)
-    """Where the rows of each table were."""
+    """Where the rows of each table have been stored."""
     allowed: list[tuple[str, Identity]] = field(default_factory=list)
-    """Which other datasets may use which source."""
+    """Which other datasets may use which sources."""
     entries: int = 0
 
     @property
@@ -94,18 +97,18 @@ class DatasetState:
 
     @property
     def totals(self) -> Totals:
-        """What holds after the newest entry."""
+        """The totals after the newest entry."""
         account = self.account
         assert account.cap is not None
         return Totals(account.accountant, account.cap, account.spent, account.failures, self.per_query)
 
     def ration(self, analyst: str) -> Ration:
-        """What holds for an analyst."""
+        """An analyst's totals after the newest entry."""
         account = self.analysts.get(analyst)
         return Ration(self.accountant.zero) if account is None else Ration(account.spent, account.cap, account.failures)
 
     def account_of(self, analyst: str) -> Account:
-        """The analyst's account, which is opened if there is none."""
+        """The analyst's account, created if necessary."""
         account = self.analysts.get(analyst)
         if account is None:
             zero, accountant = self.accountant.zero, self.accountant
@@ -116,75 +119,75 @@ class DatasetState:
 
 @dataclass(slots=True)
 class LedgerState:
-    """What follows from all entries of a ledger; an unlawful one is an error that names it."""
+    """The state of a whole ledger; an invalid entry raises an error that names it."""
 
     strict: bool = True
-    """Whether each entry must be written as entries are, to the byte; a start trusts the hash for that."""
+    """Whether each entry must be canonical JSON, byte for byte; at a start the hash suffices."""
     number: int = 0
     hash: str = chain.GENESIS
     digest: str = ""
     """The hash of the newest entry's text."""
     datasets: dict[str, DatasetState] = field(default_factory=dict)
     reserved: dict[int, Reservation] = field(default_factory=dict)
-    """What is reserved and not settled, by number."""
+    """The unsettled reservations, by number."""
     settled: dict[int, Settlement] = field(default_factory=dict)
-    """How each reservation ended that did."""
+    """The settled reservations, by number."""
     watch: int = 0
-    """The number of an entry whose hash is remembered: that of a receipt."""
+    """The number of the entry whose hash is remembered, because a receipt names it."""
     watched: str = ""
-    in_the_middle: bool = False
-    """Whether an entry is being taken in, or was when an interrupt came."""
+    applying: bool = False
+    """Whether an entry is being applied, or was when an interrupt arrived."""
     must_contain: Receipt | None = None
-    """What was read before all was forgotten, and must be read again."""
+    """The last entry before the state was reset; replaying must reach it again."""
     _prices: dict[tuple[str, str], tuple[Any, Any]] = field(default_factory=dict)
-    """Of events, by accountant: the price, and its JSON."""
+    """By accountant and events: the price, and its JSON."""
 
     @property
     def head(self) -> Receipt:
-        """Where it ends."""
+        """The end of the chain."""
         return Receipt(self.number, self.hash)
 
-    def append(self, text: str, hashed: str, place: int | None = None) -> None:
-        """Check the next entry against the chain and the rules, and take it in."""
-        number, self.in_the_middle = self.number + 1, True
+    def append(self, text: str, hash_: str, position: int | None = None) -> None:
+        """Check the next entry against the chain and the rules, and apply it."""
+        number, self.applying = self.number + 1, True
         try:
             digest = chain.digest(text)
             tree = chain.tree(text, strict=self.strict)
-            if chain.link(self.hash, tree["dataset"], digest) != hashed:
+            if chain.link(self.hash, tree["dataset"], digest) != hash_:
                 raise ValueError(_NO_LINK)
-            for claimed in (tree["number"], number if place is None else place):
+            for claimed in (tree["number"], number if position is None else position):
                 if claimed != number:
-                    raise ValueError(f"it is at place {number} and has the number {claimed}")
+                    raise ValueError(f"it is at position {number} but has number {claimed}")
             self._apply(number, tree)
         except LookupError as error:
-            raise self._unlawful(number, f"its field {error} is missing") from None
+            raise self._invalid(number, f"its field {error} is missing") from None
         except (ValueError, TypeError, AttributeError, RecursionError, PrivetError) as error:
-            raise self._unlawful(number, str(error)) from None
-        self._advance(digest, hashed)
+            raise self._invalid(number, str(error)) from None
+        self._advance(digest, hash_)
 
-    def append_hidden(self, dataset: str, digest: str, hashed: str) -> None:
-        """The same for an entry of which only the hash is known."""
-        if chain.link(self.hash, dataset, digest) != hashed:
-            raise self._unlawful(self.number + 1, _NO_LINK)
-        self._advance(digest, hashed)
+    def append_hidden(self, dataset: str, digest: str, hash_: str) -> None:
+        """Check the next entry if only its hash is known."""
+        if chain.link(self.hash, dataset, digest) != hash_:
+            raise self._invalid(self.number + 1, _NO_LINK)
+        self._advance(digest, hash_)
 
-    def reset_if_interrupted(self, known: Receipt) -> None:
-        """Begin anew, with the first entry, if an interrupt came in the middle of one. What was known is remembered."""
-        if not self.in_the_middle:
+    def reset_if_interrupted(self, newest: Receipt) -> None:
+        """Start again from the first entry if an interrupt left one half applied; `newest` must be reached again."""
+        if not self.applying:
             return
-        if known.number > (0 if self.must_contain is None else self.must_contain.number):
-            self.must_contain = known
+        if newest.number > (0 if self.must_contain is None else self.must_contain.number):
+            self.must_contain = newest
         if self.must_contain is not None:
             self.watch, self.watched = self.must_contain.number, ""
-        self.number, self.hash, self.digest, self.in_the_middle = 0, chain.GENESIS, "", False
+        self.number, self.hash, self.digest, self.applying = 0, chain.GENESIS, "", False
         for mapping in (self.datasets, self.reserved, self.settled):
             mapping.clear()
 
-    def _advance(self, digest: str, hashed: str) -> None:
-        self.number, self.hash, self.digest = self.number + 1, hashed, digest
+    def _advance(self, digest: str, hash_: str) -> None:
+        self.number, self.hash, self.digest = self.number + 1, hash_, digest
         if self.number == self.watch:
-            self.watched = hashed
-        self.in_the_middle = False
+            self.watched = hash_
+        self.applying = False
 
     def _apply(self, number: int, tree: dict[str, Any]) -> None:
         name, kind, analyst = tree["dataset"], tree["kind"], tree.get("analyst", "")
@@ -199,26 +202,26 @@ class LedgerState:
             self._act(dataset, number, kind, tree, analyst)
         expected = dataset.account_of(analyst).tree if analyst else None
         if tree["totals"] != dataset.account.tree or tree.get("ration") != expected:
-            raise ValueError("its totals do not follow from the entries before it")
+            raise ValueError("its totals do not follow from the earlier entries")
         dataset.entries += 1
 
     def _reserve(self, dataset: DatasetState, number: int, tree: dict[str, Any], analyst: str) -> None:
         _use_request(dataset, number, tree, analyst)
-        known = self._prices.get(key := (dataset.facts.accountant, repr(tree["events"])))
-        if known is None:
+        priced = self._prices.get(key := (dataset.facts.accountant, repr(tree["events"])))
+        if priced is None:
             price = dataset.accountant.price(Composed(map(from_tree, tree["events"])))
-            known = self._prices[key] = price, dataset.accountant.to_json(price)
-        price, written = known
+            priced = self._prices[key] = price, dataset.accountant.to_json(price)
+        price, price_json = priced
         if not analyst:
-            raise ValueError("it does not say who asked")
-        if tree["cost"] != written:
-            raise ValueError(f"it was charged {tree['cost']}, and its events cost {written}")
-        mine = dataset.account_of(analyst)
-        if dataset.account.failures >= dataset.facts.closes_after or mine.failures >= dataset.facts.closes_for:
+            raise ValueError("it does not name the analyst")
+        if tree["cost"] != price_json:
+            raise ValueError(f"it was charged {tree['cost']}, but its events cost {price_json}")
+        account = dataset.account_of(analyst)
+        if dataset.account.failures >= dataset.facts.closes_after or account.failures >= dataset.facts.closes_for:
             raise ValueError("the dataset was closed after failures")
         if not dataset.account.add(price):
             raise ValueError("it costs more than was left of the budget")
-        if not mine.add(price):
+        if not account.add(price):
             raise ValueError(f"it costs more than was left for {analyst!r}")
         if dataset.per_query is not None and not dataset.accountant.fits(price, dataset.per_query):
             raise ValueError("it costs more than one question may")
@@ -230,7 +233,7 @@ class LedgerState:
         if reservation is None or reservation.dataset != dataset.facts.name:
             raise ValueError(f"it settles entry {number}, which is not reserved")
         if analyst != (reservation.analyst if kind == "failed" else ""):
-            raise ValueError("it names another analyst than the reservation, or one where none belongs")
+            raise ValueError("its analyst does not match the reservation")
         del self.reserved[number]
         answer = tree["answer"] if kind == "answered" else ""
         self.settled[number] = Settlement(reservation.dataset, kind, at, answer)
@@ -241,7 +244,7 @@ class LedgerState:
             dataset.answered.setdefault(reservation.question, []).append((number, reservation.analyst))
 
     def _act(self, dataset: DatasetState, number: int, kind: str, tree: dict[str, Any], analyst: str) -> None:
-        """What spends nothing."""
+        """Apply an entry that spends nothing."""
         match kind:
             case "served":
                 settlement = self.settled.get(tree["refers"])
@@ -264,29 +267,29 @@ class LedgerState:
             case "capped" if tree["note"]:
                 _cap(dataset, chain.read(canonical(tree)), analyst)
             case _:
-                raise ValueError("a dataset is created once, and the steward gives reasons")
+                raise ValueError("its kind is not allowed here, or the steward's reason is missing")
 
-    def _unlawful(self, number: int, why: str) -> LedgerError:
-        return LedgerError(f"entry {number} of the ledger does not hold: {why[:300]}", remedy=RESTORE)
+    def _invalid(self, number: int, why: str) -> LedgerError:
+        return LedgerError(f"entry {number} of the ledger is invalid: {why[:300]}", remedy=RESTORE)
 
     def expect(self, receipt: Receipt) -> None:
-        """Refuse a chain without a receipt's entry, which was watched: an older copy, or another history."""
+        """Refuse a chain that lacks a receipt's entry: an older copy, or a different history."""
         if receipt.hash != (self.watched if receipt.number else chain.GENESIS):
             older = receipt.number > self.number
             raise LedgerError(
-                f"the receipt for entry {receipt.number} does not fit: this ledger "
-                + (f"ends at entry {self.number}, so it is an older copy" if older else "has another entry there")
+                f"the receipt for entry {receipt.number} does not match: this ledger "
+                + (f"ends at entry {self.number}, so it is an older copy" if older else "has a different entry there")
             )
 
 
-_NO_LINK = "its hash is not that of its text and of the entries before it"
+_NO_LINK = "its hash does not match its text and the earlier entries"
 _OUTCOMES = get_args(Outcome)
 _SALT = re.compile("[0-9a-f]{32}")
 
 
 def _created(kind: str, first: Entry) -> DatasetState:
     if kind != "created" or first.facts is None:
-        raise ValueError("the first entry of a dataset does not say what the dataset is")
+        raise ValueError("the first entry of a dataset does not create it")
     if _SALT.fullmatch(first.salt) is None:
         raise ValueError("its salt is not 32 hexadecimal digits")
     accountant, budget = first.totals.accountant, first.totals.budget
@@ -296,15 +299,15 @@ def _created(kind: str, first: Entry) -> DatasetState:
 
 def _attach(dataset: DatasetState, table: TableFacts) -> None:
     if bool(table.person) != (dataset.facts.protect == "person"):
-        raise ValueError("it protects another kind of unit than the dataset does")
+        raise ValueError("its privacy unit differs from the dataset's")
     if dataset.persons.setdefault(table.table, table.person) != table.person:
-        raise ValueError("the column that identifies the person was another one before")
+        raise ValueError("the column that identifies people differs from the recorded one")
     dataset.sources.setdefault(table.table, []).extend(table.sources)
 
 
 def _protect(dataset: DatasetState, table: TableFacts) -> None:
     if not table.person or dataset.facts.protect != "person" or table.sources:
-        raise ValueError("it names no column that could identify the person of a row")
+        raise ValueError("it does not name a valid column that identifies people")
     dataset.persons[table.table] = table.person
     dataset.protected.add(table.table)
 
@@ -325,6 +328,6 @@ def _cap(dataset: DatasetState, entry: Entry, analyst: str) -> None:
 
 
 def _use_request(dataset: DatasetState, number: int, tree: dict[str, Any], analyst: str) -> None:
-    request = tree["request_id"]
-    if not request or dataset.requests.setdefault((analyst, request), number) != number:
+    request_id = tree["request_id"]
+    if not request_id or dataset.requests.setdefault((analyst, request_id), number) != number:
         raise ValueError("its request id was used before")

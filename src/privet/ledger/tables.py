@@ -1,7 +1,7 @@
 """The tables of a ledger in a database.
 
-Entries are only ever added, and all that a ledger knows follows from them. `leases` holds what is reserved and not
-settled yet; `answers` what was answered, whose hashes are in the entries.
+Entries are only ever added, and a ledger's whole state follows from them. `leases` has a row for each unsettled
+reservation; `answers` stores the answers, whose hashes are in the entries.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ledger = sa.Table(
     sa.Column("number", _number, nullable=False),
     sa.Column("hash", sa.Text, nullable=False),
 )
-"""One row: where the chain ends. Writers lock it."""
+"""One row, the end of the chain. Writers lock it."""
 entries = sa.Table(
     "privet_entries",
     metadata,

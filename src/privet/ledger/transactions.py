@@ -1,4 +1,4 @@
-"""A ledger's transactions: each begins with what others wrote since the last one, checked."""
+"""A ledger's transactions: each first reads and checks the entries that others added since the last one."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from privet.ledger.entries import Charge, Outcome
 from privet.ledger.journal import Journal
 from privet.ledger.leases import Leases
 from privet.ledger.state import DatasetState, LedgerState
-from privet.ledger.verification import check_answers, check_beside
+from privet.ledger.verification import check_answers, check_leases_and_answers
 
 
 class Transactions:
-    """A database, the state that follows from its entries, and the leases of this process."""
+    """A database, the state after its entries, and the leases of this process."""
 
     def __init__(self, database: Database, *, lease: float = 30.0) -> None:
         self._database = database
         self._state = LedgerState(strict=False)
         self._leases = Leases(lease, self._renew)
         self._swept = -math.inf
-        self._late: list[tuple[Charge, Outcome]] = []  # what could not be settled, since others held the lock
+        self._late: list[tuple[Charge, Outcome]] = []  # not settled yet, because others held the lock
         try:
             self._read_through(self._state)
         except BaseException:
@@ -60,37 +60,37 @@ class Transactions:
             yield journal
 
     def _following(self, state: LedgerState, *, lock: bool, once: bool = False) -> Callable[[Any], Journal]:
-        """How a transaction begins: with what was written since the last one."""
+        """The start of a transaction: read the entries added since the last one."""
 
         def start(connection: Any) -> Journal:
-            journal, known = Journal(connection, self._database.engine.dialect, state), state.head
+            journal, head = Journal(connection, self._database.engine.dialect, state), state.head
             try:
                 with self._trusting():
                     while not journal.follow(lock=lock) and not once:
                         pass
             except BaseException:
-                state.reset_if_interrupted(known)  # Ctrl-C may have come in the middle of an entry
+                state.reset_if_interrupted(head)  # Ctrl-C may have left an entry half applied
                 raise
-            self._database.known = state.hash
+            self._database.newest = state.hash
             return journal
 
         return start
 
     @contextmanager
     def _trusting(self) -> Iterator[None]:
-        """If a ledger turns out not to verify, nothing more is done with it."""
+        """If the ledger does not verify, refuse all further work with it."""
         try:
             yield
         except LedgerError as error:
             self._database.stop(str(error))
             raise
-        except (TypeError, ValueError, AttributeError) as error:  # SQLite keeps values of any type in any column
-            why = f"a column of the ledger contains an invalid value ({str(error)[:200]}): it was tampered with"
-            self._database.stop(why)
-            raise LedgerError(why) from None
+        except (TypeError, ValueError, AttributeError) as error:  # SQLite stores values of any type in any column
+            reason = f"a column of the ledger contains an invalid value ({str(error)[:200]}): it was tampered with"
+            self._database.stop(reason)
+            raise LedgerError(reason) from None
 
     def _read_through(self, state: LedgerState, *, answers: bool = False) -> None:
-        """Every entry, in steps: nobody who writes has to wait until all of it is read."""
+        """Read and check every entry, in chunks, so that writers don't have to wait until all are read."""
         done, after = False, 0 if answers else None
         while not done or after is not None:
             with self._database.reading(self._following(state, lock=False, once=True)) as journal, self._trusting():
@@ -98,8 +98,8 @@ class Transactions:
                 if done and after is not None:
                     after = check_answers(journal, after)
                 if done and after is None:
-                    check_beside(journal)
-                    self._leases.dead(journal.beats())  # from now on they are watched
+                    check_leases_and_answers(journal)
+                    self._leases.dead(journal.beats())  # start to observe them
 
     def _renew(self, numbers: list[int]) -> None:
         def start(connection: Any) -> Journal:
@@ -113,7 +113,7 @@ class Transactions:
         if dataset is None:
             raise UserError(
                 f"there is no dataset {name!r}",
-                allowed=f"There are: {', '.join(self._state.datasets) or 'none'}",
+                allowed=f"The ledger has these datasets: {', '.join(self._state.datasets) or 'none'}",
                 subject=Subject("dataset", name),
             )
         return dataset

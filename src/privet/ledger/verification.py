@@ -1,4 +1,4 @@
-"""Verification: the chain is read from the first entry, and compared with the answers and leases beside it."""
+"""Verification: replay the chain from the first entry, and compare it with the stored answers and leases."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from privet.ledger.state import LedgerState
 
 
 def check_leases(journal: Journal) -> None:
-    """There is a lease for what is open, and for nothing else."""
+    """Check that exactly the unsettled reservations have leases."""
     if journal.beats().keys() != journal.state.reserved.keys():
-        raise LedgerError("the leases of the ledger are not those of its open reservations: it was tampered with")
+        raise LedgerError("the leases of the ledger do not match its unsettled reservations: it was tampered with")
 
 
-def check_beside(journal: Journal) -> None:
-    """What stands beside the chain: leases for what is open, and answers for what was answered."""
+def check_leases_and_answers(journal: Journal) -> None:
+    """Check that each unsettled reservation has a lease, and each answered one a stored answer."""
     check_leases(journal)
     settled = journal.state.settled.items()
     answered = {number for number, settlement in settled if settlement.kind == "answered"}
@@ -28,7 +28,7 @@ def check_beside(journal: Journal) -> None:
 
 
 def check_answers(journal: Journal, after: int) -> int | None:
-    """Check some answers of reservations after a number; gives the last of them, None if there are no more."""
+    """Check the next answers to reservations after a number; returns the last number, or None at the end."""
     answers = journal.answers(after)
     for number, text in answers:
         settlement = journal.state.settled.get(number)
@@ -38,31 +38,33 @@ def check_answers(journal: Journal, after: int) -> int | None:
 
 
 def _bad_answer(number: int) -> LedgerError:
-    return LedgerError(f"the answer of entry {str(number)[:20]} of the ledger is not the one that was given")
+    return LedgerError(
+        f"the stored answer to entry {str(number)[:20]} of the ledger does not match the chain: it was tampered with"
+    )
 
 
 def verify_export(lines: Iterable[str], expect: Receipt | str | None = None) -> Receipt:
-    """Check an exported chain by itself; `LedgerError` names the first bad entry."""
+    """Check an exported chain; a `LedgerError` names the first bad entry."""
     receipt = as_receipt(expect)
     state = LedgerState(watch=0 if receipt is None else receipt.number)
     hidden: set[str] = set()
     for number, line in enumerate(lines, 1):
         try:
             tree = json.loads(line)
-            hashed, told = str(tree["hash"]), "entry" in tree
-            text = str(tree["entry"] if told else tree["digest"])
-            name = chain.read(text).dataset if told else str(tree["dataset"])
+            hash_, visible = str(tree["hash"]), "entry" in tree
+            text = str(tree["entry"] if visible else tree["digest"])
+            name = chain.read(text).dataset if visible else str(tree["dataset"])
         except (ValueError, TypeError, LookupError, RecursionError, LedgerError):
             raise LedgerError(f"line {number} is not an entry of an exported ledger") from None
-        if told:
-            state.append(text, hashed)
+        if visible:
+            state.append(text, hash_)
         else:
             hidden.add(name)
-            state.append_hidden(name, text, hashed)
+            state.append_hidden(name, text, hash_)
         if name in hidden and name in state.datasets:
-            raise LedgerError(f"line {number}: only some entries of the dataset {name[:60]!r} are shown")
+            raise LedgerError(f"line {number}: some entries of the dataset {name[:60]!r} are hidden and others are not")
     if not state.datasets:
-        raise LedgerError("there are no entries")
+        raise LedgerError("the export has no entries")
     if receipt is not None:
         state.expect(receipt)
     return state.head

@@ -1,1 +1,1 @@
-"""Names that people choose: look-alikes, and what a misspelled one was meant to be."""
+"""Names that people choose: look-alikes, and suggestions for misspelled names."""

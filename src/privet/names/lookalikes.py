@@ -1,10 +1,10 @@
-"""Names of datasets: one way to write each, and which two a reader may take for one another.
+"""Names of datasets: their normal form, and pairs that readers could confuse.
 
-Claim: `confusable` is symmetric, and true of two names that differ only in what hardly shows: capital letters, spaces,
-hyphens and underscores, accents, invisible characters, and characters that look like ASCII letters or digits.
+Claim: `confusable` is symmetric, and true for two names that differ only in details that are easily overlooked: case,
+spaces, hyphens and underscores, accents, invisible characters, and characters that look like ASCII letters or digits.
 
 Reference: the skeletons of Unicode Technical Standard #39, section 4. `_LOOKS` follows its list of confusables
-(confusables.txt, (c) Unicode, Inc., Unicode License v3) for what looks like ASCII; capital letters count less here.
+(confusables.txt, (c) Unicode, Inc., Unicode License v3) for characters that look like ASCII, and also ignores case.
 """
 
 from __future__ import annotations
@@ -125,19 +125,19 @@ _LOOKS = {
     "uo": "ꭣ",
     "VB": "\U0001f76c",
 }
-"""What looks like each letter, digit or sign, and follows from no rule of `_seen`."""
+"""The characters that look like each letter, digit or sign and are not covered by the rules of `_appearance`."""
 
 _GONE = (
     "'\"`\u00b4\u00b7\u0387\u00b8\u02b9\u02bb\u02bc\u02bd\u02be\u02bf\u02c8\u02ca\u02cb\u055a\u05f3\u2032\u2035"
     "\u115f\u1160\u3164\uffa0"
 )
-"""Quotation marks, the dot of l·l, and letters that show nothing."""
+"""Quotation marks, the dot of l·l, and invisible letters."""
 
 _BETWEEN = "\t\n\r -_\u02d7\u06d4\u2043\u2212\u2500\u2501\u2796\u2800\u2cba\u30fc\u4e00\u3161\uff70"
-"""Spaces, hyphens, and what looks like them."""
+"""Spaces, hyphens, and characters that look like them."""
 
 _ALIKE = str.maketrans({"0": "o", "1": "l", "i": "l", "|": "l", "m": "rn", "w": "vv"})
-"""ASCII characters that look like others, after all letters are small: 0 is o; 1, i, | are l; m is rn; w is vv."""
+"""Lower-case ASCII characters that look like others: 0 is o; 1, i, | are l; m is rn; w is vv."""
 
 _LATIN = re.compile(
     r"\b(?:LATIN|REGIONAL INDICATOR SYMBOL) (?:(?:SMALL|CAPITAL|LETTER|DOTLESS|SCRIPT|INSULAR|BLACKLETTER|OPEN|LONG|"
@@ -146,7 +146,7 @@ _LATIN = re.compile(
 
 
 def normalised(name: str) -> str:
-    r"""A name as it is kept: compatible characters as one (NFKC), and single spaces only between words.
+    r"""The normal form of a name: NFKC, with single spaces between words and none around them.
 
     Example:
         >>> normalised("  Ｈealth \u00a0 2024 ")
@@ -156,7 +156,7 @@ def normalised(name: str) -> str:
 
 
 def confusable(one: str, other: str) -> bool:
-    r"""Whether a reader may take one name for the other.
+    r"""Whether a reader could confuse two names.
 
     Example:
         >>> confusable("Health-2024", "heаlth_2O24"), confusable("health 2024", "health 2025")
@@ -167,10 +167,10 @@ def confusable(one: str, other: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def skeletons(name: str) -> frozenset[str]:
-    """What is seen of a name: as it is written, in small letters, and in capitals.
+    """The appearance of a name: as written, in lower case, and in upper case.
 
-    Two names are confusable if they have one of these in common. Three, since the small and the capital form of a
-    letter may look like different ones: Greek Ν is like N, and its small form ν like v.
+    Two names are confusable if they have one of these in common. There are three because the two cases of a letter
+    may look like different letters: Greek Ν looks like N, and its lower case ν like v.
 
     Example:
         >>> sorted(skeletons("Νew")), sorted(skeletons("new"))
@@ -179,19 +179,19 @@ def skeletons(name: str) -> frozenset[str]:
     plain = normalised(name)
     if plain.isascii() and name.isascii():
         return frozenset([_skeleton(plain)])
-    texts = {name, plain}  # NFKC changes what some characters look like
+    texts = {name, plain}  # NFKC changes the appearance of some characters
     return frozenset(_skeleton(form) for text in texts for form in (text, text.casefold(), text.upper()))
 
 
 def _skeleton(text: str) -> str:
-    seen = text if text.isascii() else "".join(map(_seen, text))
-    seen = seen.translate(_ascii()).casefold().translate(_ALIKE)
-    return "-".join(part for part in seen.split("-") if part)
+    looks = text if text.isascii() else "".join(map(_appearance, text))
+    looks = looks.translate(_ascii()).casefold().translate(_ALIKE)
+    return "-".join(part for part in looks.split("-") if part)
 
 
 @lru_cache(maxsize=4096)
-def _seen(char: str) -> str:
-    """What one character looks like: some ASCII characters, if that can be known; or itself."""
+def _appearance(char: str) -> str:
+    """The ASCII characters that one character looks like, or itself."""
     if char.isascii():
         return char
     looks = _looks().get(char)
@@ -199,7 +199,7 @@ def _seen(char: str) -> str:
         return looks
     parts = unicodedata.normalize("NFKD", char)
     if parts != char:
-        return "".join(map(_seen, parts))
+        return "".join(map(_appearance, parts))
     match unicodedata.category(char):
         case "Mn" | "Me" | "Cf" | "Cc" | "Cs" | "Pi" | "Pf":
             return ""
@@ -214,17 +214,17 @@ def _seen(char: str) -> str:
     base = name.partition(" WITH ")[0]
     if base != name:
         try:
-            return _seen(unicodedata.lookup(base))
+            return _appearance(unicodedata.lookup(base))
         except KeyError:
             pass
-    capital = char.upper()  # Cherokee, Coptic and others: small letters are small capitals
-    return _seen(capital) if len(capital) == 1 and capital != char else char
+    capital = char.upper()  # in Cherokee, Coptic and others, lower case looks like small capitals
+    return _appearance(capital) if len(capital) == 1 and capital != char else char
 
 
 @cache
 def _looks() -> dict[str, str]:
-    found = {char: like for like, chars in _LOOKS.items() for char in chars}
-    return found | dict.fromkeys(_GONE, "") | dict.fromkeys(_BETWEEN, "-")
+    letters = {char: like for like, chars in _LOOKS.items() for char in chars}
+    return letters | dict.fromkeys(_GONE, "") | dict.fromkeys(_BETWEEN, "-")
 
 
 @cache

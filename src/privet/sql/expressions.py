@@ -12,6 +12,7 @@ from sqlglot import exp
 from privet.errors import QueryError, UserError, write
 from privet.exact import Exact
 from privet.sql import bounds, hints
+from privet.sql.functions import called, is_aggregate
 from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.literals import constant, fitted
 from privet.sql.source import SqlText
@@ -23,18 +24,9 @@ from privet.tables.types import UNITS
 
 _ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
 _COMPARE = {exp.EQ: "==", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
-_ROUNDED = {exp.Floor: "floor", exp.Ceil: "ceil", exp.Abs: "abs"}
 _PARTS = {
     "YEAR": "year", "QUARTER": "quarter", "MONTH": "month", "DAY": "day", "HOUR": "hour", "ISODOW": "weekday",
 }  # fmt: skip
-_PART_OF = {
-    exp.Year: "year", exp.Quarter: "quarter", exp.Month: "month", exp.Day: "day", exp.Hour: "hour",
-    exp.DayOfWeekIso: "weekday",
-}  # fmt: skip
-AGGREGATES = (
-    exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.VariancePop, exp.StddevPop,
-)  # fmt: skip
-"""The nodes of aggregates."""
 
 
 @dataclass(slots=True)
@@ -51,7 +43,7 @@ class ExpressionReader:
         """The node, well typed; an error is shown at the smallest part that causes it."""
         self._nodes.clear()
         self._sizes.clear()
-        node = self._read(tree)
+        node = self.operand(tree)
         try:
             e.sized(node).type(self.types)
         except UserError as error:
@@ -100,7 +92,8 @@ class ExpressionReader:
 
     # --- nodes ----------------------------------------------------------------------------------
 
-    def _read(self, tree: Tree) -> e.Node:
+    def operand(self, tree: Tree) -> e.Node:
+        """The node of a part; whether it is well typed is checked when the whole is read."""
         node = self.leaf(tree)
         if node is None:
             node = constant(self.source, tree)
@@ -122,16 +115,16 @@ class ExpressionReader:
         kind: Any = type(tree)
         match tree:
             case exp.Paren():
-                return self._read(tree.this)
+                return self.operand(tree.this)
             case exp.Neg():
-                return e.Arithmetic("-", e.Constant(Exact(0)), self._read(tree.this))
+                return e.Arithmetic("-", e.Constant(Exact(0)), self.operand(tree.this))
             case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
-                left, right = self._read(tree.this), self._read(tree.expression)
+                left, right = self.operand(tree.this), self.operand(tree.expression)
                 return e.Arithmetic(cast(Any, _ARITHMETIC[kind]), left, right)
             case exp.And() | exp.Or():
-                return e.joined("and" if kind is exp.And else "or", [self._read(part) for part in _chain(tree)])
+                return e.joined("and" if kind is exp.And else "or", [self.operand(part) for part in _chain(tree)])
             case exp.Not():
-                return e.Not(self._read(tree.this))
+                return e.Not(self.operand(tree.this))
             case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
                 return self._compare(_COMPARE[kind], self._side(tree.this), tree)
             case exp.Between():
@@ -149,28 +142,15 @@ class ExpressionReader:
             case exp.Is():
                 if not isinstance(tree.expression, exp.Null):
                     raise self._no(tree, "IS can be followed only by NULL or NOT NULL", "Write smoker = TRUE")
-                return e.IsMissing(self._read(tree.this))
+                return e.IsMissing(self.operand(tree.this))
             case exp.Like():
                 return self._like(tree)
-            case exp.StartsWith():
-                return e.StartsWith(self._read(tree.this), self._text(tree.expression))
-            case exp.Case() | exp.If():
-                return self._case(tree)
-            case exp.Coalesce():
-                return self._coalesce([tree.this, *tree.expressions])
-            case exp.Floor() | exp.Ceil() | exp.Abs():
-                return e.Rounded(cast(Any, _ROUNDED[kind]), self._read(tree.this))
-            case exp.Least() | exp.Greatest():
-                return self._clamped(tree)
-            case exp.TimestampTrunc() | exp.DateTrunc():
-                return self._truncate(tree)
-            case exp.Year() | exp.Quarter() | exp.Month() | exp.Day() | exp.Hour() | exp.DayOfWeekIso():
-                return e.DatePart(self._read(tree.this), cast(e.Part, _PART_OF[kind]))
-            case exp.Extract():
-                return self._part(tree.this, tree.expression)
-            case exp.Anonymous():
-                return self._call(tree)
-        raise self._refused(tree)
+            case exp.Case():
+                return self.case(tree)
+        function = called(tree)
+        if function is None or function.read is None:
+            raise self._refused(tree)
+        return function.read(self, tree)
 
     def _compare(self, operator: str, left: e.Node, tree: Tree, right: Tree | None = None) -> e.Compare:
         """A comparison of `left` with the right side of the tree, or with `right`."""
@@ -181,7 +161,7 @@ class ExpressionReader:
     def _side(self, tree: Tree) -> e.Node:
         if isinstance(bare(tree), exp.Null):
             raise self._no(tree, "a comparison with NULL is never true", "Write IS NULL or IS NOT NULL")
-        return self._read(tree)
+        return self.operand(tree)
 
     def _fitted(self, value: e.Node, like: e.Node, at: Tree) -> e.Node:
         if not isinstance(value, e.Constant):
@@ -193,7 +173,7 @@ class ExpressionReader:
         return fitted(self.source, bare(at), value, kind)
 
     def _is_in(self, tree: exp.In) -> e.Node:
-        operand = self._read(tree.this)
+        operand = self.operand(tree.this)
         values = []
         for item in tree.expressions:
             value = constant(self.source, item)
@@ -205,14 +185,15 @@ class ExpressionReader:
         return e.IsIn(operand, tuple(values))
 
     def _like(self, tree: exp.Like) -> e.Node:
-        pattern = self._text(tree.expression)
+        pattern = self.text(tree.expression)
         prefix = pattern[:-1]
         if not pattern.endswith("%") or not prefix or "%" in prefix or "_" in prefix or "\\" in prefix:
             raise self._no(tree.expression, "LIKE can match only the beginning of a text, such as 'North%'")
-        match = e.StartsWith(self._read(tree.this), prefix)
+        match = e.StartsWith(self.operand(tree.this), prefix)
         return e.Not(match) if tree.args.get("negate") else match
 
-    def _case(self, tree: exp.Case | exp.If) -> e.Node:
+    def case(self, tree: exp.Case | exp.If) -> e.Node:
+        """CASE WHEN, or IF."""
         operand, ifs = (tree.this, tree.args["ifs"]) if isinstance(tree, exp.Case) else (None, [tree])
         compared = None if operand is None else self._side(operand)
         last = tree.args.get("default" if isinstance(tree, exp.Case) else "false")
@@ -221,26 +202,29 @@ class ExpressionReader:
             value = branch.args["true"]
             if isinstance(bare(value), exp.Null):
                 raise self._no(value, "NULL is allowed only after ELSE", "Negate the condition")
-            when = self._read(branch.this) if compared is None else self._compare("==", compared, tree, branch.this)
-            branches.append((when, self._read(value)))
+            when = self.operand(branch.this) if compared is None else self._compare("==", compared, tree, branch.this)
+            branches.append((when, self.operand(value)))
         if last is None or isinstance(bare(last), exp.Null):
             return e.Case(tuple(branches), None)
-        return e.Case(tuple(branches), self._read(last))
+        return e.Case(tuple(branches), self.operand(last))
 
-    def _coalesce(self, values: list[Tree]) -> e.Node:
-        node = self._read(values[-1])
+    def coalesce(self, values: list[Tree]) -> e.Node:
+        """The first that is not missing."""
+        node = self.operand(values[-1])
         for value in reversed(values[:-1]):
-            operand = self._read(value)
+            operand = self.operand(value)
             node = e.Case(((e.IsMissing(operand), node),), operand)
         return node
 
-    def _truncate(self, tree: Tree) -> e.Node:
+    def truncate(self, tree: Tree) -> e.Node:
+        """DATE_TRUNC('month', day)."""
         unit = _word(tree.args["unit"]).lower()
         if unit not in UNITS:
             raise self._no(tree, f"a date can't be truncated to {unit or 'this'}", f"The units are: {', '.join(UNITS)}")
-        return Expr(self._read(tree.this)).truncate(cast(Any, unit)).node
+        return Expr(self.operand(tree.this)).truncate(cast(Any, unit)).node
 
-    def _part(self, part: Tree, moment: Tree) -> e.Node:
+    def part(self, part: Tree, moment: Tree) -> e.Node:
+        """A part of a date."""
         name = _word(part).upper()
         if name not in _PARTS:
             raise self.source.refusal(
@@ -249,36 +233,39 @@ class ExpressionReader:
                 hints.CALLS.get(name, ""),
                 allowed=f"The parts are: {', '.join(_PARTS)}",
             )
-        return e.DatePart(self._read(moment), cast(e.Part, _PARTS[name]))
+        return e.DatePart(self.operand(moment), cast(e.Part, _PARTS[name]))
 
-    def _call(self, tree: exp.Anonymous) -> e.Node:
-        arguments = tree.expressions
-        if str(tree.this).upper() == "DATE_PART" and len(arguments) == 2:
-            return self._part(*arguments)
-        if str(tree.this).upper() == "CLIP" and len(arguments) == 3:
-            low, high = (bounds.bound(self.source, end) for end in arguments[1:])
-            return e.Clip(self._read(arguments[0]), low, high)
-        usage = "CLIP takes an expression and two numbers", "Write CLIP(income, 0, 100000)"
-        if str(tree.this).upper() == "DATE_PART":
-            usage = "DATE_PART takes a part and a date", "Write DATE_PART('year', day)"
-        raise self._no(tree, *usage)
+    def named_part(self, tree: exp.Anonymous) -> e.Node:
+        """DATE_PART('year', day)."""
+        if len(tree.expressions) != 2:
+            raise self._no(tree, "DATE_PART takes a part and a date", "Write DATE_PART('year', day)")
+        return self.part(*tree.expressions)
 
-    def _clamped(self, tree: exp.Least | exp.Greatest) -> e.Node:
+    def clip(self, tree: exp.Anonymous) -> e.Node:
+        """CLIP(x, 0, 100)."""
+        if len(tree.expressions) != 3:
+            raise self._no(tree, "CLIP takes an expression and two numbers", "Write CLIP(income, 0, 100000)")
+        operand, *ends = tree.expressions
+        low, high = (bounds.bound(self.source, end) for end in ends)
+        return e.Clip(self.operand(operand), low, high)
+
+    def one_sided(self, tree: exp.Least | exp.Greatest) -> e.Node:
         """LEAST(GREATEST(x, 0), 10) and the other way round; or one end, if the other is declared."""
         operand, end = bounds.one_end(self.source, tree)
         inner = bare(operand)
         if isinstance(inner, exp.Least | exp.Greatest) and type(inner) is not type(tree):
             operand, other = bounds.one_end(self.source, inner)
-            node = self._read(operand)
+            node = self.operand(operand)
         else:
-            node = self._read(operand)
+            node = self.operand(operand)
             declared = bounds.numeric(self.source, operand, node, self.types)
             other = declared.lower if isinstance(tree, exp.Least) else declared.upper
         return e.Clip(node, *((other, end) if isinstance(tree, exp.Least) else (end, other)))
 
     # --- refusals -------------------------------------------------------------------------------
 
-    def _text(self, tree: Tree) -> str:
+    def text(self, tree: Tree) -> str:
+        """A text that is written out."""
         literal = constant(self.source, tree)
         if literal is None or not isinstance(literal.value, str):
             raise self._no(tree, "this must be text in quotes, such as 'North%'")
@@ -289,7 +276,7 @@ class ExpressionReader:
 
     def _refused(self, tree: Tree) -> QueryError:
         name = self.source.words(span(tree))
-        if isinstance(tree, AGGREGATES):
+        if is_aggregate(tree):
             return self._no(tree, f"the aggregate {name} can't be combined with the values of single rows")
         match tree:
             case exp.Null():

@@ -9,7 +9,8 @@ from sqlglot import exp
 from privet.errors import QueryError, TooManyGroups, UserError, write
 from privet.sql import bounds
 from privet.sql.aggregates import AggregateReader, has_aggregate, name_of
-from privet.sql.expressions import AGGREGATES, ExpressionReader
+from privet.sql.expressions import ExpressionReader
+from privet.sql.functions import is_aggregate
 from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.literals import number
 from privet.sql.names import Catalogue, NamedRows
@@ -242,7 +243,7 @@ class SelectReader:
 
     def _shown(self, tree: Tree) -> Node | None:
         """The column of the answer that a part of HAVING or ORDER BY means; a new aggregate is added."""
-        if isinstance(tree, AGGREGATES) or (isinstance(tree, exp.Div) and has_aggregate(tree)):
+        if is_aggregate(tree) or (isinstance(tree, exp.Div) and has_aggregate(tree)):
             return Column(self._measured(self.measures.read(tree)))
         item = self._aliased(tree)
         if item is not None:

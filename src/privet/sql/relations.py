@@ -10,7 +10,8 @@ from sqlglot import exp
 
 from privet.errors import QueryError, UserError, write
 from privet.sql.aggregates import AggregateReader, has_aggregate, name_of
-from privet.sql.expressions import AGGREGATES, ExpressionReader
+from privet.sql.expressions import ExpressionReader
+from privet.sql.functions import is_aggregate
 from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.names import Catalogue, NamedRows, Visible
 from privet.sql.source import SqlText
@@ -73,14 +74,14 @@ class RelationReader:
         where = select.args.get("where")
         if where is None:
             return rows
-        aggregate = next((part for part in where.walk() if isinstance(part, AGGREGATES)), None)
+        aggregate = next((part for part in where.walk() if is_aggregate(part)), None)
         if aggregate is not None and where.find(exp.Select) is None:  # a SELECT in WHERE has its own error
             raise self.source.refusal(span(aggregate), "WHERE filters rows", "To filter groups, use HAVING")
         condition = self.reader(rows).condition(where.this, "WHERE")
         filtered = self._with(rows, lambda: Relation(Where(rows.relation.of, condition)), where)
         never = impossible(filtered.relation.of)
         if never:
-            why = "this can't be true for any row" if len(never) == 1 else "no row can satisfy all of these conditions"
+            why = "this is not true for any row" if len(never) == 1 else "no row can satisfy all of these conditions"
             raise self.source.refusal(whole(where.this), why)
         return filtered
 

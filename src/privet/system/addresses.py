@@ -1,4 +1,4 @@
-"""Addresses of databases: told apart from files, and shown without the passwords in them."""
+"""Addresses of databases: recognised, and shown without passwords."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def is_postgres(text: str) -> bool:
 
 
 def is_address(text: str) -> bool:
-    """Whether this is meant as the address of a database, well written or not, and not as a file.
+    """Whether this text is meant as the address of a database, valid or not, rather than as a file.
 
     Example:
         >>> [is_address(text) for text in ("mysql://host", "postgresql:/me@host", "me:secret@host", "host=x user=me")]
@@ -56,20 +56,20 @@ def is_address(text: str) -> bool:
 
 
 def is_public(parameter: str) -> bool:
-    """Whether the value of a parameter of a connection may be shown."""
+    """Whether the value of a connection parameter may be shown."""
     return parameter.lower() in _PUBLIC
 
 
 def shown(text: str) -> str:
-    """A file as it is, an address without its secrets."""
+    """A file name unchanged, an address without its secrets."""
     return masked(text) if is_address(text) else text
 
 
-def masked(text: str, known: Iterable[str] = ()) -> str:
-    """A text with no password of any address in it, nor any of the secrets that are known.
+def masked(text: str, secrets: Iterable[str] = ()) -> str:
+    """A text without the passwords of addresses in it, and without the given secrets.
 
-    Rather too much is hidden than too little: whatever stands between a scheme and the last @, and every parameter
-    that is not known to be harmless, with all that follows it.
+    It hides too much rather than too little: everything between a scheme and the last @, and every parameter that is
+    not known to be harmless, with everything after it.
 
     Example:
         >>> masked("can't reach PostgreSQL://me:p@ss@host:5432/base?password=hush&sslmode=require")
@@ -77,13 +77,13 @@ def masked(text: str, known: Iterable[str] = ()) -> str:
         >>> masked("host=x password='hush hush' user=me")
         'host=x ***'
     """
-    for secret in sorted({each for each in known if each}, key=len, reverse=True):
+    for secret in sorted({secret for secret in secrets if secret}, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     return _without_servers(_without_users(_without_values(text)))
 
 
 def _without_values(text: str) -> str:
-    """Parameters, of a query or of libpq: `key=value`."""
+    """Hide the values of parameters, in a URL or for libpq: `key=value`."""
     first, *others = _PARAMETER.split(text)
     parts = [_until_secret(first)]
     for sign, part in zip(others[::2], others[1::2], strict=True):
@@ -93,13 +93,13 @@ def _without_values(text: str) -> str:
 
 
 def _hidden(part: str) -> str:
-    """Stars; an @ stays, since a password may end there."""
+    """Stars in place of a secret; an @ stays, because a password may end there."""
     return f"{HIDDEN}@" if "@" in part else HIDDEN
 
 
 def _until_secret(part: str) -> str:
-    found = _SPELT_OUT.search(part)
-    end = len(part) if found is None else found.start()
+    secret = _SPELT_OUT.search(part)
+    end = len(part) if secret is None else secret.start()
     at = part.find("=")
     while at >= 0:
         start = max(0, at - 64)
@@ -114,12 +114,12 @@ def _until_secret(part: str) -> str:
 
 
 def _without_users(text: str) -> str:
-    """Names and passwords: `scheme://name:password@`."""
+    """Hide users and passwords: `scheme://user:password@`."""
     last = text.rfind("@")
-    found = _INSIDE.search(text, 0, max(last, 0))
-    if found is None:
+    match = _INSIDE.search(text, 0, max(last, 0))
+    if match is None:
         return text
-    colon = found.start()
+    colon = match.start()
     scheme = _SCHEME.search(text[max(0, colon - 41) : colon])
     name = "" if scheme is None else scheme[0]
     slashes = len(text[colon + 1 : colon + 3]) - len(text[colon + 1 : colon + 3].lstrip("/"))
@@ -129,9 +129,9 @@ def _without_users(text: str) -> str:
 
 
 def _without_servers(text: str) -> str:
-    """Hide what stands where a server should, but is not one: `scheme://name:password`, with nothing after it."""
-    for found in _AUTHORITY.finditer(text):
-        group = 1 if found[1] is not None else 2
-        if found[2] or not _SERVERS.fullmatch(found[group]):
-            return text[: found.start(group)] + HIDDEN
+    """Hide text in the place of a server that is not a server: `scheme://user:password`, with nothing after it."""
+    for match in _AUTHORITY.finditer(text):
+        group = 1 if match[1] is not None else 2
+        if match[2] or not _SERVERS.fullmatch(match[group]):
+            return text[: match.start(group)] + HIDDEN
     return text

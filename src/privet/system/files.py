@@ -1,7 +1,7 @@
-"""Files that a person asked for: they appear whole, and never in the place of something else.
+"""Writing files atomically: a file appears when it is complete, and never replaces something else by accident.
 
-Claim: nothing is written through a link, and without `overwrite` nothing is replaced, also if it appears at the last
-moment. What is written stands under a name of its own, `.people.parquet.0123456789abcdef.part`, until it is whole.
+Claim: nothing is written through a link, and without `overwrite` nothing is replaced, even if it appears at the last
+moment. Until it is complete, a file has a scratch name, such as `.people.parquet.0123456789abcdef.part`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from privet.errors import Remedy, Subject, UserError
 from privet.errors import write as write_line
 
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-_KEPT = {b"SQLite format 3\x00": "a database, such as a ledger", b"-----BEGIN": "a key"}
-"""How files begin that are never overwritten, and what they are."""
+_NEVER_OVERWRITTEN = {b"SQLite format 3\x00": "a database, such as a ledger", b"-----BEGIN": "a key"}
+"""The first bytes of files that are never overwritten, and what they are."""
 _OTHER = Remedy("Choose another file")
-_LONGEST = 200  # bytes of a name that a scratch file repeats
+_LONGEST = 200  # bytes of the target's name in a scratch name
 
 
 def _free(_: Path) -> bool:
@@ -31,12 +31,12 @@ def _free(_: Path) -> bool:
 
 
 def check(target: Path, *, overwrite: bool, taken: Callable[[Path], bool] = _free) -> None:
-    """Refuse a place where nothing may be written. `taken` tells the places that are used for something else."""
+    """Refuse a target that must not be written. `taken` says whether a path is used for something else."""
     name = repr(str(target))
     try:
-        found = target.lstat()
+        status = target.lstat()
     except FileNotFoundError:
-        found = None
+        status = None
     except OSError as error:
         raise UserError(f"{name} can't be written: {error.strerror}") from None
     if not target.parent.is_dir():
@@ -46,11 +46,11 @@ def check(target: Path, *, overwrite: bool, taken: Callable[[Path], bool] = _fre
             f"{name} is a folder", remedy=Remedy(f"Choose a file in it, such as {str(target / 'answer.csv')!r}")
         )
     if target.is_symlink():
-        raise UserError(f"{name} is a symbolic link, and Privet does not write through links", remedy=_OTHER)
+        raise UserError(f"{name} is a symbolic link. Privet does not write through links", remedy=_OTHER)
     if taken(target):
         raise UserError(f"{name} is already used for something else", remedy=_OTHER)
-    if found is not None:
-        _replaceable(target, found, overwrite)
+    if status is not None:
+        _check_replaceable(target, status, overwrite)
     if not os.access(target.parent, os.W_OK):
         raise UserError(f"{name} can't be written: its folder is not writable")
 
@@ -59,39 +59,39 @@ IN_USE: set[tuple[int, int]] = set()
 """The files of ledgers that this process has opened, by device and inode."""
 
 
-def _replaceable(target: Path, found: os.stat_result, overwrite: bool) -> None:
-    if not stat.S_ISREG(found.st_mode):
+def _check_replaceable(target: Path, status: os.stat_result, overwrite: bool) -> None:
+    if not stat.S_ISREG(status.st_mode):
         raise UserError(f"{str(target)!r} is not a file that can be overwritten", remedy=_OTHER)
     if not overwrite:
         raise _exists(target)
-    if (found.st_dev, found.st_ino) in IN_USE:  # to open and close it would let go of this process's locks on it
-        raise UserError(f"{str(target)!r} is a ledger that is in use", remedy=_OTHER)
+    if (status.st_dev, status.st_ino) in IN_USE:  # opening and closing it would release this process's locks
+        raise UserError(f"{str(target)!r} is a ledger in use", remedy=_OTHER)
     try:
         with target.open("rb") as file:
-            start = file.read(max(map(len, _KEPT)))
+            start = file.read(max(map(len, _NEVER_OVERWRITTEN)))
     except OSError as error:
         raise UserError(f"{str(target)!r} can't be overwritten: {error.strerror}") from None
-    for sign, what in _KEPT.items():
-        if start.startswith(sign):
-            raise UserError(f"{str(target)!r} is {what}, and is never overwritten", remedy=_OTHER)
+    for prefix, what in _NEVER_OVERWRITTEN.items():
+        if start.startswith(prefix):
+            raise UserError(f"{str(target)!r} is {what}, which Privet never overwrites", remedy=_OTHER)
 
 
 def _exists(target: Path) -> UserError:
-    what = f"{str(target)!r} already exists, and is not overwritten unless you say so"
-    remedy = write_line("overwrite=True", terminal="--force", exact=True)
+    what = f"{str(target)!r} already exists"
+    remedy = write_line("overwrite=True", terminal="--force", advice="Choose another file, or overwrite it", exact=True)
     return UserError(what, subject=Subject("file", str(target)), remedy=remedy)
 
 
 def among(path: Path, others: Iterable[str | Path]) -> bool:
-    """Whether a file is one of these: by its place, or as another name of the same file."""
-    place = path.parent.resolve() / path.name
-    return any(place == Path(other).resolve() or _same(path, Path(other)) for other in others)
+    """Whether a file is one of these: the same path, or another name of the same file."""
+    real = path.parent.resolve() / path.name
+    return any(real == Path(other).resolve() or _same(path, Path(other)) for other in others)
 
 
 def _same(one: Path, other: Path) -> bool:
     try:
         return one.samefile(other)
-    except OSError:  # one of them is not there
+    except OSError:  # one of them does not exist
         return False
 
 
@@ -106,9 +106,9 @@ def write(target: Path, content: bytes, *, overwrite: bool, taken: Callable[[Pat
 def written(
     target: Path, *, overwrite: bool, taken: Callable[[Path], bool] = _free, mode: int = 0o666
 ) -> Iterator[BinaryIO]:
-    """A file to write to; it gets its name at the end, if nothing was raised.
+    """A file to write to, which gets its name at the end if no error was raised.
 
-    A file that is replaced keeps who may read it; a new one has `mode`, less the umask.
+    A replaced file keeps its permissions; a new one has `mode`, less the umask.
     """
     check(target, overwrite=overwrite, taken=taken)
     scratch, file = _scratch(target, mode)
@@ -133,7 +133,7 @@ def _scratch(target: Path, mode: int) -> tuple[Path, BinaryIO]:
         path = target.with_name(f"{_prefix(target)}{uuid.uuid4().hex[:16]}.part")
         file = os.fdopen(os.open(path, _NEW, mode), "wb")
         _lock(file.fileno())
-        if os.fstat(file.fileno()).st_nlink:  # else a sweep took it for an abandoned one, before it was locked
+        if os.fstat(file.fileno()).st_nlink:  # otherwise a sweep removed it before it was locked
             return path, file
         file.close()
 
@@ -146,13 +146,13 @@ def _name(scratch: Path, target: Path, overwrite: bool) -> None:
     if overwrite:
         if target.exists():
             scratch.chmod(stat.S_IMODE(target.stat().st_mode))
-        scratch.replace(target)  # of a link that appeared meanwhile, the link
+        scratch.replace(target)  # replaces a link that has appeared meanwhile, not its target
         return
     try:
         os.link(scratch, target)
     except FileExistsError:
         raise _exists(target) from None
-    except OSError:  # a file system without a second name for a file
+    except OSError:  # a file system without hard links
         _reserve(target)
         scratch.replace(target)
         return
@@ -166,39 +166,39 @@ def _reserve(target: Path) -> None:
         raise _exists(target) from None
 
 
-# --- what was left behind -----------------------------------------------------------------------
+# --- leftover scratch files -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What became of the scratch files of others that wrote to the same place."""
+    """What happened to the scratch files that earlier writers left."""
 
     removed: int
     left: tuple[str, ...]
-    """Their names: someone is writing them, or they can't be removed."""
+    """The names of files that are in use, or can't be removed."""
 
     def __str__(self) -> str:
-        told = []
+        sentences = []
         if self.removed:
             what = "an unfinished file" if self.removed == 1 else f"{self.removed} unfinished files"
-            told.append(f"Removed {what} that an interrupted import left.")
+            sentences.append(f"Removed {what} left by an interrupted import.")
         if self.left:
-            told.append(f"Left in place, as another import may be writing to it: {', '.join(self.left)}")
-        return " ".join(told)
+            sentences.append(f"Not removed, because another import may be using them: {', '.join(self.left)}")
+        return " ".join(sentences)
 
 
 def sweep(target: Path) -> Swept:
-    """Remove what a killed process left beside a file. Whoever is still writing holds a lock, and keeps its own."""
-    mine = re.compile(re.escape(_prefix(target)) + r"[0-9a-f]{16}\.part")
+    """Remove the scratch files that killed processes left beside a file. An active writer holds a lock on its own."""
+    pattern = re.compile(re.escape(_prefix(target)) + r"[0-9a-f]{16}\.part")
     try:
-        found = sorted(path for path in target.parent.iterdir() if mine.fullmatch(path.name))
+        paths = sorted(path for path in target.parent.iterdir() if pattern.fullmatch(path.name))
     except OSError:
-        found = []
-    left = tuple(path.name for path in found if not _removed(path))
-    return Swept(len(found) - len(left), left)
+        paths = []
+    left = tuple(path.name for path in paths if not _remove(path))
+    return Swept(len(paths) - len(left), left)
 
 
-def _removed(path: Path) -> bool:
+def _remove(path: Path) -> bool:
     try:
         handle = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError:
@@ -215,11 +215,11 @@ def _removed(path: Path) -> bool:
 
 
 def _lock(handle: int, *, wait: bool = True) -> bool:
-    """Hold a file until it is closed, or until the process ends, however it ends. False if others hold it."""
+    """Lock a file until it is closed or the process ends; False if others hold a lock."""
     try:
         import fcntl
 
         fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except (ImportError, OSError):  # held, or a system without such locks: then nothing is taken for abandoned
+    except (ImportError, OSError):  # locked, or a system without such locks, where no file counts as abandoned
         return False
     return True

@@ -1,9 +1,9 @@
-"""Which file or table a source is, so that the same people are known again under another dataset's name.
+"""Identities of files and tables, which recognise the same people under another dataset's name.
 
-An identity tells where rows are, and nothing of what they hold: no size and no digest, which would depend on people.
+An identity says where rows are stored, and nothing about their content: a size or a digest would depend on people.
 
-Claim: `same` finds a file again under another path, through symbolic and hard links, after it was replaced at its
-place, and after it was renamed on its disk and not written since. It does not find a copy.
+Claim: `same` recognises a file under another path, through symbolic and hard links, after it was replaced under the
+same path, and after it was renamed on the same disk and not written since. It does not recognise a copy.
 """
 
 from __future__ import annotations
@@ -25,40 +25,40 @@ _HERE = ("", "127.0.0.1", "::1", "localhost.localdomain")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Identity:
-    """Where rows are: a file, a table in a file, or a table in a database.
+    """Where rows are stored: a file, a table in a file, or a table in a database.
 
     Example:
-        >>> known = Identity("/data/people.duckdb", inode="2049:77", table="main.people")
-        >>> Identity.from_dict(known.to_dict()) == known
+        >>> people = Identity("/data/people.duckdb", inode="2049:77", table="main.people")
+        >>> Identity.from_dict(people.to_dict()) == people
         True
     """
 
     path: str
     """The file, without links; or the address of a database, without user and password."""
     given: str = ""
-    """The path as it was given, made absolute, if links lead from it to `path`: it may lead elsewhere one day."""
+    """The absolute path that the caller gave, if it differs from `path`; its links may change later."""
     inode: str = ""
-    """The file's own number, "device:inode"; empty where there is none."""
+    """The file's "device:inode"; empty if there is none."""
     written: int = 0
-    """When the file was last written, in nanoseconds. A deleted file's inode is given to another one: this tells."""
+    """When the file was last written, in nanoseconds. It reveals that a deleted file's inode was reused."""
     table: str = ""
-    """The table in it, "schema.table" in small letters; empty for all of it."""
+    """The table in it, "schema.table" in lower case; empty for the whole file or database."""
 
     def to_dict(self) -> dict[str, str | int]:
-        """As a flat tree for JSON; what is empty is left out."""
+        """A flat dictionary for JSON, without empty fields."""
         return {name: value for name, value in asdict(self).items() if value}
 
     @classmethod
     def from_dict(cls, tree: Mapping[str, Any]) -> Identity:
-        """The identity that `to_dict` wrote; a `ValueError` if it wrote no such thing."""
-        known = {field.name: int if field.name == "written" else str for field in fields(cls)}
-        if not tree.get("path") or any(type(value) is not known.get(name) for name, value in tree.items()):
+        """The inverse of `to_dict`; a `ValueError` for anything else."""
+        types = {field.name: int if field.name == "written" else str for field in fields(cls)}
+        if not tree.get("path") or any(type(value) is not types.get(name) for name, value in tree.items()):
             raise ValueError("this is not the identity of a source")
         return cls(**tree)
 
     @property
-    def places(self) -> tuple[str, ...]:
-        """The paths that lead to it, or did; as the system compares them."""
+    def paths(self) -> tuple[str, ...]:
+        """The paths that lead or led to it, as the operating system compares them."""
         if "://" in self.path:
             return (self.path,)
         return tuple(os.path.normcase(path) for path in (self.path, self.given) if path)
@@ -68,9 +68,9 @@ class Identity:
 
 
 def of_files(paths: Iterable[str], *, table: str = "") -> tuple[Identity, ...]:
-    """The identities of files, as they are now: one look at each file, and one at each folder.
+    """The current identities of files, with one system call per file and one per folder.
 
-    A file that is not there has an identity too, without an inode.
+    A file that does not exist has an identity without an inode.
 
     Example:
         >>> of_files(["/nowhere/people.parquet"])
@@ -81,28 +81,28 @@ def of_files(paths: Iterable[str], *, table: str = "") -> tuple[Identity, ...]:
 
 
 def _of_file(path: str, table: str, folders: dict[str, str]) -> Identity:
-    given = _absolute(path)
+    absolute = _absolute(path)
     folder, name = os.path.split(path)
     if folder not in folders:
         folders[folder] = os.path.realpath(folder)
     real = os.path.join(folders[folder], name)  # noqa: PTH118
-    found = _looked_at(real, follow=False)
-    linked = found is not None and stat.S_ISLNK(found.st_mode)
+    status = _stat(real, follow=False)
+    linked = status is not None and stat.S_ISLNK(status.st_mode)
     if linked or os.name == "nt":  # Windows has several names for one file, without a link
         real = os.path.realpath(path)
-        found = _looked_at(real)
-    other = "" if given == real else given
-    if found is None or not _inode(found):
-        return Identity(real, other, table=table)
-    return Identity(real, other, _inode(found), found.st_mtime_ns, table)
+        status = _stat(real)
+    given = "" if absolute == real else absolute
+    if status is None or not _inode(status):
+        return Identity(real, given, table=table)
+    return Identity(real, given, _inode(status), status.st_mtime_ns, table)
 
 
 def _absolute(path: str) -> str:
-    """The same path from the root on. What stands before ".." stays, since it may be a link."""
+    """The absolute path. A folder before ".." stays, because it may be a link."""
     return str(Path(path).absolute()) if os.pardir in path else os.path.abspath(path)  # noqa: PTH100 (half the time)
 
 
-def _looked_at(path: str, *, follow: bool = True) -> os.stat_result | None:
+def _stat(path: str, *, follow: bool = True) -> os.stat_result | None:
     try:
         return os.stat(path, follow_symlinks=follow)  # noqa: PTH116
     except (OSError, ValueError):
@@ -110,7 +110,7 @@ def _looked_at(path: str, *, follow: bool = True) -> os.stat_result | None:
 
 
 def of_database(address: str, *, table: str = "") -> Identity:
-    """The identity of a table in a database: host, port and database; never the user, the password or an option.
+    """The identity of a table in a database: host, port and database, without user, password and options.
 
     Example:
         >>> str(of_database("postgres://ann:secret@DB.example.org/health", table=table_name("public", "People")))
@@ -123,7 +123,7 @@ def of_database(address: str, *, table: str = "") -> Identity:
         parts, host, port = urlsplit(""), "", None
     if not parts.scheme or "://" not in address:
         raise SourceError(
-            "this is not the address of a database", allowed="An address is like postgresql://db.example.org/health"
+            "this is not the address of a database", allowed="An address looks like postgresql://db.example.org/health"
         )
     scheme = parts.scheme.partition("+")[0]
     scheme = _SCHEMES.get(scheme, scheme)
@@ -134,7 +134,7 @@ def of_database(address: str, *, table: str = "") -> Identity:
 
 
 def table_name(*parts: str) -> str:
-    """A table's full name, without regard to capital letters.
+    """A table's full name in lower case.
 
     Example:
         >>> table_name("main", "People"), table_name("a.b", "c")
@@ -149,64 +149,66 @@ def table_name(*parts: str) -> str:
 # --- the same people ------------------------------------------------------------------------------
 
 
-def same(known: Identity, now: Identity) -> bool:
-    """Whether an identity of before, and one that was made just now, are of the same people.
+def same(before: Identity, now: Identity) -> bool:
+    """Whether a recorded identity and a current one are about the same people.
 
-    They are if the tables are the same, or one is all of the file, and
-    - a path is the same: a file that was replaced is about the same people; or
-    - the path of before leads to the file of now: through a link, a mount, or other capital letters; or
-    - it is one inode, not written since: the file was renamed.
+    They are if the tables are the same, or one of them is the whole file, and
+    - a path is the same: a replaced file is about the same people; or
+    - the recorded path leads to the current file, through a link, a mount, or different capitalisation; or
+    - the inode and the time of writing are the same: the file was renamed.
     """
-    return shared([known], [now]) is not None
+    return shared([before], [now]) is not None
 
 
-def shared(known: Iterable[Identity], now: Iterable[Identity]) -> tuple[Identity, Identity] | None:
-    """The first two that are the `same`, or None: one look at the paths of `known`, however many there are of both.
+def shared(before: Iterable[Identity], now: Iterable[Identity]) -> tuple[Identity, Identity] | None:
+    """The first two that are the `same`, or None. Each path in `before` is looked up once.
 
     Example:
         >>> shared([Identity("/a"), Identity("/b")], [Identity("/c"), Identity("/b")]) is None
         False
     """
-    return next(pairs(known, now), None)
+    return next(pairs(before, now), None)
 
 
-def pairs(known: Iterable[Identity], now: Iterable[Identity]) -> Iterator[tuple[Identity, Identity]]:
-    """Every two that are the `same`; a pair may come more than once."""
+def pairs(before: Iterable[Identity], now: Iterable[Identity]) -> Iterator[tuple[Identity, Identity]]:
+    """Every two that are the `same`; a pair may be repeated."""
     current: dict[object, list[Identity]] = {}
-    for each in now:
-        for mark in (*each.places, *_file_marks(each)):
-            current.setdefault(mark, []).append(each)
-    numbered = any(each.inode for marked in current.values() for each in marked)
-    looked: dict[str, str] = {}
-    for before in known:
-        for mark in _marks(before, looked if numbered else None):
-            for each in current.get(mark, ()):
-                if _overlap(before.table, each.table):
-                    yield before, each
+    for identity in now:
+        for key in (*identity.paths, *_file_keys(identity)):
+            current.setdefault(key, []).append(identity)
+    has_inodes = any(identity.inode for identities in current.values() for identity in identities)
+    inodes: dict[str, str] = {}
+    for recorded in before:
+        for key in _keys(recorded, inodes if has_inodes else None):
+            for identity in current.get(key, ()):
+                if _overlap(recorded.table, identity.table):
+                    yield recorded, identity
 
 
-def _file_marks(of: Identity) -> tuple[object, ...]:
-    return (("inode", of.inode), ("file", of.inode, of.written)) if of.inode else ()
+def _file_keys(identity: Identity) -> tuple[object, ...]:
+    if not identity.inode:
+        return ()
+    return ("inode", identity.inode), ("file", identity.inode, identity.written)
 
 
-def _marks(of: Identity, looked: dict[str, str] | None) -> Iterator[object]:
-    """What one of now may have in common with this one of before, what costs a look last."""
-    yield from of.places
-    if of.inode:
-        yield ("file", of.inode, of.written)
-    if looked is None or "://" in of.path:
+def _keys(recorded: Identity, inodes: dict[str, str] | None) -> Iterator[object]:
+    """What a current identity may have in common with a recorded one; keys that need a system call come last."""
+    yield from recorded.paths
+    if recorded.inode:
+        yield ("file", recorded.inode, recorded.written)
+    if inodes is None or "://" in recorded.path:
         return
-    for place in (of.path, of.given):
-        if place and place not in looked:
-            found = _looked_at(place)
-            looked[place] = "" if found is None else _inode(found)
-        if place and looked[place]:
-            yield ("inode", looked[place])
+    for path in (recorded.path, recorded.given):
+        if path and path not in inodes:
+            status = _stat(path)
+            inodes[path] = "" if status is None else _inode(status)
+        if path and inodes[path]:
+            yield ("inode", inodes[path])
 
 
 def _overlap(one: str, other: str) -> bool:
     return not one or not other or one.casefold() == other.casefold()
 
 
-def _inode(found: os.stat_result) -> str:
-    return f"{found.st_dev}:{found.st_ino}" if found.st_ino else ""
+def _inode(status: os.stat_result) -> str:
+    return f"{status.st_dev}:{status.st_ino}" if status.st_ino else ""

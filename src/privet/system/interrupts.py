@@ -1,7 +1,7 @@
-"""Ctrl-C at any moment: passed on as `KeyboardInterrupt`, soon, and never in the middle of a debit.
+"""Ctrl-C raises `KeyboardInterrupt` promptly, and never in the middle of a debit.
 
-Python runs signal handlers in the main thread, between two of its own steps. So a long call into a database hears of
-Ctrl-C late, and one that arrives in the middle of a step can leave it half done.
+Python runs signal handlers in the main thread, between two of its own instructions. So Ctrl-C would have to wait for a
+long call into a database, and could leave a step of the ledger half done.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from contextlib import contextmanager
 from typing import Any, Self, TypeVar
 
 _T = TypeVar("_T")
-_OFTEN = 0.05  # seconds between two calls to stop: the first may come before there is anything to stop
+_STOP_INTERVAL = 0.05  # seconds between calls to `stop`: the first may come before there is anything to stop
 
 
 def interruptible(work: Callable[[], _T], stop: Callable[[], object]) -> _T:
     """The result of a long call into a database. On Ctrl-C, `stop` is called until the call ends.
 
-    The call runs in a thread of its own while this one listens: DuckDB itself looks for signals so rarely that Ctrl-C
-    can take as long as the query.
+    The call runs in its own thread while this one waits for signals: DuckDB itself checks for signals so rarely that
+    Ctrl-C could take as long as the query.
 
     Example:
         >>> interruptible(lambda: 6 * 7, stop=lambda: None)
         42
     """
     if threading.current_thread() is not threading.main_thread():
-        return work()  # no signal arrives here
+        return work()  # signals arrive only in the main thread
     process = os.getpid()
     results: list[_T] = []
     errors: list[BaseException] = []
@@ -37,22 +37,22 @@ def interruptible(work: Callable[[], _T], stop: Callable[[], object]) -> _T:
     def run() -> None:
         try:
             results.append(work())
-        except BaseException as error:  # raised by the thread that waits
+        except BaseException as error:  # raised again by the waiting thread
             errors.append(error)
         finally:
             done.set()
 
     try:
         threading.Thread(target=run, daemon=True).start()
-    except RuntimeError:  # no more threads
+    except RuntimeError:  # no thread available
         with duckdb_interrupts():
             return work()
     try:
         while not done.wait(1):
             if os.getpid() != process:
-                raise RuntimeError("forked by a signal handler: the call is the parent's, and so is its thread")
+                raise RuntimeError("a signal handler forked the process: the call and its thread belong to the parent")
     except BaseException:
-        while os.getpid() == process and not done.wait(_OFTEN):
+        while os.getpid() == process and not done.wait(_STOP_INTERVAL):
             stop()
         raise
     if errors:
@@ -62,7 +62,7 @@ def interruptible(work: Callable[[], _T], stop: Callable[[], object]) -> _T:
 
 @contextmanager
 def duckdb_interrupts() -> Iterator[None]:
-    """Around short calls into DuckDB: it turns Ctrl-C into a `RuntimeError`, and this turns it back."""
+    """For short calls into DuckDB: it turns Ctrl-C into a `RuntimeError`, and this turns that back."""
     try:
         yield
     except RuntimeError as error:
@@ -74,9 +74,9 @@ def duckdb_interrupts() -> Iterator[None]:
 
 
 class Deferred:
-    """While this lasts, Ctrl-C waits for its end, or for a part in which it is `allowed`; a second one does not wait.
+    """A block in which Ctrl-C waits for the end, or for a part in which it is `allowed`; a second Ctrl-C does not wait.
 
-    For the steps of a ledger: what they did is then known to whoever called them.
+    For the steps of a ledger, so that their caller always knows whether they were done.
 
     Example:
         >>> with Deferred() as waiting:
@@ -87,13 +87,13 @@ class Deferred:
 
     def __init__(self) -> None:
         self._handler: Any = None
-        self._came: list[tuple[Any, ...]] = []
+        self._pending: list[tuple[Any, ...]] = []
 
     def __enter__(self) -> Self:
         handler = signal.getsignal(signal.SIGINT)
         if threading.current_thread() is threading.main_thread() and callable(handler):
             self._handler = handler
-            signal.signal(signal.SIGINT, self._note)
+            signal.signal(signal.SIGINT, self._defer)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -103,7 +103,7 @@ class Deferred:
 
     @contextmanager
     def allowed(self) -> Iterator[None]:
-        """A part in which Ctrl-C, also one that came before, is raised at once."""
+        """A part in which Ctrl-C, including a pending one, is raised at once."""
         if self._handler is None:
             yield
             return
@@ -112,15 +112,15 @@ class Deferred:
             self._deliver()
             yield
         finally:
-            signal.signal(signal.SIGINT, self._note)
+            signal.signal(signal.SIGINT, self._defer)
 
-    def _note(self, *signalled: Any) -> None:
-        self._came.append(signalled)
-        if len(self._came) > 1:
-            self._handler(*signalled)
+    def _defer(self, *arguments: Any) -> None:
+        self._pending.append(arguments)
+        if len(self._pending) > 1:
+            self._handler(*arguments)
 
     def _deliver(self) -> None:
-        if self._came:
-            first = self._came[0]
-            self._came.clear()
+        if self._pending:
+            first = self._pending[0]
+            self._pending.clear()
             self._handler(*first)

@@ -1,4 +1,4 @@
-"""What a process may touch: after a fork the child has copies of everything, but not the threads that worked on it."""
+"""Forks: the child has copies of everything, but not the threads that worked on it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from contextlib import contextmanager
 from privet.errors import UserError
 
 NOT_QUIET = (
-    "this process was forked while another thread was in the middle of a question, and DuckDB may hang in it for ever. "
-    "Nothing was spent. Start processes before questions are asked, or with the method 'spawn' of multiprocessing, and "
-    "open a session in each"
+    "this process was forked while another thread was asking a question, so DuckDB could hang in it. Nothing was "
+    "spent. Start processes before you ask questions, or use the 'spawn' method of multiprocessing, and open a session "
+    "in each process"
 )
-_PATIENCE = 2.0  # seconds that a fork waits until nobody is in the middle of a call
+_PATIENCE = 2.0  # seconds that a fork waits for running calls
 
-_FORKING: dict[int, bool] = {}  # the threads that fork just now, as Python sees it, and whether it was quiet
-_INSIDE: Counter[int] = Counter()  # the threads that are in the middle of a call, how deep
+_FORKING: dict[int, bool] = {}  # the threads that are forking, and whether no call was running
+_INSIDE: Counter[int] = Counter()  # by thread, the depth of its running calls
 _changed = threading.Condition()
 _quiet = True
 _current = os.getpid()
@@ -29,10 +29,10 @@ _era = 0
 
 
 def era() -> int:
-    """A number that another process has too, if it was forked from this one and Python was told before and after.
+    """A number that a forked child shares with its parent only if Python's fork handlers ran.
 
-    In a child whose fork Python was not told of, nothing was made ready for it: locks may be held by threads that it
-    does not have, and its databases are the parent's. So what was opened in another era can't be used.
+    Without them the child was not prepared: locks may be held by threads that it does not have, and its databases are
+    the parent's. So what was opened in another era can't be used.
     """
     global _current, _era
     if os.getpid() != _current:
@@ -43,10 +43,10 @@ def era() -> int:
 
 @contextmanager
 def native() -> Iterator[None]:
-    """Around calls into DuckDB: a fork waits until nobody is in the middle of one.
+    """A block of calls into DuckDB: a fork waits until no thread is in one.
 
-    A child in which somebody was can't use DuckDB. What another thread of the parent had begun, such as the making of a
-    table that C++ makes once, is never finished there, and whoever needs it waits for ever.
+    A child that was forked during such a call can't use DuckDB: what another thread of the parent had begun, such as
+    the one-time initialisation of a C++ static, is never finished in the child, and waiting for it would never end.
     """
     me, process = threading.get_ident(), os.getpid()
     with _changed:
@@ -96,29 +96,29 @@ if hasattr(os, "register_at_fork"):
 
 
 def forever(thing: object) -> None:
-    """Keep something until the process ends, and beyond: its destructor is never called, not even at the exit.
+    """Keep an object until the process ends: its destructor is never called, not even at exit.
 
-    For what belongs to the parent: a destructor that joins threads, which a child does not have, would wait for ever.
+    For objects that belong to the parent: a destructor that joins threads, which a child does not have, would hang.
     """
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
     sys.__dict__.setdefault("_privet_silence", _Silence())
 
 
 class _Silence:
-    """Its end is the interpreter's: after it, only C code would write, to complain of what was kept for ever."""
+    """Closes stderr when the interpreter ends: afterwards only C code would write, to warn of objects kept alive."""
 
     def __init__(self) -> None:
-        self._redirect, self._open, self._nowhere, self._ends = os.dup2, os.open, os.devnull, sys.is_finalizing
+        self._redirect, self._open, self._devnull, self._is_ending = os.dup2, os.open, os.devnull, sys.is_finalizing
 
     def __del__(self) -> None:
-        if self._ends():
-            self._redirect(self._open(self._nowhere, 1), 2)
+        if self._is_ending():
+            self._redirect(self._open(self._devnull, 1), 2)
 
 
 class Gate:
-    """Lets those through who come before it is shut. Whoever shuts it waits for the others who are inside.
+    """Lets threads in until it is shut. Shutting it waits for the threads inside.
 
-    In a child of a fork nobody is inside: the threads that were are the parent's.
+    In a forked child no thread is inside: those threads belong to the parent.
 
     Example:
         >>> gate = Gate("closed")
@@ -138,17 +138,17 @@ class Gate:
         self._sides: dict[int, tuple[threading.Condition, Counter[int]]] = {}
 
     def _side(self) -> tuple[threading.Condition, Counter[int]]:
-        """The lock of this process, and which of its threads are inside, how often."""
+        """The lock of this process, and how often each of its threads is inside."""
         return self._sides.setdefault(os.getpid(), (threading.Condition(), Counter()))
 
     def check(self) -> None:
-        """Raise an error if it is shut."""
+        """Raise an error if the gate is shut."""
         if self._shut:
             raise UserError(self._closed)
 
     @contextmanager
     def through(self) -> Iterator[None]:
-        """While this lasts, one is inside."""
+        """A block inside the gate."""
         process, me = os.getpid(), threading.get_ident()
         changed, inside = self._side()
         with changed:
@@ -157,13 +157,13 @@ class Gate:
         try:
             yield
         finally:
-            if os.getpid() == process:  # else this was forked in the middle, and is inside nothing
+            if os.getpid() == process:  # otherwise this is a child that was forked inside the gate
                 with changed:
                     inside[me] -= 1
                     changed.notify_all()
 
     def shut(self, seconds: float | None = None) -> bool:
-        """Let nobody in any more, and wait for those inside; but for this thread, which can't wait for itself."""
+        """Let no more threads in, and wait for the other threads inside; False if that takes longer than `seconds`."""
         me, end = threading.get_ident(), None if seconds is None else time.monotonic() + seconds
         changed, inside = self._side()
         with changed:
