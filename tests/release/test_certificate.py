@@ -195,7 +195,7 @@ def test_what_is_no_key(content: bytes, tmp_path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(UserError, match="contains no Ed25519 private key"):
         signer(path)
-    with pytest.raises(UserError, match="holds no Ed25519 public key"):
+    with pytest.raises(UserError, match="contains no Ed25519 public key"):
         verifier(path)
 
 
@@ -210,7 +210,7 @@ def test_the_wrong_half_of_a_pair(tmp_path: Path) -> None:
     public = new_signing_key(private)
     with pytest.raises(UserError, match="contains no Ed25519 private key"):
         signer(public)
-    with pytest.raises(UserError, match="holds no Ed25519 public key"):
+    with pytest.raises(UserError, match="contains no Ed25519 public key"):
         verifier(private)
 
 
