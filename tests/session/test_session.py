@@ -1021,7 +1021,7 @@ def test_a_session_that_can_t_open_lets_go_of_its_file(tmp_path: Path, monkeypat
         raise UserError("no engine today")
 
     with monkeypatch.context() as patched:
-        patched.setattr(dataset_module, "DuckDB", no_engine)
+        patched.setattr(dataset_module, "open_engine", no_engine)
         with pytest.raises(UserError, match="no engine today"):
             a_session(ledger=path)
     held = []
