@@ -26,8 +26,8 @@ from tests.threats.peers import MOST, Peer, ask, holds, seen, session, total, wa
 
 from privet.errors import LedgerError
 from privet.ledger import open_ledger, recovery
-from privet.ledger.file import MARK
 from privet.ledger.locks import FileLocks
+from privet.ledger.schema import MARK
 
 PAGE = 4096
 
