@@ -1,4 +1,4 @@
-"""What a release costs beside the engine: planning, the ledger, noise, intervals and the certificate."""
+"""The time of a release without the engine: planning, the ledger, noise, intervals and the certificate."""
 
 from __future__ import annotations
 

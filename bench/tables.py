@@ -1,4 +1,4 @@
-"""Private tables against the bare engine and against other libraries: one file, one run, rounds alternating, medians.
+"""Private tables, compared with the engine alone and with other libraries: medians of alternating rounds in one run.
 
 Count, sum and mean of income by region (50 regions), epsilon 1. Every contender has a process of its own, is asked a
 small question first, and reads the file for each question. `./dev bench large` does 10^8 rows.
@@ -95,7 +95,7 @@ def _person(console: Console, obvious: Peer, privet: Peer, ties: Peer, polars: P
         "x ties",
         "x Polars",
     )
-    table = Table(*titles, title="\nperson, at most so many rows: seconds", box=None)
+    table = Table(*titles, title="\nseconds by the maximum number of rows per person", box=None)
     for rows in sizes:
         for cap in CAPS:
             found = alternating([privet, obvious, ties, polars], people.file(rows), cap, PERSON_ROUNDS)

@@ -137,8 +137,11 @@ def test_a_file_is_not_replaced(here: Path, capsys: Capture, monkeypatch: pytest
         (("people.csv", "-o", "x.parquet"), "The tables are: people, ages, empty. Choose one with --table"),
         (("people.csv", "--table", "peeple"), "Did you mean 'people'?"),
         (("people.csv", "--table", "empty"), "declares no column of 'empty'"),
-        (("people.csv", "--column", "age=integer"), "no output file is given. Write, for example: -o people.parquet"),
-        (("people.csv", "--column", "age=integer", "--policy", "privet.toml"), "not from both"),
+        (
+            ("people.csv", "--column", "age=integer"),
+            "no output file was named. Write, for example: -o people.parquet",
+        ),
+        (("people.csv", "--column", "age=integer", "--policy", "privet.toml"), "with --column, not both"),
         (("people.csv", "-o", "x.parquet", "--column", "age"), "does not declare a column"),
         (("people.csv", "-o", "x.parquet", "--column", "age=int"), "'int' is not a kind of column"),
         (

@@ -131,7 +131,7 @@ def test_caps(ledger: str, capsys: Any, monkeypatch: Any) -> None:
     assert opened.balance("people", "ann").remaining.guarantee == PureDP(3.5)
     assert opened.balance("people").per_query == PureDP("1/4")
     opened.close()
-    assert "has no delta, and never will. Leave out --delta" in refusal(
+    assert "has no delta, which can't be changed. Omit --delta" in refusal(
         capsys, monkeypatch, "ledger", "cap", ledger, "--epsilon", "5", "--delta", "1e-6", "--reason", "x"
     )
     assert "a reason is required" in refusal(
@@ -149,7 +149,7 @@ def shell(tmp_path: Path, capsys: Any, monkeypatch: Any) -> Shell:
 def test_the_ledger_is_the_policy_s(shell: Shell, tmp_path: Path, monkeypatch: Any) -> None:
     commands = ["budget"], *(["ledger", name] for name in ("history", "verify", "head", "export", "replay"))
     for command in commands:
-        assert "which does not exist. The first question creates it" in shell.refused(2, *command)
+        assert "does not exist. The first question creates it" in shell.refused(2, *command)
     assert not Path("people.ledger").exists()
     shell("query", COUNT, "--epsilon", "0.5")
     for command in commands:
@@ -163,7 +163,7 @@ def test_the_ledger_is_the_policy_s(shell: Shell, tmp_path: Path, monkeypatch: A
     monkeypatch.chdir(elsewhere)
     for command in commands:
         assert shell.out(*command, "--policy", "../privet.toml") == shell.out(*command, "../people.ledger")
-        assert "no ledger is given, and there is no privet.toml in this folder" in shell.refused(2, *command)
+        assert "no ledger was named, and there is no privet.toml in this folder" in shell.refused(2, *command)
         assert "there is no policy 'none.toml'" in shell.refused(2, *command, "--policy", "none.toml")
 
 
@@ -182,7 +182,7 @@ def test_the_dataset_is_the_policy_s(shell: Shell) -> None:
 def test_a_cap_below_what_is_spent_says_so(shell: Shell) -> None:
     shell("query", COUNT, "--epsilon", "0.5")
     done = shell("ledger", "cap", "--epsilon", "0.25", "--reason", "an audit")
-    assert "This receipt stands for the ledger's last entry" in done.err
+    assert "This is the receipt of the newest entry" in done.err
     assert "epsilon 0.5 is already spent, so nothing is left under this cap." in done.err
     assert "spent already" not in shell("ledger", "cap", "--epsilon", "2", "--reason", "more").err
 

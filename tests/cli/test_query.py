@@ -211,7 +211,7 @@ class Terminal(io.StringIO):
 
 
 def test_a_terminal_is_not_waited_for(shell: Shell) -> None:
-    assert "there is no question" in shell.refused(2, "query", "--epsilon", "1", stdin=Terminal())
+    assert "the question is missing" in shell.refused(2, "query", "--epsilon", "1", stdin=Terminal())
 
 
 def test_another_policy(shell: Shell, here: Path) -> None:

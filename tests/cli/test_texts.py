@@ -100,7 +100,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         (*ASK, "--policy", "folder"),
         "'folder' is a folder, not a policy. Write, for example: --policy folder/privet.toml",
     ),
-    "a folder as a statement": (("query", "-f", "folder", "--epsilon", "1"), "'folder' is a folder. Give the file"),
+    "a folder as a statement": (("query", "-f", "folder", "--epsilon", "1"), "'folder' is a folder. Name the file"),
     "an empty statement": (("query", "-f", "empty", "--epsilon", "1"), "the question is empty"),
     "a folder as a ledger": (("budget", "folder"), "is not a ledger"),
     "a reason that is blank": (

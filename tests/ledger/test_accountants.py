@@ -93,7 +93,7 @@ def test_caps_are_filters_of_their_own(ledger: DatabaseLedger) -> None:
         ledger.cap("people", ApproxDP("0.9", 0), reason="consent withdrawn")
         with pytest.raises(BudgetError, match=r"left of epsilon 0\.9"):
             ask(bob)
-        with pytest.raises(UserError, match="the two meters accountant needs a budget of the kind ApproxDP"):
+        with pytest.raises(UserError, match="the two meters accountant needs a budget of type ApproxDP"):
             ledger.cap("people", pv.PureDP(1), reason="another kind")
 
 

@@ -333,7 +333,7 @@ def test_too_much_is_refused_and_explained(session: pv.Session) -> None:
         (lambda: pv.Session([people()], budget=3, ledger=None), r"budget must be a guarantee, not 3"),  # type: ignore[arg-type]
         (
             lambda: pv.Session([people()], budget=pv.ZeroConcentratedDP(1), ledger=None),  # type: ignore[arg-type]
-            r"no accountant keeps a budget of the kind ZeroConcentratedDP, such as ZeroConcentratedDP\(1\)",
+            r"no accountant supports ZeroConcentratedDP budgets, such as ZeroConcentratedDP\(1\)",
         ),
         (lambda: pv.Session([people()], budget=pv.PureDP(1), ledger=5), r"ledger must be a file, an address, or None"),  # type: ignore[arg-type]
         (lambda: pv.Session([people()], budget=pv.PureDP(1), ledger="mysql://x/y"), r"a file or a Postgres address"),
@@ -392,10 +392,10 @@ class Broken:
     def ready(self) -> None:
         pass
 
-    def compile(self, statement: Any) -> Any:
-        return self.engine.compile(statement)
+    def supports(self, statement: Any) -> Any:
+        return self.engine.supports(statement)
 
-    def answer(self, compiled: Any) -> Any:
+    def answer(self, statement: Any) -> Any:
         raise self.error
 
     def close(self) -> None:
@@ -467,7 +467,7 @@ def test_a_failure_that_can_t_be_settled_hides_the_engine_s_text(session: pv.Ses
     """Its lease was lost, so others took it for failed; and then the engine fails, too."""
 
     class Late(Broken):
-        def answer(self, compiled: Any) -> Any:
+        def answer(self, statement: Any) -> Any:
             number = session.ledger.head().number
             session.ledger.settle(Charge(number, "people", pv.PureDP(1)), "failed")
             raise self.error
@@ -486,10 +486,10 @@ def test_an_answer_that_comes_too_late_is_not_given(session: pv.Session, monkeyp
     """Its lease was lost, so a retry may have been told that it failed: then there is no answer."""
     real = session.dataset.engine.answer
 
-    def late(compiled: Any) -> Any:
+    def late(statement: Any) -> Any:
         number = session.ledger.head().number
         session.ledger.settle(Charge(number, "people", pv.PureDP(1)), "failed")
-        return real(compiled)
+        return real(statement)
 
     monkeypatch.setattr(session.dataset.engine, "answer", late)
     with pytest.raises(NoAnswer, match=TEXT) as caught:
@@ -502,10 +502,10 @@ def test_a_ledger_that_breaks_after_the_debit(session: pv.Session, monkeypatch: 
     """What can't be written down is not given, and nothing is answered any more."""
     real = session.dataset.engine.answer
 
-    def breaking(compiled: Any) -> Any:
+    def breaking(statement: Any) -> Any:
         with session.ledger._database.writing(lambda c: c) as connection:  # type: ignore[attr-defined]
             connection.execute("DROP TABLE privet_leases")
-        return real(compiled)
+        return real(statement)
 
     with monkeypatch.context() as patched:
         patched.setattr(session.dataset.engine, "answer", breaking)
@@ -518,7 +518,7 @@ def test_a_ledger_that_breaks_after_the_debit(session: pv.Session, monkeypatch: 
 
 def test_a_ledger_and_an_engine_that_break_at_once(session: pv.Session) -> None:
     class Both(Broken):
-        def answer(self, compiled: Any) -> Any:
+        def answer(self, statement: Any) -> Any:
             with session.ledger._database.writing(lambda c: c) as connection:  # type: ignore[attr-defined]
                 connection.execute("DROP TABLE privet_leases")
             raise self.error

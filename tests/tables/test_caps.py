@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privet as pv
-from privet.engines import DuckDB
+from privet.engines.duckdb.engine import DuckDB
 from privet.errors import QueryError, UserError
 from privet.planner.plan import bounding, plan
 from privet.tables import caps
@@ -197,12 +197,12 @@ def test_the_engine_keeps_no_more_rows_with_a_cap() -> None:
     question = made.group_by("k").agg(n=pv.count())
     with DuckDB({"g": (made.schema, made.source)}, salt=b"") as engine:
         (statement,) = plan(question, epsilon=1).statements()
-        assert sorted(engine.tally(statement)) == [[0], [2], [2]]
+        assert sorted(engine.answer(statement)) == [[0], [2], [2]]
         for many in (6, 5, 3):
             with pytest.raises(QueryError, match="a cap can only be lowered"):
                 question.cap(max_rows=many)
         (statement,) = plan(question.cap(max_rows=2), epsilon=1).statements()
-        assert sum(n for (n,) in engine.tally(statement)) == 2
+        assert sum(n for (n,) in engine.answer(statement)) == 2
 
 
 def test_a_cap_that_holds_already_is_the_same_question() -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import privet as pv
-from privet.engines import DuckDB
+from privet.engines.duckdb.engine import DuckDB
 from privet.errors import UserError
 from privet.tables import contradictions, reach
 from privet.tables import expressions as e
@@ -71,7 +71,7 @@ def engine() -> Iterator[DuckDB]:
 
 
 def met(engine: DuckDB, of: Operator) -> int:
-    return engine.tally(Statement(of, (), Unbounded(), (Rows(),)))[0][0]
+    return engine.answer(Statement(of, (), Unbounded(), (Rows(),)))[0][0]
 
 
 # --- random conditions ----------------------------------------------------------------------------------

@@ -105,7 +105,7 @@ def curve(
     output: str = typer.Option("curve.png", "--output", "-o", help="The file to write: .png, .svg or .pdf."),
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
-    """Draw the Laplace mechanism. Shows two neighbours' densities, their ratio (at most e^epsilon) and the privacy profile.
+    """Draw the Laplace mechanism: the densities of two neighbours, their ratio, and the privacy profile.
 
     Example: privet curve --epsilon 1 --sensitivity 1 -o curve.png
     """

@@ -45,7 +45,7 @@ class Database(ABC):
     """Whether it exists only in this process, so that a child can't open it."""
     hidden: tuple[str, ...] = ()
     """Secrets that no error may show."""
-    known = ""
+    newest = ""
     """The hash of the newest entry that this process has read."""
     created = False
     """Whether this call created it."""

@@ -120,10 +120,10 @@ class Postgres(Database):
         return getattr(getattr(error, "orig", None) or error, "sqlstate", None) in _BUSY
 
     def _moved(self) -> bool:
-        before = self.known
+        before = self.newest
         with self.engine.connect() as connection:  # a new one: the transaction of the other was aborted
-            self.known = connection.execute(sa.select(tables.ledger.c.hash)).scalar() or ""
-        return self.known != before
+            self.newest = connection.execute(sa.select(tables.ledger.c.hash)).scalar() or ""
+        return self.newest != before
 
     def _check_tables(self, connection: Any) -> None:
         """Refuse foreign objects on our tables: a trigger could undo a debit."""
@@ -188,7 +188,9 @@ def connect(text: str, *, create: bool, read_only: bool = False) -> Postgres:
         import psycopg  # noqa: F401
     except ImportError:
         raise UserError("a ledger in Postgres needs psycopg", remedy=install("postgres")) from None
-    if "@" in text.partition("@")[2] or "?" in text.rpartition("@")[0]:  # part of a password could be taken for a host
+    if (
+        "@" in text.partition("@")[2] or "?" in text.rpartition("@")[0]
+    ):  # part of a password could be mistaken for a host
         raise UserError(
             "it is not clear where the password in this address ends",
             remedy=Remedy("In the password, write %40 for @ and %3F for ?"),

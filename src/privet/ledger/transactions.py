@@ -59,7 +59,7 @@ class Transactions:
             except BaseException:
                 state.reset_if_interrupted(head)  # Ctrl-C may have left an entry half applied
                 raise
-            self._database.known = state.hash
+            self._database.newest = state.hash
             return journal
 
         return start

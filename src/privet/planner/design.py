@@ -20,7 +20,7 @@ from privet.planner.measurements import Measurement
 from privet.planner.outputs import Fixed, Output, Quotient, Spread, Straight
 from privet.privacy.adjacency import Adjacency
 from privet.privacy.sensitivity import l1_move, radius
-from privet.tables.aggregates import Aggregate, Count, CountPeople, Histogram, Mean, Ratio, Std, Sum, Variance
+from privet.tables.aggregates import Aggregate, Count, CountPeople, Histogram, Mean, OfValues, Ratio, Std, Sum, Variance
 from privet.tables.expressions import Node, Types
 from privet.tables.operators import adjacency, keeps_all_rows, tables
 from privet.tables.query import Query
@@ -95,7 +95,7 @@ def _counts_rows(query: Query) -> bool:
 
 
 def _summed(query: Query) -> list[Node]:
-    return list(dict.fromkeys(p.of for p in _parts(query) if isinstance(p, Sum | Mean | Variance | Std)))
+    return list(dict.fromkeys(p.of for p in _parts(query) if isinstance(p, OfValues)))
 
 
 @dataclass
@@ -104,7 +104,6 @@ class _Column:
 
     bounds: Bounds
     missing: bool
-    sum: bool = False
     count: bool = False
     mean: bool = False
     spread: bool = False
@@ -155,16 +154,14 @@ class _Builder:
     # --- what is needed -------------------------------------------------------------------------
 
     def _need(self, part: Aggregate) -> None:
-        match part:
-            case Sum(of) | Mean(of) | Variance(of) | Std(of):
-                spread = isinstance(part, Variance | Std)
-                if (of, spread) not in self.lattices:
-                    self.lattices[of, spread] = m.lattice(of, self.types, part, squared=spread)
-                bounds = self.lattices[of, spread]
-                column = self.columns.setdefault(of, _Column(bounds, self._type_missing(of)))
-                column.sum |= isinstance(part, Sum)
-                column.mean |= isinstance(part, Mean)
-                column.spread |= spread
+        if not isinstance(part, OfValues):
+            return
+        of, spread = part.of, part.needs == "squares"
+        if (of, spread) not in self.lattices:
+            self.lattices[of, spread] = m.lattice(of, self.types, part, squared=spread)
+        column = self.columns.setdefault(of, _Column(self.lattices[of, spread], self._type_missing(of)))
+        column.mean |= part.needs == "count and sum"
+        column.spread |= spread
 
     def _type_missing(self, of: Node) -> bool:
         return of.type(self.types).missing

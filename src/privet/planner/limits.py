@@ -14,7 +14,7 @@ from privet.planner.plan import ReleasePlan
 from privet.privacy.adjacency import Person
 from privet.tables import aggregates, caps, operators, schema
 from privet.tables import expressions as e
-from privet.tables.aggregates import Aggregate, Count, Histogram, Mean, Std, Sum, Variance
+from privet.tables.aggregates import Aggregate, Count, Histogram, OfValues
 from privet.tables.caps import some
 from privet.tables.language import show as show_node
 from privet.tables.operators import JoinPerson, JoinPublic, OfPerson, Operator, PerPerson, Scan, Where, WithColumns
@@ -212,7 +212,7 @@ class _Values:
         """An aggregate of these rows."""
         types = of.types()
         match aggregate:
-            case Sum(node) | Mean(node) | Variance(node) | Std(node):
+            case OfValues(node):
                 self.node(node, of)
                 if node.type(types).missing:
                     self.add("missing ", _named(node), "skipped")

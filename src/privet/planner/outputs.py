@@ -104,7 +104,7 @@ class Straight:
         that takes P(Z <= -3h) / a from it, about a^2/2.
         """
         half = noise.half_width(self.form, confidence)
-        usual = marks.usual_error(self.form, noise, confidence)
+        usual = half if confidence >= marks.USUAL else marks.usual_error(self.form, noise, confidence)
         found, unit = self.form.wholes(groups, also=math.lcm(half.denominator, usual.denominator))
         room, error = int(half * unit), int(usual * unit)
         below = (marks.LINE - 1) * error

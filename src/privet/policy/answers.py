@@ -11,9 +11,10 @@ import shlex
 from collections.abc import Collection
 from difflib import get_close_matches
 
-from privet.sources.kinds import Family
+from privet.policy.columns import kinds
+from privet.tables.kinds import usual
+from privet.tables.stored import Family
 
-_TAIL = re.compile(r"""[\s,]+(?:(required)|(other|step)[\s=]+("[^"]*"|'[^']*'|[^\s,]+))\s*$""")
 _RANGE = re.compile(r"""(?<=[\d"'])\s*(?:\.\.+|\bto\b|\s-\s|–)\s*(?=[-+.\d"'])""")
 _DASH = re.compile(r"([0-9]+)-([0-9]+)", re.ASCII)
 _WHOLE = re.compile(r"[+-]?[0-9][0-9_]*", re.ASCII)
@@ -40,10 +41,10 @@ _FOREIGN = (
 )
 """What kinds of columns are called elsewhere: nobody means a key by these."""
 
-_OF_FAMILY: dict[Family, str] = {"integer": "integer", "float": "number", "decimal": "number"}
+_NUMERIC = ("integer", "float", "decimal")
 
 
-def canonical(line: str, kinds: Collection[str], family: Family = "anything") -> list[str]:
+def canonical(line: str, known: Collection[str], family: Family = "anything") -> list[str]:
     """The kind and its words; a line of another form is returned as it was split.
 
     Example:
@@ -53,10 +54,10 @@ def canonical(line: str, kinds: Collection[str], family: Family = "anything") ->
     text = _unwrapped(_separated(line, family))
     head, _, rest = text.partition(" ") if " " in text else text.partition("=")
     kind = head.strip(" =")
-    if kind in kinds:
+    if kind in known:
         body = rest.strip().removeprefix("=").strip()
-        return [kind, *_words(body, ranged=kind not in ("keys", "keys_from"))]
-    near = kind in _FOREIGN or get_close_matches(kind, list(kinds), n=1, cutoff=0.75)
+        return [kind, *_words(body, ranged=_ranged(kind))]
+    near = kind in _FOREIGN or get_close_matches(kind, list(known), n=1, cutoff=0.75)
     if near and "," not in text:
         return [kind, *shlex.split(rest)]
     values, tail = _tail(text)
@@ -74,7 +75,7 @@ def _separated(line: str, family: Family) -> str:
     """
     if ";" in line and "," not in line and not {*line} & {*"\"'"}:
         line = line.replace(";", ",")
-    if family in ("integer", "float", "decimal", "anything") and _THOUSANDS.fullmatch(line.replace(";", " ")):
+    if family in (*_NUMERIC, "anything") and _THOUSANDS.fullmatch(line.replace(";", " ")):
         line = line.replace(";", " ").replace(",", "")
     return line
 
@@ -82,17 +83,24 @@ def _separated(line: str, family: Family) -> str:
 def _implied(words: list[str], listed: bool, family: Family) -> str | None:
     """The kind of a column of which only values were typed."""
     pair = len(words) == 2
-    if family in _OF_FAMILY and any(re.fullmatch(r"0[0-9]{2}( .*)?", word) for word in words):
+    if family in _NUMERIC and any(re.fullmatch(r"0[0-9]{2}( .*)?", word) for word in words):
         return None  # the thousands of a number
     whole, numbers = (all(pattern.fullmatch(word) for word in words) for pattern in (_WHOLE, _NUMBER))
     if pair and (whole or numbers) and family != "text":
-        return _OF_FAMILY.get(family, "integer" if whole else "number")
+        kind = usual(family) if family in _NUMERIC else None
+        return kind.name if kind else "integer" if whole else "number"
     if pair and all(_DAY.match(word) for word in words):
         timed = family == "timestamp" or any(len(word) > 10 for word in words)
         return "timestamp" if timed and family != "date" else "date"
     if family in ("text", "anything", "nothing") and (listed or len(words) > 1):
         return "keys"
     return "keys" if family == "integer" and whole and len(words) > 2 else None
+
+
+def _ranged(kind: str) -> bool:
+    """Whether a kind is written with the two ends of a range."""
+    value = kinds()[kind].value if kind in kinds() else None
+    return value is None or value.form in ("integers", "numbers", "dates", "timestamps")
 
 
 def _words(body: str, *, ranged: bool) -> list[str]:
@@ -109,9 +117,13 @@ def _range(values: str) -> str:
 def _tail(text: str) -> tuple[str, list[str]]:
     """What stands before `required`, `other ...` and `step ...`; and those."""
     tail: list[str] = []
-    while found := _TAIL.search(text):
-        required, option, value = found.groups()
-        tail = [required, *tail] if required else [option, *shlex.split(value), *tail]
+    options = {each.name: each.form for kind in kinds().values() for each in kind.parameters if each.optional}
+    flags = "|".join(name for name, form in options.items() if form == "flag")
+    named = "|".join(name for name, form in options.items() if form != "flag")
+    last = re.compile(rf"""[\s,]+(?:({flags})|({named})[\s=]+("[^"]*"|'[^']*'|[^\s,]+))\s*$""")
+    while found := last.search(text):
+        flag, option, value = found.groups()
+        tail = [flag, *tail] if flag else [option, *shlex.split(value), *tail]
         text = text[: found.start()]
     return _unwrapped(text), tail
 

@@ -14,14 +14,16 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from privet.engines.duckdb.types import stored
 from privet.errors import Remedy, SourceError, Subject, UserError, argument, write
 from privet.sources import hints, parsing, reading
 from privet.sources.dialect import Dialect, Row, not_utf16
 from privet.sources.hints import Option
-from privet.sources.kinds import Family, Kind, of_duckdb
+from privet.sources.kinds import Reading
 from privet.sources.notation import Notation
 from privet.system.addresses import is_address, masked
 from privet.tables.schema import check_name
+from privet.tables.stored import Family
 
 _CSV = (".csv", ".tsv")
 _DATABASE = (".duckdb", ".ddb", ".db")
@@ -119,12 +121,12 @@ def _parquet(files: Sequence[str]) -> dict[str, Family]:
             raise SourceError(
                 f"{files[0]!r} is not a readable Parquet file", subject=Subject("file", files[0])
             ) from None
-    return _families(types.items())
+    return {name: kind.family for name, kind in types.items()}
 
 
 def _families(types: Iterable[tuple[str, str]]) -> dict[str, Family]:
     """What the columns hold; the name of a type is not kept, since that of an enumeration has its values in it."""
-    return {name: of_duckdb(kind).family for name, kind in types}
+    return {name: stored(kind).family for name, kind in types}
 
 
 def _duckdb(path: str, name: str, table: str) -> list[Found]:
@@ -233,7 +235,7 @@ def _separator(file: Path) -> str:
     return max(",;\t|", key=lambda sign: header.count(sign.encode()))
 
 
-_TESTS: tuple[tuple[Kind, Family], ...] = (
+_TESTS: tuple[tuple[Reading, Family], ...] = (
     ("integer", "integer"),
     ("number", "float"),
     ("boolean", "boolean"),

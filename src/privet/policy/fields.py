@@ -20,6 +20,7 @@ from privet.errors import Remedy, UserError
 from privet.exact import Exact, exact, nonnegative, positive, whole
 from privet.policy import toml
 from privet.system.addresses import is_address, masked
+from privet.tables.kinds import Form
 from privet.tables.schema import check_name
 
 _RATIO = {"type": "string", "pattern": r"^ *[+-]?[0-9.][0-9._]*([eE][+-]?[0-9]+|/[0-9]+)? *$"}
@@ -104,6 +105,15 @@ def _bounds(value: Any, info: ValidationInfo) -> tuple[Exact, Exact]:
     return lower, upper
 
 
+def _integers(value: Any, info: ValidationInfo) -> tuple[int, int]:
+    low, high = _bounds(value, info)
+    if low.denominator != 1 or high.denominator != 1:
+        raise Wrong("the bounds of an integer must be integers", {"number": [low, high]})
+    if high - low > 2**52:
+        raise UserError("the bounds of an integer must be at most 2^52 apart")
+    return int(low), int(high)
+
+
 def _moments(value: Any, info: ValidationInfo) -> tuple[Any, Any]:
     kind = info.field_name
     first, last = _two(value, str(kind), "[2024-01-01, 2024-12-31]")
@@ -121,7 +131,7 @@ def _ends(of: dict[str, Any]) -> WithJsonSchema:
 
 _MOMENT = {"type": "string", "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?$"}
 
-IntegerBounds = Annotated[tuple[Exact, Exact], PlainValidator(_bounds), _ends({"anyOf": [{"type": "integer"}, _RATIO]})]
+IntegerBounds = Annotated[tuple[int, int], PlainValidator(_integers), _ends({"anyOf": [{"type": "integer"}, _RATIO]})]
 NumberBounds = Annotated[tuple[Exact, Exact], PlainValidator(_bounds), _ends({"anyOf": [{"type": "number"}, _RATIO]})]
 Moments = Annotated[tuple[Any, Any], PlainValidator(_moments), _ends(_MOMENT)]
 
@@ -170,3 +180,9 @@ Name = Annotated[str, AfterValidator(_name)]
 """The name of a dataset, a table, a column or an analyst."""
 Version = Annotated[str, AfterValidator(_version)]
 FilePath = Annotated[str, AfterValidator(_path)]
+
+FORMS: dict[Form, Any] = {
+    "integers": IntegerBounds, "numbers": NumberBounds, "dates": Moments, "timestamps": Moments,
+    "keys": Keys, "key": Key, "file": FilePath, "text": str, "step": Step, "flag": bool,
+}  # fmt: skip
+"""How each parameter of a column is read."""

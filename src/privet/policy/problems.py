@@ -14,6 +14,7 @@ from privet.errors import PolicyError, PrivetError, Remedy, Subject, UserError
 from privet.policy import columns, fields, shape, toml
 from privet.policy.positions import Place, line_of
 from privet.system import addresses
+from privet.tables.kinds import KINDS
 from privet.tables.schema import check_name
 
 
@@ -54,28 +55,6 @@ def joined(where: str, found: Iterable[PrivetError]) -> PolicyError:
 
 
 # --- what to write ----------------------------------------------------------------------------
-
-_DATASET: dict[str, str] = {
-    "budget": "{ epsilon = 3 }",
-    "adjacency": '"add/remove"',
-    "version": '"1"',
-    "accountant": '"pure"',
-    "per_query": "{ epsilon = 0.5 }",
-    "min_epsilon": "0.001",
-    "analysts": "{ research = { epsilon = 1 } }",
-    "per_analyst": "{ epsilon = 1 }",
-    "share_answers": "false",
-    "signing_key": '"steward.key"',
-    "population": "100_000",
-    "memory": '"2GB"',
-    "threads": "2",
-}
-_TABLE: dict[str, str] = {
-    "source": '"people.parquet"',
-    "protect": '{ person = "person_id", max_rows = 1 }',
-    "rows": "10_000",
-}
-_PUBLIC: dict[str, str] = {"source": '"regions.csv"', "key": '"region"'}
 
 
 def unit(place: Place) -> Place:
@@ -119,8 +98,8 @@ def example(place: Place, value: Any = None) -> str:
             return _table(place, rest, value)
         case ("datasets", str(), "budget") if isinstance(value, dict) and "delta" in value:
             return "budget = { epsilon = 3, delta = 1e-6 }"
-        case ("datasets", str(), str(name)) if name in _DATASET:
-            return f"{name} = {_DATASET[name]}"
+        case ("datasets", str(), str(name)) if name in shape.DATASET_LINES:
+            return f"{name} = {shape.DATASET_LINES[name]}"
         case ("public", *rest):
             return _public(place, rest)
     return ""
@@ -133,14 +112,11 @@ def _table(place: Place, rest: list[str | int], value: Any) -> str:
         case [_] | [_, "columns"]:
             return f"[{toml.dotted(place)}]"
         case [_, "columns", str(name), *_]:
-            kind = value if isinstance(value, str) else columns.kind(value)
-            if kind == "type" and str(value["type"]) in columns.EXAMPLES:
-                kind = str(value["type"])
-            return f"{toml.key(name)} = {columns.EXAMPLES.get(kind or '', columns.EXAMPLES['integer'])}"
+            return f"{toml.key(name)} = {columns.example(value)}"
         case [_, "source"] if isinstance(value, dict):
             return 'source = { duckdb = "people.duckdb", table = "people" }'
-        case [_, str(name), *_] if name in _TABLE:
-            return f"{name} = {_TABLE[name]}"
+        case [_, str(name), *_] if name in shape.TABLE_LINES:
+            return f"{name} = {shape.TABLE_LINES[name]}"
     return ""
 
 
@@ -150,8 +126,8 @@ def _public(place: Place, rest: list[str | int]) -> str:
             return "[public.regions]"
         case [_]:
             return f"[{toml.dotted(place)}]"
-        case [_, str(name), *_] if name in _PUBLIC:
-            return f"{name} = {_PUBLIC[name]}"
+        case [_, str(name), *_] if name in shape.PUBLIC_LINES:
+            return f"{name} = {shape.PUBLIC_LINES[name]}"
     return ""
 
 
@@ -172,7 +148,8 @@ def _known(place: Place, tree: Any) -> tuple[str, ...]:
         case ("datasets", _, "tables", _, "protect"):
             model = shape.PersonShape
         case ("datasets", _, "tables", _, "columns", _):
-            model = columns.KINDS[str(columns.kind(value_at(tree, place)))]
+            kind = columns.kind_of(value_at(tree, place))
+            model = fields.Part if kind is None else columns.model(kind)
         case _:
             model = shape.PublicShape
     return tuple(field.alias or name for name, field in model.model_fields.items())
@@ -214,7 +191,7 @@ def of_column(error: ValidationError, place: Place, tree: Any) -> list[Problem]:
 
 
 def _place(error: Mapping[str, Any]) -> Place:
-    keys = tuple(key for key in error["loc"] if not str(key).startswith(columns.TAG))
+    keys = tuple(key for key in error["loc"] if not str(key).startswith(shape.TAG))
     return keys[:-1] if keys[-1:] == ("[key]",) else keys
 
 
@@ -272,7 +249,7 @@ def _words(kind: str, place: Place, given: Any, error: Mapping[str, Any]) -> str
     if kind in _TYPES:
         return f"{name} must be {_TYPES[kind]}, not {toml.brief(_shown(given))}"
     if kind == "union_tag_not_found" or (kind == "literal_error" and name in _FORMS):
-        return _FORMS.get(name, columns.refusal)(given)
+        return _FORMS[name](given)
     if kind == "literal_error":
         allowed = str(error.get("ctx", {})["expected"]).replace("'", '"')
         return f"{name} must be {allowed}, not {toml.brief(given)}"
@@ -291,11 +268,13 @@ def _unknown(place: Place, tree: Any) -> Problem:
     name, inside = str(place[-1]), place[:-1]
     known = _known(inside, tree)
     if len(inside) == 6 and inside[4] == "columns":
-        if name in columns.KINDS:
-            kind = columns.kind(value_at(tree, inside))
-            return Problem(place, f"a column has one kind, not both {kind} and {name}", _whole_example(place, tree))
+        kind = columns.kind_of(value_at(tree, inside))
+        if name in (*columns.kinds(), "type") and kind is not None:
+            what = f"a column has one kind, not both {kind.name} and {name}"
+            return Problem(place, what, _whole_example(place, tree))
         if name == "required":
-            what = "only integers, numbers and booleans can be required"
+            *able, last = (each.name for each in KINDS.values() if any(p.name == name for p in each.parameters))
+            what = f"only {', '.join(f'{each}s' for each in able)} and {last}s can be required"
             return Problem(place, what, _whole_example(place, tree))
     if name in _MEANT and inside[:1] == ("datasets",) and len(inside) == 2:
         return Problem(place, *_MEANT[name])

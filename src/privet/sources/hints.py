@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from privet.errors import Face, SourceError
 from privet.sources import parsing
 from privet.sources.dialect import shown
-from privet.sources.kinds import Kind
+from privet.sources.kinds import Reading
 from privet.sources.moments import DateFormat
 from privet.sources.notation import Notation
 
@@ -136,7 +136,7 @@ def keys_kept(notation: Notation) -> list[Hint]:
     ]
 
 
-def readings(column: str, kind: Kind, texts: Iterable[str], notation: Notation) -> list[Hint]:
+def readings(column: str, kind: Reading, texts: Iterable[str], notation: Notation) -> list[Hint]:
     """How all bad texts of a column could be read, but for those that may mean missing values.
 
     Example:
@@ -197,7 +197,7 @@ def _hint(seen: str, *choices: tuple[Option, ...]) -> Hint:
     return Hint(seen, tuple(choices))
 
 
-def _all(texts: list[str], kind: Kind, notation: Notation, form: DateFormat | None = None) -> bool:
+def _all(texts: list[str], kind: Reading, notation: Notation, form: DateFormat | None = None) -> bool:
     return not parsing.parse(texts, kind, notation, form)[1]
 
 

@@ -17,18 +17,16 @@ from typing import Any, Literal
 
 from privet.errors import SourceError, Subject, UserError, argument, write
 from privet.exact import whole
-from privet.sources import snapshot
+from privet.sources import snapshot, verified
 from privet.sources.blocks import Piece, Splitter, Texts
 from privet.sources.dialect import Dialect, Row, not_utf16
-from privet.sources.kinds import Kind, declared, missing_column
+from privet.sources.kinds import Reading, missing_column, reading_of
 from privet.sources.notation import Notation, date_formats
 from privet.sources.report import ImportReport
 from privet.system import files
+from privet.tables.kinds import KINDS
 from privet.tables.schema import Column, check_name
 from privet.tables.types import KeyType
-
-KINDS: tuple[Kind, ...] = ("integer", "number", "boolean", "text", "date", "timestamp")
-"""What a column can be declared as by its kind alone."""
 
 _WORKERS = 4
 _LINE = write(
@@ -65,9 +63,9 @@ def import_csv(
 ) -> ImportReport:
     """Import a CSV file into a Parquet file with the declared columns, and the id of the person.
 
-    A column is declared as in a table, or by its kind alone: "integer", "number", "boolean", "text", "date" or
-    "timestamp". Columns that are not declared are left out. Values keep what they are: nothing is clamped. The report
-    tells how many are outside of what was declared, and, given a `cap`, how many rows are over so many of a person.
+    A column is declared as in a table, or by its kind alone, such as "integer" or "date". Columns that are not declared
+    are left out. Values keep what they are: nothing is clamped. The report tells how many are outside of what was
+    declared, and, given a `cap`, how many rows are over so many of a person.
 
     `header` is True if the first line has the names, else the list of all names. A text in `missing` is a missing
     value, quoted or not: a list for all columns, or lists by name, with the one for all columns under the empty name. A
@@ -135,7 +133,7 @@ def _texts(given: Sequence[str], name: str) -> tuple[str, ...]:
 
 
 def _missing_texts(
-    given: Sequence[str] | Mapping[str, Sequence[str]], kinds: Mapping[str, Kind], declared: Mapping[str, Column]
+    given: Sequence[str] | Mapping[str, Sequence[str]], kinds: Mapping[str, Reading], declared: Mapping[str, Column]
 ) -> tuple[frozenset[str], dict[str, frozenset[str]]]:
     """What means missing in all columns; and in those in which it differs, because of their keys or by name."""
     by_name = given if isinstance(given, Mapping) else {"": given}
@@ -157,7 +155,7 @@ def _kinds(
     columns: Mapping[str, Column | str],
     id: str | None,  # noqa: A002
     id_type: str,
-) -> tuple[dict[str, Column], dict[str, Kind]]:
+) -> tuple[dict[str, Column], dict[str, Reading]]:
     """What was declared with bounds; and what each column is read as, the id first."""
     for name, column in columns.items():
         if not isinstance(column, Column) and column not in KINDS:
@@ -174,16 +172,13 @@ def _kinds(
             subject=Subject("argument", "id_type"),
             remedy=argument("id_type", "text"),
         )
-    person: dict[str, Kind] = {} if id is None else {id: "key" if id_type == "integer" else "text"}
+    person: dict[str, Reading] = {} if id is None else {id: "key" if id_type == "integer" else "text"}
     bounds = {name: column for name, column in columns.items() if isinstance(column, Column)}
-    read: dict[str, Kind] = {
-        name: declared(column.type) if isinstance(column, Column) else column  # type: ignore[misc]
-        for name, column in columns.items()
-    }
+    read = {name: reading_of(column) for name, column in columns.items()}
     kinds = person | {name: kind for name, kind in read.items() if name not in person}
     for name in kinds:
         check_name(name, "column")
-    return {name: column for name, column in bounds.items() if declared(column.type) == kinds[name]}, kinds
+    return {name: column for name, column in bounds.items() if reading_of(column) == kinds[name]}, kinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +191,7 @@ class _Import:
     target: Path
     overwrite: bool
     dialect: Dialect
-    kinds: Mapping[str, Kind]
+    kinds: Mapping[str, Reading]
     bounds: Mapping[str, Column]
     notation: Notation
 
@@ -234,6 +229,8 @@ class _Import:
                     yield pa.table({name: cast.values for name, cast in casts.items()}, schema=schema)
 
             snapshot.write(self.target, schema, tables(), lambda: judge(tally), overwrite=self.overwrite)
+        mine = verified.marks(str(self.target.absolute()), [*self.kinds], fresh=True)
+        verified.remember(mine.values())  # all that was written was read from UTF-8, and in microseconds
         persons = None if id is None else census.persons(self.target, id, max_rows)
         alike = census.alike(self.target, [id] if id is not None else [*self.kinds], self.kinds)
         told = tally.report(self.csv, self.parquet, id=id, max_rows=max_rows, persons=persons)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime
 from typing import Any
 
-from privet.sources.kinds import Kind
+from privet.sources.kinds import Reading
 from privet.sources.moments import DateFormat
 from privet.sources.notation import Notation
 from privet.sources.values import LEAST, MOST
@@ -20,7 +20,7 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.AS
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _GROUPED = re.compile(r"\A([+-]?[1-9][0-9]{0,2})((?:#[0-9]{3})+)(?![0-9])", re.ASCII)
 
-NAMES: dict[Kind, str] = {
+NAMES: dict[Reading, str] = {
     "number": "a number",
     "integer": "a whole number (of 64 bits)",
     "key": "a whole number (of 64 bits)",
@@ -34,7 +34,7 @@ NAMES: dict[Kind, str] = {
 _PLAIN = Notation()
 
 
-def expected(kind: Kind, form: DateFormat | None) -> str:
+def expected(kind: Reading, form: DateFormat | None) -> str:
     """What a text should have been, in a column of this kind."""
     if form is not None and kind in ("date", "timestamp"):
         return f"a date in the format {form.text}"
@@ -42,7 +42,7 @@ def expected(kind: Kind, form: DateFormat | None) -> str:
 
 
 def parse(
-    texts: Iterable[str | None], kind: Kind, notation: Notation = _PLAIN, form: DateFormat | None = None
+    texts: Iterable[str | None], kind: Reading, notation: Notation = _PLAIN, form: DateFormat | None = None
 ) -> tuple[list[Any], list[int]]:
     """The values, None where one is missing or bad; and the places of those that are bad.
 
@@ -74,7 +74,7 @@ def parse(
 _BAD = object()
 
 
-def _parser(kind: Kind, notation: Notation, form: DateFormat | None) -> Callable[[str], Any]:
+def _parser(kind: Reading, notation: Notation, form: DateFormat | None) -> Callable[[str], Any]:
     match kind:
         case "number":
             return lambda text: _number(_marks(text, notation))

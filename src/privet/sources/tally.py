@@ -12,7 +12,7 @@ from privet.sources.blocks import Texts
 from privet.sources.casting import Cast
 from privet.sources.dialect import shown
 from privet.sources.hints import Hint, Option, Refused
-from privet.sources.kinds import Kind
+from privet.sources.kinds import Reading
 from privet.sources.notation import Notation
 from privet.sources.report import ImportReport, Persons
 from privet.tables.schema import Column
@@ -35,7 +35,7 @@ _DIFFERENT = 10_000
 class Tally:
     """What was seen so far."""
 
-    kinds: Mapping[str, Kind]
+    kinds: Mapping[str, Reading]
     declared: Mapping[str, Column]
     notation: Notation
     rows: int = 0

@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from privet.sources.kinds import Kind
+from privet.sources.kinds import Reading
 
 LEAST, MOST = -(2**63), 2**63 - 1
 """What 64-bit integers hold. Declared bounds lie within 2^62, so what is clamped to these stays outside of them."""
@@ -26,7 +26,7 @@ LEAST, MOST = -(2**63), 2**63 - 1
 Value = float | int | bool | str | date | datetime
 
 
-def convert(values: Iterable[Any], kind: Kind) -> list[Any]:
+def convert(values: Iterable[Any], kind: Reading) -> list[Any]:
     """Each value as one of this kind, or None.
 
     Example:
@@ -125,7 +125,7 @@ def _person(value: Any) -> str | None:
     return None if moment is None else moment.isoformat()
 
 
-_CONVERTERS: dict[Kind, Callable[[Any], Value | None]] = {
+_CONVERTERS: dict[Reading, Callable[[Any], Value | None]] = {
     "number": _number,
     "integer": _integer,
     "boolean": _boolean,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import cast
 
 from sqlglot import exp
 
@@ -12,11 +13,12 @@ from privet.errors import NoBounds, QueryError, UserError, write
 from privet.exact import Exact
 from privet.exact import show as show_number
 from privet.sql import hints
-from privet.sql.expressions import AGGREGATES, Reader
+from privet.sql.expressions import Reader
+from privet.sql.functions import FUNCTIONS, called, is_aggregate
 from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.literals import number
 from privet.sql.source import Source
-from privet.tables.aggregates import Aggregate, Count, CountPeople, Mean, Ratio, Std, Sum, Variance
+from privet.tables.aggregates import Aggregate, Count, CountPeople, OfValues, Ratio, Sum
 from privet.tables.caps import of_person
 from privet.tables.expressions import Clip, Column, Node
 from privet.tables.language import show
@@ -24,9 +26,6 @@ from privet.tables.operators import OfPerson, Operator
 from privet.tables.rules import as_number
 
 _LONGEST = 100
-_MADE: dict[type[Tree], type[Sum | Mean | Variance | Std]] = {
-    exp.Sum: Sum, exp.Avg: Mean, exp.VariancePop: Variance, exp.StddevPop: Std,
-}  # fmt: skip
 _OPERATORS: dict[type[Tree], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Neg: "-"}
 
 
@@ -44,12 +43,13 @@ class Measures:
         match tree:
             case exp.Count():
                 return self._count(tree)
-            case exp.Sum() | exp.Avg() | exp.VariancePop() | exp.StddevPop():
-                return self._bounded(tree, _MADE[type(tree)](self._of(tree)))
             case exp.Min() | exp.Max():
                 raise self._no(tree, *hints.call(self._words(tree)))
             case exp.Div() if has_aggregate(tree):
                 return self._ratio(tree)
+        function = called(tree)
+        if function is not None and function.aggregate is not None:
+            return self._bounded(tree, function.aggregate(self._of(tree)))
         raise self._no(tree, *_arithmetic(self.reader.source, tree))
 
     def of_person(self, tree: Tree) -> OfPerson:
@@ -83,20 +83,20 @@ class Measures:
         return Count(self.reader.read(of))
 
     def _of(self, tree: Tree) -> Node:
-        of = tree.this
+        of = _argument(tree)
         if isinstance(of, exp.Distinct):
             raise self._no(of, *hints.word("DISTINCT"))
-        inner = next((part for part in of.walk() if isinstance(part, AGGREGATES)), None)
+        inner = next((part for part in of.walk() if is_aggregate(part)), None)
         if inner is not None:
             why = f"{self._words(inner)} can't be used inside {self._words(tree)}"
             raise self._no(inner, why, "Compute it per person in a subquery first")
         return self.reader.read(of)
 
-    def _bounded(self, tree: Tree, made: Sum | Mean | Variance | Std) -> Aggregate:
+    def _bounded(self, tree: Tree, made: OfValues) -> Aggregate:
         ends = of_person(self.rows, made.of.name) if isinstance(made.of, Column) else None
         if ends is not None:
             made = replace(made, of=Clip(made.of, *ends[:2]))
-        shown, function = self.reader.source.words(whole(tree.this)), self._words(tree)
+        shown, function = self.reader.source.words(whole(_argument(tree))), self._words(tree)
         try:
             kind = as_number(made.of.type(self.reader.types), f"{function}({shown})")
             if kind.wide:
@@ -107,7 +107,7 @@ class Measures:
             kind.bounds()
         except UserError as error:
             raise self.reader.source.placed(whole(tree), error) from None
-        return made
+        return cast(Aggregate, made)
 
     def _ratio(self, tree: exp.Div) -> Ratio:
         top, bottom = bare(tree.this), bare(tree.expression)
@@ -129,7 +129,12 @@ class Measures:
 
 def has_aggregate(tree: Tree) -> bool:
     """Whether it contains an aggregate."""
-    return any(isinstance(part, AGGREGATES) for part in tree.walk())
+    return any(is_aggregate(part) for part in tree.walk())
+
+
+def _argument(tree: Tree) -> Tree:
+    """What a call with one argument is of."""
+    return tree.expressions[0] if isinstance(tree, exp.Anonymous) and tree.expressions else tree.this  # type: ignore[no-any-return]
 
 
 def name_of(what: Aggregate | OfPerson | Node) -> str:
@@ -150,9 +155,11 @@ def name_of(what: Aggregate | OfPerson | Node) -> str:
             name = f"{name_of(top)[:45]}_per_{name_of(bottom)[:45]}"
         case OfPerson(function, of) if of is not None:
             name = f"{'avg' if function == 'mean' else function}_{_words(of)}"
-        case Count(of) | Sum(of) | Mean(of) | Variance(of) | Std(of) if of is not None:
-            functions = {Count: "count", Sum: "sum", Mean: "avg", Variance: "var_pop", Std: "stddev_pop"}
-            name = f"{functions[type(what)]}_{_words(of)}"
+        case Count(of) if of is not None:
+            name = f"count_{_words(of)}"
+        case OfValues(of):
+            named = next(each.name for each in FUNCTIONS.values() if each.aggregate is type(what))
+            name = f"{named.lower()}_{_words(of)}"
         case _:
             name = _words(what)  # type: ignore[arg-type]
     return name[:_LONGEST]
@@ -177,7 +184,7 @@ def _arithmetic(source: Source, tree: Tree) -> hints.Refused:
         )
         able = isinstance(top, exp.Count | exp.Sum) and isinstance(bottom, exp.Count | exp.Sum)
         factor, shown = factor * above / below, f"{_shown(source, top)} / {_shown(source, bottom)}" if able else ""
-    elif type(of) not in {exp.Count, *_MADE}:
+    elif not isinstance(of, exp.Count) and getattr(called(of), "aggregate", None) is None:
         shown = ""
     if shown and "..." not in shown:
         by = f"divide the answer by {show_number(1 / factor)}"

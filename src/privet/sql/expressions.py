@@ -12,6 +12,7 @@ from sqlglot import exp
 from privet.errors import QueryError, UserError, write
 from privet.exact import Exact
 from privet.sql import bounds, hints
+from privet.sql.functions import called, is_aggregate
 from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.literals import constant, fitted
 from privet.sql.source import Source
@@ -23,18 +24,9 @@ from privet.tables.types import UNITS
 
 _ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
 _COMPARE = {exp.EQ: "==", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
-_ROUNDED = {exp.Floor: "floor", exp.Ceil: "ceil", exp.Abs: "abs"}
 _PARTS = {
     "YEAR": "year", "QUARTER": "quarter", "MONTH": "month", "DAY": "day", "HOUR": "hour", "ISODOW": "weekday",
 }  # fmt: skip
-_PART_OF = {
-    exp.Year: "year", exp.Quarter: "quarter", exp.Month: "month", exp.Day: "day", exp.Hour: "hour",
-    exp.DayOfWeekIso: "weekday",
-}  # fmt: skip
-AGGREGATES = (
-    exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.VariancePop, exp.StddevPop,
-)  # fmt: skip
-"""The nodes of aggregates."""
 
 
 @dataclass(slots=True)
@@ -51,7 +43,7 @@ class Reader:
         """The node, well typed; an error is shown at the smallest part that causes it."""
         self._made.clear()
         self._sizes.clear()
-        node = self._read(tree)
+        node = self.operand(tree)
         try:
             e.sized(node).type(self.types)
         except UserError as error:
@@ -98,7 +90,8 @@ class Reader:
 
     # --- one node after the other ---------------------------------------------------------------
 
-    def _read(self, tree: Tree) -> e.Node:
+    def operand(self, tree: Tree) -> e.Node:
+        """The node of a part; whether it is well typed is checked when the whole is read."""
         node = self.leaf(tree)
         if node is None:
             node = constant(self.source, tree)
@@ -118,16 +111,16 @@ class Reader:
         made: Any = type(tree)
         match tree:
             case exp.Paren():
-                return self._read(tree.this)
+                return self.operand(tree.this)
             case exp.Neg():
-                return e.Arithmetic("-", e.Constant(Exact(0)), self._read(tree.this))
+                return e.Arithmetic("-", e.Constant(Exact(0)), self.operand(tree.this))
             case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
-                left, right = self._read(tree.this), self._read(tree.expression)
+                left, right = self.operand(tree.this), self.operand(tree.expression)
                 return e.Arithmetic(cast(Any, _ARITHMETIC[made]), left, right)
             case exp.And() | exp.Or():
-                return e.joined("and" if made is exp.And else "or", [self._read(part) for part in _chain(tree)])
+                return e.joined("and" if made is exp.And else "or", [self.operand(part) for part in _chain(tree)])
             case exp.Not():
-                return e.Not(self._read(tree.this))
+                return e.Not(self.operand(tree.this))
             case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
                 return self._compare(_COMPARE[made], self._side(tree.this), tree)
             case exp.Between():
@@ -145,28 +138,15 @@ class Reader:
             case exp.Is():
                 if not isinstance(tree.expression, exp.Null):
                     raise self._no(tree, "IS can be followed only by NULL or NOT NULL", "Write smoker = TRUE")
-                return e.IsMissing(self._read(tree.this))
+                return e.IsMissing(self.operand(tree.this))
             case exp.Like():
                 return self._like(tree)
-            case exp.StartsWith():
-                return e.StartsWith(self._read(tree.this), self._text(tree.expression))
-            case exp.Case() | exp.If():
-                return self._case(tree)
-            case exp.Coalesce():
-                return self._coalesce([tree.this, *tree.expressions])
-            case exp.Floor() | exp.Ceil() | exp.Abs():
-                return e.Rounded(cast(Any, _ROUNDED[made]), self._read(tree.this))
-            case exp.Least() | exp.Greatest():
-                return self._clamped(tree)
-            case exp.TimestampTrunc() | exp.DateTrunc():
-                return self._truncate(tree)
-            case exp.Year() | exp.Quarter() | exp.Month() | exp.Day() | exp.Hour() | exp.DayOfWeekIso():
-                return e.DatePart(self._read(tree.this), cast(e.Part, _PART_OF[made]))
-            case exp.Extract():
-                return self._part(tree.this, tree.expression)
-            case exp.Anonymous():
-                return self._called(tree)
-        raise self._refused(tree)
+            case exp.Case():
+                return self.case(tree)
+        function = called(tree)
+        if function is None or function.read is None:
+            raise self._refused(tree)
+        return function.read(self, tree)
 
     def _compare(self, operator: str, left: e.Node, tree: Tree, right: Tree | None = None) -> e.Compare:
         """What stands left in this part of the tree, compared with what stands right or is given."""
@@ -177,7 +157,7 @@ class Reader:
     def _side(self, tree: Tree) -> e.Node:
         if isinstance(bare(tree), exp.Null):
             raise self._no(tree, "a comparison with NULL is never true", "Write IS NULL or IS NOT NULL")
-        return self._read(tree)
+        return self.operand(tree)
 
     def _fitted(self, value: e.Node, like: e.Node, at: Tree) -> e.Node:
         if not isinstance(value, e.Constant):
@@ -189,7 +169,7 @@ class Reader:
         return fitted(self.source, bare(at), value, kind)
 
     def _is_in(self, tree: exp.In) -> e.Node:
-        of = self._read(tree.this)
+        of = self.operand(tree.this)
         values = []
         for item in tree.expressions:
             value = constant(self.source, item)
@@ -201,14 +181,15 @@ class Reader:
         return e.IsIn(of, tuple(values))
 
     def _like(self, tree: exp.Like) -> e.Node:
-        pattern = self._text(tree.expression)
+        pattern = self.text(tree.expression)
         prefix = pattern[:-1]
         if not pattern.endswith("%") or not prefix or "%" in prefix or "_" in prefix or "\\" in prefix:
             raise self._no(tree.expression, "LIKE supports only the beginning of a text, such as 'North%'")
-        made = e.StartsWith(self._read(tree.this), prefix)
+        made = e.StartsWith(self.operand(tree.this), prefix)
         return e.Not(made) if tree.args.get("negate") else made
 
-    def _case(self, tree: exp.Case | exp.If) -> e.Node:
+    def case(self, tree: exp.Case | exp.If) -> e.Node:
+        """CASE WHEN, or IF."""
         operand, ifs = (tree.this, tree.args["ifs"]) if isinstance(tree, exp.Case) else (None, [tree])
         of = None if operand is None else self._side(operand)
         last = tree.args.get("default" if isinstance(tree, exp.Case) else "false")
@@ -217,26 +198,29 @@ class Reader:
             value = branch.args["true"]
             if isinstance(bare(value), exp.Null):
                 raise self._no(value, "NULL is allowed only after ELSE", "Negate the condition")
-            when = self._read(branch.this) if of is None else self._compare("==", of, tree, branch.this)
-            branches.append((when, self._read(value)))
+            when = self.operand(branch.this) if of is None else self._compare("==", of, tree, branch.this)
+            branches.append((when, self.operand(value)))
         if last is None or isinstance(bare(last), exp.Null):
             return e.Case(tuple(branches), None)
-        return e.Case(tuple(branches), self._read(last))
+        return e.Case(tuple(branches), self.operand(last))
 
-    def _coalesce(self, values: list[Tree]) -> e.Node:
-        node = self._read(values[-1])
+    def coalesce(self, values: list[Tree]) -> e.Node:
+        """The first that is not missing."""
+        node = self.operand(values[-1])
         for value in reversed(values[:-1]):
-            of = self._read(value)
+            of = self.operand(value)
             node = e.Case(((e.IsMissing(of), node),), of)
         return node
 
-    def _truncate(self, tree: Tree) -> e.Node:
+    def truncate(self, tree: Tree) -> e.Node:
+        """DATE_TRUNC('month', day)."""
         unit = _word(tree.args["unit"]).lower()
         if unit not in UNITS:
             raise self._no(tree, f"a date can't be truncated to {unit or 'this'}", f"The units are: {', '.join(UNITS)}")
-        return Expr(self._read(tree.this)).truncate(cast(Any, unit)).node
+        return Expr(self.operand(tree.this)).truncate(cast(Any, unit)).node
 
-    def _part(self, part: Tree, of: Tree) -> e.Node:
+    def part(self, part: Tree, of: Tree) -> e.Node:
+        """A part of a date."""
         name = _word(part).upper()
         if name not in _PARTS:
             raise self.source.refusal(
@@ -245,36 +229,39 @@ class Reader:
                 hints.CALLS.get(name, ""),
                 allowed=f"The parts are: {', '.join(_PARTS)}",
             )
-        return e.DatePart(self._read(of), cast(e.Part, _PARTS[name]))
+        return e.DatePart(self.operand(of), cast(e.Part, _PARTS[name]))
 
-    def _called(self, tree: exp.Anonymous) -> e.Node:
-        given = tree.expressions
-        if str(tree.this).upper() == "DATE_PART" and len(given) == 2:
-            return self._part(*given)
-        if str(tree.this).upper() == "CLIP" and len(given) == 3:
-            low, high = (bounds.bound(self.source, end) for end in given[1:])
-            return e.Clip(self._read(given[0]), low, high)
-        takes = "CLIP takes an expression and two numbers", "Write CLIP(income, 0, 100000)"
-        if str(tree.this).upper() == "DATE_PART":
-            takes = "DATE_PART takes a part and a date", "Write DATE_PART('year', day)"
-        raise self._no(tree, *takes)
+    def named_part(self, tree: exp.Anonymous) -> e.Node:
+        """DATE_PART('year', day)."""
+        if len(tree.expressions) != 2:
+            raise self._no(tree, "DATE_PART takes a part and a date", "Write DATE_PART('year', day)")
+        return self.part(*tree.expressions)
 
-    def _clamped(self, tree: exp.Least | exp.Greatest) -> e.Node:
+    def clip(self, tree: exp.Anonymous) -> e.Node:
+        """CLIP(x, 0, 100)."""
+        if len(tree.expressions) != 3:
+            raise self._no(tree, "CLIP takes an expression and two numbers", "Write CLIP(income, 0, 100000)")
+        of, *ends = tree.expressions
+        low, high = (bounds.bound(self.source, end) for end in ends)
+        return e.Clip(self.operand(of), low, high)
+
+    def one_sided(self, tree: exp.Least | exp.Greatest) -> e.Node:
         """LEAST(GREATEST(x, 0), 10) and the other way round; or one end, if the other is declared."""
         of, end = bounds.one_end(self.source, tree)
         inner = bare(of)
         if isinstance(inner, exp.Least | exp.Greatest) and type(inner) is not type(tree):
             of, other = bounds.one_end(self.source, inner)
-            node = self._read(of)
+            node = self.operand(of)
         else:
-            node = self._read(of)
+            node = self.operand(of)
             declared = bounds.numeric(self.source, of, node, self.types)
             other = declared.lower if isinstance(tree, exp.Least) else declared.upper
         return e.Clip(node, *((other, end) if isinstance(tree, exp.Least) else (end, other)))
 
     # --- refusals -------------------------------------------------------------------------------
 
-    def _text(self, tree: Tree) -> str:
+    def text(self, tree: Tree) -> str:
+        """A text that is written out."""
         found = constant(self.source, tree)
         if found is None or not isinstance(found.value, str):
             raise self._no(tree, "this must be a text, such as 'North%'")
@@ -285,7 +272,7 @@ class Reader:
 
     def _refused(self, tree: Tree) -> QueryError:
         name = self.source.words(span(tree))
-        if isinstance(tree, AGGREGATES):
+        if is_aggregate(tree):
             return self._no(tree, f"the aggregate {name} can't be mixed with values of single rows")
         match tree:
             case exp.Null():

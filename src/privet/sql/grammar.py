@@ -13,7 +13,7 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from privet.sql import hints
+from privet.sql import functions, hints
 from privet.sql.source import Source, Span
 from privet.sql.tokens import DIALECT, KEYWORDS
 
@@ -55,20 +55,8 @@ _ARGUMENTS: dict[type[Tree], str] = {
     exp.Like: "this expression negate",
     exp.Case: "this ifs default",
     exp.If: "this true false",
-    exp.Count: "this big_int",
     exp.Distinct: "expressions",
-    **dict.fromkeys((exp.Sum, exp.Avg, exp.Min, exp.Max, exp.VariancePop, exp.StddevPop), "this"),
-    **dict.fromkeys((exp.Abs, exp.Floor, exp.Ceil), "this"),
-    **dict.fromkeys((exp.Least, exp.Greatest), "this expressions ignore_nulls"),
-    exp.Coalesce: "this expressions",
-    exp.Nullif: "this expression",
-    exp.StartsWith: "this expression",
-    exp.WidthBucket: "this min_value max_value num_buckets",
-    exp.TimestampTrunc: "this unit",
-    exp.DateTrunc: "this unit",
-    exp.Extract: "this expression",
-    **dict.fromkeys((exp.Year, exp.Quarter, exp.Month, exp.Day, exp.Hour, exp.DayOfWeekIso), "this"),
-    exp.Anonymous: "this expressions",
+    **functions.arguments(),
 }
 ARGUMENTS = {made: frozenset(names.split()) for made, names in _ARGUMENTS.items()}
 """Every node there is, and its arguments."""
@@ -93,16 +81,7 @@ SHAPES: dict[tuple[type[Tree], str], tuple[type[Tree], ...]] = {
 }
 """What may stand in the arguments that hold the tree together."""
 
-CALLED: dict[type[Tree], tuple[str, ...]] = {
-    exp.Count: ("COUNT",), exp.Sum: ("SUM",), exp.Avg: ("AVG",), exp.Min: ("MIN",), exp.Max: ("MAX",),
-    exp.VariancePop: ("VAR_POP",), exp.StddevPop: ("STDDEV_POP",),
-    exp.Abs: ("ABS",), exp.Floor: ("FLOOR",), exp.Ceil: ("CEIL", "CEILING"),
-    exp.Least: ("LEAST",), exp.Greatest: ("GREATEST",), exp.Coalesce: ("COALESCE",), exp.Nullif: ("NULLIF",),
-    exp.StartsWith: ("STARTS_WITH",), exp.WidthBucket: ("WIDTH_BUCKET",),
-    exp.TimestampTrunc: ("DATE_TRUNC",), exp.DateTrunc: ("DATE_TRUNC",), exp.Extract: ("EXTRACT",),
-    exp.Year: ("YEAR",), exp.Quarter: ("QUARTER",), exp.Month: ("MONTH",), exp.Day: ("DAY",), exp.Hour: ("HOUR",),
-    exp.DayOfWeekIso: ("ISODOW",), exp.Anonymous: ("CLIP", "DATE_PART"),
-}  # fmt: skip
+CALLED = functions.names()
 """The names by which functions are called: other names for the same node may mean something else."""
 
 _PARTS: dict[str, hints.Refused] = {

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-AGGREGATES = ("COUNT", "SUM", "AVG", "VAR_POP", "STDDEV_POP")
-FUNCTIONS = (
-    *AGGREGATES, "CLIP", "LEAST", "GREATEST", "ABS", "FLOOR", "CEIL", "COALESCE", "IF", "STARTS_WITH", "WIDTH_BUCKET",
-    "DATE_TRUNC", "DATE_PART", "EXTRACT", "YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "ISODOW",
-)  # fmt: skip
+from privet.sql.functions import suggested
+
+AGGREGATES = suggested(aggregates=True)
+FUNCTIONS = suggested()
 
 _SAMPLE = "divides by n - 1, but a released variance divides by n"
 _ONE = "Ask one question per SELECT, or combine the conditions with OR in WHERE"

@@ -9,7 +9,8 @@ from sqlglot import exp
 from privet.errors import QueryError, TooManyGroups, UserError, write
 from privet.sql import bounds
 from privet.sql.aggregates import Measures, has_aggregate, name_of
-from privet.sql.expressions import AGGREGATES, Reader
+from privet.sql.expressions import Reader
+from privet.sql.functions import is_aggregate
 from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.literals import number
 from privet.sql.names import Catalogue, Rows
@@ -244,7 +245,7 @@ class Question:
 
     def _shown(self, tree: Tree) -> Node | None:
         """The column of the answer that a part of HAVING or ORDER BY means; a number that is not there is added."""
-        if isinstance(tree, AGGREGATES) or (isinstance(tree, exp.Div) and has_aggregate(tree)):
+        if is_aggregate(tree) or (isinstance(tree, exp.Div) and has_aggregate(tree)):
             return Column(self._measured(self.measures.read(tree)))
         item = self._aliased(tree)
         if item is not None:

@@ -10,7 +10,8 @@ from sqlglot import exp
 
 from privet.errors import QueryError, UserError, write
 from privet.sql.aggregates import Measures, has_aggregate, name_of
-from privet.sql.expressions import AGGREGATES, Reader
+from privet.sql.expressions import Reader
+from privet.sql.functions import is_aggregate
 from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.names import Catalogue, Rows, Visible
 from privet.sql.source import Source
@@ -73,7 +74,7 @@ class Relations:
         where = select.args.get("where")
         if where is None:
             return rows
-        found = next((part for part in where.walk() if isinstance(part, AGGREGATES)), None)
+        found = next((part for part in where.walk() if is_aggregate(part)), None)
         if found is not None and where.find(exp.Select) is None:  # a SELECT is refused by its own name
             raise self.source.refusal(span(found), "WHERE filters rows", "To filter groups, use HAVING")
         condition = self.reader(rows).condition(where.this, "WHERE")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from privet.errors import NoBounds, QueryError, write
 from privet.exact import Number
@@ -24,10 +24,11 @@ MOST_BINS = 100
 _RATIO = write('pv.sum("pay") / pv.sum("hours")', sql="SUM(pay) / SUM(hours)")
 
 
-class _Divisible:
-    """A count or a sum: one can be divided by another."""
+class _Amount:
+    """A count or a sum: drawn as a bar from zero, and one can be divided by another."""
 
     __slots__ = ()
+    is_amount: ClassVar[bool] = True
 
     def __truediv__(self, other: Any) -> Ratio:
         if isinstance(self, Count | CountPeople | Sum) and isinstance(other, Count | CountPeople | Sum):
@@ -39,7 +40,7 @@ class _Divisible:
 
 
 @dataclass(frozen=True, slots=True)
-class Count(_Divisible):
+class Count(_Amount):
     """The number of rows, or of rows where an expression is not missing."""
 
     of: Node | None = None
@@ -53,7 +54,7 @@ class Count(_Divisible):
 
 
 @dataclass(frozen=True, slots=True)
-class CountPeople(_Divisible):
+class CountPeople(_Amount):
     """The number of different persons."""
 
     def __str__(self) -> str:
@@ -61,10 +62,13 @@ class CountPeople(_Divisible):
 
 
 @dataclass(frozen=True, slots=True)
-class _OfNumbers:
-    """A number that is made of the values of an expression which are not missing."""
+class OfValues:
+    """A statistic of the values of an expression that are not missing, each clamped to public bounds."""
 
     of: Node
+    is_amount: ClassVar[bool] = False
+    needs: ClassVar[Literal["sum", "count and sum", "squares"]] = "count and sum"
+    """What the planner must measure for it: the sum alone, the count with it, or both with the sum of squares."""
 
     def __post_init__(self) -> None:
         sized(self.of)
@@ -73,28 +77,32 @@ class _OfNumbers:
         return f"{type(self).__name__.lower()}({show(self.of)})"
 
 
-class Sum(_OfNumbers, _Divisible):
+class Sum(OfValues, _Amount):
     """The sum of what is not missing."""
 
     __slots__ = ()
+    is_amount = True
+    needs = "sum"
 
 
-class Mean(_OfNumbers):
+class Mean(OfValues):
     """The mean of what is not missing."""
 
     __slots__ = ()
 
 
-class Variance(_OfNumbers):
+class Variance(OfValues):
     """The variance of what is not missing (of the population: divided by n)."""
 
     __slots__ = ()
+    needs = "squares"
 
 
-class Std(_OfNumbers):
+class Std(OfValues):
     """The standard deviation of what is not missing (of the population: divided by n)."""
 
     __slots__ = ()
+    needs = "squares"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +110,7 @@ class Histogram:
     """How many rows lie in each of some ranges: one column of the answer for each."""
 
     of: Bin
+    is_amount: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.of, Bin):
@@ -127,6 +136,7 @@ class Ratio:
 
     numerator: Count | CountPeople | Sum
     denominator: Count | CountPeople | Sum
+    is_amount: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not all(isinstance(part, Count | CountPeople | Sum) for part in (self.numerator, self.denominator)):
@@ -138,6 +148,12 @@ class Ratio:
 
 Aggregate = Count | CountPeople | Sum | Mean | Variance | Std | Histogram | Ratio
 """Every kind of aggregate there is."""
+
+KINDS: dict[str, type] = {
+    "count": Count, "count people": CountPeople, "sum": Sum, "mean": Mean, "variance": Variance, "std": Std,
+    "histogram": Histogram, "ratio": Ratio,
+}  # fmt: skip
+"""The same by their names in JSON."""
 
 
 def parts(aggregate: Aggregate) -> tuple[Aggregate, ...]:
@@ -234,7 +250,7 @@ def checked(aggregate: Aggregate, types: Types) -> None:
                 of.type(types)
         case CountPeople():
             pass
-        case Sum(of) | Mean(of) | Variance(of) | Std(of):
+        case OfValues(of):
             summed(of, types, aggregate)
         case Histogram(of):
             of.type(types)

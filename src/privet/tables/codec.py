@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from privet.codec import Codec
 from privet.privacy.adjacency import EachRow, Person
-from privet.tables import aggregates as a
-from privet.tables import arrangement, groups, query, schema, statement
+from privet.tables import aggregates, arrangement, groups, query, schema, statement
 from privet.tables import expressions as e
 from privet.tables import operators as o
 from privet.tables import types as t
@@ -24,8 +23,7 @@ KINDS: dict[str, type] = {
     "scan": o.Scan, "where": o.Where, "with columns": o.WithColumns, "join public": o.JoinPublic,
     "join person": o.JoinPerson, "of person": o.OfPerson, "per person": o.PerPerson,
     # aggregates
-    "count": a.Count, "count people": a.CountPeople, "sum": a.Sum, "mean": a.Mean, "variance": a.Variance,
-    "std": a.Std, "histogram": a.Histogram, "ratio": a.Ratio,
+    **aggregates.KINDS,
     # questions, and how an answer is arranged
     "query": query.Query, "key": query.Key,
     "arrangement": arrangement.Arrangement, "order": arrangement.Order,

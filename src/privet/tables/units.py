@@ -14,13 +14,13 @@ from privet.exact import Exact
 from privet.exact.lattice import power_of_two_below, to_steps
 
 LIMIT = 2**126
-"""Every integer that an expression computes is smaller: HUGEINT and decimal(38,0) hold it."""
+"""Every integer that an expression computes is smaller: 128-bit integers and decimal(38,0) hold it."""
 
 LARGEST = Exact(2) ** 900
 """Numbers beyond this are refused."""
 
 NARROW = 2**62
-"""Integers below this are BIGINT: two of them can be added or subtracted without overflow."""
+"""Integers below this are held in 64 bits: two of them can be added or subtracted without overflow."""
 
 FINE = 32
 """A rounded result has at least so many bits, as a column with the default step has."""
