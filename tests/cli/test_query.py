@@ -322,8 +322,8 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "a name that tells no format": ([*COUNTED, "-o", "answer.xlsx"], "The file types are .csv, .json"),
     "a picture as CSV": ([*COUNTED, "-o", "answer.png", "--format", "csv"], "a .png file is always a chart"),
     "Parquet without a file": ([*COUNTED, "--format", "parquet"], "Parquet can't be printed"),
-    "no epsilon": (["query", COUNT], "Give one of the two"),
-    "epsilon and within": ([*COUNTED, "--within", "n=5"], "Give one of the two"),
+    "no epsilon": (["query", COUNT], "Give either epsilon or scale"),
+    "epsilon and within": ([*COUNTED, "--within", "n=5"], "Give either epsilon or scale"),
     "epsilon of words": (["query", COUNT, "--epsilon", "much"], "epsilon must be a number"),
     "epsilon of nothing": (["query", COUNT, "--epsilon", "0"], "epsilon must be a number"),
     "an unknown column in within": (["query", COUNT, "--within", "m=5"], "there is no column 'm'. There are: n"),
@@ -352,7 +352,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "epsilon in capitals": (["query", COUNT, "--max-rows", "1", "EPS=1/3"], "Write: --epsilon 1/3\n"),
     "another option as in Python": (["query", *COUNTED[1:], "request_id=a b"], "Write: --request-id 'a b'\n"),
     "explained as in Python": (["explain", COUNT, "eps=0.5"], "Write: --epsilon 0.5\n"),
-    "explained without epsilon": (["explain", COUNT], "Give one of the two"),
+    "explained without epsilon": (["explain", COUNT], "Give either epsilon or scale"),
     "explained rows": (["explain", "SELECT * FROM people", "--epsilon", "1"], "Rows are private"),
 }  # fmt: skip
 
@@ -442,7 +442,7 @@ def test_1_a_check_that_does_not_hold(served: Shell, here: Path) -> None:
 
 def test_3_the_budget_does_not_cover_it(served: Shell) -> None:
     error = served.refused(3, "query", MEAN, "--epsilon", "2.6")
-    assert "this costs epsilon 2.6, and at most epsilon 2.5 is left of epsilon 3. Nothing was spent." in error
+    assert "this costs epsilon 2.6, but at most epsilon 2.5 is left of epsilon 3. Nothing was spent." in error
     assert served.spent() == Fraction(1, 2)
     served("query", COUNT, "--epsilon", "0.25")  # what is in the ledger is answered all the same
 

@@ -211,7 +211,7 @@ def test_a_question_ends_once(make: Factory, first: Any, again: Any) -> None:
     charge = pay(ledger, "x", cost("0.1"))
     ledger.settle(charge, first, "one")
     before = ledger.history("people")
-    with pytest.raises(InternalError, match=f"settled already: {first}"):
+    with pytest.raises(InternalError, match=f"already settled as {first}"):
         ledger.settle(charge, again, "two")
     assert ledger.history("people") == before
     ledger.verify()
@@ -686,7 +686,7 @@ class AgainstReference(RuleBasedStateMachine):
         if self.reference.settle(charge.number, outcome):
             self.ledger.settle(charge, outcome, f"answer {charge.number}")
         else:
-            with pytest.raises(InternalError, match="settled already"):
+            with pytest.raises(InternalError, match="already settled"):
                 self.ledger.settle(charge, outcome, "another answer")
 
     @rule(

@@ -239,7 +239,7 @@ def test_an_answer_that_comes_too_late_is_not_kept(pair: tuple[DatabaseLedger, D
     charge = pay(one, "x", cost("0.1"), question="q")
     one._leases.drop(charge.number)  # as if its process had been suspended
     assert two.wait(pay(two, "x", cost("0.1"), question="q")).state == "failed"
-    with pytest.raises(InternalError, match="settled already: failed"):
+    with pytest.raises(InternalError, match="already settled as failed"):
         one.settle(charge, "answered", "too late")
     assert kinds(two) == ["created", "reserved", "failed"]
     assert pay(two, None, cost("0.1"), question="q").state == "reserved", "it serves nobody"

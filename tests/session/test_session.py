@@ -314,7 +314,7 @@ def test_refused_questions_cost_nothing(session: pv.Session, how: dict[str, Any]
 
 
 def test_too_much_is_refused_and_explained(session: pv.Session) -> None:
-    with pytest.raises(BudgetError, match=r"this costs epsilon 4, and at most epsilon 3 is left.*Nothing was spent\.$"):
+    with pytest.raises(BudgetError, match=r"this costs epsilon 4, but at most epsilon 3 is left.*Nothing was spent\.$"):
         session.release(count(), epsilon=4)
     assert session.explain(count(), epsilon=4).endswith("epsilon 3 is left of epsilon 3: not enough.")
     assert session.spent == pv.PureDP.ZERO
