@@ -59,7 +59,7 @@ class Database(ABC):
         self._process = os.getpid()
         self._turns = Turns()  # threads queue here for the connection, not at the database
         self._writers = Turns()  # writers queue here too, so that readers pass them while they wait for a lock
-        self._current: _Transaction[Any] | None = None  # the one that uses the connection
+        self._current: Ticket | None = None  # of the transaction that uses the connection
         self._ended = self._written = 0  # transactions of this process that have ended, and those that have written
         self._held: list[sa.PoolProxiedConnection] = []  # at most one connection
         self._closed = False
@@ -175,6 +175,18 @@ class Database(ABC):
     def _end(self) -> None:
         _shut(self._held, self.engine)
 
+    def let_go(self, ticket: Ticket, *, clean: bool) -> None:
+        """Give up the connection and the turn, if the transaction with this ticket has them."""
+        if self._current is ticket:
+            self._unlock()
+            if not clean or self._closed:
+                self._drop()
+            if self._closed:
+                self._end()
+            self._current = None
+            self._ended += 1
+        self._turns.leave(ticket)
+
     def before_fork(self, ticket: Ticket) -> bool:
         """Wait for running transactions, and close what can be opened again; False if a transaction takes too long."""
         patience = Patience(2 * PATIENCE)  # a commit may wait for a lock itself
@@ -235,6 +247,8 @@ class _Transaction(Generic[_T]):
         self._stack = ExitStack()
         self._connection: Any = None
         self._earlier: BaseException | None = None
+        self._guard = finalize(self, _abandoned, database, self._ticket)
+        self._guard.atexit = False
 
     def __enter__(self) -> _T:
         try:
@@ -256,12 +270,6 @@ class _Transaction(Generic[_T]):
         if error is not None:
             self._undo(error)
 
-    def __del__(self) -> None:
-        if self._database._current is self:  # an interrupt arrived before `__exit__` could begin
-            self._leave(clean=False)
-        self._database._turns.leave(self._ticket)
-        self._database._writers.leave(self._ticket)
-
     def _entered(self) -> _T:
         """Begin the transaction and get its lock; waits as long as other writers make progress."""
         database, ticket, pause = self._database, self._ticket, _FIRST_PAUSE
@@ -275,7 +283,7 @@ class _Transaction(Generic[_T]):
             queue = Patience(PATIENCE)
             if not database._turns.wait(ticket, lambda queue=queue: queue.lasts(database._ended)):  # type: ignore[misc]
                 raise database._busy()
-            database._current = self
+            database._current = ticket
             database._check_usable()
             try:
                 return self._attempt()
@@ -304,13 +312,14 @@ class _Transaction(Generic[_T]):
 
     def _complete(self) -> None:
         database = self._database
-        if database._current is not self:
+        if database._current is not self._ticket:
             raise LedgerError("this process was forked in the middle of a step of the ledger, which is the parent's")
         database._commit(self._connection)
         self._stack.close()
         self._leave(clean=True)
         database._written += self._write
         database._writers.leave(self._ticket)
+        self._guard.detach()
         if self._confirm is not None:
             try:
                 self._confirm(self._value)
@@ -321,7 +330,7 @@ class _Transaction(Generic[_T]):
     def _undo(self, error: BaseException) -> None:
         """End the transaction without a commit, and raise what the caller should see in place of a driver's error."""
         database, clean = self._database, False
-        if database._current is self:
+        if database._current is self._ticket:
             try:
                 with suppress(*database._errors):
                     self._stack.__exit__(type(error), error, error.__traceback__)
@@ -330,6 +339,7 @@ class _Transaction(Generic[_T]):
                 self._leave(clean=clean)
         database._turns.leave(self._ticket)
         database._writers.leave(self._ticket)
+        self._guard.detach()
         if isinstance(error, database._errors):
             if isinstance(error.__context__, KeyboardInterrupt) and error.__context__ is not self._earlier:
                 raise KeyboardInterrupt from None  # it arrived while the transaction was ending
@@ -347,17 +357,15 @@ class _Transaction(Generic[_T]):
         return False
 
     def _leave(self, *, clean: bool) -> None:
-        """Give up the connection and the turn."""
-        database = self._database
+        """Give up the connection and the turn; once more if that is interrupted."""
         try:
-            database._unlock()
-        finally:
-            try:
-                if not clean or database._closed:
-                    database._drop()
-                if database._closed:
-                    database._end()
-            finally:
-                database._current = None
-                database._ended += 1
-                database._turns.leave(self._ticket)
+            self._database.let_go(self._ticket, clean=clean)
+        except BaseException:
+            self._database.let_go(self._ticket, clean=False)
+            raise
+
+
+def _abandoned(database: Database, ticket: Ticket) -> None:
+    """End a transaction whose `__exit__` never began, because an interrupt arrived just before."""
+    database.let_go(ticket, clean=False)
+    database._writers.leave(ticket)
