@@ -6,7 +6,6 @@ import fcntl
 import os
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -20,12 +19,12 @@ from privet.system import files
 
 
 @pytest.fixture(params=[".new", ".lock"])
-def neighbour(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+def neighbour(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A ledger whose name begins with the name of the other one."""
     path = tmp_path / f"people{request.param}"
     with closing(opened(open_ledger(path))) as ledger:
         ask(ledger, "x", "42")
-    yield path
+    return path
 
 
 def test_a_ledger_with_a_longer_name_stays(neighbour: Path, tmp_path: Path) -> None:

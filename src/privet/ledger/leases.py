@@ -96,6 +96,7 @@ class Leases:
             last, silence = before.get(number, (None, 0.0))
             observed[number] = beat, silence + gap if last == beat else 0.0
         late = [number for number, (_, silence) in observed.items() if silence >= self.seconds]
+        self._suspects.intersection_update(late)
         if not late:
             return []
         with self._lock:
