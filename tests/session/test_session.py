@@ -1103,15 +1103,15 @@ def test_an_answer_is_checked_against_another_ledger(session: pv.Session) -> Non
     with a_session() as other, pytest.raises(pv.errors.VerificationError, match="ledger: it has no such entry"):
         pv.verify(answer.certificate, ledger=other.ledger)
     forged = replace(answer.certificate, document={**answer.certificate.document, "version": "9"})
-    with pytest.raises(pv.errors.VerificationError, match="the entry's answer is another one"):
+    with pytest.raises(pv.errors.VerificationError, match="the entry has a different answer"):
         pv.verify(forged, ledger=session.ledger)
 
 
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"eps": 0.5}, r"the argument is called epsilon, not eps\. Write: epsilon=0\.5"),
-        ({"rho": 0.5}, r"a question is paid for in epsilon alone, not rho"),
+        ({"eps": 0.5}, r"the argument is named epsilon, not eps\. Write: epsilon=0\.5"),
+        ({"rho": 0.5}, r"a question can be paid for only in epsilon, not in rho"),
         ({"epsilon": 1, "confidense": 0.9}, r"there is no argument 'confidense'\. Did you mean confidence\?"),
         ({"epsilon": 1, "seed": 1}, r"there is no argument 'seed'\. The arguments are: epsilon, within"),
     ],
