@@ -160,8 +160,8 @@ def _wide(table: Table, query: Query) -> tuple[Table, Query]:
     declared = {"hours": pv.integer(-10_000, 10_000), "lwage": pv.number(-20, 20), "earns": pv.number(0, 100_000)}
     columns = tuple((name, declared.get(name, column)) for name, column in table.schema.columns)
     schema = replace(table.schema, protect=everyone, columns=columns)
-    of = Where(Scan(schema), query.of.condition) if isinstance(query.of, Where) else Scan(schema)
-    return replace(table, schema=schema), replace(query, of=of)
+    rows = Where(Scan(schema), query.input.condition) if isinstance(query.input, Where) else Scan(schema)
+    return replace(table, schema=schema), replace(query, input=rows)
 
 
 def main() -> None:

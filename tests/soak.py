@@ -116,7 +116,7 @@ def show(case: Case) -> int:
     for (part, change), before, after in zip(case.changes(), case.before, case.after, strict=True):
         allowed = 0 if case.ordered else part.move.total
         failed += change > allowed
-        print(f"{part.measurement.rule}: {part.measurement.of}: moved by {change}, {allowed} is allowed")
+        print(f"{part.measurement.rule}: {part.measurement.quantity}: moved by {change}, {allowed} is allowed")
         print(f"  {before}\n  {after}")
     return failed
 

@@ -255,7 +255,7 @@ class Dataset:
         return made
 
     def _check_tables(self, query: Query) -> None:
-        for schema in operators.tables(query.of):
+        for schema in operators.tables(query.input):
             known = self.tables.get(schema.name)
             if known is None or known.schema != schema:
                 raise QueryError(
@@ -265,7 +265,7 @@ class Dataset:
                     allowed=f"It has: {', '.join(self.tables)}" if known is None else "",
                     subject=Subject("table", schema.name),
                 )
-        for public in operators.public_tables(query.of):
+        for public in operators.public_tables(query.input):
             table = self.public.get(public.name)
             if table is None or table.schema != public:
                 raise QueryError(

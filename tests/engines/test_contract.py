@@ -232,7 +232,7 @@ def test_a_public_table_is_joined_once(name: str) -> None:
     joined = table.join(sizes, on="x", how="left")
     engine = opened(name, table, public=[sizes])
     size = exactly.total(col("size").node, 10, 1, 10)
-    statement = Statement(joined.of, (), Unbounded(), (Rows(), exactly.present(col("size").node), size))
+    statement = Statement(joined.input, (), Unbounded(), (Rows(), exactly.present(col("size").node), size))
     assert engine.answer(statement) == [[5, 3, 10]]
     engine.close()
 

@@ -347,7 +347,7 @@ def test_a_row_in_two_bins_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def several(dialect: Any, tally: Any, reduced: Any, columns: list[str]) -> dict[int, int]:
         if not isinstance(tally, At):
             return honest(dialect, tally, reduced, columns)
-        columns.append(f"count_if({reduced.place(tally.of)} >= {tally.index})")
+        columns.append(f"count_if({reduced.place(tally.value)} >= {tally.index})")
         return {len(columns) - 1: 1}
 
     monkeypatch.setattr(statements, "_tally", several)

@@ -89,7 +89,7 @@ def test_some_values_of_every_kind_of_key(table: Table, db: DuckDB) -> None:
     chance = Random(8)
     for _ in range(60):
         keys = tuple(key.node for key in chance.sample(KEYS, chance.choice([1, 1, 2])))
-        filtered: Operator = table.relation.of
+        filtered: Operator = table.relation.input
         if chance.random() < 0.5:
             filtered = Where(filtered, (pv.col("x") >= 1).node)
         tallies = (Rows(), total(pv.col("x").node, 0, 1, 10))
@@ -116,21 +116,21 @@ def some(chance: Random, domain: tuple[Any, ...]) -> tuple[Any, ...]:
 def test_rows_of_other_values_take_no_part_before_bounding(table: Table, db: DuckDB, bounding: Bounding) -> None:
     """What is left out takes nobody's place: as many rows take part as where a filter leaves it out."""
     key = pv.col("i").node
-    listed = db.answer(Statement(table.relation.of, (key,), bounding, (Rows(),), Listed(((3, 4, 9),))))
-    filtered = Where(table.relation.of, pv.col("i").is_in([3, 4, 9]).node)
+    listed = db.answer(Statement(table.relation.input, (key,), bounding, (Rows(),), Listed(((3, 4, 9),))))
+    filtered = Where(table.relation.input, pv.col("i").is_in([3, 4, 9]).node)
     assert sum(map(sum, listed)) == sum(map(sum, db.answer(Statement(filtered, (key,), bounding, (Rows(),)))))
     assert min(map(sum, listed)) > 0
 
 
 def test_values_of_a_range_that_is_too_long_to_list(table: Table, db: DuckDB) -> None:
     key = pv.col("big").node
-    found = db.answer(Statement(table.relation.of, (key,), Unbounded(), (Rows(),), Listed(((2**50 - 1, 2**50),))))
+    found = db.answer(Statement(table.relation.input, (key,), Unbounded(), (Rows(),), Listed(((2**50 - 1, 2**50),))))
     rows = table.source.rows.column("big").to_pylist()
     assert found == [[rows.count(2**50 - 1)], [rows.count(2**50)]]
 
 
 def test_the_json_of_a_statement_says_the_values(table: Table) -> None:
-    statement = Statement(table.relation.of, (pv.col("i").node, pv.col("d").node), Unbounded(), (Rows(),))
+    statement = Statement(table.relation.input, (pv.col("i").node, pv.col("d").node), Unbounded(), (Rows(),))
     for values in (((1, 2), (date(1970, 1, 5),)), ((0,), (date(1970, 1, 1), date(1970, 3, 1)))):
         listed = replace(statement, listed=Listed(values))
         assert decode(encode(listed)) == listed
@@ -151,4 +151,4 @@ def test_the_json_of_a_statement_says_the_values(table: Table) -> None:
 )
 def test_values_that_a_key_does_not_have_are_refused(table: Table, values: Any) -> None:
     with pytest.raises(UserError):
-        Statement(table.relation.of, (pv.col("i").node,), Unbounded(), (Rows(),), Listed(values))
+        Statement(table.relation.input, (pv.col("i").node,), Unbounded(), (Rows(),), Listed(values))

@@ -238,7 +238,7 @@ def test_a_poisonous_row_changes_only_itself(make: Make, column: Column, source:
         first = len(found) // (len(values) + 1)
         assert found[:first] == clean.answer(statement)[:first]
         for tally, counted in zip(statement.tallies, zip(*found, strict=True), strict=True):
-            width = tally.of.width if isinstance(tally, Total | Squares) else 1
+            width = tally.value.width if isinstance(tally, Total | Squares) else 1
             assert all(0 <= value <= (width**2 if isinstance(tally, Squares) else width) for value in counted)
 
 

@@ -46,8 +46,8 @@ class Floats:
         domains = statement.domains()
         places = {group: place for place, group in enumerate(product(*domains))}
         found = [[0] * len(statement.tallies) for _ in places]
-        types = statement.of.types()
-        for read in self.lines(statement.of):
+        types = statement.input.types()
+        for read in self.lines(statement.input):
             place = places.get(tuple(self.value(key, read, "key", types) for key in statement.keys))
             if place is None:
                 continue
@@ -61,11 +61,14 @@ class Floats:
             case Rows():
                 return 1
             case At(place, index):
-                return int(index in self.places(self.value(place.of.of, read, "value", types), place.of.edges))
-        found = self.value(tally.of.of, read, "value", types)
+                return int(
+                    index
+                    in self.places(self.value(place.expression.operand, read, "value", types), place.expression.edges)
+                )
+        found = self.value(tally.value.expression, read, "value", types)
         if isinstance(tally, Present):
             return int(found is not None)
-        code = encoded(found, tally.of.lower, tally.of.step, tally.of.width)
+        code = encoded(found, tally.value.lower, tally.value.step, tally.value.width)
         if code is None:
             return 0
         return code**2 if isinstance(tally, Squares) else code

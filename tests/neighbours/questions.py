@@ -336,10 +336,10 @@ def relation(chance: Random, of: World, tables: dict[str, Relation]) -> Relation
     made = tables["one"]
     joined = False
     if of.settled and chance.random() < 0.7:  # nothing is left out
-        asker = Asker(chance, dict(made.of.types()))
+        asker = Asker(chance, dict(made.input.types()))
         return made if chance.random() < 0.7 else made.with_columns(new=asker.number())
     for _ in range(chance.choice([0, 0, 1, 2, 3, 4])):
-        asker = Asker(chance, dict(made.of.types()))
+        asker = Asker(chance, dict(made.input.types()))
         match chance.choice(["where", "where", "with", "with", "public", "person", "per_person"]):
             case "where":
                 made = made.where(asker.condition())
@@ -361,14 +361,14 @@ def relation(chance: Random, of: World, tables: dict[str, Relation]) -> Relation
 
 def _joined(chance: Random, made: Relation, table: PublicTable) -> Relation:
     theirs = dict(table.schema.columns)[table.schema.key]
-    fitting = [name for name, kind in made.of.types().items() if comparable(kind, theirs)]
+    fitting = [name for name, kind in made.input.types().items() if comparable(kind, theirs)]
     if not fitting:
         return made
     return made.join(table, on=chance.choice(fitting), how=chance.choice(["inner", "left"]))
 
 
 def _per_person(chance: Random, made: Relation) -> Relation:
-    asker = Asker(chance, dict(made.of.types()))
+    asker = Asker(chance, dict(made.input.types()))
     suffix = chance.randrange(10**6)
     ways: list[Callable[[Expr], Any]] = [pv.sum, pv.mean, pv.least, pv.greatest, pv.count, lambda e: pv.count()]
     names = [f"p{suffix}_{i}" for i in range(chance.randint(1, 3))]
@@ -380,7 +380,7 @@ def question(chance: Random, of: World, most_groups: int = 60) -> Query | None:
     tables = {name: table.relation for name, table in of.tables.items()}
     try:
         rows = relation(chance, of, tables)
-        asker = Asker(chance, dict(rows.of.types()))
+        asker = Asker(chance, dict(rows.input.types()))
         asked = {f"a{i}": asker.aggregate(of.settled) for i in range(chance.choice([1, 1, 2, 3, 4]))}
         counts = [0, 0, 0, 0, 0, 1] if of.settled else [0, 0, 1, 1, 2, 3]
         keys = {f"k{i}": asker.key() for i in range(chance.choice(counts))}

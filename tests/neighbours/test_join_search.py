@@ -69,7 +69,7 @@ def joined_world(chance: Random) -> Joined | None:
 
 
 def side(chance: Random, of: Relation) -> Relation:
-    asker = Asker(chance, dict(of.of.types()))
+    asker = Asker(chance, dict(of.input.types()))
     match chance.choice(["as it is", "where", "with", "per_person", "cap"]):
         case "where":
             return of.where(asker.condition(1))
@@ -88,7 +88,7 @@ def question(chance: Random, of: Joined) -> Query | None:
         a, b = (side(chance, of.tables[name].relation) for name in ("one", "two"))
         both = a.join(b)
         assert both == b.join(a)
-        asker = Asker(chance, dict(both.of.types()))
+        asker = Asker(chance, dict(both.input.types()))
         asked = {f"a{i}": asker.aggregate() for i in range(chance.choice([1, 2]))}
         made = both.group_by(k=asker.key()).agg(**asked) if chance.random() < 0.5 else both.agg(**asked)
         made = made.cap(**some_cap(chance)) if chance.random() < 0.5 else made
@@ -129,7 +129,7 @@ def test_no_neighbour_of_joined_tables_moves_more_than_claimed(effort: int) -> N
 
 def of_one_table(asked: ReleasePlan, part: Any) -> int:
     """A twin's claim: the cap of the table that comes first in the join."""
-    cap = protected(asked.query.of)
+    cap = protected(asked.query.input)
     assert isinstance(cap, Person)
     return int(part.move.total // part.rows * min(part.rows, cap.max_rows))
 

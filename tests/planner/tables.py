@@ -39,7 +39,7 @@ def kept(of: Operator, rows: Iterable[Row]) -> list[Row]:
 
 
 def code(of: Code, row: Row) -> int | None:
-    found = value(of.of, row)
+    found = value(of.expression, row)
     if found is None:
         return None if of.missing else 0
     return min(max(half_up((Fraction(found) - of.lower) / of.step), 0), of.width)
@@ -55,7 +55,7 @@ def adds(tally: Tally, row: Row) -> int:
         case Present(Code() as of):
             return int(code(of, row) is not None)
         case At(place, index):
-            return int(value(place.of, row) == index)
+            return int(value(place.expression, row) == index)
         case Total(of):
             return code(of, row) or 0
         case Squares(of):
@@ -75,7 +75,7 @@ def answer(statement: Statement, rows: Iterable[Row]) -> list[list[int]]:
         for key, values in zip(statement.keys, statement.domains(), strict=True)
     ]
     groups: dict[tuple[Any, ...], list[int]] = {group: [0] * len(statement.tallies) for group in product(*domains)}
-    for row in kept(statement.of, rows):
+    for row in kept(statement.input, rows):
         group = tuple(key_of(key, row) for key in statement.keys)
         if group in groups:
             for i, tally in enumerate(statement.tallies):

@@ -31,7 +31,7 @@ def test_bounds_of_repeated_products_stay_short(lower: Any, upper: Any) -> None:
             assert "too large" in str(refusal)  # noqa: PT017
             return
         name = f"c{i}"
-        kind = rows.of.types()[name]
+        kind = rows.input.types()[name]
         longest = max(longest, kind.lower.denominator.bit_length(), kind.upper.denominator.bit_length())  # type: ignore[union-attr]
     assert longest <= 1100
 

@@ -262,7 +262,7 @@ def test_what_is_planned_fits_into_128_bits(width: int) -> None:
     of = table(x=pv.integer(0, width), y=pv.number(0, width, step=1))
     for what, power in ((pv.sum, 1), (pv.mean, 1), (pv.variance, 2)):
         (part,) = plan(of.agg(s=what("x")), epsilon=1).noised
-        codes = {tally.of for tally in part.measurement.tallies if isinstance(tally, Total)}
+        codes = {tally.value for tally in part.measurement.tallies if isinstance(tally, Total)}
         assert all(code.width**power * 2**40 < 2**126 and code.step * code.width >= width - code.step for code in codes)
         try:
             plan(of.agg(s=what("y")), epsilon=1)

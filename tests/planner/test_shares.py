@@ -214,7 +214,7 @@ def test_within_keeps_to_the_errors_and_costs_no_more(
             if (off := dict(made.columns)[name].expected(noise, made.level, made.assuming)) is None
             or off > Fraction(str(error))
         ]
-        assert broken or errors == {"n": 0.7}, (part.measurement.of, float(part.epsilon))
+        assert broken or errors == {"n": 0.7}, (part.measurement.quantity, float(part.epsilon))
 
 
 def test_within_keeps_to_errors_of_every_size(effort: int) -> None:

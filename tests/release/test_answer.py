@@ -61,12 +61,12 @@ def tallied(tally: Tally, rows: Mapping[str, Sequence[int]]) -> int:
     """What an engine would count in a group of these columns."""
     if isinstance(tally, Rows):
         return len(next(iter(rows.values()), ()))
-    if not isinstance(tally.of, Code) or not isinstance(tally.of.of, Column):
+    if not isinstance(tally.value, Code) or not isinstance(tally.value.expression, Column):
         return 7
-    values = rows.get(tally.of.of.name, ())
+    values = rows.get(tally.value.expression.name, ())
     if isinstance(tally, Present):
         return len(values)
-    codes = [int((x - tally.of.lower) / tally.of.step) for x in values]
+    codes = [int((x - tally.value.lower) / tally.value.step) for x in values]
     return sum(v * v for v in codes) if isinstance(tally, Squares) else sum(codes)
 
 

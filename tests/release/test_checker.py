@@ -26,7 +26,7 @@ from privet.privacy.moves import L1Move
 from privet.release import checker, verification
 
 SOURCE = Path(checker.__file__)
-CODE: dict[str, Any] = {"kind": "code", "of": {"kind": "column", "name": "x"}, "lower": "0/1", "step": "1/1"}
+CODE: dict[str, Any] = {"kind": "code", "expression": {"kind": "column", "name": "x"}, "lower": "0/1", "step": "1/1"}
 
 
 def test_it_imports_no_rule_of_the_planner() -> None:
@@ -95,18 +95,18 @@ def measured(draw: st.DrawFn) -> tuple[Any, Any]:
     """A code, some tallies of it, and any integer matrix."""
     code = {**CODE, "width": draw(st.integers(1, 9)), "missing": draw(st.booleans())}
     kinds = draw(st.lists(st.sampled_from(["present", "total", "squares"]), min_size=1, max_size=3, unique=True))
-    tallies = [{"kind": kind, "of": code} for kind in kinds] + ([{"kind": "rows"}] if draw(st.booleans()) else [])
+    tallies = [{"kind": kind, "value": code} for kind in kinds] + ([{"kind": "rows"}] if draw(st.booleans()) else [])
     size = draw(st.integers(1, 3))
     number = st.integers(-30, 30)
     matrix = [draw(st.lists(number, min_size=len(tallies), max_size=len(tallies))) for _ in range(size)]
     adjacency = draw(st.sampled_from(["add/remove", "replace"]))
     keys = draw(st.sampled_from([[], [{"kind": "column", "name": "g"}]]))
-    statement = {"of": scanned(adjacency), "keys": keys, "bounding": {"kind": "unbounded"}, "tallies": tallies}
+    statement = {"input": scanned(adjacency), "keys": keys, "bounding": {"kind": "unbounded"}, "tallies": tallies}
     return statement, {"tallies": tallies, "matrix": matrix}
 
 
 def every_vector(statement: Any, part: Any) -> set[tuple[int, ...]]:
-    code = next(t["of"] for t in part["tallies"] if t["kind"] != "rows")
+    code = next(t["value"] for t in part["tallies"] if t["kind"] != "rows")
     codes: list[int | None] = [*range(code["width"] + 1), *([None] if code["missing"] else [])]
     found = set()
     for v in codes:
@@ -123,7 +123,7 @@ def test_sensitivities_are_those_of_all_rows(case: tuple[Any, Any], groups: int)
     zero = (0,) * len(part["matrix"])
     found = checker.moved(statement, part, groups)
     norm = max(sum(map(abs, u)) for u in rows)
-    if statement["of"]["table"]["adjacency"] == "add/remove":
+    if statement["value"]["table"]["adjacency"] == "add/remove":
         assert found == L1Move(norm)
     elif groups > 1:
         assert found == (L1Move(norm, blocks=2) if min(map(min, rows)) >= 0 else L1Move(2 * norm))
@@ -136,11 +136,11 @@ def test_sensitivities_are_those_of_all_rows(case: tuple[Any, Any], groups: int)
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8])
 def test_histograms_too(size: int) -> None:
-    place = {"kind": "place", "of": {"kind": "bin", "edges": ["0/1"] * (size + 1)}, "size": size}
-    tallies = [{"kind": "at", "of": place, "index": i} for i in range(size)]
+    place = {"kind": "place", "expression": {"kind": "bin", "edges": ["0/1"] * (size + 1)}, "size": size}
+    tallies = [{"kind": "at", "value": place, "index": i} for i in range(size)]
     matrix = [[int(i == j) for j in range(size)] for i in range(size)]
     for adjacency, expected in (("add/remove", 1), ("replace", 1 if size == 1 else 2)):
-        statement = {"of": scanned(adjacency), "keys": [], "bounding": {"kind": "unbounded"}, "tallies": tallies}
+        statement = {"input": scanned(adjacency), "keys": [], "bounding": {"kind": "unbounded"}, "tallies": tallies}
         assert checker.moved(statement, {"tallies": tallies, "matrix": matrix}, 1) == L1Move(1, blocks=expected)
 
 
@@ -204,8 +204,8 @@ def test_what_is_promised_is_what_makes_it_small() -> None:
             lambda d: put(d, "derived.statements.0.bounding", {"kind": "at most rows", "rows": 3}),
             "the statement implies 18",
         ),
-        (lambda d: put(d, "derived.statements.0.of.table.protect.kind", "person"), "are not bounded"),
-        (lambda d: put(d, "derived.statements.0.of.table.adjacency", "add/remove"), "the statement implies 9"),
+        (lambda d: put(d, "derived.statements.0.input.table.protect.kind", "person"), "are not bounded"),
+        (lambda d: put(d, "derived.statements.0.input.table.adjacency", "add/remove"), "the statement implies 9"),
         (lambda d: put(d, "derived.measurements.0.matrix", [[3, 2]]), "the statement implies 12"),
         (lambda d: put(d, "derived.measurements.0.move.l1", 5), "is 5 in L1, but the statement implies 6"),
         (lambda d: put(d, "derived.measurements.0.scale", "5/1"), "is not the noise"),
@@ -226,7 +226,7 @@ def test_what_is_promised_is_what_makes_it_small() -> None:
         (lambda d: put(d, "derived.measurements.0.move", {"blocks": 0, "l1": 6}), "must have blocks and l1|malformed"),
         (lambda d: put(d, "derived.measurements.0.move", {"squared_l2": 36}), "must have blocks and l1|malformed"),
         (lambda d: put(d, "derived.measurements.0.matrix", []), "noisy|integer for each tally"),
-        (lambda d: put(d, "derived.statements.0.of.table.adjacency", []), "malformed"),
+        (lambda d: put(d, "derived.statements.0.input.table.adjacency", []), "malformed"),
         (lambda d: put(d, "derived", []), "malformed"),
         (lambda d: put(d, "noisy", None), "malformed"),
         (lambda d: put(d, "derived.measurements.0.scale", "1e200000"), "must be a positive number"),
@@ -241,7 +241,7 @@ def test_an_altered_statement_is_refused(change: Any, message: str) -> None:
 def _each(document: Any, name: str, value: Any) -> Any:
     """The code with another field, wherever it is written."""
     text = json.dumps(document)
-    old = json.dumps(document["derived"]["statements"][0]["tallies"][0]["of"])
+    old = json.dumps(document["derived"]["statements"][0]["tallies"][0]["value"])
     assert old in text
     new = json.dumps({**json.loads(old), name: value})
     return json.loads(text.replace(old, new))

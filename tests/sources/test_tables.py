@@ -48,7 +48,7 @@ def test_every_source_gives_the_same_answer(source: Any) -> None:
     engine = DuckDB({"people": (made.schema, made.source)}, salt=b"salt")
     present = tuple(Present(Given(col(name).node)) for name in COLUMNS)
     try:
-        found = engine.answer(Statement(made.relation.of, (col("region").node,), AtMostRows(2), (Rows(), *present)))
+        found = engine.answer(Statement(made.relation.input, (col("region").node,), AtMostRows(2), (Rows(), *present)))
     finally:
         engine.close()
     assert found == [[1] * 9, [1, 0, 0, 1, 0, 1, 0, 0, 1], [1, 1, 1, 1, 0, 1, 1, 1, 1]]
@@ -68,7 +68,9 @@ def test_every_type_of_duckdb_that_is_let_in_is_read(tmp_path: Path) -> None:
     engine = DuckDB({"people": (made.schema, made.source)}, salt=b"salt")
     try:
         tallies = tuple(Present(Given(col(name).node)) for name in columns)
-        assert engine.answer(Statement(made.relation.of, (), AtMostRows(1), tallies)) == [[1, 1, 1, 1, 1, 1, 1, 1, 0]]
+        assert engine.answer(Statement(made.relation.input, (), AtMostRows(1), tallies)) == [
+            [1, 1, 1, 1, 1, 1, 1, 1, 0]
+        ]
     finally:
         engine.close()
 

@@ -90,7 +90,7 @@ def measured(of: Any) -> str:
         case a.Ratio(top, bottom):
             return f"{measured(top)} / {measured(bottom)}"
     names = {a.Count: "COUNT", a.Sum: "SUM", a.Mean: "AVG", a.Variance: "VAR_POP", a.Std: "STDDEV_POP"}
-    return f"{names[type(of)]}({sql(of.of)})"
+    return f"{names[type(of)]}({sql(of.operand)})"
 
 
 def rows(of: o.Operator) -> str:
@@ -111,15 +111,18 @@ def rows(of: o.Operator) -> str:
             return f"(SELECT {', '.join(['person_id', *kept, *added])} FROM {rows(inner)}) AS t"
         case o.PerPerson(inner, columns):
             functions = {"count": "COUNT", "sum": "SUM", "mean": "AVG", "min": "MIN", "max": "MAX"}
-            made = [f"{functions[v.function]}({'*' if v.of is None else sql(v.of)}) AS {quoted(n)}" for n, v in columns]
+            made = [
+                f"{functions[v.function]}({'*' if v.expression is None else sql(v.expression)}) AS {quoted(n)}"
+                for n, v in columns
+            ]
             return f"(SELECT {', '.join(['person_id', *made])} FROM {rows(inner)} GROUP BY person_id) AS t"
 
 
 def printed(query: Query) -> str:
     arranged = query.arrangement
-    items = [f"{sql(key.of)} AS {quoted(key.name)}" for key in query.keys]
+    items = [f"{sql(key.expression)} AS {quoted(key.name)}" for key in query.keys]
     items += [f"{measured(what)} AS {quoted(name)}" for name, what in query.aggregates if name not in arranged.hidden]
-    text = f"SELECT {', '.join(items)} FROM {rows(query.of)}"
+    text = f"SELECT {', '.join(items)} FROM {rows(query.input)}"
     if query.keys:
         text += f" GROUP BY {', '.join(str(i + 1) for i in range(len(query.keys)))}"
     if arranged.having is not None:
@@ -253,4 +256,4 @@ def test_the_strategy_makes_questions_of_all_kinds() -> None:
     assert sum(map(can_match, seen)) > 60
     assert not all(map(can_match, seen))
     assert any(query.arrangement != EVERYTHING for query in seen)
-    assert {type(query.of) for query in seen} >= {o.Scan, o.Where, o.JoinPublic}
+    assert {type(query.input) for query in seen} >= {o.Scan, o.Where, o.JoinPublic}

@@ -41,7 +41,7 @@ def people(**how: Any) -> Relation:
     return Relation(Scan(schema(**how)))
 
 
-TYPES = people().of.types()
+TYPES = people().input.types()
 
 
 def _or_missing(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:

@@ -79,7 +79,7 @@ def test_every_order_and_association_is_the_same_value(sides: tuple[Relation, Re
 
 
 def test_another_order_than_the_one_that_is_kept_is_refused_in_a_certificate() -> None:
-    kept = PEOPLE.join(VISITS).of
+    kept = PEOPLE.join(VISITS).input
     assert isinstance(kept, JoinPerson)
     assert decode(encode(kept)) == kept
     tree = encode(kept)
@@ -115,12 +115,12 @@ def test_a_product_does_not_depend_on_order(parts: list[Cap], chance: Any) -> No
 
 
 def test_what_holds() -> None:
-    assert caps.holding(VISITS.of) == AtMostRows(20)
-    assert caps.holding(CALLS.of) == AtMostGroups(4, 3)
-    assert caps.holding(EACH.of) is None
-    assert caps.holding(VISITS.per_person(n=pv.count()).of) == AtMostRows(1)
-    assert caps.holding(VISITS.join(CALLS).of) == AtMostRows(240)
-    assert caps.holding(PEOPLE.join(CALLS).of) == AtMostGroups(4, 3)
+    assert caps.holding(VISITS.input) == AtMostRows(20)
+    assert caps.holding(CALLS.input) == AtMostGroups(4, 3)
+    assert caps.holding(EACH.input) is None
+    assert caps.holding(VISITS.per_person(n=pv.count()).input) == AtMostRows(1)
+    assert caps.holding(VISITS.join(CALLS).input) == AtMostRows(240)
+    assert caps.holding(PEOPLE.join(CALLS).input) == AtMostGroups(4, 3)
 
 
 # --- a cap of one's own ---------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ REGIONS = PublicSchema(
     ),
     "0f" * 32,
 )
-JOINED = Relation(operators.JoinPublic(PEOPLE.relation.of, REGIONS, "region", "left"))
+JOINED = Relation(operators.JoinPublic(PEOPLE.relation.input, REGIONS, "region", "left"))
 ADULTS = JOINED.where((col("age") >= 18) & ~(col("name").starts_with("A") | col("member").is_missing()))
 WIDE = ADULTS.with_columns(
     pay=(col("income") / 12 + abs(col("rate")) - col("age") * Fraction(1, 3)).clip(0, 20_000),
@@ -97,7 +97,7 @@ BINS = bins("age", [0, 18, 110]).node
 assert isinstance(BINS, expressions.Bin)
 STATEMENTS = [
     Statement(
-        WIDE.of,
+        WIDE.input,
         (expressions.Column("region"),),
         bounding,
         (Rows(), exactly.present(AGE), exactly.holds(ADULT), At(Place(BINS, 2), 1)),
@@ -105,7 +105,9 @@ STATEMENTS = [
     for bounding in (statement.Unbounded(), AtMostRows(3), AtMostGroups(2, 3), PeopleInGroups(2))
 ]
 STATEMENTS.append(
-    Statement(PEOPLE.relation.of, (), AtMostRows(1), (exactly.total(AGE, 0, 1, 110), exactly.squares(AGE, 0, 1, 110)))
+    Statement(
+        PEOPLE.relation.input, (), AtMostRows(1), (exactly.total(AGE, 0, 1, 110), exactly.squares(AGE, 0, 1, 110))
+    )
 )
 RECORDS: list[Any] = [*QUERIES, *STATEMENTS]
 TREES: list[Any] = [encode(record) for record in RECORDS]
@@ -174,7 +176,7 @@ def test_golden_trees_are_written_and_read_for_ever(record: Any, text: str) -> N
     assert decode(json.loads(text)) == record
 
 
-CLIP: Any = {"kind": "clip", "of": {"kind": "column", "name": "age"}, "lower": "0/1", "upper": "1/2"}
+CLIP: Any = {"kind": "clip", "operand": {"kind": "column", "name": "age"}, "lower": "0/1", "upper": "1/2"}
 PERSON: Any = {"kind": "person", "id": "id", "max_rows": 1, "max_groups": None, "max_rows_per_group": None}
 KEYS: Any = {"kind": "key type", "values": ["a"], "other": None, "missing": True}
 
@@ -199,9 +201,9 @@ def constant(value: Any) -> Any:
         ({"kind": "clip"}, "the record: clip must have the fields of, lower, upper, not none"),
         ({**CLIP, "kind": "clap"}, "kind: must be one of schema, "),
         ({**CLIP, "kind": ["clip"]}, "kind: must be one of schema, "),
-        ({**CLIP, "of": {"kind": "count", "of": None}}, "of.kind: must be one of column, constant, arithmetic, "),
-        ({**CLIP, "of": None}, "of: must be an object with a kind, not None"),
-        ({**CLIP, "of": [CLIP]}, "of: must be an object with a kind, not a list"),
+        ({**CLIP, "operand": {"kind": "count", "expression": None}}, "operand.kind: must be one of column, constant, arithmetic, "),
+        ({**CLIP, "operand": None}, "operand: must be an object with a kind, not None"),
+        ({**CLIP, "operand": [CLIP]}, "operand: must be an object with a kind, not a list"),
         ({"kind": "column", "name": True}, "name: must be a text, not True"),
         ({"kind": "column", "name": "a\x00"}, "the record: this needs text of at most 10,000 characters"),
         ({"kind": "column", "name": "\ud800"}, "the record: this needs text of at most 10,000 characters"),
@@ -213,11 +215,11 @@ def constant(value: Any) -> Any:
         (constant({"date": "2024-01-02", "datetime": "2024-01-02T00:00:00"}), "value.kind: must be one of none"),
         (constant({"exact": "1" + "0" * 400 + "/1"}), "the record: this number"),
         ({"kind": "arithmetic", "operator": "%", "left": CLIP, "right": CLIP}, "operator: must be one of +, -, *, /"),
-        ({"kind": "logic", "operator": "and", "of": []}, "the record: and needs at least one condition"),
+        ({"kind": "logic", "operator": "and", "operands": []}, "the record: and needs at least one condition"),
         ({"kind": "case", "branches": [[CLIP]], "otherwise": None}, "branches[0]: must be a list, not a list"),
-        ({"kind": "bin", "of": CLIP, "edges": ["0/1"]}, "the record: bins need at least two edges"),
-        ({"kind": "bin", "of": CLIP, "edges": ["1/1", "0/1"]}, "the record: the edges of bins must be"),
-        ({"kind": "of person", "function": "sum", "of": None}, "the record: sum needs an expression"),
+        ({"kind": "bin", "operand": CLIP, "edges": ["0/1"]}, "the record: bins need at least two edges"),
+        ({"kind": "bin", "operand": CLIP, "edges": ["1/1", "0/1"]}, "the record: the edges of bins must be"),
+        ({"kind": "of person", "function": "sum", "expression": None}, "the record: sum needs an expression"),
         ({**PERSON, "max_rows": 5, "max_groups": 2, "max_rows_per_group": 3}, "the record: max_rows must be 6"),
         ({**PERSON, "max_rows": -1}, "the record: max_rows"),
         ({"kind": "at most rows", "rows": 0}, "the record: a cap is a whole number"),
@@ -248,22 +250,22 @@ def test_an_ill_typed_query_is_refused() -> None:
     where = encode(PEOPLE.where(col("age") >= 18).agg(n=count()))
 
     def condition(tree: Any) -> None:
-        tree["of"]["condition"] = number
+        tree["input"]["condition"] = number
 
     def unknown(tree: Any) -> None:
-        tree["of"]["condition"]["left"]["name"] = "agee"
+        tree["input"]["condition"]["left"]["name"] = "agee"
 
     def unsummable(tree: Any) -> None:
-        tree["aggregates"] = [["n", {"kind": "sum", "of": {"kind": "column", "name": "name"}}]]
+        tree["aggregates"] = [["n", {"kind": "sum", "expression": {"kind": "column", "name": "name"}}]]
 
     def bounds(tree: Any) -> None:
-        tree["of"]["of"]["table"]["columns"][0][1]["type"]["upper"] = "-5/1"
+        tree["input"]["input"]["table"]["columns"][0][1]["type"]["upper"] = "-5/1"
 
     for change, message in (
         (condition, "of: where needs a condition"),
         (unknown, "of: there is no column 'agee'"),
         (unsummable, "the record: sum(name) needs a number"),
-        (bounds, "of.of.table.columns[0][1].type: the bounds of a number"),
+        (bounds, "input.input.table.columns[0][1].type: the bounds of a number"),
     ):
         with pytest.raises(UserError) as caught:
             decode(changed(where, change))
@@ -294,17 +296,17 @@ def test_nesting_is_limited_the_same_way_in_and_out() -> None:
         node = expressions.Not(node)
     tree = encode(node)
     assert decode(tree) == node
-    too_deep = {"kind": "not", "of": tree}
+    too_deep = {"kind": "not", "operand": tree}
     with pytest.raises(UserError, match="more than 200 deep"):
         decode(too_deep)
     with pytest.raises(UserError, match="more than 200 deep"):
         encode(expressions.Not(node))
     for _ in range(100_000):
-        too_deep = {"kind": "not", "of": too_deep}
+        too_deep = {"kind": "not", "operand": too_deep}
     with pytest.raises(UserError, match="more than 200 deep"):
         decode(too_deep)
-    while "of" in too_deep:  # taken apart by hand: Python's own clean-up would nest as deep
-        too_deep = too_deep.pop("of")
+    while "operand" in too_deep:  # taken apart by hand: Python's own clean-up would nest as deep
+        too_deep = too_deep.pop("operand")
 
 
 def test_deep_logic_is_read_and_typed() -> None:

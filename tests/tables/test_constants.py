@@ -92,7 +92,7 @@ def matches(name: str, leaf: e.Node, constants: list[Any]) -> bool:
     """Whether every constant of a comparison is met by some value of the column."""
     several: list[e.Node] = [leaf]
     if isinstance(leaf, e.IsIn):
-        several = [e.IsIn(leaf.of, (one,)) for one in leaf.values]
+        several = [e.IsIn(leaf.operand, (one,)) for one in leaf.values]
     if isinstance(leaf, e.Compare) and leaf.operator == "!=" and isinstance(TYPES[name], KeyType):
         several = [e.Compare("==", leaf.left, leaf.right)]  # a key that is not listed is a mistake there too
     return all(any(value(one, {name: x}) is True for x in possible(name, constants)) for one in several)
@@ -400,7 +400,7 @@ def test_public_values_are_not_clamped() -> None:
     """What stands in a public table is what it is; numbers are proposed as short as they can be."""
     rates = pv.public_table("rates", pa.table({"country": ["USA", "CAN"], "rate": [0.1, 0.7]}), key="country")
     made = pv.table("t", pa.table({"country": ["USA"]}), protect=pv.each_row(), columns={"country": pv.keys("USA")})
-    types = made.join(rates).with_columns(x=col("rate")).of.types()
+    types = made.join(rates).with_columns(x=col("rate")).input.types()
     (never,) = nevers((col("rate") < 0.1).node, types)
     assert never_true(never).render("sql") == (
         "rate can never be below 0.1. rate is a number in 0.1..0.7. Write, for example: rate <= 0.1"

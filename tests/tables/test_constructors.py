@@ -135,7 +135,7 @@ def test_a_tree_of_constructors_is_refused_or_runs(
     try:
         named = tuple(Key(f"key{i}", key) for i, key in enumerate(keys))
         query = Query(of, named, tuple((f"n{i}", one) for i, one in enumerate(aggregates)))
-        statement = Statement(of, tuple(key.of for key in named), AtMostRows(2), (Rows(),), query.groups)
+        statement = Statement(of, tuple(key.expression for key in named), AtMostRows(2), (Rows(),), query.groups)
     except UserError:
         return
     assert decode(json.loads(json.dumps(encode(query)))) == query
@@ -160,8 +160,10 @@ def test_damaged_json_is_refused_or_runs(engine: DuckDB, data: st.DataObject) ->
         query = decode(tree)
     except UserError:
         return
-    if isinstance(query, Query) and query.of.types() and o.tables(query.of) == (TABLE.schema,):
-        statement = Statement(query.of, tuple(key.of for key in query.keys), AtMostRows(2), (Rows(),), query.groups)
+    if isinstance(query, Query) and query.input.types() and o.tables(query.input) == (TABLE.schema,):
+        statement = Statement(
+            query.input, tuple(key.expression for key in query.keys), AtMostRows(2), (Rows(),), query.groups
+        )
         assert len(engine.answer(statement)) == query.groups.most
 
 

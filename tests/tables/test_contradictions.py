@@ -173,8 +173,8 @@ def found(engine: DuckDB, numbers: range) -> tuple[int, int, list[str]]:
         try:
             conditions = [asker.condition(chance.choice([0, 0, 1, 2])) for _ in range(chance.choice([1, 2, 2, 3]))]
             asked = base.where(*conditions)
-            refused = [never for each in conditions for never in nevers(each.node, base.of.types())]
-            unmet = impossible(asked.of)
+            refused = [never for each in conditions for never in nevers(each.node, base.input.types())]
+            unmet = impossible(asked.input)
         except UserError:
             continue
         for never in refused:
@@ -183,12 +183,12 @@ def found(engine: DuckDB, numbers: range) -> tuple[int, int, list[str]]:
                 sign: Any = "==" if never.operator == "!=" else never.operator
                 leaf = e.Compare(sign, never.compared, never.value)
             leaves += 1
-            if met(engine, Where(base.of, leaf)):
+            if met(engine, Where(base.input, leaf)):
                 wrong.append(f"{Expr(leaf)}")
         if unmet:
             whole += 1
-            together = Where(base.of, e.joined("and", unmet))
-            if met(engine, together) or met(engine, asked.of):
+            together = Where(base.input, e.joined("and", unmet))
+            if met(engine, together) or met(engine, asked.input):
                 wrong.append(" and ".join(str(Expr(each)) for each in unmet))
     return leaves, whole, wrong
 
@@ -240,9 +240,9 @@ def test_a_broken_twin_is_caught(twin: str, engine: DuckDB, monkeypatch: pytest.
 )
 def test_what_matches_is_not_refused(engine: DuckDB, of: Any, condition: Expr) -> None:
     asked = of.where(condition)
-    assert list(nevers(condition.node, of.where(condition).of.types())) == []
-    assert impossible(asked.of) == ()
-    assert met(engine, asked.of) > 0
+    assert list(nevers(condition.node, of.where(condition).input.types())) == []
+    assert impossible(asked.input) == ()
+    assert met(engine, asked.input) > 0
 
 
 @pytest.mark.parametrize(
@@ -273,26 +273,26 @@ def test_what_matches_is_not_refused(engine: DuckDB, of: Any, condition: Expr) -
 )
 def test_what_contradicts_itself_is_found(engine: DuckDB, of: Any, conditions: list[Expr]) -> None:
     asked = of.where(*conditions)
-    assert impossible(asked.of)
-    assert met(engine, asked.of) == 0
+    assert impossible(asked.input)
+    assert met(engine, asked.input) == 0
     more = of.where(*conditions, *([col("ok")] if of is not PEOPLE else []))
     assert {*impossible(more.of)} <= {each.node for each in conditions}  # no more than it takes
 
 
 def test_long_ranges_are_not_counted_through() -> None:
-    kinds = MADE.relation.with_columns(long=col("x") * col("y") * col("y")).of.types()
+    kinds = MADE.relation.with_columns(long=col("x") * col("y") * col("y")).input.types()
     assert not contradictory([(col("long") != Fraction(-1, 5)).node, (col("long") < 0).node], kinds)
 
 
 def test_many_cases_are_left_alone() -> None:
     many = [(col("a") == 1) | (col("ok")) for _ in range(12)]
-    kinds = MADE.relation.of.types()
+    kinds = MADE.relation.input.types()
     assert not contradictory([each.node for each in many], kinds)
     assert contradictory([*(each.node for each in many), (col("a") > col("a")).node], kinds)
 
 
 def test_an_inner_join_leaves_the_keys_of_the_public_table() -> None:
     key = (col("k").node,)
-    assert domains(JOINED.of, key) == (("u", "v"),)
-    assert domains(MADE.join(PUBLIC, on="k", how="left").of, key) == (("u", "v", "q", "else"),)
-    assert domains(Relation(JOINED.of).where(col("k") != "u").of, key) == (("v",),)
+    assert domains(JOINED.input, key) == (("u", "v"),)
+    assert domains(MADE.join(PUBLIC, on="k", how="left").input, key) == (("u", "v", "q", "else"),)
+    assert domains(Relation(JOINED.input).where(col("k") != "u").input, key) == (("v",),)

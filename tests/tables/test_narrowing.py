@@ -113,7 +113,7 @@ def questions(draw: st.DrawFn) -> tuple[tuple[e.Node, ...], e.Node]:
 
 
 def asked(some: tuple[e.Node, ...]) -> Relation:
-    of: Any = people().of
+    of: Any = people().input
     for condition in some:
         of = Where(of, condition)
     return Relation(of)
@@ -158,7 +158,7 @@ def lost(made: tuple[tuple[e.Node, ...], e.Node]) -> bool:
         for condition in given:
             condition.type(TYPES)
         every = key.type(TYPES).keys()
-        (kept,) = domains(asked(given).of, (key,))
+        (kept,) = domains(asked(given).input, (key,))
     except QueryError:
         return False
     assert [x for x in every if x in kept] == list(kept)
@@ -245,18 +245,18 @@ def hostile(numbers: range) -> tuple[int, int]:
         for _ in range(6):
             try:
                 of = relation(chance, made, tables)
-                asker = Asker(chance, dict(of.of.types()))
+                asker = Asker(chance, dict(of.input.types()))
                 key = asker.key().node
                 for _ in range(chance.choice([1, 2])):
                     of = of.where(near(asker, key, chance))
-                every = key.type(of.of.types()).keys()
-                (kept,) = domains(of.of, (key,))
+                every = key.type(of.input.types()).keys()
+                (kept,) = domains(of.input, (key,))
             except UserError:
                 continue
             narrowed += len(every) - len(kept)
-            left_out, types = {*every} - {*kept}, of.of.types()
+            left_out, types = {*every} - {*kept}, of.input.types()
             if left_out:
-                found = (reference.key(key, read, types) for _, read in reference.lines(of.of))
+                found = (reference.key(key, read, types) for _, read in reference.lines(of.input))
                 gone += sum(one is not None and one in left_out for one in found)
     return gone, narrowed
 
@@ -289,7 +289,7 @@ def test_a_condition_inside_a_key_reads_values_as_where_does() -> None:
     made = pv.table("t", pa.table({"age": [500, 20, None]}), protect=pv.each_row(), columns={"age": age})
     with DuckDB({"t": (made.schema, made.source)}, salt=b"") as engine:
         for condition in (col("age") >= 110, col("age").is_missing(), (col("age") > 30) | (col("age") < 10)):
-            ((kept,),) = engine.answer(Statement(made.where(condition).of, (), Unbounded(), (Rows(),)))
+            ((kept,),) = engine.answer(Statement(made.where(condition).input, (), Unbounded(), (Rows(),)))
             for key in (condition, pv.when(condition, True).otherwise(False)):
                 found = engine.answer(Statement(Scan(made.schema), (key.node,), Unbounded(), (Rows(),)))
                 assert found[1] == [kept]
@@ -301,7 +301,7 @@ def test_keys_that_are_read_in_two_ways_are_not_narrowed(monkeypatch: pytest.Mon
     columns = {"age": pv.integer(0, 110)}
     made = pv.table("t", rows, protect=pv.person("id", max_rows=2), columns=columns)
     oldest = made.per_person(oldest=pv.greatest("age"))
-    key, of = col("oldest").node, oldest.where(col("oldest") > 100).of
+    key, of = col("oldest").node, oldest.where(col("oldest") > 100).input
     with DuckDB({"t": (made.schema, made.source)}, salt=b"") as engine:
         found = engine.answer(Statement(of, (key,), Unbounded(), (Rows(),)))
         assert [group for group, (n,) in enumerate(found) if n] == [20]
@@ -335,7 +335,7 @@ PLAYERS = Relation(Scan(SCHEMA))
 
 
 def kept(of: Relation, key: str | Expr) -> list[Any]:
-    (found,) = domains(of.of, (col(key).node if isinstance(key, str) else key.node,))
+    (found,) = domains(of.input, (col(key).node if isinstance(key, str) else key.node,))
     return list(found)
 
 
@@ -427,8 +427,8 @@ def test_through_other_steps() -> None:
 
 
 def test_what_can_not_be_decided_stays() -> None:
-    assert left(PLAYERS.where(col("age") > 20).of, (col("year").node,)) is None
-    assert left(PLAYERS.where(col("year") > col("age") + 1900).of, (col("country").node,)) is None
+    assert left(PLAYERS.where(col("age") > 20).input, (col("year").node,)) is None
+    assert left(PLAYERS.where(col("year") > col("age") + 1900).input, (col("country").node,)) is None
     assert kept(PLAYERS.where(col("year") > col("age") + 1900), "year") == list(range(1901, 2021))
     case = pv.when(col("age").is_missing(), 5).otherwise(col("age"))
     assert len(kept(PLAYERS.where(case == 110), case)) == 111
@@ -456,9 +456,9 @@ def test_long_chains_of_columns_are_left_alone() -> None:
     ],
 )
 def test_conditions_that_no_row_meets(conditions: list[Expr]) -> None:
-    assert impossible(PLAYERS.where(*conditions).of)
-    assert impossible(PLAYERS.where(*conditions).per_person(n=pv.count()).of)
-    assert impossible(PLAYERS.where(*conditions).with_columns(age=col("year"), country="USA").of)
+    assert impossible(PLAYERS.where(*conditions).input)
+    assert impossible(PLAYERS.where(*conditions).per_person(n=pv.count()).input)
+    assert impossible(PLAYERS.where(*conditions).with_columns(age=col("year"), country="USA").input)
 
 
 def test_conditions_that_some_row_meets() -> None:
@@ -469,4 +469,4 @@ def test_conditions_that_some_row_meets() -> None:
         [col("country").is_missing() | (col("country") == "USA"), col("country").is_missing()],
         [col("year") > col("age")],
     ):
-        assert impossible(PLAYERS.where(*some).of) == ()
+        assert impossible(PLAYERS.where(*some).input) == ()

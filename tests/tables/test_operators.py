@@ -83,43 +83,45 @@ CASES: list[tuple[str, Relation, bool, bool]] = [
 
 @pytest.mark.parametrize(("of", "one", "every"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_what_is_known_of_rows(of: Relation, one: bool, every: bool) -> None:
-    assert one_row_each(of.of) is one
-    assert keeps_all_rows(of.of) is every
+    assert one_row_each(of.input) is one
+    assert keeps_all_rows(of.input) is every
 
 
 def test_what_is_read() -> None:
     both = of_person().join(visits()).join(REGIONS, on="region")
-    assert [t.name for t in tables(both.of)] == ["people", "visits"]
-    assert public_tables(both.of) == (REGIONS.schema,)
-    assert protected(both.of) == PERSON == both.protect
-    assert adjacency(both.of) is Adjacency.ADD_REMOVE
-    assert public_tables(people().of) == ()
+    assert [t.name for t in tables(both.input)] == ["people", "visits"]
+    assert public_tables(both.input) == (REGIONS.schema,)
+    assert protected(both.input) == PERSON == both.protect
+    assert adjacency(both.input) is Adjacency.ADD_REMOVE
+    assert public_tables(people().input) == ()
 
 
 def test_types_go_through() -> None:
-    assert people().where(pv.col("f")).of.types() == TYPES
+    assert people().where(pv.col("f")).input.types() == TYPES
     made = people().with_columns(c=pv.col("c") * 2, d=pv.col("c") * 3)
-    assert made.of.types()["c"] == NumberType(Fraction(2), Fraction(8), unit=Fraction(2), missing=False)
-    assert made.of.types()["d"] == NumberType(Fraction(3), Fraction(12), unit=Fraction(3), missing=False), "from before"
+    assert made.input.types()["c"] == NumberType(Fraction(2), Fraction(8), unit=Fraction(2), missing=False)
+    assert made.input.types()["d"] == NumberType(Fraction(3), Fraction(12), unit=Fraction(3), missing=False), (
+        "from before"
+    )
     assert made.columns == (*TYPES, "d")
 
 
 def test_types_of_joins() -> None:
-    inner = people().join(REGIONS, on="region").of.types()["area"]
-    left = people().join(REGIONS, on="region", how="left").of.types()["area"]
+    inner = people().join(REGIONS, on="region").input.types()["area"]
+    left = people().join(REGIONS, on="region", how="left").input.types()["area"]
     assert not inner.missing
     assert left.missing
     assert set(of_person().join(visits()).columns) == {*TYPES, "pay"}
 
 
 def test_types_per_person() -> None:
-    types = totals(of_person()).of.types()
+    types = totals(of_person()).input.types()
     assert types["total"] == NumberType(Fraction(0), Fraction(4) * CEILING, integer=True, missing=False, wide=True)
     assert types["n"] == NumberType(Fraction(0), Fraction(CEILING), integer=True, missing=False, wide=True)
     assert types["most"] == TYPES["a"]
     assert types["least"] == TYPES["b"]
     assert types["mid"] == NumberType(Fraction(1), Fraction(4), missing=False)
-    negative = of_person().per_person(t=pv.sum("a")).of.types()["t"]
+    negative = of_person().per_person(t=pv.sum("a")).input.types()["t"]
     assert negative == NumberType(Fraction(-3) * CEILING, Fraction(7) * CEILING, integer=True, wide=True)
 
 

@@ -16,7 +16,7 @@ def check(query: Query) -> None:
     for node, rows in query.expressions():
         for never in constants.nevers(node, rows.types()):
             raise never_true(never)
-    unmet = impossible(query.of)
+    unmet = impossible(query.input)
     if unmet:
         raise QueryError(
             f"{' and '.join(map(_in_brackets, unmet))} can't be true for any row",

@@ -77,8 +77,8 @@ def _two(x: Exact) -> str:
 
 def _fixed_rows(query: Query) -> int | None:
     """The public number of rows, if the query uses every row."""
-    table = tables(query.of)[0]
-    return table.rows if not query.keys and keeps_all_rows(query.of) else None
+    table = tables(query.input)[0]
+    return table.rows if not query.keys and keeps_all_rows(query.input) else None
 
 
 def _parts(query: Query) -> list[Aggregate]:
@@ -89,13 +89,13 @@ def _parts(query: Query) -> list[Aggregate]:
 
 
 def _counts_rows(query: Query) -> bool:
-    types = query.of.types()
-    counts = [part.of for part in _parts(query) if isinstance(part, Count)]
+    types = query.input.types()
+    counts = [part.expression for part in _parts(query) if isinstance(part, Count)]
     return any(of is None or not of.type(types).missing for of in counts)
 
 
 def _summed(query: Query) -> list[Node]:
-    return list(dict.fromkeys(p.of for p in _parts(query) if isinstance(p, OfValues)))
+    return list(dict.fromkeys(p.expression for p in _parts(query) if isinstance(p, OfValues)))
 
 
 @dataclass
@@ -126,7 +126,7 @@ class _Builder:
     places: dict[object, int] = field(default_factory=dict)
 
     def build(self) -> Design:
-        self.types: Types = self.query.of.types()
+        self.types: Types = self.query.input.types()
         self.columns: dict[Node, _Column] = {}
         for part in _parts(self.query):
             self._need(part)
@@ -144,7 +144,7 @@ class _Builder:
 
     def _stretch(self, measurement: Measurement) -> Exact:
         """How far a row can move it, as a multiple of its radius: 1 if rows are added or removed, else up to 2."""
-        kind = adjacency(self.query.of)
+        kind = adjacency(self.query.input)
         if kind is Adjacency.ADD_REMOVE:
             return Exact(1)
         return Exact(
@@ -156,7 +156,7 @@ class _Builder:
     def _need(self, part: Aggregate) -> None:
         if not isinstance(part, OfValues):
             return
-        of, spread = part.of, part.needs == "squares"
+        of, spread = part.expression, part.needs == "squares"
         if (of, spread) not in self.lattices:
             self.lattices[of, spread] = m.lattice(of, self.types, part, squared=spread)
         column = self.columns.setdefault(of, _Column(self.lattices[of, spread], self._type_missing(of)))
@@ -168,8 +168,8 @@ class _Builder:
 
     def _measure(self) -> None:
         for part in _parts(self.query):  # counts of what is not missing come from the column's vector, if there is one
-            if isinstance(part, Count) and part.of in self.columns and self.columns[part.of].missing:
-                self.columns[part.of].count = True
+            if isinstance(part, Count) and part.expression in self.columns and self.columns[part.expression].missing:
+                self.columns[part.expression].count = True
         for of, column in self.columns.items():
             everything = column.missing and of == self.serves_count
             if column.spread:
@@ -217,7 +217,11 @@ class _Builder:
 
     def _fixed(self, part: Count | CountPeople | Sum) -> Fixed | None:
         """A count that is public."""
-        if self.rows is not None and isinstance(part, Count) and (part.of is None or not self._type_missing(part.of)):
+        if (
+            self.rows is not None
+            and isinstance(part, Count)
+            and (part.expression is None or not self._type_missing(part.expression))
+        ):
             return Fixed(self.rows)
         return None
 
@@ -300,5 +304,5 @@ class _Builder:
         """The contribution of a row at the middle of its range (or, if that is 0, at its end)."""
         if not isinstance(part, Sum):
             return Exact(1)
-        bounds = self.columns[part.of].bounds
+        bounds = self.columns[part.expression].bounds
         return abs(bounds.lower + bounds.upper) / 2 or bounds.upper

@@ -34,7 +34,7 @@ def explain(plan: ReleasePlan, face: Face = "python") -> str:
     """The whole plan in words."""
     sections = [
         ("Query", [str(plan.query)]),
-        ("Rows", list(_rows(plan.query.of))),
+        ("Rows", list(_rows(plan.query.input))),
         ("Conditions", conditions.notes(plan.query)),
         ("Rounded", rounding.rounded(plan.query)),
         ("Groups", list(_groups(plan))),
@@ -44,7 +44,7 @@ def explain(plan: ReleasePlan, face: Face = "python") -> str:
         ("Shares", [plan.design.reason]),
         ("Guarantee", list(_guarantee(plan))),
         ("Errors", list(_errors(plan, argument("assuming", 500).line(face)))),
-        ("Meaning", [plan.guarantee().meaning(operators.adjacency(plan.query.of))]),
+        ("Meaning", [plan.guarantee().meaning(operators.adjacency(plan.query.input))]),
     ]
     out = []
     for title, lines in sections:
@@ -81,23 +81,23 @@ def _rows(of: Operator) -> Iterator[str]:
 
 def of_person(value: OfPerson) -> str:
     """A value per person, in words."""
-    return f"{value.function}({'' if value.of is None else show_node(value.of)})"
+    return f"{value.function}({'' if value.expression is None else show_node(value.expression)})"
 
 
 def _groups(plan: ReleasePlan) -> Iterator[str]:
-    types = plan.query.of.types()
+    types = plan.query.input.types()
     if not plan.query.keys:
         yield "None: one answer for all rows."
     for key, left in zip(plan.query.keys, plan.query.domains(), strict=True):
         values = [str(value) for value in left]
         shown = ", ".join(values) if len(values) <= 6 else f"{', '.join(values[:3])}, ... {values[-1]}"
-        kind = key.of.type(types)
+        kind = key.expression.type(types)
         rest = "rows with any other value are left out"
         if isinstance(kind, KeyType) and kind.other is not None:
             rest = f"any other value counts as {kind.other}, rows without a value are left out"
         yield f"{key.name}: {len(values)} public value{'s' if len(values) > 1 else ''} ({shown}); {rest}."
     if plan.query.keys:
-        if narrowing.left(plan.query.of, tuple(key.of for key in plan.query.keys)) is not None:
+        if narrowing.left(plan.query.input, tuple(key.expression for key in plan.query.keys)) is not None:
             yield "Values that the conditions exclude are not listed."
         yield f"{plan.groups} groups; each appears in the answer, empty or not."
 
@@ -127,7 +127,7 @@ def _how(plan: ReleasePlan, how: Bounding, rows: int) -> str:
     why = _reason(plan, counted=isinstance(how, PeopleInGroups))
     match how:
         case Unbounded():
-            if isinstance(operators.protected(plan.query.of), Person):
+            if isinstance(operators.protected(plan.query.input), Person):
                 return "Each person has one row, computed from all their rows, so no cap is needed."
             return "Each row is protected on its own, so no cap is needed."
         case AtMostRows(most):
@@ -143,9 +143,9 @@ def _how(plan: ReleasePlan, how: Bounding, rows: int) -> str:
 
 def _reason(plan: ReleasePlan, *, counted: bool) -> str:
     """The reason for this number of rows: a product of joined caps, or the query's own cap."""
-    product = caps.reason(plan.query.of)
-    held = caps.holding(plan.query.of)
-    if held is None or not caps.is_own(plan.query.of, plan.query.at_most, plan.groups, counted=counted):
+    product = caps.reason(plan.query.input)
+    held = caps.holding(plan.query.input)
+    if held is None or not caps.is_own(plan.query.input, plan.query.at_most, plan.groups, counted=counted):
         return f" (the caps multiply: {product})" if product else ""
     return f" (set by this query; otherwise {caps.in_words(held)}{f': {product}' if product else ''})"
 
@@ -163,13 +163,13 @@ def _exactly(number: Exact) -> str:
 
 def _noise(plan: ReleasePlan, part: NoisyMeasurement) -> Iterator[str]:
     what = part.measurement
-    yield f"{what.of[:1].upper()}{what.of[1:]}: a row contributes phi = {what.phi} (rule {what.rule})."
+    yield f"{what.quantity[:1].upper()}{what.quantity[1:]}: a row contributes phi = {what.phi} (rule {what.rule})."
     for tally in what.tallies:
         if isinstance(tally, Total):
-            code = tally.of
+            code = tally.value
             top = show(code.lower + code.width * code.step)
             yield (
-                f"{show_node(code.of)} is clamped to {show(code.lower)}..{top} and counted in steps of "
+                f"{show_node(code.expression)} is clamped to {show(code.lower)}..{top} and counted in steps of "
                 f"{show(code.step)}: v = 0..{code.width}."
             )
     rule = "the radius of phi" if part.adjacency is Adjacency.ADD_REMOVE else "the diameter of phi and zero"

@@ -93,7 +93,7 @@ def _measurement(part: NoisyMeasurement, statement: int) -> dict[str, Any]:
         "statement": statement,
         "rule": what.rule,
         "mechanism": part.mechanism.name,
-        "of": what.of,
+        "quantity": what.quantity,
         "phi": what.phi,
         "tallies": [encode(tally) for tally in what.tallies],
         "matrix": [list(row) for row in what.matrix],

@@ -43,13 +43,13 @@ def limits(plan: ReleasePlan) -> tuple[str, ...]:
     """
     if not plan.noised:
         return ()
-    of = plan.query.of
+    of = plan.query.input
     groups = list(dict.fromkeys(clause for key in plan.query.keys for clause in _key(key, of)))
-    values = _Values(named={key.of.name for key in plan.query.keys if isinstance(key.of, e.Column)})
+    values = _Values(named={key.expression.name for key in plan.query.keys if isinstance(key.expression, e.Column)})
     for step in operators.steps(of):
         values.step(step)
     for key in plan.query.keys:
-        values.conditions(key.of, of)
+        values.conditions(key.expression, of)
     for _, aggregate in plan.query.aggregates:
         for part in aggregates.parts(aggregate):
             values.read(part, of)
@@ -59,8 +59,8 @@ def limits(plan: ReleasePlan) -> tuple[str, ...]:
 def of_cap(plan: ReleasePlan, how: Bounding) -> str:
     """The cap on the rows per person, and its reason; empty if no row is left out for it."""
     counted = isinstance(how, PeopleInGroups)
-    own = caps.is_own(plan.query.of, plan.query.at_most, plan.groups, counted=counted)
-    reason = "set by this query" if own else caps.reason(plan.query.of)
+    own = caps.is_own(plan.query.input, plan.query.at_most, plan.groups, counted=counted)
+    reason = "set by this query" if own else caps.reason(plan.query.input)
     because = f" ({reason})" if reason else ""
     match how:
         case AtMostRows(1) if not own:
@@ -81,23 +81,23 @@ def _rows(plan: ReleasePlan) -> Iterator[str]:
         same = any(isinstance(one, AtMostGroups) and how == PeopleInGroups(one.groups) for one in bounded)
         if told and not same:
             yield told
-    people = [table.protect for table in operators.tables(plan.query.of) if isinstance(table.protect, Person)]
+    people = [table.protect for table in operators.tables(plan.query.input) if isinstance(table.protect, Person)]
     if people:
         yield f"rows without {' or '.join(dict.fromkeys(person.id for person in people))} left out"
 
 
 def _key(key: Key, of: Operator) -> Iterator[str]:
-    kind = key.of.type(of.types())
+    kind = key.expression.type(of.types())
     if isinstance(kind, KeyType) and kind.other is not None:
         yield f"any other {key.name} counted as {kind.other}, rows with no {key.name} left out"
         return
-    for name, each, gone in dict.fromkeys(_read_as_key(key.of, of, "in no group", set())):
+    for name, each, gone in dict.fromkeys(_read_as_key(key.expression, of, "in no group", set())):
         if told := _range_of(each):
             yield f"{name} outside {told} {gone}"  # as a key, what is out of range is missing
         if isinstance(each, NumberType) and each.step is not None and each.step != 1:
             yield f"{name} rounded to steps of {_number(each.step)}"
-    if isinstance(kind, KeyType) and isinstance(key.of, e.Column):
-        made, _ = _made(key.of.name, of)
+    if isinstance(kind, KeyType) and isinstance(key.expression, e.Column):
+        made, _ = _made(key.expression.name, of)
         if made is not None:
             yield f"rows whose {key.name} is missing or not listed left out"
         elif kind.missing:
@@ -137,7 +137,7 @@ def _read_as_key(node: e.Node, of: Operator, gone: str, seen: set[tuple[str, int
         if isinstance(made, schema.Column):
             yield node.name, made.type, gone
         elif isinstance(made, OfPerson):
-            yield from () if made.of is None else _read_as_key(made.of, inner, "read as missing", seen)
+            yield from () if made.expression is None else _read_as_key(made.expression, inner, "read as missing", seen)
         elif made is not None:
             yield from _read_as_key(made, inner, gone, seen)
 
@@ -262,8 +262,8 @@ class _Values:
             return
         self.seen.add((name, id(below), compared is None))
         if isinstance(made, OfPerson):
-            if made.of is not None and made.function != "count":
-                self.node(made.of, below)
+            if made.expression is not None and made.function != "count":
+                self.node(made.expression, below)
         elif isinstance(made, schema.Column):
             self.declared(name, made, compared)
         elif made is not None:
@@ -303,15 +303,15 @@ def _finds_listed(condition: e.Node, of: Operator) -> bool:
 
 def _within(clip: e.Clip, of: Operator) -> bool:
     """Whether a clip makes the declared bounds of its operand irrelevant."""
-    kind = clip.of.type(of.types())
+    kind = clip.operand.type(of.types())
     number = kind.as_number() if isinstance(kind, BooleanType) else kind
-    if not isinstance(clip.of, e.Column) or not isinstance(number, NumberType) or number.wide:
+    if not isinstance(clip.operand, e.Column) or not isinstance(number, NumberType) or number.wide:
         return False
     return number.lower <= clip.lower and clip.upper <= number.upper
 
 
 def _because(clip: e.Clip, of: Operator) -> str:
-    ends = caps.of_person(of, clip.of.name) if isinstance(clip.of, e.Column) else None
+    ends = caps.of_person(of, clip.operand.name) if isinstance(clip.operand, e.Column) else None
     return f" (the most {some(ends[2], 'row')} can add up to)" if ends is not None and ends[:2] == _ends(clip) else ""
 
 
@@ -321,7 +321,7 @@ def _ends(clip: e.Clip) -> tuple[Exact, Exact]:
 
 def _named(node: e.Node) -> str:
     """An expression in words, without bounds that are described separately."""
-    text = _named(node.of) if isinstance(node, e.Clip) else show_node(node)
+    text = _named(node.operand) if isinstance(node, e.Clip) else show_node(node)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 

@@ -28,7 +28,7 @@ class Measurement:
 
     rule: str
     """The name and version of the rule; a certificate is checked by it."""
-    of: str
+    quantity: str
     """A description of the measured quantity."""
     phi: str
     """A description of the contribution of a row."""
@@ -83,7 +83,7 @@ def histogram(of: Bin) -> Measurement:
     place = Place(of, size)
     identity = tuple(tuple(int(i == j) for j in range(size)) for i in range(size))
     return Measurement(
-        "histogram/1", f"bins of {show(of.of)}", "1 in its bin", tuple(At(place, i) for i in range(size)), identity,
+        "histogram/1", f"bins of {show(of.operand)}", "1 in its bin", tuple(At(place, i) for i in range(size)), identity,
         (*identity, (0,) * size),
     )  # fmt: skip
 

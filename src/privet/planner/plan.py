@@ -318,18 +318,18 @@ def _priced(draft: ReleasePlan, prices: Sequence[Exact]) -> ReleasePlan:
 def bounding(query: Query, *, people: bool) -> tuple[Bounding, int]:
     """The bounding of rows per person, and the maximum number of rows."""
     groups = query.groups.most
-    cap = caps.effective(query.of, query.at_most, groups)
+    cap = caps.effective(query.input, query.at_most, groups)
     if cap is None:
         return Unbounded(), 1
     if people:
-        most = caps.people(query.of, query.at_most, groups)
+        most = caps.people(query.input, query.at_most, groups)
         return PeopleInGroups(most), most
     return cap, caps.rows_of(cap)
 
 
 def _statement(query: Query, how: Bounding, tallies: tuple[Tally, ...]) -> Statement:
-    keys = tuple(key.of for key in query.keys)
-    return Statement(query.of, keys, how, tallies, query.groups)
+    keys = tuple(key.expression for key in query.keys)
+    return Statement(query.input, keys, how, tallies, query.groups)
 
 
 def _unpriced(query: Query, shape: Design, mechanism: NoiseMechanism) -> tuple[NoisyMeasurement, ...]:
@@ -341,13 +341,13 @@ def _unpriced(query: Query, shape: Design, mechanism: NoiseMechanism) -> tuple[N
 def _bounded(
     query: Query, measurement: Measurement, how: Bounding, groups: int, mechanism: NoiseMechanism
 ) -> NoisyMeasurement:
-    adjacency = operators.adjacency(query.of)
+    adjacency = operators.adjacency(query.input)
     same_rows = (
         adjacency is Adjacency.REPLACE
         and measurement.rule == "sum/1"
         and not query.keys
-        and operators.keeps_all_rows(query.of)
-        and all(isinstance(tally, Present | Total) and _promised(tally.of) for tally in measurement.tallies)
+        and operators.keeps_all_rows(query.input)
+        and all(isinstance(tally, Present | Total) and _promised(tally.value) for tally in measurement.tallies)
     )
     rows, most = _caps(how)
     known: dict[str, Any] = {"rows": rows, "max_groups": most, "groups": groups, "same_rows": same_rows}

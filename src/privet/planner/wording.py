@@ -36,11 +36,11 @@ def worded(query: Query) -> str:
     by = f".group_by({', '.join(map(_key, query.keys))})" if query.keys else ""
     asked = ", ".join(f"{name}={what}" for name, what in query.aggregates)
     cap = "" if query.at_most is None else f".{caps.call(query.at_most)}"
-    return f"{_rows(query.of)}{cap}{by}.agg({asked}){query.arrangement}"
+    return f"{_rows(query.input)}{cap}{by}.agg({asked}){query.arrangement}"
 
 
 def _key(key: Key) -> str:
-    return key.name if key.of == Column(key.name) else f"{key.name}={show(key.of)}"
+    return key.name if key.expression == Column(key.name) else f"{key.name}={show(key.expression)}"
 
 
 def _rows(of: Operator) -> str:

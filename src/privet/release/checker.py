@@ -110,7 +110,7 @@ def moved(statement: Any, measured: Any, groups: int, norm: Norm = "L1") -> Move
     greatest coordinate.
     """
     points = _Points.of(statement, measured)
-    operator, bounding = statement["of"], statement["bounding"]
+    operator, bounding = statement["input"], statement["bounding"]
     blocks, rows = _caps(operator, bounding)
     adjacency = {schema["adjacency"] for schema in _schemas(operator)}
     most, tall = points.radius(), points.radius(coordinates=1)
@@ -155,7 +155,7 @@ def _schemas(operator: Any) -> Iterator[Any]:
             yield from _schemas(operator["left"])
             yield from _schemas(operator["right"])
         case "where" | "with columns" | "join public" | "per person":
-            yield from _schemas(operator["of"])
+            yield from _schemas(operator["input"])
         case kind:
             raise VerificationError(f"statements: there is no operator {str(kind)[:40]!r}")
 
@@ -168,7 +168,7 @@ def _one_row_each(operator: Any) -> bool:
         case "per person":
             return True
         case "where" | "with columns" | "join public":
-            return _one_row_each(operator["of"])
+            return _one_row_each(operator["input"])
     return False
 
 
@@ -178,9 +178,9 @@ def _keeps_all_rows(operator: Any) -> bool:
         case "scan":
             return bool(operator["table"]["protect"]["kind"] == "each row")
         case "with columns":
-            return _keeps_all_rows(operator["of"])
+            return _keeps_all_rows(operator["input"])
         case "join public" if operator["how"] == "left":
-            return _keeps_all_rows(operator["of"])
+            return _keeps_all_rows(operator["input"])
     return False
 
 
@@ -203,7 +203,7 @@ class _Points:
         known = {canonical(tally) for tally in statement["tallies"]}
         if any(canonical(tally) not in known for tally in tallies):
             raise VerificationError("measurements.tallies: the statement does not count this")
-        read = {canonical(tally["of"]): tally["of"] for tally in tallies if tally["kind"] != "rows"}
+        read = {canonical(tally["value"]): tally["value"] for tally in tallies if tally["kind"] != "rows"}
         if len(read) > 1:
             raise VerificationError("measurements.tallies: a measurement must be a function of one code")
         if not matrix or any(len(row) != len(tallies) or not all(type(x) is int for x in row) for row in matrix):
@@ -220,7 +220,9 @@ class _Points:
                 return cls((absent,), (), None)
             case "given" if set(kinds) <= {"rows", "present"}:
                 return cls((absent, vector([1] * len(kinds))), (), None)
-            case "place" if set(kinds) <= {"rows", "at"} and _count(what["size"]) == len(what["of"]["edges"]) - 1:
+            case "place" if (
+                set(kinds) <= {"rows", "at"} and _count(what["size"]) == len(what["expression"]["edges"]) - 1
+            ):
                 if not all(type(t["index"]) is int and 0 <= t["index"] < what["size"] for t in tallies if "index" in t):
                     raise VerificationError("measurements.tallies: there is no such bin")
                 at = [

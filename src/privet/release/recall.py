@@ -37,8 +37,8 @@ def _question_digest(made: ReleasePlan) -> str:
     ]
     bounded = [statement["bounding"] for statement in derived(made)["statements"]]
     query = asked(made)["query"]
-    of, by = query["of"], [key["of"] for key in query["keys"]]
-    return _digest({"of": of, "by": by, "at most": bounded, "what": measured})
+    rows, by = query["input"], [key["expression"] for key in query["keys"]]
+    return _digest({"rows": rows, "by": by, "at most": bounded, "what": measured})
 
 
 def _digest(tree: Any) -> str:

@@ -59,7 +59,7 @@ class AggregateReader:
             case exp.Count():
                 counted = self._count(inner)
                 if isinstance(counted, Count):
-                    return OfPerson("count", counted.of)
+                    return OfPerson("count", counted.expression)
             case exp.Sum() | exp.Avg() | exp.Min() | exp.Max():
                 function = {exp.Sum: "sum", exp.Avg: "mean", exp.Min: "min", exp.Max: "max"}[type(inner)]
                 return OfPerson(function, self._of(inner))  # type: ignore[arg-type]
@@ -93,12 +93,12 @@ class AggregateReader:
         return self.reader.read(argument)
 
     def _bounded(self, tree: Tree, aggregate: OfValues) -> Aggregate:
-        ends = of_person(self.rows, aggregate.of.name) if isinstance(aggregate.of, Column) else None
+        ends = of_person(self.rows, aggregate.expression.name) if isinstance(aggregate.expression, Column) else None
         if ends is not None:
-            aggregate = replace(aggregate, of=Clip(aggregate.of, *ends[:2]))
+            aggregate = replace(aggregate, expression=Clip(aggregate.expression, *ends[:2]))
         shown, function = self.reader.source.words(whole(_argument(tree))), self._words(tree)
         try:
-            kind = as_number(aggregate.of.type(self.reader.types), f"{function}({shown})")
+            kind = as_number(aggregate.expression.type(self.reader.types), f"{function}({shown})")
             if kind.wide:
                 raise NoBounds(
                     "one person could change this without limit, so no amount of noise is enough",
@@ -166,7 +166,7 @@ def name_of(what: Aggregate | OfPerson | Node) -> str:
 
 
 def _words(node: Node) -> str:
-    node = node.of if isinstance(node, Clip) else node
+    node = node.operand if isinstance(node, Clip) else node
     return "_".join(re.findall(r"\w+", show(node))) or "value"
 
 

@@ -35,7 +35,7 @@ class NamedRows:
 
     @property
     def types(self) -> Types:
-        return self.relation.of.types()
+        return self.relation.input.types()
 
     def renamed(self, name: str | None) -> NamedRows:
         """The same rows, visible as one table with this name."""

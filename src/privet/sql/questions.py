@@ -66,7 +66,7 @@ class SelectReader:
         self.numbers = self._numbers()
         arrangement = Arrangement(self._having(), self._order(), self._limit(), tuple(sorted(self.hidden)))
         try:
-            return Query(self.rows.relation.of, tuple(self.keys), tuple(self.numbers.items()), arrangement)
+            return Query(self.rows.relation.input, tuple(self.keys), tuple(self.numbers.items()), arrangement)
         except UserError as error:
             at = self.select.args.get("group") if isinstance(error, TooManyGroups) else None
             raise self.source.placed(span(at or self.select), error) from None
@@ -102,11 +102,11 @@ class SelectReader:
             node = self._grouped(tree)
             if not names(node):
                 raise self._no(tree, "this is the same for every row", "Group by a column, without single quotes")
-            if any(key.of == node for key in keys):
+            if any(key.expression == node for key in keys):
                 raise self._no(tree, "this is in GROUP BY twice")
             key = Key(self._key_name(tree, node), node)
             try:
-                (values,) = domains(self.rows.relation.of, (node,))
+                (values,) = domains(self.rows.relation.input, (node,))
             except UserError as error:
                 kind = node.type(self.rows.types)
                 item = self._at(tree) or self._aliased(tree)
@@ -135,7 +135,7 @@ class SelectReader:
                 return self.catalogue.spelled(self.rows, written)
         inner = node
         while isinstance(inner, Bin | Truncate):
-            inner = inner.of
+            inner = inner.operand
         return inner.name if isinstance(inner, Column) else name_of(node)
 
     def _grouped(self, tree: Tree) -> Node:
@@ -183,7 +183,7 @@ class SelectReader:
                 raise self._no(
                     item.tree, f"{shown} is the same for every row", "Ask for an aggregate, such as COUNT(*)"
                 )
-            if not any(key.of == item.what for key in self.keys):
+            if not any(key.expression == item.what for key in self.keys):
                 why = f"{shown} is neither in GROUP BY nor in an aggregate"
                 raise self.source.refusal(whole(item.tree), why, f"Add GROUP BY {shown}, or aggregate it")
             if any(before == item.what for before in seen):
@@ -212,9 +212,9 @@ class SelectReader:
         if having is None:
             return None
         condition = ExpressionReader(self.source, _AnswerColumns(self), self._shown).condition(having.this, "HAVING")
-        nodes, types = tuple(key.of for key in self.keys), self.rows.types
-        values = dict(zip((key.name for key in self.keys), domains(self.rows.relation.of, nodes), strict=True))
-        if not can_pass(condition, {key.name: key.of.type(types) for key in self.keys}, values):
+        nodes, types = tuple(key.expression for key in self.keys), self.rows.types
+        values = dict(zip((key.name for key in self.keys), domains(self.rows.relation.input, nodes), strict=True))
+        if not can_pass(condition, {key.name: key.expression.type(types) for key in self.keys}, values):
             raise self.source.refusal(whole(having.this), "no group can satisfy this, whatever its values are")
         return condition
 
@@ -248,7 +248,7 @@ class SelectReader:
         item = self._aliased(tree)
         if item is not None:
             below = self.catalogue.column(self.rows, tree)  # type: ignore[arg-type]
-            if item.what != Column(below or "") and any(key.of == Column(below or "") for key in self.keys):
+            if item.what != Column(below or "") and any(key.expression == Column(below or "") for key in self.keys):
                 raise self._no(
                     tree, "this is a key, but AS gives that name to something else", "Choose another name after AS"
                 )
@@ -269,7 +269,7 @@ class SelectReader:
                 whole(tree), "columns of the answer can be compared here, but not used in arithmetic"
             )
         node = self._key_of(tree)
-        key = next((key for key in self.keys if key.of == node), None)
+        key = next((key for key in self.keys if key.expression == node), None)
         if key is not None:
             return Column(key.name)
         shown = self.source.words(whole(tree))
@@ -287,7 +287,7 @@ class SelectReader:
 
     def _column(self, item: Item) -> Column:
         if not item.is_aggregate:
-            return Column(next(key.name for key in self.keys if key.of == item.what))
+            return Column(next(key.name for key in self.keys if key.expression == item.what))
         return Column(item.alias or name_of(item.what))
 
     def _measured(self, what: Aggregate) -> str:
@@ -313,7 +313,7 @@ class _AnswerColumns(Columns):
 
     def __init__(self, question: SelectReader) -> None:
         types = question.rows.types
-        keys = {key.name: key.of.type(types) for key in question.keys}
+        keys = {key.name: key.expression.type(types) for key in question.keys}
         super().__init__(keys, frozenset(keys))
 
     def __contains__(self, name: object) -> bool:

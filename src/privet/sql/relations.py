@@ -56,7 +56,9 @@ class RelationReader:
 
     def measures(self, rows: NamedRows) -> AggregateReader:
         """A reader of aggregates over these rows."""
-        return AggregateReader(self.reader(rows), rows.relation.of, lambda tree: self.catalogue.is_person(rows, tree))
+        return AggregateReader(
+            self.reader(rows), rows.relation.input, lambda tree: self.catalogue.is_person(rows, tree)
+        )
 
     def rows(self, select: exp.Select) -> NamedRows:
         """The rows that a SELECT reads: WITH, FROM, joins and WHERE."""
@@ -78,8 +80,8 @@ class RelationReader:
         if aggregate is not None and where.find(exp.Select) is None:  # a SELECT in WHERE has its own error
             raise self.source.refusal(span(aggregate), "WHERE filters rows", "To filter groups, use HAVING")
         condition = self.reader(rows).condition(where.this, "WHERE")
-        filtered = self._with(rows, lambda: Relation(Where(rows.relation.of, condition)), where)
-        never = impossible(filtered.relation.of)
+        filtered = self._with(rows, lambda: Relation(Where(rows.relation.input, condition)), where)
+        never = impossible(filtered.relation.input)
         if never:
             why = "this is not true for any row" if len(never) == 1 else "no row can satisfy all of these conditions"
             raise self.source.refusal(whole(where.this), why)
@@ -125,7 +127,7 @@ class RelationReader:
         visible = (Visible(None, tuple((name, name) for name in shown), person),)
         if not added:
             return NamedRows(rows.relation, visible, rows.tables)
-        extended = self._with(rows, lambda: Relation(WithColumns(rows.relation.of, tuple(added))), select)
+        extended = self._with(rows, lambda: Relation(WithColumns(rows.relation.input, tuple(added))), select)
         return NamedRows(extended.relation, visible, rows.tables)
 
     def _per_person(self, rows: NamedRows, select: exp.Select) -> NamedRows:
@@ -153,7 +155,7 @@ class RelationReader:
             raise self.source.refusal(
                 span(select), "this subquery must compute something per person, such as COUNT(*) AS n"
             )
-        people = self._with(rows, lambda: Relation(PerPerson(rows.relation.of, tuple(columns))), select)
+        people = self._with(rows, lambda: Relation(PerPerson(rows.relation.input, tuple(columns))), select)
         return NamedRows(people.relation, (Visible(None, tuple((name, name) for name in names), person),), rows.tables)
 
     def _item(self, select: exp.Select, key: Tree) -> Tree:
@@ -232,7 +234,7 @@ class RelationReader:
             on_columns.append(on)
         added = [column for column, _ in schema.columns if column != schema.key]
         columns = [(column, column) for column in added] + ([(schema.key, on_columns[0])] if how == "inner" else [])
-        joined = self._with(left, lambda: Relation(JoinPublic(left.relation.of, schema, on_columns[0], how)), join)
+        joined = self._with(left, lambda: Relation(JoinPublic(left.relation.input, schema, on_columns[0], how)), join)
         return NamedRows(joined.relation, (*left.visible, Visible(name, tuple(columns), None)), left.tables)
 
     def _join_person(self, left: NamedRows, right: NamedRows, join: exp.Join) -> NamedRows:

@@ -43,14 +43,14 @@ class _Amount:
 class Count(_Amount):
     """The number of rows, or of rows where an expression is not missing."""
 
-    of: Node | None = None
+    expression: Node | None = None
 
     def __post_init__(self) -> None:
-        if self.of is not None:
-            sized(self.of)
+        if self.expression is not None:
+            sized(self.expression)
 
     def __str__(self) -> str:
-        return f"count({'' if self.of is None else show(self.of)})"
+        return f"count({'' if self.expression is None else show(self.expression)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +65,16 @@ class CountPeople(_Amount):
 class OfValues:
     """A statistic of the values of an expression that are not missing, each clamped to public bounds."""
 
-    of: Node
+    expression: Node
     is_amount: ClassVar[bool] = False
     needs: ClassVar[Literal["sum", "count and sum", "squares"]] = "count and sum"
     """What the planner must measure for it: the sum alone, the count with it, or both with the sum of squares."""
 
     def __post_init__(self) -> None:
-        sized(self.of)
+        sized(self.expression)
 
     def __str__(self) -> str:
-        return f"{type(self).__name__.lower()}({show(self.of)})"
+        return f"{type(self).__name__.lower()}({show(self.expression)})"
 
 
 class Sum(OfValues, _Amount):
@@ -109,14 +109,14 @@ class Std(OfValues):
 class Histogram:
     """The number of rows in each bin; each bin is a column of the answer."""
 
-    of: Bin
+    expression: Bin
     is_amount: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.of, Bin):
+        if not isinstance(self.expression, Bin):
             raise QueryError("a histogram needs bins", remedy=write('pv.histogram("age", [0, 18, 65, 110])'))
-        sized(self.of)
-        if len(self.of.edges) > MOST_BINS + 1:
+        sized(self.expression)
+        if len(self.expression.edges) > MOST_BINS + 1:
             raise QueryError(
                 f"a histogram can have at most {MOST_BINS} bins, because each is a column",
                 remedy=write(
@@ -127,7 +127,7 @@ class Histogram:
             )
 
     def __str__(self) -> str:
-        return f"histogram({show(self.of.of)}, {len(self.of.edges) - 1} bins)"
+        return f"histogram({show(self.expression.operand)}, {len(self.expression.edges) - 1} bins)"
 
 
 @dataclass(frozen=True, slots=True)

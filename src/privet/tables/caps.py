@@ -77,7 +77,7 @@ def holding(rows: Operator) -> Cap | None:
         case JoinPerson(left, right):
             return product(cap for side in (left, right) if (cap := holding(side)) is not None)
         case _:
-            return holding(rows.of)
+            return holding(rows.input)
 
 
 def product(caps: Iterable[Cap]) -> Cap:
@@ -190,7 +190,7 @@ def reason(rows: Operator) -> str:
     while not isinstance(joined, JoinPerson):
         if isinstance(joined, Scan | PerPerson):
             return ""
-        joined = joined.of
+        joined = joined.input
     return " x ".join(map(_side, sides(joined)))
 
 
@@ -250,4 +250,4 @@ def of_person(operator: Operator, name: str) -> tuple[Exact, Exact, int] | None:
         case Scan():
             return None
         case _:
-            return of_person(operator.of, name)
+            return of_person(operator.input, name)

@@ -53,7 +53,7 @@ def rows_of(operator: Operator) -> SourceRows:
         case Scan():
             return SourceRows(operator.types(), {}, ())
         case PerPerson(_, columns):
-            modal = frozenset(name for name, value in columns if value.of is not None)
+            modal = frozenset(name for name, value in columns if value.expression is not None)
             return SourceRows(
                 {**operator.types(), **{name: _COUNT for name, value in columns if value == _ROWS}}, {}, (), modal
             )

@@ -143,14 +143,14 @@ class Rounded:
     """A number rounded down (floor), rounded up (ceil), or its absolute value (abs)."""
 
     function: OneOf["floor", "ceil", "abs"]
-    of: Node
+    operand: Node
 
     def __post_init__(self) -> None:
         _one_of(self.function, ("floor", "ceil", "abs"))
-        _nodes(self.of)
+        _nodes(self.operand)
 
     def type(self, schema: Types) -> Type:
-        number = as_number(self.of.type(schema), self.function)
+        number = as_number(self.operand.type(schema), self.function)
         operand = number.range
         if self.function == "abs":
             low = max(operand.least, -operand.most, 0)
@@ -169,12 +169,12 @@ class Rounded:
 class Clip:
     """A number clamped to bounds that the analyst chose."""
 
-    of: Node
+    operand: Node
     lower: Exact
     upper: Exact
 
     def __post_init__(self) -> None:
-        _nodes(self.of)
+        _nodes(self.operand)
         for bound in (self.lower, self.upper):
             if type(bound) is not Exact or abs(bound) > LARGEST:
                 raise QueryError(f"clip needs numbers as bounds, not {bound!r}")
@@ -184,9 +184,9 @@ class Clip:
 
     def inner(self, schema: Types) -> NumberType:
         """The type of the operand; a quotient is computed as precisely as the clip allows."""
-        if not isinstance(self.of, Arithmetic) or self.of.operator != "/":
-            return as_number(self.of.type(schema), "clip")
-        a, b = as_number(self.of.left.type(schema), "/"), as_number(self.of.right.type(schema), "/")
+        if not isinstance(self.operand, Arithmetic) or self.operand.operator != "/":
+            return as_number(self.operand.type(schema), "clip")
+        a, b = as_number(self.operand.left.type(schema), "/"), as_number(self.operand.right.type(schema), "/")
         return arithmetic("/", a, b) if b.constant else clipped_quotient(a, b, self.lower, self.upper)[1]
 
 
@@ -223,16 +223,16 @@ class Logic:
     """All of these conditions, or any of them."""
 
     operator: OneOf["and", "or"]
-    of: tuple[Node, ...]
+    operands: tuple[Node, ...]
 
     def __post_init__(self) -> None:
         _one_of(self.operator, ("and", "or"))
-        if not self.of:
+        if not self.operands:
             raise QueryError(f"{self.operator} needs at least one condition")
-        _nodes(*self.of)
+        _nodes(*self.operands)
 
     def type(self, schema: Types) -> Type:
-        types = [as_boolean(node.type(schema), self.operator) for node in self.of]
+        types = [as_boolean(node.type(schema), self.operator) for node in self.operands]
         return BooleanType(missing=any(t.missing for t in types))
 
 
@@ -240,24 +240,24 @@ class Logic:
 class Not:
     """The negation of a condition."""
 
-    of: Node
+    operand: Node
 
     def __post_init__(self) -> None:
-        _nodes(self.of)
+        _nodes(self.operand)
 
     def type(self, schema: Types) -> Type:
-        return as_boolean(self.of.type(schema), "not")
+        return as_boolean(self.operand.type(schema), "not")
 
 
 @dataclass(frozen=True, slots=True)
 class IsIn:
     """Whether a value is one of a list."""
 
-    of: Node
+    operand: Node
     values: tuple[Constant, ...]
 
     def __post_init__(self) -> None:
-        _nodes(self.of)
+        _nodes(self.operand)
         if not 1 <= len(self.values) <= 10_000:
             raise QueryError(
                 "a list must have 1 to 10,000 values",
@@ -267,7 +267,7 @@ class IsIn:
             raise QueryError("a list can contain only public values")
 
     def type(self, schema: Types) -> Type:
-        kind = self.of.type(schema)
+        kind = self.operand.type(schema)
         for value in self.values:
             _no_text_for_a_date(kind, value)
             if not comparable(kind, value.type(schema)):
@@ -281,13 +281,13 @@ class IsIn:
 class IsMissing:
     """Whether a value is missing."""
 
-    of: Node
+    operand: Node
 
     def __post_init__(self) -> None:
-        _nodes(self.of)
+        _nodes(self.operand)
 
     def type(self, schema: Types) -> Type:
-        self.of.type(schema)
+        self.operand.type(schema)
         return BooleanType(missing=False)
 
 
@@ -295,15 +295,15 @@ class IsMissing:
 class StartsWith:
     """Whether text begins with a prefix."""
 
-    of: Node
+    operand: Node
     prefix: str
 
     def __post_init__(self) -> None:
-        _nodes(self.of)
+        _nodes(self.operand)
         as_text(self.prefix)
 
     def type(self, schema: Types) -> Type:
-        kind = self.of.type(schema)
+        kind = self.operand.type(schema)
         if isinstance(kind, TextType) or (isinstance(kind, KeyType) and kind.textual):
             return BooleanType(missing=kind.missing)
         raise QueryError(
@@ -336,16 +336,16 @@ class Case:
 class DatePart:
     """The year, quarter, month, day, weekday or hour of a date."""
 
-    of: Node
+    operand: Node
     part: Part
 
     def __post_init__(self) -> None:
-        _nodes(self.of)
+        _nodes(self.operand)
         if self.part not in PARTS:
             raise QueryError(f"a date has no part {self.part!r}", allowed=f"The parts are: {', '.join(PARTS)}")
 
     def type(self, schema: Types) -> Type:
-        time = as_time(self.of.type(schema), self.part)
+        time = as_time(self.operand.type(schema), self.part)
         if self.part == "hour" and not time.timed:
             raise QueryError(
                 "a date has no hour; only a timestamp has one", remedy=write('.part("weekday")', sql="ISODOW(day)")
@@ -358,18 +358,18 @@ class DatePart:
 class Truncate:
     """The start of the year, quarter, month, week, day or hour."""
 
-    of: Node
+    operand: Node
     unit: Unit
 
     def __post_init__(self) -> None:
-        _nodes(self.of)
+        _nodes(self.operand)
         if self.unit not in UNITS:
             raise QueryError(
                 f"a date can't be truncated to {self.unit!r}", allowed=f"The units are: {', '.join(UNITS)}"
             )
 
     def type(self, schema: Types) -> Type:
-        time = as_time(self.of.type(schema), "truncate")
+        time = as_time(self.operand.type(schema), "truncate")
         if self.unit == "hour" and not time.timed:
             raise QueryError(
                 "a date has no hour; only a timestamp has one",
@@ -383,11 +383,11 @@ class Truncate:
 class Bin:
     """The bin edges[i]..edges[i+1] that contains a number; a bin excludes its upper edge, except the last."""
 
-    of: Node
+    operand: Node
     edges: tuple[Exact, ...]
 
     def __post_init__(self) -> None:
-        _nodes(self.of)
+        _nodes(self.operand)
         if len(self.edges) < 2:
             raise QueryError("bins need at least two edges", remedy=BINS)
         if len(self.edges) > MOST_BINS + 1:
@@ -398,7 +398,7 @@ class Bin:
             raise QueryError("the edges of bins must be in increasing order", remedy=BINS)
 
     def type(self, schema: Types) -> Type:
-        number = as_number(self.of.type(schema), "bins")
+        number = as_number(self.operand.type(schema), "bins")
         labels = tuple(
             f"[{show(a)}, {show(b)}{']' if i == len(self.edges) - 2 else ')'}"
             for i, (a, b) in enumerate(zip(self.edges, self.edges[1:], strict=False))
@@ -487,7 +487,7 @@ def joined(operator: OneOf["and", "or"], nodes: Sequence[Node]) -> Node:
     """All or any of these conditions, flattened: `(a and b) and c` is `a and b and c`."""
     flat: list[Node] = []
     for node in nodes:
-        flat += node.of if isinstance(node, Logic) and node.operator == operator else (node,)
+        flat += node.operands if isinstance(node, Logic) and node.operator == operator else (node,)
     return flat[0] if len(flat) == 1 else Logic(operator, tuple(flat))
 
 
@@ -519,4 +519,4 @@ def parts(node: Node) -> tuple[Node, ...]:
         case Case(branches, otherwise):
             return (*(part for branch in branches for part in branch), *([] if otherwise is None else [otherwise]))
         case _:
-            return (node.of,)
+            return (node.operand,)

@@ -177,7 +177,7 @@ def _known(key: Node, value: KeyValue, kind: Type, types: Types) -> Known:
 def impossible(operator: Operator) -> tuple[Node, ...]:
     """A minimal set of conditions that no row can satisfy together, also below `per_person`; or nothing."""
     for step in below(operator):
-        if isinstance(step, PerPerson) and (conditions := impossible(step.of)):
+        if isinstance(step, PerPerson) and (conditions := impossible(step.input)):
             return conditions
     rows = rows_of(operator)
     unmet = list(rows.conditions)

@@ -95,40 +95,40 @@ class Scan(_Step):
 class Where(_Step):
     """The rows for which a condition is true (not false, not missing)."""
 
-    of: Operator
+    input: Operator
     condition: Node
 
     def __post_init__(self) -> None:
-        types = _rows(self.of)
+        types = _rows(self.input)
         kind = sized(self.condition).type(types)
         if not isinstance(kind, BooleanType):
             raise QueryError(f"where needs a condition, but this is {kind}", remedy=CONDITION)
-        self._set_types(types, self.of)
+        self._set_types(types, self.input)
 
 
 @dataclass(frozen=True, slots=True)
 class WithColumns(_Step):
     """The rows with further columns, which replace existing ones of the same name."""
 
-    of: Operator
+    input: Operator
     columns: tuple[tuple[str, Node], ...]
 
     def __post_init__(self) -> None:
-        before = _rows(self.of)
+        before = _rows(self.input)
         if not self.columns:
             raise QueryError(
                 "with_columns needs a column", remedy=write('with_columns(rate=pv.col("pay") / pv.col("hours"))')
             )
         different(self.columns)
         added = {name: sized(node).type(before) for name, node in self.columns}
-        self._set_types(Columns({**before, **added}, public_columns(before) - added.keys()), self.of)
+        self._set_types(Columns({**before, **added}, public_columns(before) - added.keys()), self.input)
 
 
 @dataclass(frozen=True, slots=True)
 class JoinPublic(_Step):
     """Each row joined with the one row of a public table that has its key; `left` keeps rows without a match."""
 
-    of: Operator
+    input: Operator
     table: PublicSchema
     on: str
     how: Literal["inner", "left"]
@@ -139,7 +139,7 @@ class JoinPublic(_Step):
             raise QueryError(f"this join needs a public table, not {type(table).__name__}")
         if self.how not in ("inner", "left"):
             raise QueryError(f"how must be 'inner' or 'left', not {self.how!r}", subject=Subject("argument", "how"))
-        before = _rows(self.of)
+        before = _rows(self.input)
         if on not in before:
             raise QueryError(
                 f"there is no column {on!r} to join on", allowed=there_are(on, before), subject=Subject("column", on)
@@ -159,7 +159,7 @@ class JoinPublic(_Step):
         if self.how == "left":
             added = {name: replace(kind, missing=True) for name, kind in added.items()}
         _no_clash(before, {*added}, table.name)
-        self._set_types(Columns({**before, **added}, public_columns(before) | added.keys()), self.of)
+        self._set_types(Columns({**before, **added}, public_columns(before) | added.keys()), self.input)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,29 +188,29 @@ class OfPerson:
     """A value per person: the number of rows, or the sum, mean, minimum or maximum of an expression."""
 
     function: Literal["count", "sum", "mean", "min", "max"]
-    of: Node | None = None
+    expression: Node | None = None
 
     def __post_init__(self) -> None:
         if self.function not in ("count", "sum", "mean", "min", "max"):
             raise QueryError(f"{self.function!r} can't be computed per person")
-        if self.of is not None:
-            sized(self.of)
+        if self.expression is not None:
+            sized(self.expression)
         elif self.function != "count":
             raise QueryError(f"{self.function} needs an expression")
 
     def type(self, schema: Types) -> Type:
         if self.function == "count":
-            if self.of is not None:
-                self.of.type(schema)
+            if self.expression is not None:
+                self.expression.type(schema)
             return NumberType(Exact(0), Exact(CEILING), integer=True, missing=False, wide=True)
-        assert self.of is not None
-        number = as_number(self.of.type(schema), self.function)
+        assert self.expression is not None
+        number = as_number(self.expression.type(schema), self.function)
         if self.function in ("min", "max"):
             return number
         if number.wide:
-            clipped = Clip(self.of, Exact(0), Exact(1000))
+            clipped = Clip(self.expression, Exact(0), Exact(1000))
             raise NoBounds(
-                f"the {self.function} of {show(self.of)} per person needs bounds",
+                f"the {self.function} of {show(self.expression)} per person needs bounds",
                 remedy=write(in_python(clipped), sql=in_sql(clipped)),
             )
         if self.function == "mean":
@@ -224,12 +224,12 @@ class OfPerson:
 class PerPerson(_Step):
     """One row for each person, with values computed from their rows."""
 
-    of: Operator
+    input: Operator
     columns: tuple[tuple[str, OfPerson], ...]
 
     def __post_init__(self) -> None:
-        before = _rows(self.of)
-        if not isinstance(protected(self.of), Person):
+        before = _rows(self.input)
+        if not isinstance(protected(self.input), Person):
             raise QueryError(
                 "values per person need a table that protects people, but this one protects each row", remedy=_PERSON
             )
@@ -241,7 +241,7 @@ class PerPerson(_Step):
         different(self.columns)
         if not all(isinstance(value, OfPerson) for _, value in self.columns):
             raise QueryError("per person, only count, sum, mean, min and max are supported")
-        self._set_types(Columns({name: value.type(before) for name, value in self.columns}), self.of)
+        self._set_types(Columns({name: value.type(before) for name, value in self.columns}), self.input)
 
 
 Operator = Scan | Where | WithColumns | JoinPublic | JoinPerson | PerPerson
@@ -266,7 +266,7 @@ def _scans(operator: Operator) -> int:
         case JoinPerson(left, right):
             return _scans(left) + _scans(right)
         case _:
-            return _scans(operator.of)
+            return _scans(operator.input)
 
 
 def _place(side: Operator) -> tuple[str, str]:
@@ -283,7 +283,7 @@ def steps(operator: Operator) -> Iterator[Operator]:
             yield from steps(left)
             yield from steps(right)
         case _:
-            yield from steps(operator.of)
+            yield from steps(operator.input)
     yield operator
 
 
@@ -296,7 +296,7 @@ def expressions(operator: Operator) -> Iterator[tuple[Node, Operator]]:
             case WithColumns(rows, columns):
                 yield from ((node, rows) for _, node in columns)
             case PerPerson(rows, values):
-                yield from ((value.of, rows) for _, value in values if value.of is not None)
+                yield from ((value.expression, rows) for _, value in values if value.expression is not None)
 
 
 def tables(operator: Operator) -> tuple[Schema, ...]:
@@ -307,7 +307,7 @@ def tables(operator: Operator) -> tuple[Schema, ...]:
         case JoinPerson(left, right):
             return tuple(dict.fromkeys((*tables(left), *tables(right))))
         case _:
-            return tables(operator.of)
+            return tables(operator.input)
 
 
 def public_tables(operator: Operator) -> tuple[PublicSchema, ...]:
@@ -320,7 +320,7 @@ def public_tables(operator: Operator) -> tuple[PublicSchema, ...]:
         case JoinPublic(inner, table):
             return (*public_tables(inner), table)
         case _:
-            return public_tables(operator.of)
+            return public_tables(operator.input)
 
 
 def sides(operator: Operator) -> tuple[Operator, ...]:
@@ -346,7 +346,7 @@ def one_row_each(operator: Operator) -> bool:
         case Scan() | JoinPerson():
             return False
         case _:
-            return one_row_each(operator.of)
+            return one_row_each(operator.input)
 
 
 def keeps_all_rows(operator: Operator) -> bool:

@@ -48,18 +48,18 @@ class Key:
     """A key to group by: an expression with a name."""
 
     name: str
-    of: Node
+    expression: Node
 
     def __post_init__(self) -> None:
         check_name(self.name, "column of the answer")
-        sized(self.of)
+        sized(self.expression)
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
     """A question: rows, keys, aggregates of each group, and the arrangement of the answer."""
 
-    of: Operator
+    input: Operator
     keys: tuple[Key, ...]
     aggregates: tuple[tuple[str, Aggregate], ...]
     arrangement: Arrangement = EVERYTHING
@@ -69,12 +69,12 @@ class Query:
     """Its groups: the values of each key that remain after conditions, in the order of the answer."""
 
     def __post_init__(self) -> None:
-        types = self.of.types()
+        types = self.input.types()
         if not all(isinstance(key, Key) for key in self.keys):
             raise QueryError("a query can be grouped only by keys, which are named expressions")
         if self.at_most is not None:
-            caps.checked(self.of, self.at_most)
-            if self.at_most == caps.holding(self.of):
+            caps.checked(self.input, self.at_most)
+            if self.at_most == caps.holding(self.input):
                 raise QueryError("this cap is already declared, so it must be left out")
         if len(self.aggregates) > MOST_COLUMNS:
             raise QueryError(f"a query can ask for at most {MOST_COLUMNS} columns, not {len(self.aggregates)}")
@@ -97,13 +97,13 @@ class Query:
             raise QueryError(
                 "a query needs at least one aggregate", remedy=write(".agg(n=pv.count())", sql="COUNT(*) AS n")
             )
-        object.__setattr__(self, "groups", Listed.of(self.of, tuple(key.of for key in self.keys)))
+        object.__setattr__(self, "groups", Listed.of(self.input, tuple(key.expression for key in self.keys)))
         for _, aggregate in self.aggregates:
             checked(aggregate, types)
         if self.arrangement != EVERYTHING:
             numbers = {column: RELEASED for produced in columns.values() for column in produced}
             left = dict(zip((key.name for key in self.keys), self.domains(), strict=True))
-            self.arrangement.check({key.name: key.of.type(types) for key in self.keys}, numbers, columns, left)
+            self.arrangement.check({key.name: key.expression.type(types) for key in self.keys}, numbers, columns, left)
 
     def domains(self) -> tuple[tuple[KeyValue, ...], ...]:
         """The values of each key."""
@@ -111,9 +111,9 @@ class Query:
 
     def columns(self) -> dict[str, tuple[str, ...]]:
         """The columns that each aggregate produces: one, or one for each bin of a histogram."""
-        types = self.of.types()
+        types = self.input.types()
         return {
-            name: tuple(f"{name} {label}" for label in what.of.type(types).keys())  # noqa: SIM118
+            name: tuple(f"{name} {label}" for label in what.expression.type(types).keys())  # noqa: SIM118
             if isinstance(what, Histogram)
             else (name,)
             for name, what in self.aggregates
@@ -121,12 +121,12 @@ class Query:
 
     def expressions(self) -> Iterator[tuple[Node, Operator]]:
         """Every expression over rows, with the rows that it reads; the deepest first."""
-        yield from operators.expressions(self.of)
-        yield from ((key.of, self.of) for key in self.keys)
+        yield from operators.expressions(self.input)
+        yield from ((key.expression, self.input) for key in self.keys)
         for _, aggregate in self.aggregates:
             for part in parts(aggregate):
-                if not isinstance(part, CountPeople | Ratio) and part.of is not None:
-                    yield part.of, self.of
+                if not isinstance(part, CountPeople | Ratio) and part.expression is not None:
+                    yield part.expression, self.input
 
     # --- arrangement of the answer: always having, then order_by, then limit --------------------
 
@@ -172,7 +172,7 @@ class Query:
     ) -> Query:
         """Use fewer rows per person than the tables allow: less noise, but more rows left out."""
         cap = caps.requested(max_rows=max_rows, max_groups=max_groups, max_rows_per_group=max_rows_per_group)
-        return replace(self, at_most=_capped(self.of, self.at_most, cap))
+        return replace(self, at_most=_capped(self.input, self.at_most, cap))
 
     def _arranged(self, **changes: Any) -> Query:
         return replace(self, arrangement=replace(self.arrangement, **changes))
@@ -207,7 +207,7 @@ class _Rows:
             if not isinstance(condition, Expr | bool):
                 raise QueryError(f"where needs a condition, not {condition!r}", remedy=CONDITION)
         rows = self.relation
-        return Relation(Where(rows.of, joined("and", tuple(map(node, conditions)))), rows.at_most)
+        return Relation(Where(rows.input, joined("and", tuple(map(node, conditions)))), rows.at_most)
 
     def filter(self, *conditions: Expr) -> Relation:
         """The same as `where`."""
@@ -216,7 +216,7 @@ class _Rows:
     def with_columns(self, **columns: Any) -> Relation:
         """Add columns, each computed from its own row; an existing column of the same name is replaced."""
         rows, added = self.relation, tuple((name, node(value)) for name, value in columns.items())
-        return Relation(WithColumns(rows.of, added), rows.at_most)
+        return Relation(WithColumns(rows.input, added), rows.at_most)
 
     def cap(
         self, *, max_rows: int | None = None, max_groups: int | None = None, max_rows_per_group: int | None = None
@@ -227,13 +227,13 @@ class _Rows:
         """
         cap = caps.requested(max_rows=max_rows, max_groups=max_groups, max_rows_per_group=max_rows_per_group)
         rows = self.relation
-        return replace(rows, at_most=_capped(rows.of, rows.at_most, cap))
+        return replace(rows, at_most=_capped(rows.input, rows.at_most, cap))
 
     def join(self, other: Any, *, on: str | None = None, how: str = "inner") -> Relation:
         """Join with a public table on its unique key, or with another table of the same people on the person."""
         rows = self.relation
         if isinstance(other, PublicTable):
-            step = JoinPublic(rows.of, other.schema, on or other.schema.key, how)  # type: ignore[arg-type]
+            step = JoinPublic(rows.input, other.schema, on or other.schema.key, how)  # type: ignore[arg-type]
             return Relation(step, rows.at_most)
         if not isinstance(other, Relation | Table):
             raise QueryError(
@@ -246,10 +246,10 @@ class _Rows:
                 remedy=write("people.join(visits)", advice="Remove on= and how="),
             )
         right = other.relation
-        both = operators.join_person(rows.of, right.of)
+        both = operators.join_person(rows.input, right.input)
         if rows.at_most is None and right.at_most is None:
             return Relation(both)
-        both_caps = [each.at_most or caps.holding(each.of) for each in (rows, right)]
+        both_caps = [each.at_most or caps.holding(each.input) for each in (rows, right)]
         return Relation(both, _capped(both, None, caps.product(cap for cap in both_caps if cap is not None)))
 
     def per_person(self, **values: Any) -> Relation:
@@ -264,7 +264,7 @@ class _Rows:
                 "per_person combines all rows of a person into one, so a cap before it has no effect",
                 remedy=caps.BOUNDS_INSTEAD,
             )
-        return Relation(PerPerson(rows.of, tuple((name, _of_person(value)) for name, value in values.items())))
+        return Relation(PerPerson(rows.input, tuple((name, _of_person(value)) for name, value in values.items())))
 
     def group_by(self, *keys: str | Expr, **named: str | Expr) -> Grouped:
         """One answer for each value of these keys, or for each combination of values."""
@@ -273,20 +273,20 @@ class _Rows:
         if not every:
             raise QueryError("group_by needs a key", remedy=write('group_by("region")'))
         rows = self.relation
-        Listed.of(rows.of, tuple(key.of for key in every))
-        return Grouped(rows.of, tuple(every), rows.at_most)
+        Listed.of(rows.input, tuple(key.expression for key in every))
+        return Grouped(rows.input, tuple(every), rows.at_most)
 
     def agg(self, **aggregates: Aggregate) -> Query:
         """The question: aggregates, by name."""
         rows = self.relation
-        return Query(rows.of, (), tuple(aggregates.items()), at_most=rows.at_most)
+        return Query(rows.input, (), tuple(aggregates.items()), at_most=rows.at_most)
 
 
 @dataclass(frozen=True, slots=True)
 class Relation(_Rows):
     """Rows to ask about: a table, possibly filtered, joined, or with further columns."""
 
-    of: Operator
+    input: Operator
     at_most: Cap | None = None
     """A cap on the rows per person, if it is lower than the declared one."""
 
@@ -298,25 +298,25 @@ class Relation(_Rows):
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of its columns."""
-        return tuple(self.of.types())
+        return tuple(self.input.types())
 
     @property
     def protect(self) -> Protected:
         """What is protected."""
-        return operators.protected(self.of)
+        return operators.protected(self.input)
 
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
     """Rows in groups."""
 
-    of: Operator
+    input: Operator
     keys: tuple[Key, ...]
     at_most: Cap | None = None
 
     def agg(self, **aggregates: Aggregate) -> Query:
         """The question: aggregates of each group, by name."""
-        return Query(self.of, self.keys, tuple(aggregates.items()), at_most=self.at_most)
+        return Query(self.input, self.keys, tuple(aggregates.items()), at_most=self.at_most)
 
 
 def _of_person(value: Any) -> OfPerson:
@@ -339,7 +339,7 @@ def _of_person(value: Any) -> OfPerson:
 def _key_name(key: str | Expr) -> str:
     expression = column(key)
     while not isinstance(expression, Column):
-        inner = getattr(expression, "of", None)
+        inner = getattr(expression, "operand", None)
         if inner is None or isinstance(inner, tuple):
             raise QueryError(f"this key needs a name: {show(column(key))}", remedy=write("group_by(kind=...)"))
         expression = inner

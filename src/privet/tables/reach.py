@@ -355,7 +355,7 @@ def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
             pairs = tuple((change(when), change(then)) for when, then in branches)
             return e.Case(pairs, None if otherwise is None else change(otherwise))
         case _:
-            return replace(node, of=change(node.of))
+            return replace(node, operand=change(node.operand))
 
 
 def replaced(node: Node, what: Mapping[Node, Node]) -> Node:
@@ -366,7 +366,7 @@ def replaced(node: Node, what: Mapping[Node, Node]) -> Node:
 def conjuncts(node: Node) -> tuple[Node, ...]:
     """The conditions that are all true exactly if this one is."""
     if isinstance(node, e.Logic) and node.operator == "and":
-        return tuple(inner for part in node.of for inner in conjuncts(part))
+        return tuple(inner for part in node.operands for inner in conjuncts(part))
     return (node,)
 
 

@@ -23,7 +23,7 @@ class Code:
     reads what is missing as 0 where `missing` is false. A value is lower + step * code.
     """
 
-    of: Node
+    expression: Node
     lower: Exact
     step: Exact
     width: int
@@ -38,11 +38,11 @@ class Code:
 class Place:
     """Which of some bins a row is in: an integer in 0..size - 1, or missing. One row has one place, or none."""
 
-    of: Bin
+    expression: Bin
     size: int
 
     def __post_init__(self) -> None:
-        if type(self.of) is not Bin or self.size != len(self.of.edges) - 1:
+        if type(self.expression) is not Bin or self.size != len(self.expression.edges) - 1:
             raise QueryError("a row has one place for each bin")
 
 
@@ -50,7 +50,7 @@ class Place:
 class Given:
     """Whether an expression has a value: 1, or 0 if it is missing."""
 
-    of: Node
+    expression: Node
 
 
 # --- what an engine counts ----------------------------------------------------------------------
@@ -65,32 +65,32 @@ class Rows:
 class Present:
     """The number of rows whose code, or whose value, is not missing."""
 
-    of: Code | Given
+    value: Code | Given
 
 
 @dataclass(frozen=True, slots=True)
 class Total:
     """The sum of the codes that are not missing."""
 
-    of: Code
+    value: Code
 
 
 @dataclass(frozen=True, slots=True)
 class Squares:
     """The sum of the squares of the codes that are not missing."""
 
-    of: Code
+    value: Code
 
 
 @dataclass(frozen=True, slots=True)
 class At:
     """The number of rows at one place."""
 
-    of: Place
+    value: Place
     index: int
 
     def __post_init__(self) -> None:
-        if not 0 <= self.index < self.of.size:
+        if not 0 <= self.index < self.value.size:
             raise QueryError("there is no such bin")
 
 
@@ -176,17 +176,17 @@ class Statement:
     `listed` has the groups: all values that the keys' types have, unless conditions leave only some of them.
     """
 
-    of: Operator
+    input: Operator
     keys: tuple[Node, ...]
     bounding: Bounding
     tallies: tuple[Tally, ...]
     listed: Listed = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        types = self.of.types()
+        types = self.input.types()
         kinds = [sized(key).type(types) for key in self.keys]
         if self.listed is None:
-            object.__setattr__(self, "listed", Listed.whole(self.of, self.keys))
+            object.__setattr__(self, "listed", Listed.whole(self.input, self.keys))
         else:
             self.listed.check(kinds)
         if not self.tallies:
@@ -197,8 +197,8 @@ class Statement:
             if not isinstance(tally, Tally):
                 raise QueryError(f"an engine can't count {type(tally).__name__}")
             if not isinstance(tally, Rows):
-                kind = sized(tally.of.of).type(types)
-                if isinstance(tally.of, Code):
+                kind = sized(tally.value.expression).type(types)
+                if isinstance(tally.value, Code):
                     as_number(kind, "a total")
 
     def domains(self) -> tuple[tuple[KeyValue, ...], ...]:

@@ -66,9 +66,9 @@ class Reference:
             {name: table.nothing() for name, table in public.items()},
             every=True,
         )
-        types = statement.of.types()
+        types = statement.input.types()
         try:
-            for _, read in missing.of(statement.of):
+            for _, read in missing.of(statement.input):
                 for key in statement.keys:
                     evaluate(key, read, "key", types)
                 for tally in statement.tallies:
@@ -89,8 +89,8 @@ class Reference:
 
     def _counted(self, statement: Statement) -> list[list[int]]:
         places = {group: place for place, group in enumerate(product(*statement.domains()))}
-        types, rows = statement.of.types(), []
-        for who, read in self._lines.of(statement.of):
+        types, rows = statement.input.types(), []
+        for who, read in self._lines.of(statement.input):
             if self._stopped:
                 raise SystemExit
             place = places.get(tuple(value_of(evaluate(key, read, "key", types)) for key in statement.keys))

@@ -184,9 +184,9 @@ def reading(tally: Tally, read: Read, types: e.Types) -> int | None:
         case Present(Given(of)):
             return int(not is_missing(evaluate(of, read, "value", types)))
         case At(Place(of)):
-            return placed(number(evaluate(of.of, read, "value", types)), of.edges)
+            return placed(number(evaluate(of.operand, read, "value", types)), of.edges)
         case Present(Code() as wanted) | Total(wanted) | Squares(wanted):
-            return code(wanted, number(evaluate(wanted.of, read, "value", types)).value)
+            return code(wanted, number(evaluate(wanted.expression, read, "value", types)).value)
     raise AssertionError(tally)
 
 

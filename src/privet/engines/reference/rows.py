@@ -220,9 +220,9 @@ def _either(mine: Mapping[str, Any], left: Read, right: Read) -> Read:
 def _per_person(wanted: Mapping[str, o.OfPerson], rows: list[Read], types: e.Types) -> Read:
     def read(name: str, mode: str) -> Any:
         what = wanted[name]
-        if what.of is None:
+        if what.expression is None:
             return of_person("count", [Fraction(1)] * len(rows), None)
-        values = [evaluate(what.of, each, mode, types) for each in rows]
+        values = [evaluate(what.expression, each, mode, types) for each in rows]
         return of_person(what.function, values, values[0])
 
     return read

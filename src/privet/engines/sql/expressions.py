@@ -150,7 +150,7 @@ class Compiler:
 
     def _inside(self, clip: Clip, mode: Mode) -> Value:
         """What is clipped; a quotient is computed as finely as the clip allows."""
-        of = clip.of
+        of = clip.operand
         if not isinstance(of, Arithmetic) or of.operator != "/" or _as_number(self.kind(of.right)).constant:
             return self.number(of, mode)[0]
         (a, x), (b, y) = self.number(of.left, mode), self.number(of.right, mode)
@@ -231,7 +231,7 @@ class Compiler:
         return _made(f"CASE {cases}{end} END", values[0].kind, *conditions, *values)
 
     def _bin(self, node: Bin, results: Sequence[str], kind: Kind, mode: Mode) -> Value:
-        found, number = self.number(node.of, mode)
+        found, number = self.number(node.operand, mode)
         x, places = self.layers.named(found), [_near(self.dialect, k, number) for k in node.places(number)]
 
         def search(first: int, last: int) -> str:  # the bins first..last - 1: a tree, so that 1,000 bins are 10 steps

@@ -114,7 +114,7 @@ class Opened(Generic[Kind]):
     """An operator that is being compiled: `ask` for columns, then `select`."""
 
     relations: Relations
-    of: Kind
+    operator: Kind
     person: bool
     layers: Layers = field(init=False)
     asked: dict[tuple[str, Wanted], Value] = field(init=False, default_factory=dict)
@@ -176,11 +176,11 @@ class OpenedScan(Opened[Scan]):
         if column not in self.raw:
             self.raw[column] = self.layers.context.fresh()
         raw = self.raw[column]
-        declared = dict(self.of.table.columns)[column]
-        return self.relations.stored(self.of.table).column(column, declared, wanted, raw, self.layers)
+        declared = dict(self.operator.table.columns)[column]
+        return self.relations.stored(self.operator.table).column(column, declared, wanted, raw, self.layers)
 
     def source(self) -> str:
-        stored, protect = self.relations.stored(self.of.table), self.of.table.protect
+        stored, protect = self.relations.stored(self.operator.table), self.operator.table.protect
         columns = [f"{self.dialect.name(column)} AS {raw}" for column, raw in self.raw.items()]
         if self.person:
             assert isinstance(protect, Person)
@@ -196,8 +196,10 @@ class OpenedWhere(Opened[Where]):
     __slots__ = ("condition", "inner")
 
     def begin(self) -> None:
-        self.inner = self.relations.open(self.of.of, person=self.person)
-        self.condition = Compiler(self.layers, self.of.of.types(), self.inner.ask).value(self.of.condition)
+        self.inner = self.relations.open(self.operator.input, person=self.person)
+        self.condition = Compiler(self.layers, self.operator.input.types(), self.inner.ask).value(
+            self.operator.condition
+        )
 
     def find(self, column: str, wanted: Wanted) -> Value:
         return self.inner.ask(column, wanted)
@@ -215,9 +217,9 @@ class OpenedWithColumns(Opened[WithColumns]):
     __slots__ = ("compiler", "defined", "inner")
 
     def begin(self) -> None:
-        self.inner = self.relations.open(self.of.of, person=self.person)
-        self.compiler = Compiler(self.layers, self.of.of.types(), self.inner.ask)
-        self.defined = dict(self.of.columns)
+        self.inner = self.relations.open(self.operator.input, person=self.person)
+        self.compiler = Compiler(self.layers, self.operator.input.types(), self.inner.ask)
+        self.defined = dict(self.operator.columns)
 
     def find(self, column: str, wanted: Wanted) -> Value:
         if column not in self.defined:
@@ -240,29 +242,31 @@ class OpenedJoinPublic(Opened[JoinPublic]):
     __slots__ = ("added", "inner", "mine", "theirs")
 
     def begin(self) -> None:
-        self.inner = self.relations.open(self.of.of, person=self.person)
-        stored, key = self.relations.stored(self.of.table), self.of.table.key
-        kinds = dict(self.of.table.columns)
+        self.inner = self.relations.open(self.operator.input, person=self.person)
+        stored, key = self.relations.stored(self.operator.table), self.operator.table.key
+        kinds = dict(self.operator.table.columns)
         theirs = read(Column(kinds[key]), stored.types[key], self.dialect.name(key), "key", self.layers.context)
-        mine = self.inner.ask(self.of.on, "key")
-        left = replace(mine, sql=f"l.{mine.sql}"), self.of.of.types()[self.of.on]
+        mine = self.inner.ask(self.operator.on, "key")
+        left = replace(mine, sql=f"l.{mine.sql}"), self.operator.input.types()[self.operator.on]
         self.mine, self.theirs = alike(self.dialect, left, (replace(theirs, sql="r.k"), kinds[key]))
         self.added = {"k": theirs.sql}
 
     def find(self, column: str, wanted: Wanted) -> Value:
-        kinds = {n: kind for n, kind in self.of.table.columns if n != self.of.table.key}
+        kinds = {n: kind for n, kind in self.operator.table.columns if n != self.operator.table.key}
         if column not in kinds:
             return self.inner.ask(column, wanted)
         raw = f"r_{self.layers.context.fresh()}"
         self.added[raw] = self.dialect.name(column)
-        return self.relations.stored(self.of.table).column(column, Column(kinds[column]), wanted, raw, self.layers)
+        return self.relations.stored(self.operator.table).column(
+            column, Column(kinds[column]), wanted, raw, self.layers
+        )
 
     def source(self) -> str:
-        stored = self.relations.stored(self.of.table)
+        stored = self.relations.stored(self.operator.table)
         left = (["l.u"] if self.person else []) + [f"l.{alias}" for alias in self.inner.columns]
         right = [f"r.{alias}" for alias in self.added if alias != "k"]
         theirs = ", ".join(f"{sql} AS {alias}" for alias, sql in self.added.items())
-        join = "LEFT JOIN" if self.of.how == "left" else "JOIN"
+        join = "LEFT JOIN" if self.operator.how == "left" else "JOIN"
         # enforced, not inferred: no row has two matches, whatever the keys are read as
         number = f"row_number() OVER (PARTITION BY {self.theirs.sql.replace('r.k', 'k')} ORDER BY k)"
         public = self.dialect.ranked(f"SELECT {theirs} FROM {stored.name}", number, "= 1")
@@ -276,11 +280,11 @@ class OpenedJoinPerson(Opened[JoinPerson]):
     __slots__ = ("left", "right")
 
     def begin(self) -> None:
-        self.left = self.relations.open(self.of.left, person=True)
-        self.right = self.relations.open(self.of.right, person=True)
+        self.left = self.relations.open(self.operator.left, person=True)
+        self.right = self.relations.open(self.operator.right, person=True)
 
     def find(self, column: str, wanted: Wanted) -> Value:
-        return (self.left if column in self.of.left.types() else self.right).ask(column, wanted)
+        return (self.left if column in self.operator.left.types() else self.right).ask(column, wanted)
 
     def source(self) -> str:
         columns = [f"l.{alias}" for alias in self.left.columns] + [f"r.{alias}" for alias in self.right.columns]
@@ -297,13 +301,13 @@ class OpenedPerPerson(Opened[PerPerson]):
     __slots__ = ("compiler", "grouped", "inner")
 
     def begin(self) -> None:
-        self.inner = self.relations.open(self.of.of, person=True)
-        self.compiler = Compiler(Layers(self.layers.context), self.of.of.types(), self.inner.ask)
+        self.inner = self.relations.open(self.operator.input, person=True)
+        self.compiler = Compiler(Layers(self.layers.context), self.operator.input.types(), self.inner.ask)
         self.grouped: dict[str, str] = {}
 
     def find(self, column: str, wanted: Wanted) -> Value:
-        what = dict(self.of.columns)[column]
-        value, kind = self._of_person(what, keyed=wanted == "key"), what.type(self.of.of.types())
+        what = dict(self.operator.columns)[column]
+        value, kind = self._of_person(what, keyed=wanted == "key"), what.type(self.operator.input.types())
         assert isinstance(kind, NumberType)
         match wanted:
             case Lattice():
@@ -313,18 +317,18 @@ class OpenedPerPerson(Opened[PerPerson]):
         return value
 
     def _of_person(self, what: OfPerson, *, keyed: bool) -> Value:
-        if what.of is None:
+        if what.expression is None:
             return Value(self._grouped("count(*)"), "integer", atom=True)
         if what.function == "count":
-            value = self.compiler.value(what.of, "key" if keyed else "value")
+            value = self.compiler.value(what.expression, "key" if keyed else "value")
             return Value(self._grouped(f"count({value.sql})"), "integer", atom=True)
-        value, kind = self.compiler.number(what.of, "key" if keyed else "value")
+        value, kind = self.compiler.number(what.expression, "key" if keyed else "value")
         mine = kind.range
         if what.function in ("min", "max"):
             return Value(self._grouped(f"{what.function}({value.sql})"), "integer", atom=True)
         if what.function == "sum":
             each = arithmetic.coarser(self.dialect, value.sql, units.summable(mine, CEILING), mine.largest)
-            result = what.type(self.of.of.types())
+            result = what.type(self.operator.input.types())
             assert isinstance(result, NumberType)
             summed = self._grouped(self.dialect.total(each))
             return Value(arithmetic.narrowed(self.dialect, summed, "wide", result.range), "integer")

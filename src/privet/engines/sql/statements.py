@@ -62,16 +62,16 @@ class _Reduced:
 
     def code(self, of: Code) -> str:
         """The name of a column of codes, each in the hull."""
-        found = self.compiler.code(of.of, Lattice(of.lower, of.step, of.width))
+        found = self.compiler.code(of.expression, Lattice(of.lower, of.step, of.width))
         return self.add(enforced(self.compiler.dialect, found, missing=of.missing), of.width, nullable=of.missing)
 
     def place(self, of: Place) -> str:
         """The name of a column of places: one for each row, or NULL."""
-        return self.add(self.compiler.index(of.of, "value"), of.size - 1, nullable=True)
+        return self.add(self.compiler.index(of.expression, "value"), of.size - 1, nullable=True)
 
     def given(self, of: Given) -> str:
         """The name of a flag: whether a value is not missing."""
-        value = self.compiler.value(of.of)
+        value = self.compiler.value(of.expression)
         flag = self.compiler.dialect.bit(f"{value.sql} IS NOT NULL")
         return self.add(Value(flag, "integer", value.level), 1, nullable=False)
 
@@ -82,9 +82,9 @@ def compiled(
     """The statement as SQL; `key` is that of the hash which chooses whose rows survive."""
     context = Context(dialect)
     person = not isinstance(statement.bounding, Unbounded)
-    rows = Relations(context, tables, public).start(statement.of, person=person)
+    rows = Relations(context, tables, public).start(statement.input, person=person)
     layers = Layers(context)
-    compiler = Compiler(layers, statement.of.types(), rows.ask)
+    compiler = Compiler(layers, statement.input.types(), rows.ask)
     text = _text_key(statement)
     group = layers.named(_group(compiler, statement)) if text is None else compiler.column(text[0], "text")
     reduced = _Reduced(compiler)
@@ -113,7 +113,7 @@ def compiled(
 
 def _text_key(statement: Statement) -> tuple[str, KeyType] | None:
     """The column, if rows of a table are grouped by one text: adding up by texts, then numbering them, is quicker."""
-    rows = statement.of.of if isinstance(statement.of, Where) else statement.of
+    rows = statement.input.input if isinstance(statement.input, Where) else statement.input
     if not isinstance(statement.bounding, Unbounded) or len(statement.keys) != 1 or not isinstance(rows, Scan):
         return None
     key, kind = statement.keys[0], statement.keys[0].type(rows.types())

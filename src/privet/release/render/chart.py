@@ -60,12 +60,12 @@ def _together(view: View) -> list[tuple[Sequence[Keys], Sequence[Column]]]:
     if view.keys:
         return [(view.keys, view.columns)]
     query = view.query
-    types, shown = query.of.types(), {column.name: column for column in view.columns}
+    types, shown = query.input.types(), {column.name: column for column in view.columns}
     panels: list[tuple[Sequence[Keys], Sequence[Column]]] = []
     for name, what in query.aggregates:
         parts = [shown[each] for each in query.columns()[name] if each in shown]
         if parts and isinstance(what, Histogram):
-            bins = Keys(show(what.of.of), what.of.type(types).keys())
+            bins = Keys(show(what.expression.operand), what.expression.type(types).keys())
             panels.append(([bins], [replace(parts[0], name=name, cells=joined([part.cells for part in parts]))]))
         elif parts:
             panels.append(([], parts))

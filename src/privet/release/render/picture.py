@@ -54,7 +54,7 @@ def panels(view: View, column: str | None, style: Style) -> list[Panel]:
             continue
         if isinstance(aggregate, Histogram) and not keys:
             if column in (None, name):
-                found.append(_histogram(name, aggregate, [cells[each] for each in names], query.of.types(), style))
+                found.append(_histogram(name, aggregate, [cells[each] for each in names], query.input.types(), style))
         else:
             found += [_grouped(query, keys, cells[each], style) for each in names if column in (None, name, each)]
     if not found:
@@ -118,8 +118,8 @@ def drawn(figure: Figure, suffix: str) -> bytes:
 
 
 def _histogram(name: str, what: Histogram, parts: Sequence[Column], types: Types, style: Style) -> Panel:
-    labels = [style.text(str(label)) for label in what.of.type(types).keys()]  # noqa: SIM118
-    axis = Axis(style.text(show(what.of.of)), labels, ordered=True, touching=True)
+    labels = [style.text(str(label)) for label in what.expression.type(types).keys()]  # noqa: SIM118
+    axis = Axis(style.text(show(what.expression.operand)), labels, ordered=True, touching=True)
     column = replace(parts[0], name=style.text(name), cells=joined([part.cells for part in parts]))
     return _panel(column, axis, (1, len(labels)))
 
@@ -155,24 +155,24 @@ def _crossed(query: Query, texts: Sequence[Sequence[str]]) -> tuple[int, int] | 
 def _series(query: Query, shape: tuple[int, int]) -> int | None:
     """Which of two keys stands side by side: one with few values, and rather not the one that is a time."""
     few = [2 <= count <= MOST_SERIES for count in shape]
-    timed = [isinstance(key.of.type(query.of.types()), TimeType) for key in query.keys]
+    timed = [isinstance(key.expression.type(query.input.types()), TimeType) for key in query.keys]
     if few[1] and not (timed[1] and few[0] and not timed[0]):
         return 1
     return 0 if few[0] else None
 
 
 def _axis(query: Query, which: int, values: list[KeyValue], labels: Sequence[str], style: Style) -> Axis:
-    key, types = query.keys[which], query.of.types()
+    key, types = query.keys[which], query.input.types()
     name = style.text(key.name)
     every = list(query.domains()[which])
     start = every.index(values[0]) if values else 0
     if style.order is not None or values != every[start : start + len(values)]:
         return Axis(name, labels)
-    if isinstance(key.of, Bin):
+    if isinstance(key.expression, Bin):
         return Axis(name, labels, ordered=True)
     cut = unit(key, types)
     places = [periods.ordinal(value, cut) for value in values]
-    if isinstance(key.of.type(types), TimeType):
+    if isinstance(key.expression.type(types), TimeType):
         return Axis(name, labels, True, (places and places[0]) or 0, periods.rounds(cut))
     first = places[0] if places else None
     if first is not None and places == list(range(first, first + len(places))):

@@ -71,18 +71,18 @@ class Style:
 
 def units(query: Query) -> dict[str, Unit | None]:
     """The same for every key, by name."""
-    return {key.name: unit(key, query.of.types()) for key in query.keys}
+    return {key.name: unit(key, query.input.types()) for key in query.keys}
 
 
 def unit(key: Key, types: Types) -> Unit | None:
     """What the dates of a key are cut to, if they are."""
-    kind = key.of.type(types)
+    kind = key.expression.type(types)
     return kind.unit if isinstance(kind, TimeType) else None
 
 
 def keyed(query: Query) -> list[tuple[Key, list[tuple[str, KeyValue]]]]:
     """Every key with the texts and values of its groups."""
-    types = query.of.types()
+    types = query.input.types()
     return [
         (key, list(zip(periods.texts(values, unit(key, types)), values, strict=True)))
         for key, values in zip(query.keys, query.domains(), strict=True)
@@ -90,8 +90,8 @@ def keyed(query: Query) -> list[tuple[Key, list[tuple[str, KeyValue]]]]:
 
 
 def _bins(query: Query) -> list[KeyValue]:
-    types = query.of.types()
-    made = [what.of.type(types) for _, what in query.aggregates if isinstance(what, Histogram)]
+    types = query.input.types()
+    made = [what.expression.type(types) for _, what in query.aggregates if isinstance(what, Histogram)]
     return [label for kind in made for label in kind.keys()]  # noqa: SIM118
 
 
