@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +29,10 @@ class Certificate:
 
     document: dict[str, Any]
     signature: str | None = None
-    _text: str | None = field(default=None, repr=False, compare=False)
-    """The canonical text of the document, where it was needed before."""
 
     def to_json(self) -> str:
         """The canonical text: sorted keys, no blanks."""
-        return f'{{"document":{self._canonical()},"signature":{canonical(self.signature)}}}'
-
-    def _canonical(self) -> str:
-        return canonical(self.document) if self._text is None else self._text
+        return canonical({"document": self.document, "signature": self.signature})
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Certificate:
@@ -70,7 +65,7 @@ class Certificate:
     @property
     def digest(self) -> str:
         """The SHA-256 of the document."""
-        return hashlib.sha256(self._canonical().encode()).hexdigest()
+        return hashlib.sha256(canonical(self.document).encode()).hexdigest()
 
     def __str__(self) -> str:
         return json.dumps(self.document, indent=2, ensure_ascii=False)
@@ -83,7 +78,7 @@ def certify(
     document = {"format": FORMAT, "version": version, "dataset": dataset, "ledger": link, **body}
     text = canonical(document)
     signature = signer(key).sign(text.encode()).hex() if key is not None else None
-    return Certificate(json.loads(text), signature, text)  # sign exactly what will be read
+    return Certificate(json.loads(text), signature)  # sign exactly what will be read
 
 
 def of_query(plan: ReleasePlan, noisy: Any, cells: Mapping[str, Cells]) -> dict[str, Any]:
