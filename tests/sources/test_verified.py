@@ -29,7 +29,7 @@ def scans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(verified, "SETTLED", 0)
     counted: list[str] = []
-    real = private.interruptible
+    real = private.interruptible  # type: ignore[attr-defined]
 
     def interruptible(work: Callable[[], Any], stop: Callable[[], object]) -> Any:
         counted.append("read")
