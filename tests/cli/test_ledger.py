@@ -91,7 +91,7 @@ def test_receipts(ledger: str, tmp_path: Path, capsys: Any, monkeypatch: Any) ->
     assert "ends at entry 8, so it is an older copy" in refusal(
         capsys, monkeypatch, "ledger", "verify", str(copy), "--expect", later, code=5
     )
-    assert "this is not a receipt" in refusal(capsys, monkeypatch, "ledger", "verify", ledger, "--expect", "nine")
+    assert "is not a receipt" in refusal(capsys, monkeypatch, "ledger", "verify", ledger, "--expect", "nine")
 
 
 def test_an_export_is_checked_by_itself(ledger: str, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
@@ -196,7 +196,7 @@ def test_eps_is_epsilon(shell: Shell) -> None:
 
 def test_where_a_policy_and_a_ledger_differ_the_smaller_holds_and_it_is_said(shell: Shell) -> None:
     shell("query", COUNT, "--epsilon", "0.5")
-    more = "the policy allows epsilon 3, the ledger epsilon 5: the smaller amount applies. To raise it, "
+    more = "the policy allows epsilon 3, but the ledger allows epsilon 5. The smaller amount applies. To raise it, "
     more += "write in the policy: "
     assert shell("ledger", "cap", "--epsilon", "5", "--reason", "consent").err.endswith(
         more + "budget = { epsilon = 5 }\n"
@@ -207,7 +207,7 @@ def test_where_a_policy_and_a_ledger_differ_the_smaller_holds_and_it_is_said(she
     assert "epsilon 2.5 is left of epsilon 3" in shell.run("query", COUNT, "--epsilon", "2.75").err
     shell("ledger", "cap", "--epsilon", "1", "--reason", "an audit")
     line = (
-        "the policy allows epsilon 3, the ledger epsilon 1: the smaller amount applies. "
+        "the policy allows epsilon 3, but the ledger allows epsilon 1. The smaller amount applies. "
         'To raise it, write: privet ledger cap --epsilon 3 --reason "..."\n'
     )
     assert shell("budget").err == line
@@ -215,7 +215,7 @@ def test_where_a_policy_and_a_ledger_differ_the_smaller_holds_and_it_is_said(she
     shell("ledger", "cap", "--epsilon", "3", "--reason", "the audit is over")
     assert shell("query", COUNT, "--epsilon", "0.25").err == ""
     said = shell("ledger", "cap", "--analyst", "press", "--epsilon", "1/8", "--reason", "an audit").err
-    assert "epsilon 0.25 for 'press', the ledger epsilon 0.125: the smaller amount applies" in said
+    assert "epsilon 0.25 for 'press', but the ledger allows epsilon 0.125. The smaller amount applies" in said
     assert shell("query", COUNT, "--epsilon", "0.01").err == "", "it is nobody else's"
 
 

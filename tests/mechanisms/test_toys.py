@@ -115,7 +115,7 @@ def test_a_toy_whose_event_costs_more_than_its_price_is_refused(monkeypatch: pyt
 
     monkeypatch.setitem(mechanisms.NOISE, "cheap/1", Cheap())
     with pv.Session([people()], budget=pv.PureDP(20), ledger=None) as session:
-        with pytest.raises(pv.errors.InternalError, match="promises epsilon 2, and 1 was asked for"):
+        with pytest.raises(pv.errors.InternalError, match="promises epsilon 2, but 1 was requested"):
             session.release(session.tables["people"].agg(n=pv.count()), epsilon=1, mechanism="cheap/1")
         assert session.spent == pv.PureDP.ZERO
 

@@ -181,7 +181,7 @@ def found(engine: DuckDB, numbers: range) -> tuple[int, int, list[str]]:
             leaf: e.Node = never.leaf
             if not isinstance(leaf, e.StartsWith):
                 sign: Any = "==" if never.operator == "!=" else never.operator
-                leaf = e.Compare(sign, never.of, never.value)
+                leaf = e.Compare(sign, never.compared, never.value)
             leaves += 1
             if met(engine, Where(base.of, leaf)):
                 wrong.append(f"{Expr(leaf)}")

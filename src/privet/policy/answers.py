@@ -1,7 +1,7 @@
-"""What a steward types at a prompt, in whatever form comes to hand, as the words of one short line.
+"""A steward's answer at a prompt, in many possible forms, as the words of one short line.
 
-`1985 2016`, `1985..2016`, `[1985, 2016]` and `integer 1985 2016` are the same, if the column holds integers; `NL, AL`
-are keys, if it holds texts. What can't be told is left as it is, and refused by `shorthand`.
+`1985 2016`, `1985..2016`, `[1985, 2016]` and `integer 1985 2016` mean the same if the column contains integers; `NL,
+AL` are keys if it contains text. A line that is not understood is left unchanged, and `shorthand` refuses it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FOREIGN = (
     "datetime",
     "enum",
 )
-"""What kinds of columns are called elsewhere: nobody means a key by these."""
+"""Names of column kinds in other systems, so not keys."""
 
 _NUMERIC = ("integer", "float", "decimal")
 
@@ -67,7 +67,7 @@ def canonical(line: str, known: Collection[str], family: Family = "anything") ->
 
 
 def _separated(line: str, family: Family) -> str:
-    """With commas in place of semicolons, and two numbers without those between their thousands.
+    """The line with commas instead of semicolons, and two numbers without thousands separators.
 
     Example:
         >>> _separated("[2000; 7000]", "float"), _separated("2,000 7,000", "float"), _separated("2,000, 7,000", "float")
@@ -81,7 +81,7 @@ def _separated(line: str, family: Family) -> str:
 
 
 def _implied(words: list[str], listed: bool, family: Family) -> str | None:
-    """The kind of a column of which only values were typed."""
+    """The kind of a column for which only values were typed."""
     pair = len(words) == 2
     if family in _NUMERIC and any(re.fullmatch(r"0[0-9]{2}( .*)?", word) for word in words):
         return None  # the thousands of a number
@@ -110,21 +110,21 @@ def _words(body: str, *, ranged: bool) -> list[str]:
 
 
 def _range(values: str) -> str:
-    """Two ends with a space between them, whatever stood there."""
+    """Two ends with a space between them, whatever separated them."""
     return _DASH.sub(r"\1 \2", values) if _DASH.fullmatch(values) else _RANGE.sub(" ", values)
 
 
 def _tail(text: str) -> tuple[str, list[str]]:
-    """What stands before `required`, `other ...` and `step ...`; and those."""
+    """The text before `required`, `other ...` and `step ...`, and these options."""
     tail: list[str] = []
     options = {each.name: each.form for kind in kinds().values() for each in kind.parameters if each.optional}
     flags = "|".join(name for name, form in options.items() if form == "flag")
     named = "|".join(name for name, form in options.items() if form != "flag")
     last = re.compile(rf"""[\s,]+(?:({flags})|({named})[\s=]+("[^"]*"|'[^']*'|[^\s,]+))\s*$""")
-    while found := last.search(text):
-        flag, option, value = found.groups()
+    while match := last.search(text):
+        flag, option, value = match.groups()
         tail = [flag, *tail] if flag else [option, *shlex.split(value), *tail]
-        text = text[: found.start()]
+        text = text[: match.start()]
     return _unwrapped(text), tail
 
 
@@ -136,7 +136,7 @@ def _unwrapped(text: str) -> str:
 
 
 def _split(text: str) -> list[str]:
-    """The values: between commas, if there are any, so that a value may have spaces; else between spaces."""
+    """The values: split at commas, if there are any, so that values can contain spaces; else at spaces."""
     if "," not in text:
         return shlex.split(text)
     pieces = (piece.strip() for piece in re.findall(r"\s*\"[^\"]*\"|[^,]+", text))

@@ -1,4 +1,4 @@
-"""What analysts may ask about, as data: datasets, tables and columns with their public bounds and keys."""
+"""The data that analysts can ask about: datasets, tables and columns with their public bounds and keys."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _protected(table: TablePolicy) -> dict[str, Any]:
 
 
 def _column(column: Column) -> dict[str, Any]:
-    """A column: its kind, and all of its keys or its bounds."""
+    """A column: its kind, and its bounds or all of its keys."""
     match column.type:
         case KeyType(values, other):
             facts: dict[str, Any] = {"keys": list(values), "other": other}
@@ -58,5 +58,5 @@ def _column(column: Column) -> dict[str, Any]:
     return {"kind": column.kind_name, **facts}
 
 
-def _number(of: Exact) -> int | float:
-    return int(of) if of.denominator == 1 else float(of)
+def _number(number: Exact) -> int | float:
+    return int(number) if number.denominator == 1 else float(number)

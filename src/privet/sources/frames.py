@@ -1,6 +1,6 @@
-"""Frames as sources: Arrow, pandas, Polars, Ibis, and whatever speaks Arrow's stream interface.
+"""Frames as sources: Arrow, pandas, Polars, Ibis, and anything with Arrow's stream interface.
 
-A frame is cast to what was declared, column by column, and copied: what happens to it later changes nothing here.
+A frame is cast to the declared types, column by column, and copied, so later changes to it have no effect here.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ class Columns:
     frame: Any = field(repr=False)
 
     def read(self, kinds: Mapping[str, Reading]) -> ArrowRows:
-        """These columns, as these kinds, copied."""
+        """A copy of these columns, cast to these kinds."""
         import pyarrow as pa
 
         from privet.sources import databases
 
         of_ibis = _library(self.frame) == "ibis"
         frame = _of_ibis(self.frame.select(*kinds)) if of_ibis else self.frame
-        made = {name: _column(frame, name, kind) for name, kind in kinds.items()}
-        return ArrowRows(_copied(pa.table(made)), databases.identities(self.frame) if of_ibis else ())
+        arrays = {name: _column(frame, name, kind) for name, kind in kinds.items()}
+        return ArrowRows(_copied(pa.table(arrays)), databases.identities(self.frame) if of_ibis else ())
 
 
 def columns(source: Any) -> Columns | None:
-    """The columns of a frame, of whatever library; None if it is none."""
+    """The columns of a frame of any supported library; None if it is not a frame."""
     import pyarrow as pa
 
     from privet.engines.arrow_types import stored
@@ -67,21 +67,21 @@ def columns(source: Any) -> Columns | None:
     return Columns("the Arrow table", {f.name: stored(f.type) for f in source.schema}, source)
 
 
-def settled(found: Columns) -> Columns:
-    """Public columns as Arrow has them: objects get the type that their values have, if they have one."""
+def settled(columns: Columns) -> Columns:
+    """Public columns in Arrow; a column of objects gets the type of its values, if they share one."""
     import pyarrow as pa
 
     from privet.engines.arrow_types import stored
 
-    frame = _of_ibis(found.frame) if _library(found.frame) == "ibis" else found.frame
-    made: dict[str, Any] = {}
-    for name, kind in found.types.items():
+    frame = _of_ibis(columns.frame) if _library(columns.frame) == "ibis" else columns.frame
+    arrays: dict[str, Any] = {}
+    for name, kind in columns.types.items():
         try:
-            made[name] = _raw(frame, name, objects=kind.family == "anything")
-        except Exception:  # no type that Arrow knows
-            made[name] = pa.array([[]] * len(frame), pa.list_(pa.null()))
-    table = pa.table(made)
-    return Columns(found.where, {field.name: stored(field.type) for field in table.schema}, table)
+            arrays[name] = _raw(frame, name, objects=kind.family == "anything")
+        except Exception:  # not a type that Arrow knows
+            arrays[name] = pa.array([[]] * len(frame), pa.list_(pa.null()))
+    table = pa.table(arrays)
+    return Columns(columns.where, {field.name: stored(field.type) for field in table.schema}, table)
 
 
 def _raw(frame: Any, name: str, *, objects: bool) -> Any:
@@ -97,7 +97,7 @@ def _raw(frame: Any, name: str, *, objects: bool) -> Any:
 
 
 def _library(source: Any) -> str:
-    """Which library made this: none of them need be installed to know."""
+    """The library that a frame comes from; found without importing it."""
     return type(source).__module__.partition(".")[0]
 
 
@@ -114,7 +114,7 @@ def _streamed(source: Any) -> Any:
 
 def _of_ibis(source: Any) -> Any:
     try:
-        with warnings.catch_warnings():  # Ibis and its engines warn of each other
+        with warnings.catch_warnings():  # Ibis and its engines warn about each other
             warnings.simplefilter("ignore")
             return source.to_pyarrow()
     except Exception as error:
@@ -136,7 +136,7 @@ def _unique(names: list[str], where: str) -> list[str]:
 
 
 def _copied(table: Any) -> Any:
-    """A copy that shares no memory: an array can be a view of memory that somebody else still changes."""
+    """A copy that shares no memory: an array can be a view of memory that someone else still changes."""
     import pyarrow as pa
 
     sink = pa.BufferOutputStream()
@@ -165,7 +165,7 @@ def _column(frame: Any, name: str, kind: Reading) -> Any:
 
 
 def _of_pandas(series: Any) -> StoredType:
-    """What a pandas column holds, as its type says."""
+    """What a pandas column contains, according to its type."""
     from privet.engines.arrow_types import stored
 
     dtype = series.dtype
@@ -196,8 +196,8 @@ def _pandas_column(series: Any, kind: Reading) -> Any:
 def _chunked(series: Any) -> Any:
     import pyarrow as pa
 
-    made = pa.array(series, from_pandas=True)
-    return made if isinstance(made, pa.ChunkedArray) else pa.chunked_array([made])
+    array = pa.array(series, from_pandas=True)
+    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
 
 
 def _of_polars(series: Any) -> StoredType:

@@ -182,7 +182,7 @@ def _check_readable(connection: DuckDBPyConnection, paths: Sequence[str], types:
     import duckdb
 
     unsure = [name for name in types if any(reading.can_fail(connection, path, name, types[name]) for path in paths)]
-    marks = [verified.marks(path, unsure) for path in paths]
+    marks = [verified.marks(path, unsure, reader=reading.version()) for path in paths]
     names = [name for name in unsure if not all(verified.is_known(each.get(name)) for each in marks)]
     if not names:
         return
@@ -199,7 +199,7 @@ def _check_readable(connection: DuckDBPyConnection, paths: Sequence[str], types:
             remedy=Remedy("Write the file again"),
         ) from None
     for path, before in zip(paths, marks, strict=True):
-        if before == verified.marks(path, unsure):  # it is still the same file
+        if before == verified.marks(path, unsure, reader=reading.version()):  # it is still the same file
             verified.remember(before.values())
 
 

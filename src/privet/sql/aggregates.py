@@ -1,4 +1,4 @@
-"""Aggregates: COUNT, SUM, AVG, VAR_POP, STDDEV_POP, and a count or a sum divided by another."""
+"""Aggregates: COUNT, SUM, AVG, VAR_POP, STDDEV_POP, and ratios of counts and sums."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from privet.errors import NoBounds, QueryError, UserError, write
 from privet.exact import Exact
 from privet.exact import show as show_number
 from privet.sql import hints
-from privet.sql.expressions import Reader
+from privet.sql.expressions import ExpressionReader
 from privet.sql.functions import FUNCTIONS, called, is_aggregate
 from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.literals import number
-from privet.sql.source import Source
+from privet.sql.source import SqlText
 from privet.tables.aggregates import Aggregate, Count, CountPeople, OfValues, Ratio, Sum
 from privet.tables.caps import of_person
 from privet.tables.expressions import Clip, Column, Node
@@ -30,15 +30,15 @@ _OPERATORS: dict[type[Tree], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", e
 
 
 @dataclass(frozen=True, slots=True)
-class Measures:
-    """Reads aggregates over rows; `is_person` tells which column identifies the person."""
+class AggregateReader:
+    """Reads aggregates over rows; `is_person` says whether a column identifies the person."""
 
-    reader: Reader
+    reader: ExpressionReader
     rows: Operator
     is_person: Callable[[Tree], bool]
 
     def read(self, tree: Tree) -> Aggregate:
-        """What is asked of each group."""
+        """The aggregate to compute for each group."""
         tree = bare(tree)
         match tree:
             case exp.Count():
@@ -53,7 +53,7 @@ class Measures:
         raise self._no(tree, *_arithmetic(self.reader.source, tree))
 
     def of_person(self, tree: Tree) -> OfPerson:
-        """What is computed for each person, in a subquery."""
+        """The aggregate that a subquery computes for each person."""
         inner = bare(tree)
         match inner:
             case exp.Count():
@@ -67,52 +67,52 @@ class Measures:
         raise self.reader.source.refusal(whole(tree), why, "Name it with AS, and compute with it outside the subquery")
 
     def _count(self, tree: exp.Count) -> Count | CountPeople:
-        of = tree.this
-        if isinstance(of, exp.Star):
+        argument = tree.this
+        if isinstance(argument, exp.Star):
             return Count()
-        if isinstance(of, exp.Distinct):
-            if len(of.expressions) == 1 and self.is_person(of.expressions[0]):
+        if isinstance(argument, exp.Distinct):
+            if len(argument.expressions) == 1 and self.is_person(argument.expressions[0]):
                 return CountPeople()
-            for each in of.expressions:
-                self.reader.read(each)  # report an unknown name first
-            raise self._no(of, *hints.word("DISTINCT"))
-        if of is None:
+            for column in argument.expressions:
+                self.reader.read(column)  # report an unknown name first
+            raise self._no(argument, *hints.word("DISTINCT"))
+        if argument is None:
             raise self._no(tree, "COUNT needs an argument", "Write COUNT(*)")
-        if number(self.reader.source, of) is not None:
+        if number(self.reader.source, argument) is not None:
             return Count()
-        return Count(self.reader.read(of))
+        return Count(self.reader.read(argument))
 
     def _of(self, tree: Tree) -> Node:
-        of = _argument(tree)
-        if isinstance(of, exp.Distinct):
-            raise self._no(of, *hints.word("DISTINCT"))
-        inner = next((part for part in of.walk() if is_aggregate(part)), None)
+        argument = _argument(tree)
+        if isinstance(argument, exp.Distinct):
+            raise self._no(argument, *hints.word("DISTINCT"))
+        inner = next((part for part in argument.walk() if is_aggregate(part)), None)
         if inner is not None:
             why = f"{self._words(inner)} can't be used inside {self._words(tree)}"
             raise self._no(inner, why, "Compute it per person in a subquery first")
-        return self.reader.read(of)
+        return self.reader.read(argument)
 
-    def _bounded(self, tree: Tree, made: OfValues) -> Aggregate:
-        ends = of_person(self.rows, made.of.name) if isinstance(made.of, Column) else None
+    def _bounded(self, tree: Tree, aggregate: OfValues) -> Aggregate:
+        ends = of_person(self.rows, aggregate.of.name) if isinstance(aggregate.of, Column) else None
         if ends is not None:
-            made = replace(made, of=Clip(made.of, *ends[:2]))
+            aggregate = replace(aggregate, of=Clip(aggregate.of, *ends[:2]))
         shown, function = self.reader.source.words(whole(_argument(tree))), self._words(tree)
         try:
-            kind = as_number(made.of.type(self.reader.types), f"{function}({shown})")
+            kind = as_number(aggregate.of.type(self.reader.types), f"{function}({shown})")
             if kind.wide:
                 raise NoBounds(
-                    "one person could change this without limit, so no amount of noise would be enough",
+                    "one person could change this without limit, so no amount of noise is enough",
                     remedy=write(sql=f"{function}(CLIP({shown}, 0, 1000))", advice="Choose bounds"),
                 )
             kind.bounds()
         except UserError as error:
             raise self.reader.source.placed(whole(tree), error) from None
-        return cast(Aggregate, made)
+        return cast(Aggregate, aggregate)
 
     def _ratio(self, tree: exp.Div) -> Ratio:
         top, bottom = bare(tree.this), bare(tree.expression)
         if isinstance(bottom, exp.Nullif) and number(self.reader.source, bottom.expression) == 0:
-            bottom = bare(bottom.this)  # a ratio is never divided by zero
+            bottom = bare(bottom.this)  # Privet never divides by zero
         if not isinstance(top, exp.Count | exp.Sum) or not isinstance(bottom, exp.Count | exp.Sum):
             raise self.reader.source.refusal(whole(tree), *_arithmetic(self.reader.source, tree))
         over, under = self.read(top), self.read(bottom)
@@ -138,7 +138,7 @@ def _argument(tree: Tree) -> Tree:
 
 
 def name_of(what: Aggregate | OfPerson | Node) -> str:
-    """The name of a column that was given none: the function, and the words of its argument.
+    """The default name of a column: the function, and the words of its argument.
 
     Example:
         >>> from privet.tables.aggregates import count, mean, sum
@@ -170,21 +170,21 @@ def _words(node: Node) -> str:
     return "_".join(re.findall(r"\w+", show(node))) or "value"
 
 
-def _arithmetic(source: Source, tree: Tree) -> hints.Refused:
-    """Why released numbers can't be computed with here, and what to write."""
+def _arithmetic(source: SqlText, tree: Tree) -> hints.Refusal:
+    """Why arithmetic on aggregates is refused here, and what to write instead."""
     sign = _OPERATORS.get(type(tree))
     if sign is None:
         return "only aggregates can be released", f"Use {', '.join(hints.AGGREGATES)}"
-    factor, of = _factored(source, tree)
-    shown = _shown(source, of)
-    if isinstance(of, exp.Div):
-        under = bare(of.expression)
+    factor, unscaled = _factored(source, tree)
+    shown = _shown(source, unscaled)
+    if isinstance(unscaled, exp.Div):
+        under = bare(unscaled.expression)
         (above, top), (below, bottom) = (
-            _factored(source, side) for side in (of.this, under.this if isinstance(under, exp.Nullif) else under)
+            _factored(source, side) for side in (unscaled.this, under.this if isinstance(under, exp.Nullif) else under)
         )
         able = isinstance(top, exp.Count | exp.Sum) and isinstance(bottom, exp.Count | exp.Sum)
         factor, shown = factor * above / below, f"{_shown(source, top)} / {_shown(source, bottom)}" if able else ""
-    elif not isinstance(of, exp.Count) and getattr(called(of), "aggregate", None) is None:
+    elif not isinstance(unscaled, exp.Count) and getattr(called(unscaled), "aggregate", None) is None:
         shown = ""
     if shown and "..." not in shown:
         by = f"divide the answer by {show_number(1 / factor)}"
@@ -193,25 +193,25 @@ def _arithmetic(source: Source, tree: Tree) -> hints.Refused:
         return "an aggregate can't be scaled here", f"Write {shown}{'' if factor == 1 else f', and {by}'}"
     return (
         f"{sign} can't be used between aggregates",
-        "A count or sum can be divided by another: SUM(pay) / SUM(hours). Otherwise, ask for each and compute the rest",
+        "You can divide one count or sum by another: SUM(pay) / SUM(hours). For the rest, compute with the answers",
     )
 
 
-def _factored(source: Source, tree: Tree) -> tuple[Exact, Tree]:
-    """An aggregate without the constants by which it is multiplied or divided, and their product."""
+def _factored(source: SqlText, tree: Tree) -> tuple[Exact, Tree]:
+    """The constant factor of an aggregate, and the aggregate without it."""
     tree = bare(tree)
     if isinstance(tree, exp.Mul | exp.Div):
         left, right = number(source, tree.this), number(source, tree.expression)
         if right:
-            factor, of = _factored(source, tree.this)
-            return (factor * right if isinstance(tree, exp.Mul) else factor / right), of
+            factor, unscaled = _factored(source, tree.this)
+            return (factor * right if isinstance(tree, exp.Mul) else factor / right), unscaled
         if left and isinstance(tree, exp.Mul):
-            factor, of = _factored(source, tree.expression)
-            return factor * left, of
+            factor, unscaled = _factored(source, tree.expression)
+            return factor * left, unscaled
     return Exact(1), tree
 
 
-def _shown(source: Source, tree: Tree) -> str:
+def _shown(source: SqlText, tree: Tree) -> str:
     if isinstance(tree, exp.Count) and isinstance(tree.this, exp.Star):
         return "COUNT(*)"
     return source.words(whole(tree))

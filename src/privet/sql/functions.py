@@ -15,7 +15,7 @@ from privet.tables import expressions as e
 from privet.tables.aggregates import Mean, OfValues, Std, Sum, Variance
 
 if TYPE_CHECKING:
-    from privet.sql.expressions import Reader
+    from privet.sql.expressions import ExpressionReader
 
 Tree = exp.Expr
 
@@ -31,7 +31,7 @@ class Function:
     """What sqlglot makes of a call; `Anonymous` if it does not know the name."""
     arguments: str = "this"
     """The parts that the node may have; others are refused. `Anonymous` has its arguments in `expressions`."""
-    read: Callable[[Reader, Any], e.Node] | None = None
+    read: Callable[[ExpressionReader, Any], e.Node] | None = None
     """Reads a call over one row. None for aggregates, and where only some clause allows a call."""
     aggregate: type[OfValues] | None = None
     """The aggregate of one expression that a call makes."""
@@ -46,11 +46,11 @@ class Function:
         return self.over_groups or self.aggregate is not None
 
 
-def _rounded(how: Any) -> Callable[[Reader, Any], e.Node]:
+def _rounded(how: Any) -> Callable[[ExpressionReader, Any], e.Node]:
     return lambda reader, tree: e.Rounded(how, reader.operand(tree.this))
 
 
-def _part(part: Any) -> Callable[[Reader, Any], e.Node]:
+def _part(part: Any) -> Callable[[ExpressionReader, Any], e.Node]:
     return lambda reader, tree: e.DatePart(reader.operand(tree.this), part)
 
 

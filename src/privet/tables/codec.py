@@ -10,7 +10,7 @@ from privet.tables import operators as o
 from privet.tables import types as t
 
 KINDS: dict[str, type] = {
-    # what is declared
+    # declarations
     "schema": schema.Schema, "public schema": schema.PublicSchema, "declared": schema.Column,
     "each row": EachRow, "person": Person,
     "number type": t.NumberType, "boolean type": t.BooleanType, "key type": t.KeyType, "text type": t.TextType,
@@ -24,10 +24,10 @@ KINDS: dict[str, type] = {
     "join person": o.JoinPerson, "of person": o.OfPerson, "per person": o.PerPerson,
     # aggregates
     **aggregates.KINDS,
-    # questions, and how an answer is arranged
+    # questions, and the arrangement of an answer
     "query": query.Query, "key": query.Key,
     "arrangement": arrangement.Arrangement, "order": arrangement.Order,
-    # what an engine is asked
+    # requests to an engine
     "code": statement.Code, "place": statement.Place, "given": statement.Given,
     "rows": statement.Rows, "present": statement.Present, "total": statement.Total, "squares": statement.Squares,
     "at": statement.At,
@@ -35,7 +35,7 @@ KINDS: dict[str, type] = {
     "people in groups": statement.PeopleInGroups, "statement": statement.Statement,
     "listed": groups.Listed,
 }  # fmt: skip
-"""Every kind of record there is. A name, once written into a certificate, keeps its meaning for ever."""
+"""Every kind of record. A name that was once written into a certificate keeps its meaning forever."""
 
 
 RECORDS = Codec(KINDS)
