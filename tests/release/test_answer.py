@@ -147,7 +147,7 @@ def test_unknown_columns_are_refused_with_a_list() -> None:
     for call in (answer.values, answer.interval, answer.too_noisy, answer.plot):
         with pytest.raises(QueryError, match=r"no numeric column 'x'. The columns are: n, m"):
             call("x")
-    with pytest.raises(QueryError, match="It has: n, m"):
+    with pytest.raises(QueryError, match="The columns are: n, m"):
         answer.interval("region")
 
 
