@@ -15,8 +15,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench import people
-from bench.own_time import report
+from bench import opening, own_time, people
 from bench.peer import Peer
 
 PRIVET, PLAIN, TIES, POLARS = "tables_privet.py", "tables_duckdb.py", "tables_duckdb_ties.py", "tables_polars.py"
@@ -67,7 +66,7 @@ def main() -> None:
             ask(peer, small, cap)
         _each_row(console, plain, privet, sizes)
         _person(console, plain, privet, ties, polars, sizes)
-    console.print(f"\n{report()}")
+    console.print(f"\n{own_time.report()}\n{opening.report()}")
     for rows in sizes:
         _libraries(console, small, rows)
 

@@ -91,7 +91,7 @@ def test_receipts(ledger: str, tmp_path: Path, capsys: Any, monkeypatch: Any) ->
     assert "ends at entry 8, so it is an older copy" in refusal(
         capsys, monkeypatch, "ledger", "verify", str(copy), "--expect", later, code=5
     )
-    assert "this is not a receipt" in refusal(capsys, monkeypatch, "ledger", "verify", ledger, "--expect", "nine")
+    assert "is not a receipt" in refusal(capsys, monkeypatch, "ledger", "verify", ledger, "--expect", "nine")
 
 
 def test_an_export_is_checked_by_itself(ledger: str, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:

@@ -442,7 +442,7 @@ def test_1_a_check_that_does_not_hold(served: Shell, here: Path) -> None:
 
 def test_3_the_budget_does_not_cover_it(served: Shell) -> None:
     error = served.refused(3, "query", MEAN, "--epsilon", "2.6")
-    assert "this costs epsilon 2.6, and at most epsilon 2.5 is left of epsilon 3. Nothing was spent." in error
+    assert "this costs epsilon 2.6, but at most epsilon 2.5 is left of epsilon 3. Nothing was spent." in error
     assert served.spent() == Fraction(1, 2)
     served("query", COUNT, "--epsilon", "0.25")  # what is in the ledger is answered all the same
 

@@ -23,7 +23,9 @@ from tests.neighbours.questions import planned
 from tests.neighbours.worlds import world
 
 import privet as pv
-from privet.engines.base import FAILED, ArrowRows
+from privet.engines.base import FAILED, ArrowRows, OpensEngine
+from privet.engines.duckdb.engine import DuckDB
+from privet.engines.reference.engine import Reference
 from privet.engines.registry import ENGINES, engine_class
 from privet.errors import InternalError, NoAnswer, QueryError, UserError
 from privet.planner import plan
@@ -35,12 +37,17 @@ from privet.tables.query import Table
 from privet.tables.schema import Column, Schema
 from privet.tables.statement import AtMostGroups, AtMostRows, Bounding, PeopleInGroups, Rows, Statement, Unbounded
 
+OPENS: tuple[OpensEngine, ...] = (DuckDB, Reference)  # mypy checks them
 NAN, INF = float("nan"), float("inf")
 
 
 @pytest.fixture(params=ENGINES)
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
+
+
+def test_the_registry_has_every_engine() -> None:
+    assert tuple(map(engine_class, ENGINES)) == OPENS
 
 
 def opened(name: str, *tables: Table, salt: bytes = b"salt", public: Any = ()) -> Any:

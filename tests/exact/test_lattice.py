@@ -325,7 +325,7 @@ def test_columns(column: Any, codes: list[int]) -> None:
     ids=lambda data: f"{type(data).__name__} {getattr(data, 'dtype', getattr(data, 'type', ''))}"[:40],
 )  # fmt: skip
 def test_what_is_no_column_of_numbers_is_refused_by_its_type(data: Any) -> None:
-    with pytest.raises(DataError, match=r"this is: .*\. Write, for example: mean\("):
+    with pytest.raises(DataError, match=r"pandas, polars\), not .*\. Write, for example: mean\("):
         Bounds(0, 10).encode(data, missing=5)
 
 

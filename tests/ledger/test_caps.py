@@ -34,7 +34,7 @@ def test_a_cap_holds_for_one_analyst(make: Factory) -> None:
     pay(ledger, None, cost("1.5"))
     with pytest.raises(
         BudgetError,
-        match=r"^this costs epsilon 0\.6, and at most epsilon 0\.5 is left of epsilon 2 for 'ann'\. "
+        match=r"^this costs epsilon 0\.6, but at most epsilon 0\.5 is left of epsilon 2 for 'ann'\. "
         r"Nothing was spent\.$",
     ):
         pay(ledger, None, cost("0.6"))

@@ -469,13 +469,13 @@ def test_a_file_from_windows(tmp_path: Path, raw: bytes) -> None:
 @pytest.mark.parametrize("form", ["{}", "0.{}", "0x{}", '"{}"', '"1/{}"', '"{}x"', "1e{}", "1e-{}"])
 def test_a_number_of_thousands_of_digits_is_refused_quickly(form: str, digits: int) -> None:
     number = form.format("7" * digits)
-    start = time.perf_counter()
+    start = time.process_time()
     for place in ("epsilon = 3", "110"):
         with pytest.raises(PolicyError, match=r"number|digits") as refused:
             parse(base().replace(place, place.replace("3", number).replace("110", number)))
         assert "Exceeds" not in str(refused.value)
         assert len(str(refused.value)) < 500
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
 
 
 def test_every_key_has_a_line_to_write() -> None:

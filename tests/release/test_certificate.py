@@ -125,7 +125,7 @@ BOMBS: dict[str, str | bytes] = {
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_what_is_no_certificate_is_refused_at_once(name: str) -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     for check in (Certificate.from_json, verify):
         if check is verify and BOMBS[name][:1] not in ("{", b"{"):
             continue  # a text that does not begin with { is the name of a file
@@ -134,7 +134,7 @@ def test_what_is_no_certificate_is_refused_at_once(name: str) -> None:
         with pytest.raises(VerificationError) as caught:
             check(BOMBS[name])
         assert len(str(caught.value)) < 400
-    assert time.perf_counter() - begin < 60
+    assert time.process_time() - begin < 60
 
 
 @pytest.mark.parametrize("depth", [*range(880, 1000), 1100])

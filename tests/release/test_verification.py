@@ -472,7 +472,7 @@ def test_what_is_no_receipt(kept: Kept) -> None:
     made, path, receipt = kept
     zeros = "0" * 64
     for wrong in ("", "4", "four", f"4:{zeros[1:]}", f"-4:{zeros}", f"4:{zeros}:", f"4:{zeros}:people"):
-        with pytest.raises(UserError, match="this is not a receipt"):
+        with pytest.raises(UserError, match="is not a receipt"):
             verify(made, ledger=path, receipt=wrong)
     with pytest.raises(UserError, match=r"a receipt needs its ledger\. Write, for example: pv\.verify\("):
         verify(made, receipt=receipt)

@@ -156,7 +156,8 @@ def test_a_poison_row_changes_only_itself(tmp_path: Path, poison: str, where: in
     assert list(zip(*clean.values(), strict=True)) == expected
     after = made(tmp_path)
     assert before == after.schema
-    assert after.source.types() == {"id": "VARCHAR", "age": "BIGINT", "region": "VARCHAR"}
+    types = {name: kind.family for name, kind in after.source.types().items()}
+    assert types == {"id": "text", "age": "integer", "region": "text"}
 
 
 def test_a_reader_of_whole_files_would_lose_rows() -> None:

@@ -15,7 +15,8 @@ import pytest
 
 from privet import each_row, import_csv
 from privet.errors import SourceError
-from privet.sources import private, table, verified
+from privet.sources import table, verified
+from privet.system import interrupts
 from privet.tables import schema
 from privet.tables.schema import Column
 
@@ -29,13 +30,13 @@ def scans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(verified, "SETTLED", 0)
     counted: list[str] = []
-    real = private.interruptible
+    real = interrupts.interruptible
 
     def interruptible(work: Callable[[], Any], stop: Callable[[], object]) -> Any:
         counted.append("read")
         return real(work, stop)
 
-    monkeypatch.setattr(private, "interruptible", interruptible)
+    monkeypatch.setattr("privet.sources.private.interruptible", interruptible)
     return counted
 
 

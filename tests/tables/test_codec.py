@@ -155,10 +155,10 @@ GOLDEN: list[tuple[Any, str]] = [
     (lit(date(2024, 1, 2)).node, '{"kind":"constant","value":{"date":"2024-01-02"}}'),
     (lit(datetime(2024, 1, 2)).node, '{"kind":"constant","value":{"datetime":"2024-01-02T00:00:00"}}'),
     (schema.number(0, 1, step=0.25),
-     ('{"default":null,"kind":"declared","type":{"integer":false,"kind":"number type","lower":"0/1","missing":true,'
+     ('{"default":null,"kind":"declared","kind_name":"number","type":{"integer":false,"kind":"number type","lower":"0/1","missing":true,'
      '"rounded":false,"step":"1/4","unit":"1/4","upper":"1/1","wide":false}}')),
     (ROWS.schema,
-     ('{"adjacency":"replace","columns":[["x",{"default":null,"kind":"declared","type":{"integer":true,'
+     ('{"adjacency":"replace","columns":[["x",{"default":null,"kind":"declared","kind_name":"integer","type":{"integer":true,'
      '"kind":"number type","lower":"0/1","missing":true,"rounded":false,"step":null,'
      '"unit":"1/1","upper":"9/1","wide":false}}]],"kind":"schema",'
      '"name":"r","protect":{"kind":"each row"},"rows":100}')),
@@ -295,13 +295,13 @@ def test_nesting_is_limited_the_same_way_in_and_out() -> None:
     tree = encode(node)
     assert decode(tree) == node
     too_deep = {"kind": "not", "of": tree}
-    with pytest.raises(UserError, match="deeper than 200"):
+    with pytest.raises(UserError, match="more than 200 deep"):
         decode(too_deep)
-    with pytest.raises(UserError, match="deeper than 200"):
+    with pytest.raises(UserError, match="more than 200 deep"):
         encode(expressions.Not(node))
     for _ in range(100_000):
         too_deep = {"kind": "not", "of": too_deep}
-    with pytest.raises(UserError, match="deeper than 200"):
+    with pytest.raises(UserError, match="more than 200 deep"):
         decode(too_deep)
     while "of" in too_deep:  # taken apart by hand: Python's own clean-up would nest as deep
         too_deep = too_deep.pop("of")
@@ -326,10 +326,10 @@ def test_many_joined_tables_take_no_time() -> None:
     tree = one(0)
     for i in range(1, 60):
         tree = {"kind": "join person", "left": tree, "right": one(i)}
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(UserError, match="at most 16 private tables"):
         decode(tree)
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 20
 
 
 def test_numbers_too_long_are_refused_both_ways() -> None:

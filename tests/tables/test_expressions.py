@@ -449,10 +449,10 @@ def nested(depth: int) -> pv.relation.language.Expr:
     ],
 )
 def test_what_is_too_large_to_look_at_is_refused_at_once(large: Any, use: Any) -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     with pytest.raises(QueryError, match="an expression can have at most"):
         use(large())
-    assert time.perf_counter() - begin < 5
+    assert time.process_time() - begin < 5
 
 
 def test_what_is_long_is_allowed() -> None:

@@ -97,7 +97,7 @@ def ratio_interval(
         beyond = np.where(bottom > 0, top - np.clip(top, lower * bottom, upper * bottom), 0.0)
 
     def accepts(t: Floats) -> Bools:
-        nearer = 1.0
+        nearer: Floats = np.ones(())
         if not finite:
             far = np.isinf(t)  # there only the denominator counts
             nearer, t = np.where(far, 0.0, 1.0), np.where(far, 1.0, t)

@@ -285,6 +285,7 @@ def _fitting(name: str, value: Any, found: Found) -> None:
     from privet.errors import UserError, write
     from privet.policy import toml
     from privet.policy.columns import declaration
+    from privet.policy.shorthand import SKIP
     from privet.sources.kinds import HOLD, NAMES, reading_of
     from privet.tables.kinds import usual
 
@@ -298,7 +299,7 @@ def _fitting(name: str, value: Any, found: Found) -> None:
     if found.csv is not None and (family in ("text", "boolean", "integer") or read in ("text", "key")):
         return
     proper = usual(family)
-    line = "text" if proper is None else proper.line
+    line = SKIP if proper is None else proper.line
     held = "numbers" if family in ("integer", "float", "decimal") else NAMES.get(family, "values")
     what = f"{toml.key(name)}: the column contains {held}, which can't be read as {said.kind.name}"
     raise UserError(what, remedy=write(line, terminal=line))

@@ -26,8 +26,8 @@ def engine_class(name: str) -> OpensEngine:
         'Reference'
         >>> engine_class("duckdbb")
         Traceback (most recent call last):
-        privet.errors.UserError: there is no engine 'duckdbb'. The engines are: duckdb, reference. Did you mean
-        'duckdb'? Write: engine='duckdb'
+        privet.errors.UserError: there is no engine 'duckdbb'. The engines are: duckdb, reference. Write, for example:
+        engine="duckdb"
     """
     if name not in ENGINES:
         near = nearest(name, list(ENGINES))

@@ -90,7 +90,7 @@ def proposal(name: str, family: Family, today: date) -> Proposal:
         return Proposal(None, "", "its type can't be asked about")
     coded = bool(said & _GROUPS) and family in _NUMERIC
     for each in KINDS.values():
-        for guess in () if coded or KINDS[each.base] != kind else each.guesses:
+        for guess in () if coded or KINDS[each.base] is not kind else each.guesses:
             if all(said & {*group.split()} for group in guess.words):
                 line = f"{each.name} {guess.line}".strip().format(year=today.year)
                 return Proposal(line, each.blank or each.policy, each.advice)

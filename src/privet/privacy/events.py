@@ -171,7 +171,7 @@ def from_json(text: str) -> PrivacyEvent:
     except RecursionError:
         raise _refusal("", f"events are nested more than {DEEPEST} deep") from None
     except (ValueError, TypeError) as error:
-        raise AccountingError(f"the event is not valid JSON ({error})") from None
+        raise AccountingError(f"the event: not valid JSON ({error})") from None
     return from_tree(tree)
 
 

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from privet.errors import SourceError, Subject, UserError, argument, write
 from privet.exact import whole
-from privet.sources import snapshot, verified
+from privet.sources import reading, snapshot, verified
 from privet.sources.blocks import Piece, Splitter, Texts
 from privet.sources.dialect import Dialect, Row, not_utf16
 from privet.sources.kinds import Reading, missing_column, reading_of
@@ -229,7 +229,7 @@ class _Import:
                     yield pa.table({name: cast.values for name, cast in casts.items()}, schema=schema)
 
             snapshot.write(self.target, schema, tables(), lambda: judge(tally), overwrite=self.overwrite)
-        marks = verified.marks(str(self.target.absolute()), [*self.kinds], fresh=True)
+        marks = verified.marks(str(self.target.absolute()), [*self.kinds], reader=reading.version(), fresh=True)
         verified.remember(marks.values())  # all that was written was read from UTF-8, and in microseconds
         persons = None if id is None else census.persons(self.target, id, max_rows)
         alike = census.alike(self.target, [id] if id is not None else [*self.kinds], self.kinds)

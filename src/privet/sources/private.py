@@ -181,8 +181,8 @@ def _check_readable(connection: DuckDBPyConnection, paths: Sequence[str], types:
     """Read what can fail to be read, once for each content of a file: a question would fail for the sake of one row."""
     import duckdb
 
-    unsure = [name for name in types if any(_can_fail(connection, path, name, types[name]) for path in paths)]
-    marks = [verified.marks(path, unsure) for path in paths]
+    unsure = [name for name in types if any(reading.can_fail(connection, path, name, types[name]) for path in paths)]
+    marks = [verified.marks(path, unsure, reader=reading.version()) for path in paths]
     names = [name for name in unsure if not all(verified.is_known(each.get(name)) for each in marks)]
     if not names:
         return
@@ -199,31 +199,8 @@ def _check_readable(connection: DuckDBPyConnection, paths: Sequence[str], types:
             remedy=Remedy("Write the file again"),
         ) from None
     for path, before in zip(paths, marks, strict=True):
-        if before == verified.marks(path, unsure):  # it is still the same file
+        if before == verified.marks(path, unsure, reader=reading.version()):  # it is still the same file
             verified.remember(before.values())
-
-
-def _can_fail(connection: DuckDBPyConnection, path: str, name: str, kind: StoredType) -> bool:
-    """Whether reading a value of a column can fail, as the footer says how it is stored.
-
-    Claim: integers, floats, booleans and dates are read as they are stored. So are decimals and UUIDs of at most 16
-    bytes, and times in microseconds or nanoseconds. A text is checked, and milliseconds are multiplied.
-    """
-    if kind.family in ("integer", "float", "boolean", "date"):
-        return False
-    stored = connection.execute(
-        "SELECT type, TRY_CAST(type_length AS INTEGER), converted_type, duckdb_type FROM parquet_schema(?) "
-        "WHERE name = ? AND num_children IS NULL",
-        [path, name],
-    ).fetchall()
-    match kind.family, stored:
-        case "decimal" | "uuid", [("INT32" | "INT64", *_)]:
-            return False
-        case "decimal" | "uuid", [("FIXED_LEN_BYTE_ARRAY", int(length), *_)]:
-            return length > 16
-        case "timestamp", [("INT64", _, converted, engine)]:
-            return converted != "TIMESTAMP_MICROS" and engine not in ("TIMESTAMP_NS", "TIMESTAMPTZ_NS")
-    return True
 
 
 def _duckdb(schema: Schema, source: DuckDBFile) -> DuckDBFile:

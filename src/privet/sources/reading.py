@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from privet.engines.duckdb.files import attached, describe, identifier, literal, parquet, reader
+from privet.engines.duckdb.files import attached, can_fail, describe, identifier, literal, parquet, reader, version
 from privet.errors import Remedy, SourceError, Subject, write
 from privet.system.addresses import is_address, masked
 
-__all__ = ["attached", "describe", "identifier", "literal", "parquet", "paths", "reader"]
+__all__ = ["attached", "can_fail", "describe", "identifier", "literal", "parquet", "paths", "reader", "version"]
 
 
 def paths(source: Any) -> tuple[str, ...]:

@@ -19,22 +19,20 @@ from contextlib import suppress
 from pathlib import Path
 
 RULE = "1"
-"""Which values are refused; a mark is for one rule and one version of the engine."""
+"""Which values are refused; a mark is for one rule and one version of what reads the file."""
 SETTLED = 2 * 10**9
 """Nanoseconds that a file must have been as it is."""
 
 
-def marks(path: str, columns: Sequence[str], *, fresh: bool = False) -> dict[str, str]:
+def marks(path: str, columns: Sequence[str], *, reader: str, fresh: bool = False) -> dict[str, str]:
     """The name of each column's mark: a digest of everything that changes when the file does.
 
     There are none for a file that is not Parquet or changed a moment ago, unless it is `fresh`: written by the caller.
 
     Example:
-        >>> marks("/nowhere/people.parquet", ["region"])
+        >>> marks("/nowhere/people.parquet", ["region"], reader="2.0.0")
         {}
     """
-    import duckdb
-
     try:
         with Path(path).open("rb") as file:
             state = os.fstat(file.fileno())
@@ -49,7 +47,7 @@ def marks(path: str, columns: Sequence[str], *, fresh: bool = False) -> dict[str
     if not fresh and time.time_ns() - max(state.st_mtime_ns, state.st_ctime_ns) < SETTLED:
         return {}
     identity = state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
-    facts = (RULE, duckdb.__version__, path, identity, footer)
+    facts = (RULE, reader, path, identity, footer)
     return {name: hashlib.sha256(repr((*facts, name)).encode()).hexdigest() for name in columns}
 
 

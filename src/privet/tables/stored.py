@@ -5,7 +5,7 @@ A declaration (`schema`) says what a column means; this says how its values are 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Family = Literal[
@@ -85,13 +85,6 @@ class StoredType:
         """Whether every integer of this type fits into a signed 64-bit integer."""
         return self.family == "integer" and self.bits + (not self.signed) <= 64
 
-    def holds_the_same(self, other: StoredType) -> bool:
-        """Whether two types are equal, whatever their sources call them."""
-        return self == other.named(self.name)
-
     def named(self, name: str) -> StoredType:
         """The same type under another name."""
-        return StoredType(
-            name, self.family, self.bits, self.signed, self.precision, self.scale, self.unit, self.zoned,
-            self.enumerated,
-        )  # fmt: skip
+        return replace(self, name=name)

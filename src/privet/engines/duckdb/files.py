@@ -88,3 +88,33 @@ def describe(connection: DuckDBPyConnection, rows: str) -> dict[str, StoredType]
     """The columns of a relation, and their types."""
     columns = connection.execute(f"DESCRIBE SELECT * FROM {rows}").fetchall()
     return {name: stored(kind) for name, kind, *_ in columns}
+
+
+def can_fail(connection: DuckDBPyConnection, path: str, column: str, kind: StoredType) -> bool:
+    """Whether reading a value of a column of a Parquet file can fail; its footer says how the column is stored.
+
+    Claim: integers, floats, booleans and dates are read as they are stored. So are decimals and UUIDs of at most 16
+    bytes, and times in microseconds or nanoseconds. A text is checked, and milliseconds are multiplied.
+    """
+    if kind.family in ("integer", "float", "boolean", "date"):
+        return False
+    stored = connection.execute(
+        "SELECT type, TRY_CAST(type_length AS INTEGER), converted_type, duckdb_type FROM parquet_schema(?) "
+        "WHERE name = ? AND num_children IS NULL",
+        [path, column],
+    ).fetchall()
+    match kind.family, stored:
+        case "decimal" | "uuid", [("INT32" | "INT64", *_)]:
+            return False
+        case "decimal" | "uuid", [("FIXED_LEN_BYTE_ARRAY", int(length), *_)]:
+            return length > 16
+        case "timestamp", [("INT64", _, converted, engine)]:
+            return converted != "TIMESTAMP_MICROS" and engine not in ("TIMESTAMP_NS", "TIMESTAMPTZ_NS")
+    return True
+
+
+def version() -> str:
+    """The version of DuckDB, which decides what can be read."""
+    import duckdb
+
+    return duckdb.__version__

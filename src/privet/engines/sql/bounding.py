@@ -135,11 +135,10 @@ class Bounds:
     def _evenly(self, rows: str, by: list[str], order: list[str], most: int) -> str:
         """At most so many of the rows with the same `by`, spread evenly over them in this order."""
         dialect = self.dialect
-        window = f"WINDOW w AS (PARTITION BY {', '.join(by)} ORDER BY {', '.join(order)})"
-        numbered = f"row_number() OVER w AS i, count(*) OVER (w {_WHOLE}) AS n"
         start = f"{dialect.hashed(self.key, by)} % {dialect.word('n')}"
         shifted = f"(i + {dialect.cast(start, dialect.types['narrow' if most < _FEW else 'wide'])})"
-        return f"SELECT * FROM (SELECT *, {numbered} FROM ({rows}) {window}) WHERE {shifted} * {most} % n < {most}"
+        numbered = dialect.numbered(rows, ", ".join(by), ", ".join(order))
+        return f"SELECT * FROM ({numbered}) WHERE {shifted} * {most} % n < {most}"
 
     def _chosen(self, group: Field) -> str:
         """A word that orders the groups of a person by a hash, and holds the group."""
@@ -152,5 +151,4 @@ class Bounds:
         return f"{_low_bits(self.dialect, 'q', group.bits)} AS {group.name}"
 
 
-_WHOLE = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 _WINDOW = "WINDOW w AS (PARTITION BY u ORDER BY q)"
