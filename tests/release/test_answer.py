@@ -145,9 +145,9 @@ def test_integers_of_another_plan_are_refused(change: Any) -> None:
 def test_unknown_columns_are_refused_with_a_list() -> None:
     answer = released(PEOPLE.group_by("region").agg(n=ask.count(), m=ask.mean("age")), SOUTH)
     for call in (answer.values, answer.interval, answer.too_noisy, answer.plot):
-        with pytest.raises(QueryError, match=r"no column of numbers 'x'. It has: n, m"):
+        with pytest.raises(QueryError, match=r"no numeric column 'x'. The columns are: n, m"):
             call("x")
-    with pytest.raises(QueryError, match="It has: n, m"):
+    with pytest.raises(QueryError, match="The columns are: n, m"):
         answer.interval("region")
 
 

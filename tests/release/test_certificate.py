@@ -168,7 +168,7 @@ def test_a_new_key_pair(tmp_path: Path) -> None:
     assert verify(made, key=public).signature
     assert verify(made, key=str(public)).signature
     before = private.read_bytes()
-    with pytest.raises(UserError, match="exists; a key is never overwritten"):
+    with pytest.raises(UserError, match="exists, and a key is never overwritten"):
         new_signing_key(private)
     assert private.read_bytes() == before
     with pytest.raises(UserError, match="can't be written"):

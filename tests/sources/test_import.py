@@ -247,7 +247,7 @@ def test_a_header_in_another_encoding_is_a_header(tmp_path: Path) -> None:
 def test_an_existing_file_is_kept(tmp_path: Path) -> None:
     content = "id,age,region\na,1,north\n"
     imported(tmp_path, content)
-    with pytest.raises(UserError, match=r"already exists, .*Write: overwrite=True"):
+    with pytest.raises(UserError, match=r"already exists. .*Write: overwrite=True"):
         imported(tmp_path, content, overwrite=False)
     before = (tmp_path / "people.parquet").read_bytes()
     with pytest.raises(SourceError, match="was not imported"):

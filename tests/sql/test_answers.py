@@ -118,7 +118,7 @@ def test_hidden_numbers_are_measured_and_paid_for(session: pv.Session, people: T
     answer = session.release(hidden, epsilon=2)
     assert session.spent.epsilon - before == 2 == answer.spent.epsilon
     assert answer.columns == ("region", "n")
-    with pytest.raises(pv.UserError, match="no column of numbers 'avg_income'"):
+    with pytest.raises(pv.UserError, match="no numeric column 'avg_income'"):
         answer.values("avg_income")
 
 

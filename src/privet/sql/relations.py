@@ -83,7 +83,7 @@ class RelationReader:
         filtered = self._with(rows, lambda: Relation(Where(rows.relation.input, condition)), where)
         never = impossible(filtered.relation.input)
         if never:
-            why = "this is not true for any row" if len(never) == 1 else "no row can satisfy all of these conditions"
+            why = "this can't be true for any row" if len(never) == 1 else "no row can satisfy all of these conditions"
             raise self.source.refusal(whole(where.this), why)
         return filtered
 

@@ -58,7 +58,7 @@ def panels(view: View, column: str | None, style: Style) -> list[Panel]:
         else:
             found += [_grouped(query, keys, cells[each], style) for each in names if column in (None, name, each)]
     if not found:
-        raise QueryError(f"the answer has no column of numbers {column!r}", allowed=f"It has: {', '.join(cells)}")
+        raise QueryError(f"the answer has no numeric column {column!r}", allowed=f"The columns are: {', '.join(cells)}")
     if not columns[0].cells.values:
         look = write("print(answer)", terminal="--format table", exact=True)
         raise UserError("no group is shown, so there is nothing to draw", remedy=look)
