@@ -599,7 +599,7 @@ REFUSALS: dict[str, tuple[type[Exception], str]] = {
     "closed": (DatasetClosed, r"so the dataset is closed\."),
     "closed to one": (DatasetClosed, "so the dataset is closed to '(ann|bob|cleo)'"),
     "budget": (BudgetError, "Nothing was spent"),
-    "used": (UserError, "was used before"),
+    "used": (UserError, "was already used"),
 }
 ANALYSTS = ("ann", "bob", "cleo")
 sixtieths = st.integers(1, 30).map(lambda parts: Fraction(parts, 60))

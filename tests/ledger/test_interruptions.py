@@ -88,7 +88,7 @@ def test_a_handler_may_close_the_ledger(
     charge = pay(ledger, "x", cost("1/100"))
     with suppress(LedgerError):
         ledger.settle(charge, "answered", "42")
-    with pytest.raises(LedgerError, match="was closed"):
+    with pytest.raises(LedgerError, match="is closed"):
         ledger.balance("people")
     with closing(open_ledger(where)) as again:
         assert kinds(again) == ["created", "reserved", "answered"][: 2 if step == "reserve: written" else 3]
@@ -352,7 +352,7 @@ def test_a_closed_ledger_stays_closed(where: str | Path) -> None:
         lambda: pay(ledger, "y", cost("1/100")),
         lambda: ledger.settle(charge, "answered", "42"),
     ):
-        with pytest.raises(LedgerError, match="was closed"):
+        with pytest.raises(LedgerError, match="is closed"):
             use()
     ledger.close()
 

@@ -79,7 +79,7 @@ def test_a_retry_of_a_served_request_is_the_same_answer_though_a_better_one_came
     assert pay(ledger, "second", cost("0.1"), question="q", asked="a").answer == "rough"
     assert pay(ledger, "second", cost("0.1"), question="q", asked="a", analyst="bob").answer == "fine", "bob's own"
     for how in ({"asked": "b"}, {"asked": "a", "version": "2"}):
-        with pytest.raises(UserError, match="the request id 'second' was used before"):
+        with pytest.raises(UserError, match="the request id 'second' was already used"):
             pay(ledger, "second", cost("0.1"), question="q", **how)
     assert pay(ledger, "second", cost("0.1"), question="q", asked="a", fresh=True).answer == "rough", "it is a retry"
 
@@ -351,7 +351,7 @@ def test_a_refused_question_marks_silent_requests_too(pair: tuple[DatabaseLedger
     watch(two)
     with pytest.raises(BudgetError):
         pay(two, "y", cost(5))
-    with pytest.raises(UserError, match="was used before"):
+    with pytest.raises(UserError, match="was already used"):
         pay(two, "x", cost("0.1"), asked="b")
     assert kinds(two) == ["created", "reserved", "failed"]
     two.verify()
@@ -468,7 +468,7 @@ def test_sessions_share_a_ledger_and_its_answers(where: Where) -> None:
             assert again.noisy == first.noisy
             assert again.spent == pv.PureDP.ZERO
         assert bob.release(count(), epsilon=0.25, request_id="r").noisy == first.noisy, "an id of bob's own"
-        with pytest.raises(UserError, match="the request id 'r' was used before"):
+        with pytest.raises(UserError, match="the request id 'r' was already used"):
             ann.release(count(18), epsilon=0.25, request_id="r")
         bob.release(count(), epsilon="0.3")
         assert ann.spent == bob.spent == pv.PureDP("0.55")
@@ -510,7 +510,7 @@ def test_a_new_version_is_asked_anew(tmp_path: Path) -> None:
         assert old.release(count(), epsilon=0.25).noisy == before.noisy
         assert new.release(count(), epsilon=0.25).noisy == after.noisy
         old.release(count(), epsilon=0.25, request_id="r")
-        with pytest.raises(UserError, match="the request id 'r' was used before"):
+        with pytest.raises(UserError, match="the request id 'r' was already used"):
             new.release(count(), epsilon=0.25, request_id="r")
 
 

@@ -32,6 +32,7 @@ from privet.privacy import events
 from privet.privacy.accounting import PureAccountant
 from privet.session import Session
 from privet.tables.query import Query, Table
+from privet.tables.stored import StoredType
 
 PEOPLE = pa.table(
     {
@@ -463,8 +464,9 @@ class Broken:
     def __init__(self, rows: Any) -> None:
         self.rows = rows
 
-    def types(self) -> dict[str, str]:
-        return {"who": "BIGINT", "income": "DOUBLE", "age": "BIGINT", "region": "VARCHAR"}
+    def types(self) -> dict[str, StoredType]:
+        number, whole = StoredType.float(), StoredType.integer(64)
+        return {"who": whole, "income": number, "age": whole, "region": StoredType.text()}
 
     def files(self) -> list[str]:
         return []

@@ -694,7 +694,7 @@ def test_another_version_is_asked_anew_and_renews_nothing() -> None:
         assert (second.spent, new.remaining.guarantee) == (pv.PureDP(1), pv.PureDP(1))
         assert second.certificate.document["ledger"] != first.certificate.document["ledger"]
         assert new.release(count(), epsilon=1).noisy == second.noisy
-        with pytest.raises(UserError, match="'mine' was used before"):
+        with pytest.raises(UserError, match="'mine' was already used"):
             new.release(count(), epsilon=1, request_id="mine")
         with pytest.raises(BudgetError):
             new.release(count(), epsilon=2)
@@ -766,7 +766,7 @@ def test_a_request_id_is_for_one_question(session: pv.Session, how: dict[str, An
     assert session.ledger.history("people") == before
     with a_session(ledger=session.ledger, analyst="bob") as bob:
         bob.release_value(400, sensitivity=1, epsilon=1, label="n", request_id="mine")
-        with pytest.raises(UserError, match="'mine' was used before"):
+        with pytest.raises(UserError, match="'mine' was already used"):
             bob.release(count(), epsilon=1, request_id="mine")
     assert kinds(session)[len(before) :] == PAID, "each has ids of their own, and learns nothing of others'"
 
@@ -857,7 +857,7 @@ def test_a_ledger_outlives_its_session(tmp_path: Path) -> None:
                 assert again.certificate.to_json() == first.certificate.to_json()
             value = session.release_value([9, 9], sensitivity=1, epsilon="0.5", label="mine", request_id="own")
             assert (value.value, value.spent) == (own.value, pv.PureDP.ZERO)
-            with pytest.raises(UserError, match="'mine' was used before"):
+            with pytest.raises(UserError, match="'mine' was already used"):
                 session.release(count(), epsilon=1, request_id="mine")
             with pytest.raises(BudgetError, match=r"epsilon 1\.5 is left of epsilon 3"):
                 session.release(count(), epsilon=2)
@@ -1021,7 +1021,7 @@ def test_a_session_that_can_t_open_lets_go_of_its_file(tmp_path: Path, monkeypat
         raise UserError("no engine today")
 
     with monkeypatch.context() as patched:
-        patched.setattr(dataset_module, "DuckDB", no_engine)
+        patched.setattr(dataset_module, "open_engine", no_engine)
         with pytest.raises(UserError, match="no engine today"):
             a_session(ledger=path)
     held = []

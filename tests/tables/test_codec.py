@@ -155,10 +155,10 @@ GOLDEN: list[tuple[Any, str]] = [
     (lit(date(2024, 1, 2)).node, '{"kind":"constant","value":{"date":"2024-01-02"}}'),
     (lit(datetime(2024, 1, 2)).node, '{"kind":"constant","value":{"datetime":"2024-01-02T00:00:00"}}'),
     (schema.number(0, 1, step=0.25),
-     ('{"default":null,"kind":"declared","type":{"integer":false,"kind":"number type","lower":"0/1","missing":true,'
+     ('{"default":null,"kind":"declared","kind_name":"number","type":{"integer":false,"kind":"number type","lower":"0/1","missing":true,'
      '"rounded":false,"step":"1/4","unit":"1/4","upper":"1/1","wide":false}}')),
     (ROWS.schema,
-     ('{"adjacency":"replace","columns":[["x",{"default":null,"kind":"declared","type":{"integer":true,'
+     ('{"adjacency":"replace","columns":[["x",{"default":null,"kind":"declared","kind_name":"integer","type":{"integer":true,'
      '"kind":"number type","lower":"0/1","missing":true,"rounded":false,"step":null,'
      '"unit":"1/1","upper":"9/1","wide":false}}]],"kind":"schema",'
      '"name":"r","protect":{"kind":"each row"},"rows":100}')),

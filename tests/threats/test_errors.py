@@ -20,6 +20,7 @@ from tests.effort import some
 
 import privet as pv
 from privet import session as session_module
+from privet.engines.duckdb.attaching import attach
 from privet.errors import NoAnswer, NoBounds, QueryError
 from privet.ledger import DatabaseLedger, memory_ledger
 from privet.planner import noise as planner_noise
@@ -405,7 +406,7 @@ class Failing:
         return self.source.files()
 
     def attach(self, connection: Any, name: str) -> None:
-        self.source.attach(connection, f"raw_{name}")
+        attach(connection, self.source, f"raw_{name}")
         odd = "CASE WHEN isinf(income) THEN error('row ' || person_id) ELSE income END AS income"
         connection.execute(f"CREATE VIEW {name} AS SELECT * REPLACE ({odd}) FROM raw_{name}")
 

@@ -181,7 +181,7 @@ def connect(text: str, path: Path, *, create: bool, read_only: bool = False) -> 
         wait_for_its_name(path)
         check_whole(path, text)
         if not read_only and not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
-            raise LedgerError(f"you do not have permission to write the ledger {text!r}. Ask its owner")
+            raise LedgerError(f"the ledger {text!r} can't be written: you do not have permission. Ask its owner")
         ledger = SQLite(path, repr(text), read_only=read_only)
         ledger.created = created
         try:
