@@ -297,8 +297,9 @@ def test_an_interrupt_leaves_nothing_half_done(where: str | Path, place: str, mo
         if place == "reserve: on disk":
             time.sleep(1)
             with closing(open_ledger(where, lease=0.3)) as other:  # who asks elsewhere does not wait for ever
-                time.sleep(1)
-                workers.debit(other, "ann", 1)
+                for _ in range(3):
+                    time.sleep(0.3)
+                    workers.debit(other, "ann", 1)
                 assert read(other).ended[4] == "failed"
         else:
             again = workers.outcome(lambda: workers.ask(session, "x"))
