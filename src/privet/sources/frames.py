@@ -28,7 +28,7 @@ class Frame:
 
     rows: Any = field(repr=False)
     identities: tuple[Identity, ...] = ()
-    """Which tables of a database they come from: known of Ibis tables only. What is in memory alone has no identity."""
+    """Where they were read from, as far as that is known. What is in memory alone has no identity."""
 
     def types(self) -> Mapping[str, str]:
         """DuckDB's name of each column's type."""
@@ -52,6 +52,8 @@ class Columns:
     where: str
     types: Mapping[str, Found]
     frame: Any = field(repr=False)
+    identities: tuple[Identity, ...] = ()
+    """The files or tables that were already read into the frame."""
 
     def read(self, kinds: Mapping[str, Kind]) -> Frame:
         """These columns, as these kinds, copied."""
@@ -62,7 +64,7 @@ class Columns:
         of_ibis = _library(self.frame) == "ibis"
         frame = _of_ibis(self.frame.select(*kinds)) if of_ibis else self.frame
         made = {name: _column(frame, name, kind) for name, kind in kinds.items()}
-        return Frame(_copied(pa.table(made)), databases.identities(self.frame) if of_ibis else ())
+        return Frame(_copied(pa.table(made)), databases.identities(self.frame) if of_ibis else self.identities)
 
 
 def columns(source: Any) -> Columns | None:
@@ -97,9 +99,11 @@ def settled(found: Columns) -> Columns:
     """Public columns as Arrow has them: objects get the type that their values have, if they have one."""
     import pyarrow as pa
 
-    from privet.sources import arrow
+    from privet.sources import arrow, databases
 
-    frame = _of_ibis(found.frame) if _library(found.frame) == "ibis" else found.frame
+    of_ibis = _library(found.frame) == "ibis"
+    frame = _of_ibis(found.frame) if of_ibis else found.frame
+    identities = databases.identities(found.frame) if of_ibis else found.identities
     made: dict[str, Any] = {}
     for name, kind in found.types.items():
         try:
@@ -107,7 +111,7 @@ def settled(found: Columns) -> Columns:
         except Exception:  # no type that Arrow knows
             made[name] = pa.array([[]] * len(frame), pa.list_(pa.null()))
     table = pa.table(made)
-    return Columns(found.where, {field.name: arrow.found(field.type) for field in table.schema}, table)
+    return Columns(found.where, {field.name: arrow.found(field.type) for field in table.schema}, table, identities)
 
 
 def _raw(frame: Any, name: str, *, objects: bool) -> Any:

@@ -13,6 +13,7 @@ from privet.exact import Exact, binary
 from privet.sources import frames, kinds, reading
 from privet.sources.kinds import Family, Kind
 from privet.system.encodings import text_of, why_not
+from privet.system.identity import of_files
 from privet.tables.query import PublicTable
 from privet.tables.schema import Column, PublicSchema, check_name, keys
 from privet.tables.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type
@@ -77,7 +78,8 @@ def public_table(name: str, source: Any, *, key: str) -> PublicTable:
             subject=Subject("table", name),
             remedy=Remedy("Rename one of them"),
         )
-    rows = found.read(chosen).rows
+    frame = found.read(chosen)
+    rows = frame.rows
     if rows.num_rows > MOST_ROWS:
         raise SourceError(
             f"{name!r} has {rows.num_rows:,} rows",
@@ -92,7 +94,7 @@ def public_table(name: str, source: Any, *, key: str) -> PublicTable:
         typed[column] = _typed(rows.column(column), column, kind)
     rows = rows.sort_by(key)
     schema = PublicSchema(name, key, tuple(typed.items()), _digest(rows))
-    return PublicTable(schema, frames.Frame(rows))
+    return PublicTable(schema, frames.Frame(rows, frame.identities))
 
 
 def keys_from(source: Any, column: str, *, other: str | int | None = None) -> Column:
@@ -159,7 +161,7 @@ def _file(paths: tuple[str, ...], where: str) -> frames.Columns:
             ) from None
     found = frames.columns(table)
     assert found is not None
-    return frames.Columns(where, found.types, found.frame)
+    return frames.Columns(where, found.types, found.frame, of_files(paths))
 
 
 def _check_encoding(path: str) -> None:
