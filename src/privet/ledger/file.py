@@ -166,4 +166,7 @@ def check_no_log(path: str) -> None:
 
 def not_a_ledger(where: str) -> UserError:
     """The error for a file that is something else."""
-    return UserError(f"{where} exists, but is not a ledger. Name a new file, or an existing ledger")
+    return UserError(
+        f"{where} exists, but is not a ledger. Name another file. If it was a ledger, restore a copy that "
+        "verifies: a new one would forget what was spent"
+    )

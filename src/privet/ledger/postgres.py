@@ -196,10 +196,14 @@ def connect(text: str, *, create: bool, read_only: bool = False) -> Postgres:
     try:
         url = sa.make_url(text).set(drivername="postgresql+psycopg")
         query = {name: value if isinstance(value, str) else value[-1] for name, value in url.query.items()}
-        hidden = {name: value for name, value in query.items() if not is_public(name)}
+        hidden = {name: value for name, value in query.items() if not is_public(name, value)}
         if url.password:
             hidden["password"] = str(url.password)
-        public = url._replace(password=None).difference_update_query(hidden)  # an engine can show its address
+        if url.username and not is_public("user", url.username):
+            hidden["user"] = url.username
+        public = url._replace(
+            password=None, username=None if "user" in hidden else url.username
+        ).difference_update_query(hidden)  # an engine can show its address
         arguments = {name: value for name, value in _NETWORK.items() if name not in query} | hidden
         engine = sa.create_engine(public, poolclass=NullPool, pool_reset_on_return=None, connect_args=arguments)
     except (SQLAlchemyError, ValueError):

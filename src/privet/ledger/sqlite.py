@@ -139,7 +139,7 @@ class SQLite(Database):
             self._checked_schema = version
         mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
         if mode != ("persist" if self._file.copied is None else "memory"):
-            raise OSError("its journal mode was changed")
+            raise OSError("its journal mode or its application id was changed by another program")
 
     def _drop(self) -> None:
         if self._file is not None:
@@ -171,10 +171,16 @@ def connect(text: str, path: Path, *, create: bool, read_only: bool = False) -> 
             if not create or read_only:
                 raise UserError(f"there is no ledger {text!r}")
             _check_new(path, text)
+            _check_writable(path.parent, f"create the ledger {text!r} in the folder {str(path.parent)!r}")
             created = _create(path)
         _check_whole(path, text)
-        if not read_only and not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
-            raise LedgerError(f"you do not have permission to write the ledger {text!r}. Ask its owner")
+        if not read_only:
+            _check_writable(path, f"write the ledger {text!r}")
+            journal = path.with_name(f"{path.name}-journal")
+            if journal.exists():
+                _check_writable(journal, f"write the ledger's journal {str(journal)!r}")
+            elif not journal.is_symlink():
+                _check_writable(path.parent, f"create the ledger's journal in the folder {str(path.parent)!r}")
         ledger = SQLite(path, repr(text), read_only=read_only)
         ledger.created = created
         try:
@@ -210,6 +216,12 @@ def _check_new(path: Path, text: str) -> None:
             f"the ledger {text!r} is missing, but its {left[0]!r} is still there. A new ledger would forget what was "
             f"spent. Restore the ledger. If you really want a new one, remove {left[0]!r} first"
         )
+
+
+def _check_writable(path: Path, action: str) -> None:
+    """Refuse what this user has no permission to write."""
+    if not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise LedgerError(f"you do not have permission to {action}. Ask its owner")
 
 
 def _check_whole(path: Path, text: str) -> None:
@@ -320,6 +332,8 @@ def _check_schema(connection: Any, where: str) -> None:
     own, objects = _own_schema(), connection.execute(_SCHEMA).fetchall()
     if objects == own:
         return
+    if not objects:
+        raise LedgerError(f"the ledger {where} has no tables: it was emptied. Restore a copy that verifies")
     if not any(name in tables.NAMES for _, name, _, _ in objects):
         raise not_a_ledger(where)
     for kind, name, table, sql in objects:
