@@ -50,7 +50,7 @@ def test_what_could_not_be_read_again_is_not_written(where: Where, call: str) ->
     with closing(open_ledger(where)) as ledger:
         ledger.create(PEOPLE)
         before = ledger.head()
-        with pytest.raises(PrivetError, match="can't be recorded in the ledger: .* Nothing was written"):
+        with pytest.raises(PrivetError, match=r"can't be recorded in the ledger: .* Nothing was written"):
             CALLS[call](ledger)
         assert ledger.head() == before
         ask(ledger, "next", "42", "0.1")
