@@ -24,7 +24,8 @@ _FIRST_KEY = re.compile(r"\s*(\w{1,40})\s*=")
 
 _PARAMETER = re.compile(r"(\?(?=[\w%])|&)")
 _KEY = re.compile(r"[^\s=&?;,:/'\"(){}\[\]]*\Z")
-_VALUE = re.compile(r"\s*([^\s'\"&?]*)")
+_LONGEST = 100  # characters: a longer value is not shown, so that no text takes long to mask
+_VALUE = re.compile(rf"\s*([^\s'\"&?]{{0,{_LONGEST + 1}}})")
 _COMPOUND = re.compile(r"[:@=]|%3a|%3d|%40", re.IGNORECASE)  # in a value, it may separate a secret
 _SPELT_OUT = re.compile(r"(?:pass|pwd|secret|token)\w{0,20}['\"]?\s{0,9}[:=]", re.IGNORECASE)
 _INSIDE = re.compile(r":(?=[^\s])")
@@ -74,7 +75,8 @@ def is_public(parameter: str, value: str = "") -> bool:
         (True, False, False)
     """
     name = parameter.lower()
-    return name in _PUBLIC and (name in ("host", "hostaddr") or _COMPOUND.search(value) is None)
+    harmless = len(value) <= _LONGEST and _COMPOUND.search(value) is None
+    return name in _PUBLIC and (name in ("host", "hostaddr") or harmless)
 
 
 def shown(text: str) -> str:
@@ -105,13 +107,13 @@ def _without_values(text: str) -> str:
     parts = [_until_secret(first)]
     for sign, part in zip(others[::2], others[1::2], strict=True):
         key, equals, value = part.partition("=")
-        parts += sign, _until_secret(part) if equals and is_public(key, _value(value)) else _hidden(part)
+        parts += sign, _until_secret(part) if equals and is_public(key, _value(value, 0)) else _hidden(part)
     return "".join(parts)
 
 
-def _value(text: str) -> str:
-    """The value at the start of a text."""
-    match = _VALUE.match(text)
+def _value(text: str, start: int) -> str:
+    """The value that begins there, or as much of it as matters."""
+    match = _VALUE.match(text, start)
     assert match is not None  # it may be empty
     return match[1]
 
@@ -130,7 +132,7 @@ def _until_secret(part: str) -> str:
         before = part[start:at].rstrip()
         key = _KEY.search(before)
         assert key is not None  # it may be empty
-        if not is_public(key[0], _value(part[at + 1 :])):
+        if not is_public(key[0], _value(part, at + 1)):
             end = min(end, start + key.start())
             break
         at = part.find("=", at + 1)
