@@ -145,7 +145,12 @@ class Dataset:
         unit = "person" if isinstance(first.protect, Person) else "row"
         try:
             facts = ledgers.Dataset(self.name, unit, first.adjacency, budget, accountant)  # type: ignore[arg-type]
-            salt = self._ledger.create(facts, tables=_kept(self.tables.values()), same_budget=caps is None)
+            salt = self._ledger.create(
+                facts,
+                tables=_kept(self.tables.values()),
+                public=[identity for table in self.public.values() for identity in table.identities],
+                same_budget=caps is None,
+            )
             self._ledger.declare(self.name, self.version)
             self.engine = open_engine(
                 {table.name: (table.schema, table.source) for table in self.tables.values()},

@@ -101,8 +101,7 @@ def test_an_export_is_checked_by_itself(ledger: str, tmp_path: Path, capsys: Any
     assert "the answer" not in exported.read_text(encoding="utf-8")
     found = json.loads(run("ledger", "verify", str(exported), "--json"))
     known = {"entries": 8, "hash": Receipt.read(run("ledger", "head", ledger)).hash}
-    assert found == {**known, "datasets": {}}
-    assert json.loads(run("ledger", "verify", ledger, "--json")) == {**known, "datasets": {"people": 8}}
+    assert found == json.loads(run("ledger", "verify", ledger, "--json")) == {**known, "datasets": {"people": 8}}
     exported.write_text(exported.read_text(encoding="utf-8").replace("bob", "eve"), encoding="utf-8")
     assert "entry 6 of the ledger is invalid" in refusal(capsys, monkeypatch, "ledger", "verify", str(exported), code=5)
 
@@ -266,10 +265,28 @@ def test_several_datasets(ledger: str, tmp_path: Path, capsys: Any, monkeypatch:
         lines = [json.loads(line) for line in exported.read_text(encoding="utf-8").splitlines()]
         assert [sum(name in line for line in lines) for name in ("entry", "digest")] == [told, hidden]
         checked = run("ledger", "verify", str(exported), "--expect", receipt)
-        assert checked == "all 9 entries verified\nthe receipt matches an entry\n"
+        assert checked == f"{VERIFIED[told]}\nthe receipt matches an entry\n"
+        found = json.loads(run("ledger", "verify", str(exported), "--json"))
+        known = {"people": 8} if told == 8 else {"visits": 1} if told == 1 else {"people": 8, "visits": 1}
+        assert (found["datasets"], sum(found.get("hidden", {}).values())) == (known, hidden)
     assert "ann" not in run("ledger", "export", ledger, "--dataset", "visits"), "only the hashes of the others"
     assert "visits            epsilon 1, delta 1e-6" in run("budget", ledger)
     run("ledger", "cap", ledger, "--dataset", "visits", "--epsilon", "2", "--delta", "1e-6", "--reason", "more")
+
+
+VERIFIED = {
+    9: "all 9 entries verified (people 8, visits 1)",
+    8: "8 entries of people verified; 1 entry of other datasets (visits) verified by hash only",
+    1: "1 entry of visits verified; 8 entries of other datasets (people) verified by hash only",
+}
+
+
+@pytest.mark.parametrize("name", ["\ud800", "a\nb", "\u202e", ""])
+def test_an_export_with_an_impossible_name_is_refused(tmp_path: Path, capsys: Any, monkeypatch: Any, name: str) -> None:
+    exported = tmp_path / "people.jsonl"
+    exported.write_text(json.dumps({"dataset": name, "digest": "0" * 64, "hash": "0" * 64}), encoding="utf-8")
+    told = refusal(capsys, monkeypatch, "ledger", "verify", str(exported), code=5)
+    assert "line 1 is not an entry of an exported ledger" in told
 
 
 def test_what_is_no_ledger(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:

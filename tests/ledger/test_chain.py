@@ -318,7 +318,7 @@ def test_the_honest_history_holds() -> None:
     assert {tree["kind"] for tree in HISTORY} == {*get_args(Kind)}, "every kind of entry"
     assert [tree["dataset"] for tree in HISTORY] == ["people"] * 12 + ["patients"] * 8
     for number in range(1, len(HISTORY) + 1):
-        assert verify_export(hashed(HISTORY[:number])).number == number
+        assert verify_export(hashed(HISTORY[:number])).head.number == number
 
 
 def laplace(epsilon: str) -> list[Any]:
@@ -496,7 +496,7 @@ def test_what_belongs_to_the_analyst_is_no_offence() -> None:
     """Request ids are each analyst's own: nobody learns that another one used it."""
     trees = forged(8, {"request_id": "r1"})
     assert (trees[4]["analyst"], trees[7]["analyst"]) == ("ann", "bob")
-    assert verify_export(hashed(trees)).number == 8
+    assert verify_export(hashed(trees)).head.number == 8
 
 
 def test_another_column_needs_the_steward() -> None:
@@ -509,7 +509,7 @@ def test_another_column_needs_the_steward() -> None:
     before[13]["number"] = 14
     for number, tree in enumerate(copy.deepcopy([HISTORY[16], HISTORY[13]]), 15):
         before.append(tree | {"number": number})
-    assert verify_export(hashed(before[:15])).number == 15
+    assert verify_export(hashed(before[:15])).head.number == 15
     with pytest.raises(LedgerError, match=r"^entry 16 of the ledger .* the column that identifies people differs"):
         verify_export(hashed(before))
 
@@ -562,9 +562,9 @@ def test_failures_close_the_chain_too(after: int, alone: int, bad: int | None) -
     trees = failing()
     trees[0]["facts"] |= {"closes_after": after, "closes_for": alone}
     if bad is None:
-        assert verify_export(hashed(trees)).number == len(trees)
+        assert verify_export(hashed(trees)).head.number == len(trees)
         return
-    assert verify_export(hashed(trees[: bad - 1])).number == bad - 1
+    assert verify_export(hashed(trees[: bad - 1])).head.number == bad - 1
     with pytest.raises(LedgerError, match=rf"^entry {bad} of the ledger .* closed after failures"):
         verify_export(hashed(trees))
 
@@ -575,7 +575,7 @@ def test_what_is_closed_to_one_is_open_to_others(after: int, alone: int, lawful:
     trees[0]["facts"] |= {"closes_after": after, "closes_for": alone}
     trees[7] = trees[8] | {"number": 8, "totals": trees[7]["totals"]}  # bob asks in place of ann
     if lawful:
-        assert verify_export(hashed(trees[:8])).number == 8
+        assert verify_export(hashed(trees[:8])).head.number == 8
     else:
         with pytest.raises(LedgerError, match=r"^entry 8 of the ledger .* closed after failures"):
             verify_export(hashed(trees[:8]))
@@ -662,7 +662,7 @@ def test_an_export_is_the_chain_without_the_answers() -> None:
     ledger.settle(pay(ledger, "r", cost("0.1")), "answered", "the answer is a secret")
     lines = list(ledger.export("people"))
     assert lines == list(ledger.export())
-    assert verify_export(lines) == ledger.head() == verify_export(iter(lines), str(ledger.head()))
+    assert verify_export(lines) == ledger.verify() == verify_export(iter(lines), str(ledger.head()))
     assert [chain.read(json.loads(line)["entry"], json.loads(line)["hash"]) for line in lines] == [
         *ledger.history("people")
     ]
@@ -673,7 +673,7 @@ def test_an_export_is_the_chain_without_the_answers() -> None:
 
 def test_an_export_that_was_changed_is_refused() -> None:
     lines = hashed(HISTORY)
-    last, size = verify_export(lines), len(lines)
+    last, size = verify_export(lines).head, len(lines)
     for i in range(size):
         text = json.loads(lines[i])["entry"]
         changed = json.dumps({**json.loads(lines[i]), "entry": text.replace('"dataset":"p', '"dataset":"q', 1)})
@@ -694,19 +694,19 @@ def test_an_export_that_was_changed_is_refused() -> None:
 
 def test_an_older_or_another_export_is_refused_with_a_receipt_only() -> None:
     lines = hashed(HISTORY)
-    receipts = [verify_export(lines[:number]) for number in range(1, len(lines) + 1)]
+    receipts = [verify_export(lines[:number]).head for number in range(1, len(lines) + 1)]
     for older in receipts:
-        assert verify_export(lines, older) == receipts[-1], "a chain that went on still has the entry"
+        assert verify_export(lines, older).head == receipts[-1], "a chain that went on still has the entry"
     with pytest.raises(LedgerError, match="ends at entry 4, so it is an older copy"):
         verify_export(lines[:4], receipts[4])
     other = hashed([*HISTORY[:3], HISTORY[3] | {"note": "another history"}])
-    assert verify_export(other).number == 4
+    assert verify_export(other).head.number == 4
     with pytest.raises(LedgerError, match=r"receipt for entry 4 .* has a different entry there"):
         verify_export(other, receipts[3])
     for odd in (Receipt(4, receipts[4].hash), Receipt(0, receipts[3].hash), Receipt(99, chain.GENESIS)):
         with pytest.raises(LedgerError, match=f"receipt for entry {odd.number} does not match"):
             verify_export(lines, odd)
-    assert verify_export(lines, Receipt(0, chain.GENESIS)) == receipts[-1], "every ledger began with nothing"
+    assert verify_export(lines, Receipt(0, chain.GENESIS)).head == receipts[-1], "every ledger began with nothing"
 
 
 # --- exports of one dataset -------------------------------------------------------------------------
@@ -752,7 +752,13 @@ def test_an_export_of_one_dataset_tells_nothing_of_others_but_how_many_entries_t
             assert f'\\"dataset\\":\\"{other}\\"' in "".join(everything)
             assert f'\\"dataset\\":\\"{other}\\"' not in "".join(lines)
             assert ("ann" in "".join(lines), "cleo" in "".join(lines)) == (dataset == "people", dataset == "patients")
-            assert verify_export(lines) == verify_export(everything) == ledger.head()
+            verified = verify_export(lines)
+            assert verified.head == ledger.head()
+            assert verify_export(everything) == ledger.verify()
+            assert (verified.entries, verified.hidden) == (
+                {dataset: count},
+                {other: len(everything) - count},
+            )
         with pytest.raises(UserError, match="there is no dataset 'nobody'"):
             list(ledger.export("nobody"))
 
@@ -760,8 +766,8 @@ def test_an_export_of_one_dataset_tells_nothing_of_others_but_how_many_entries_t
 def test_a_receipt_of_any_entry_fits_an_export_of_one_dataset() -> None:
     lines, everything = hashed(WOVEN, of_people), hashed(WOVEN)
     for number in range(1, len(WOVEN) + 1):
-        receipt = verify_export(everything[:number])
-        assert verify_export(lines, receipt).number == len(WOVEN)
+        receipt = verify_export(everything[:number]).head
+        assert verify_export(lines, receipt).head.number == len(WOVEN)
         if number > 1:
             with pytest.raises(LedgerError, match=f"ends at entry {number - 1}, so it is an older copy"):
                 verify_export(lines[: number - 1], receipt)
@@ -769,7 +775,7 @@ def test_a_receipt_of_any_entry_fits_an_export_of_one_dataset() -> None:
 
 def test_an_export_of_one_dataset_that_was_changed_is_refused() -> None:
     lines = hashed(WOVEN, of_people)
-    size, last = len(lines), verify_export(hashed(WOVEN))
+    size, last = len(lines), verify_export(hashed(WOVEN)).head
     for i, line in enumerate(lines):
         tree = json.loads(line)
         wrong = [{**tree, "hash": chain.digest("x")}]
@@ -813,6 +819,15 @@ def test_a_state_remembers_the_hash_that_it_watches() -> None:
             state.append_hidden(named(line["entry"]), chain.digest(line["entry"]), line["hash"])
             assert state.head == Receipt(number, line["hash"])
             assert state.watched == (lines[watch - 1]["hash"] if 1 <= watch <= number else "")
+
+
+def test_what_no_hash_covers_is_refused() -> None:
+    for lines in (hashed(HISTORY), hashed(WOVEN, of_people)):
+        for i, line in enumerate(lines):
+            tree = json.loads(line)
+            for more in ({"note": "forged"}, {"digest": "x"} if "entry" in tree else {"entry": "x"}, {"hash": 5}):
+                with pytest.raises(LedgerError, match=f"^line {i + 1} is not an entry of an exported ledger"):
+                    verify_export([*lines[:i], json.dumps({**tree, **more}), *lines[i + 1 :]])
 
 
 @pytest.mark.parametrize("line", ["", "x", "{}", "[]", "5", '{"entry":5,"hash":"a"}', '{"entry":"{}","hash":"a"}'])
@@ -891,4 +906,4 @@ def test_the_state_after_any_sequence_is_the_naive_sum(prices: list[tuple[Fracti
             assert total == naive == ledger.balance("people").total == ledger.history("people")[-1].totals.spent
             assert ledger.balance("people", "ann").ration == Ration(naive)
             assert max(epsilon.denominator, delta.denominator) <= 2**320
-            assert verify_export(ledger.export()).number == len(ledger.history("people"))
+            assert verify_export(ledger.export()).head.number == len(ledger.history("people"))

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from tests.cli.asking import Shell
-from tests.threats.peers import MOST, ask, people, session, spent, write_people
+from tests.threats.peers import BUDGET, MOST, ask, people, session, spent, write_people
 
 import privet as pv
 from privet.errors import UserError
@@ -140,6 +140,30 @@ def test_another_dataset_over_the_same_source(
     text = is_refused(lambda: session(path, given, name="people2"), path)
     assert "people" in text
     assert "allow" in text
+
+
+@pytest.mark.parametrize("way", ["the same", "a hard link", "a chain of symlinks", "a relative path"])
+@pytest.mark.parametrize("name", ["people", "others"])
+def test_private_rows_as_a_public_table(
+    path: Path, source: Path, way: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The values of a public table are used as they are, without noise."""
+    monkeypatch.chdir(source.parent)
+    visits = pv.public_table("visits", other_paths(source)[way], key="visit")
+    own = source if name == "people" else write_people(source.with_name("others.parquet"))
+
+    def both() -> pv.Session:
+        return pv.Session([people(own, name)], public=[visits], budget=BUDGET, ledger=path)
+
+    assert "can't be a public table" in is_refused(both, path)
+    others = pv.public_table("visits", write_people(source.with_name("more.parquet")), key="visit")
+    pv.Session([people(own, name)], public=[others], budget=BUDGET, ledger=path).close()
+
+
+def test_private_rows_as_a_public_table_in_a_new_ledger_at_once(tmp_path: Path, source: Path) -> None:
+    visits = pv.public_table("visits", source, key="visit")
+    with pytest.raises(UserError, match="belong to the private table 'people', so they can't be a public table"):
+        pv.Session([people(source)], public=[visits], budget=BUDGET, ledger=tmp_path / "new.ledger")
 
 
 def test_a_part_of_a_glob(tmp_path: Path) -> None:

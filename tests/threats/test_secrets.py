@@ -59,6 +59,16 @@ ADDRESSES = [
     f"host=127.0.0.1 PASSWORD = '{SECRET} x'",
     f"password={SECRET}",
     f"dbname=base user=me password='a\\'{SECRET}' host=127.0.0.1",
+    f"//me:{SECRET}@host/base",
+    f" //me:{SECRET}@host/base",
+    f"duckdb:md:?motherduck_token={SECRET}",
+    f"md:base?motherduck_token={SECRET}",
+    f"people.ledger?key={SECRET}",
+    f"postgresql://{NOWHERE}?user=me:{SECRET}",
+    f"postgresql://{NOWHERE}?user=me%3A{SECRET}",
+    f"postgresql://me%3A{SECRET}@{NOWHERE}",
+    f"postgresql://{NOWHERE}?dbname=host%3Dx%20password%3D{SECRET}",
+    f"host=127.0.0.1 port=1 user=me:{SECRET}",
 ]
 POLICY = """
 ledger = {ledger}

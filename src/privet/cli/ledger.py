@@ -15,7 +15,7 @@ from privet.cli.output import aligned
 from privet.system.addresses import is_address, shown
 
 if TYPE_CHECKING:  # loaded when a command runs: `privet --help` is quick
-    from privet.ledger import Caps, DatabaseLedger, Entry
+    from privet.ledger import Caps, DatabaseLedger, Entry, Verified
     from privet.policy import Policy
     from privet.privacy.guarantees import Budget
 
@@ -255,22 +255,38 @@ def verify(
 
     if where is not None and where.endswith(".jsonl"):
         try:
-            head, datasets = verify_export(Path(where).read_text(encoding="utf-8").splitlines(), expect), {}
+            verified = verify_export(Path(where).read_text(encoding="utf-8").splitlines(), expect)
         except OSError as error:
             raise UserError(f"{shown(where)!r} can't be read: {error.strerror}") from None
         except UnicodeDecodeError:
             raise LedgerError(f"{shown(where)!r} is not an exported ledger: it is not UTF-8") from None
     else:
         verified = _opened(where, policy)[0].verify(expect)
-        head, datasets = verified.head, verified.entries
     if as_json:
-        _json({"entries": head.number, "hash": head.hash, "datasets": datasets})
+        head, hidden = verified.head, {"hidden": verified.hidden} if verified.hidden else {}
+        _json({"entries": head.number, "hash": head.hash, "datasets": verified.entries, **hidden})
         return
-    counts = ", ".join(f"{name} {entries}" for name, entries in datasets.items())
-    entries = "1 entry" if head.number == 1 else f"all {head.number} entries"
-    print(f"{entries} verified{f' ({counts})' if len(datasets) > 1 else ''}")
+    print(_verified(verified))
     if expect is not None:
         print("the receipt matches an entry")
+
+
+def _verified(verified: Verified) -> str:
+    """What was verified; entries of which an export shows only a hash are not counted with the others."""
+    entries, datasets = sum(verified.entries.values()), list(verified.entries)
+    if verified.hidden:
+        hidden = sum(verified.hidden.values())
+        return (
+            f"{_counted(entries)} of {', '.join(datasets)} verified; "
+            f"{_counted(hidden)} of other datasets ({', '.join(verified.hidden)}) verified by hash only"
+        )
+    counts = ", ".join(f"{name} {number}" for name, number in verified.entries.items())
+    all_ = "" if entries == 1 else "all "
+    return f"{all_}{_counted(entries)} verified{f' ({counts})' if len(datasets) > 1 else ''}"
+
+
+def _counted(entries: int) -> str:
+    return "1 entry" if entries == 1 else f"{entries} entries"
 
 
 @app.command()

@@ -27,8 +27,18 @@ class Ledger(Protocol):
     def created(self) -> bool:
         """Whether this call created the ledger."""
 
-    def create(self, dataset: Dataset, *, tables: Sequence[TableFacts] = (), same_budget: bool = True) -> bytes:
-        """Record the dataset and its tables, or check that they match the record; returns the dataset's salt."""
+    def create(
+        self,
+        dataset: Dataset,
+        *,
+        tables: Sequence[TableFacts] = (),
+        public: Sequence[Identity] = (),
+        same_budget: bool = True,
+    ) -> bytes:
+        """Record the dataset and its tables, or check that they match the record; returns the dataset's salt.
+
+        The sources of its public tables (`public`) must not be those of any private table.
+        """
 
     def reserve(
         self,

@@ -13,8 +13,8 @@ import json
 from typing import Any, cast, get_args
 
 from privet.codec import canonical
-from privet.errors import LedgerError
-from privet.ledger.entries import Entry, Kind, Ration, Totals
+from privet.errors import LedgerError, UserError
+from privet.ledger.entries import Entry, Kind, Outcome, Ration, Totals
 from privet.ledger.facts import Dataset, TableFacts
 from privet.privacy import events
 from privet.privacy.accounting import Accountant, accountant_named
@@ -24,6 +24,8 @@ from privet.system.identity import Identity
 
 GENESIS = "0" * 64
 _KINDS = get_args(Kind)
+_OF_QUESTIONS = ("reserved", "served", *get_args(Outcome))
+"""The frequent kinds. Apart from texts, such an entry contains only what the ledger computed."""
 _TEXTS = ("analyst", "request_id", "asked", "question", "statement", "version", "answer", "note", "salt", "to")
 _STRINGS = frozenset([*_TEXTS, "time", "dataset"])
 _FIELDS = {
@@ -86,6 +88,18 @@ def write(entry: Entry) -> str:
     return canonical(tree)
 
 
+def write_checked(entry: Entry) -> str:
+    """The text of a new entry; refused if it could not be read again, because that would make the ledger unusable."""
+    try:
+        text = write(entry)
+        tree(text)
+        if entry.kind not in _OF_QUESTIONS and _read(text, "") != entry:
+            raise ValueError("it would be read as something else")
+    except _MALFORMED as error:
+        raise UserError(f"this can't be recorded in the ledger: {str(error)[:200]}. Nothing was written") from None
+    return text
+
+
 def totals_tree(totals: Totals) -> dict[str, Any]:
     """The JSON of totals. It names the accountant, so that every entry can be read by itself."""
     tree: dict[str, Any] = {
@@ -128,34 +142,38 @@ def tree(text: str, *, strict: bool = True) -> dict[str, Any]:
 def read(text: str, hash_: str = "") -> Entry:
     """Parse an entry; a `LedgerError` if that is not possible."""
     try:
-        fields = tree(text, strict=False)
-        totals, ration, table = _totals(fields["totals"]), fields.get("ration"), fields.get("table")
-        return Entry(
-            number=_whole(fields["number"]),
-            dataset=fields["dataset"],
-            kind=cast(Kind, fields["kind"]),
-            time=fields["time"],
-            totals=totals,
-            analyst=fields.get("analyst", ""),
-            ration=None if ration is None else _ration(totals.accountant, ration),
-            request_id=fields.get("request_id", ""),
-            asked=fields.get("asked", ""),
-            question=fields.get("question", ""),
-            statement=fields.get("statement", ""),
-            version=fields.get("version", ""),
-            events=tuple(map(events.from_tree, fields.get("events", ()))),
-            cost=None if "cost" not in fields else totals.accountant.from_json(fields["cost"]),
-            refers=None if "refers" not in fields else _whole(fields["refers"]),
-            answer=fields.get("answer", ""),
-            note=fields.get("note", ""),
-            facts=_facts(fields, totals) if "facts" in fields else None,
-            salt=fields.get("salt", ""),
-            table=None if table is None else read_table(table),
-            to=fields.get("to", ""),
-            hash=hash_,
-        )
+        return _read(text, hash_)
     except _MALFORMED as error:
         raise LedgerError(f"an entry of the ledger is malformed ({str(error)[:200]}): it was tampered with") from None
+
+
+def _read(text: str, hash_: str) -> Entry:
+    fields = tree(text, strict=False)
+    totals, ration, table = _totals(fields["totals"]), fields.get("ration"), fields.get("table")
+    return Entry(
+        number=_whole(fields["number"]),
+        dataset=fields["dataset"],
+        kind=cast(Kind, fields["kind"]),
+        time=fields["time"],
+        totals=totals,
+        analyst=fields.get("analyst", ""),
+        ration=None if ration is None else _ration(totals.accountant, ration),
+        request_id=fields.get("request_id", ""),
+        asked=fields.get("asked", ""),
+        question=fields.get("question", ""),
+        statement=fields.get("statement", ""),
+        version=fields.get("version", ""),
+        events=tuple(map(events.from_tree, fields.get("events", ()))),
+        cost=None if "cost" not in fields else totals.accountant.from_json(fields["cost"]),
+        refers=None if "refers" not in fields else _whole(fields["refers"]),
+        answer=fields.get("answer", ""),
+        note=fields.get("note", ""),
+        facts=_facts(fields, totals) if "facts" in fields else None,
+        salt=fields.get("salt", ""),
+        table=None if table is None else read_table(table),
+        to=fields.get("to", ""),
+        hash=hash_,
+    )
 
 
 _MALFORMED = LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError

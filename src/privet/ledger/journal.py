@@ -135,7 +135,7 @@ class Journal:
         assert self._head is not None
         number, now = self._head.number + 1, datetime.now(UTC).isoformat(timespec="seconds")
         entry = Entry(number=number, dataset=dataset, kind=kind, time=now, totals=totals, **fields)
-        text = chain.write(entry)
+        text = chain.write_checked(entry)
         hash_ = chain.link(self._head.hash, dataset, chain.digest(text))
         self._appended += (
             self._run(_INSERT_ENTRY, number=number, text=text, hash=hash_),

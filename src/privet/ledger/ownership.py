@@ -47,6 +47,26 @@ def check_unit(dataset: Dataset, tables: Sequence[TableFacts]) -> None:
         raise UserError(f"two tables of the dataset {dataset.name!r} have the same name")
 
 
+def check_public(ledger: LedgerState, tables: Sequence[TableFacts], public: Sequence[Identity]) -> None:
+    """Refuse public tables with the rows of a private one: their values would be used without protection."""
+    for table in tables:
+        _check_public(table.sources, public, f"the private table {table.table!r}")
+    for name, state in ledger.datasets.items():
+        recorded = [source for sources in state.sources.values() for source in sources]
+        _check_public(recorded, public, f"the dataset {name!r} of this ledger")
+
+
+def _check_public(private: Sequence[Identity], public: Sequence[Identity], owner: str) -> None:
+    both = shared(private, public)
+    if both is not None:
+        raise UserError(
+            f"the rows of {str(both[1])!r} belong to {owner}, so they can't be a public table: each value would be "
+            "used without protection",
+            subject=Subject("argument", "public"),
+            remedy=Remedy("Leave it out of the public tables. A public table needs a file of its own"),
+        )
+
+
 def arriving(ledger: LedgerState, dataset: str, tables: Sequence[TableFacts]) -> list[TableFacts]:
     """The tables and sources that are new for a dataset and must be recorded; refused if they belong to another."""
     state = ledger.datasets.get(dataset)

@@ -43,6 +43,22 @@ def check_new(path: Path, text: str) -> None:
         )
 
 
+def check_writable(path: Path, action: str) -> None:
+    """Refuse what this user has no permission to write."""
+    if not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise LedgerError(f"you do not have permission to {action}. Ask its owner")
+
+
+def check_permission(path: Path, text: str) -> None:
+    """Refuse to open a ledger that this user may not write, or beside which they may not write a journal."""
+    check_writable(path, f"write the ledger {text!r}")
+    journal = path.with_name(f"{path.name}-journal")
+    if journal.exists():
+        check_writable(journal, f"write the ledger's journal {str(journal)!r}")
+    elif not journal.is_symlink():
+        check_writable(path.parent, f"create the ledger's journal in the folder {str(path.parent)!r}")
+
+
 def check_whole(path: Path, text: str) -> None:
     """Refuse what SQLite would accept as an empty database, and a file that can't have a journal beside it."""
     status = path.stat()

@@ -13,16 +13,15 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from privet.errors import LedgerError, Remedy, Subject, UserError, install
-from privet.ledger import chain, database, tables
+from privet.ledger import chain, search_path, tables
 from privet.ledger.database import Database
 from privet.system.addresses import is_public, masked
 
-_DURABLE = "fsync", "full_page_writes", "synchronous_commit"
 _WRITING = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"  # statements see commits made during the wait
 _READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _FRESH = 1.0  # seconds: a connection that was used more recently is not tested first
 _CREATING = 7236838  # the key of an advisory lock
-_LONG = "60s"  # timeout of a statement, and of an idle writer that blocks others
+_ALIVE = 10.0  # seconds in which a server must respond to a test that needs no lock
 _NETWORK = {
     "connect_timeout": "10",
     "keepalives_idle": "30",
@@ -62,11 +61,6 @@ _FOREIGN = f"""
         WHERE relkind <> 'r' OR relpersistence <> 'p' OR relrowsecurity
 """
 """The foreign objects on our tables, by name."""
-_SCHEMAS = """
-    SELECT nspname FROM pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid
-    WHERE c.relname = %s AND (nspname = ANY (current_schemas(false)) OR n.oid = pg_my_temp_schema())
-"""
-"""The schemas with a table of this name on the search path: there must be exactly one."""
 
 
 class Postgres(Database):
@@ -76,6 +70,8 @@ class Postgres(Database):
     An error in any of them is raised at the pipeline's end at the latest, and then nothing was written.
     """
 
+    named = False
+    """Whether the address sets the search path."""
     _used = 0.0
     _suspect: Any = None  # the result of this transaction's quick check
 
@@ -95,7 +91,9 @@ class Postgres(Database):
     def _is_alive(self, connection: Any) -> bool:
         try:
             if time.monotonic() - self._used > _FRESH or _has_message(connection):
+                connection.silence, usual = min(_ALIVE, connection.silence), connection.silence
                 connection.execute("SELECT 1")
+                connection.silence = usual
         except self._errors:
             return False
         return True
@@ -157,7 +155,9 @@ class Postgres(Database):
     def _ensure_tables(self, *, create: bool) -> list[str]:
         """The tables, created if there are none. This needs a new connection: the old one caches their absence."""
         with self.engine.begin() as connection:
+            connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_CREATING})")
+            search_path.check_schema(connection.connection.driver_connection, named=self.named)
             names = _tables(connection)
             if not names and not create:
                 raise UserError(f"there is no ledger at {self.where}")
@@ -185,7 +185,7 @@ def _has_message(connection: Any) -> bool:
 def connect(text: str, *, create: bool, read_only: bool = False) -> Postgres:
     """Open the ledger at an address."""
     try:
-        import psycopg  # noqa: F401
+        from privet.ledger.deadlines import LimitedConnection
     except ImportError:
         raise UserError("a ledger in Postgres needs psycopg", remedy=install("postgres")) from None
     if (
@@ -198,10 +198,14 @@ def connect(text: str, *, create: bool, read_only: bool = False) -> Postgres:
     try:
         url = sa.make_url(text).set(drivername="postgresql+psycopg")
         query = {name: value if isinstance(value, str) else value[-1] for name, value in url.query.items()}
-        hidden = {name: value for name, value in query.items() if not is_public(name)}
+        hidden = {name: value for name, value in query.items() if not is_public(name, value)}
         if url.password:
             hidden["password"] = str(url.password)
-        public = url._replace(password=None).difference_update_query(hidden)  # an engine can show its address
+        if url.username and not is_public("user", url.username):
+            hidden["user"] = url.username
+        public = url._replace(
+            password=None, username=None if "user" in hidden else url.username
+        ).difference_update_query(hidden)  # an engine can show its address
         arguments = {name: value for name, value in _NETWORK.items() if name not in query} | hidden
         engine = sa.create_engine(public, poolclass=NullPool, pool_reset_on_return=None, connect_args=arguments)
     except (SQLAlchemyError, ValueError):
@@ -210,47 +214,27 @@ def connect(text: str, *, create: bool, read_only: bool = False) -> Postgres:
             allowed="An address looks like postgresql://user@host/database",
             subject=Subject("ledger"),
         ) from None
+    if not url.database and not {"dbname", "service"} & query.keys():  # the default is the name of the user
+        raise UserError(
+            "this address does not name a database, so it would lead each user to another ledger",
+            allowed="An address looks like postgresql://user@host/database",
+            subject=Subject("ledger"),
+        )
     ledger = Postgres(
         engine,
         repr(masked(public.set(drivername="postgresql").render_as_string(hide_password=True))),
         read_only=read_only,
     )
     ledger.hidden = tuple(hidden.values())
-    sa.event.listen(engine, "connect", _configure)
+    ledger.named = named = search_path.names_schema(query.get("options", ""))
+    sa.event.listen(engine, "do_connect", lambda *known: LimitedConnection.connect(*known[2], **known[3]))
+    sa.event.listen(engine, "connect", lambda connection, _: search_path.configure(connection, named=named))
     try:
         ledger.prepare(create=create)
     except BaseException:
         ledger.close()
         raise
     return ledger
-
-
-def _configure(connection: Any, record: object) -> None:
-    """Configure a connection: commits wait for the disk, locks time out, and table names are unambiguous."""
-    settings = {setting: connection.execute(f"SHOW {setting}").fetchone()[0] for setting in _DURABLE}
-    for setting, value in settings.items():
-        if value == "off":
-            connection.close()
-            raise LedgerError(
-                f"{setting} is off in Postgres, so a debit could be lost in a crash",
-                remedy=Remedy(f"Run in Postgres: ALTER SYSTEM SET {setting} = on; SELECT pg_reload_conf()"),
-            )
-    schemas = connection.execute(_SCHEMAS, [tables.ledger.name]).fetchall()
-    if len(schemas) > 1:
-        connection.close()
-        raise LedgerError(
-            f"this database has two ledgers, in the schemas {schemas[0][0]!r} and {schemas[1][0]!r}. "
-            "Name one in the address: ?options=-csearch_path%3Done_schema"
-        )
-    session = {
-        "synchronous_commit": settings["synchronous_commit"],
-        "lock_timeout": f"{database.PATIENCE}s",
-        "statement_timeout": _LONG,
-        "idle_in_transaction_session_timeout": _LONG,
-    }
-    for setting, value in session.items():
-        connection.execute("SELECT set_config(%s, %s, false)", [setting, value])
-    connection.commit()
 
 
 logging.getLogger("psycopg").addHandler(logging.NullHandler())  # otherwise it prints what it can't raise

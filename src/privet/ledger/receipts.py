@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from privet.errors import UserError, write
 
@@ -44,7 +44,10 @@ def as_receipt(receipt: Receipt | str | None) -> Receipt | None:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The result of a successful verification: the end of the chain, and each dataset's number of entries."""
+    """The result of a successful verification."""
 
     head: Receipt
     entries: dict[str, int]
+    """The number of entries that were read and checked, by dataset."""
+    hidden: dict[str, int] = field(default_factory=dict)
+    """The number of entries of which an export shows only a hash, by dataset. What they say was not checked."""

@@ -10,6 +10,7 @@ Reference: https://www.sqlite.org/fileformat2.html#the_rollback_journal
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import stat
@@ -55,12 +56,13 @@ def _open_journal(path: str, flags: int) -> int:
     except (FileNotFoundError, PermissionError):
         raise
     except OSError as error:
-        raise _foreign(name, str(error.strerror)) from None
+        raise _foreign(name, "it is a symbolic link" if error.errno == errno.ELOOP else str(error.strerror)) from None
     status = os.fstat(handle)
-    if stat.S_ISREG(status.st_mode) and status.st_nlink < 2:
+    regular = stat.S_ISREG(status.st_mode)
+    if regular and status.st_nlink < 2:
         return handle
     os.close(handle)
-    raise _foreign(name, "it is not a regular file" if status.st_nlink < 2 else "it has several hard links")
+    raise _foreign(name, "it has several hard links" if regular else "it is not a regular file")
 
 
 def _foreign(name: str, why: str) -> LedgerError:

@@ -46,6 +46,8 @@ def check_schema(connection: Any, where: str) -> None:
     own, objects = _own_schema(), connection.execute(_SCHEMA).fetchall()
     if objects == own:
         return
+    if not objects:
+        raise LedgerError(f"the ledger {where} has no tables: it was emptied. Restore a copy that verifies")
     if not any(name in tables.NAMES for _, name, _, _ in objects):
         raise not_a_ledger(where)
     for kind, name, table, sql in objects:
@@ -64,4 +66,7 @@ def check_schema(connection: Any, where: str) -> None:
 
 def not_a_ledger(where: str) -> UserError:
     """The error for a file that is something else."""
-    return UserError(f"{where} exists, but is not a ledger. Name a new file, or an existing ledger")
+    return UserError(
+        f"{where} exists, but is not a ledger. Name another file. If it was a ledger, restore a copy that "
+        "verifies: a new one would forget what was spent"
+    )

@@ -23,7 +23,7 @@ from privet.ledger.creation import wait_for_its_name
 from privet.ledger.database import Database
 from privet.ledger.file import File, check_no_log, is_held
 from privet.ledger.locks import Held
-from privet.ledger.places import check_name, check_new, check_whole, identity
+from privet.ledger.places import check_name, check_new, check_permission, check_whole, check_writable, identity
 from privet.ledger.schema import check_schema, create_tables
 from privet.system.files import IN_USE
 
@@ -144,7 +144,7 @@ class SQLite(Database):
             self._checked_schema = version
         mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
         if mode != ("persist" if self._file.copied is None else "memory"):
-            raise OSError("its journal mode was changed")
+            raise OSError("its journal mode or its application id was changed by another program")
 
     def _drop(self) -> None:
         if self._file is not None:
@@ -177,11 +177,12 @@ def connect(text: str, path: Path, *, create: bool, read_only: bool = False) -> 
             if not create or read_only:
                 raise UserError(f"there is no ledger {text!r}")
             check_new(path, text)
+            check_writable(path.parent, f"create the ledger {text!r} in the folder {str(path.parent)!r}")
             created = create_file(path)
         wait_for_its_name(path)
         check_whole(path, text)
-        if not read_only and not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
-            raise LedgerError(f"the ledger {text!r} can't be written: you do not have permission. Ask its owner")
+        if not read_only:
+            check_permission(path, text)
         ledger = SQLite(path, repr(text), read_only=read_only)
         ledger.created = created
         try:

@@ -20,18 +20,28 @@ from privet.tables.schema import check_name
 class Steward(Transactions):
     """The operations that change a dataset without spending."""
 
-    def create(self, dataset: Dataset, *, tables: Sequence[TableFacts] = (), same_budget: bool = True) -> bytes:
+    def create(
+        self,
+        dataset: Dataset,
+        *,
+        tables: Sequence[TableFacts] = (),
+        public: Sequence[Identity] = (),
+        same_budget: bool = True,
+    ) -> bytes:
         """Record the dataset and its tables, or check that they match the record; returns the dataset's salt.
 
+        The sources of its public tables (`public`) must not be those of any private table, of any dataset.
         A session that uses a policy applies the smaller of two budgets, so its budget may differ (`same_budget`).
         """
         name = check_name(dataset.name, "dataset")
         ownership.check_unit(dataset, tables)
         with self._reading():
+            ownership.check_public(self._state, tables, public)
             state = self._agreed(dataset, same_budget=same_budget)
             if state is not None and not ownership.arriving(self._state, name, tables):
                 return state.salt
         with self._writing() as journal:
+            ownership.check_public(self._state, tables, public)
             state = self._agreed(dataset, same_budget=same_budget)
             arriving = ownership.arriving(self._state, name, tables)
             accountant = dataset.accounting

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
-from privet.errors import LedgerError
+from privet.errors import LedgerError, PrivetError
 from privet.ledger import chain
 from privet.ledger.journal import Journal
-from privet.ledger.receipts import Receipt, as_receipt
+from privet.ledger.receipts import Receipt, Verified, as_receipt
 from privet.ledger.state import LedgerState
+from privet.tables.schema import check_name
 
 
 def check_leases(journal: Journal) -> None:
@@ -43,23 +46,20 @@ def _bad_answer(number: int) -> LedgerError:
     )
 
 
-def verify_export(lines: Iterable[str], expect: Receipt | str | None = None) -> Receipt:
+def verify_export(lines: Iterable[str], expect: Receipt | str | None = None) -> Verified:
     """Check an exported chain; a `LedgerError` names the first bad entry."""
     receipt = as_receipt(expect)
     state = LedgerState(watch=0 if receipt is None else receipt.number)
-    hidden: set[str] = set()
+    hidden: Counter[str] = Counter()
     for number, line in enumerate(lines, 1):
         try:
-            tree = json.loads(line)
-            hash_, visible = str(tree["hash"]), "entry" in tree
-            text = str(tree["entry"] if visible else tree["digest"])
-            name = chain.read(text).dataset if visible else str(tree["dataset"])
-        except (ValueError, TypeError, LookupError, RecursionError, LedgerError):
+            name, text, hash_, visible = _exported(json.loads(line))
+        except (ValueError, TypeError, LookupError, RecursionError, PrivetError):
             raise LedgerError(f"line {number} is not an entry of an exported ledger") from None
         if visible:
             state.append(text, hash_)
         else:
-            hidden.add(name)
+            hidden[name] += 1
             state.append_hidden(name, text, hash_)
         if name in hidden and name in state.datasets:
             raise LedgerError(f"line {number}: some entries of the dataset {name[:60]!r} are hidden and others are not")
@@ -67,4 +67,17 @@ def verify_export(lines: Iterable[str], expect: Receipt | str | None = None) -> 
         raise LedgerError("the export has no entries")
     if receipt is not None:
         state.expect(receipt)
-    return state.head
+    shown = {name: dataset.entries for name, dataset in sorted(state.datasets.items())}
+    return Verified(state.head, shown, dict(sorted(hidden.items())))
+
+
+def _exported(tree: Any) -> tuple[str, str, str, bool]:
+    """The dataset's name, the text or its digest, the hash, and whether the text is shown."""
+    keys, visible = {*tree}, "entry" in tree
+    if keys != ({"entry", "hash"} if visible else {"dataset", "digest", "hash"}) or {*map(type, tree.values())} != {
+        str
+    }:
+        raise ValueError("its fields are not those of an exported entry")
+    if visible:
+        return chain.read(tree["entry"]).dataset, tree["entry"], tree["hash"], True
+    return check_name(tree["dataset"], "dataset"), tree["digest"], tree["hash"], False

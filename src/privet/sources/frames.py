@@ -16,6 +16,7 @@ import numpy as np
 from privet.engines.base import ArrowRows
 from privet.errors import Remedy, SourceError, Subject, write
 from privet.sources.kinds import Reading
+from privet.system.identity import Identity
 from privet.tables.stored import StoredType
 
 
@@ -26,6 +27,8 @@ class Columns:
     where: str
     types: Mapping[str, StoredType]
     frame: Any = field(repr=False)
+    identities: tuple[Identity, ...] = ()
+    """The files or tables that were already read into the frame."""
 
     def read(self, kinds: Mapping[str, Reading]) -> ArrowRows:
         """A copy of these columns, cast to these kinds."""
@@ -36,7 +39,7 @@ class Columns:
         of_ibis = _library(self.frame) == "ibis"
         frame = _of_ibis(self.frame.select(*kinds)) if of_ibis else self.frame
         arrays = {name: _column(frame, name, kind) for name, kind in kinds.items()}
-        return ArrowRows(_copied(pa.table(arrays)), databases.identities(self.frame) if of_ibis else ())
+        return ArrowRows(_copied(pa.table(arrays)), databases.identities(self.frame) if of_ibis else self.identities)
 
 
 def columns(source: Any) -> Columns | None:
@@ -72,8 +75,11 @@ def settled(columns: Columns) -> Columns:
     import pyarrow as pa
 
     from privet.engines.arrow_types import stored
+    from privet.sources import databases
 
-    frame = _of_ibis(columns.frame) if _library(columns.frame) == "ibis" else columns.frame
+    of_ibis = _library(columns.frame) == "ibis"
+    frame = _of_ibis(columns.frame) if of_ibis else columns.frame
+    identities = databases.identities(columns.frame) if of_ibis else columns.identities
     arrays: dict[str, Any] = {}
     for name, kind in columns.types.items():
         try:
@@ -81,7 +87,7 @@ def settled(columns: Columns) -> Columns:
         except Exception:  # not a type that Arrow knows
             arrays[name] = pa.array([[]] * len(frame), pa.list_(pa.null()))
     table = pa.table(arrays)
-    return Columns(columns.where, {field.name: stored(field.type) for field in table.schema}, table)
+    return Columns(columns.where, {field.name: stored(field.type) for field in table.schema}, table, identities)
 
 
 def _raw(frame: Any, name: str, *, objects: bool) -> Any:

@@ -14,6 +14,7 @@ from privet.exact import Exact, binary
 from privet.sources import frames, kinds, reading
 from privet.sources.kinds import Reading
 from privet.system.encodings import text_of, why_not
+from privet.system.identity import of_files
 from privet.tables.kinds import INTEGER, TEXT, usual
 from privet.tables.query import PublicTable
 from privet.tables.schema import Column, PublicSchema, check_name, keys
@@ -69,7 +70,8 @@ def public_table(name: str, source: Any, *, key: str) -> PublicTable:
             subject=Subject("table", name),
             remedy=Remedy("Rename one of them"),
         )
-    rows = found.read(chosen).rows
+    frame = found.read(chosen)
+    rows = frame.rows
     if rows.num_rows > MOST_ROWS:
         raise SourceError(
             f"{name!r} has {rows.num_rows:,} rows",
@@ -84,7 +86,7 @@ def public_table(name: str, source: Any, *, key: str) -> PublicTable:
         typed[column] = _typed(rows.column(column), column, kind)
     rows = rows.sort_by(key)
     schema = PublicSchema(name, key, tuple(typed.items()), _digest(rows))
-    return PublicTable(schema, ArrowRows(rows))
+    return PublicTable(schema, ArrowRows(rows, frame.identities))
 
 
 def keys_from(source: Any, column: str, *, other: str | int | None = None) -> Column:
@@ -151,7 +153,7 @@ def _file(paths: tuple[str, ...], where: str) -> frames.Columns:
             ) from None
     found = frames.columns(table)
     assert found is not None
-    return frames.Columns(where, found.types, found.frame)
+    return frames.Columns(where, found.types, found.frame, of_files(paths))
 
 
 def _check_encoding(path: str) -> None:

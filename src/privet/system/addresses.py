@@ -14,12 +14,19 @@ _PUBLIC = frozenset(
 )
 _LIBPQ = {*_PUBLIC, "password", "passfile", "service", "options", "sslpassword", "sslkey", "sslcert", "sslrootcert"}
 _POSTGRES = re.compile(r"\s*(?:postgresql|postgres|postgresql\+psycopg)://", re.IGNORECASE)
-_SCHEMED = re.compile(r"\s*(?:postgres[\w+.-]*:|[a-z][\w+.-]+:/)", re.IGNORECASE)
+_SCHEMED = re.compile(
+    r"\s*(?:(?:postgres|jdbc|odbc|duckdb|md|motherduck|sqlite|mysql|mariadb|mssql|oracle)[\w+.-]*:|[a-z][\w+.-]+:/)",
+    re.IGNORECASE,
+)
+_WITH_PARAMETER = re.compile(r"\?[\w%.-]+=")
 _DRIVE = re.compile(r"\s*[A-Za-z]:[\\/]")
 _FIRST_KEY = re.compile(r"\s*(\w{1,40})\s*=")
 
 _PARAMETER = re.compile(r"(\?(?=[\w%])|&)")
 _KEY = re.compile(r"[^\s=&?;,:/'\"(){}\[\]]*\Z")
+_LONGEST = 100  # characters: a longer value is not shown, so that no text takes long to mask
+_VALUE = re.compile(rf"\s*([^\s'\"&?]{{0,{_LONGEST + 1}}})")
+_COMPOUND = re.compile(r"[:@=]|%3a|%3d|%40", re.IGNORECASE)  # in a value, it may separate a secret
 _SPELT_OUT = re.compile(r"(?:pass|pwd|secret|token)\w{0,20}['\"]?\s{0,9}[:=]", re.IGNORECASE)
 _INSIDE = re.compile(r":(?=[^\s])")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,40}\Z")
@@ -44,20 +51,32 @@ def is_address(text: str) -> bool:
     Example:
         >>> [is_address(text) for text in ("mysql://host", "postgresql:/me@host", "me:secret@host", "host=x user=me")]
         [True, True, True, True]
+        >>> [is_address(text) for text in ("//me:secret@host/base", "duckdb:md:base", "people?token=x")]
+        [True, True, True]
         >>> [is_address(text) for text in ("people.ledger", "/data/10:30@lab/people.ledger", "year=2024/people.ledger")]
         [False, False, False]
     """
-    if "://" in text or _SCHEMED.match(text):
+    if "://" in text or _SCHEMED.match(text) or _WITH_PARAMETER.search(text):
+        return True
+    has_password = ":" in text[: text.rfind("@") + 1]
+    if has_password and text.lstrip().startswith("//"):  # without a scheme
         return True
     if Path(text).is_absolute() or _DRIVE.match(text):
         return False
     key = _FIRST_KEY.match(text)
-    return ":" in text[: text.rfind("@") + 1] or (key is not None and key[1].lower() in _LIBPQ)
+    return has_password or (key is not None and key[1].lower() in _LIBPQ)
 
 
-def is_public(parameter: str) -> bool:
-    """Whether the value of a connection parameter may be shown."""
-    return parameter.lower() in _PUBLIC
+def is_public(parameter: str, value: str = "") -> bool:
+    """Whether the value of a connection parameter may be shown.
+
+    Example:
+        >>> is_public("user", "me"), is_public("user", "me:secret"), is_public("password", "secret")
+        (True, False, False)
+    """
+    name = parameter.lower()
+    harmless = len(value) <= _LONGEST and _COMPOUND.search(value) is None
+    return name in _PUBLIC and (name in ("host", "hostaddr") or harmless)
 
 
 def shown(text: str) -> str:
@@ -87,9 +106,16 @@ def _without_values(text: str) -> str:
     first, *others = _PARAMETER.split(text)
     parts = [_until_secret(first)]
     for sign, part in zip(others[::2], others[1::2], strict=True):
-        key, equals, _ = part.partition("=")
-        parts += sign, _until_secret(part) if equals and is_public(key) else _hidden(part)
+        key, equals, value = part.partition("=")
+        parts += sign, _until_secret(part) if equals and is_public(key, _value(value, 0)) else _hidden(part)
     return "".join(parts)
+
+
+def _value(text: str, start: int) -> str:
+    """The value that begins there, or as much of it as matters."""
+    match = _VALUE.match(text, start)
+    assert match is not None  # it may be empty
+    return match[1]
 
 
 def _hidden(part: str) -> str:
@@ -106,7 +132,7 @@ def _until_secret(part: str) -> str:
         before = part[start:at].rstrip()
         key = _KEY.search(before)
         assert key is not None  # it may be empty
-        if not is_public(key[0]):
+        if not is_public(key[0], _value(part, at + 1)):
             end = min(end, start + key.start())
             break
         at = part.find("=", at + 1)

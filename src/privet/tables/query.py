@@ -396,3 +396,8 @@ class PublicTable:
     @property
     def name(self) -> str:
         return self.schema.name
+
+    @property
+    def identities(self) -> tuple[Identity, ...]:
+        """Where its rows are stored, as far as that can be known."""
+        return tuple(getattr(self.source, "identities", ()))
