@@ -123,7 +123,7 @@ def test_sensitivities_are_those_of_all_rows(case: tuple[Any, Any], groups: int)
     zero = (0,) * len(part["matrix"])
     found = checker.moved(statement, part, groups)
     norm = max(sum(map(abs, u)) for u in rows)
-    if statement["value"]["table"]["adjacency"] == "add/remove":
+    if statement["input"]["table"]["adjacency"] == "add/remove":
         assert found == L1Move(norm)
     elif groups > 1:
         assert found == (L1Move(norm, blocks=2) if min(map(min, rows)) >= 0 else L1Move(2 * norm))

@@ -90,7 +90,7 @@ def measured(of: Any) -> str:
         case a.Ratio(top, bottom):
             return f"{measured(top)} / {measured(bottom)}"
     names = {a.Count: "COUNT", a.Sum: "SUM", a.Mean: "AVG", a.Variance: "VAR_POP", a.Std: "STDDEV_POP"}
-    return f"{names[type(of)]}({sql(of.operand)})"
+    return f"{names[type(of)]}({sql(of.expression)})"
 
 
 def rows(of: o.Operator) -> str:

@@ -276,7 +276,7 @@ def test_what_contradicts_itself_is_found(engine: DuckDB, of: Any, conditions: l
     assert impossible(asked.input)
     assert met(engine, asked.input) == 0
     more = of.where(*conditions, *([col("ok")] if of is not PEOPLE else []))
-    assert {*impossible(more.of)} <= {each.node for each in conditions}  # no more than it takes
+    assert {*impossible(more.input)} <= {each.node for each in conditions}  # no more than it takes
 
 
 def test_long_ranges_are_not_counted_through() -> None:

@@ -83,8 +83,8 @@ def histogram(of: Bin) -> Measurement:
     place = Place(of, size)
     identity = tuple(tuple(int(i == j) for j in range(size)) for i in range(size))
     return Measurement(
-        "histogram/1", f"bins of {show(of.operand)}", "1 in its bin", tuple(At(place, i) for i in range(size)), identity,
-        (*identity, (0,) * size),
+        "histogram/1", f"bins of {show(of.operand)}", "1 in its bin",
+        tuple(At(place, i) for i in range(size)), identity, (*identity, (0,) * size),
     )  # fmt: skip
 
 
