@@ -61,6 +61,6 @@ def test_a_dry_run_says_what_is_paid_for(shell: Shell) -> None:
         assert tree["paid_before"] == {"epsilon": "0.5"}
         assert shell.json(command[0], COUNT, "--epsilon", "0.75", "--json", *command[1:])["paid_before"] is None
     fresh = ("query", COUNT, "--epsilon", "0.5", "--dry-run", "--fresh")
-    assert "a fresh one is paid for" in shell.out(*fresh)
+    assert "a fresh one costs budget" in shell.out(*fresh)
     assert shell.json(*fresh, "--json")["paid_before"] is None
     assert shell.spent() == 1 / 2

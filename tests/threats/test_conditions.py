@@ -59,7 +59,7 @@ def session() -> Iterator[pv.Session]:
 MISTAKES = [
     ("country = 'Panama'", pv.col("country") == "Panama", "Venezuela"),
     ("country = 'usa'", pv.col("country") == "usa", "USA"),
-    ("land = 'Panama'", pv.col("land") == "Panama", "counts under 'elsewhere'"),
+    ("land = 'Panama'", pv.col("land") == "Panama", "counts as 'elsewhere'"),
     ("country IN ('USA', 'Panama')", pv.col("country").is_in(["USA", "Panama"]), "'Panama'"),
     ("NOT (country = 'Panama')", ~(pv.col("country") == "Panama"), "'Panama'"),
     ("country LIKE 'Pan%'", pv.col("country").starts_with("Pan"), "'Venezuela'"),

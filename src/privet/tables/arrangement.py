@@ -80,7 +80,7 @@ class Arrangement:
                 raise never_true(never)
             if not can_pass(self.having, keys, values):
                 raise QueryError(
-                    f"having: {show(self.having)} is not true for any group, whatever the numbers are",
+                    f"having: no group can satisfy {show(self.having)}, whatever its numbers are",
                     remedy=Remedy("Remove one of the conditions"),
                 )
         for name in (order.column for order in self.order):
