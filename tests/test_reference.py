@@ -16,6 +16,7 @@ import privet
 from privet.cli import app
 from privet.cli.exits import CLOSED, EXITS
 from privet.cli.interrupts import INTERRUPTED
+from privet.policy import columns
 from privet.policy.fields import Part
 from privet.policy.shape import FileShape
 from privet.sql.grammar import CALLED
@@ -71,8 +72,8 @@ def functions() -> Iterator[tuple[str, str]]:
 
 
 def policy_keys() -> Iterator[tuple[str, str]]:
-    """Every key of every part of a policy, found by walking the classes that read it."""
-    pile: list[Any] = [FileShape]
+    """Every key of every part of a policy and of every kind of column, found by walking the classes that read it."""
+    pile: list[Any] = [FileShape, *map(columns.model, columns.kinds().values())]
     seen: set[Any] = set()
     while pile:
         part = pile.pop()
