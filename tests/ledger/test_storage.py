@@ -191,6 +191,10 @@ def test_a_ledger_that_is_taken_away_while_it_is_open(
     assert all(is_clear(each) for each in failed)
     assert seen[len(seen) - len(failed) :] == failed
     answers = {f"after {i}": each["answer"] for i, each in enumerate(seen) if "answer" in each}
+    if harm is _replace:
+        with pytest.raises(LedgerError, match="is older than its journal"):
+            open_ledger(ledger_file)
+        Path(f"{ledger_file}-journal").unlink()
     if ledger_file.exists():
         is_paid(ledger_file, answers)
     else:
