@@ -218,7 +218,7 @@ def constant(value: Any) -> Any:
         ({"kind": "bin", "of": CLIP, "edges": ["0/1"]}, "the record: bins need at least two edges"),
         ({"kind": "bin", "of": CLIP, "edges": ["1/1", "0/1"]}, "the record: the edges of bins must be"),
         ({"kind": "of person", "function": "sum", "of": None}, "the record: sum needs an expression"),
-        ({**PERSON, "max_rows": 5, "max_groups": 2, "max_rows_per_group": 3}, "the record: max_rows must be 6"),
+        ({**PERSON, "max_rows": 5, "max_groups": 2, "max_rows_per_group": 3}, "the record: max_rows must be max_groups"),
         ({**PERSON, "max_rows": -1}, "the record: max_rows"),
         ({"kind": "at most rows", "rows": 0}, "the record: a cap is a whole number"),
         ({**KEYS, "values": []}, "the record: keys are all texts or all integers"),
