@@ -155,7 +155,8 @@ GOLDEN: list[tuple[Any, str]] = [
     (lit(date(2024, 1, 2)).node, '{"kind":"constant","value":{"date":"2024-01-02"}}'),
     (lit(datetime(2024, 1, 2)).node, '{"kind":"constant","value":{"datetime":"2024-01-02T00:00:00"}}'),
     (schema.number(0, 1, step=0.25),
-     ('{"default":null,"kind":"declared","kind_name":"number","type":{"integer":false,"kind":"number type","lower":"0/1","missing":true,'
+     ('{"default":null,"kind":"declared","kind_name":"number","type":{"integer":false,"kind":"number type",'
+     '"lower":"0/1","missing":true,'
      '"rounded":false,"step":"1/4","unit":"1/4","upper":"1/1","wide":false}}')),
     (ROWS.schema,
      ('{"adjacency":"replace","columns":[["x",{"default":null,"kind":"declared","kind_name":"integer","type":{"integer":true,'
@@ -218,7 +219,7 @@ def constant(value: Any) -> Any:
         ({"kind": "bin", "of": CLIP, "edges": ["0/1"]}, "the record: bins need at least two edges"),
         ({"kind": "bin", "of": CLIP, "edges": ["1/1", "0/1"]}, "the record: the edges of bins must be"),
         ({"kind": "of person", "function": "sum", "of": None}, "the record: sum needs an expression"),
-        ({**PERSON, "max_rows": 5, "max_groups": 2, "max_rows_per_group": 3}, "the record: max_rows must be max_groups"),
+        ({**PERSON, "max_rows": 5, "max_groups": 2, "max_rows_per_group": 3}, "the record: max_rows must be max"),
         ({**PERSON, "max_rows": -1}, "the record: max_rows"),
         ({"kind": "at most rows", "rows": 0}, "the record: a cap is a whole number"),
         ({**KEYS, "values": []}, "the record: keys are all texts or all integers"),
