@@ -1,4 +1,4 @@
-"""`./dev bench [NAME ...]` runs the named benchmarks, or all of them. Each prints what it measured, good or bad."""
+"""`./dev bench [NAME ...]` runs the named benchmarks, or all of them. Each prints every measurement, good or bad."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import argparse
 import importlib
 
 BENCHMARKS = {
-    "noise": "exact noise against numpy and OpenDP; single releases; memory; import time",
-    "tables": "private tables against DuckDB, Polars, OpenDP, Tumult, PipelineDP, SmartNoise and diffprivlib",
-    "expressions": "expressions in exact integers beside plain DuckDB, which computes in doubles",
+    "noise": "exact noise, compared with numpy and OpenDP; single releases; memory; import time",
+    "tables": "private tables, compared with DuckDB, Polars, OpenDP, Tumult, PipelineDP, SmartNoise and diffprivlib",
+    "expressions": "expressions in exact integers, compared with plain DuckDB in doubles",
     "large": "10^8 rows with 2 GB of memory",
-    "ledger": "durable debits on SQLite and Postgres beside the disk's fsync rate; long histories",
-    "commands": "the command line, started cold, beside python and beside DuckDB alone",
-    "imports": "the strict CSV import beside a row-by-row reader, Arrow and DuckDB",
-    "unmarked": "coverage of the intervals of groups of 0 to 1,000 people, also among unmarked answers only",
+    "ledger": "durable debits on SQLite and Postgres, compared with the disk's fsync rate; long histories",
+    "commands": "commands, started cold, compared with python and with DuckDB alone",
+    "imports": "the strict CSV import, compared with a row-by-row reader, Arrow and DuckDB",
+    "unmarked": "coverage of intervals in groups of 0 to 1,000 people, for all answers and for unmarked ones",
     "coverage": "coverage and width of intervals on real data, and the bias from bounding",
 }
 

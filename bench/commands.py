@@ -1,4 +1,4 @@
-"""The command line: how long a command takes beside `python -c pass` and beside the bare engine, in the same run."""
+"""The time of a command, compared with `python -c pass` and with the engine alone, in the same run."""
 
 from __future__ import annotations
 

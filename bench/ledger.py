@@ -1,4 +1,4 @@
-"""Durable debits on SQLite and Postgres, beside the machine's own fsync rate in the same run; long histories.
+"""Durable debits on SQLite and Postgres, compared with the disk's fsync rate in the same run; long histories.
 
 A debit is a `reserve` and nothing else: priced, compared with the caps, chained, and on disk. The limit is how often
 the same disk can append a page and fsync it. Rounds alternate; medians.
@@ -138,7 +138,9 @@ def main() -> None:
 
 
 def _one_writer(console: Console, folder: Path, places: dict[str, Callable[[], str]]) -> None:
-    table = Table("one writer", "a second", "p50 ms", "p99 ms", "of the limit", title="durable debits", box=None)
+    table = Table(
+        "one writer", "a second", "p50 ms", "p99 ms", "relative to the limit", title="durable debits", box=None
+    )
     limit: list[list[float]] = []
     taken: dict[str, list[list[float]]] = {what: [] for what in places}
     for _ in range(ROUNDS):

@@ -1,4 +1,4 @@
-"""Exact noise against inexact noise (numpy) and exact noise (OpenDP), in one run, rounds alternating, medians."""
+"""Exact noise, compared with inexact noise (numpy) and exact noise (OpenDP): medians of alternating rounds."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _single(console: Console, opendp: Peer) -> None:
 
 
 def _process(console: Console) -> None:
-    table = Table("what", "measured", title="\nOf the whole process", box=None)
+    table = Table("what", "measured", title="\nThe whole process", box=None)
     for scale in ("1", "1e12"):
         found = subprocess.run(
             [sys.executable, "-c", _MEMORY.format(scale=scale)], capture_output=True, text=True, check=True

@@ -1,4 +1,4 @@
-"""Other libraries, each in an environment of its own, asked over a pipe so that rounds can alternate."""
+"""Other libraries, each in its own environment, called over a pipe so that rounds can alternate."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Peer:
         home = ENVIRONMENTS / f"{requirement.replace(' ', '_')}-py{sys.version_info.major}.{sys.version_info.minor}"
         python = home / "bin" / "python"
         if not (home / "ready").exists():
-            print(f"bench: installing {requirement} into an environment of its own", file=sys.stderr)
+            print(f"bench: installing {requirement} into its own environment", file=sys.stderr)
             venv.create(home, with_pip=True, clear=True)
             pip = [str(python), "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
             subprocess.run([*pip, *requirement.split()], check=True)

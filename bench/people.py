@@ -1,4 +1,4 @@
-"""The table that the benchmarks query: people in regions, with an age and an income; as many rows as asked for."""
+"""The table that the benchmarks query: people in regions, with an age and an income; with any number of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Private tables against the bare engine and against other libraries: one file, one run, rounds alternating, medians.
+"""Private tables, compared with the engine alone and with other libraries: medians of alternating rounds in one run.
 
 Count, sum and mean of income by region (50 regions), epsilon 1. Every contender has a process of its own, is asked a
 small question first, and reads the file for each question. `./dev bench large` does 10^8 rows.
@@ -15,8 +15,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench import people
-from bench.own_time import report
+from bench import opening, own_time, people
 from bench.peer import Peer
 
 PRIVET, PLAIN, TIES, POLARS = "tables_privet.py", "tables_duckdb.py", "tables_duckdb_ties.py", "tables_polars.py"
@@ -67,7 +66,7 @@ def main() -> None:
             ask(peer, small, cap)
         _each_row(console, plain, privet, sizes)
         _person(console, plain, privet, ties, polars, sizes)
-    console.print(f"\n{report()}")
+    console.print(f"\n{own_time.report()}\n{opening.report()}")
     for rows in sizes:
         _libraries(console, small, rows)
 
@@ -95,7 +94,7 @@ def _person(console: Console, obvious: Peer, privet: Peer, ties: Peer, polars: P
         "x ties",
         "x Polars",
     )
-    table = Table(*titles, title="\nperson, at most so many rows: seconds", box=None)
+    table = Table(*titles, title="\nseconds by the maximum number of rows per person", box=None)
     for rows in sizes:
         for cap in CAPS:
             found = alternating([privet, obvious, ties, polars], people.file(rows), cap, PERSON_ROUNDS)

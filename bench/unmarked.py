@@ -1,4 +1,4 @@
-"""Do the intervals of small groups hold, and do they hold given that the answer was not marked as noisy?
+"""Do intervals of small groups have their stated coverage, also among answers that are not marked as noisy?
 
 Groups of 0 to 1,000 people whose values have many shapes (at an end of the range, narrow, skewed and far below the
 upper bound, ...), at epsilon 0.1 to 5. Exact coordinates are computed once; the noise is drawn many times, by the
@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 import privet as pv
-from privet.engines import DuckDB
+from privet.engines.duckdb.engine import DuckDB
 from privet.exact import Exact
 from privet.noise import DiscreteLaplace
 from privet.planner import ReleasePlan
@@ -120,7 +120,7 @@ def exactly(question: str, shape: Shape) -> tuple[ReleasePlan, dict[int, list[tu
     )
     made = make_plan(QUESTIONS[question](table.group_by("size")), epsilon=1)
     with DuckDB({table.name: (table.schema, table.source)}, salt=b"unmarked") as engine:
-        found = made.coordinates([engine.tally(statement) for statement in made.statements()])
+        found = made.coordinates([engine.answer(statement) for statement in made.statements()])
     return made, {size: [part[i] for part in found] for i, size in enumerate(SIZES)}
 
 

@@ -1,8 +1,8 @@
-"""Renew the sample output in README.md and docs/*.md: what the examples print goes into the ```text block after them.
+"""Renew the sample output in README.md and docs/*.md: run each example, and write its output into the block below it.
 
     python docs/renew.py [PAGE ...]
 
-Blocks with an ellipsis are left as they are. Look at the difference before it is committed.
+Blocks with an ellipsis stay as they are. Check the diff before you commit it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def renewed(text: str, name: str) -> str:
     module = types.ModuleType("__docs__")
     sys.modules["__docs__"] = module
     lines = text.splitlines()
-    changes: list[tuple[int, int, str]] = []  # lines from, to, and what stands there now
+    changes: list[tuple[int, int, str]] = []  # first line, last line, new text
     printed: str | None = None
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for block in blocks(text):

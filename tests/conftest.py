@@ -6,6 +6,7 @@ itself takes the fixture `effort`, and one that runs through a product of cases 
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
@@ -16,6 +17,9 @@ ATTRIBUTE = "_hypothesis_internal_use_settings"
 
 # Plots are drawn to files; there may be no screen.
 os.environ["MPLBACKEND"] = "Agg"
+
+# What Privet and its libraries remember of files is kept apart from what the user's own programs remember.
+os.environ["XDG_CACHE_HOME"] = str(Path(__file__).parent.parent / ".pytest_cache" / "xdg")
 
 # A shell that starts the suite in the background lets it ignore Ctrl-C; the tests of interruptions need to feel it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -27,7 +27,8 @@ TIERS: tuple[frozenset[str], ...] = tuple(
         accuracy plots
         mechanisms tables
         textbook
-        sql planner engines ledger sources
+        sql planner engines ledger
+        sources
         policy release
         payment
         dataset session
@@ -39,6 +40,16 @@ TIERS: tuple[frozenset[str], ...] = tuple(
 
 # Allowed by the tiers, forbidden all the same: an engine computes exact integers and can't change a guarantee.
 NEVER = {("engines", "noise")}
+
+# DuckDB is one engine of several. Elsewhere it is imported only by those who look into files with it, and hand on
+# types in our own words.
+READS_FILES_WITH_DUCKDB = {"sources/private.py", "sources/public.py", "sources/census.py", "policy/catalog.py"}
+WRITES_FILES_WITH_DUCKDB = {"cli/demo.py"}
+DUCKDB_WORDS = re.compile(
+    r"\b(U?(TINY|SMALL|BIG|HUGE)INT|UINTEGER|VARCHAR|TIMESTAMPTZ|TIMESTAMP_(S|MS|NS)|TRY_CAST|QUALIFY|enum_code|epoch_us)\b"
+)
+# What analysts may write, or may not, in SQL; and a function for texts, declared to the reader of files.
+SAYS_DUCKDB_WORDS = {"sql/tokens.py", "sql/hints.py", "sources/census.py"}
 
 # Two sides of one thing: a dataset makes sessions, and a session of one person opens a dataset of its own.
 TWINS = {"dataset", "session"}
@@ -109,6 +120,22 @@ def violations(package: Path) -> list[str]:
     return sorted(found)
 
 
+def duckdb_outside(package: Path) -> list[str]:
+    """Imports of DuckDB, and names of its types and functions, outside of its engine and of those listed above."""
+    found = []
+    for path in modules(package):
+        where = path.relative_to(package).as_posix()
+        if where.startswith("engines/duckdb/"):
+            continue
+        if where not in READS_FILES_WITH_DUCKDB | WRITES_FILES_WITH_DUCKDB:
+            lines = [each.line for each in imports(path, package) if each.module.partition(".")[0] == "duckdb"]
+            found += [f"{where}:{line}: imports duckdb" for line in lines]
+        if where not in SAYS_DUCKDB_WORDS:
+            for line, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+                found += [f"{where}:{line}: {match[0]}" for match in DUCKDB_WORDS.finditer(text)]
+    return found
+
+
 def undeclared(package: Path, allowed: frozenset[str]) -> list[str]:
     """Imports from outside that are neither the standard library nor declared in pyproject.toml."""
     return sorted(
@@ -139,6 +166,20 @@ def write(package: Path, files: dict[str, str]) -> Path:
 
 def test_layers_hold() -> None:
     assert violations(PACKAGE) == []
+
+
+def test_duckdb_is_one_engine_of_several() -> None:
+    assert duckdb_outside(PACKAGE) == []
+    assert not [path for path in (PACKAGE / "engines" / "reference").rglob("*.py") if "engines.sql" in path.read_text()]
+
+
+@pytest.mark.parametrize(
+    "source", ["import duckdb", "def f():\n    from duckdb import connect", "x = 'CAST(a AS BIGINT)'"]
+)
+def test_duckdb_elsewhere_is_reported(tmp_path: Path, source: str) -> None:
+    package = write(tmp_path / "privet", SOUND | {"engines/sql/numbers.py": source})
+    (report,) = duckdb_outside(package)
+    assert report.startswith(f"engines/sql/numbers.py:{len(source.splitlines())}: ")
 
 
 def test_only_declared_dependencies_are_imported() -> None:

@@ -19,17 +19,16 @@ import privet
 FACE = """
     Adjacency ApproxDP BudgetError Certificate Dataset DatasetClosed InternalError Laplace LedgerBusy LedgerError
     NoAnswer PrivetError PublicTable PureDP Query Release ReleasePlan Session Table UserError ZeroConcentratedDP
-    accounting audit bins boolean col count count_people date distances distributions divergences duckdb_file each_row
-    epsilon_for errors events exact greatest guarantees histogram import_csv integer keys keys_from least ledger lit
-    max mean mechanisms min new_signing_key noise number open_ledger person planner public_table release sensitivity
-    sources statistics std sum table text timestamp variance verify when
+    accounting adjacency audit bins boolean col count count_people date distances distributions divergences duckdb_file
+    each_row epsilon_for errors events exact greatest guarantees histogram import_csv integer keys keys_from least
+    ledger lit max mean mechanisms min new_signing_key noise number open_ledger person planner public_table release
+    sensitivity sources statistics std sum table text timestamp variance verify when
 """
 MODULES = {
     "accounting": "ACCOUNTANTS Accountant ApproxAccountant PureAccountant Shown accountant_for accountant_named",
     "audit": "SamplerReport verify_sampler",
-    "distances": """
-        Adjacency Distance EachRow Metric Person Protected each_row hamming l1 l2_squared l2_up linf person symmetric
-    """,
+    "adjacency": "Adjacency EachRow Person Protected each_row person",
+    "distances": "hamming l1 l2_squared l2_up linf symmetric",
     "distributions": "Laplace",
     "divergences": """
         Distribution Finite PrivacyProfile hockey_stick indistinguishable max_divergence privacy_profile
@@ -81,8 +80,8 @@ ALLOWED = {
     ("statistics.Estimate.interval", "confidence"),
     ("divergences.indistinguishable", "delta"),
     # max_rows, or max_groups and max_rows_per_group must be given; neither has a value of its own
-    ("distances.Person", "max_rows"),
-    ("distances.person", "max_rows"),
+    ("adjacency.Person", "max_rows"),
+    ("adjacency.person", "max_rows"),
     # epsilon or within must be given
     ("planner.plan", "epsilon"),
     ("planner.plan", "confidence"),

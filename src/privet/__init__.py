@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from privet.ledger import open_ledger
     from privet.mechanisms import Laplace, epsilon_for
     from privet.planner import ReleasePlan
-    from privet.privacy import accounting, divergences, events, guarantees
-    from privet.privacy import adjacency as distances
+    from privet.privacy import accounting, adjacency, divergences, events, guarantees
     from privet.privacy.adjacency import Adjacency, each_row, person
     from privet.privacy.guarantees import ApproxDP, PureDP, ZeroConcentratedDP
     from privet.release import Certificate, Release, new_signing_key, verify
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from privet.tables.language import bins, col, lit, when
     from privet.tables.query import PublicTable, Query, Table
     from privet.tables.schema import boolean, date, integer, keys, number, text, timestamp
-    from privet.textbook import distributions, sensitivity, statistics
+    from privet.textbook import distances, distributions, sensitivity, statistics
 
 __version__ = "0.1.0"
 
@@ -106,7 +105,8 @@ _HOMES = {
 
 _MODULES = {
     "accounting": "privacy.accounting",
-    "distances": "privacy.adjacency",
+    "adjacency": "privacy.adjacency",
+    "distances": "textbook.distances",
     "distributions": "textbook.distributions",
     "divergences": "privacy.divergences",
     "events": "privacy.events",
@@ -138,6 +138,7 @@ __all__ = [
     "UserError",
     "ZeroConcentratedDP",
     "accounting",
+    "adjacency",
     "audit",
     "bins",
     "boolean",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypedDict
 from weakref import WeakSet, WeakValueDictionary
 
 from privet import ledger as ledgers
-from privet.engines import DuckDB
+from privet.engines import open_engine
 from privet.errors import QueryError, Remedy, Subject, UserError, argument, write
 from privet.exact import Number, positive, whole
 from privet.ledger import Caps, Ledger, TableFacts, memory_ledger, open_ledger
@@ -31,6 +31,7 @@ from privet.system.processes import Gate, era
 from privet.tables import operators
 from privet.tables.query import PublicTable, Query, Table
 from privet.tables.schema import check_name
+from privet.tables.statement import Statement
 
 if TYPE_CHECKING:  # pydantic takes its time, and most datasets need none of it
     from privet.policy import Policy
@@ -64,6 +65,7 @@ class DatasetOptions(TypedDict, total=False):
     min_epsilon: Number
     share_answers: bool
     accountant: str
+    engine: str
 
 
 class Dataset:
@@ -74,7 +76,8 @@ class Dataset:
     a new one does not renew the budget. `min_epsilon` is the least price of a question: it bounds how often one can be
     asked. With `share_answers=False` an answer that somebody else paid for is not free: nobody learns who asked what.
     `caps` says what a policy allows to each analyst: of that and the ledger's caps, the smaller hold. `accountant`
-    names the one that keeps the budget; by default the kind of the budget decides.
+    names the one that keeps the budget; by default the kind of the budget decides. `engine` names the one that
+    computes; by default the first that can read all sources.
 
     Threads may share a dataset; so may the children of a fork, if the ledger is not in memory.
 
@@ -107,6 +110,7 @@ class Dataset:
         share_answers: bool = True,
         caps: Callable[[str], Caps] | None = None,
         accountant: str = "",
+        engine: str = "",
     ) -> None:
         if memory is not None and not re.fullmatch(r"[1-9][0-9]*(\.[0-9]+)? ?([KMGT]i?)?B", str(memory)):
             raise UserError(f"memory must be a size, not {memory!r}", remedy=argument("memory", "2GB"))
@@ -148,10 +152,11 @@ class Dataset:
                 same_budget=caps is None,
             )
             self._ledger.declare(self.name, self.version)
-            self.engine = DuckDB(
+            self.engine = open_engine(
                 {table.name: (table.schema, table.source) for table in self.tables.values()},
                 {table.name: (table.schema, table.source) for table in self.public.values()},
                 salt=salt,
+                name=engine,
                 memory=memory,
                 threads=threads,
                 spill=None if spill is None else Path(spill),
@@ -181,10 +186,10 @@ class Dataset:
             name=chosen.name,
             version=chosen.version,
             signing_key=chosen.signing_key,
-            memory=chosen.memory,
-            threads=chosen.threads,
-            min_epsilon=chosen.min_epsilon,
-            share_answers=chosen.share_answers,
+            memory=chosen.settings.memory,
+            threads=chosen.settings.threads,
+            min_epsilon=chosen.settings.min_epsilon,
+            share_answers=chosen.settings.share_answers,
             caps=lambda analyst: agreement.caps(chosen, analyst),
             accountant=chosen.accountant,
         )
@@ -274,8 +279,15 @@ class Dataset:
                     remedy=write(f"pv.Session([people], public=[{public.name}], ...)"),
                 )
 
-    def ready(self) -> None:
-        """Refuse, before anything is paid for, what this process could not answer."""
+    def ready(self, statements: Iterable[Statement] = ()) -> None:
+        """Refuse, before anything is paid for, what this process or its engine could not answer."""
+        for statement in statements:
+            reason = self.engine.supports(statement)
+            if reason is not None:
+                raise QueryError(
+                    f"the engine {self.engine.name!r} can't compute this: {reason}. Nothing was spent",
+                    remedy=Remedy("Change the question, or open the dataset with another engine"),
+                )
         self._gate.check()
         self._check_era()
         self.engine.ready()

@@ -4,25 +4,25 @@
 
     PrivetError
     ├── UserError (also a ValueError)    the call is wrong: the message says how to fix it
-    │   ├── NumberError                  not a number that may stand there
-    │   ├── DataError                    values of a kind that the call can't take
+    │   ├── NumberError                  not a number that is allowed here
+    │   ├── DataError                    data of a type or shape that the call does not accept
     │   ├── NoSensitivity                no finite bound exists, so nothing can be released
     │   ├── AccountingError              an event that this accountant can't account for
-    │   ├── SourceError                  a table that can't be registered: no such file, column or type
+    │   ├── SourceError                  a table that can't be registered: its file, columns or types are wrong
     │   ├── PolicyError                  a policy that can't be used; it names every line to fix
     │   ├── QueryError                   a question that can't be asked
-    │   │   ├── NoBounds                 one person could move an answer without limit: bounds must be chosen
+    │   │   ├── NoBounds                 one person could change an answer without limit: choose bounds
     │   │   └── TooManyGroups            more groups than one answer may have
-    │   └── BudgetError                  a question that costs more than is left; nothing was spent
+    │   └── BudgetError                  a question that costs more than the remaining budget; nothing was spent
     ├── LedgerError                      the ledger can't be read, written or trusted; nothing is answered until it can
     │   └── LedgerBusy                   another process holds its lock; try again
-    ├── VerificationError                a certificate that does not hold
+    ├── VerificationError                a certificate that fails verification
     ├── NoAnswer                         the engine failed after the debit; the text is always the same
     │   └── DatasetClosed                the engine failed too often; the steward must reopen the dataset
     └── InternalError                    a bug or a broken machine; nothing was released
-        └── EntropyError                 the operating system gave no random bits
+        └── EntropyError                 the operating system returned no random bits
 
-An error is data: what is wrong, what is allowed, what it is about, and what to do instead. Each face (Python, SQL, the
+An error is data: what is wrong, what is allowed, its subject, and the remedy. Each face (Python, SQL, the
 terminal, a policy, HTTP) renders it in its own language; `str(error)` is the rendering for Python.
 
 Example:
@@ -40,24 +40,24 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Self
 
 Face = Literal["python", "sql", "terminal", "policy", "http"]
-"""Who reads an error: each face has a language of its own."""
+"""Where an error is shown; each face has its own language."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A part of a statement or of a policy."""
+    """The position of a part of a statement or of a policy."""
 
     line: int
     """The line of its first character; the first line is 1."""
     column: int = 0
-    """The column of its first character; the first column is 1, and 0 stands for the whole line."""
+    """The column of its first character; the first column is 1, and 0 means the whole line."""
     start: int = 0
-    """Its first character in the whole text, counted from 0."""
+    """The index of its first character in the whole text."""
     end: int = 0
-    """The character after its last one."""
+    """The index after its last character."""
     file: str = ""
     excerpt: str = ""
-    """The line, and marks under the part."""
+    """The line, with the part marked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +69,14 @@ class Subject:
     table: str = ""
     """The table that a column belongs to."""
     at: Place | None = None
-    """Where it is, in the text of a statement or of a policy."""
+    """Its position in the statement or the policy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """What to do instead: advice that holds everywhere, and a line to write in the language of each face.
+    """What to do instead: advice for every face, and a line to write in the language of each.
 
-    A face for which there is no line shows none. Nobody is told to write another face's language.
+    A face without a line of its own shows none, so nobody is told to write in another face's language.
     """
 
     advice: str = ""
@@ -86,7 +86,7 @@ class Remedy:
     policy: str = ""
     http: str = ""
     exact: bool = False
-    """Whether the line is the one to write, and not an example."""
+    """Whether to write exactly this line; otherwise it is an example."""
 
     def line(self, face: Face) -> str:
         """The line to write in the language of this face; empty if there is none."""
@@ -95,8 +95,8 @@ class Remedy:
     def render(self, face: Face) -> str:
         """The advice, then the line of this face."""
         line = self.line(face)
-        wrote = f"Write{'' if self.exact else ', for example'}: {line}" if line else ""
-        return _sentences(self.advice, wrote)
+        instruction = f"Write{'' if self.exact else ', for example'}: {line}" if line else ""
+        return _sentences(self.advice, instruction)
 
 
 def write(
@@ -119,7 +119,7 @@ def write(
 
 
 def argument(name: str, example: object, *, advice: str = "", exact: bool = False) -> Remedy:
-    """An argument to give, as each face writes it.
+    """An argument to pass, as each face writes it.
 
     Example:
         >>> [argument("max_rows", 5).render(face) for face in ("python", "terminal", "policy")]
@@ -128,13 +128,13 @@ def argument(name: str, example: object, *, advice: str = "", exact: bool = Fals
     flag = f"--{name.replace('_', '-')}"
     text = f'"{example}"' if isinstance(example, str) else str(example)
     words = shlex.quote(str(example))
-    shown = {True: flag, False: f"--no-{flag[2:]}"}[example] if isinstance(example, bool) else f"{flag} {words}"
+    option = {True: flag, False: f"--no-{flag[2:]}"}[example] if isinstance(example, bool) else f"{flag} {words}"
     value = text.lower() if isinstance(example, bool) else text
-    return Remedy(advice, f"{name}={text}", "", shown, f"{name} = {value}", f'"{name}": {value}', exact)
+    return Remedy(advice, f"{name}={text}", "", option, f"{name} = {value}", f'"{name}": {value}', exact)
 
 
 def install(extra: str) -> Remedy:
-    """The optional dependencies to install: the same line everywhere."""
+    """The optional dependencies to install; the line is the same for every face."""
     line = f"pip install 'privet[{extra}]'"
     return Remedy("", line, line, line, line, "", exact=True)
 
@@ -147,20 +147,20 @@ class PrivetError(Exception):
     ) -> None:
         super().__init__(what)
         self.what = what
-        """What is wrong, in words that hold for every face."""
+        """What is wrong, in words that fit every face."""
         self.allowed = allowed
-        """What would be right."""
+        """What is allowed."""
         self.subject = subject
         self.remedy = remedy
         self.spent: dict[str, str] | None = None
-        """What the failed question cost, where that is known: its epsilon, and perhaps its delta."""
+        """What the failed question cost, if known: its epsilon, and its delta if it has one."""
 
     def __str__(self) -> str:
         return self.render("python")
 
     def render(self, face: Face) -> str:
-        """The whole error in the language of a face. An error of a statement speaks SQL on every face, and an error
-        of a policy speaks TOML.
+        """The whole error in the language of a face. An error in a statement is always in SQL, and an error in a
+        policy in TOML.
         """
         language, subject = self._language(face), self.subject
         remedy = Remedy() if self.remedy is None else self.remedy
@@ -169,20 +169,20 @@ class PrivetError(Exception):
         at = subject.at
         column, key = f"column {at.column}" if at.column else "", subject.name if subject.kind == "policy" else ""
         where = ", ".join(part for part in (at.file, f"line {at.line}", column, key) if part)
-        said = _closed(_sentences(self.what, self.allowed, remedy.advice))
+        message = _closed(_sentences(self.what, self.allowed, remedy.advice))
         line = replace(remedy, advice="").render(language)
         if subject.kind == "policy":
-            return f"{where}: {said}\n  {line}" if line else f"{where}: {said}"
-        return f"{where}: {_sentences(said, line)}\n{at.excerpt}"
+            return f"{where}: {message}\n  {line}" if line else f"{where}: {message}"
+        return f"{where}: {_sentences(message, line)}\n{at.excerpt}"
 
     def about(self, subject: Subject) -> Self:
-        """The same error, which now says what it is about, unless it did before."""
+        """The same error; sets its subject if it has none."""
         if self.subject is None:
             self.subject = subject
         return self
 
     def to_json(self, face: Face = "http") -> dict[str, Any]:
-        """The error for programs: its kind, its fields, and the text of a face."""
+        """The error for programs: its kind, its fields, and its text for a face."""
         language = self._language(face)
         remedy = self.remedy and {"advice": self.remedy.advice, "write": self.remedy.line(language)}
         fields = {
@@ -201,9 +201,9 @@ class PrivetError(Exception):
 
 
 def _sentences(*parts: str) -> str:
-    """Some sentences after another; each but the last gets its full stop."""
-    given = [part.strip() for part in parts if part.strip()]
-    return " ".join([*map(_closed, given[:-1]), *given[-1:]])
+    """The sentences, joined; each except the last ends with a full stop."""
+    sentences = [part.strip() for part in parts if part.strip()]
+    return " ".join([*map(_closed, sentences[:-1]), *sentences[-1:]])
 
 
 def _closed(sentence: str) -> str:
@@ -215,23 +215,23 @@ class UserError(PrivetError, ValueError):
 
 
 class NumberError(UserError):
-    """A parameter is not a number that may stand there."""
+    """A parameter is not a number that is allowed here."""
 
 
 class DataError(UserError):
-    """The data are of a kind (type, shape) that the call can't take."""
+    """The data have a type or shape that the call does not accept."""
 
 
 class NoSensitivity(UserError):
-    """No finite sensitivity exists for what was asked."""
+    """The requested statistic has no finite sensitivity."""
 
 
 class AccountingError(UserError):
-    """An accountant met an event that it can't account for."""
+    """An accountant got an event that it can't account for."""
 
 
 class SourceError(UserError):
-    """A table can't be registered: its file, its columns or their types are not what was declared."""
+    """A table can't be registered: its file, its columns or their types do not match the declaration."""
 
 
 class PolicyError(UserError):
@@ -240,10 +240,10 @@ class PolicyError(UserError):
     def __init__(self, what: str, problems: tuple[PrivetError, ...] = (), **more: Any) -> None:
         super().__init__(what, **more)
         self.problems = problems
-        """What is wrong, one error for each line."""
+        """One error for each line to fix."""
 
     def render(self, face: Face) -> str:
-        """Every problem, each with its line. A policy is written in TOML, whoever reads the error."""
+        """Every problem, each with its line. A policy is in TOML, so the face makes no difference."""
         return "\n".join(each.render("policy") for each in self.problems) or super().render("policy")
 
     def to_json(self, face: Face = "http") -> dict[str, Any]:
@@ -256,7 +256,7 @@ class QueryError(UserError):
 
 
 class NoBounds(QueryError):
-    """One person could move the answer without limit, because nobody chose bounds for what is summed."""
+    """One person could change the answer without limit, because the summed value has no bounds."""
 
 
 class TooManyGroups(QueryError):
@@ -264,7 +264,7 @@ class TooManyGroups(QueryError):
 
 
 class BudgetError(UserError):
-    """A question costs more than is left. Nothing was spent, and no data were read."""
+    """A question costs more than the remaining budget. Nothing was spent, and no data were read."""
 
 
 class LedgerError(PrivetError):
@@ -276,11 +276,11 @@ class LedgerBusy(LedgerError):
 
 
 class VerificationError(PrivetError):
-    """A certificate does not hold."""
+    """A certificate failed verification."""
 
 
 class NoAnswer(PrivetError):
-    """The engine failed after the debit. The text is the same whatever happened: it could tell of a row."""
+    """The engine failed after the debit. The text is always the same, because details could reveal a row."""
 
 
 class DatasetClosed(NoAnswer):
@@ -288,8 +288,8 @@ class DatasetClosed(NoAnswer):
 
 
 class InternalError(PrivetError):
-    """A promise of the code itself does not hold; nothing was released."""
+    """A bug or a broken machine; nothing was released."""
 
 
 class EntropyError(InternalError):
-    """The operating system gave no random bits, so nothing was drawn."""
+    """The operating system returned no random bits, so nothing was drawn."""

@@ -213,11 +213,10 @@ class Session:
             raise UserError(f"fresh must be True or False, not {fresh!r}", remedy=argument("fresh", True))
         made = self.plan(query, **options)
         event = made.event()
-        engine = self.dataset.engine
-        compiled = [engine.compile(statement) for statement in made.statements()]  # refused here, or not at all
+        engine, statements = self.dataset.engine, made.statements()
 
         def answer(link: dict[str, Any]) -> Release:
-            exact = made.coordinates([engine.answer(each) for each in compiled])
+            exact = made.coordinates([engine.answer(each) for each in statements])
             noisy, drawn = add_noise(made, exact)
             if drawn != event:
                 raise InternalError("the noise that was drawn is not what was paid for")
@@ -232,7 +231,7 @@ class Session:
         statement = made.text or worded(made.query)
         digest = question_digest(made)
         self._check_open()
-        self.dataset.ready()
+        self.dataset.ready(statements)  # refused here, or not at all
         return self._paid(event, answer, again, asked, request_id, statement, question=digest, fresh=fresh)
 
     def release_value(

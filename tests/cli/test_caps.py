@@ -50,14 +50,14 @@ def test_an_answer_with_a_cap_is_another_one(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--max-rows", "21"], "you asked for 21 rows, and the limit per person is 20 rows."),
+        (["--max-rows", "21"], "you asked for 21 rows, but the limit per person is 20 rows."),
         (
             ["--max-groups", "2"],
-            "a cap is max_rows, or max_groups and max_rows_per_group. Write, for example: --max-rows 5",
+            "a cap needs max_rows, or both max_groups and max_rows_per_group. Write, for example: --max-rows 5",
         ),
         (
             ["--max-rows", "2", "--max-groups", "2"],
-            "a cap is max_rows, or max_groups and max_rows_per_group. Write, for example: --max-rows 5",
+            "a cap needs max_rows, or both max_groups and max_rows_per_group. Write, for example: --max-rows 5",
         ),
         (["--max-rows", "0"], "--max-rows must be a whole number, 1 or greater, not '0'"),
         (["--max-groups", "x"], "--max-groups must be a whole number, 1 or greater, not 'x'"),

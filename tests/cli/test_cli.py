@@ -100,9 +100,9 @@ def test_extremes_are_drawn_without_a_warning(tmp_path: Path, epsilon: str, sens
         (["--epsilon", "one"], "--epsilon must be a number"),
         (["--epsilon", ""], "--epsilon must be a number"),
         (["--epsilon", "1", "--sensitivity", "0"], "--sensitivity must be a number greater than 0"),
-        (["--epsilon", "1", "--sensitivity", "1e300"], "this can't be drawn"),
-        (["--epsilon", "1e-300"], "this can't be drawn"),
-        (["--epsilon", "1e12"], "this can't be drawn"),
+        (["--epsilon", "1", "--sensitivity", "1e300"], "epsilon or sensitivity is out of range for a chart"),
+        (["--epsilon", "1e-300"], "epsilon or sensitivity is out of range for a chart"),
+        (["--epsilon", "1e12"], "epsilon or sensitivity is out of range for a chart"),
         (["--epsilon", "1", "-o", "curve.txt"], ".png, .svg and .pdf"),
         (["--epsilon", "1", "-o", "curve"], ".png, .svg and .pdf"),
         (["--epsilon", "1", "-o", "no/such/folder/curve.png"], "there is no folder"),
@@ -129,7 +129,7 @@ def test_bad_arguments_get_one_line(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["audit", "everything"], "'everything' can't be audited. The targets are: noise."),
+        (["audit", "everything"], "'everything' can't be audited. The only target is noise."),
         (["audit", "noise", "--scale", "0"], "scale must be a number greater than 0"),
         (["audit", "noise", "--scale", "x"], "scale must be a number greater than 0"),
     ],
@@ -158,7 +158,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert text.count("95 % intervals for each cell separately") == 3
     assert text.count("The certificate is valid: epsilon 0.5") == 3
     assert "Budget: epsilon 1.5 is spent, epsilon 0.5 is left." in text
-    assert "this costs epsilon 2, and at most epsilon 0.5 is left of epsilon 2. Nothing was spent." in text
+    assert "this costs epsilon 2, but at most epsilon 0.5 is left of epsilon 2. Nothing was spent." in text
     assert "62 %" in text
     folder = tmp_path / "a [bold]folder"
     assert text.rstrip().endswith(str(folder))

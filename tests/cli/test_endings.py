@@ -111,7 +111,7 @@ def test_a_bug(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(commands, "_session", broken)
     found = error(shell, 70, "query", COUNT, "--epsilon", "1", "--json")
-    assert found["message"] == "a bug in Privet: KeyError. Without --json there is a traceback"
+    assert found["message"] == "a bug in Privet: KeyError. Run it without --json to see the traceback"
     done = shell.run("query", COUNT, "--epsilon", "1")
     assert (done.code, "Traceback" in done.err) == (70, True)
 

@@ -61,7 +61,7 @@ def test_with_a_policy(here: Path) -> None:
         "  person_id  0 missing, 0 bad",
         "  age        1 missing, 0 bad",
         "  region     0 missing, 0 bad",
-        "Persons: 2 by person_id, none with more than 1 row.",
+        "People: 2 by person_id, none with more than 1 row.",
     ]
     assert pq.read_table("people.parquet").to_pydict() == {
         "person_id": ["a", "b"],
@@ -111,7 +111,7 @@ def test_one_bad_value_and_nothing_is_written(here: Path, capsys: Capture, monke
     first, *rest = said.splitlines()
     assert first.startswith("error: 'people.csv' was not imported, and nothing was written: 1 bad row, 1 bad value.")
     assert rest == [
-        "  line 4: age: 'qzx7marker' is not a whole number (of 64 bits)",
+        "  line 4: age: 'qzx7marker' is not a 64-bit whole number",
         "  line 5: 2 fields instead of 4: 'd,4'",
         "Fix the file, change the declaration, or read them all as missing: --bad-rows missing --bad-values missing",
     ]
@@ -137,8 +137,11 @@ def test_a_file_is_not_replaced(here: Path, capsys: Capture, monkeypatch: pytest
         (("people.csv", "-o", "x.parquet"), "The tables are: people, ages, empty. Choose one with --table"),
         (("people.csv", "--table", "peeple"), "Did you mean 'people'?"),
         (("people.csv", "--table", "empty"), "declares no column of 'empty'"),
-        (("people.csv", "--column", "age=integer"), "no output file is given. Write, for example: -o people.parquet"),
-        (("people.csv", "--column", "age=integer", "--policy", "privet.toml"), "not from both"),
+        (
+            ("people.csv", "--column", "age=integer"),
+            "no output file was named. Write, for example: -o people.parquet",
+        ),
+        (("people.csv", "--column", "age=integer", "--policy", "privet.toml"), "with --column, not both"),
         (("people.csv", "-o", "x.parquet", "--column", "age"), "does not declare a column"),
         (("people.csv", "-o", "x.parquet", "--column", "age=int"), "'int' is not a kind of column"),
         (
@@ -184,7 +187,7 @@ def test_a_refusal_names_the_flags_that_help(here: Path, capsys: Capture, monkey
         "  line 2: pay: '1.234,5' is not a number",
         "  line 2: born: '31.12.1990' is not a date such as 2024-12-31",
         "  line 2: ok: 'ja' is not true or false (t or f, yes or no, y or n, 1 or 0)",
-        "  line 3: age: 'NA' is not a whole number (of 64 bits)",
+        "  line 3: age: 'NA' is not a 64-bit whole number",
         "  line 3: born: '1.2.1991' is not a date such as 2024-12-31",
         "  line 3: ok: 'nein' is not true or false (t or f, yes or no, y or n, 1 or 0)",
         "'NA' is in age (1 time). If it means missing: --missing NA",
@@ -220,10 +223,10 @@ def test_the_report_tells_caps_bounds_and_markers(here: Path) -> None:
         "  age        0 missing, 0 bad, 1 outside 0..110 (clamped in answers, in no group)",
         "  region     0 missing, 0 bad, 1 not among the keys (left out of groups)",
         (
-            "Persons: 1 by person_id, 1 with more than 1 row. "
+            "People: 1 by person_id, 1 with more than 1 row. "
             "Rows left out of an answer: 1 over this cap, 1 without person_id."
         ),
-        "'NA' is in region (1 time), and was kept as a text. If it means missing: --missing NA",
+        "'NA' is in region (1 time), and was kept as text. If it means missing: --missing NA",
     ]
 
 

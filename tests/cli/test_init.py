@@ -59,7 +59,7 @@ def test_from_data_to_an_answer(here: Path) -> None:
         "Guessed from names and types, not from values. Check these lines of privet.toml:",
         "  people: age = { integer = [0, 110] }",
         f"  visits: day = {{ date = [1900-01-01, {date.today().year}-12-31] }}",
-        "Left out; they are comments to fill in:",
+        "Not declared; complete their comments in the policy to use them:",
         "  visits: kind, cost, minutes",
     ]
     policy = load()
@@ -225,8 +225,8 @@ def test_a_csv_with_consent(here: Path) -> None:
     assert list(table["columns"]) == ["age", "pay", "smoker", "seen", "at"]
     ran("import", "pay.csv", "-o", "pay.parquet", "--policy", "privet.toml", "--separator", ";", "--id-type", "integer")
     (pay,) = load().datasets["pay"].tables()
-    assert pay.source.types()["patient_id"] == "BIGINT"
-    assert pay.source.types()["at"] == "TIMESTAMP"
+    assert pay.source.types()["patient_id"].name == "BIGINT"
+    assert pay.source.types()["at"].name == "TIMESTAMP"
 
 
 def test_a_csv_without_consent(here: Path) -> None:
@@ -237,7 +237,7 @@ def test_a_csv_without_consent(here: Path) -> None:
     assert table["columns"] == {"pay": {"number": [0, 9000]}}
     answers = ("n", "", "", "", "integer 0 99", "", "")
     result = ran("init", "pay.csv", "--force", answers=answers)
-    assert "Privet can read its values to guess them. No value is shown." in result.output
+    assert "Privet can read its values to guess them. It shows no value." in result.output
     assert written()["datasets"]["pay"]["tables"]["pay"]["columns"] == {"pay": {"integer": [0, 99]}}
 
 
@@ -343,9 +343,7 @@ def test_without_a_terminal(here: Path, data: str, capsys: Refusal, monkeypatch:
     (here / "my people.csv").write_text("person_id,age\n1,2\n", encoding="utf-8")
     done = Shell(capsys, monkeypatch).run("init", data)
     assert done.code == 2
-    assert (
-        done.err == f"error: there is no terminal to ask questions on. Write: privet init {shlex.quote(data)} --yes\n"
-    )
+    assert done.err == f"error: there is no terminal to answer prompts. Write: privet init {shlex.quote(data)} --yes\n"
     assert not (here / "privet.toml").exists()
 
 
@@ -501,7 +499,7 @@ def test_encodings(here: Path, capsys: Refusal, monkeypatch: pytest.MonkeyPatch)
     line = "privet import pay.csv -o pay.parquet --policy privet.toml --separator ';' --encoding cp1252"
     assert f"Next: {line}\n" in told
     ran(*shlex.split(line)[1:])
-    assert load().dataset_of("pay").tables()[0].source.types()["Größe"] == "BIGINT"
+    assert load().dataset_of("pay").tables()[0].source.types()["Größe"].name == "BIGINT"
     (here / "pay.csv").write_bytes("player_id;size\nMüller;20\n".encode("cp1252"))
     assert "line 2: byte 0xfc" in refused(capsys, monkeypatch, "init", "pay.csv", "--yes", "--force", "--sniff")
     (here / "pay.csv").write_bytes("player_id;size\n1;20\n".encode("utf-16"))
@@ -640,7 +638,7 @@ def test_a_csv_is_asked_about_until_yes_or_no(tmp_path: Path, monkeypatch: pytes
     assert "invalid input" not in told
     assert "deathYear; its type is unknown: integer, number, keys, date or another; ? for examples" in told
     said = ran("init", "p.csv", "--yes", "--sniff", "--force").stderr
-    assert "Guessed from names and types; values were read only to tell the types." in said
+    assert "Guessed from names and types; values were read only to guess types." in said
     lines = [line.partition(" = ")[2] for line in said.splitlines() if "Year" in line]
     assert len(lines) == 2
     assert lines[0] == lines[1]

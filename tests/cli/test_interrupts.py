@@ -50,7 +50,7 @@ if moment == "loading":
 else:
     import privet.cli
     from privet import session
-    from privet.engines import duckdb as engine
+    from privet.engines.duckdb import engine
     from privet.ledger import DatabaseLedger, failpoints
     from privet.sources import reading
     if moment == "loading more":
@@ -73,7 +73,7 @@ else:
     elif moment == "debited":
         wrap(DatabaseLedger, "reserve", after=press)
     elif moment == "the engine":
-        engine.DuckDB._run = lambda self, sql, context: busy(self._connection, 10**8)
+        engine.DuckDB._run = lambda self, cursor, sql, context: busy(cursor, 10**8)
     elif moment == "settling":
         wrap(DatabaseLedger, "settle", before=press)
     elif moment == "settled":

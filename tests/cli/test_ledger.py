@@ -91,7 +91,7 @@ def test_receipts(ledger: str, tmp_path: Path, capsys: Any, monkeypatch: Any) ->
     assert "ends at entry 8, so it is an older copy" in refusal(
         capsys, monkeypatch, "ledger", "verify", str(copy), "--expect", later, code=5
     )
-    assert "this is not a receipt" in refusal(capsys, monkeypatch, "ledger", "verify", ledger, "--expect", "nine")
+    assert "is not a receipt" in refusal(capsys, monkeypatch, "ledger", "verify", ledger, "--expect", "nine")
 
 
 def test_an_export_is_checked_by_itself(ledger: str, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
@@ -130,7 +130,7 @@ def test_caps(ledger: str, capsys: Any, monkeypatch: Any) -> None:
     assert opened.balance("people", "ann").remaining.guarantee == PureDP(3.5)
     assert opened.balance("people").per_query == PureDP("1/4")
     opened.close()
-    assert "has no delta, and never will. Leave out --delta" in refusal(
+    assert "has no delta, which can't be changed. Omit --delta" in refusal(
         capsys, monkeypatch, "ledger", "cap", ledger, "--epsilon", "5", "--delta", "1e-6", "--reason", "x"
     )
     assert "a reason is required" in refusal(
@@ -148,7 +148,7 @@ def shell(tmp_path: Path, capsys: Any, monkeypatch: Any) -> Shell:
 def test_the_ledger_is_the_policy_s(shell: Shell, tmp_path: Path, monkeypatch: Any) -> None:
     commands = ["budget"], *(["ledger", name] for name in ("history", "verify", "head", "export", "replay"))
     for command in commands:
-        assert "which does not exist. The first question creates it" in shell.refused(2, *command)
+        assert "does not exist. The first question creates it" in shell.refused(2, *command)
     assert not Path("people.ledger").exists()
     shell("query", COUNT, "--epsilon", "0.5")
     for command in commands:
@@ -162,7 +162,7 @@ def test_the_ledger_is_the_policy_s(shell: Shell, tmp_path: Path, monkeypatch: A
     monkeypatch.chdir(elsewhere)
     for command in commands:
         assert shell.out(*command, "--policy", "../privet.toml") == shell.out(*command, "../people.ledger")
-        assert "no ledger is given, and there is no privet.toml in this folder" in shell.refused(2, *command)
+        assert "no ledger was named, and there is no privet.toml in this folder" in shell.refused(2, *command)
         assert "there is no policy 'none.toml'" in shell.refused(2, *command, "--policy", "none.toml")
 
 
@@ -181,7 +181,7 @@ def test_the_dataset_is_the_policy_s(shell: Shell) -> None:
 def test_a_cap_below_what_is_spent_says_so(shell: Shell) -> None:
     shell("query", COUNT, "--epsilon", "0.5")
     done = shell("ledger", "cap", "--epsilon", "0.25", "--reason", "an audit")
-    assert "This receipt stands for the ledger's last entry" in done.err
+    assert "This is the receipt of the newest entry" in done.err
     assert "epsilon 0.5 is already spent, so nothing is left under this cap." in done.err
     assert "spent already" not in shell("ledger", "cap", "--epsilon", "2", "--reason", "more").err
 
@@ -195,7 +195,7 @@ def test_eps_is_epsilon(shell: Shell) -> None:
 
 def test_where_a_policy_and_a_ledger_differ_the_smaller_holds_and_it_is_said(shell: Shell) -> None:
     shell("query", COUNT, "--epsilon", "0.5")
-    more = "the policy allows epsilon 3, the ledger epsilon 5: the smaller amount applies. To raise it, "
+    more = "the policy allows epsilon 3, but the ledger allows epsilon 5. The smaller amount applies. To raise it, "
     more += "write in the policy: "
     assert shell("ledger", "cap", "--epsilon", "5", "--reason", "consent").err.endswith(
         more + "budget = { epsilon = 5 }\n"
@@ -206,7 +206,7 @@ def test_where_a_policy_and_a_ledger_differ_the_smaller_holds_and_it_is_said(she
     assert "epsilon 2.5 is left of epsilon 3" in shell.run("query", COUNT, "--epsilon", "2.75").err
     shell("ledger", "cap", "--epsilon", "1", "--reason", "an audit")
     line = (
-        "the policy allows epsilon 3, the ledger epsilon 1: the smaller amount applies. "
+        "the policy allows epsilon 3, but the ledger allows epsilon 1. The smaller amount applies. "
         'To raise it, write: privet ledger cap --epsilon 3 --reason "..."\n'
     )
     assert shell("budget").err == line
@@ -214,7 +214,7 @@ def test_where_a_policy_and_a_ledger_differ_the_smaller_holds_and_it_is_said(she
     shell("ledger", "cap", "--epsilon", "3", "--reason", "the audit is over")
     assert shell("query", COUNT, "--epsilon", "0.25").err == ""
     said = shell("ledger", "cap", "--analyst", "press", "--epsilon", "1/8", "--reason", "an audit").err
-    assert "epsilon 0.25 for 'press', the ledger epsilon 0.125: the smaller amount applies" in said
+    assert "epsilon 0.25 for 'press', but the ledger allows epsilon 0.125. The smaller amount applies" in said
     assert shell("query", COUNT, "--epsilon", "0.01").err == "", "it is nobody else's"
 
 

@@ -211,7 +211,7 @@ class Terminal(io.StringIO):
 
 
 def test_a_terminal_is_not_waited_for(shell: Shell) -> None:
-    assert "there is no question" in shell.refused(2, "query", "--epsilon", "1", stdin=Terminal())
+    assert "the question is missing" in shell.refused(2, "query", "--epsilon", "1", stdin=Terminal())
 
 
 def test_another_policy(shell: Shell, here: Path) -> None:
@@ -322,8 +322,8 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "a name that tells no format": ([*COUNTED, "-o", "answer.xlsx"], "The file types are .csv, .json"),
     "a picture as CSV": ([*COUNTED, "-o", "answer.png", "--format", "csv"], "a .png file is always a chart"),
     "Parquet without a file": ([*COUNTED, "--format", "parquet"], "Parquet can't be printed"),
-    "no epsilon": (["query", COUNT], "Give one of the two"),
-    "epsilon and within": ([*COUNTED, "--within", "n=5"], "Give one of the two"),
+    "no epsilon": (["query", COUNT], "Set one of the two"),
+    "epsilon and within": ([*COUNTED, "--within", "n=5"], "Set one of the two"),
     "epsilon of words": (["query", COUNT, "--epsilon", "much"], "epsilon must be a number"),
     "epsilon of nothing": (["query", COUNT, "--epsilon", "0"], "epsilon must be a number"),
     "an unknown column in within": (["query", COUNT, "--within", "m=5"], "there is no column 'm'. There are: n"),
@@ -341,7 +341,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "a file that is not there": (["query", "--file", "x.sql", "--epsilon", "1"], "there is no file 'x.sql'"),
     "a file that is no text": (["query", "--file", "people.parquet", "--epsilon", "1"], "this is a binary file"),
     "an empty statement": (["query", "", "--epsilon", "1"], "the question is empty"),
-    "no SQL": (["query", "how many people?", "--epsilon", "1"], "a question begins with SELECT or WITH"),
+    "no SQL": (["query", "how many people?", "--epsilon", "1"], "a question must begin with SELECT or WITH"),
     "an unknown table": (["query", "SELECT COUNT(*) FROM persons", "--epsilon", "1"], "there is no table persons"),
     "an unknown column": (["query", "SELECT SUM(pay) FROM people", "--epsilon", "1"], "there is no column pay"),
     "the rows": (["query", "SELECT * FROM people", "--epsilon", "1"], "Rows are private"),
@@ -352,7 +352,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "epsilon in capitals": (["query", COUNT, "--max-rows", "1", "EPS=1/3"], "Write: --epsilon 1/3\n"),
     "another option as in Python": (["query", *COUNTED[1:], "request_id=a b"], "Write: --request-id 'a b'\n"),
     "explained as in Python": (["explain", COUNT, "eps=0.5"], "Write: --epsilon 0.5\n"),
-    "explained without epsilon": (["explain", COUNT], "Give one of the two"),
+    "explained without epsilon": (["explain", COUNT], "Set one of the two"),
     "explained rows": (["explain", "SELECT * FROM people", "--epsilon", "1"], "Rows are private"),
 }  # fmt: skip
 
@@ -442,7 +442,7 @@ def test_1_a_check_that_does_not_hold(served: Shell, here: Path) -> None:
 
 def test_3_the_budget_does_not_cover_it(served: Shell) -> None:
     error = served.refused(3, "query", MEAN, "--epsilon", "2.6")
-    assert "this costs epsilon 2.6, and at most epsilon 2.5 is left of epsilon 3. Nothing was spent." in error
+    assert "this costs epsilon 2.6, but at most epsilon 2.5 is left of epsilon 3. Nothing was spent." in error
     assert served.spent() == Fraction(1, 2)
     served("query", COUNT, "--epsilon", "0.25")  # what is in the ledger is answered all the same
 

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.asking import COUNT, Shell, made
 
 COST = "Paid for before, at epsilon 0.5: nothing was spent now; 2.5 left."
-STORED = "Stored     Paid for already, at epsilon 0.5: asking returns the stored answer and spends nothing.\n"
+STORED = "Stored     Already paid for, at epsilon 0.5: asking returns the stored answer and spends nothing.\n"
 
 
 @pytest.fixture

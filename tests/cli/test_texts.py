@@ -59,7 +59,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         (*ASK, "--policy", "rho.toml"),
         "budgets in rho (zero-concentrated privacy) are not supported yet",
     ),
-    "rho beside a budget": ((*ASK, "--policy", "dataset-rho.toml"), "A budget is epsilon, or epsilon and delta"),
+    "rho beside a budget": ((*ASK, "--policy", "dataset-rho.toml"), "A budget has an epsilon, and possibly a delta"),
     "a name with a dash": (
         ("query", "SELECT COUNT(*) FROM penguins-raw", "--epsilon", "1", "--policy", "dash.toml"),
         'put a name with a dash in double quotes: "penguins-raw".',
@@ -70,7 +70,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "a text in double quotes": (
         ("query", 'SELECT COUNT(*) FROM people WHERE region = "north"', "--epsilon", "1"),
-        "For a text, use single quotes: 'north'.",
+        "Put a text value in single quotes: 'north'.",
     ),
     "a text that looks like advice": (
         ("query", "SELECT COUNT(*) FROM people WHERE age = 'Write'", "--epsilon", "1"),
@@ -82,7 +82,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "a size to assume": (
         ("query", "SELECT AVG(age) AS m FROM people", "--within", "m=5"),
-        "how many rows a group has: assume a number. Write, for example: --assuming 500",
+        "the number of rows in a group, so assume one. Write, for example: --assuming 500",
     ),
     "a size that is not a number": (
         ("query", "SELECT AVG(age) AS m FROM people", "--within", "m=5", "--assuming", "x"),
@@ -100,7 +100,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         (*ASK, "--policy", "folder"),
         "'folder' is a folder, not a policy. Write, for example: --policy folder/privet.toml",
     ),
-    "a folder as a statement": (("query", "-f", "folder", "--epsilon", "1"), "'folder' is a folder. Give the file"),
+    "a folder as a statement": (("query", "-f", "folder", "--epsilon", "1"), "'folder' is a folder. Name the file"),
     "an empty statement": (("query", "-f", "empty", "--epsilon", "1"), "the question is empty"),
     "a folder as a ledger": (("budget", "folder"), "is not a ledger"),
     "a reason that is blank": (
@@ -151,7 +151,7 @@ def test_statements_on_stdin_from_windows(shell: Shell) -> None:
 def test_explain_speaks_of_flags(shell: Shell) -> None:
     for form in (["explain"], ["query", "--dry-run"]):
         text = shell.out(*form, "SELECT AVG(income) AS pay FROM people", "--epsilon", "0.5")
-        assert "say what to assume: --assuming 500" in text
+        assert "assume one with --assuming 500" in text
         assert "assuming=" not in text
 
 

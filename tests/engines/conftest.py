@@ -10,36 +10,23 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from privet.engines import DuckDB
+from privet.engines.base import ArrowRows
+from privet.engines.duckdb.engine import DuckDB
+from privet.engines.duckdb.types import stored
 from privet.tables.schema import Schema
-
-
-class Rows:
-    """An Arrow table as a source."""
-
-    def __init__(self, table: pa.Table) -> None:
-        self.table = table
-
-    def types(self) -> Mapping[str, str]:
-        connection = duckdb.connect()
-        connection.register("rows", self.table)
-        return {row[0]: row[1] for row in connection.execute("DESCRIBE rows").fetchall()}
-
-    def files(self) -> Sequence[str]:
-        return []
-
-    def attach(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
-        connection.register(name, self.table)
+from privet.tables.stored import StoredType
 
 
 class Selected:
     """What a SELECT gives, as a source: for types that Arrow does not have."""
 
+    identities = ()
+
     def __init__(self, sql: str) -> None:
         self.sql = sql
 
-    def types(self) -> Mapping[str, str]:
-        return {row[0]: row[1] for row in duckdb.connect().execute(f"DESCRIBE {self.sql}").fetchall()}
+    def types(self) -> Mapping[str, StoredType]:
+        return {row[0]: stored(row[1]) for row in duckdb.connect().execute(f"DESCRIBE {self.sql}").fetchall()}
 
     def files(self) -> Sequence[str]:
         return []
@@ -51,12 +38,14 @@ class Selected:
 class File:
     """A Parquet file as a source."""
 
+    identities = ()
+
     def __init__(self, path: Path) -> None:
         self.path = str(path)
 
-    def types(self) -> Mapping[str, str]:
+    def types(self) -> Mapping[str, StoredType]:
         found = duckdb.connect().execute(f"DESCRIBE SELECT * FROM read_parquet('{self.path}')").fetchall()
-        return {row[0]: row[1] for row in found}
+        return {row[0]: stored(row[1]) for row in found}
 
     def files(self) -> Sequence[str]:
         return [self.path]
@@ -86,9 +75,9 @@ def make() -> Iterator[Make]:
 
 def _source(rows: Any) -> Any:
     if isinstance(rows, Mapping):
-        return Rows(pa.table(rows))
+        return ArrowRows(pa.table(rows))
     if isinstance(rows, str):
         return Selected(rows)
     if isinstance(rows, Path):
         return File(rows)
-    return Rows(rows) if isinstance(rows, pa.Table) else rows
+    return ArrowRows(rows) if isinstance(rows, pa.Table) else rows

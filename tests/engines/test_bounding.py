@@ -14,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.exactly import present
 
-from privet.engines import DuckDB
-from privet.engines.bounding import Field, bounded
+from privet.engines.base import ArrowRows
+from privet.engines.duckdb.dialect import DuckDBDialect
+from privet.engines.duckdb.engine import DuckDB
+from privet.engines.sql.bounding import Bounds, Field
 from privet.privacy.adjacency import person
 from privet.tables import schema as declared
 from privet.tables.language import col
@@ -34,7 +36,6 @@ from privet.tables.statement import (
 )
 
 from .conftest import Make
-from .conftest import Rows as ArrowRows
 
 REGIONS = ["a", "b", "c", "d"]
 SCHEMA = Schema.declare(
@@ -60,12 +61,22 @@ WIDE = (Rows(), total("x"), total("y"), total("w"), total("w", Squares), present
 CONSTANT = 12345
 
 
+class Constant(DuckDBDialect):
+    """A hash that is the same for everybody."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def hashed(self, key: int, columns: list[str]) -> str:
+        return self.word(str(self.value))
+
+
 def engine(rows: list[tuple[Any, ...]], *, constant: bool = False, threads: int = 2) -> DuckDB:
     columns: list[tuple[Any, ...]] = list(zip(*rows, strict=True)) if rows else [()] * 5
     table = pa.table([pa.array(values, kind.type) for values, kind in zip(columns, ARROW, strict=True)], schema=ARROW)
     made = DuckDB({"t": (SCHEMA, ArrowRows(table))}, salt=b"pepper", threads=threads)
     if constant:
-        made._hash = lambda columns: f"{CONSTANT}::UBIGINT"  # type: ignore[method-assign]
+        made._dialect = Constant(CONSTANT)
     return made
 
 
@@ -140,7 +151,7 @@ def test_survivors_of_a_constant_hash_are_spread_evenly(rows: list[tuple[Any, ..
         for bounding in BOUNDINGS:
             for tallies, read in ((NARROW, (0,)), (WIDE, (0, 1, 2))):
                 kept = obvious(rows, bounding, read)
-                found = db.tally(statement(bounding, tallies))
+                found = db.answer(statement(bounding, tallies))
                 for g, row in enumerate(found):
                     mine = [(values, n) for (key, *values), n in kept.items() if key == g]
                     assert row[0] == sum(n for _, n in mine)
@@ -149,7 +160,9 @@ def test_survivors_of_a_constant_hash_are_spread_evenly(rows: list[tuple[Any, ..
                         assert row[4] == sum(values[2][1] ** 2 * n for values, n in mine)
         for groups in (1, 2, 9):
             kept = obvious(rows, PeopleInGroups(groups), ())
-            assert db.tally(statement(PeopleInGroups(groups), (Rows(),))) == [[kept[(g,)]] for g in range(len(REGIONS))]
+            assert db.answer(statement(PeopleInGroups(groups), (Rows(),))) == [
+                [kept[(g,)]] for g in range(len(REGIONS))
+            ]
 
 
 @settings(max_examples=15)
@@ -159,7 +172,7 @@ def test_the_order_of_rows_does_not_matter(rows: list[tuple[Any, ...]], seed: in
     random.Random(seed).shuffle(other)
     with engine(rows) as a, engine(other, threads=1) as b:
         for bounding in BOUNDINGS:
-            assert a.tally(statement(bounding, WIDE)) == b.tally(statement(bounding, WIDE))
+            assert a.answer(statement(bounding, WIDE)) == b.answer(statement(bounding, WIDE))
 
 
 @pytest.mark.parametrize("largest", [5, 2**52], ids=["one word", "words"])
@@ -176,10 +189,9 @@ def test_the_fast_way_keeps_whom_the_obvious_way_keeps(largest: int) -> None:
     connection.executemany("INSERT INTO base VALUES (?, ?, ?, ?)", rows)
     group, fields = Field("g", 3), (Field("r0", largest, nullable=True), Field("r1", 1))
 
-    def hashed(columns: list[str]) -> str:
-        return f"hash(99::UBIGINT, {', '.join(columns)})"
-
-    word = f"({hashed(['u', group.plain])} >> 2 << 2) | g"
+    dialect = DuckDBDialect()
+    bounds, hashed = Bounds(dialect, 99), partial(dialect.hashed, 99)
+    word = f"({hashed(['u', group.word(dialect)])} >> 2 << 2) | g"
     in_group = hashed(["u", f"({word})"])
     known = connection.execute(f"SELECT u, g, r0, r1, {hashed(['u'])}, {word}, {in_group} FROM base").fetchall()
 
@@ -210,10 +222,10 @@ def test_the_fast_way_keeps_whom_the_obvious_way_keeps(largest: int) -> None:
         AtMostGroups(2, 2),
         AtMostGroups(4, 1),
     ):
-        sql = bounded("SELECT * FROM base", bounding, group, fields, hashed)
+        sql = bounds.kept("SELECT * FROM base", bounding, group, fields)
         assert Counter(connection.execute(f"SELECT g, r0, r1 FROM ({sql})").fetchall()) == survivors(bounding)
     for people in (PeopleInGroups(1), PeopleInGroups(3), PeopleInGroups(4)):
-        sql = bounded("SELECT u, g FROM base", people, group, (), hashed)
+        sql = bounds.kept("SELECT u, g FROM base", people, group, ())
         assert Counter(connection.execute(f"SELECT g FROM ({sql})").fetchall()) == survivors(people)
 
 
@@ -243,7 +255,7 @@ def test_one_more_person_changes_only_her_own_rows(constant: bool) -> None:
     with engine(before, constant=constant) as a, engine(after, constant=constant) as b:
         for bounding, most in ((AtMostRows(1), 1), (AtMostRows(4), 4), (AtMostGroups(2, 3), 6), (PeopleInGroups(3), 3)):
             tallies: tuple[Any, ...] = (Rows(),) if isinstance(bounding, PeopleInGroups) else (Rows(), total("x"))
-            old, new = (db.tally(statement(bounding, tallies)) for db in (a, b))
+            old, new = (db.answer(statement(bounding, tallies)) for db in (a, b))
             gone = [[y - x for x, y in zip(r, s, strict=True)] for r, s in zip(old, new, strict=True)]
             # all that changes is hers: no count falls, none rises beyond the cap, and no sum by more than her rows
             assert all(change[0] >= 0 for change in gone)
@@ -256,7 +268,7 @@ def test_ids_that_are_none_take_no_part(make: Make) -> None:
     schema = Schema.declare("t", protect=person("id", max_rows=2), columns={"x": declared.integer(0, 9)})
     rows = {"id": [1.0, 1.0, 1.0, None, float("nan"), -0.0, 0.0, 0.0, float("inf")], "x": [1] * 9}
     db = make(schema, rows)
-    assert db.tally(Statement(Scan(schema), (), AtMostRows(2), (Rows(),))) == [[5]]
+    assert db.answer(Statement(Scan(schema), (), AtMostRows(2), (Rows(),))) == [[5]]
 
 
 def test_every_salt_chooses_for_itself() -> None:
@@ -265,7 +277,7 @@ def test_every_salt_chooses_for_itself() -> None:
     found = set()
     for salt in (b"a", b"b", b"c"):
         with DuckDB({"t": (SCHEMA, table)}, salt=salt) as db:
-            found.add(str(db.tally(statement(AtMostRows(1), NARROW))))
+            found.add(str(db.answer(statement(AtMostRows(1), NARROW))))
     assert len(found) == 3
 
 
@@ -273,15 +285,11 @@ def test_people_do_not_all_choose_the_same_group() -> None:
     rows = [(i, region, 0, 0.0, 0.0) for i in range(400) for region in REGIONS]
     with engine(rows) as db:
         for bounding in (AtMostRows(1), AtMostGroups(1, 1)):
-            assert all(60 < row[0] < 140 for row in db.tally(statement(bounding, NARROW)))
-        assert all(60 < row[0] < 140 for row in db.tally(statement(PeopleInGroups(1), (Rows(),))))
+            assert all(60 < row[0] < 140 for row in db.answer(statement(bounding, NARROW)))
+        assert all(60 < row[0] < 140 for row in db.answer(statement(PeopleInGroups(1), (Rows(),))))
 
 
 # --- every row is as likely as any other ----------------------------------------------------------
-
-
-def _same(hashed: str, columns: list[str]) -> str:
-    return hashed
 
 
 def kept_by_place(many: int, most: int) -> list[list[int]]:
@@ -290,8 +298,8 @@ def kept_by_place(many: int, most: int) -> list[list[int]]:
     found = []
     for place in range(many):
         rows = f"SELECT 1 AS u, 0 AS g, range AS r0 FROM range({many})"
-        hashed = f"{place}::UBIGINT"
-        sql = bounded(rows, AtMostRows(most), Field("g", 0), (Field("r0", many),), partial(_same, hashed))
+        bounds = Bounds(Constant(place), 0)
+        sql = bounds.kept(rows, AtMostRows(most), Field("g", 0), (Field("r0", many),))
         found.append([r0 for (r0,) in connection.execute(f"SELECT r0 FROM ({sql})").fetchall()])
     return found
 
@@ -317,6 +325,6 @@ def test_rows_that_are_alike_do_not_stand_or_fall_together(bounding: Bounding) -
     people = 4000
     rows = [(i, "a", int(j == 0), 0.5, None) for i in range(people) for j in range(20)]
     with engine(rows) as db:
-        (count, odd, _), *_ = db.tally(statement(bounding, NARROW))
+        (count, odd, _), *_ = db.answer(statement(bounding, NARROW))
     assert count == people * (bounding.rows if isinstance(bounding, AtMostRows | AtMostGroups) else 0)
     assert abs(odd / count - 0.05) < 0.015  # the salt is fixed; 0.5 would be the old choice

@@ -17,9 +17,13 @@ import pyarrow as pa
 import pytest
 
 import privet as pv
-from privet.engines import DuckDB, leaves
+from privet.engines.duckdb.attaching import exposed
+from privet.engines.duckdb.dialect import DuckDBDialect
+from privet.engines.duckdb.engine import DuckDB
+from privet.engines.duckdb.files import attached
+from privet.engines.sql import leaves
 from privet.planner import plan
-from privet.sources import reading
+from privet.tables.stored import StoredType
 
 ALIKE = {
     "NOCASE": ("north", "NORTH"),
@@ -45,17 +49,20 @@ def stored(folder: Path, collation: str, rows: list[tuple[str, str]]) -> Any:
 class Bare:
     """The same table handed to the engine as it is: without what `privet.sources` does to its columns."""
 
+    identities = ()
+
     def __init__(self, file: Any) -> None:
         self.file = file
 
-    def types(self) -> Mapping[str, str]:
-        return {"id": "VARCHAR", "k": "VARCHAR"}
+    def types(self) -> Mapping[str, StoredType]:
+        return {"id": StoredType.text(), "k": StoredType.text()}
 
     def files(self) -> Sequence[str]:
         return [self.file.path]
 
     def attach(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
-        connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {self.file.rows(connection, f'file of {name}')}")
+        rows = attached(connection, self.file, f"file of {name}")
+        connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {rows}")
 
 
 def found(table: Any, query: Any, *, public: Any = (), bare: bool = False, setting: str = "") -> Any:
@@ -65,7 +72,7 @@ def found(table: Any, query: Any, *, public: Any = (), bare: bool = False, setti
     given = {p.schema.name: (p.schema, p.source) for p in public}
     with DuckDB({"t": (table.schema, source)}, given, salt=b"1", threads=1) as engine:
         assert engine._connection.execute("SELECT current_setting('default_collation')").fetchall() == [(setting,)]
-        return asked.coordinates([engine.tally(s) for s in asked.statements()])
+        return asked.coordinates([engine.answer(s) for s in asked.statements()])
 
 
 def counted(collation: str, folder: Path, *, bare: bool) -> list[Any]:
@@ -136,15 +143,17 @@ def test_a_twin_that_believes_the_type_is_caught(
     collation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counted_as_binary: Callable[[str], list[Any]]
 ) -> None:
     plain = counted_as_binary(collation)
-    monkeypatch.setattr(leaves, "_text", lambda source, sql: sql)
+    monkeypatch.setattr(leaves, "_text", lambda dialect, stored, sql: sql)
     assert counted(collation, tmp_path, bare=True) != plain
 
 
 def test_sources_and_engine_each_end_it() -> None:
-    assert reading.exposed({"k": "VARCHAR", "n": "BIGINT"}, None) == '"k" COLLATE C AS "k", "n"'
-    assert reading.exposed({"k": "VARCHAR"}, "k") == '"k" COLLATE C AS "k"'
-    assert leaves.person_id("VARCHAR", "x", shared=True) == leaves.person_id("VARCHAR", "x", shared=False)
-    assert "COLLATE C" in leaves.person_id("VARCHAR", "x", shared=False)
+    text, dialect = StoredType.text(), DuckDBDialect()
+    assert exposed([("k", text), ("n", StoredType.integer(64))], None) == '"k" COLLATE C AS "k", "n"'
+    assert exposed([("k", text)], "k") == '"k" COLLATE C AS "k"'
+    shared, own = (leaves.person_id(dialect, text, "x", shared=shared) for shared in (True, False))
+    assert shared == own
+    assert "COLLATE C" in own
 
 
 def test_a_default_collation_is_pinned(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ import pytest
 from tests import exactly
 from tests.exactly import holds
 
-from privet.engines import FAILED, DuckDB
+from privet.engines.base import FAILED
+from privet.engines.duckdb.engine import DuckDB
 from privet.errors import NoAnswer
 from privet.exact import Exact
 from privet.privacy.adjacency import each_row, person
@@ -23,6 +24,7 @@ from privet.tables.language import col
 from privet.tables.operators import Scan, Where
 from privet.tables.schema import Schema
 from privet.tables.statement import AtMostRows, Rows, Statement, Unbounded
+from privet.tables.stored import StoredType
 
 from .conftest import File, Make
 
@@ -40,8 +42,8 @@ def file(tmp_path: Path) -> Path:
 
 
 class Quoted(File):
-    def types(self) -> dict[str, str]:
-        return {"x": "BIGINT", "s": "VARCHAR"}
+    def types(self) -> dict[str, StoredType]:
+        return {"x": StoredType.integer(64), "s": StoredType.text()}
 
     def attach(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
         path = self.path.replace("'", "''")
@@ -83,7 +85,7 @@ def test_nothing_else_can_be_read_written_or_set(make: Make, file: Path, sql: st
     db = make(SCHEMA, Quoted(file))
     with pytest.raises(duckdb.Error):
         db._connection.execute(sql.format(folder=file.parent))
-    assert db.tally(COUNT) == [[3]]
+    assert db.answer(COUNT) == [[3]]
     assert sorted(path.name for path in file.parent.iterdir()) == [
         "it's a table.parquet",
         "secret.duckdb",
@@ -128,7 +130,7 @@ def test_failure_is_one_constant_error(make: Make, tmp_path: Path) -> None:
     total = exactly.total(col("x").node, bounds.lower, bounds.step, bounds.width)
     db = make(PERSONS, many(tmp_path / "many.parquet", 300_000), memory="2MB", threads=2)
     with pytest.raises(NoAnswer) as caught:
-        db.tally(Statement(Scan(PERSONS), (), AtMostRows(2), (total,)))
+        db.answer(Statement(Scan(PERSONS), (), AtMostRows(2), (total,)))
     error = caught.value
     assert error.args == (FAILED,)
     assert error.__cause__ is None
@@ -136,22 +138,22 @@ def test_failure_is_one_constant_error(make: Make, tmp_path: Path) -> None:
     text = "".join(traceback.format_exception(error))
     assert "canary" not in text
     assert "memory" not in text.lower()
-    assert db.tally(Statement(Scan(PERSONS), (), Unbounded(), (Rows(),))) == [[300_000]]
+    assert db.answer(Statement(Scan(PERSONS), (), Unbounded(), (Rows(),))) == [[300_000]]
 
 
 def test_a_failure_of_any_other_kind_looks_the_same(make: Make, file: Path) -> None:
     db = make(SCHEMA, Quoted(file))
-    assert db.tally(COUNT) == [[3]]
+    assert db.answer(COUNT) == [[3]]
     file.unlink()
     with pytest.raises(NoAnswer) as caught:
-        db.tally(COUNT)
+        db.answer(COUNT)
     assert (caught.value.args, caught.value.__context__) == ((FAILED,), None)
 
 
 @pytest.mark.slow
 def test_what_does_not_fit_is_spilled(make: Make, tmp_path: Path) -> None:
     db = make(PERSONS, many(tmp_path / "many.parquet", 3_000_000), memory="150MB", threads=2, spill=tmp_path)
-    assert db.tally(Statement(Scan(PERSONS), (), AtMostRows(2), (Rows(),))) == [[2_000_000]]
+    assert db.answer(Statement(Scan(PERSONS), (), AtMostRows(2), (Rows(),))) == [[2_000_000]]
     db.close()
     assert [path.name for path in tmp_path.iterdir()] == ["many.parquet"]
 
@@ -165,14 +167,14 @@ def test_texts_are_bound(make: Make) -> None:
             (Rows(), holds(col("s").starts_with(text).node), holds(col("s").is_in([text, *map(str, range(30))]).node)),
         )  # fmt: skip
         assert text not in db.compile(statement).sql or len(text) == 1 or text == "$1"
-        assert db.tally(statement) == [[1, 1, 1]]
+        assert db.answer(statement) == [[1, 1, 1]]
 
 
 def test_ten_thousand_keys_are_in_order(make: Make) -> None:
     names = [f"key {i * 7919 % 10_000}" for i in range(10_000)]
     schema = Schema.declare("t", protect=each_row(), columns={"k": declared.keys(*names)})
     db = make(schema, {"k": [names[5], names[9999], names[5], "none", None]})
-    found = db.tally(Statement(Scan(schema), (col("k").node,), Unbounded(), (Rows(),)))
+    found = db.answer(Statement(Scan(schema), (col("k").node,), Unbounded(), (Rows(),)))
     assert len(found) == 10_000
     assert {i: row[0] for i, row in enumerate(found) if row[0]} == {5: 2, 9999: 1}
 
@@ -187,8 +189,8 @@ def test_an_empty_table_has_every_group(make: Make) -> None:
     )
     total = exactly.total(col("x").node, 0, 1, 9)
     for bounding in (Unbounded(), AtMostRows(1), AtMostRows(2)):
-        assert db.tally(Statement(Scan(schema), (col("k").node,), bounding, (Rows(), total))) == [[0, 0], [0, 0]]
-        assert db.tally(Statement(Scan(schema), (), bounding, (Rows(), total))) == [[0, 0]]
+        assert db.answer(Statement(Scan(schema), (col("k").node,), bounding, (Rows(), total))) == [[0, 0], [0, 0]]
+        assert db.answer(Statement(Scan(schema), (), bounding, (Rows(), total))) == [[0, 0]]
 
 
 def test_sums_are_exact_beyond_floats(make: Make) -> None:
@@ -200,7 +202,7 @@ def test_sums_are_exact_beyond_floats(make: Make) -> None:
     codes = [width, width - 1, width - 2, width - 3, width - 4, width, 0]
     for kind, expected in ((exactly.total, sum(codes)), (exactly.squares, sum(c * c for c in codes))):
         tally = kind(node, Exact(2**61), Exact(1), width)
-        assert db.tally(Statement(Scan(schema), (), Unbounded(), (tally,))) == [[expected]]
+        assert db.answer(Statement(Scan(schema), (), Unbounded(), (tally,))) == [[expected]]
 
 
 def test_the_same_from_many_threads(make: Make) -> None:
@@ -209,7 +211,7 @@ def test_the_same_from_many_threads(make: Make) -> None:
     statement = Statement(Scan(schema), (col("k").node,), AtMostRows(2), (Rows(),))
 
     def ask(_: int) -> Any:
-        return db.tally(statement)
+        return db.answer(statement)
 
     with ThreadPoolExecutor(8) as pool:
         assert set(map(str, pool.map(ask, range(40)))) == {"[[1000], [1000]]"}

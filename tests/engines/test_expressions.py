@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.exactly import Number, evaluate, half_up, holds, lattice, leaf, present, squares, total
 
-from privet.engines import DuckDB
+from privet.engines.base import ArrowRows
+from privet.engines.duckdb.engine import DuckDB
 from privet.exact.lattice import Bounds
 from privet.privacy.adjacency import each_row
 from privet.tables import expressions as e
@@ -22,8 +23,6 @@ from privet.tables.operators import Operator, Scan, WithColumns
 from privet.tables.rules import as_number
 from privet.tables.schema import Schema
 from privet.tables.statement import Rows, Statement, Unbounded
-
-from .conftest import Rows as ArrowRows
 
 COLUMNS = {
     "x": declared.number(-10, 100),
@@ -266,7 +265,7 @@ def test_numbers_and_conditions_are_what_python_says(rows: list[dict[str, Any]])
         values = [of(expr.node, row) for row in rows]
         expected += [values.count(True), len(rows) - values.count(None)]
     with engine(rows) as db:
-        found = db.tally(Statement(Scan(SCHEMA), (), Unbounded(), tuple(tallies)))
+        found = db.answer(Statement(Scan(SCHEMA), (), Unbounded(), tuple(tallies)))
     names = (
         ["rows"]
         + [f"{k} {x!r}" for x in NUMBERS for k in ("total", "squares", "present")]
@@ -287,7 +286,7 @@ def test_groups_are_what_python_says(rows: list[dict[str, Any]]) -> None:
                 value = of(key.node, row, key=True)
                 if value in domain:
                     expected[domain.index(value)][0] += 1
-            assert db.tally(Statement(Scan(SCHEMA), (key.node,), Unbounded(), (Rows(),))) == expected, key
+            assert db.answer(Statement(Scan(SCHEMA), (key.node,), Unbounded(), (Rows(),))) == expected, key
 
 
 @settings(max_examples=15)
@@ -308,7 +307,7 @@ def test_several_keys_are_in_the_order_of_a_product(rows: list[dict[str, Any]]) 
             expected[groups.index(value)][1] += 0 if x is None else code(x, bounds)
     summed = total(c("x").node, bounds.lower, bounds.step, bounds.width)
     with engine(rows) as db:
-        assert db.tally(Statement(Scan(SCHEMA), keys, Unbounded(), (Rows(), summed))) == expected
+        assert db.answer(Statement(Scan(SCHEMA), keys, Unbounded(), (Rows(), summed))) == expected
 
 
 def test_every_node_is_tested() -> None:
@@ -338,11 +337,11 @@ def test_a_deep_question_stays_small() -> None:
             Statement(rows, (bins("x", range(99)).node,), Unbounded(), (Rows(),)),
         ):
             assert len(db.compile(statement).sql) < 100_000
-            assert sum(row[0] for row in db.tally(statement)) in (0, 1)
+            assert sum(row[0] for row in db.answer(statement)) in (0, 1)
 
 
 def test_the_clamp_is_last() -> None:
     million = when(c("n") == 7, 1_000_000 * c("x")).otherwise(lit(0))
     with engine([{"n": 7.0, "x": 100.0}]) as db:
         summed = total(million.node, 0, as_number(million.node.type(TYPES), "test").unit, 10)
-        assert db.tally(Statement(Scan(SCHEMA), (), Unbounded(), (summed,))) == [[10]]
+        assert db.answer(Statement(Scan(SCHEMA), (), Unbounded(), (summed,))) == [[10]]

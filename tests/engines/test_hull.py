@@ -17,14 +17,18 @@ import pytest
 from tests.neighbours.exact import Exchangeable, Vectors, moved
 
 import privet as pv
-from privet.engines import DuckDB, hull, numbers, statements
-from privet.engines.expressions import Compiler
-from privet.engines.relations import OpenedPerPerson
-from privet.engines.sql import Kind, Value
+from privet.engines.duckdb.engine import DuckDB
+from privet.engines.duckdb.types import stored
+from privet.engines.sql import hull, numbers, statements
+from privet.engines.sql.dialect import Kind
+from privet.engines.sql.expressions import Compiler
+from privet.engines.sql.relations import OpenedPerPerson
+from privet.engines.sql.text import Value
 from privet.planner import ReleasePlan, plan
 from privet.tables.expressions import Arithmetic, Case, Column, Node, Truncate
 from privet.tables.operators import OfPerson
 from privet.tables.statement import At
+from privet.tables.stored import StoredType
 
 ANY = [
     None, 0, 1, -1, 7, 29, 30, 31, 32, 2**31, -(2**31), 2**53 + 1, 2**62, 2**62 + 1, 2**63 - 1, -(2**63), 2**63, 2**64,
@@ -116,7 +120,7 @@ def vectors(adjacency: str, required: bool, ask: Any) -> tuple[ReleasePlan, list
         units: list[list[int]] = [[i] for i in range(len(ANY))]
         for numbers in [[], *units] if adjacency == "add/remove" else units:
             source.exchange(pv.table("t", rows(numbers), **how).source.rows)
-            found.append(asked.coordinates([engine.tally(s) for s in asked.statements()]))
+            found.append(asked.coordinates([engine.answer(s) for s in asked.statements()]))
     return asked, found
 
 
@@ -154,7 +158,7 @@ def test_an_adversary_in_a_group_is_in_one_group_at_most(adjacency: str, monkeyp
 def test_without_the_last_step_it_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A twin that believes the type: what is missing stays missing."""
     Adversary(monkeypatch)
-    monkeypatch.setattr(statements, "enforced", lambda code, *, missing: code)
+    monkeypatch.setattr(statements, "enforced", lambda dialect, code, *, missing: code)
     asked, seen = vectors("replace", True, lambda table: table.agg(**ASKED["sum far from 0"]))
     assert beyond(asked, seen, "replace")
 
@@ -214,7 +218,7 @@ def people(cap: str, adjacency: str, ask: Any) -> tuple[ReleasePlan, list[Vector
     with DuckDB({"t": (table.schema, source)}, salt=b"", threads=1) as engine:
         for rows_ in [[], *persons] if adjacency == "add/remove" else persons:
             source.exchange(pv.table("t", people_table([stays, rows_]), **how).source.rows)
-            found.append(asked.coordinates([engine.tally(s) for s in asked.statements()]))
+            found.append(asked.coordinates([engine.answer(s) for s in asked.statements()]))
     return asked, found
 
 
@@ -256,12 +260,14 @@ PLAIN: dict[str, Any] = {
 class Listed:
     """One row at a time, of any type that DuckDB has."""
 
+    identities = ()
+
     def __init__(self, source: str) -> None:
         self.source = source
         self.connection: Any = None
 
-    def types(self) -> Mapping[str, str]:
-        return {"x": self.source}
+    def types(self) -> Mapping[str, StoredType]:
+        return {"x": stored(self.source)}
 
     def files(self) -> Sequence[str]:
         return ()
@@ -292,7 +298,7 @@ def plainly(what: str, source: str, adjacency: str) -> list[tuple[str, int, int]
         seen = []
         for values in [[], *([v] for v in HELD[source])] if adjacency == "add/remove" else [[v] for v in HELD[source]]:
             held_.put(values)
-            seen.append(asked.coordinates([engine.tally(s) for s in asked.statements()]))
+            seen.append(asked.coordinates([engine.answer(s) for s in asked.statements()]))
     return beyond(asked, seen, adjacency)
 
 
@@ -313,7 +319,7 @@ def test_a_leaf_without_its_clamp_is_caught(source: str, monkeypatch: pytest.Mon
 # --- twins --------------------------------------------------------------------------------------------
 
 
-def unclamped(n: str, least: int, most: int, inside: str, outside: str | None = None) -> str:
+def unclamped(n: str, least: int, most: int, inside: str, outside: str) -> str:
     """A twin that believes the type: what is outside is computed as what is inside."""
     return f"CASE WHEN {n} IS NOT NULL THEN {inside} END"
 
@@ -338,9 +344,9 @@ def test_a_row_in_two_bins_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     Adversary(monkeypatch, SMALL)
     honest = statements._tally
 
-    def several(tally: Any, reduced: Any, columns: list[str]) -> dict[int, int]:
+    def several(dialect: Any, tally: Any, reduced: Any, columns: list[str]) -> dict[int, int]:
         if not isinstance(tally, At):
-            return honest(tally, reduced, columns)
+            return honest(dialect, tally, reduced, columns)
         columns.append(f"count_if({reduced.place(tally.of)} >= {tally.index})")
         return {len(columns) - 1: 1}
 

@@ -19,8 +19,12 @@ import pyarrow as pa
 import pytest
 
 import privet as pv
-from privet.engines import DuckDB, arithmetic, hull, numbers
-from privet.engines.sql import Context, Layers, Value, held
+from privet.engines.duckdb.dialect import DuckDBDialect
+from privet.engines.duckdb.engine import DuckDB
+from privet.engines.duckdb.types import stored
+from privet.engines.sql import arithmetic, hull, numbers
+from privet.engines.sql.dialect import Size, held
+from privet.engines.sql.text import Context, Layers, Value
 from privet.errors import QueryError
 from privet.exact.lattice import Bounds, to_steps
 from privet.planner import plan
@@ -53,6 +57,9 @@ def corners(of: Range, more: Sequence[int] = ()) -> list[int | None]:
     return [None, *sorted(n for n in near if of.least <= n <= of.most)]
 
 
+DIALECT = DuckDBDialect()
+
+
 class Database:
     """Runs SQL over rows of integers, each column of the type that holds its range."""
 
@@ -62,10 +69,10 @@ class Database:
 
     def run(self, made: Callable[[Layers, list[Value]], str], ranges: Sequence[Range], rows: Sequence[Row]) -> Any:
         """What the SQL gives for each row."""
-        layers = Layers(Context())
+        layers = Layers(Context(DIALECT))
         names = [Value(f"x{i}", "integer", atom=True) for i in range(len(ranges))]
         sql = made(layers, names)
-        typed = ", ".join(f"v[{i + 1}]::{held(r.largest)} AS x{i}" for i, r in enumerate(ranges))
+        typed = ", ".join(f"v[{i + 1}]::{DIALECT.types[held(r.largest)]} AS x{i}" for i, r in enumerate(ranges))
         layers.source = f"(SELECT v[{len(ranges) + 1}] AS i, {typed} FROM (SELECT unnest($1::HUGEINT[][]) AS v))"
         given = [[*row, i] for i, row in enumerate(rows)]
         found = self.connection.execute(f"{layers.select(['i', sql])} ORDER BY i", [given]).fetchall()
@@ -121,7 +128,7 @@ def test_sums_and_differences(database: Database, operator: str) -> None:
         rows = list(product(corners(x), corners(y)))
 
         def sql(_: Layers, v: list[Value], x: Range = x, y: Range = y, result: Range = result) -> str:
-            return arithmetic.added(operator, v[0], v[1], x, y, result)
+            return arithmetic.added(DIALECT, operator, v[0], v[1], x, y, result)
 
         for (a, b), got in zip(rows, database.run(sql, [x, y], rows), strict=True):
             if a is None or b is None:
@@ -150,7 +157,9 @@ def test_any_number_of_values_in_one_unit(database: Database) -> None:
         rows = [tuple(chance.choice(corners(r)) for r in ranges) for _ in range(20)]
 
         def sql(_: Layers, v: list[Value], ranges: list[Range] = ranges) -> str:
-            return f"[{', '.join(f'CAST({term} AS HUGEINT)' for term in arithmetic.in_one_unit(v, ranges)[0])}]"
+            return (
+                f"[{', '.join(f'CAST({term} AS HUGEINT)' for term in arithmetic.in_one_unit(DIALECT, v, ranges)[0])}]"
+            )
 
         for row, got in zip(rows, database.run(sql, ranges, rows), strict=True):
             want = in_unit(together, ranges, [n or 0 for n in row])
@@ -164,7 +173,7 @@ def test_a_constant_that_can_be_missing_is_rounded_as_the_type_says(database: Da
     together = units.together(x, y)
     result = Range(together.unit, *(sum(p) for p in zip(*((q.least, q.most) for q in together.parts), strict=True)))
     got = database.run(
-        lambda _, v: arithmetic.added("+", v[0], v[1], x, y, result), [x, y], [(2**123 + 1, 2), (None, 2)]
+        lambda _, v: arithmetic.added(DIALECT, "+", v[0], v[1], x, y, result), [x, y], [(2**123 + 1, 2), (None, 2)]
     )
     assert got == [result.most, None]
 
@@ -175,7 +184,7 @@ def test_products(database: Database) -> None:
         rows = list(product(corners(x), corners(y)))
 
         def sql(_: Layers, v: list[Value], x: Range = x, y: Range = y) -> str:
-            return arithmetic.multiplied(v[0], v[1], x, y)
+            return arithmetic.multiplied(DIALECT, v[0], v[1], x, y)
 
         for (a, b), got in zip(rows, database.run(sql, [x, y], rows), strict=True):
             if a is None or b is None:
@@ -227,13 +236,13 @@ def test_means_and_sums_of_a_person(database: Database) -> None:
         assert of.coarser(bits).largest * CEILING < LIMIT
 
         def sql(_: Layers, v: list[Value], made: units.Mean = made) -> str:
-            return arithmetic.mean(f"CAST({v[0].sql} AS HUGEINT)", v[1].sql, made).sql
+            return arithmetic.mean(DIALECT, f"CAST({v[0].sql} AS HUGEINT)", v[1].sql, made).sql
 
         got = database.run(sql, [total, Range(Fraction(1), 0, CEILING)], [*rows, (None, 0)])
         assert got == [*(half_up(t * made.top, n * made.bottom) for t, n in rows), None], of  # type: ignore[operator]
         assert all(made.result.least <= n <= made.result.most for n in got[:-1])
         plain = [(n,) for n in corners(of)]
-        short = arithmetic.coarser("x0", bits, of.largest)
+        short = arithmetic.coarser(DIALECT, "x0", bits, of.largest)
         shorter = database.run(lambda *_, short=short: short, [of], plain)
         assert shorter == [None if n is None else shifted(n, bits) for (n,) in plain]
 
@@ -244,8 +253,8 @@ def test_rounding_to_multiples_of_a_power_of_two(database: Database) -> None:
         name = held(of.largest << (places > 0))
         rows = [(n,) for n in corners(of)]
 
-        def sql(_: Layers, v: list[Value], of: Range = of, name: str = name, places: int = places) -> str:
-            return arithmetic.coarser(arithmetic.cast(v[0], of.largest, name), places, of.largest)
+        def sql(_: Layers, v: list[Value], of: Range = of, name: Size = name, places: int = places) -> str:
+            return arithmetic.coarser(DIALECT, arithmetic.cast(DIALECT, v[0], of.largest, name), places, of.largest)
 
         assert database.run(sql, [of], rows) == [None if n is None else shifted(n, places) for (n,) in rows]
 
@@ -265,7 +274,7 @@ def test_floor_and_ceil(database: Database) -> None:
             result = Range(Fraction(1), how(inner.unit * inner.least), how(inner.unit * inner.most))
 
             def sql(_: Layers, v: list[Value], of: Range = of, result: Range = result, up: bool = up) -> str:
-                return arithmetic.to_whole(v[0], of, result, up=up)
+                return arithmetic.to_whole(DIALECT, v[0], of, result, up=up)
 
             got = database.run(sql, [of], rows)
             want = [None if n is None else how(inner.unit * shifted(n, way.shift)) for (n,) in rows]
@@ -319,7 +328,7 @@ def codes(database: Database, kind: NumberType, lattice: Bounds) -> None:
     near = [edge + d for edge in edges for d in (-1, 0, 1)]
     every = sorted({n for n in [*ANYTHING, *near] if abs(n) < 2**127})
     for name in ("HUGEINT", "BIGINT"):
-        if name == "BIGINT" and held(kind.range.largest) == "HUGEINT":
+        if name == "BIGINT" and held(kind.range.largest) == "wide":
             continue
         rows = [(n,) for n in every if name == "HUGEINT" or -(2**63) <= n < 2**63]
         holding = Range(Fraction(1), 0, 2**126 if name == "HUGEINT" else 0)
@@ -397,7 +406,7 @@ def values(connection: duckdb.DuckDBPyConnection, kind: NumberType, source: str)
 
 
 def read(kind: NumberType, raw: Any, *, keyed: bool) -> int | None:
-    """The code of a value, by the claim of `privet.engines.numbers`."""
+    """The code of a value, by the claim of `privet.engines.sql.numbers`."""
     grid, x = numbers.Grid.of(kind), Fraction(raw)
     if keyed:
         if kind.integer and kind.step is None:
@@ -419,8 +428,8 @@ def test_leaves(database: Database, source: str) -> None:
         grid = numbers.Grid.of(kind)
         divided = source == "DOUBLE" and kind.step is not None  # in floats, as IEEE 754 says
         for keyed in (False, True):
-            code = numbers._code(kind, grid, None, source, "x", keyed=keyed)
-            n = numbers.read(kind, None, source, "x", keyed=keyed)
+            code = numbers._code(DIALECT, kind, grid, None, stored(source), "x", keyed=keyed)
+            n = numbers.read(DIALECT, kind, None, stored(source), "x", keyed=keyed)
             assert n is not None
             got = connection.execute(f"SELECT x, {code}, {n.sql} FROM v WHERE x IS NOT NULL ORDER BY x").fetchall()
             first, each = int(grid.base / kind.unit), int(grid.step / kind.unit)
@@ -439,7 +448,8 @@ def _exactly(kind: NumberType, source: str) -> bool:
     """Whether the source's values are read as they are; else as 64-bit floats, which is right but for rounding."""
     if source == "DOUBLE":
         return kind.step is None or float(kind.step) == kind.step
-    return numbers._of_whole(kind, numbers.Grid.of(kind), source, "x", keyed=False) is not None
+    grid = numbers.Grid.of(kind)
+    return numbers._of_whole(DIALECT, kind, grid, stored(source), "x", keyed=False) is not None
 
 
 # --- whole questions ------------------------------------------------------------------------------------
@@ -464,7 +474,7 @@ def test_no_row_makes_a_question_fail(what: str) -> None:
     table = pv.table("t", made, protect=pv.each_row(), columns=columns)
     asked = plan(table.agg(s=pv.sum(QUESTIONS[what])), epsilon=1)
     with DuckDB({"t": (table.schema, table.source)}, salt=b"", threads=1) as engine:
-        assert asked.coordinates([engine.tally(s) for s in asked.statements()])
+        assert asked.coordinates([engine.answer(s) for s in asked.statements()])
 
 
 def test_a_floor_that_would_lose_more_than_its_last_bits_is_refused() -> None:
@@ -482,7 +492,7 @@ def test_a_floor_that_would_lose_more_than_its_last_bits_is_refused() -> None:
 
 
 def test_a_last_addition_that_overflows_is_caught(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hull, "_nearest", lambda moved, by: f"(({moved} + {by // 2}) // {by})")
+    monkeypatch.setattr(hull, "_nearest", lambda _, moved, by: f"(({moved} + {by // 2}) // {by})")
     kind = NumberType.of(Range(Fraction(1), -LIMIT + 1, LIMIT - 1), rounded=False, missing=True)
     with pytest.raises(duckdb.Error, match=r"(?i)overflow|out of range"):
         codes(database, kind, kind.bounds())

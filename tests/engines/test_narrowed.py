@@ -14,7 +14,7 @@ import pytest
 from tests.exactly import total
 
 import privet as pv
-from privet.engines import DuckDB
+from privet.engines.duckdb.engine import DuckDB
 from privet.errors import UserError
 from privet.tables.codec import decode, encode
 from privet.tables.groups import Listed
@@ -96,8 +96,8 @@ def test_some_values_of_every_kind_of_key(table: Table, db: DuckDB) -> None:
         whole = Statement(filtered, keys, Unbounded(), tallies)
         values = tuple(some(chance, domain) for domain in whole.domains())
         places = [i for i, group in enumerate(product(*whole.domains())) if all(map(_among, group, values))]
-        every = db.tally(whole)
-        assert db.tally(Statement(filtered, keys, Unbounded(), tallies, Listed(values))) == [every[i] for i in places]
+        every = db.answer(whole)
+        assert db.answer(Statement(filtered, keys, Unbounded(), tallies, Listed(values))) == [every[i] for i in places]
 
 
 def _among(one: Any, values: tuple[Any, ...]) -> bool:
@@ -116,15 +116,15 @@ def some(chance: Random, domain: tuple[Any, ...]) -> tuple[Any, ...]:
 def test_rows_of_other_values_take_no_part_before_bounding(table: Table, db: DuckDB, bounding: Bounding) -> None:
     """What is left out takes nobody's place: as many rows take part as where a filter leaves it out."""
     key = pv.col("i").node
-    listed = db.tally(Statement(table.relation.of, (key,), bounding, (Rows(),), Listed(((3, 4, 9),))))
+    listed = db.answer(Statement(table.relation.of, (key,), bounding, (Rows(),), Listed(((3, 4, 9),))))
     filtered = Where(table.relation.of, pv.col("i").is_in([3, 4, 9]).node)
-    assert sum(map(sum, listed)) == sum(map(sum, db.tally(Statement(filtered, (key,), bounding, (Rows(),)))))
+    assert sum(map(sum, listed)) == sum(map(sum, db.answer(Statement(filtered, (key,), bounding, (Rows(),)))))
     assert min(map(sum, listed)) > 0
 
 
 def test_values_of_a_range_that_is_too_long_to_list(table: Table, db: DuckDB) -> None:
     key = pv.col("big").node
-    found = db.tally(Statement(table.relation.of, (key,), Unbounded(), (Rows(),), Listed(((2**50 - 1, 2**50),))))
+    found = db.answer(Statement(table.relation.of, (key,), Unbounded(), (Rows(),), Listed(((2**50 - 1, 2**50),))))
     rows = table.source.rows.column("big").to_pylist()
     assert found == [[rows.count(2**50 - 1)], [rows.count(2**50)]]
 

@@ -234,9 +234,9 @@ def test_a_poisonous_row_changes_only_itself(make: Make, column: Column, source:
     )
     clean, poisoned = (make(schema, rows(source, v), threads=1) for v in ([], values))
     for statement in statements(schema):
-        found = poisoned.tally(statement)
+        found = poisoned.answer(statement)
         first = len(found) // (len(values) + 1)
-        assert found[:first] == clean.tally(statement)[:first]
+        assert found[:first] == clean.answer(statement)[:first]
         for tally, counted in zip(statement.tallies, zip(*found, strict=True), strict=True):
             width = tally.of.width if isinstance(tally, Total | Squares) else 1
             assert all(0 <= value <= (width**2 if isinstance(tally, Squares) else width) for value in counted)

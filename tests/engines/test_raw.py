@@ -16,13 +16,16 @@ import duckdb
 import numpy as np
 import pytest
 
-from privet.engines import leaves, numbers
-from privet.engines.leaves import compare_raw, read
-from privet.engines.sql import Context, double
+from privet.engines.duckdb.dialect import DuckDBDialect
+from privet.engines.duckdb.types import stored
+from privet.engines.sql import leaves, numbers
+from privet.engines.sql.leaves import compare_raw, read
+from privet.engines.sql.text import Context
 from privet.tables import schema as declared
 from privet.tables.schema import Column
 from privet.tables.types import NumberType
 
+DIALECT = DuckDBDialect()
 OPERATORS = ["==", "!=", "<", "<=", ">", ">="]
 COLUMNS: dict[str, Column] = {
     "integer": declared.integer(-5, 20),
@@ -80,11 +83,11 @@ def compared(
     connection = duckdb.connect()
     listed = " UNION ALL ".join(f"SELECT TRY_CAST({value} AS {source}) AS v" for value in values)
     connection.execute(f"CREATE TABLE t AS {listed}")
-    n = read(column, source, "v", "value", Context())
+    n = read(column, stored(source), "v", "value", Context(DIALECT))
     raw, wrong = 0, []
     for k in places(kind) if constants is None else constants:
         for operator in OPERATORS:
-            made = compare_raw(column, source, "v", leaves.Test(operator, k))
+            made = compare_raw(DIALECT, column, stored(source), "v", leaves.Test(operator, k))
             if made is None:
                 continue
             raw += 1
@@ -153,7 +156,7 @@ def test_an_edge_that_is_one_float_off_is_found_at_random(name: str, monkeypatch
 
     def off(*args: Any) -> str | None:
         found = honest(*args)
-        return None if found is None else double(math.nextafter(float(found.strip("()")), math.inf))
+        return None if found is None else DIALECT.float(math.nextafter(float(found.strip("()")), math.inf))
 
     monkeypatch.setattr(numbers, "edge", off)
     chance = Random(name)

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 from tests.exactly import total
 
-from privet.engines import DuckDB
+from privet.engines.base import ArrowRows
+from privet.engines.duckdb.engine import DuckDB
 from privet.errors import InternalError, SourceError
 from privet.exact import Exact
 from privet.privacy.adjacency import each_row, person
@@ -39,7 +40,6 @@ from privet.tables.statement import (
 from privet.tables.types import KeyType, NumberType, Type
 
 from .conftest import Make
-from .conftest import Rows as ArrowRows
 
 PEOPLE = Schema.declare(
     "people",
@@ -57,7 +57,7 @@ ALL = Unbounded()
 
 
 def ask(db: Any, of: Operator, *keys: Node, bounding: Bounding = ALL, tallies: tuple[Any, ...] = (Rows(),)) -> Any:
-    return db.tally(Statement(of, keys, bounding, tallies))
+    return db.answer(Statement(of, keys, bounding, tallies))
 
 
 def whole(name: str, lower: int, upper: int) -> Total:
@@ -180,6 +180,6 @@ def test_out_of_range_is_no_key_of_a_required_column_either() -> None:
     rows = pa.table({"k": pa.array([99, -1, 1, None], pa.int64()), "x": [9.0, float("nan"), 1.5, None]})
     with DuckDB({"t": (schema, ArrowRows(rows))}, salt=b"s") as engine:
         by_number = Statement(Scan(schema), (col("k").node,), Unbounded(), (Rows(),))
-        assert engine.tally(by_number) == [[1], [1], [0]]
+        assert engine.answer(by_number) == [[1], [1], [0]]
         by_bin = Statement(Scan(schema), (bins("x", [0, 1, 2]).node,), Unbounded(), (Rows(),))
-        assert engine.tally(by_bin) == [[2], [1]]
+        assert engine.answer(by_bin) == [[2], [1]]

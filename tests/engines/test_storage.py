@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 import privet as pv
-from privet.engines import DuckDB
+from privet.engines.duckdb.engine import DuckDB
+from privet.engines.duckdb.types import stored
 from privet.planner import plan
 from privet.tables.schema import Column
 
@@ -21,8 +22,10 @@ def vectors(source: str, value: Any, column: Column, ask: Any) -> Any:
     """The exact counts of one row that holds this value."""
 
     class Stored:
+        identities = ()
+
         def types(self) -> Any:
-            return {"x": source}
+            return {"x": stored(source)}
 
         def files(self) -> Any:
             return ()
@@ -33,7 +36,7 @@ def vectors(source: str, value: Any, column: Column, ask: Any) -> Any:
     table = pv.table("t", pa.table({"x": [0.5]}), protect=pv.each_row(), columns={"x": column})
     asked = plan(ask(table), epsilon=1)
     with DuckDB({"t": (table.schema, Stored())}, salt=b"", threads=1) as engine:
-        return asked.coordinates([engine.tally(s) for s in asked.statements()])[0]
+        return asked.coordinates([engine.answer(s) for s in asked.statements()])[0]
 
 
 def by_value(table: Any) -> Any:

@@ -152,12 +152,12 @@ LONG = 10**1_000_000
     ids=lambda bad: type(bad).__name__,
 )  # fmt: skip
 def test_numbers_of_thousands_of_digits_are_refused_quickly(bad: object) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     for read in (exact, positive, nonnegative, probability, whole):
         with pytest.raises(NumberError, match=r"^epsilon must be .* Write, for example: here$") as refused:
             read(bad, name="epsilon", example="here")
         assert len(str(refused.value)) < 250
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_what_is_computed_of_the_longest_numbers_is_a_number_again() -> None:

@@ -84,7 +84,7 @@ def ledger(where: Where) -> Iterator[DatabaseLedger]:
 def is_busy(use: Callable[[], object]) -> None:
     start = time.monotonic()
     with pytest.raises(
-        LedgerBusy, match=r"is busy: .* held its lock for 0\.3 seconds\. Nothing was written\. Try again$"
+        LedgerBusy, match=r"is busy: .* held its lock for 0\.3 seconds\. Nothing was written\. Try again later$"
     ):
         use()
     assert time.monotonic() - start >= 0.3, "it was waited for"

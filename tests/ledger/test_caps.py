@@ -34,14 +34,14 @@ def test_a_cap_holds_for_one_analyst(make: Factory) -> None:
     pay(ledger, None, cost("1.5"))
     with pytest.raises(
         BudgetError,
-        match=r"^this costs epsilon 0\.6, and at most epsilon 0\.5 is left of epsilon 2 for 'ann'\. "
+        match=r"^this costs epsilon 0\.6, but at most epsilon 0\.5 is left of epsilon 2 for 'ann'\. "
         r"Nothing was spent\.$",
     ):
         pay(ledger, None, cost("0.6"))
     pay(ledger, None, cost(5), analyst="bob")
     pay(ledger, None, cost("0.5"))
     with pytest.raises(
-        BudgetError, match=r"epsilon 0 is left of epsilon 2 for 'ann'.*Ask the steward for a larger budget\.$"
+        BudgetError, match=r"nothing is left of epsilon 2 for 'ann'.*Ask the steward for a larger budget\.$"
     ):
         pay(ledger, None, cost("0.1"))
     pay(ledger, None, Free())
@@ -78,7 +78,7 @@ def test_a_cap_counts_what_was_spent_before_it(make: Factory) -> None:
     with pytest.raises(BudgetError, match=r"epsilon 0\.1 is left of epsilon 0\.4 for 'ann'"):
         pay(ledger, None, cost("0.2"))
     ledger.cap("people", PureDP("0.2"), reason="less", analyst="ann")
-    with pytest.raises(BudgetError, match=r"epsilon 0 is left of epsilon 0\.2 for 'ann'"):
+    with pytest.raises(BudgetError, match=r"nothing is left of epsilon 0\.2 for 'ann'"):
         pay(ledger, None, cost("0.01"))
     assert ledger.balance("people", "ann").remaining.guarantee == PureDP.ZERO
     ledger.cap("people", PureDP("0.6"), reason="more", analyst="ann")
@@ -93,7 +93,7 @@ def test_a_cap_of_nothing(make: Factory) -> None:
     ledger = opened(make())
     ledger.cap("people", PureDP.ZERO, reason="on leave", analyst="ann")
     with pytest.raises(
-        BudgetError, match=r"epsilon 0 is left of epsilon 0 for 'ann'.*Ask the steward for a larger budget\.$"
+        BudgetError, match=r"nothing is left of epsilon 0 for 'ann'.*Ask the steward for a larger budget\.$"
     ):
         pay(ledger, None, cost("0.1"))
     pay(ledger, None, Free())
@@ -146,7 +146,7 @@ def test_only_the_steward_grants_more_and_says_why(make: Factory) -> None:
     ledger.cap("people", PureDP("1.5"), reason="consent withdrawn")
     assert ledger.balance("people") == Balance(PURE, PureDP("1.5"), PureDP(2))
     assert ledger.balance("people").remaining.guarantee == PureDP.ZERO
-    with pytest.raises(BudgetError, match=r"epsilon 0 is left of epsilon 1\.5.*Ask the steward"):
+    with pytest.raises(BudgetError, match=r"nothing is left of epsilon 1\.5.*Ask the steward"):
         pay(ledger, None, cost("0.001"))
     found = [(entry.kind, entry.note, entry.totals.budget) for entry in ledger.history("people")]
     assert found == [
@@ -187,7 +187,7 @@ def test_caps_that_can_not_be(make: Factory) -> None:
     with pytest.raises(UserError, match="not to both"):
         ledger.cap("people", PureDP(1), reason="both", analyst="ann", query=True)
     for how in ({}, {"analyst": "ann"}, {"query": True}):
-        with pytest.raises(UserError, match=r"the pure accountant needs a budget of the kind PureDP, not ApproxDP"):
+        with pytest.raises(UserError, match=r"the pure accountant needs a budget of type PureDP, not ApproxDP"):
             ledger.cap("people", ApproxDP(1, 1e-6), reason="another kind", **how)
         with pytest.raises(UserError, match="budget must be a guarantee, not 3"):
             ledger.cap("people", 3, reason="a number", **how)  # type: ignore[arg-type]

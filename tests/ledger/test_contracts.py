@@ -211,7 +211,7 @@ def test_a_question_ends_once(make: Factory, first: Any, again: Any) -> None:
     charge = pay(ledger, "x", cost("0.1"))
     ledger.settle(charge, first, "one")
     before = ledger.history("people")
-    with pytest.raises(InternalError, match=f"settled already: {first}"):
+    with pytest.raises(InternalError, match=f"already settled as {first}"):
         ledger.settle(charge, again, "two")
     assert ledger.history("people") == before
     ledger.verify()
@@ -599,7 +599,7 @@ REFUSALS: dict[str, tuple[type[Exception], str]] = {
     "closed": (DatasetClosed, r"so the dataset is closed\."),
     "closed to one": (DatasetClosed, "so the dataset is closed to '(ann|bob|cleo)'"),
     "budget": (BudgetError, "Nothing was spent"),
-    "used": (UserError, "was used before"),
+    "used": (UserError, "was already used"),
 }
 ANALYSTS = ("ann", "bob", "cleo")
 sixtieths = st.integers(1, 30).map(lambda parts: Fraction(parts, 60))
@@ -686,7 +686,7 @@ class AgainstReference(RuleBasedStateMachine):
         if self.reference.settle(charge.number, outcome):
             self.ledger.settle(charge, outcome, f"answer {charge.number}")
         else:
-            with pytest.raises(InternalError, match="settled already"):
+            with pytest.raises(InternalError, match="already settled"):
                 self.ledger.settle(charge, outcome, "another answer")
 
     @rule(

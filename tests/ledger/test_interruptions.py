@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -17,8 +19,19 @@ from tests.ledger.common import PEOPLE, cost, kinds, pay
 from tests.ledger.workers import Nursery
 
 from privet.errors import BudgetError, LedgerError, UserError
-from privet.ledger import DatabaseLedger, database, failpoints, memory_ledger, open_ledger, state
+from privet.ledger import (
+    DatabaseLedger,
+    database,
+    failpoints,
+    memory_ledger,
+    open_ledger,
+    sqlite,
+    state,
+    transactions,
+    turns,
+)
 from privet.ledger.journal import Journal
+from privet.ledger.locks import Held
 from privet.privacy.adjacency import Adjacency
 from privet.privacy.guarantees import PureDP
 
@@ -75,7 +88,7 @@ def test_a_handler_may_close_the_ledger(
     charge = pay(ledger, "x", cost("1/100"))
     with suppress(LedgerError):
         ledger.settle(charge, "answered", "42")
-    with pytest.raises(LedgerError, match="was closed"):
+    with pytest.raises(LedgerError, match="is closed"):
         ledger.balance("people")
     with closing(open_ledger(where)) as again:
         assert kinds(again) == ["created", "reserved", "answered"][: 2 if step == "reserve: written" else 3]
@@ -222,6 +235,76 @@ def test_what_was_read_before_an_interrupt_must_still_be_there(tmp_path: Path) -
                 pay(one, "z", cost("1/100"))
 
 
+# --- between any two lines of a transaction ---------------------------------------------------------
+
+
+class Anywhere(Interrupt):
+    """Ctrl-C at a line, or at the end of a call, of the code that begins and ends transactions."""
+
+    FILES = (database.__file__, sqlite.__file__, transactions.__file__, turns.__file__, contextlib.__file__)
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> Any:
+        if frame.f_code.co_filename not in self.FILES or frame.f_code.co_name == "__del__":
+            return None
+        if event in ("line", "return"):
+            self.left -= 1
+            if self.left == -1:
+                raise KeyboardInterrupt
+        return self
+
+
+def test_an_interrupt_anywhere_in_a_transaction_ends_that_one_only(tmp_path: Path, effort: int) -> None:
+    """Whatever is left of it is collected in the middle of the next transaction, which keeps its lock and its debit."""
+    path = tmp_path / "people.ledger"
+    with closing(workers.opened(path)) as one, closing(open_ledger(path)) as two:
+        gc.disable()
+        try:
+            for place in range(0, 10**6, 7 if effort == 1 else 1):
+                left: list[BaseException] = []
+                interrupt = Anywhere(place)
+                try:
+                    sys.settrace(interrupt)
+                    pay(one, None, cost("1/1000"))
+                except KeyboardInterrupt as error:
+                    error.__context__ = error.__cause__ = None
+                    left.append(error)
+                finally:
+                    sys.settrace(None)
+                came = bool(left)
+                left[:] = [KeyboardInterrupt()]  # nobody keeps it
+                pay(two, None, cost("1/1000"))
+                with one._writing() as journal:
+                    gc.collect()
+                    with pytest.raises(Held):
+                        two._database._file.locks.turn()  # type: ignore[attr-defined]
+                    journal.append("people", "declared", one._dataset("people").totals, version=str(place))
+                assert one.head() == two.head()
+                if not came and interrupt.left >= 0:
+                    break
+        finally:
+            gc.enable()
+        assert place > 200
+        assert one._database._current is None
+        one.verify()
+
+
+def test_a_transaction_that_nobody_ended_does_not_end_another(tmp_path: Path) -> None:
+    """It was begun, and its `with` block was not; it is collected later."""
+    path = tmp_path / "people.ledger"
+    with closing(workers.opened(path)) as one, closing(open_ledger(path)) as two:
+        orphan = one._writing()
+        orphan.__enter__()
+        with pytest.raises(LedgerError, match="already using the ledger"):
+            pay(one, None, cost("1/100"))
+        del orphan
+        with one._writing():
+            gc.collect()
+            with pytest.raises(Held):
+                two._database._file.locks.turn()  # type: ignore[attr-defined]
+        pay(two, None, cost("1/100"))
+        pay(one, None, cost("1/100"))
+
+
 # --- threads ----------------------------------------------------------------------------------------
 
 
@@ -268,7 +351,7 @@ def test_a_closed_ledger_stays_closed(where: str | Path) -> None:
         lambda: pay(ledger, "y", cost("1/100")),
         lambda: ledger.settle(charge, "answered", "42"),
     ):
-        with pytest.raises(LedgerError, match="was closed"):
+        with pytest.raises(LedgerError, match="is closed"):
             use()
     ledger.close()
 

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from fractions import Fraction
@@ -20,8 +20,10 @@ from tests.ledger.conftest import Factory, Where
 
 import privet as pv
 from privet.errors import BudgetError, DatasetClosed, InternalError, LedgerBusy, UserError
-from privet.ledger import DatabaseLedger, journal, open_ledger
+from privet.ledger import DatabaseLedger, database, journal, open_ledger
 from privet.ledger.chain import digest
+from privet.ledger.leases import Leases
+from privet.ledger.locks import FileLocks, Held
 from privet.privacy.guarantees import PureDP
 from privet.tables.query import Query, Table
 
@@ -77,7 +79,7 @@ def test_a_retry_of_a_served_request_is_the_same_answer_though_a_better_one_came
     assert pay(ledger, "second", cost("0.1"), question="q", asked="a").answer == "rough"
     assert pay(ledger, "second", cost("0.1"), question="q", asked="a", analyst="bob").answer == "fine", "bob's own"
     for how in ({"asked": "b"}, {"asked": "a", "version": "2"}):
-        with pytest.raises(UserError, match="the request id 'second' was used before"):
+        with pytest.raises(UserError, match="the request id 'second' was already used"):
             pay(ledger, "second", cost("0.1"), question="q", **how)
     assert pay(ledger, "second", cost("0.1"), question="q", asked="a", fresh=True).answer == "rough", "it is a retry"
 
@@ -239,7 +241,7 @@ def test_an_answer_that_comes_too_late_is_not_kept(pair: tuple[DatabaseLedger, D
     charge = pay(one, "x", cost("0.1"), question="q")
     one._leases.drop(charge.number)  # as if its process had been suspended
     assert two.wait(pay(two, "x", cost("0.1"), question="q")).state == "failed"
-    with pytest.raises(InternalError, match="settled already: failed"):
+    with pytest.raises(InternalError, match="already settled as failed"):
         one.settle(charge, "answered", "too late")
     assert kinds(two) == ["created", "reserved", "failed"]
     assert pay(two, None, cost("0.1"), question="q").state == "reserved", "it serves nobody"
@@ -257,12 +259,66 @@ def test_an_owner_that_works_long_keeps_its_lease(pair: tuple[DatabaseLedger, Da
     assert pay(two, "x", cost("0.1")).answer == "42"
 
 
+def test_an_owner_that_could_not_renew_its_lease_is_not_dead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lock was held for longer than a lease; whoever finds the ledger busy has seen no silence."""
+    monkeypatch.setattr(database, "PATIENCE", LEASE / 2)
+    path = tmp_path / "people.ledger"
+    with closing(opened(open_ledger(path, lease=LEASE))) as one, closing(open_ledger(path, lease=LEASE)) as two:
+        for n in range(3):
+            charge = pay(one, f"{n}", cost("0.01"))
+            assert pay(two, f"{n}", cost("0.01")).state == "running"
+            locks, end = FileLocks(str(path)), time.monotonic() + 5 * LEASE
+            while True:
+                with suppress(Held):
+                    locks.alone()
+                    break
+                locks.release()
+            while time.monotonic() < end:
+                with suppress(LedgerBusy):
+                    pay(two, f"{n}", cost("0.01"))
+            locks.close()
+            assert pay(two, f"{n}", cost("0.01")).state == "running"
+            one.settle(charge, "answered", "42")
+
+
+def test_a_silence_counts_as_far_as_it_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    observer = Leases(10, lambda numbers: None)
+
+    def at(now: float, beat: int, *, writes: bool = False) -> list[int]:
+        clock[0] = now
+        return observer.dead({1: beat}) if writes else observer.silent({1: beat})
+
+    assert at(0, 7) == []
+    assert at(1000, 7) == [], "who looks once an hour has not seen an hour of silence"
+    assert at(1003, 7) == []
+    assert at(1006, 7) == [1]
+    assert at(1006, 7, writes=True) == [], "its owner gets the time until the next look"
+    assert at(1007, 8) == []
+    for now in range(1010, 1020, 3):
+        assert at(now, 8) == ([] if now < 1017 else [1])
+    assert at(1019, 8, writes=True) == []
+    assert at(1020, 8, writes=True) == [1]
+    observer.forgive()
+    assert at(1040, 8) == []
+    assert at(1041, 8, writes=True) == []
+
+
+def watch(observer: DatabaseLedger) -> None:
+    """Look until the next look shows that an owner is dead."""
+    observer.verify()
+    for _ in range(2):
+        time.sleep(LEASE / 2)
+        observer._sweep()
+    time.sleep(LEASE / 2)
+
+
 def test_silent_requests_close_a_dataset_too(pair: tuple[DatabaseLedger, DatabaseLedger]) -> None:
     one, two = pair
     for i in range(3):
         pay(one, str(i), cost("0.1"))
-    two.verify()  # from now on they are watched
-    time.sleep(1.5 * LEASE)
+    watch(two)
     for ledger in (two, two, one):
         with pytest.raises(DatasetClosed, match="3 questions of 'ann' failed"):
             pay(ledger, "more", cost("0.1"))
@@ -278,8 +334,7 @@ def test_silent_requests_of_many_analysts_and_datasets_are_marked_at_once(
     for i in range(10):
         name, who = ("people", "visits")[i % 2], ("ann", "bob", "cleo")[i % 3]
         one.reserve(dataset=name, analyst=who, request_id=None, events=[cost("0.1")])
-    two.verify()  # from now on they are watched
-    time.sleep(1.5 * LEASE)
+    watch(two)
     assert pay(two, "more", cost("0.1")).state == "reserved"
     assert two.verify().entries == {"people": 12, "visits": 11}
     for ledger in pair:
@@ -293,11 +348,10 @@ def test_silent_requests_of_many_analysts_and_datasets_are_marked_at_once(
 def test_a_refused_question_marks_silent_requests_too(pair: tuple[DatabaseLedger, DatabaseLedger]) -> None:
     one, two = pair
     pay(one, "x", cost("0.1"), asked="a")
-    two.verify()  # from now on it is watched
-    time.sleep(1.5 * LEASE)
+    watch(two)
     with pytest.raises(BudgetError):
         pay(two, "y", cost(5))
-    with pytest.raises(UserError, match="was used before"):
+    with pytest.raises(UserError, match="was already used"):
         pay(two, "x", cost("0.1"), asked="b")
     assert kinds(two) == ["created", "reserved", "failed"]
     two.verify()
@@ -414,7 +468,7 @@ def test_sessions_share_a_ledger_and_its_answers(where: Where) -> None:
             assert again.noisy == first.noisy
             assert again.spent == pv.PureDP.ZERO
         assert bob.release(count(), epsilon=0.25, request_id="r").noisy == first.noisy, "an id of bob's own"
-        with pytest.raises(UserError, match="the request id 'r' was used before"):
+        with pytest.raises(UserError, match="the request id 'r' was already used"):
             ann.release(count(18), epsilon=0.25, request_id="r")
         bob.release(count(), epsilon="0.3")
         assert ann.spent == bob.spent == pv.PureDP("0.55")
@@ -456,7 +510,7 @@ def test_a_new_version_is_asked_anew(tmp_path: Path) -> None:
         assert old.release(count(), epsilon=0.25).noisy == before.noisy
         assert new.release(count(), epsilon=0.25).noisy == after.noisy
         old.release(count(), epsilon=0.25, request_id="r")
-        with pytest.raises(UserError, match="the request id 'r' was used before"):
+        with pytest.raises(UserError, match="the request id 'r' was already used"):
             new.release(count(), epsilon=0.25, request_id="r")
 
 

@@ -27,7 +27,7 @@ from tests.ledger.common import cost
 from tests.ledger.workers import Nursery, ask, on, opened, outcome, read
 
 from privet.errors import LedgerError, UserError
-from privet.ledger import DatabaseLedger, failpoints, open_ledger, sqlite
+from privet.ledger import DatabaseLedger, failpoints, open_ledger, places, sqlite
 from privet.ledger import postgres as postgres_ledger
 
 Seen = dict[str, str]
@@ -122,7 +122,7 @@ def test_what_is_committed_is_synced(ledger_file: Path) -> None:
 
 
 def _delete(path: Path) -> None:
-    for end in ("", *sqlite.BESIDE):
+    for end in ("", *places.BESIDE):
         Path(f"{path}{end}").unlink(missing_ok=True)
 
 

@@ -369,7 +369,7 @@ def test_a_removed_table_is_found(where: Where, first: str) -> None:
         with storage.engine.begin() as connection:
             connection.execute(sa.text(f"DROP TABLE {table}"))
         for how in ({}, {"create": False}, {"read_only": True}):
-            with pytest.raises(LedgerError, match=r"has no 'privet_"):
+            with pytest.raises(LedgerError, match=r"has no (table )?'privet_"):
                 open_ledger(where, **how)
         with pytest.raises(LedgerError):
             storage.watch.balance("people")
@@ -527,7 +527,7 @@ def test_a_deleted_dataset_whose_place_is_left_empty_is_found(storage: Storage) 
         gone = {row["number"] for row in rows[ENTRIES] if f'"dataset":"{dataset}"' in row["text"]}
         for table in (ENTRIES, ANSWERS, LEASES):
             rows[table] = [row for row in rows[table] if row["number"] not in gone]
-        says = "ends at entry 24, and should" if dataset == "patients" else f"entry {min(gone)} of the ledger"
+        says = "ends at entry 24, but should" if dataset == "patients" else f"entry {min(gone)} of the ledger"
         assert storage.refuses(rows, says)
         whole = without(storage.copy(), lambda tree, gone=gone: tree["number"] in gone)  # type: ignore[misc]
         for kept in (ANSWERS, LEASES):
@@ -545,6 +545,7 @@ def test_an_older_file_is_found_by_a_receipt_only(tmp_path: Path) -> None:
         ask(ledger, "two", "43")
         receipt = str(ledger.head())
     path.write_bytes(copied.read_bytes())
+    Path(f"{path}-journal").unlink()  # otherwise the older file is refused: see threats/test_older_copies.py
     with closing(open_ledger(path)) as ledger:
         assert ledger.verify().head.number == 3
         with pytest.raises(LedgerError, match="ends at entry 3, so it is an older copy"):
@@ -553,7 +554,7 @@ def test_an_older_file_is_found_by_a_receipt_only(tmp_path: Path) -> None:
 
 def test_what_is_no_receipt(storage: Storage) -> None:
     for text in ("people:12", f"{storage.receipt}:people"):
-        with pytest.raises(UserError, match="this is not a receipt"):
+        with pytest.raises(UserError, match="is not a receipt"):
             storage.check(text)
 
 
@@ -678,7 +679,7 @@ def test_a_lease_of_what_is_settled_does_not_settle_it_again(storage: Storage) -
         rows[LEASES].append({"number": charge.number, "beats": 0})
         assert storage.put(rows)
         for outcome in ("answered", "failed", "interrupted"):
-            with pytest.raises(InternalError, match="settled already: answered"):
+            with pytest.raises(InternalError, match="already settled as answered"):
                 ledger.settle(charge, outcome, "43")
         assert storage.read() == rows
 
@@ -688,7 +689,9 @@ def test_leases_that_are_not_those_of_the_chain_are_found_before_debits_fail(sto
         rows = storage.copy()
         rows[LEASES].append({"number": 99, "beats": 0})
         assert storage.put(rows)
-        time.sleep(0.01)  # now those that were open at the start count as dead
+        time.sleep(0.01)
+        ledger._sweep()
+        time.sleep(0.01)  # now those that were open at the start could be dead
         with pytest.raises(LedgerError, match="the leases of the ledger do not match its unsettled reservations"):
             pay(ledger, "x", cost("1/100"))
         assert storage.read() == rows

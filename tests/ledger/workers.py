@@ -40,6 +40,7 @@ import privet as pv
 from privet.errors import BudgetError, LedgerError, NoAnswer
 from privet.ledger import DatabaseLedger, Dataset, database, failpoints, open_ledger
 from privet.ledger.locks import FileLocks
+from privet.ledger.turns import Ticket
 from privet.privacy.adjacency import Adjacency
 from privet.privacy.guarantees import PureDP
 from privet.session import Session
@@ -555,9 +556,11 @@ def sleeper(where: str, log: str, fails: bool) -> None:
 
         def reached(place: str) -> None:
             if place == "answer: drawn":
-                with ledger._database._turn:
-                    Path(log).touch()
-                    os.kill(os.getpid(), signal.SIGSTOP)
+                turns, ticket = ledger._database._turns, Ticket()
+                turns.wait(ticket, lambda: True)
+                Path(log).touch()
+                os.kill(os.getpid(), signal.SIGSTOP)
+                turns.leave(ticket)
                 if fails:
                     raise ZeroDivisionError("in the row of Ann")
 

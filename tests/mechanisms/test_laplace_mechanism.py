@@ -246,7 +246,7 @@ def test_epsilon_or_scale() -> None:
     assert Laplace(sensitivity=3, scale=6) == Laplace(sensitivity=3, epsilon="0.5")
     assert Laplace(sensitivity=3, scale=6).scale == 6
     for both in ({}, {"epsilon": 1, "scale": 1}):
-        with pytest.raises(NumberError, match="one of the two"):
+        with pytest.raises(NumberError, match="either epsilon or scale"):
             Laplace(sensitivity=1, **both)
     with pytest.raises(TypeError):
         Laplace(1, 0.5)  # type: ignore[call-arg]

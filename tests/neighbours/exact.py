@@ -8,9 +8,10 @@ from typing import Any
 
 from tests.neighbours.worlds import Data, World
 
-from privet.engines import DuckDB
+from privet.engines.duckdb.engine import DuckDB
 from privet.planner import ReleasePlan
 from privet.tables.statement import Statement
+from privet.tables.stored import StoredType
 
 Vectors = list[list[tuple[int, ...]]]
 """By measurement, by group."""
@@ -21,10 +22,11 @@ class Exchangeable:
     """A source whose rows can be exchanged after it was attached."""
 
     rows: Any
-    described: Mapping[str, str]
+    described: Mapping[str, StoredType]
+    identities: tuple[Any, ...] = ()
     attached: list[tuple[Any, str]] = field(default_factory=list)
 
-    def types(self) -> Mapping[str, str]:
+    def types(self) -> Mapping[str, StoredType]:
         return self.described
 
     def files(self) -> Sequence[str]:
@@ -54,7 +56,7 @@ class Bench:
             salt=salt,
             threads=1,
         )
-        self.compiled: dict[int, tuple[ReleasePlan, list[Any]]] = {}
+        self.asked: dict[int, tuple[ReleasePlan, Sequence[Statement]]] = {}
 
     def put(self, data: Data, chunks: int = 1) -> None:
         """These rows, read as the public API reads them."""
@@ -63,12 +65,12 @@ class Bench:
 
     def vectors(self, plan: ReleasePlan) -> Vectors:
         """The exact vectors; a plan's statements are compiled once, since rows are exchanged and not declarations."""
-        if id(plan) not in self.compiled:
-            self.compiled[id(plan)] = (plan, [self.engine.compile(statement) for statement in plan.statements()])
-        return plan.coordinates([self.engine.answer(made) for made in self.compiled[id(plan)][1]])
+        if id(plan) not in self.asked:
+            self.asked[id(plan)] = (plan, plan.statements())
+        return plan.coordinates([self.engine.answer(statement) for statement in self.asked[id(plan)][1]])
 
     def tallies(self, statements: Sequence[Statement]) -> list[list[list[int]]]:
-        return [self.engine.tally(statement) for statement in statements]
+        return [self.engine.answer(statement) for statement in statements]
 
     def __enter__(self) -> Bench:
         return self

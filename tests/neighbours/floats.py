@@ -41,7 +41,7 @@ class Floats:
         self.data = data
         self.public = {table.name: table.source.rows.to_pylist() for table in of.public}
 
-    def tally(self, statement: Statement) -> list[list[int]]:
+    def answer(self, statement: Statement) -> list[list[int]]:
         """As the engine gives them: by group, by tally."""
         domains = statement.domains()
         places = {group: place for place, group in enumerate(product(*domains))}

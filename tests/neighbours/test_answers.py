@@ -16,7 +16,7 @@ from tests.neighbours.reference import Reference
 from tests.neighbours.worlds import ID, World, world
 
 import privet as pv
-from privet.engines import DuckDB
+from privet.engines.duckdb.engine import DuckDB
 from privet.planner import plan
 from privet.privacy.adjacency import Adjacency, Person
 from privet.tables.types import NumberType
@@ -60,7 +60,7 @@ def test_the_engine_counts_what_was_asked(batch: int, effort: int) -> None:
                     continue
                 for statement in asked.statements():
                     cases += 1
-                    found, expected = bench.engine.tally(statement), reference.tally(statement)
+                    found, expected = bench.engine.answer(statement), reference.answer(statement)
                     assert found == expected, (number, str(asked.query))
     assert cases > 12
 
@@ -88,7 +88,7 @@ def test_files_and_frames_give_the_same(tmp_path: Path, effort: int) -> None:
         with Bench(made) as frames, DuckDB(tables, public, salt=b"salt", threads=1) as files:
             for asked in filter(None, [planned(chance, made) for _ in range(6)]):
                 statements = asked.statements()
-                assert frames.tallies(statements) == [files.tally(s) for s in statements], (number, str(asked.query))
+                assert frames.tallies(statements) == [files.answer(s) for s in statements], (number, str(asked.query))
 
 
 def stored(rows: Any, how: str, folder: Path) -> Any:
@@ -138,7 +138,7 @@ def test_t5_statistics_of_a_file_decide_nothing(how: str, kind: Any, tmp_path: P
             ]
             with DuckDB({"t": (table.schema, table.source)}, salt=b"", threads=1) as engine:
                 plans = [plan(query, epsilon=1) for query in queries]
-                seen.append([p.coordinates([engine.tally(s) for s in p.statements()]) for p in plans])
+                seen.append([p.coordinates([engine.answer(s) for s in p.statements()]) for p in plans])
             for file in tmp_path.iterdir():
                 file.unlink()
         for without, together, alone in zip(*seen, strict=True):

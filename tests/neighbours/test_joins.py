@@ -17,7 +17,7 @@ from tests.effort import some
 from tests.neighbours.exact import Exchangeable, Vectors, moved
 
 import privet as pv
-from privet.engines import DuckDB
+from privet.engines.duckdb.engine import DuckDB
 from privet.planner import ReleasePlan, plan
 from privet.privacy.moves import L1Move
 from privet.tables.query import Query, Relation, Table
@@ -72,7 +72,7 @@ class Tables:
         seen: list[Vectors] = []
         for rows in (0, 1, 2, 7, MANY):
             self.put(rows)
-            seen.append(asked.coordinates([self.engine.tally(s) for s in statements or asked.statements()]))
+            seen.append(asked.coordinates([self.engine.answer(s) for s in statements or asked.statements()]))
         old = seen if self.adjacency == "replace" else seen[:1]
         return [max(change) for change in zip(*(moved(a, b) for a in old for b in seen), strict=True)]
 

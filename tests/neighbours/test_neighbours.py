@@ -25,7 +25,7 @@ from tests.neighbours.search import FORMS, QUESTIONS, by_engine, questions, sear
 from tests.neighbours.worlds import ID, TEXTS, Data, Row, World, owner, people, shuffled, with_nobody, world
 
 import privet as pv
-from privet.engines import DuckDB
+from privet.engines.duckdb.engine import DuckDB
 from privet.planner import ReleasePlan, plan
 from privet.planner.plan import NoisyMeasurement
 from privet.privacy.adjacency import Person
@@ -88,7 +88,7 @@ def test_twins_that_compute_in_floats_are_caught(twin: type[Floats], rule: str, 
 
     @contextmanager
     def in_floats(of: World) -> Iterator[Any]:
-        yield lambda made, data: made.coordinates([twin(of, data).tally(s) for s in made.statements()])
+        yield lambda made, data: made.coordinates([twin(of, data).answer(s) for s in made.statements()])
 
     for number in range(first, first + 400):  # a few are enough
         found = search([number], measure=in_floats, wanted=lambda of: not of.person)
@@ -284,7 +284,7 @@ def test_t3_sums_that_floats_get_wrong(declared: Any, values: list[Any], kind: A
 
         def exact(rows: list[Any]) -> list[Vectors]:
             source.exchange(one_column(rows, kind, declared, adjacency).source.rows)
-            return [p.coordinates([engine.tally(s) for s in p.statements()]) for p in asked]
+            return [p.coordinates([engine.answer(s) for s in p.statements()]) for p in asked]
 
         before = exact(column)
         assert exact(column[::-1]) == before
@@ -414,7 +414,7 @@ def test_t5_ids_of_nobody_and_odd_ones() -> None:
         table = pv.table("one", rows, protect=pv.person(ID, max_rows=2), columns={"x": pv.number(0, 1)})
         asked = plan(table.agg(p=pv.count_people(), n=pv.count()), epsilon=1)
         with DuckDB({"one": (table.schema, table.source)}, salt=b"", threads=1) as engine:
-            people_, rows_ = asked.coordinates([engine.tally(s) for s in asked.statements()])
+            people_, rows_ = asked.coordinates([engine.answer(s) for s in asked.statements()])
             assert {people_[0][0], rows_[0][0]} == {persons, 2 * persons}
 
 
@@ -482,7 +482,7 @@ def test_t15_ten_thousand_rows_of_one_person(protect: Any, adjacency: str) -> No
         def exact(parts: list[int], backwards: bool = False) -> list[Vectors]:
             for name, table in declared(parts, backwards).items():
                 sources[name].exchange(table.source.rows)
-            return [p.coordinates([engine.tally(s) for s in p.statements()]) for p in asked]
+            return [p.coordinates([engine.answer(s) for s in p.statements()]) for p in asked]
 
         without, alone, together = exact([0, 2]), exact([1]), exact([0, 1, 2])
         assert exact([0]) == without  # rows of nobody count for nothing
@@ -513,7 +513,7 @@ def test_t18_what_an_analyst_multiplies_is_clamped() -> None:
         step = part.measurement.tallies[1].of.step  # type: ignore[union-attr]
         assert part.move.total * step <= most
         with DuckDB({"one": (table.schema, table.source)}, salt=b"", threads=1) as engine:
-            (vectors,) = asked.coordinates([engine.tally(s) for s in asked.statements()])
+            (vectors,) = asked.coordinates([engine.answer(s) for s in asked.statements()])
             assert abs(vectors[0][0]) <= 2 * part.move.total
     for wide in (x / (x - 7), 1 / x, abs(1 / x) + 3):
         with pytest.raises(pv.UserError, match=r"Choose bounds|Clip what goes into it"):

@@ -41,7 +41,7 @@ def drawn(session: Session, query: pv.Query, epsilon: Any, count: int) -> tuple[
     found: list[int] = []
     made = session.plan(query, epsilon=epsilon)
     (part,) = made.noised
-    exact = np.array(made.coordinates([session.dataset.engine.tally(s) for s in made.statements()])[0])
+    exact = np.array(made.coordinates([session.dataset.engine.answer(s) for s in made.statements()])[0])
     while len(found) < count:
         noisy = np.array(session.release(query, epsilon=epsilon, fresh=True).noisy[0])
         found += (noisy - exact).ravel().tolist()
@@ -72,7 +72,7 @@ def test_single_cells_released_again_and_again(effort: int) -> None:
     times = 400 * effort
     with pv.Session([people], budget=pv.PureDP(times), ledger=None, threads=1) as session:
         first = session.plan(query, epsilon=1)
-        exact = first.coordinates([session.dataset.engine.tally(s) for s in first.statements()])
+        exact = first.coordinates([session.dataset.engine.answer(s) for s in first.statements()])
         scales = first.scales
         draws: list[list[int]] = [[] for _ in scales]
         for _ in range(times):

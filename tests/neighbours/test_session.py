@@ -21,7 +21,7 @@ from tests.neighbours.worlds import Data, World, shuffled, star, world
 
 import privet as pv
 from privet import session as session_module
-from privet.engines import DuckDB
+from privet.engines.duckdb.engine import DuckDB
 from privet.errors import BudgetError, DatasetClosed, NoAnswer, QueryError
 from privet.ledger import journal, memory_ledger, steward
 from privet.mechanisms import laplace
@@ -32,6 +32,7 @@ from privet.privacy import events
 from privet.privacy.accounting import PureAccountant
 from privet.session import Session
 from privet.tables.query import Query, Table
+from privet.tables.stored import StoredType
 
 PEOPLE = pa.table(
     {
@@ -117,7 +118,7 @@ def test_t13_the_ledger_s_events_are_the_noise_that_was_drawn(draws: Draws, effo
                 scales = [part.scale for part in parts if isinstance(part, events.LaplaceNoise)]
                 assert len(scales) == len(parts) == len(draws.calls) == len(release_plan.noised)
                 assert scales == [scale for scale, _ in draws.calls]
-                exact = release_plan.coordinates([session.dataset.engine.tally(s) for s in release_plan.statements()])
+                exact = release_plan.coordinates([session.dataset.engine.answer(s) for s in release_plan.statements()])
                 for part, vectors, noisy, (_, drawn) in zip(
                     release_plan.noised, exact, release.noisy, draws.calls, strict=True
                 ):
@@ -463,8 +464,9 @@ class Broken:
     def __init__(self, rows: Any) -> None:
         self.rows = rows
 
-    def types(self) -> dict[str, str]:
-        return {"who": "BIGINT", "income": "DOUBLE", "age": "BIGINT", "region": "VARCHAR"}
+    def types(self) -> dict[str, StoredType]:
+        number, whole = StoredType.float(), StoredType.integer(64)
+        return {"who": whole, "income": number, "age": whole, "region": StoredType.text()}
 
     def files(self) -> list[str]:
         return []
@@ -527,10 +529,10 @@ def test_t24_the_text_is_the_same_whatever_breaks(monkeypatch: pytest.MonkeyPatc
         raise MemoryError("secret")
 
     breaks: list[Callable[[Session, pytest.MonkeyPatch], Any]] = [
-        lambda s, m: m.setattr(s.dataset.engine, "_run", lambda sql, context: 1 / 0),
+        lambda s, m: m.setattr(s.dataset.engine, "_run", lambda cursor, sql, context: 1 / 0),
         lambda s, m: m.setattr(DiscreteLaplace, "sample", sampler),
         lambda s, m: m.setattr(session_module, "certify", lambda *a, **k: int("secret")),
-        lambda s, m: s.dataset.engine._connection.close(),
+        lambda s, m: s.dataset.engine._connection.close(),  # type: ignore[attr-defined]
     ]
     for break_it in breaks:
         with opened(good) as session, monkeypatch.context() as patched:
@@ -543,6 +545,7 @@ def test_t24_the_text_is_the_same_whatever_breaks(monkeypatch: pytest.MonkeyPatc
         {"who": range(400_000), "income": [1.0] * 400_000, "age": [1] * 400_000, "region": ["north"] * 400_000}
     )
     with pv.Session([people(rows)], budget=pv.PureDP(9), ledger=None, memory="4MB", spill=tmp_path) as session:
+        assert isinstance(session.dataset.engine, DuckDB)
         shutil.rmtree(session.dataset.engine._folder)
         Path(session.dataset.engine._folder).write_text("no folder")  # no place to spill to
         error = failing(
@@ -555,7 +558,7 @@ def test_t24_the_text_is_the_same_whatever_breaks(monkeypatch: pytest.MonkeyPatc
 
 
 def test_t24_an_interrupt_costs_the_debit_and_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop(sql: Any, context: Any) -> Any:
+    def stop(cursor: Any, sql: Any, context: Any) -> Any:
         raise KeyboardInterrupt
 
     with opened() as session:

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 
 import privet as pv
-from privet.engines import DuckDB
+from privet.engines.duckdb.engine import DuckDB
 from privet.errors import PrivetError, UserError
 
 ROWS = pa.table(

@@ -47,7 +47,7 @@ def test_shared_parts_count_each_time() -> None:
 def test_weights_and_errors_that_leave_nothing_are_refused() -> None:
     question = relation().agg(n=pv.count(), s=pv.sum("x"))
     for weight in ("1e-70", 10**300):
-        with pytest.raises(QueryError, match="weights are between"):
+        with pytest.raises(QueryError, match="weights must be between"):
             plan(question, epsilon=1, weights={"n": weight})
     with pytest.raises(QueryError, match="only noise"):
         plan(question, within={"n": 10**70, "s": 10**70})

@@ -309,5 +309,5 @@ def test_a_wrong_price_is_an_internal_error(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(
         NoisyMeasurement, "event", lambda self: events.LaplaceNoise(move=L1Move(self.move.total + 1), scale=self.scale)
     )
-    with pytest.raises(InternalError, match=r"promises epsilon 2, and 1 was asked for. Nothing was released"):
+    with pytest.raises(InternalError, match=r"promises epsilon 2, but 1 was requested. Nothing was released"):
         plan(QUERIES["rows"](table(**COLUMNS)), epsilon=1)

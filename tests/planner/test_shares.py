@@ -266,13 +266,13 @@ def test_a_smaller_error_of_one_side_of_a_ratio_keeps_the_ratio_within() -> None
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, r"neither epsilon nor within is given. Give one of the two"),
-        ({"epsilon": 1, "within": {"n": 5}}, r"both epsilon and within are given"),
+        ({}, r"neither epsilon nor within is set. Set one of the two"),
+        ({"epsilon": 1, "within": {"n": 5}}, r"both epsilon and within are set"),
         ({"within": {"k": 5}}, r"within: there is no column 'k'. There are: n, m"),
         ({"within": {"n": 0}}, r"within of n must be"),
         ({"within": {"n": float("nan")}}, r"within of n must be a number"),
-        ({"within": 5}, r"within must give a number for each column. Write, for example: within=\{\"n\": 2\}"),
-        ({"within": {"m": 5}}, r"the error of 'm' depends on how many rows a group has. .*assuming=500"),
+        ({"within": 5}, r"within must map columns to numbers. Write, for example: within=\{\"n\": 2\}"),
+        ({"within": {"m": 5}}, r"the error of 'm' depends on the number of rows in a group, .*assuming=500"),
         ({"within": {"n": 5}, "assuming": 0}, r"assuming must be"),
         ({"within": {"n": 5}, "assuming": 2**41}, r"assuming must be at most 2\^40"),
         ({"epsilon": 0}, r"epsilon must be a number greater than 0"),
@@ -286,7 +286,7 @@ def test_a_smaller_error_of_one_side_of_a_ratio_keeps_the_ratio_within() -> None
         ({"epsilon": 1, "confidence": 95}, r"confidence must be"),
         ({"epsilon": 1, "weights": {"z": 1}}, r"weights: there is no column 'z'"),
         ({"epsilon": 1, "weights": {"n": -1}}, r"weights of n must be"),
-        ({"epsilon": 1, "weights": [1]}, r"weights must give a number for each column"),
+        ({"epsilon": 1, "weights": [1]}, r"weights must map columns to numbers"),
     ],
 )
 def test_refusals(options: dict[str, Any], message: str) -> None:
@@ -296,7 +296,9 @@ def test_refusals(options: dict[str, Any], message: str) -> None:
 
 
 def test_within_must_say_something_about_every_measurement() -> None:
-    with pytest.raises(QueryError, match=r'no error is given for .k.\. Write, for example: within=\{"k": 50, \.\.\.\}'):
+    with pytest.raises(
+        QueryError, match=r'within needs an error for .k.\. Write, for example: within=\{"k": 50, \.\.\.\}'
+    ):
         plan(table(**COLUMNS).agg(n=pv.count(), k=pv.count_people()), within={"n": 5})
 
 

@@ -270,7 +270,7 @@ def test_implications_by_hand() -> None:
     # tanh(1/2) is the total variation of randomized response
     assert PureDP(1).implies(ApproxDP(0, math.tanh(0.5) + 1e-12))
     assert not PureDP(1).implies(ApproxDP(0, math.tanh(0.5) - 1e-12))
-    with pytest.raises(UserError, match="a guarantee is needed"):
+    with pytest.raises(UserError, match="must be a guarantee"):
         PureDP(1).implies(1)  # type: ignore[arg-type]
 
 
@@ -413,14 +413,14 @@ def test_meaning() -> None:
     assert "someone 50 % sure that a person is in the data can become at most 73 % sure" in text
     assert "5 % false-positive rate, a test can detect the person at most 14 % of the time" in text
     assert text == PureDP(1).meaning("add/remove")
-    assert "torn between two versions of a person's data" in PureDP(1).meaning(Adjacency.REPLACE)
+    assert "considers two versions of a person's data equally likely" in PureDP(1).meaning(Adjacency.REPLACE)
     assert "in the data" not in PureDP(1).meaning("replace")
     assert "probability" not in text
     approx = ApproxDP(1, 1e-6).meaning("add/remove")
-    assert "reveals everything with probability 1e-6, and except with that probability" in approx
+    assert "reveals everything with probability 1e-6, and otherwise guarantees the following" in approx
     zcdp = ZeroConcentratedDP(0.1).meaning("replace", delta=1e-6)
     assert zcdp.startswith("rho 0.1 is epsilon 2.142 at delta 1e-6. ")
-    assert ApproxDP.capped(Fraction(1), Fraction(1)).meaning("replace") == "With delta 1 nothing is promised."
+    assert ApproxDP.capped(Fraction(1), Fraction(1)).meaning("replace") == "A delta of 1 promises nothing."
     for bad in ("both", None):
         with pytest.raises(UserError, match="'add/remove' or 'replace'"):
             PureDP(1).meaning(bad)  # type: ignore[arg-type]

@@ -125,7 +125,7 @@ BOMBS: dict[str, str | bytes] = {
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_what_is_no_certificate_is_refused_at_once(name: str) -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     for check in (Certificate.from_json, verify):
         if check is verify and BOMBS[name][:1] not in ("{", b"{"):
             continue  # a text that does not begin with { is the name of a file
@@ -134,7 +134,7 @@ def test_what_is_no_certificate_is_refused_at_once(name: str) -> None:
         with pytest.raises(VerificationError) as caught:
             check(BOMBS[name])
         assert len(str(caught.value)) < 400
-    assert time.perf_counter() - begin < 60
+    assert time.process_time() - begin < 60
 
 
 @pytest.mark.parametrize("depth", [*range(880, 1000), 1100])
@@ -195,7 +195,7 @@ def test_what_is_no_key(content: bytes, tmp_path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(UserError, match="contains no Ed25519 private key"):
         signer(path)
-    with pytest.raises(UserError, match="holds no Ed25519 public key"):
+    with pytest.raises(UserError, match="contains no Ed25519 public key"):
         verifier(path)
 
 
@@ -210,7 +210,7 @@ def test_the_wrong_half_of_a_pair(tmp_path: Path) -> None:
     public = new_signing_key(private)
     with pytest.raises(UserError, match="contains no Ed25519 private key"):
         signer(public)
-    with pytest.raises(UserError, match="holds no Ed25519 public key"):
+    with pytest.raises(UserError, match="contains no Ed25519 public key"):
         verifier(private)
 
 

@@ -61,7 +61,7 @@ def test_what_was_checked_is_said() -> None:
     assert str(verify(made, key=PUBLIC, ledger=ledger)).endswith(
         "signature  valid for this key\nledger     debit found"
     )
-    assert "if the sensitivity of 'two medians' is what was stated" in str(verify(certificate("value")))
+    assert "if the sensitivity of 'two medians' is as stated" in str(verify(certificate("value")))
 
 
 # --- level 1: each leaf -----------------------------------------------------------------------------
@@ -216,7 +216,7 @@ def test_a_smaller_claim_is_found(epsilon: str) -> None:
     document = certificate("count").document
     smaller = with_place(document, ("derived", "guarantee", "epsilon"), "1/10")
     with pytest.raises(
-        VerificationError, match=re.escape("derived.guarantee.epsilon: is '1/10', and by the rules '1/1'")
+        VerificationError, match=re.escape("derived.guarantee.epsilon: is '1/10', but must be '1/1' by the rules")
     ):
         verify(Certificate(smaller))
     if epsilon != "1/1":
@@ -284,7 +284,7 @@ def test_wrong_and_missing_signatures() -> None:
     made, other = certificate("count"), certificate("groups")
     with pytest.raises(VerificationError, match="signature: it is not this key's"):
         verify(made, key=OTHER_KEY.public_key())
-    with pytest.raises(VerificationError, match="signature: there is none"):
+    with pytest.raises(VerificationError, match="signature: it is missing"):
         verify(certificate("count", key=None), key=PUBLIC)
     assert made.signature is not None
     for signature in (
@@ -366,7 +366,7 @@ def test_debits_with_another_answer(name: str) -> None:
         charge = debit(ledger, event_of(name))
         made = certificate(name, link=link_to(charge))
         ledger.settle(charge, "answered", other(made))
-        refused(made, ledger, "ledger: the entry's answer is another one")
+        refused(made, ledger, "ledger: the entry has a different answer")
 
 
 def test_a_debit_that_was_never_settled_or_failed() -> None:
@@ -375,7 +375,7 @@ def test_a_debit_that_was_never_settled_or_failed() -> None:
         charge = debit(ledger, event_of("count"))
         if settle:
             ledger.settle(charge, "failed")
-        refused(certificate("count", link=link_to(charge)), ledger, "ledger: the entry's answer is another one")
+        refused(certificate("count", link=link_to(charge)), ledger, "ledger: the entry has a different answer")
 
 
 @pytest.mark.parametrize(
@@ -424,8 +424,8 @@ def test_a_ledger_entry_of_another_certificate() -> None:
         document["answer"]["n"][part][0] += 5000
     document["answer"]["n"]["noisy"][0] = False
     assert verify(Certificate(document)).rules, "other noise would be as good"
-    refused(Certificate(document), ledger, "ledger: the entry's answer is another one")
-    refused(Certificate(made.document), ledger, "ledger: the entry's answer is another one")
+    refused(Certificate(document), ledger, "ledger: the entry has a different answer")
+    refused(Certificate(made.document), ledger, "ledger: the entry has a different answer")
 
 
 # --- ledgers by their file --------------------------------------------------------------------------
@@ -472,7 +472,7 @@ def test_what_is_no_receipt(kept: Kept) -> None:
     made, path, receipt = kept
     zeros = "0" * 64
     for wrong in ("", "4", "four", f"4:{zeros[1:]}", f"-4:{zeros}", f"4:{zeros}:", f"4:{zeros}:people"):
-        with pytest.raises(UserError, match="this is not a receipt"):
+        with pytest.raises(UserError, match="is not a receipt"):
             verify(made, ledger=path, receipt=wrong)
     with pytest.raises(UserError, match=r"a receipt needs its ledger\. Write, for example: pv\.verify\("):
         verify(made, receipt=receipt)

@@ -111,11 +111,11 @@ def test_a_slow_question_does_not_hold_up_another(dataset: pv.Dataset, monkeypat
     real, entered, other_done = dataset.engine.answer, threading.Event(), threading.Event()
     waited = []
 
-    def answer(compiled: Any) -> Any:
+    def answer(statement: Any) -> Any:
         if threading.current_thread().name == "slow":
             entered.set()
             waited.append(other_done.wait(30))
-        return real(compiled)
+        return real(statement)
 
     monkeypatch.setattr(dataset.engine, "answer", answer)
     slow = threading.Thread(

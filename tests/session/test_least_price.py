@@ -84,9 +84,9 @@ def test_errors_that_would_cost_less_cost_the_least_price() -> None:
             expected = made.expected(name)
             assert expected is not None
             assert expected <= error
-        assert "raised to the least price of 0.001" in " ".join(made.explain().split())
+        assert "raised to the minimum price of 0.001" in " ".join(made.explain().split())
         assert any(
-            "raised to the least price of 0.001" in line for line in session.explain(BOTH, within=within).split("\n")
+            "raised to the minimum price of 0.001" in line for line in session.explain(BOTH, within=within).split("\n")
         )
         answer = session.release(BOTH, within=within)
         assert answer.spent == session.spent == pv.PureDP(LEAST)
@@ -183,7 +183,7 @@ def test_in_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str], mon
         )
     assert shell.spent() == 0
     explained = shell.out("explain", "SELECT COUNT(*) AS n FROM people", "--within", "n=100000")
-    assert "The errors asked for would cost less: raised to the least price of 0.001." in explained
+    assert "The requested errors would cost less; raised to the minimum price of 0.001." in explained
     shell("query", "SELECT COUNT(*) AS n FROM people", "--within", "n=100000", "--certificate", "c.json")
     assert shell.spent() == LEAST
     shell("verify", "c.json", "--ledger", "people.ledger", "--key", "steward.key.pub")

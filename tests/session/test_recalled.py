@@ -105,7 +105,7 @@ def stored(text: str) -> list[str]:
 def test_explain_says_what_is_paid_for(session: pv.Session) -> None:
     assert stored(session.explain(by_region(), epsilon=0.5)) == []
     session.release(by_region(), epsilon=0.5)
-    found = "Stored     Paid for already, at epsilon 0.5: asking returns the stored answer and spends nothing."
+    found = "Stored     Already paid for, at epsilon 0.5: asking returns the stored answer and spends nothing."
     for epsilon in (0.5, 0.25):
         assert stored(session.explain(by_region(), epsilon=epsilon)) == [found]
     renamed = session.explain("SELECT region AS r, COUNT(*) AS people FROM people GROUP BY region", epsilon=0.5)
@@ -114,7 +114,7 @@ def test_explain_says_what_is_paid_for(session: pv.Session) -> None:
     assert stored(session.explain(by_region(m=pv.mean("pay")), epsilon=0.5)) == []
     fresh = session.explain(by_region(), epsilon=0.5, fresh=True)
     assert stored(fresh) == [
-        "Stored     An answer at epsilon 0.5 is stored and would be free; a fresh one is paid for."
+        "Stored     An answer at epsilon 0.5 is stored and would be free; a fresh one costs budget."
     ]
     assert session.spent == PureDP(0.5)
     assert len(session.ledger.history(session.name)) == 5, "nothing was written"

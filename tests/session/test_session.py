@@ -314,7 +314,7 @@ def test_refused_questions_cost_nothing(session: pv.Session, how: dict[str, Any]
 
 
 def test_too_much_is_refused_and_explained(session: pv.Session) -> None:
-    with pytest.raises(BudgetError, match=r"this costs epsilon 4, and at most epsilon 3 is left.*Nothing was spent\.$"):
+    with pytest.raises(BudgetError, match=r"this costs epsilon 4, but at most epsilon 3 is left.*Nothing was spent\.$"):
         session.release(count(), epsilon=4)
     assert session.explain(count(), epsilon=4).endswith("epsilon 3 is left of epsilon 3: not enough.")
     assert session.spent == pv.PureDP.ZERO
@@ -333,7 +333,7 @@ def test_too_much_is_refused_and_explained(session: pv.Session) -> None:
         (lambda: pv.Session([people()], budget=3, ledger=None), r"budget must be a guarantee, not 3"),  # type: ignore[arg-type]
         (
             lambda: pv.Session([people()], budget=pv.ZeroConcentratedDP(1), ledger=None),  # type: ignore[arg-type]
-            r"no accountant keeps a budget of the kind ZeroConcentratedDP, such as ZeroConcentratedDP\(1\)",
+            r"no accountant supports ZeroConcentratedDP budgets, such as ZeroConcentratedDP\(1\)",
         ),
         (lambda: pv.Session([people()], budget=pv.PureDP(1), ledger=5), r"ledger must be a file, an address, or None"),  # type: ignore[arg-type]
         (lambda: pv.Session([people()], budget=pv.PureDP(1), ledger="mysql://x/y"), r"a file or a Postgres address"),
@@ -392,10 +392,10 @@ class Broken:
     def ready(self) -> None:
         pass
 
-    def compile(self, statement: Any) -> Any:
-        return self.engine.compile(statement)
+    def supports(self, statement: Any) -> Any:
+        return self.engine.supports(statement)
 
-    def answer(self, compiled: Any) -> Any:
+    def answer(self, statement: Any) -> Any:
         raise self.error
 
     def close(self) -> None:
@@ -467,7 +467,7 @@ def test_a_failure_that_can_t_be_settled_hides_the_engine_s_text(session: pv.Ses
     """Its lease was lost, so others took it for failed; and then the engine fails, too."""
 
     class Late(Broken):
-        def answer(self, compiled: Any) -> Any:
+        def answer(self, statement: Any) -> Any:
             number = session.ledger.head().number
             session.ledger.settle(Charge(number, "people", pv.PureDP(1)), "failed")
             raise self.error
@@ -486,10 +486,10 @@ def test_an_answer_that_comes_too_late_is_not_given(session: pv.Session, monkeyp
     """Its lease was lost, so a retry may have been told that it failed: then there is no answer."""
     real = session.dataset.engine.answer
 
-    def late(compiled: Any) -> Any:
+    def late(statement: Any) -> Any:
         number = session.ledger.head().number
         session.ledger.settle(Charge(number, "people", pv.PureDP(1)), "failed")
-        return real(compiled)
+        return real(statement)
 
     monkeypatch.setattr(session.dataset.engine, "answer", late)
     with pytest.raises(NoAnswer, match=TEXT) as caught:
@@ -502,10 +502,10 @@ def test_a_ledger_that_breaks_after_the_debit(session: pv.Session, monkeypatch: 
     """What can't be written down is not given, and nothing is answered any more."""
     real = session.dataset.engine.answer
 
-    def breaking(compiled: Any) -> Any:
+    def breaking(statement: Any) -> Any:
         with session.ledger._database.writing(lambda c: c) as connection:  # type: ignore[attr-defined]
             connection.execute("DROP TABLE privet_leases")
-        return real(compiled)
+        return real(statement)
 
     with monkeypatch.context() as patched:
         patched.setattr(session.dataset.engine, "answer", breaking)
@@ -518,7 +518,7 @@ def test_a_ledger_that_breaks_after_the_debit(session: pv.Session, monkeypatch: 
 
 def test_a_ledger_and_an_engine_that_break_at_once(session: pv.Session) -> None:
     class Both(Broken):
-        def answer(self, compiled: Any) -> Any:
+        def answer(self, statement: Any) -> Any:
             with session.ledger._database.writing(lambda c: c) as connection:  # type: ignore[attr-defined]
                 connection.execute("DROP TABLE privet_leases")
             raise self.error
@@ -694,7 +694,7 @@ def test_another_version_is_asked_anew_and_renews_nothing() -> None:
         assert (second.spent, new.remaining.guarantee) == (pv.PureDP(1), pv.PureDP(1))
         assert second.certificate.document["ledger"] != first.certificate.document["ledger"]
         assert new.release(count(), epsilon=1).noisy == second.noisy
-        with pytest.raises(UserError, match="'mine' was used before"):
+        with pytest.raises(UserError, match="'mine' was already used"):
             new.release(count(), epsilon=1, request_id="mine")
         with pytest.raises(BudgetError):
             new.release(count(), epsilon=2)
@@ -766,7 +766,7 @@ def test_a_request_id_is_for_one_question(session: pv.Session, how: dict[str, An
     assert session.ledger.history("people") == before
     with a_session(ledger=session.ledger, analyst="bob") as bob:
         bob.release_value(400, sensitivity=1, epsilon=1, label="n", request_id="mine")
-        with pytest.raises(UserError, match="'mine' was used before"):
+        with pytest.raises(UserError, match="'mine' was already used"):
             bob.release(count(), epsilon=1, request_id="mine")
     assert kinds(session)[len(before) :] == PAID, "each has ids of their own, and learns nothing of others'"
 
@@ -857,7 +857,7 @@ def test_a_ledger_outlives_its_session(tmp_path: Path) -> None:
                 assert again.certificate.to_json() == first.certificate.to_json()
             value = session.release_value([9, 9], sensitivity=1, epsilon="0.5", label="mine", request_id="own")
             assert (value.value, value.spent) == (own.value, pv.PureDP.ZERO)
-            with pytest.raises(UserError, match="'mine' was used before"):
+            with pytest.raises(UserError, match="'mine' was already used"):
                 session.release(count(), epsilon=1, request_id="mine")
             with pytest.raises(BudgetError, match=r"epsilon 1\.5 is left of epsilon 3"):
                 session.release(count(), epsilon=2)
@@ -1021,7 +1021,7 @@ def test_a_session_that_can_t_open_lets_go_of_its_file(tmp_path: Path, monkeypat
         raise UserError("no engine today")
 
     with monkeypatch.context() as patched:
-        patched.setattr(dataset_module, "DuckDB", no_engine)
+        patched.setattr(dataset_module, "open_engine", no_engine)
         with pytest.raises(UserError, match="no engine today"):
             a_session(ledger=path)
     held = []
@@ -1103,15 +1103,15 @@ def test_an_answer_is_checked_against_another_ledger(session: pv.Session) -> Non
     with a_session() as other, pytest.raises(pv.errors.VerificationError, match="ledger: it has no such entry"):
         pv.verify(answer.certificate, ledger=other.ledger)
     forged = replace(answer.certificate, document={**answer.certificate.document, "version": "9"})
-    with pytest.raises(pv.errors.VerificationError, match="the entry's answer is another one"):
+    with pytest.raises(pv.errors.VerificationError, match="the entry has a different answer"):
         pv.verify(forged, ledger=session.ledger)
 
 
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"eps": 0.5}, r"the argument is called epsilon, not eps\. Write: epsilon=0\.5"),
-        ({"rho": 0.5}, r"a question is paid for in epsilon alone, not rho"),
+        ({"eps": 0.5}, r"the argument is named epsilon, not eps\. Write: epsilon=0\.5"),
+        ({"rho": 0.5}, r"a question can be paid for only in epsilon, not in rho"),
         ({"epsilon": 1, "confidense": 0.9}, r"there is no argument 'confidense'\. Did you mean confidence\?"),
         ({"epsilon": 1, "seed": 1}, r"there is no argument 'seed'\. The arguments are: epsilon, within"),
     ],

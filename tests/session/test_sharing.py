@@ -131,7 +131,7 @@ def test_true_or_false(policy: Path) -> None:
     tables = load(policy).datasets["people"].tables()
     with pytest.raises(pv.UserError, match="share_answers must be True or False, not 0"):
         pv.Session(tables, budget=pv.PureDP(3), ledger=None, share_answers=0)  # type: ignore[arg-type]
-    assert load(policy).datasets["people"].share_answers is False
+    assert load(policy).datasets["people"].settings.share_answers is False
     assert "share_answers" not in commands.query.__annotations__, "an analyst has no say in it"
 
 

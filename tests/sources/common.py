@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from privet import each_row, person
+from privet.engines.duckdb.attaching import attach
 from privet.sources import duckdb_file, table
 from privet.tables import schema
 from privet.tables.query import Table
@@ -113,7 +114,7 @@ def people(source: Any, *, columns: dict[str, Column] = COLUMNS, by_person: bool
 def rows(source: Any, name: str = "t 0") -> list[tuple[Any, ...]]:
     """All rows, through a connection that can read the source's own files and nothing else."""
     with duckdb.connect(config={"python_enable_replacements": False}) as connection:
-        source.attach(connection, name)
+        attach(connection, source, name)
         files = ", ".join("'" + file.replace("'", "''") + "'" for file in source.files())
         connection.execute(f"SET allowed_paths = [{files}]")
         connection.execute("SET enable_external_access = false")

@@ -105,7 +105,7 @@ def test_hidden_numbers_are_measured_and_paid_for(session: pv.Session, people: T
     plain, hidden = asked(people, ""), asked(people, "HAVING AVG(income) > 30000")
     assert [name for name, _ in hidden.aggregates] == ["n", "avg_income"]
     text = session.explain(hidden, epsilon=1, assuming=500)
-    assert "Measured and paid for, not shown: avg_income." in text
+    assert "Measured and paid for, but not shown: avg_income." in text
     assert "avg_income  within" in text
     alone, both = session.plan(plain, epsilon=1), session.plan(hidden, epsilon=1)
     assert both.guarantee().epsilon == alone.guarantee().epsilon == 1  # epsilon is for the whole question,

@@ -10,7 +10,7 @@ from tests.sql.catalogue import asked
 
 from privet.errors import QueryError
 from privet.sql import grammar, tokens
-from privet.sql.source import Source
+from privet.sql.source import SqlText
 
 COUNT = "SELECT COUNT(*) AS n FROM people WHERE "
 
@@ -67,7 +67,7 @@ def test_nesting_is_refused_where_it_stands_from_a_deep_stack_too() -> None:
 def test_long_chains() -> None:
     asked(COUNT + " AND ".join(["age > 1"] * 350))
     asked(COUNT + "age" + " + 1" * 50 + " > 3")
-    refused(COUNT + "age" + " + 1" * 80 + " > 3", "nested at most 64 deep")
+    refused(COUNT + "age" + " + 1" * 80 + " > 3", "nested at most 64 levels deep")
     refused(COUNT + "age" + " + 1" * 500 + " > 3", "nested more than 100 levels deep")
 
 
@@ -132,7 +132,7 @@ def test_the_allow_list_is_of_classes_that_exist_and_arguments_that_they_have() 
 )
 def test_an_argument_that_is_not_listed_is_refused_whatever_it_is(name: str) -> None:
     """Also where the words before the parser let it pass: the tree fails closed by itself."""
-    source = Source("SELECT 1")
+    source = SqlText("SELECT 1")
     tree = exp.Select(expressions=[exp.Literal.number(1)], **{name: exp.Literal.number(2)})
     with pytest.raises(QueryError):
         grammar._check(source, tree)
@@ -141,4 +141,4 @@ def test_an_argument_that_is_not_listed_is_refused_whatever_it_is(name: str) -> 
 def test_a_node_that_is_not_listed_is_refused() -> None:
     for made in (exp.Window, exp.Bracket, exp.Placeholder, exp.Lambda, exp.Command, exp.Anonymous):
         with pytest.raises(QueryError):
-            grammar._check(Source("SELECT 1"), exp.Select(expressions=[made(this=exp.Literal.number(1))]))
+            grammar._check(SqlText("SELECT 1"), exp.Select(expressions=[made(this=exp.Literal.number(1))]))

@@ -93,5 +93,5 @@ def test_tiny_texts(text: str) -> None:
 
 @pytest.mark.parametrize("text", [None, 3, b"SELECT COUNT(*) FROM people", ["SELECT"]])
 def test_what_is_no_text(text: object) -> None:
-    with pytest.raises(QueryError, match="a statement must be a text"):
+    with pytest.raises(QueryError, match="a statement must be a string"):
         asked(text)  # type: ignore[arg-type]

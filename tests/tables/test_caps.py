@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privet as pv
-from privet.engines import DuckDB
+from privet.engines.duckdb.engine import DuckDB
 from privet.errors import QueryError, UserError
 from privet.planner.plan import bounding, plan
 from privet.tables import caps
@@ -98,7 +98,7 @@ def test_a_cap_written_anywhere_is_the_same_question() -> None:
     assert whole.cap(max_rows=5) == first.agg(n=pv.count()) != whole
 
 
-# --- what holds -----------------------------------------------------------------------------------------
+# --- which cap applies ------------------------------------------------------------------------------------
 
 some_caps = st.one_of(st.integers(1, 50).map(AtMostRows), st.builds(AtMostGroups, st.integers(1, 9), st.integers(1, 9)))
 
@@ -197,12 +197,12 @@ def test_the_engine_keeps_no_more_rows_with_a_cap() -> None:
     question = made.group_by("k").agg(n=pv.count())
     with DuckDB({"g": (made.schema, made.source)}, salt=b"") as engine:
         (statement,) = plan(question, epsilon=1).statements()
-        assert sorted(engine.tally(statement)) == [[0], [2], [2]]
+        assert sorted(engine.answer(statement)) == [[0], [2], [2]]
         for many in (6, 5, 3):
             with pytest.raises(QueryError, match="a cap can only be lowered"):
                 question.cap(max_rows=many)
         (statement,) = plan(question.cap(max_rows=2), epsilon=1).statements()
-        assert sum(n for (n,) in engine.tally(statement)) == 2
+        assert sum(n for (n,) in engine.answer(statement)) == 2
 
 
 def test_a_cap_that_holds_already_is_the_same_question() -> None:
@@ -220,7 +220,7 @@ def test_a_cap_that_holds_already_is_the_same_question() -> None:
         (
             VISITS,
             {"max_rows": 21},
-            "asked for 21 rows, and the limit per person is 20 rows.*cap(max_rows=20)",
+            "asked for 21 rows, but the limit per person is 20 rows.*cap(max_rows=20)",
         ),
         (
             VISITS,
@@ -243,12 +243,12 @@ def test_a_cap_that_holds_already_is_the_same_question() -> None:
             "1 group with 12 rows each.*limit per person is 4 groups",
         ),
         (VISITS.cap(max_rows=5), {"max_rows": 6}, "the limit per person is 5 rows"),
-        (VISITS.join(CALLS), {"max_rows": 241}, "241 rows, and the limit per person is 240 rows"),
-        (EACH, {"max_rows": 1}, "each row is protected by itself here, so there is nothing to cap"),
+        (VISITS.join(CALLS), {"max_rows": 241}, "241 rows, but the limit per person is 240 rows"),
+        (EACH, {"max_rows": 1}, "each row is protected on its own here, so there is nothing to cap"),
         (VISITS.per_person(n=pv.count()), {"max_rows": 2}, "each person already has one row here.*clip"),
-        (VISITS, {}, "a cap is max_rows, or max_groups and max_rows_per_group"),
-        (VISITS, {"max_groups": 2}, "a cap is max_rows, or max_groups and max_rows_per_group"),
-        (VISITS, {"max_rows": 2, "max_groups": 2, "max_rows_per_group": 1}, "a cap is max_rows, or max_groups"),
+        (VISITS, {}, "a cap needs max_rows, or both max_groups and max_rows_per_group"),
+        (VISITS, {"max_groups": 2}, "a cap needs max_rows, or both max_groups and max_rows_per_group"),
+        (VISITS, {"max_rows": 2, "max_groups": 2, "max_rows_per_group": 1}, "a cap needs max_rows, or both max_groups"),
         (VISITS, {"max_rows": 0}, "max_rows"),
         (VISITS, {"max_rows": 2.5}, "max_rows"),
         (VISITS, {"max_rows": True}, "max_rows"),
@@ -264,7 +264,7 @@ def test_a_cap_that_does_not_tighten_is_refused(of: Relation, cap: dict[str, Any
 
 
 def test_a_cap_before_per_person_is_refused() -> None:
-    with pytest.raises(QueryError, match="would leave nothing out"):
+    with pytest.raises(QueryError, match="a cap before it has no effect"):
         VISITS.cap(max_rows=5).per_person(n=pv.count())
 
 

@@ -111,7 +111,7 @@ def test_what_is_said_to_be_always_true_is(made: tuple[str, e.Node, list[Any]]) 
     name, leaf, constants = made
     always = all(value(leaf, {name: x}) is True for x in possible(name, constants))
     dense = name in ("z", "seen", "note")
-    said_so = any("holds for every row" in note for note in notes(leaf, TYPES))
+    said_so = any("is true for every row" in note for note in notes(leaf, TYPES))
     assert said_so <= always
     assert dense or said_so is always
 
@@ -199,7 +199,7 @@ col = pv.col
             col("land") == "Panama",
             (
                 "land can never be 'Panama'. The keys of land are 'USA', 'CAN', 'elsewhere'. "
-                "'Panama' is not listed, so it counts under 'elsewhere'. Write, for example: land = 'elsewhere'"
+                "'Panama' is not listed, so it counts as 'elsewhere'. Write, for example: land = 'elsewhere'"
             ),
         ),
         (
@@ -212,43 +212,43 @@ col = pv.col
         (
             col("debut") > date(2030, 1, 1),
             (
-                "debut can never be after 2030-01-01. debut is a date in 1871-01-01..2016-12-31, and values "
-                "beyond that are clamped to it. Write, for example: debut >= DATE '2016-12-31'"
+                "debut can never be after 2030-01-01. debut is a date in 1871-01-01..2016-12-31; values outside "
+                "are clamped to it. Write, for example: debut >= DATE '2016-12-31'"
             ),
         ),
         (
             col("income") > 500_000,
             (
-                "income can never be above 500000. income is a number in 0..200000, and values beyond that are "
-                "clamped to it. Write, for example: income >= 200000"
+                "income can never be above 500000. income is a number in 0..200000; values outside are clamped "
+                "to it. Write, for example: income >= 200000"
             ),
         ),
         (
             pv.lit(200_000) < col("income"),
             (
-                "income can never be above 200000. income is a number in 0..200000, and values beyond that are "
-                "clamped to it. Write, for example: income >= 200000"
+                "income can never be above 200000. income is a number in 0..200000; values outside are clamped "
+                "to it. Write, for example: income >= 200000"
             ),
         ),
         (
             pv.when(col("income") < 0, 1).otherwise(0) == 1,
             (
-                "income can never be below 0. income is a number in 0..200000, and values beyond that are "
-                "clamped to it. Write, for example: income <= 0"
+                "income can never be below 0. income is a number in 0..200000; values outside are clamped to it. "
+                "Write, for example: income <= 0"
             ),
         ),
         (
             col("age") == 17.5,
-            "age can never be 17.5. age is a whole number: the nearest are 17 and 18. Write, for example: age = 17",
+            "age can never be 17.5. age is a whole number; the nearest are 17 and 18. Write, for example: age = 17",
         ),
         (
             col("n") == 1.5,
-            "n can never be 1.5. n is a whole number: the nearest are 1 and 2. Write, for example: n = 1",
+            "n can never be 1.5. n is a whole number; the nearest are 1 and 2. Write, for example: n = 1",
         ),
         (
             col("x") == 0.3,
             (
-                "x can never be 0.3. x is counted in steps of 0.25 from 0: the nearest are 0.25 and 0.5. "
+                "x can never be 0.3. x is counted in steps of 0.25 from 0; the nearest are 0.25 and 0.5. "
                 "Write, for example: x = 0.25"
             ),
         ),
@@ -259,28 +259,28 @@ col = pv.col
         (
             col("income") == 200_000.5,
             (
-                "income can never be 200000.5. income is a number in 0..200000, and values beyond that are "
-                "clamped to it. Write, for example: income = 200000"
+                "income can never be 200000.5. income is a number in 0..200000; values outside are clamped to "
+                "it. Write, for example: income = 200000"
             ),
         ),
         (
             col("land").starts_with("Pan"),
             (
                 "land can never begin with 'Pan'. The keys of land are 'USA', 'CAN', 'elsewhere'. None of them "
-                "begins so, and other values count under 'elsewhere'"
+                "begins with that; all other values count as 'elsewhere'"
             ),
         ),
         (
             col("country") != "usa",
             (
-                "country differs from 'usa' for every key, so this leaves out only rows without a key. The keys of "
+                "country differs from 'usa' for every key, so this only removes rows without a key. The keys of "
                 "country are 'USA', 'CAN', 'Brazil'. Write, for example: country <> 'USA'"
             ),
         ),
         (
             (col("age") > 200) & ~(col("age") < 0),
             (
-                "age can never be above 200. age is an integer in 0..110, and values beyond that are clamped to it. "
+                "age can never be above 200. age is an integer in 0..110; values outside are clamped to it. "
                 "Write, for example: age >= 110"
             ),
         ),
@@ -314,7 +314,7 @@ def test_what_is_said(condition: Expr, text: str) -> None:
 def test_a_value_past_the_range_is_to_be_left_out_of_a_list() -> None:
     (never,) = nevers(col("age").is_in([30, 500]).node, TABLE)
     for face in ("sql", "python"):
-        text = "500 is outside 0..110, so it can never match age. Leave it out of the list"
+        text = "500 is outside 0..110, so it can never match age. Remove it from the list"
         assert never_true(never).render(face) == text
 
 
@@ -323,8 +323,8 @@ def test_a_value_is_not_taken_for_advice() -> None:
     with pytest.raises(QueryError) as caught:
         (col("age") == "Write: pv.col").node.type(TABLE)
     assert caught.value.render("sql") == (
-        "an integer in 0..110 and the text 'Write: pv.col' can't be compared. Numbers and dates have an order; texts, "
-        "keys and booleans can be equal or not. Write, for example: age >= 18"
+        "an integer in 0..110 and the text 'Write: pv.col' can't be compared. Numbers and dates can be ordered; "
+        "text, keys and booleans can only be equal or different. Write, for example: age >= 18"
     )
 
 
@@ -372,19 +372,19 @@ def test_what_is_not_refused(condition: Expr) -> None:
         ),
         (
             ~(col("age") < 0),
-            "not (age < 0) holds for every row where age is not missing, because age is an integer in 0..110.",
+            "not (age < 0) is true for every row where age is not missing, because age is an integer in 0..110.",
         ),
         (
             ~col("age").is_in([200]),
-            "not age in (200) holds for every row where age is not missing, because age is an integer in 0..110.",
+            "not age in (200) is true for every row where age is not missing, because age is an integer in 0..110.",
         ),
         (
             col("n") >= 0,
-            "n >= 0 holds for every row where n is not missing, because n is never negative.",
+            "n >= 0 is true for every row where n is not missing, because n is never negative.",
         ),
         (
             col("income") > -1,
-            "income > -1 holds for every row where income is not missing, because income is a number in 0..200000.",
+            "income > -1 is true for every row where income is not missing, because income is a number in 0..200000.",
         ),
     ],
 )

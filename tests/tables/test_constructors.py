@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import privet as pv
-from privet.engines import DuckDB
+from privet.engines.duckdb.engine import DuckDB
 from privet.errors import UserError
 from privet.tables import aggregates as a
 from privet.tables import expressions as e
@@ -139,7 +139,7 @@ def test_a_tree_of_constructors_is_refused_or_runs(
     except UserError:
         return
     assert decode(json.loads(json.dumps(encode(query)))) == query
-    assert len(engine.tally(statement)) == statement.groups == query.groups.most
+    assert len(engine.answer(statement)) == statement.groups == query.groups.most
 
 
 SMALL = encode(TABLE.where(pv.col("x") > 1).group_by("k").agg(n=pv.count(), s=pv.sum("x")))
@@ -162,7 +162,7 @@ def test_damaged_json_is_refused_or_runs(engine: DuckDB, data: st.DataObject) ->
         return
     if isinstance(query, Query) and query.of.types() and o.tables(query.of) == (TABLE.schema,):
         statement = Statement(query.of, tuple(key.of for key in query.keys), AtMostRows(2), (Rows(),), query.groups)
-        assert len(engine.tally(statement)) == query.groups.most
+        assert len(engine.answer(statement)) == query.groups.most
 
 
 def test_a_private_column_that_is_never_missing_must_be_required() -> None:

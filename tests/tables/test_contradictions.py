@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import privet as pv
-from privet.engines import DuckDB
+from privet.engines.duckdb.engine import DuckDB
 from privet.errors import UserError
 from privet.tables import contradictions, reach
 from privet.tables import expressions as e
@@ -71,7 +71,7 @@ def engine() -> Iterator[DuckDB]:
 
 
 def met(engine: DuckDB, of: Operator) -> int:
-    return engine.tally(Statement(of, (), Unbounded(), (Rows(),)))[0][0]
+    return engine.answer(Statement(of, (), Unbounded(), (Rows(),)))[0][0]
 
 
 # --- random conditions ----------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ def found(engine: DuckDB, numbers: range) -> tuple[int, int, list[str]]:
             leaf: e.Node = never.leaf
             if not isinstance(leaf, e.StartsWith):
                 sign: Any = "==" if never.operator == "!=" else never.operator
-                leaf = e.Compare(sign, never.of, never.value)
+                leaf = e.Compare(sign, never.compared, never.value)
             leaves += 1
             if met(engine, Where(base.of, leaf)):
                 wrong.append(f"{Expr(leaf)}")

@@ -265,9 +265,9 @@ def test_what_can_be_missing(expression: pv.relation.language.Expr, missing: boo
     ("build", "message"),
     [
         (lambda: pv.col("age") + 1, r"there is no column 'age'. There are: a, b, c"),
-        (lambda: pv.col("region") + 1, r"\+ needs a number, and this is one of 3 keys. Only numbers"),
-        (lambda: pv.col("note") * 2, r"\* needs a number, and this is a text"),
-        (lambda: pv.col("born") + pv.col("born"), r"\+ needs a number, and this is a date"),
+        (lambda: pv.col("region") + 1, r"\+ needs a number, but this is one of 3 keys. Numbers and"),
+        (lambda: pv.col("note") * 2, r"\* needs a number, but this is a text"),
+        (lambda: pv.col("born") + pv.col("born"), r"\+ needs a number, but this is a date"),
         (lambda: pv.col("seen") - pv.col("seen"), r"only dates can be subtracted"),
         (lambda: pv.col("a") == "north", r"can't be compared.*pv\.col\(\"age\"\) >= 18"),
         (lambda: pv.col("region") < "north", r"can't be compared by order"),
@@ -276,20 +276,20 @@ def test_what_can_be_missing(expression: pv.relation.language.Expr, missing: boo
         (lambda: pv.col("grade") == pv.col("b"), r"can't be compared"),
         (lambda: pv.col("grade") == pv.col("region"), r"can't be compared"),
         (lambda: pv.col("born") >= "2000-01-01", r"Write: datetime.date\(2000, 1, 1\)"),
-        (lambda: pv.col("a") & pv.col("f"), r"and needs a condition, and this is an integer in -3\.\.7"),
+        (lambda: pv.col("a") & pv.col("f"), r"and needs a condition, but this is an integer in -3\.\.7"),
         (lambda: ~pv.col("a"), r"not needs a condition"),
         (lambda: pv.when(pv.col("a"), 1).otherwise(0), r"when needs a condition"),
-        (lambda: pv.when(pv.col("f"), 1).otherwise("no"), r"the values of a case must be of one kind"),
-        (lambda: pv.when(pv.col("f"), pv.col("born")).otherwise(pv.col("seen")), r"must be of one kind"),
-        (lambda: pv.when(pv.col("f"), pv.col("grade")).otherwise(pv.col("grade")), r"must be of one kind"),
-        (lambda: pv.col("a").is_in([]), r"needs 1 to 10,000 of them"),
-        (lambda: pv.col("a").is_in(range(10_001)), r"needs 1 to 10,000 of them"),
+        (lambda: pv.when(pv.col("f"), 1).otherwise("no"), r"the values of a case must be all numbers, text"),
+        (lambda: pv.when(pv.col("f"), pv.col("born")).otherwise(pv.col("seen")), r"must be all numbers, text"),
+        (lambda: pv.when(pv.col("f"), pv.col("grade")).otherwise(pv.col("grade")), r"must be all numbers, text"),
+        (lambda: pv.col("a").is_in([]), r"a list must have 1 to 10,000 values"),
+        (lambda: pv.col("a").is_in(range(10_001)), r"a list must have 1 to 10,000 values"),
         (lambda: pv.col("a").is_in(["x"]), r"is never equal to 'x'"),
-        (lambda: pv.col("a").starts_with("x"), r"only texts can be compared by their beginning"),
-        (lambda: pv.col("grade").starts_with("1"), r"only texts can be compared by their beginning, and this is"),
-        (lambda: pv.col("a").part("year"), r"year needs a date or a timestamp, and this is an integer"),
-        (lambda: pv.col("born").part("hour"), r"a date has no hour; a timestamp has"),
-        (lambda: pv.col("born").truncate("hour"), r"a date has no hour; a timestamp has"),
+        (lambda: pv.col("a").starts_with("x"), r"a prefix can be compared only with text"),
+        (lambda: pv.col("grade").starts_with("1"), r"a prefix can be compared only with text, but this is"),
+        (lambda: pv.col("a").part("year"), r"year needs a date or a timestamp, but this is an integer"),
+        (lambda: pv.col("born").part("hour"), r"a date has no hour; only a timestamp has one"),
+        (lambda: pv.col("born").truncate("hour"), r"a date has no hour; only a timestamp has one"),
         (lambda: pv.col("a").truncate("day"), r"truncate needs a date or a timestamp"),
         (lambda: pv.col("a").clip(8, 9), r"a clip to 8\.\.9 leaves nothing of -3\.\.7. Take bounds"),
         (lambda: pv.col("a").clip(2, 2), r"clip needs a lower bound below the upper one, not 2 and 2. .*clip\(2, 3\)"),
@@ -310,33 +310,33 @@ def test_ill_typed_expressions(build: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: bool(pv.col("a") > 1), r"no truth value here. Combine conditions with &, \| and ~"),
-        (lambda: 1 < pv.col("a") < 3, r"no truth value here"),
+        (lambda: bool(pv.col("a") > 1), r"no truth value in Python. Combine conditions with &, \| and ~"),
+        (lambda: 1 < pv.col("a") < 3, r"no truth value in Python"),
         (lambda: pv.col("a") + None, r"NoneType can't be used in an expression.*is_null\(\)"),
         (lambda: pv.col("a") == [1], r"list can't be used"),
         (lambda: pv.col("a") == float("nan"), r"must be a number, not nan"),
         (lambda: pv.col("a") < float("inf"), r"must be"),
         (lambda: pv.col("a") < 10**300, r"too large or too small"),
         (lambda: pv.col("a") < Fraction(1, 10**300), r"too large or too small"),
-        (lambda: pv.col("a") < pv.when(pv.col("f"), 1), r"a case needs its end.*otherwise\(0\)"),
+        (lambda: pv.col("a") < pv.when(pv.col("f"), 1), r"a case needs a final value.*otherwise\(0\)"),
         (lambda: pv.col("a").is_in("north"), r"is_in needs a list"),
         (lambda: loose.col("a").is_in(3), r"is_in needs a list"),
-        (lambda: loose.col("born").part("century"), r"a date has no part 'century'. There are: year"),
-        (lambda: loose.col("born").truncate("century"), r"can't be truncated to 'century'. There are: year"),
+        (lambda: loose.col("born").part("century"), r"a date has no part 'century'. The parts are: year"),
+        (lambda: loose.col("born").truncate("century"), r"can't be truncated to 'century'. The units are: year"),
         (lambda: pv.col("born") > datetime.fromisoformat("2000-01-01T00:00:00+01:00"), r"in UTC, without a time zone"),
-        (lambda: pv.col("x\x00"), r"a text of at most 10,000 characters without NUL"),
-        (lambda: pv.col("\ud800"), r"a text of at most 10,000 characters without NUL"),
-        (lambda: loose.col(3), r"this needs a text"),
-        (lambda: pv.lit("x" * 10_001), r"this needs a text"),
-        (lambda: pv.bins("a", [1]), r"two edges or more"),
-        (lambda: pv.bins("a", "12"), r"two edges or more"),
-        (lambda: loose.bins("a", 5), r"two edges or more"),
+        (lambda: pv.col("x\x00"), r"text of at most 10,000 characters without NUL"),
+        (lambda: pv.col("\ud800"), r"text of at most 10,000 characters without NUL"),
+        (lambda: loose.col(3), r"this needs text"),
+        (lambda: pv.lit("x" * 10_001), r"this needs text"),
+        (lambda: pv.bins("a", [1]), r"at least two edges"),
+        (lambda: pv.bins("a", "12"), r"at least two edges"),
+        (lambda: loose.bins("a", 5), r"at least two edges"),
         (lambda: pv.bins("a", range(1002)), r"at most 1,000 bins"),
-        (lambda: pv.bins("a", [0, 1, 1]), r"the edges of bins must rise"),
+        (lambda: pv.bins("a", [0, 1, 1]), r"the edges of bins must be in increasing order"),
         (lambda: loose.bins(7, [0, 1]), r"the name of a column or an expression, not 7"),
         (lambda: pv.col("a").clip(float("nan"), 1), r"lower must be a number"),
         (lambda: loose.sum(3), r"the name of a column or an expression"),
-        (lambda: pv.sum("a") / 3, r"a ratio is a count or a sum divided by another"),
+        (lambda: pv.sum("a") / 3, r"can be divided only by another count or sum"),
     ],
 )
 def test_what_can_not_be_written(build: Any, message: str) -> None:
@@ -449,10 +449,10 @@ def nested(depth: int) -> pv.relation.language.Expr:
     ],
 )
 def test_what_is_too_large_to_look_at_is_refused_at_once(large: Any, use: Any) -> None:
-    begin = time.perf_counter()
-    with pytest.raises(QueryError, match="an expression has at most"):
+    begin = time.process_time()
+    with pytest.raises(QueryError, match="an expression can have at most"):
         use(large())
-    assert time.perf_counter() - begin < 5
+    assert time.process_time() - begin < 5
 
 
 def test_what_is_long_is_allowed() -> None:

@@ -21,7 +21,7 @@ from tests.tables.test_constants import CONSTANTS, ORDERED
 from tests.tables.test_expressions import SIMPLE
 
 import privet as pv
-from privet.engines import DuckDB
+from privet.engines.duckdb.engine import DuckDB
 from privet.errors import QueryError, UserError
 from privet.tables import conditions, narrowing, preimages
 from privet.tables import expressions as e
@@ -289,9 +289,9 @@ def test_a_condition_inside_a_key_reads_values_as_where_does() -> None:
     made = pv.table("t", pa.table({"age": [500, 20, None]}), protect=pv.each_row(), columns={"age": age})
     with DuckDB({"t": (made.schema, made.source)}, salt=b"") as engine:
         for condition in (col("age") >= 110, col("age").is_missing(), (col("age") > 30) | (col("age") < 10)):
-            ((kept,),) = engine.tally(Statement(made.where(condition).of, (), Unbounded(), (Rows(),)))
+            ((kept,),) = engine.answer(Statement(made.where(condition).of, (), Unbounded(), (Rows(),)))
             for key in (condition, pv.when(condition, True).otherwise(False)):
-                found = engine.tally(Statement(Scan(made.schema), (key.node,), Unbounded(), (Rows(),)))
+                found = engine.answer(Statement(Scan(made.schema), (key.node,), Unbounded(), (Rows(),)))
                 assert found[1] == [kept]
 
 
@@ -303,7 +303,7 @@ def test_keys_that_are_read_in_two_ways_are_not_narrowed(monkeypatch: pytest.Mon
     oldest = made.per_person(oldest=pv.greatest("age"))
     key, of = col("oldest").node, oldest.where(col("oldest") > 100).of
     with DuckDB({"t": (made.schema, made.source)}, salt=b"") as engine:
-        found = engine.tally(Statement(of, (key,), Unbounded(), (Rows(),)))
+        found = engine.answer(Statement(of, (key,), Unbounded(), (Rows(),)))
         assert [group for group, (n,) in enumerate(found) if n] == [20]
     assert 20 in domains(of, (key,))[0]
     honest = conditions.rows_of

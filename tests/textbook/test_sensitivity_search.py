@@ -213,7 +213,7 @@ def test_vectors_of_different_length() -> None:
 
 def test_a_function_that_always_fails_is_refused() -> None:
     f: Any = lambda rows: rows + 1  # noqa: E731
-    with pytest.raises(DataError, match=r"no number on any dataset.*TypeError"):
+    with pytest.raises(DataError, match=r"no number for any dataset.*TypeError"):
         search(f, claimed=1, adjacency="replace", tries=50, **UNIT)
 
 

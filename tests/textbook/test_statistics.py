@@ -163,7 +163,7 @@ def test_one_row_and_none() -> None:
     for name, ask in ASK.items():
         empties: list[Any] = [[], (), np.array([]), pa.array([], pa.float64())]
         for empty in empties:
-            with pytest.raises(DataError, match="no rows"):
+            with pytest.raises(DataError, match="at least one row"):
                 ask(empty, lower=0, upper=1, epsilon=1)
         if name in SPREADS:
             with pytest.raises(DataError, match="two rows"):

@@ -33,7 +33,7 @@ from tests.ledger.workers import ROOT, Nursery
 
 import privet as pv
 from privet import dataset as dataset_module
-from privet.engines import DuckDB
+from privet.engines.duckdb.engine import DuckDB
 from privet.errors import PrivetError
 from privet.ledger import failpoints, open_ledger
 from privet.system import processes
@@ -169,11 +169,11 @@ def _endless() -> threading.Event:
     endless = "SELECT sum(hash(a.i, b.i) % 7) FROM range(10000000) a(i), range(10000000) b(i)"
     run, mine = DuckDB._run, os.getpid()
 
-    def slow(engine: DuckDB, sql: str, context: Any) -> Any:
+    def slow(engine: DuckDB, cursor: Any, sql: str, context: Any) -> Any:
         if os.getpid() != mine:
-            return run(engine, sql, context)
+            return run(engine, cursor, sql, context)
         arrived.set()
-        return run(engine, endless, replace(context, parameters=[]))
+        return run(engine, cursor, endless, replace(context, parameters=[]))
 
     DuckDB._run = slow  # type: ignore[method-assign, assignment]
     return arrived
@@ -254,7 +254,7 @@ def fork_in_a_long_question(where: str) -> list[Any]:
         found = [forked(lambda: ask(session), leaves=True)(), forked(another, leaves=True)()]
         told = forked(lambda: str(session.spent), leaves=True)()
         while not asking.done():
-            session.dataset.engine._connection.interrupt()
+            session.dataset.engine._connection.interrupt()  # type: ignore[attr-defined]
             time.sleep(0.01)
     return [found, told, type(asking.exception()).__name__, seen(where)]
 
@@ -270,16 +270,15 @@ class Held:
     def _held(self) -> Any:
         def run(engine: DuckDB, *arguments: Any) -> Any:
             if os.getpid() == self._mine and not self.go.is_set():
-                with engine._lock:
-                    self.arrived.set()
-                    self.go.wait()
+                self.arrived.set()
+                self.go.wait()
             return self._run(engine, *arguments)
 
         return run
 
 
 def fork_in_the_engine(where: str, spill: str) -> list[Any]:
-    """(c, e) A thread holds the engine's lock and an open reservation for as long as the child lives."""
+    """(c, e) A thread holds a cursor of the engine and an open reservation for as long as the child lives."""
     session = opened(where, spill=spill)
     held = Held()
     with ThreadPoolExecutor(1) as threads:

@@ -20,7 +20,7 @@ from tests.effort import some
 from tests.neighbours.exact import Exchangeable, Vectors, moved
 
 import privet as pv
-from privet.engines import DuckDB
+from privet.engines.duckdb.engine import DuckDB
 from privet.planner import ReleasePlan, plan
 from privet.tables.query import Query, Relation
 
@@ -70,7 +70,7 @@ def exact(attack: Attack, table: pv.Table, asked: ReleasePlan, units: list[list[
         for rows in units:
             made = pv.table("t", attack.arrow(rows), protect=table.schema.protect, columns=attack.columns)
             source.exchange(made.source.rows)
-            found.append(asked.coordinates([engine.tally(s) for s in asked.statements()]))
+            found.append(asked.coordinates([engine.answer(s) for s in asked.statements()]))
     return found
 
 

@@ -113,7 +113,7 @@ def test_refused_on_the_command_line(
 
 def test_always_true_is_answered_with_a_note(session: pv.Session) -> None:
     query = PLAYERS.where(pv.col("income") > -1).agg(n=pv.count())
-    note = "income > -1 holds for every row where income is not missing, because income is a number in 0..200000."
+    note = "income > -1 is true for every row where income is not missing, because income is a number in 0..200000."
     assert note in " ".join(session.explain(query, epsilon=1).split())
     assert note in session.release(query, epsilon=1).notes()
     answer = session.release("SELECT COUNT(*) AS n FROM players WHERE income > -1", epsilon=1)
@@ -235,7 +235,7 @@ def test_few_days_of_many(session: pv.Session) -> None:
 
 def test_no_group_is_left(session: pv.Session) -> None:
     query = PLAYERS.where(pv.col("age") >= 100).group_by(pv.bins("age", [0, 18, 65])).agg(n=pv.count())
-    with pytest.raises(QueryError, match="these conditions leave no group of age"):
+    with pytest.raises(QueryError, match="these conditions exclude every group of age"):
         session.plan(query, epsilon=1)
     assert session.spent.epsilon == 0
 

@@ -20,12 +20,13 @@ from tests.effort import some
 
 import privet as pv
 from privet import session as session_module
+from privet.engines.duckdb.attaching import attach
 from privet.errors import NoAnswer, NoBounds, QueryError
 from privet.ledger import DatabaseLedger, memory_ledger
 from privet.planner import noise as planner_noise
 from privet.sql import expressions, grammar, hints, tokens
 from privet.sql.names import Catalogue
-from privet.sql.source import Source
+from privet.sql.source import SqlText
 from privet.tables.query import Table
 from privet.tables.schema import Column
 from privet.tables.types import UNITS
@@ -405,7 +406,7 @@ class Failing:
         return self.source.files()
 
     def attach(self, connection: Any, name: str) -> None:
-        self.source.attach(connection, f"raw_{name}")
+        attach(connection, self.source, f"raw_{name}")
         odd = "CASE WHEN isinf(income) THEN error('row ' || person_id) ELSE income END AS income"
         connection.execute(f"CREATE VIEW {name} AS SELECT * REPLACE ({odd}) FROM raw_{name}")
 
@@ -428,9 +429,9 @@ def test_every_node_and_function_stands_in_a_statement(asker: Asker) -> None:
     """What the front end comes to allow later must be asked here, too."""
     nodes, called = set(), set()
     with asker.session(0) as session:
-        catalogue = Catalogue(Source(""), session.tables, session.public)
+        catalogue = Catalogue(SqlText(""), session.tables, session.public)
         for sql in STATEMENTS.values():
-            source = Source(sql)
+            source = SqlText(sql)
             tree = grammar.parsed(source, tokens.read(source, catalogue.names()))
             nodes |= {type(node) for node in tree.walk()}
             called |= {name.upper() for name in re.findall(r"(\w+)\(", sql)}

@@ -26,8 +26,8 @@ from tests.threats.peers import MOST, Peer, ask, holds, seen, session, total, wa
 
 from privet.errors import LedgerError
 from privet.ledger import open_ledger, recovery
-from privet.ledger.file import MARK
 from privet.ledger.locks import FileLocks
+from privet.ledger.schema import MARK
 
 PAGE = 4096
 
@@ -184,6 +184,60 @@ def test_beside_a_ledger_that_is_open(past: Past, twin: bool) -> None:
         Path(f"{path}-journal").write_bytes(forged(past.files[-4]))
         assert ledger.reserve(dataset="people", analyst="ann", request_id="new", events=[cost("1/100")]).number
         assert list(ledger.export())[:-1] == past.lines[-1]
+
+
+@pytest.mark.parametrize("garbage", [False, True])
+def test_a_journal_beside_a_file_that_is_known_to_be_whole_costs_no_verification(
+    past: Past, garbage: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a long ledger that takes seconds, in which nobody else could write."""
+    path = past.place(past.files[-1], None)
+    journal = random.Random(5).randbytes(9000) if garbage else past.journals[-1]
+    with closing(open_ledger(path)) as ledger, closing(open_ledger(path, read_only=True)) as reader:
+        reader.balance("people")
+        verified, real = list[int](), recovery._verifies
+
+        def verifies(content: bytes, least: int) -> bool:
+            verified.append(least)
+            return real(content, least)
+
+        monkeypatch.setattr(recovery, "_verifies", verifies)
+        for i in range(3):
+            Path(f"{path}-journal").write_bytes(journal)
+            ledger.balance("people")
+            if i == 0:
+                reader.balance("people")
+            ledger.reserve(dataset="people", analyst="ann", request_id=f"new {i}", events=[cost("1/100")])
+        assert not verified
+        assert list(ledger.export())[:-3] == past.lines[-1]
+    monkeypatch.undo()
+    with closing(open_ledger(path)) as ledger:
+        ledger.verify()
+
+
+def test_whoever_opens_a_ledger_beside_a_left_journal_locks_nobody_out(
+    past: Past, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It verifies a copy; a process that has the ledger open goes on meanwhile, and its debit stays."""
+    path, real = past.place(past.files[-1], None), recovery._verifies
+    with closing(open_ledger(path)) as ledger:
+        ledger.balance("people")
+        Path(f"{path}-journal").write_bytes(past.journals[-1])
+        paid: list[int] = []
+
+        def slowly(content: bytes, least: int) -> bool:
+            if len(paid) < 2:
+                name = f"new {len(paid)}"
+                paid.append(
+                    ledger.reserve(dataset="people", analyst="ann", request_id=name, events=[cost("1/100")]).number
+                )
+            return real(content, least)
+
+        monkeypatch.setattr(recovery, "_verifies", slowly)
+        with closing(open_ledger(path)) as other:
+            assert paid
+            assert list(other.export())[: -len(paid)] == past.lines[-1]
+            other.verify()
 
 
 def test_a_journal_that_appears_at_the_last_moment(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,8 +27,8 @@ from tests.threats import households
 from tests.threats.households import Town
 
 import privet as pv
-from privet.engines import DuckDB
-from privet.engines import duckdb as engine_module
+from privet.engines.duckdb import engine as engine_module
+from privet.engines.duckdb.engine import DuckDB
 from privet.errors import SourceError, UserError
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")

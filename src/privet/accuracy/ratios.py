@@ -30,7 +30,10 @@ def ratio_estimate(
         [0.75, 1.0]
     """
     x = np.asarray(values, dtype=np.float64)
-    top, bottom = _dot(numerator, x), _dot(denominator, x)
+    return _clamped_ratio(_dot(numerator, x), _dot(denominator, x), lower, upper)
+
+
+def _clamped_ratio(top: Floats, bottom: Floats, lower: float, upper: float) -> Floats:
     middle = lower / 2 + upper / 2 if np.isfinite([lower, upper]).all() else np.nan
     with np.errstate(all="ignore"):
         found = np.where(
@@ -78,40 +81,51 @@ def ratio_interval(
     Reference: Fieller (1954), some problems in interval estimation.
     """
     x = np.asarray(values, dtype=np.float64)
-    sides = [np.broadcast_to(np.asarray(side, dtype=np.float64), x.shape) for side in (numerator, denominator)]
-    estimate = ratio_estimate(x, *sides, lower=lower, upper=upper)
-    # both ends at once: cells that look downwards, then cells that look upwards
-    x, alpha, beta = (np.stack([part, part]) for part in (x, *sides))
+    # the coordinates come first, so that each operation runs over whole columns
+    columns = np.moveaxis(x, -1, 0)
+    alpha, beta = (
+        np.moveaxis(np.broadcast_to(np.asarray(side, dtype=np.float64), x.shape), -1, 0)
+        for side in (numerator, denominator)
+    )
+    top, bottom = (alpha * columns).sum(axis=0), (beta * columns).sum(axis=0)
+    size_top, size_bottom = (np.abs(side * columns).sum(axis=0) for side in (alpha, beta))
+    estimate = _clamped_ratio(top, bottom, lower, upper)
     test = noise.test(scales, confidence)
-    top, bottom = _dot(alpha, x), _dot(beta, x)
+    few = test.few
     finite = bool(np.isfinite([lower, upper]).all())
     with np.errstate(all="ignore"):
         beyond = np.where(bottom > 0, top - np.clip(top, lower * bottom, upper * bottom), 0.0)
 
     def accepts(t: Floats) -> Bools:
-        far = np.isinf(t)[..., None]  # there only the denominator counts
-        a, b = np.where(far, 0.0, alpha), np.where(far, 1.0, t[..., None]) * beta
-        w, lost = a - b, ROUNDING * (np.abs(a) + np.abs(b))
-        distance = np.abs(_dot(w, x) - np.where(far[..., 0], 0.0, beyond)) - (lost * np.abs(x)).sum(axis=-1)
-        accepted = test.plausible(np.abs(w) + lost, distance)
+        nearer: Floats = np.ones(())
+        if not finite:
+            far = np.isinf(t)  # there only the denominator counts
+            nearer, t = np.where(far, 0.0, 1.0), np.where(far, 1.0, t)
+        spread = (len(columns), *[1] * (t.ndim - bottom.ndim), *bottom.shape)
+        a, b = nearer * alpha.reshape(spread), t * beta.reshape(spread)
+        w = np.abs(a - b)
+        lost = ROUNDING * (np.abs(a) + np.abs(b))
+        distance = np.abs(nearer * (top - beyond) - t * bottom)
+        distance -= ROUNDING * (nearer * size_top + np.abs(t) * size_bottom)
+        accepted = test.plausible(np.moveaxis(w + lost, 0, -1), distance)
         if finite:
             accepted |= bottom <= 0
-        few = test.few
         if few is None:
             return accepted
-        exactly = few.plausible(np.abs(w), distance - lost.sum(axis=-1) * few.reach)
-        exactly |= distance <= np.abs(w).max(axis=-1)
-        return np.where(np.abs(bottom) > few.reach * np.abs(beta).sum(axis=-1) * 1.01, exactly, accepted)
+        exactly = few.plausible(np.moveaxis(w, 0, -1), distance - lost.sum(axis=0) * few.reach)
+        exactly |= distance <= w.max(axis=0)
+        return np.where(np.abs(bottom) > few.reach * np.abs(beta).sum(axis=0) * 1.01, exactly, accepted)
 
     with np.errstate(all="ignore"):
         root = np.where(bottom == 0, estimate, top / bottom)
         start = np.clip(np.where(np.isfinite(root), root, estimate), lower, upper)
-        spread = (
-            (np.abs(alpha - start[..., None] * beta) * (np.asarray(scales, dtype=np.float64) + 1)).sum(axis=-1)
-        ) / np.abs(bottom)
+        noisy = (np.abs(alpha - start * beta).T * (np.asarray(scales, dtype=np.float64) + 1)).T.sum(axis=0)
+        spread = noisy / np.abs(bottom)
         unit = np.where(np.isfinite(spread) & (spread > 0), spread, 1.0)
+        # both ends at once: cells that look downwards, then cells that look upwards
+        start, unit = np.stack([start, start]), np.stack([unit, unit])
         ends = np.stack([np.full_like(estimate, lower), np.full_like(estimate, upper)])
-        low, high = outermost(accepts, start, ends, unit, at_once=7 if test.few is None and start.size <= _SMALL else 1)
+        low, high = outermost(accepts, start, ends, unit, at_once=7 if few is None and start.size <= _SMALL else 1)
     return np.minimum(low, estimate), np.maximum(high, estimate)
 
 
@@ -136,7 +150,8 @@ def outermost(
         near = near + passed * width
         rejected = np.take_along_axis(t, np.minimum(passed, at_once - 1)[None], axis=0)[0]
         found = np.where(passed == at_once, found, rejected)
-    return np.where(accepts(end), end, np.where(accepts(start), found, start))
+    at_end, at_start = accepts(np.stack([end, start])) if at_once > 1 else (accepts(end), accepts(start))
+    return np.where(at_end, end, np.where(at_start, found, start))
 
 
 def _dot(weights: ArrayLike, x: Floats) -> Floats:

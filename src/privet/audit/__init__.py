@@ -1,4 +1,4 @@
-"""Privet as a stranger sees it: checks that trust none of its own claims."""
+"""An independent audit of Privet: checks that trust none of its own claims."""
 
 from privet.audit.sampler import SamplerReport, verify_sampler
 

@@ -1,5 +1,5 @@
-"""What a sampler's tables must be, from the definition of the distribution: sums of exponentials, and for a
-difference of two digits the product of two polynomials; not from the formulas that built the tables.
+"""The expected tables of a sampler, from the definition of the distribution: sums of exponentials and, for the
+difference of two digits, the product of two polynomials. They do not use the formulas that built the tables.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PROBE_BITS = 128
 
 
 class Expected:
-    """One level's distribution from its definition: F(first), F(first + 1), ... as Arb balls."""
+    """The distribution of one level, by definition: F(first), F(first + 1), ... as Arb balls."""
 
     def __init__(self, first: int, masses: Sequence[arb], below: arb) -> None:
         self.first = first
@@ -37,17 +37,17 @@ class Expected:
         self.prefixes: Words = np.array([b >> PROBE_BITS - 64 for b in self.fine], dtype=np.uint64)
 
     def values(self, words: Words) -> NDArray[np.int64]:
-        """The value that 64 bits decide."""
+        """The values that 64-bit words decide."""
         return self.first + np.searchsorted(self.prefixes, words, side="right")
 
 
 def _leading_bits(boundary: arb) -> int:
-    """floor(2^128 F); a boundary that can't be told from 1 gets the last string of bits."""
-    known = (boundary * arb(2) ** PROBE_BITS).floor()
-    if known.is_exact():
-        return min(int(known.fmpz()), (1 << PROBE_BITS) - 1)
-    if not known.upper() >= arb(2) ** PROBE_BITS:
-        raise InternalError("an expected boundary is not sharp enough; this is probably a bug in Privet")
+    """floor(2^128 F); a boundary that can't be distinguished from 1 gets the last bit string."""
+    bits = (boundary * arb(2) ** PROBE_BITS).floor()
+    if bits.is_exact():
+        return min(int(bits.fmpz()), (1 << PROBE_BITS) - 1)
+    if not bits.upper() >= arb(2) ** PROBE_BITS:
+        raise InternalError("an expected boundary is not precise enough. This is probably a bug in Privet")
     return (1 << PROBE_BITS) - 1
 
 
@@ -63,7 +63,7 @@ def expected_levels(scale: Exact, count: int, two_sided: bool) -> tuple[Expected
         total = sum(weights, arb(0))
         levels.append(Expected(1 - BASE if two_sided else 0, [w / total for w in weights], arb(0)))
         scale /= BASE
-    reach = int(140 * scale) + 2  # e^-140 < 2^-200: the mass beyond is below what is probed
+    reach = int(140 * scale) + 2  # e^-140 < 2^-200: the mass beyond is below the probed precision
     weights = [ball(-abs(k) / scale).exp() for k in range(-reach if two_sided else 0, reach + 1)]
     beyond = ball(Fraction(-reach - 1) / scale).exp() / (1 - ball(-1 / scale).exp())
     total = sum(weights, arb(0)) + (2 * beyond if two_sided else beyond)
@@ -73,7 +73,7 @@ def expected_levels(scale: Exact, count: int, two_sided: bool) -> tuple[Expected
 
 
 def differences(distribution: DiscreteLaplace | Geometric, expected: tuple[Expected, ...]) -> Iterator[str]:
-    """The digits' distributions together against the closed-form pmf, near zero, at carries and far out."""
+    """Compare the combined distribution of all digits with the closed-form pmf, near zero, at carries and far out."""
     scale = distribution.scale
     two_sided = isinstance(distribution, DiscreteLaplace)
     far = [int(scale * t) for t in (Fraction(1, 3), 1, 3, 10, 40)]
@@ -86,7 +86,7 @@ def differences(distribution: DiscreteLaplace | Geometric, expected: tuple[Expec
         closed = centre * ball(-abs(x) / scale).exp()
         apart = ends(_mass(expected, 0, x, memo) / closed - 1)
         if not -Fraction(1, 10**30) < apart.lower <= apart.upper < Fraction(1, 10**30):
-            yield f"P({x}) of the digits together is not the pmf: relative difference {float(apart):.3g}"
+            yield f"the combined digits give P({x}) with a relative error of {float(apart):.3g}"
             return
 
 

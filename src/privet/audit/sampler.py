@@ -1,7 +1,7 @@
-"""Exact verification of a running sampler: not samples and statistics, but every cell of its tables.
+"""Exact verification of a running sampler, through every cell of its tables instead of samples and statistics.
 
-A draw is a walk through finite tables, so what the code does with *every* string of leading bits can be
-enumerated, and compared with what it must be (`expected`).
+A draw is a lookup in finite tables, so the result for *every* string of leading bits can be enumerated and compared
+with the expected one (`expected`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from privet.noise.inversion import Inversion, Rare
 from privet.noise.laplace import laplace_digits
 
 DEEP = (4, 24)
-"""How many 64-bit words of zeros (or ones) lead into the open tails: as far as 2^-1536."""
+"""The numbers of 64-bit words of zeros (or ones) that lead into the open tails, as far as 2^-1536."""
 
 _PRECISION = 384
 _LARGEST = (1 << 64) - 1
@@ -36,7 +36,7 @@ Words = NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True)
 class SamplerReport:
-    """What an exact verification did, and what it found."""
+    """The result of an exact verification."""
 
     scale: Exact
     levels: int
@@ -46,7 +46,7 @@ class SamplerReport:
 
     @property
     def exact(self) -> bool:
-        """Whether nothing was found: each value's measure is its exact probability, to 1e-37."""
+        """Whether there are no findings: each value has its exact probability, to 1e-37."""
         return not self.findings
 
     def __str__(self) -> str:
@@ -59,13 +59,13 @@ def verify_sampler(distribution: DiscreteLaplace | Geometric, sampler: Digits | 
 
     Claim: if the report is exact, then for every table the measure of bit strings that lead to value k is
     P(k) to 1e-37. Both ends of all 65,536 cells, and both sides of each boundary at 2^-64 and at 2^-128, lead to the
-    right value, open tails down to 2^-1536 included. Each of the three ways of drawing is asked, and each
-    word that 64 bits do not decide is put to each of them. Digits are drawn from bits of their own and summed with the
-    right powers of 256, across the pieces of long arrays too, with draws that need more bits among
-    them. The tables' distributions together have the pmf of `distribution`.
+    right value, including open tails down to 2^-1536. This holds for each of the three ways to draw, each of which is
+    tested with every word that 64 bits do not decide. Digits are drawn from separate bits and summed with the right
+    powers of 256, also across the chunks of long arrays, and with draws that need more bits among them. The combined
+    distribution of the tables has the pmf of `distribution`.
 
-    What it takes for granted: the bits are fair, and the code only compares them with its tables, so that between
-    two neighbouring probes nothing can change.
+    Assumptions: the bits are fair, and the code only compares them with its tables, so that nothing can change
+    between two neighbouring probes.
 
     Example:
         >>> verify_sampler(DiscreteLaplace("2.5")).exact
@@ -88,20 +88,20 @@ def verify_sampler(distribution: DiscreteLaplace | Geometric, sampler: Digits | 
             fine = _fine(truth)
             deep = _deep(distribution.scale / BASE**j, two_sided) if j == count - 1 else fine[:0]
             pools.append((cells + near, deep + fine))
-            for name, draw, asked in _ways(cells, near, fine, deep):
-                probes += len(asked)
-                findings += [f"table {j}: {name} draws {finding}" for finding in _compare(level, draw, asked)]
+            for name, draw, tested in _ways(cells, near, fine, deep):
+                probes += len(tested)
+                findings += [f"table {j}: {name} draws {finding}" for finding in _compare(level, draw, tested)]
         findings += _check_sum(sampler, pools)
         findings += differences(distribution, expected)
     values = sum(len(truth.masses) for truth in expected)
     return SamplerReport(distribution.scale, count, values, probes, tuple(findings))
 
 
-# --- what is probed ---------------------------------------------------------------------------
+# --- probes -----------------------------------------------------------------------------------
 
 
 def _decided(truth: Expected, *parts: Words) -> Probes:
-    """Those of the strings that 64 bits decide."""
+    """The words that 64 bits decide."""
     words = np.concatenate(parts)
     # a word that equals a boundary's prefix is undecided; 0 and 2^64 - 1 belong to open tails
     words = words[~np.isin(words, truth.prefixes) & (words > 0) & (words < _LARGEST)]
@@ -113,12 +113,12 @@ def _fine(truth: Expected) -> Probes:
     strings, values = [], []
     padded = [0, *truth.fine, 1 << PROBE_BITS]
     for i, fine in enumerate(truth.fine):
-        if min(fine - padded[i], padded[i + 2] - fine) > 4:  # closer together than that: less than 1e-37 in all
+        if min(fine - padded[i], padded[i + 2] - fine) > 4:  # closer boundaries have a total mass below 1e-37
             strings += [fine - 1, fine + 1]
             values += [truth.first + i, truth.first + i + 1]
     words, prefixes = [string >> 64 for string in strings], set(truth.prefixes.tolist())
     more = [string.to_bytes(16, "little")[:8] if string >> 64 in prefixes else b"" for string in strings]
-    return Probes.of(words, more, values)
+    return Probes.from_lists(words, more, values)
 
 
 def _deep(scale: Exact, two_sided: bool) -> Probes:
@@ -134,7 +134,7 @@ def _deep(scale: Exact, two_sided: bool) -> Probes:
             words.append(int.from_bytes(filler, "little"))
             more.append(filler * (count - 1) + (1 << 63).to_bytes(8, "little"))
             values.append(sign * value)
-    return Probes.of(words, more, values)
+    return Probes.from_lists(words, more, values)
 
 
 # --- one table --------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ Draw = Callable[[Inversion, Probes], NDArray[Any]]
 
 
 def _ways(cells: Probes, near: Probes, fine: Probes, deep: Probes) -> Iterator[tuple[str, Draw, Probes]]:
-    """What each way of drawing is asked."""
+    """The probes for each way to draw."""
     under = np.unique(fine.words, return_index=True)[1]
     over = len(fine) - 1 - np.unique(fine.words[::-1], return_index=True)[1]
     yield "bulk", _draw_many, cells + near + fine[over] + deep
@@ -152,16 +152,16 @@ def _ways(cells: Probes, near: Probes, fine: Probes, deep: Probes) -> Iterator[t
     yield "single", _draw_one, near + fine + deep
 
 
-def _compare(level: Inversion, draw: Draw, asked: Probes) -> Iterator[str]:
+def _compare(level: Inversion, draw: Draw, probes: Probes) -> Iterator[str]:
     try:
-        got = draw(level, asked)
-    except Exception as error:  # whatever a broken sampler does, it is a finding
+        values = draw(level, probes)
+    except Exception as error:  # any failure of a broken sampler is a finding
         yield f"failed ({error})"
         return
-    wrong = np.flatnonzero(got != asked.values)
+    wrong = np.flatnonzero(values != probes.values)
     if len(wrong):
         at = wrong[0]
-        yield f"give {got[at]} where {asked.values[at]} is right, at {len(wrong)} of {len(got)} probes"
+        yield f"give {values[at]} instead of {probes.values[at]}, wrong at {len(wrong)} of {len(values)} probes"
 
 
 def _draw_one(level: Inversion, probes: Probes) -> NDArray[Any]:
@@ -199,11 +199,11 @@ def _put(values: NDArray[Any], rare: Rare) -> NDArray[np.int64]:
 
 
 def _check_sum(sampler: Digits, pools: Sequence[tuple[Probes, Probes]]) -> Iterator[str]:
-    """Draw known digits together and look at their sum."""
+    """Draw known digits together and check their sum."""
     long = CHUNK + 64
     chosen, total = [], np.zeros(long, dtype=object)
     for j, (decided, fine) in enumerate(pools):
-        # stride through the table; at every 512th position all digits need more bits, at others this one does
+        # stride through the table; at every 512th position all digits need more bits, at the next ones a single digit
         places = (np.arange(long) * (2 * j + 1) * 7919) % len(decided)
         tied = np.flatnonzero(np.isin(np.arange(long) % 512, (0, j + 1)))
         places[tied] = len(decided) + np.arange(len(tied)) % len(fine)
@@ -217,12 +217,12 @@ def _check_sum(sampler: Digits, pools: Sequence[tuple[Probes, Probes]]) -> Itera
 
 def _compare_sums(name: str, total: NDArray[np.object_], draw: Callable[[], list[int]]) -> Iterator[str]:
     try:
-        right = draw() == total.tolist()
+        is_right = draw() == total.tolist()
     except Exception as error:  # as above
         yield f"{name} sums failed ({error})"
         return
-    if not right:
-        yield f"{name} draws do not add up their digits with the powers of {BASE}"
+    if not is_right:
+        yield f"{name} draws do not sum their digits with the right powers of {BASE}"
 
 
 def _sum_one(sampler: Digits, chosen: list[Probes], i: int) -> int:
@@ -248,7 +248,7 @@ def _few_script(chosen: list[Probes]) -> list[bytes | NDArray[Any]]:
 
 
 def _many_script(sampler: Digits, chosen: list[Probes]) -> list[bytes | NDArray[Any]]:
-    """Bulk draws take 16 bits at a time, from the highest level of each group of seven, piece by piece."""
+    """Bulk draws take 16 bits at a time, from the highest level of each group of seven, chunk by chunk."""
     parts: list[bytes | NDArray[Any]] = []
     levels = list(zip(sampler.levels, chosen, strict=True))
     for group in range(0, len(levels), GROUP):

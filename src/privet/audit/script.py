@@ -1,4 +1,4 @@
-"""Bits that are given, not drawn: how to ask running code what it does with a certain string."""
+"""Prescribed bits, to observe what a running sampler does with a certain bit string."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ Words = NDArray[np.uint64]
 
 
 class Script:
-    """A source of bits that are given, not drawn; asking for other bits, or leaving some, is an error."""
+    """A source of prescribed bits; requesting other bits, or leaving some unused, is an error."""
 
     def __init__(self, *parts: bytes | NDArray[Any]) -> None:
         self._parts = [part if isinstance(part, bytes) else part.tobytes() for part in parts][::-1]
 
     def take(self, count: int) -> bytes:
         if not self._parts or len(self._parts[-1]) != count:
-            raise LookupError("the sampler asked for bits that an exact one would not need")
+            raise LookupError("the sampler requested bits that an exact sampler would not need")
         return self._parts.pop()
 
     def fill(self, array: NDArray[Any]) -> None:
         array[:] = np.frombuffer(self.take(array.nbytes), dtype=array.dtype)
 
     def finish(self) -> None:
-        """Nothing may be left."""
+        """Check that all bits were used."""
         if self._parts:
-            raise LookupError("the sampler did not use bits that an exact one would need")
+            raise LookupError("the sampler did not use bits that an exact sampler would need")
 
 
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """Bit strings whose values are known: 64 bits each, and further bits where those do not decide."""
+    """Bit strings with known values: 64 bits each, and more bits if those do not decide."""
 
     words: Words
     more: NDArray[np.object_]
     values: NDArray[np.int64]
 
     @staticmethod
-    def of(words: Sequence[int], more: Sequence[bytes], values: Sequence[int]) -> Probes:
+    def from_lists(words: Sequence[int], more: Sequence[bytes], values: Sequence[int]) -> Probes:
         """Probes from lists."""
-        further = np.empty(len(more), dtype=object)
-        further[:] = more
-        return Probes(np.array(words, dtype=np.uint64), further, np.array(values, dtype=np.int64))
+        extra = np.empty(len(more), dtype=object)
+        extra[:] = more
+        return Probes(np.array(words, dtype=np.uint64), extra, np.array(values, dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.words)
@@ -60,7 +60,7 @@ class Probes:
         return Probes(np.concatenate(words), np.concatenate(more), np.concatenate(values))
 
     def pieces(self) -> Iterator[bytes]:
-        """The further bits, which are asked for eight bytes at a time."""
+        """The additional bits, in pieces of eight bytes."""
         return (bits[i : i + 8] for bits in self.more if bits for i in range(0, len(bits), 8))
 
     @property
@@ -69,6 +69,6 @@ class Probes:
         return (self.words >> np.uint64(48)).astype(np.uint16)
 
     def rest(self, level: Inversion) -> list[Words]:
-        """The other 48 bits, for cells that hold a boundary, if there are such."""
+        """The other 48 bits, for the cells that contain a boundary."""
         undecided = level.cells[self.leading] == UNDECIDED
         return [self.words[undecided] << np.uint64(16)] if undecided.any() else []

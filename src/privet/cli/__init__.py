@@ -3,7 +3,7 @@
 Answers go to stdout, everything else to stderr. Exit codes: 0 success; 1 a failed check (`verify`, `audit`), or an
 answer whose file could not be written; 2 wrong usage; 3 the budget is too small; 4 paid but not answered, or the
 dataset is closed; 5 the ledger can't be read, written or trusted; 70 a bug; 75 another process holds the ledger's lock:
-try again; 130 Ctrl-C; 141 the reader of the output closed it. With --json, an error is one line of JSON.
+try again; 130 Ctrl-C; 141 nobody reads the output. With --json, an error is one line of JSON.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def curve(
     output: str = typer.Option("curve.png", "--output", "-o", help="The file to write: .png, .svg or .pdf."),
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
-    """Draw the Laplace mechanism. Shows two neighbours' densities, their ratio (at most e^epsilon) and the privacy profile.
+    """Draw the Laplace mechanism: the densities of two neighbours, their ratio, and the privacy profile.
 
     Example: privet curve --epsilon 1 --sensitivity 1 -o curve.png
     """

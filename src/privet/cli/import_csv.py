@@ -92,9 +92,7 @@ def import_(
         target, declared, person, cap = _from_policy(csv, output, policy, table)
         columns, person, cap = {**declared}, id or person, cap if id in (None, person) else None
     if target is None:
-        raise UserError(
-            "the output file is missing", remedy=write(terminal=f"-o {shlex.quote(Path(csv).stem)}.parquet")
-        )
+        raise UserError("no output file was named", remedy=write(terminal=f"-o {shlex.quote(Path(csv).stem)}.parquet"))
     kinds: dict[str, Any] = {"id_type": id_type or _id_type(columns, person)}
     Files.checked(Path(target).expanduser(), force=force, taken=_taken(csv, policy, table))
     try:
@@ -178,11 +176,10 @@ def _declared(options: list[str]) -> dict[str, Column | str]:
 
 def _id_type(columns: Mapping[str, Column | str], person: str | None) -> str:
     """The type of the id: that of its column, if it is also declared as one."""
-    from privet.sources.kinds import declared
+    from privet.sources.kinds import reading_of
 
     column = columns.get(person or "")
-    kind = column if isinstance(column, str) or column is None else declared(column.type)
-    return "integer" if kind in ("integer", "key") else "text"
+    return "integer" if column is not None and reading_of(column) in ("integer", "key") else "text"
 
 
 def _from_policy(

@@ -227,7 +227,7 @@ class Steward:
         from privet.errors import UserError
         from privet.policy import toml
         from privet.policy.proposals import proposal
-        from privet.policy.shorthand import EXAMPLES, SKIP, shorthand
+        from privet.policy.shorthand import SKIP, examples, shorthand
         from privet.policy.template import ColumnTemplate
         from privet.sql.quoting import quoted
 
@@ -241,7 +241,7 @@ class Steward:
             if ask:
                 line = _asked(name, found, made, line)
             if line == "?":
-                typer.echo("  " + "\n  ".join((*EXAMPLES, "or just the values: 0 110, or north, south", SKIP)))
+                typer.echo("  " + "\n  ".join((*examples(), "or just the values: 0 110, or north, south", SKIP)))
                 continue
             try:
                 value = shorthand(name, line, family=found.columns[name])
@@ -284,26 +284,25 @@ def _fitting(name: str, value: Any, found: Found) -> None:
     """Refuse a kind that the column can't be read as; for a CSV, only one that no notation could make possible."""
     from privet.errors import UserError, write
     from privet.policy import toml
-    from privet.policy.columns import kind
-    from privet.policy.shorthand import EXAMPLES
-    from privet.sources.kinds import HOLD
+    from privet.policy.columns import declaration
+    from privet.policy.shorthand import SKIP
+    from privet.sources.kinds import HOLD, NAMES, reading_of
+    from privet.tables.kinds import usual
 
-    family, said = found.columns[name], value if isinstance(value, str) else kind(value)
+    family = found.columns[name]
     if value is None or family in ("anything", "nothing"):
         return
-    if said == "type":
-        said = str(value["type"])
-    if said in ("keys", "keys_from"):
-        said = "key" if said == "keys" and all(isinstance(each, int) for each in value["keys"]) else "text"
-    if said not in HOLD or family in HOLD[said]:
+    said = declaration(value)
+    read = reading_of(said.kind.base if said.file else said.column(str))
+    if family in HOLD[read]:
         return
-    if found.csv is not None and (family in ("text", "boolean", "integer") or said in ("text", "key")):
+    if found.csv is not None and (family in ("text", "boolean", "integer") or read in ("text", "key")):
         return
-    proper = {"float": "number", "decimal": "number", "text": "keys"}.get(family, family)
-    form = next((line for line in EXAMPLES if line.split()[0] == proper), "text")
-    held = {"date": "dates", "timestamp": "timestamps", "text": "texts", "boolean": "booleans"}.get(family, "numbers")
-    what = f"{toml.key(name)}: the column contains {held}, which can't be read as {said}"
-    raise UserError(what, remedy=write(form, terminal=form))
+    proper = usual(family)
+    line = SKIP if proper is None else proper.line
+    held = "numbers" if family in ("integer", "float", "decimal") else NAMES.get(family, "values")
+    what = f"{toml.key(name)}: the column contains {held}, which can't be read as {said.kind.name}"
+    raise UserError(what, remedy=write(line, terminal=line))
 
 
 def _left_out(name: str, made: Proposal) -> ColumnTemplate:

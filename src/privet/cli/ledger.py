@@ -52,7 +52,7 @@ def _opened(where: str | None, policy: Path | None, *, read_only: bool = True) -
         return open_ledger(where, create=False, read_only=read_only), None
     if policy is None and not _DEFAULT.exists():
         raise UserError(
-            f"the ledger is missing, and there is no {_DEFAULT} in this folder",
+            f"no ledger was named, and there is no {_DEFAULT} in this folder",
             subject=Subject("ledger"),
             remedy=write(terminal="--policy folder/privet.toml", advice="Name the ledger, or its policy"),
         )

@@ -67,9 +67,9 @@ def make_survey(folder: str | Path, people: int = 100_000) -> Survey:
 # --- numbers that look random ---------------------------------------------------------------------
 
 
-def _uniform(what: str, count: int) -> Floats:
+def _uniform(label: str, count: int) -> Floats:
     """Numbers between 0 and 1, one per position: the finalizer of SplitMix64 (Steele, Lea, Flood 2014)."""
-    start = np.uint64(int.from_bytes(what.encode()) % (2**64 - 59))
+    start = np.uint64(int.from_bytes(label.encode()) % (2**64 - 59))
     x = np.full(count, start) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -77,15 +77,15 @@ def _uniform(what: str, count: int) -> Floats:
     return np.asarray(((x >> np.uint64(11)).astype(np.float64) + 0.5) / 2**53)
 
 
-def _normal(what: str, count: int) -> Floats:
+def _normal(label: str, count: int) -> Floats:
     """Standard normal numbers, by Box and Muller."""
-    radius = np.sqrt(-2 * np.log(_uniform(f"{what}/r", count)))
-    return np.asarray(radius * np.cos(2 * np.pi * _uniform(f"{what}/a", count)))
+    radius = np.sqrt(-2 * np.log(_uniform(f"{label}/r", count)))
+    return np.asarray(radius * np.cos(2 * np.pi * _uniform(f"{label}/a", count)))
 
 
-def _choice(what: str, shares: Floats, count: int) -> Integers:
+def _choice(label: str, shares: Floats, count: int) -> Integers:
     """Indices into a list, with these shares."""
-    return np.minimum(np.searchsorted(np.cumsum(shares / shares.sum()), _uniform(what, count)), len(shares) - 1)
+    return np.minimum(np.searchsorted(np.cumsum(shares / shares.sum()), _uniform(label, count)), len(shares) - 1)
 
 
 # --- the tables -----------------------------------------------------------------------------------

@@ -20,6 +20,9 @@ from privet.errors import UserError
 DEEPEST = 200
 """The maximum depth of nested objects and lists."""
 
+_AS_THEY_ARE = frozenset({str, int, bool, type(None)})  # in Python as in JSON
+_SHORT = 2**62
+
 
 @dataclass(frozen=True, slots=True)
 class Codec:
@@ -67,6 +70,8 @@ class Codec:
     def _write(self, value: Any, form: Form, path: str, depth: int) -> Any:
         kind = type(value)
         self._not_too_deep(path, depth)
+        if kind in _AS_THEY_ARE and kind in form.plain and (kind is not int or -_SHORT < value < _SHORT):
+            return value
         if kind in form.records and kind in self._names:
             inner = forms(kind).items()
             return {"kind": self._names[kind]} | {
@@ -135,7 +140,8 @@ class Codec:
 
 
 def _may_hold(form: Form, value: Any) -> bool:
-    return type(value) in form.plain | form.records | {*form.enums} or type(value) is tuple or value in form.texts
+    kind = type(value)
+    return kind in form.plain or kind in form.records or kind is tuple or kind in form.enums or value in form.texts
 
 
 def _may_be(form: Form, tree: Any) -> bool:

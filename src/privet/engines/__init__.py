@@ -1,5 +1,10 @@
-"""Exact integers from private tables: a statement in, one integer for each group and tally out, on DuckDB."""
+"""Exact integers from private tables: a statement in, one integer for each group and tally out.
 
-from privet.engines.duckdb import FAILED, DuckDB, Source
+`base` is the contract, `registry` has one line for each engine. `sql/` compiles statements for every database that
+speaks SQL; `duckdb/` is one of them. `reference/` computes the same row by row, in Python, without any SQL.
+"""
 
-__all__ = ["FAILED", "DuckDB", "Source"]
+from privet.engines.base import FAILED, ArrowRows, Engine, ParquetFiles, Source, Unsupported
+from privet.engines.registry import ENGINES, open_engine
+
+__all__ = ["ENGINES", "FAILED", "ArrowRows", "Engine", "ParquetFiles", "Source", "Unsupported", "open_engine"]

@@ -1,8 +1,8 @@
 """Exact numbers: the only place where a float becomes exact, or an exact number becomes a float.
 
-Parameters (epsilon, delta, bounds, scales) are rationals. What is irrational (e^x, square roots) is
-known by an `Enclosure`, two rationals with the true number between them, from Arb's ball arithmetic.
-Rounding has a direction and the direction is in the name: `down`, `up`.
+Parameters (epsilon, delta, bounds, scales) are rationals. An irrational number (e^x, a square root) is represented by
+an `Enclosure`, two rationals with the true number between them, from Arb's ball arithmetic. The name of a rounding
+function states its direction: `down`, `up`.
 """
 
 from privet.exact.enclosures import Enclosure, ball, enclose, ends, exp, floor, less, precision

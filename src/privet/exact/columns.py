@@ -1,6 +1,6 @@
 """Private columns as floats: lists, and numpy, Arrow, pandas and polars columns.
 
-What is refused depends on the declared type and the shape alone, which are public; never on a row.
+Errors depend only on the declared type and the shape, which are public, never on a row.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from privet.errors import DataError, write
 
 Floats = NDArray[np.float64]
 
-# by their names, since none of these libraries need be installed
+# by name, because these libraries need not be installed
 _ARROW = re.compile(r"(u?int(8|16|32|64)|halffloat|float|double|decimal\d+\(.+\)|bool|null)\Z")
 _POLARS = re.compile(r"(U?Int(8|16|32|64)|Float(32|64)|Decimal\(.+\)|Boolean|Null)\Z")
 
 
 def as_floats(data: Any) -> Floats:
-    """Each value as the nearest 64-bit float, NaN where it is missing or no number.
+    """Each value as the nearest 64-bit float; NaN if it is missing or not a number.
 
-    Claim: a total function of each value by itself.
+    Claim: a total function of each value, independent of the others.
 
     Example:
         >>> as_floats([1, None, "x", 10**400, True]).tolist()
@@ -58,7 +58,7 @@ def _from_numpy(column: np.ma.MaskedArray[Any, Any]) -> Floats:
     if column.ndim != 1 or column.dtype.kind not in "fiubO":
         raise _refusal(f"{column.ndim}-dimensional array of {column.dtype.type.__name__}")
     floats = _each(column.data) if column.dtype.kind == "O" else np.array(column.data, dtype=np.float64)
-    floats[np.ma.getmaskarray(column)] = np.nan  # what is masked is missing
+    floats[np.ma.getmaskarray(column)] = np.nan  # masked values are missing
     return floats
 
 
@@ -70,7 +70,7 @@ def _from_arrow(column: Any) -> Floats:
 
 
 def _from_pandas(column: Any) -> Floats:
-    """A plain numpy column, a nullable one of numbers, or one that Arrow holds; no categories, text or dates."""
+    """A numpy column, a nullable column of numbers, or an Arrow column; not categories, text or dates."""
     dtype = getattr(column, "dtype", None)
     if dtype is None or column.ndim != 1:
         raise _refusal(type(column).__name__, a_table=True)
@@ -101,6 +101,6 @@ def _float(value: Any) -> float:
 def _refusal(kind: str, *, a_table: bool = False) -> DataError:
     example = 'table["salary"]' if a_table else "[52_000, 61_000]"
     return DataError(
-        f"data must be a list of numbers, or one column of numbers (numpy, Arrow, pandas, polars); this is: {kind}",
+        f"data must be a list of numbers, or one column of numbers (numpy, Arrow, pandas, polars), not {kind}",
         remedy=write(f"mean({example}, lower=0, upper=200_000, epsilon=0.5)"),
     )

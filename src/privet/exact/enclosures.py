@@ -17,7 +17,7 @@ from privet.exact.rationals import Exact
 from privet.exact.rounding import nearest, show
 
 _FINEST = 2**16
-_WIDEST = 2**26  # bits of a number that was rounded outward: e^(10^12) would fill the memory
+_WIDEST = 2**26  # bits of a number that is rounded outward: e^(10^12) would fill the memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Enclosure:
 
     @property
     def width(self) -> Exact:
-        """How far apart the two ends are."""
+        """The distance between the two ends."""
         return self.upper - self.lower
 
 
@@ -76,7 +76,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
-    """Arb computes with this many bits inside the block; one thread at a time, since Arb's setting is global."""
+    """A block in which Arb computes with this many bits; one thread at a time, because Arb's setting is global."""
     with _precision_lock:
         before = ctx.prec
         ctx.prec = bits
@@ -105,14 +105,14 @@ def ends(real: arb) -> Enclosure:
 def _dyadic_down(point: arb) -> Exact:
     mantissa, exponent = map(int, point.man_exp())
     if exponent > _WIDEST:
-        raise NumberError("a number such as e^epsilon is too large to write down; choose a smaller epsilon.")
-    if exponent + mantissa.bit_length() < -_FINEST:  # too near to 0 for its digits to be of use to anybody
+        raise NumberError("a number such as e^epsilon is too large to represent. Choose a smaller epsilon")
+    if exponent + mantissa.bit_length() < -_FINEST:  # too close to 0 for its digits to matter
         return Fraction(0) if mantissa >= 0 else -Fraction(1, 1 << _FINEST)
     return Fraction(mantissa << exponent) if exponent >= 0 else Fraction(mantissa, 1 << -exponent)
 
 
 def enclose(evaluate: Callable[[], Any], *, bits: int = 64) -> Enclosure:
-    """Evaluate an Arb expression with more and more bits until its relative width is below 2^-bits.
+    """Evaluate an Arb expression with increasing precision until its relative width is below 2^-bits.
 
     A number that stays indistinguishable from zero is returned once it is known to 2^-4096.
     """
@@ -122,14 +122,14 @@ def enclose(evaluate: Callable[[], Any], *, bits: int = 64) -> Enclosure:
             if real.is_finite() and (real.rel_accuracy_bits() >= bits or real.is_exact()):
                 return ends(real)
             if extra >= 8192 and real.is_finite():
-                found = ends(real)
-                if found.width < Fraction(1, 2**4096):
-                    return found
-    raise InternalError("an Arb enclosure did not shrink; this is probably a bug in Privet")
+                enclosure = ends(real)
+                if enclosure.width < Fraction(1, 2**4096):
+                    return enclosure
+    raise InternalError("an Arb enclosure did not shrink. This is probably a bug in Privet")
 
 
 def floor(evaluate: Callable[[], Any]) -> int:
-    """The floor of an irrational Arb expression, evaluated with more and more bits until it is certain.
+    """The floor of an irrational Arb expression, evaluated with increasing precision until it is certain.
 
     Example:
         >>> floor(lambda: ball(Fraction(10)).exp())
@@ -142,11 +142,11 @@ def floor(evaluate: Callable[[], Any]) -> int:
             if real.is_finite() and real.is_exact():
                 return int(real.fmpz())
         bits *= 2
-    raise InternalError("the floor of an Arb expression stayed uncertain; this is probably a bug in Privet")
+    raise InternalError("the floor of an Arb expression stayed uncertain. This is probably a bug in Privet")
 
 
 def less(evaluate: Callable[[], Any], bound: Exact) -> bool:
-    """Whether an Arb expression, known not to equal `bound`, is less than it; decided with as many bits as that takes.
+    """Whether an Arb expression, which must not equal `bound`, is less than it; uses as many bits as necessary.
 
     Example:
         >>> less(lambda: ball(Fraction(1)).exp(), Fraction("2.718281828459046"))
@@ -161,7 +161,7 @@ def less(evaluate: Callable[[], Any], bound: Exact) -> bool:
             if real > limit:
                 return False
         bits *= 2
-    raise InternalError("two numbers could not be told apart; this is probably a bug in Privet")
+    raise InternalError("two numbers could not be compared. This is probably a bug in Privet")
 
 
 def exp(number: Exact) -> Enclosure:

@@ -1,4 +1,4 @@
-"""Real numbers on a lattice of exact steps, so that everything private is an integer."""
+"""Real numbers on a lattice of exact steps, so that all private values are integers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Integers = NDArray[Any]
 
 _SAFE = 1 << 62
 _BOUNDS = "lower=0, upper=200_000"
-_REACH = Fraction(2) ** 500  # bounds up to this, steps down to its inverse: squares of them are floats too
+_REACH = Fraction(2) ** 500  # the largest bound, and the inverse of the smallest step: their squares still fit a float
 
 
 def power_of_two_below(number: Exact) -> Exact:
@@ -46,11 +46,11 @@ def is_power_of_two(number: Exact) -> bool:
 
 
 def to_steps(value: Exact, step: Exact) -> int:
-    """The nearest number of steps, halves upwards.
+    """The nearest number of steps; halves are rounded up.
 
     Claim: values at most D apart are at most ceil(D / step) steps apart; vectors of d coordinates at L1
-    distance at most D, at most ceil(D / step) + d - 1. Halves must all go the same way: rounding them to even
-    would break this.
+    distance at most D, at most ceil(D / step) + d - 1. All halves must be rounded in the same direction:
+    rounding half to even would break this.
 
     Example:
         >>> to_steps(Fraction("0.5"), Fraction(1)), to_steps(Fraction("-0.5"), Fraction(1))
@@ -61,7 +61,7 @@ def to_steps(value: Exact, step: Exact) -> int:
 
 
 def from_steps(steps: int, step: Exact) -> float:
-    """Steps as the nearest float, infinite when out of range."""
+    """Steps as the nearest float, infinite if out of range."""
     try:
         return steps * step.numerator / step.denominator
     except OverflowError:
@@ -92,7 +92,7 @@ def array_from_steps(steps: Integers, step: Exact) -> NDArray[np.float64]:
 def add_exactly(left: Integers, right: Integers) -> Integers:
     """The sum of two arrays of integers, with Python integers where int64 would overflow.
 
-    Claim: the values, and whether they come as int64, depend on the sums alone.
+    Claim: the values and their type (int64 or not) depend only on the sums.
 
     Example:
         >>> add_exactly(np.array([2**62]), np.array([2**62])).tolist() == [2**63]
@@ -109,8 +109,8 @@ def _may_overflow(*arrays: Integers) -> bool:
     return any(a.size and (int(a.max()) >= _SAFE or int(a.min()) < -_SAFE) for a in arrays)
 
 
-def public_bounds(lower: object, upper: object, *, of: str = "answer") -> tuple[Exact, Exact]:
-    """Two bounds, exact; refused when missing, infinite or reversed.
+def public_bounds(lower: object, upper: object, *, statistic: str = "answer") -> tuple[Exact, Exact]:
+    """Two exact bounds; refused if missing, infinite or reversed.
 
     Example:
         >>> public_bounds(0, "0.5")
@@ -119,8 +119,8 @@ def public_bounds(lower: object, upper: object, *, of: str = "answer") -> tuple[
     for name, bound in (("lower", lower), ("upper", upper)):
         if bound is None or _is_infinite(bound):
             raise NoSensitivity(
-                f"{name} is {bound}: without finite bounds, one row could change the {of} without limit, so no amount "
-                "of noise would be enough",
+                f"{name} is {bound}: without finite bounds, one row could change the {statistic} without limit, so no "
+                "amount of noise would be enough",
                 remedy=write(_BOUNDS, advice="Choose bounds from what you know, never from the data"),
             )
     low, high = (exact(bound, name=name, example=_BOUNDS) for name, bound in (("lower", lower), ("upper", upper)))
@@ -141,10 +141,10 @@ def _is_infinite(bound: object) -> bool:
 class Bounds:
     """The public range of private values: lower, lower + step, ..., lower + width * step, at most `upper`.
 
-    Claim: `encode` is a total function of each value by itself, into 0..width: whatever a row holds, it moves a sum
-    of encoded values by at most `width`, and no other row's code. A value is read as a 64-bit float, then
-    clamped (infinities too) and rounded to the nearest step, of two as near to the even one. None, NaN and what is no
-    number are missing.
+    Claim: `encode` is a total function of each value, independent of the others, into 0..width. Any row
+    moves a sum of encoded values by at most `width`, and changes no other row's code. A value is read as a 64-bit
+    float, clamped (infinities too) and rounded to the nearest step, half to even. None, NaN and values that are not
+    numbers are missing.
 
     Example:
         >>> Bounds(0, 10, step=1).encode([3.2, -5, float("inf"), None, "x"], missing=5).tolist()
@@ -155,12 +155,12 @@ class Bounds:
     upper: Exact
     step: Exact
     stepped: bool
-    """Whether the step was given, so that the values are meant to be on it."""
+    """Whether the caller chose the step, which means that values are multiples of it."""
 
     def __init__(self, lower: Number, upper: Number, *, step: Number | None = None) -> None:
         low, high = public_bounds(lower, upper)
         if low == high:
-            raise NumberError(f"lower must be less than upper, and both are {show(low)}", remedy=write(_BOUNDS))
+            raise NumberError(f"lower must be less than upper, but both are {show(low)}", remedy=write(_BOUNDS))
         size = (
             power_of_two_below((high - low) / 2**32) if step is None else positive(step, name="step", example="step=1")
         )
@@ -168,13 +168,13 @@ class Bounds:
             fine = literal(power_of_two_below((high - low) / 2**32))
             raise NumberError(
                 f"the step {show(size)} must divide {show(low)}..{show(high)} into 1 to 2^52 parts",
-                remedy=write(f"step={fine}", advice="Choose a smaller or greater step, or leave it out"),
+                remedy=write(f"step={fine}", advice="Choose another step, or omit it"),
             )
         if max(abs(low), abs(high)) > _REACH or size < 1 / _REACH:
             raise NumberError(
                 f"the bounds {show(low)}..{show(high)} in steps of {show(size)} are too large or too fine for 64-bit "
                 "floats",
-                remedy=write("lower=0, upper=200_000", advice="Give data and bounds in another unit"),
+                remedy=write("lower=0, upper=200_000", advice="Use another unit for data and bounds"),
             )
         for name, value in zip(self.__slots__, (low, high, size, step is not None), strict=True):
             object.__setattr__(self, name, value)
@@ -188,14 +188,14 @@ class Bounds:
     def rounding(self) -> Exact:
         """How far `encode` can move a value within the bounds.
 
-        Where a step was given the values are meant to be on it: they stay, if 64-bit floats can tell the steps apart,
-        and only a value clamped to `upper` can move, down to the last step.
+        If the caller chose the step, values are multiples of it: they do not move, provided that 64-bit floats can
+        distinguish the steps; only a value clamped to `upper` can move, down to the last step.
         """
-        over = self.upper - self.lower - self.width * self.step  # what the last step leaves of the range
-        of_floats = (max(abs(self.lower), abs(self.upper)) + self.upper - self.lower) / 2**51
-        if self.stepped and of_floats < self.step / 2:
+        over = self.upper - self.lower - self.width * self.step  # the rest of the range after the last step
+        float_error = (max(abs(self.lower), abs(self.upper)) + self.upper - self.lower) / 2**51
+        if self.stepped and float_error < self.step / 2:
             return over
-        return max(self.step / 2, over) + of_floats
+        return max(self.step / 2, over) + float_error
 
     def code(self, value: Exact) -> int:
         """The code of one public number, clamped."""
@@ -204,9 +204,9 @@ class Bounds:
     def encode(self, data: Any, *, missing: int) -> NDArray[np.int64]:
         """The codes of private values: a list or tuple, a numpy array, or an Arrow, pandas or polars column."""
         values = as_floats(data)
-        gone = np.isnan(values)
+        absent = np.isnan(values)
         with np.errstate(all="ignore"):  # a warning would depend on a row
             scaled = np.rint((values - nearest(self.lower)) / nearest(self.step))
-        codes = np.clip(np.where(gone, 0.0, scaled), 0.0, float(self.width)).astype(np.int64)
-        codes[gone] = missing
+        codes = np.clip(np.where(absent, 0.0, scaled), 0.0, float(self.width)).astype(np.int64)
+        codes[absent] = missing
         return codes

@@ -1,4 +1,4 @@
-"""What a person writes, as an exact rational."""
+"""Numbers as people write them, as exact rationals."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ Exact = Fraction
 """An exact rational number."""
 
 Number = int | float | str | Decimal | Fraction
-"""What users may write where a number is asked for; numpy scalars too."""
+"""The types that users can pass as a number, in addition to numpy scalars."""
 
 INFINITY = math.inf
-"""The one value outside the rationals that a divergence can take."""
+"""The only value of a divergence that is not rational."""
 
 _DECIMAL = re.compile(r"[+-]?(\d[\d_]*(\.[\d_]*)?|\.\d[\d_]*)([eE](?P<exponent>[+-]?\d{1,4}))?\Z")
 _RATIO = re.compile(r"[+-]?\d+/\d+\Z")
 _LONGEST = 400  # characters of a number's text, and the largest power of ten in it
-_BITS = 4096  # of a numerator or denominator: what is computed from such texts fits, and Python can print it
+_BITS = 4096  # of a numerator or denominator, which Python can still print
 
 
 def exact(value: object, *, name: str = "number", example: str | Remedy | None = None) -> Exact:
     """The rational that a person means by `value`.
 
-    Claim: a float means its shortest decimal (the one that Python prints), so ten times 0.1 is 1; a
-    numpy scalar means its own shortest decimal; int, str ("0.1", "1/3"), Decimal and Fraction are
-    taken as they are. NaN, infinities, bools, other text and numbers of more than 1,200 digits are refused.
+    Claim: a float means its shortest decimal (the one that Python prints), so ten times 0.1 is 1; a numpy scalar means
+    its own shortest decimal; int, str ("0.1", "1/3"), Decimal and Fraction mean their exact values. NaN, infinities,
+    bools, other text and numbers of more than 1,200 digits are refused.
 
     Example:
         >>> exact(0.1), exact("1/3"), 10 * exact(0.1) == 1
@@ -99,7 +99,7 @@ def whole(value: object, *, name: str, least: int = 1, example: str | Remedy | N
 
 
 def binary(value: float) -> Exact:
-    """The exact value of a float that is data, not a parameter that a person wrote.
+    """The exact value of a float in data, as opposed to a parameter that a person wrote.
 
     Example:
         >>> binary(0.5), binary(0.1) == exact(0.1)
@@ -124,12 +124,12 @@ def _rational(value: object) -> Exact | None:
         return Fraction(value)
     if isinstance(value, bool):
         return None
-    if isinstance(value, Fraction):  # a subclass may compute otherwise
+    if isinstance(value, Fraction):  # a subclass may have its own arithmetic
         return Fraction(int(value.numerator), int(value.denominator))
     if isinstance(value, numbers.Integral):
         try:
             return Fraction(int(value))
-        except (TypeError, ValueError):  # a time difference of numpy's counts as Integral
+        except (TypeError, ValueError):  # numpy registers its time differences as Integral
             return None
     if isinstance(value, Decimal):
         return _read(str(value)) if value.is_finite() else None
@@ -145,10 +145,10 @@ def _rational(value: object) -> Exact | None:
 def _read(text: str) -> Exact | None:
     if len(text) > _LONGEST:
         return None
-    found = _DECIMAL.match(text)
-    if found is None and _RATIO.match(text) is None:
+    match = _DECIMAL.match(text)
+    if match is None and _RATIO.match(text) is None:
         return None
-    if found is not None and abs(int(found["exponent"] or 0)) >= _LONGEST:
+    if match is not None and abs(int(match["exponent"] or 0)) >= _LONGEST:
         return None
     try:
         return Fraction(text)
@@ -168,11 +168,11 @@ def _refusal(name: str, allowed: str, value: object, example: str | Remedy | Non
 
 
 def _shown(value: object) -> str:
-    """A value at a glance. Python prints no integer of thousands of digits, and takes long for those before."""
+    """A short text of a value. Python refuses to print integers of thousands of digits, and is slow for long ones."""
     if isinstance(value, int | Fraction) and _long(Fraction(value)):
         return "one of more than 1,200 digits"
     try:
         shown = repr(value) if isinstance(value, str) else str(value)
-    except ValueError:  # another kind of integer, or a list of them
+    except ValueError:  # another type of integer, or a list of them
         return "a number too long to print"
     return shown if len(shown) <= 60 else shown[:57] + "..."

@@ -1,4 +1,4 @@
-"""Exact numbers out: as floats, as text, or shorter, rounded in the direction that the name says."""
+"""Exact numbers as floats, as text, or shortened, rounded in the direction of the function's name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def up(number: Exact) -> float:
 
 
 def quotient_down(p: int, q: int) -> float:
-    """`down` of p / q, for q > 0: with no fraction made, which takes longer than all the rest."""
+    """`down` of p / q, for q > 0, without creating a fraction, which would be slower."""
     return 0.0 - quotient_up(-p, q)  # so that 0 gives 0.0, not -0.0
 
 
@@ -40,7 +40,7 @@ def quotient_up(p: int, q: int) -> float:
 
 
 def nearest(number: Exact | int) -> float:
-    """The float nearest to `number`, infinite when out of range."""
+    """The float nearest to `number`, infinite if out of range."""
     return quotient_nearest(number.numerator, number.denominator)
 
 
@@ -53,7 +53,7 @@ def quotient_nearest(p: int, q: int) -> float:
 
 
 def show(number: Exact | float, digits: int = 6, *, rounding: str = ROUND_HALF_EVEN) -> str:
-    """A number as a person writes it: exact where that is short, else `digits` significant digits.
+    """A number as a person writes it: exact if that is short, otherwise with `digits` significant digits.
 
     Example:
         >>> show(Fraction(1, 10)), show(Fraction(200_000)), show(Fraction(1, 3)), show(Fraction(1, 10**9))
@@ -68,7 +68,7 @@ def show(number: Exact | float, digits: int = 6, *, rounding: str = ROUND_HALF_E
 
 
 def literal(number: Exact) -> str:
-    """The number exactly, as it may be written in a call.
+    """The exact number, as it can be written in a call.
 
     Example:
         >>> literal(Fraction("1234567.25")), literal(Fraction(1, 3))
@@ -81,14 +81,14 @@ def literal(number: Exact) -> str:
 
 
 def _decimal(number: Exact, digits: int, rounding: str) -> tuple[Decimal, bool]:
-    """The number to so many digits, and whether that is all of it; whatever the user's decimal context is."""
+    """The number with this many digits, and whether it is exact, regardless of the user's decimal context."""
     context = Context(digits, rounding, MIN_EMIN, MAX_EMAX, traps=[])
     decimal = context.divide(Decimal(number.numerator), Decimal(number.denominator))
     return decimal.normalize(context), not context.flags[Inexact]
 
 
 def show_up(number: Exact, digits: int = 6) -> str:
-    """The same, rounded up: what is promised is never shown smaller than it is.
+    """The same, rounded up, so that a promise is never shown smaller than it is.
 
     Example:
         >>> show_up(Fraction("0.1000001")), show_up(Fraction(1, 10))
@@ -98,7 +98,7 @@ def show_up(number: Exact, digits: int = 6) -> str:
 
 
 def shorter_up(number: Exact) -> Exact:
-    """A number that is not smaller, and short: itself, or a multiple of 2^-320 if its denominator has over 256 bits.
+    """A short number that is not smaller: itself, or a multiple of 2^-320 if its denominator has over 256 bits.
 
     Example:
         >>> shorter_up(Fraction(1, 3)), 0 < shorter_up(Fraction(1, 3**999)) - Fraction(1, 3**999) < Fraction(1, 2**320)
@@ -109,7 +109,7 @@ def shorter_up(number: Exact) -> Exact:
 
 
 def add_up(a: Exact, b: Exact) -> Exact:
-    """shorter_up(a + b), in whole numbers: a ledger adds up long histories at every start.
+    """shorter_up(a + b) in integer arithmetic, because a ledger adds long histories at every start.
 
     Example:
         >>> add_up(Fraction(1, 3), Fraction(1, 6))
@@ -121,7 +121,7 @@ def add_up(a: Exact, b: Exact) -> Exact:
 
 
 def at_most(a: Exact, b: Exact) -> bool:
-    """A <= b, in whole numbers, for the same reason.
+    """A <= b in integer arithmetic, for the same reason.
 
     Example:
         >>> at_most(Fraction(1, 3), Fraction(1, 3)), at_most(Fraction(1, 2), Fraction(1, 3))
@@ -132,7 +132,7 @@ def at_most(a: Exact, b: Exact) -> bool:
 
 
 def sqrt_up(number: Exact, bits: int = 96) -> Exact:
-    """A rational not smaller than the square root, exact for perfect squares, else within 2^-bits.
+    """A rational not smaller than the square root, exact for perfect squares, otherwise within 2^-bits.
 
     Example:
         >>> sqrt_up(Fraction(9, 4)), 0 < sqrt_up(Fraction(2)) ** 2 - 2 < Fraction(1, 2**64)

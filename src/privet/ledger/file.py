@@ -9,18 +9,18 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from privet.errors import LedgerError, UserError
+from privet.errors import LedgerError
 from privet.ledger import database, recovery
 from privet.ledger.locks import FileLocks, Held
+from privet.ledger.schema import MARK, not_a_ledger
+from privet.ledger.turns import Patience
 
-MARK = 0x50726976
-"""The text "Priv", as SQLite's application id in the header of every ledger."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.004  # seconds between attempts to get a lock; SQLite's own grow to 0.1
+_BRIEF = 0.01  # seconds to wait while other threads of this process wait too
 _JOURNAL = 1 << 20  # bytes: a longer journal is truncated after its transaction
 _PRAGMAS = (
     "PRAGMA synchronous = FULL",
@@ -40,6 +40,7 @@ class File:
         self.locks = FileLocks(self.path, read_only=read_only)
         self.copied: object = None
         """If the connection reads a copy in memory, the file state that it was copied from."""
+        self._whole: tuple[int, ...] | None = None  # the file as this ledger last saw it complete
 
     def connect(self) -> sqlite3.Connection:
         """Open a connection. A read-only ledger repairs nothing: it reads a repaired copy in memory."""
@@ -50,18 +51,31 @@ class File:
                 self.wait(self.locks.still)
                 self.copied = self._state()
                 return self._copy()
+            self._check_not_older()
             connection = sqlite3.connect(self._uri, timeout=0, isolation_level=None, check_same_thread=False, uri=True)
-            with self.shielded(always=False):
-                self._configure(connection)
+            self.shielded(lambda: self._configure(connection), always=False)
             return connection
         finally:
             self.locks.release()
 
     def _copy(self) -> sqlite3.Connection:
+        content, journal = recovery.read(self.locks.handle), self._journal()
         copy = sqlite3.connect(":memory:", timeout=0, isolation_level=None, check_same_thread=False)
-        copy.deserialize(recovery.recovered(recovery.read(self.locks.handle), self.path))
+        copy.deserialize(recovery.recovered(content, journal, self.path))
         copy.execute("PRAGMA query_only = ON")
         return copy
+
+    def _check_not_older(self) -> None:
+        """Refuse a file that is older than its journal. While this process has the ledger open, the chain shows it."""
+        recovery.check_not_older(os.pread(self.locks.handle, recovery.HEADER, 0), self._journal(), self.path)
+
+    def _journal(self) -> bytes:
+        try:
+            return recovery.read_journal(self.path)
+        except PermissionError:
+            if self._read_only:
+                return b""
+            raise
 
     def _configure(self, connection: sqlite3.Connection) -> None:
         def run(statement: str) -> Any:
@@ -83,20 +97,61 @@ class File:
     def enter(self, *, write: bool) -> bool:
         """Take a reader's or a writer's lock after recovery; False if a read-only ledger would need recovery."""
         self.wait(self.locks.turn if write else self.locks.look)
-        while self._is_hot():
+        while self._is_suspect():
             if self._read_only:
                 return False
-            self.locks.release()
-            self.wait(self.locks.alone)
-            if self._is_hot():
-                recovery.recover(self.path, self.locks.handle)
-            self.locks.release()
+            self._recover()
             self.wait(self.locks.turn if write else self.locks.look)
         return True
 
+    def _recover(self) -> None:
+        """Repair the file and empty its journal. A copy is verified, so that others can go on meanwhile."""
+        self.locks.release()
+        self.wait(self.locks.alone, patiently=True)
+        if not self._is_hot():
+            self.locks.release()
+            return
+        before, content, journal = self._state(), recovery.read(self.locks.handle), self._journal()
+        self.locks.release()
+        try:
+            repaired, failure = recovery.recovered(content, journal, self.path), None
+        except LedgerError as error:
+            repaired, failure = content, error
+        self.wait(self.locks.alone, patiently=True)
+        if self._is_hot() and self._state() == before:  # otherwise another process was first
+            if failure is not None:
+                raise failure
+            recovery.repair(self.path, self.locks.handle, content, repaired)
+        self.locks.release()
+
+    def _is_suspect(self) -> bool:
+        """Whether the journal that was left may belong to an interrupted write.
+
+        It does not if the file is still what this ledger last saw complete: every write changes the counter first.
+        """
+        return self._is_hot() and self._stamp() != self._whole
+
+    def note_whole(self) -> None:
+        """The file is complete, as a transaction has begun on it."""
+        self._whole = self._stamp() if self.copied is None else None
+
+    def note_commit(self) -> None:
+        """The file is complete after a commit, unless another program has already changed it again."""
+        before, self._whole = self._whole, self._stamp()
+        if before is None or self._whole[0] != (before[0] + 1) % 2**32:
+            self._whole = None
+
+    def _stamp(self) -> tuple[int, ...]:
+        status = os.fstat(self.locks.handle)
+        return self.change_counter(), status.st_ino, status.st_size, status.st_mtime_ns
+
+    def change_counter(self) -> int:
+        """SQLite's count of the transactions that changed the file; needs no lock."""
+        return int.from_bytes(os.pread(self.locks.handle, 4, 24))
+
     def is_outdated(self) -> bool:
         """Whether the file has changed since its copy was made."""
-        return self._read_only and self.copied != (self._state() if self._is_hot() else None)
+        return self._read_only and self.copied != (self._state() if self._is_suspect() else None)
 
     def _is_hot(self) -> bool:
         try:
@@ -113,8 +168,7 @@ class File:
 
         return state(self.path), state(f"{self.path}-journal")
 
-    @contextmanager
-    def shielded(self, *, always: bool) -> Iterator[None]:
+    def shielded(self, action: Callable[[], None], *, always: bool) -> None:
         """Keep SQLite from rolling back journals. For a reader, a writer may already hold the lock for this."""
         try:
             self.locks.shield()
@@ -122,23 +176,20 @@ class File:
             if always:
                 raise
         try:
-            yield
+            action()
         finally:
             self.locks.unshield()
 
-    def wait(self, attempt: Callable[[], _T]) -> _T:
-        """Repeat an attempt until it gets its lock; waits as long as other writers make progress."""
-        last_write, since, pause = 0, 0.0, _FIRST_PAUSE
+    def wait(self, attempt: Callable[[], _T], *, patiently: bool = False) -> _T:
+        """Repeat an attempt until it gets its lock: briefly, or as long as other writers make progress."""
+        end, patience, pause = time.monotonic() + _BRIEF, Patience(database.PATIENCE), _FIRST_PAUSE
         while True:
             try:
                 return attempt()
             except (sqlite3.OperationalError, Held) as error:
                 if not is_held(error):
                     raise
-                now, latest = time.monotonic(), _modified(self.path)
-                if latest != last_write:
-                    last_write, since = latest, now
-                elif now - since > database.PATIENCE:
+                if not (patience.lasts(self.change_counter()) if patiently else time.monotonic() < end):
                     raise
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
@@ -149,11 +200,6 @@ def is_held(error: BaseException) -> bool:
     return isinstance(error, Held) or getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
-def _modified(path: str) -> int:
-    """When the file was last written; needs no lock."""
-    return os.stat(path).st_mtime_ns  # noqa: PTH116
-
-
 def check_no_log(path: str) -> None:
     """Refuse a write-ahead log beside the file: SQLite would write its content into the file."""
     for end in ("-wal", "-shm"):
@@ -162,11 +208,3 @@ def check_no_log(path: str) -> None:
                 f"there is a file {f'{path}{end}'!r} beside the ledger. A ledger has no such file, and SQLite would "
                 "read it as newer entries. Privet answers nothing until you remove it"
             )
-
-
-def not_a_ledger(where: str) -> UserError:
-    """The error for a file that is something else."""
-    return UserError(
-        f"{where} exists, but is not a ledger. Name another file. If it was a ledger, restore a copy that "
-        "verifies: a new one would forget what was spent"
-    )

@@ -1,7 +1,9 @@
 """Leases: the owner of a reservation increments a counter as long as it holds the charge.
 
 An observer that sees the same count for the length of a lease, by its own monotonic clock, considers the owner dead. No
-two clocks are compared, so a clock that is wrong or set back has no effect.
+two clocks are compared, so a clock that is wrong or set back has no effect. While somebody held the ledger's lock, no
+owner could renew its lease. So a silence counts only as far as the observer looked and saw it, and an owner that could
+be dead gets the time until the next look to renew its lease.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ class Leases:
     def __init__(self, seconds: float, renew: Callable[[list[int]], None]) -> None:
         self.seconds = seconds
         self._renew = renew
-        self._observed: dict[int, tuple[int, float]] = {}  # by reservation: the count, and since when
+        self._observed: dict[int, tuple[int, float]] = {}  # by reservation: the count, and the seconds of its silence
+        self._looked = time.monotonic()
+        self._suspects: set[int] = set()  # silent for too long when the ledger could be written
         self._forget()
 
     def _forget(self) -> None:
@@ -77,21 +81,31 @@ class Leases:
         return sorted(self._charges)
 
     def forgive(self) -> None:
-        """Restart observation: while somebody held the ledger's lock, no owner could renew its lease."""
+        """Restart observation: somebody held the ledger's lock."""
         self._observed = {}
+        self._suspects = set()
 
-    def dead(self, beats: Mapping[int, int]) -> list[int]:
+    def silent(self, beats: Mapping[int, int]) -> list[int]:
         """The open reservations whose owner has not renewed them for the length of a lease."""
         if os.getpid() != self._owner:
             self._forget()
         now, before = time.monotonic(), self._observed
+        gap, self._looked = min(now - self._looked, self.seconds / 2), now
         observed = self._observed = {}
         for number, beat in beats.items():
-            last = before.get(number)
-            observed[number] = last if last is not None and last[0] == beat else (beat, now)
-        late = [number for number, (_, since) in observed.items() if now - since > self.seconds]
+            last, silence = before.get(number, (None, 0.0))
+            observed[number] = beat, silence + gap if last == beat else 0.0
+        late = [number for number, (_, silence) in observed.items() if silence >= self.seconds]
+        self._suspects.intersection_update(late)
         if not late:
             return []
         with self._lock:
             held = self._held()
         return [number for number in late if number not in held]
+
+    def dead(self, beats: Mapping[int, int]) -> list[int]:
+        """Of a writer: the reservations that were silent for the length of a lease before, and still are."""
+        silent = self.silent(beats)
+        dead = [number for number in silent if number in self._suspects]
+        self._suspects = {*silent}
+        return dead

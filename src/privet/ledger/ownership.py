@@ -117,7 +117,7 @@ def _check_person(state: DatasetState, table: TableFacts) -> None:
         return
     raise UserError(
         f"the table {name!r} of the dataset {state.facts.name!r} identifies people by {recorded!r}, but is opened with "
-        f"{table.person!r}. Only the steward can change this",
+        f"{table.person!r}",
         subject=Subject("person", table.person, table.table),
         remedy=write(
             f'pv.open_ledger("people.ledger").protect({state.facts.name!r}, {table.table!r}, '

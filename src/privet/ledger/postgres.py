@@ -13,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from privet.errors import LedgerError, Remedy, Subject, UserError, install
-from privet.ledger import chain, schemas, tables
+from privet.ledger import chain, postgres_settings, tables
 from privet.ledger.database import Database
 from privet.system.addresses import is_public, masked
 
@@ -118,10 +118,10 @@ class Postgres(Database):
         return getattr(getattr(error, "orig", None) or error, "sqlstate", None) in _BUSY
 
     def _moved(self) -> bool:
-        before = self.known
+        before = self.newest
         with self.engine.connect() as connection:  # a new one: the transaction of the other was aborted
-            self.known = connection.execute(sa.select(tables.ledger.c.hash)).scalar() or ""
-        return self.known != before
+            self.newest = connection.execute(sa.select(tables.ledger.c.hash)).scalar() or ""
+        return self.newest != before
 
     def _check_tables(self, connection: Any) -> None:
         """Refuse foreign objects on our tables: a trigger could undo a debit."""
@@ -157,7 +157,7 @@ class Postgres(Database):
         with self.engine.begin() as connection:
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_CREATING})")
-            schemas.check_schema(connection.connection.driver_connection, named=self.named)
+            postgres_settings.check_schema(connection.connection.driver_connection, named=self.named)
             names = _tables(connection)
             if not names and not create:
                 raise UserError(f"there is no ledger at {self.where}")
@@ -188,7 +188,9 @@ def connect(text: str, *, create: bool, read_only: bool = False) -> Postgres:
         from privet.ledger.deadlines import LimitedConnection
     except ImportError:
         raise UserError("a ledger in Postgres needs psycopg", remedy=install("postgres")) from None
-    if "@" in text.partition("@")[2] or "?" in text.rpartition("@")[0]:  # part of a password could be taken for a host
+    if (
+        "@" in text.partition("@")[2] or "?" in text.rpartition("@")[0]
+    ):  # part of a password could be mistaken for a host
         raise UserError(
             "it is not clear where the password in this address ends",
             remedy=Remedy("In the password, write %40 for @ and %3F for ?"),
@@ -224,9 +226,9 @@ def connect(text: str, *, create: bool, read_only: bool = False) -> Postgres:
         read_only=read_only,
     )
     ledger.hidden = tuple(hidden.values())
-    ledger.named = named = schemas.names_schema(query.get("options", ""))
+    ledger.named = named = postgres_settings.names_schema(query.get("options", ""))
     sa.event.listen(engine, "do_connect", lambda *known: LimitedConnection.connect(*known[2], **known[3]))
-    sa.event.listen(engine, "connect", lambda connection, _: schemas.configure(connection, named=named))
+    sa.event.listen(engine, "connect", lambda connection, _: postgres_settings.configure(connection, named=named))
     try:
         ledger.prepare(create=create)
     except BaseException:

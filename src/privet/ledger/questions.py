@@ -241,12 +241,12 @@ class Questions(Transactions):
             return
         self._swept = now
         with self._reading() as journal:
-            if not self._leases.dead(journal.beats()):
+            if not self._leases.silent(journal.beats()):
                 return
         with self._writing() as journal:
             after: dict[str, Totals] = {}
             rations: dict[tuple[str, str], Ration] = {}
-            dead = self._leases.dead(journal.beats())  # again: some may have been renewed
+            dead = self._leases.dead(journal.beats())
             with self._trusting():
                 check_leases(journal)
             for number in sorted(dead):

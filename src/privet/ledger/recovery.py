@@ -21,12 +21,17 @@ from sqlalchemy.dialects.sqlite import dialect
 
 from privet.errors import LedgerError
 from privet.ledger.journal import Journal
+from privet.ledger.schema import MARK
 from privet.ledger.state import LedgerState
 from privet.ledger.verification import check_answers, check_leases_and_answers
 
 _MAGIC = bytes.fromhex("d9d505f920a163d7")
 _HEAD = 28  # bytes: the magic and five numbers
-_MOST = 1 << 22  # bytes by which a journal may be longer than its file
+HEADER = 100
+"""Bytes of the header of a database."""
+_MOST = 1 << 26  # bytes of a journal that are read: a transaction writes far less
+_LEAST = 512  # bytes: SQLite's smallest page
+_SECTORS = (512, 4096)  # bytes before the first page of a journal, depending on the disk
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | os.O_CLOEXEC
 _BROKEN = (LedgerError, sqlite3.Error, TypeError, ValueError, AttributeError, OverflowError)
 
@@ -67,10 +72,8 @@ def _foreign(name: str, why: str) -> LedgerError:
     )
 
 
-def recover(path: str, handle: int) -> None:
-    """Repair a ledger's file and empty its journal. Nobody else may use the file meanwhile."""
-    content = read(handle)
-    repaired = recovered(content, path)
+def repair(path: str, handle: int, content: bytes, repaired: bytes) -> None:
+    """Write the repaired file and empty its journal. Nobody else may use the file meanwhile."""
     if repaired != content:
         size = _page_size(content)
         for start in range(size, len(repaired), size):
@@ -88,18 +91,57 @@ def recover(path: str, handle: int) -> None:
         os.close(journal)
 
 
-def recovered(content: bytes, path: str) -> bytes:
+def recovered(content: bytes, journal: bytes, path: str) -> bytes:
     """A ledger's file after the last commit, or after the interrupted one, from its file and its journal."""
+    check_not_older(content, journal, path)
     committed = int.from_bytes(content[60:64])
     if _verifies(content, committed):
         return content
-    previous = rolled_back(content, _read_journal(path, len(content) + _MOST))
+    previous = rolled_back(content, journal)
     if previous is not None and _verifies(previous, committed):
         return previous
     raise LedgerError(
         f"the ledger {path!r} is half written, and its journal can't repair it: the journal is missing, damaged, or "
         "belongs to another file. Privet answers nothing with this ledger. Restore the journal, or a copy that verifies"
     )
+
+
+def check_not_older(content: bytes, journal: bytes, path: str) -> None:
+    """Refuse a file that is older than the state that its journal was begun on.
+
+    Claim: no crash leads to this. A journal keeps the first page as it was before its transaction, and that page was
+    on disk before the journal was begun. Each commit increases the counter in it. So a larger counter in the journal
+    than in the file shows that the file was replaced by an older one.
+    """
+    if _counter_in_journal(journal, _page_size(content)) > int.from_bytes(content[24:28]):
+        raise LedgerError(
+            f"the ledger {path!r} is older than its journal: an older copy was put back, which lacks the debits that "
+            "were made since. Privet answers nothing with this ledger. Restore the newest copy. If you really want to "
+            f"go on with the older one, remove {f'{path}-journal'!r} first"
+        )
+
+
+def _counter_in_journal(journal: bytes, size: int) -> int:
+    """The largest change counter in the first pages that a journal holds, used or not; -1 if it holds none."""
+    largest = -1
+    for sector in _SECTORS if size >= _LEAST else ():
+        for start in range(sector, len(journal) - size - 7, size + 8):
+            page = journal[start + 4 : start + 4 + size]
+            counter = page[24:28]
+            if (
+                int.from_bytes(journal[start : start + 4]) == 1
+                and page.startswith(b"SQLite format 3\0")
+                and (_page_size(page), page[68:72], page[92:96]) == (size, MARK.to_bytes(4), counter)
+                and _nonce(journal, start, size) in (_nonce(journal, start + n * (size + 8), size) for n in (-1, 1))
+            ):
+                largest = max(largest, int.from_bytes(counter))
+    return largest
+
+
+def _nonce(journal: bytes, start: int, size: int) -> int | None:
+    """The number that the checksum of a page in a journal was computed with: the same for all of a transaction."""
+    page, checksum = journal[start + 4 : start + 4 + size], journal[start + 4 + size : start + 8 + size]
+    return (int.from_bytes(checksum) - _sum(page)) % 2**32 if start > 0 and len(checksum) == 4 else None
 
 
 def _verifies(content: bytes, committed: int) -> bool:
@@ -126,7 +168,7 @@ def rolled_back(content: bytes, journal: bytes) -> bytes | None:
     """A file before the transaction of a journal; None if it is not a journal of this file."""
     size, pages = _page_size(content), dict[int, bytes]()
     before = int.from_bytes(journal[16:20])
-    if size < 512 or int.from_bytes(journal[24:28]) != size or not 0 < before <= len(content) // size:
+    if size < _LEAST or int.from_bytes(journal[24:28]) != size or not 0 < before <= len(content) // size:
         return None
     for number, page in _records(journal, size):
         if 0 < number <= before:
@@ -146,11 +188,16 @@ def _records(journal: bytes, size: int) -> Iterator[tuple[int, bytes]]:
         for _ in range(min(count, (len(journal) - start) // (size + 8))):
             page = journal[start + 4 : start + 4 + size]
             checksum = int.from_bytes(journal[start + 4 + size : start + 8 + size])
-            if (nonce + sum(page[size - 200 : 0 : -200])) % 2**32 != checksum:
+            if (nonce + _sum(page)) % 2**32 != checksum:
                 return
             yield int.from_bytes(journal[start : start + 4]), page
             start += size + 8
         head = -(-start // sector) * sector
+
+
+def _sum(page: bytes) -> int:
+    """The part of a page's checksum that depends on the page."""
+    return sum(page[len(page) - 200 : 0 : -200])
 
 
 def _page_size(content: bytes) -> int:
@@ -159,13 +206,14 @@ def _page_size(content: bytes) -> int:
     return 65536 if size == 1 else size
 
 
-def _read_journal(path: str, most: int) -> bytes:
+def read_journal(path: str) -> bytes:
+    """The content of the journal, if there is one that is not absurdly long."""
     try:
         handle = _open_journal(path, os.O_RDONLY)
-    except OSError:
+    except FileNotFoundError:
         return b""
     try:
-        return b"" if os.fstat(handle).st_size > most else read(handle)
+        return b"" if os.fstat(handle).st_size > _MOST else read(handle)
     finally:
         os.close(handle)
 

@@ -40,12 +40,12 @@ def debit(
 
 
 def _over_budget(balance: Balance, analyst: str, price: Any) -> BudgetError:
-    """An error that states what is left under the tightest cap; it does not suggest to spend all of that at once."""
+    """The error for a question over budget. It states what is left, but does not suggest spending all of it."""
     limit = nearest([limit for limit in balance.limits(analyst) if not limit.fits(price)])
     left = limit.left
+    rest = "nothing" if is_nothing(left) else f"at most {show_down(left)}"
     return BudgetError(
-        f"this costs {balance.accountant.guarantee(price)}, but at most {show_down(left)} is left of {limit.name}. "
-        "Nothing was spent.",
+        f"this costs {balance.accountant.guarantee(price)}, but {rest} is left of {limit.name}. Nothing was spent.",
         subject=Subject("argument", "epsilon"),
         remedy=Remedy("Ask the steward for a larger budget.") if is_nothing(left) else None,
     )

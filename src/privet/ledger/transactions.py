@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from privet.errors import LedgerBusy, LedgerError, Subject, UserError
+from privet.errors import LedgerError, Subject, UserError
 from privet.ledger.database import Database
 from privet.ledger.entries import Charge, Outcome
 from privet.ledger.journal import Journal
@@ -23,6 +23,7 @@ class Transactions:
         self._database = database
         self._state = LedgerState(strict=False)
         self._leases = Leases(lease, self._renew)
+        database.when_busy = self._leases.forgive
         self._swept = -math.inf
         self._late: list[tuple[Charge, Outcome]] = []  # not settled yet, because others held the lock
         try:
@@ -40,24 +41,11 @@ class Transactions:
         """Close the storage."""
         self._database.close()
 
-    @contextmanager
-    def _writing(self) -> Iterator[Journal]:
-        try:
-            with self._database.writing(self._following(self._state, lock=True)) as journal:
-                yield journal
-        except LedgerBusy:
-            self._leases.forgive()
-            raise
-        try:
-            journal.confirm()
-        except LedgerError as error:
-            self._database.stop(str(error))
-            raise
+    def _writing(self) -> AbstractContextManager[Journal]:
+        return self._database.writing(self._following(self._state, lock=True), Journal.confirm)
 
-    @contextmanager
-    def _reading(self) -> Iterator[Journal]:
-        with self._database.reading(self._following(self._state, lock=False)) as journal:
-            yield journal
+    def _reading(self) -> AbstractContextManager[Journal]:
+        return self._database.reading(self._following(self._state, lock=False))
 
     def _following(self, state: LedgerState, *, lock: bool, once: bool = False) -> Callable[[Any], Journal]:
         """The start of a transaction: read the entries added since the last one."""
@@ -71,7 +59,7 @@ class Transactions:
             except BaseException:
                 state.reset_if_interrupted(head)  # Ctrl-C may have left an entry half applied
                 raise
-            self._database.known = state.hash
+            self._database.newest = state.hash
             return journal
 
         return start
@@ -99,7 +87,7 @@ class Transactions:
                     after = check_answers(journal, after)
                 if done and after is None:
                     check_leases_and_answers(journal)
-                    self._leases.dead(journal.beats())  # start to observe them
+                    self._leases.silent(journal.beats())  # start to observe them
 
     def _renew(self, numbers: list[int]) -> None:
         def start(connection: Any) -> Journal:

@@ -1,4 +1,4 @@
-"""Mechanisms: a value of bounded sensitivity in, a private answer and its event out.
+"""Mechanisms: from a value of bounded sensitivity to a private answer and its event.
 
 A noise mechanism for tables is one file with a `NoiseMechanism`, and one line in `NOISE`.
 """
@@ -13,14 +13,14 @@ from privet.privacy.events import PrivacyEvent
 __all__ = ["DEFAULT", "NOISE", "Laplace", "NoiseMechanism", "SelectionMechanism", "epsilon_for", "named", "serves"]
 
 DEFAULT: NoiseMechanism = LAPLACE
-"""What answers a question that names no mechanism."""
+"""The mechanism for questions that do not name one."""
 
-NOISE: dict[str, NoiseMechanism] = {each.name: each for each in (LAPLACE,)}
+NOISE: dict[str, NoiseMechanism] = {mechanism.name: mechanism for mechanism in (LAPLACE,)}
 """All noise mechanisms for tables, by name."""
 
 
 def named(name: object) -> NoiseMechanism:
-    """The mechanism of this name; the default for None.
+    """The mechanism with this name; the default for None.
 
     Example:
         >>> named("laplace/1") is named(None)
@@ -38,7 +38,7 @@ def named(name: object) -> NoiseMechanism:
 
 
 def serves(stored: PrivacyEvent, asked: PrivacyEvent) -> bool:
-    """Whether a stored draw may stand for one that is asked for, by the mechanism that makes such events.
+    """Whether a stored draw can replace the requested one, according to the mechanism of these events.
 
     Example:
         >>> from privet.privacy.moves import L1Move

@@ -1,4 +1,4 @@
-"""The bare Laplace mechanism: any value of known sensitivity, with no table and no ledger."""
+"""The bare Laplace mechanism, for any value of known sensitivity, without tables or a ledger."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from privet import accuracy
-from privet.errors import DataError, NumberError
+from privet.errors import DataError, NumberError, write
 from privet.exact import Exact, Number, literal, positive, show, up, whole
 from privet.exact.lattice import (
     add_exactly,
@@ -45,14 +45,14 @@ class Laplace:
 
     Integers get integer noise. Real numbers are rounded to a lattice whose step is a power of two, which can bring
     values D apart to ceil(D / step) steps apart (plus d - 1 for d coordinates). The noise is scaled for that, so it is
-    larger than sensitivity / epsilon: by a part in 2^23 at most, unless a coarser `step` is asked for.
+    larger than sensitivity / epsilon, by at most one part in 2^23 unless you choose a coarser `step`.
 
     `fit(value)` is the mechanism that `release(value)` uses. With an integer sensitivity the mechanism itself is the
-    one for integers, and so are `error`, `tail` and `scale`; for floats ask `fit(12.5).error()`, or give `dimension=1`.
+    one for integers, and so are `error`, `tail` and `scale`; for floats use `fit(12.5).error()`, or pass `dimension=1`.
 
-    What it can't see: a float that you computed carries its own rounding error, which depends on the data and adds to
+    What it can't check: a float that you computed has its own rounding error, which depends on the data and adds to
     the sensitivity (a float sum of n numbers can move by far more than one of them). Compute in integers, or use
-    `privet.textbook.statistics`, which does. Nor does it keep count of what you spend.
+    `privet.textbook.statistics`, which does. It does not track what you spend, either.
 
     Example:
         >>> mechanism = Laplace(sensitivity=1, epsilon=0.5)
@@ -68,13 +68,13 @@ class Laplace:
     epsilon: Exact
     step: Exact
     dimension: int | None
-    """How many coordinates are rounded to the lattice; None for integers, which lie on it."""
+    """The number of coordinates that are rounded to the lattice; None for integers, which lie on it."""
     steps: int = field(compare=False)
-    """The sensitivity in lattice steps, what rounding adds included."""
+    """The sensitivity in lattice steps, including the effect of rounding."""
     noise: DiscreteLaplace = field(compare=False)
     """The noise of each coordinate, in lattice steps."""
     _chosen: bool
-    """Whether the step was given, and so is kept."""
+    """Whether the caller chose the step, which then does not change."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Laplace:
     ) -> None:
         most = positive(sensitivity, name="sensitivity", example=_EXAMPLE)
         if (epsilon is None) == (scale is None):
-            raise NumberError(f"give epsilon or scale, one of the two. Write, for example: {_EXAMPLE}")
+            raise NumberError("pass either epsilon or scale", remedy=write(_EXAMPLE))
         if scale is not None:
             loss = most / positive(scale, name="scale", example="Laplace(sensitivity=1, scale=2)")
         else:
@@ -97,7 +97,7 @@ class Laplace:
         if step is not None:
             size = positive(step, name="step", example="step=1 or step=2**-20")
             if not is_power_of_two(size):
-                raise NumberError(f"step must be a power of two, not {step}. Write, for example: step=2**-20")
+                raise NumberError(f"step must be a power of two, not {step}", remedy=write("step=2**-20"))
             if size != 1 and coordinates is None:
                 coordinates = 1
         elif most.denominator == 1 and coordinates is None:
@@ -109,7 +109,7 @@ class Laplace:
         noise = LAPLACE.distribution(LAPLACE.scale(L1Move(steps), epsilon=loss))
         for name, value in zip(self.__slots__, (most, loss, size, coordinates, steps, noise, chosen), strict=True):
             object.__setattr__(self, name, value)
-        self.event()  # what could not be written down is refused here, not after data were read
+        self.event()  # refuses what a ledger could not store, before any data are read
 
     def __repr__(self) -> str:
         lattice = "" if self.dimension is None else f", step={show(self.step)}, dimension={self.dimension}"
@@ -125,15 +125,15 @@ class Laplace:
         return self.noise.scale * self.step
 
     def event(self) -> events.LaplaceNoise:
-        """What a release does, as accountants see it."""
+        """The event of a release, for accountants."""
         return LAPLACE.event(L1Move(self.steps), scale=self.noise.scale)
 
     def guarantee(self) -> PureDP:
-        """What one release promises."""
+        """The guarantee of one release."""
         return PureAccountant().account(self.event())
 
     def privacy_profile(self) -> PrivacyProfile:
-        """Epsilon -> delta, for values as far apart as they can be in one coordinate.
+        """Epsilon -> delta, for neighbours that differ as much as possible in one coordinate.
 
         Example:
             >>> float(Laplace(sensitivity=1, epsilon=1).privacy_profile()(0))
@@ -148,12 +148,12 @@ class Laplace:
         return Fraction(0) if self.dimension is None else Fraction(1, 2)
 
     def error(self, confidence: Number = 0.95) -> int | float:
-        """The error that an answer keeps to with this confidence (each coordinate by itself; floats: `fit(12.5)`)."""
+        """The error bound that holds with this confidence, for each coordinate by itself; for floats, see `fit`."""
         bound = accuracy.error(self.noise, confidence, step=self.step, rounded=self._rounded)
         return int(bound) if self.dimension is None else up(bound)
 
     def tail(self, t: Number) -> float:
-        """P(|A - f| >= t), rounded up: exact for integers, with the rounding's share for reals.
+        """P(|A - f| >= t), rounded up: exact for integers, and including the effect of rounding for reals.
 
         Example:
             >>> Laplace(sensitivity=1, epsilon=1).tail(3) <= 2 * math.exp(-3)
@@ -162,9 +162,9 @@ class Laplace:
         return min(1.0, up(accuracy.tail(self.noise, t, step=self.step, rounded=self._rounded).upper))
 
     def interval(self, value: Any, confidence: Number = 0.95) -> tuple[Any, Any]:
-        """The interval around a released value that holds the true one with this confidence (each coordinate).
+        """The interval around a released value that contains the true one with this confidence, for each coordinate.
 
-        Real ends are rounded outwards, and hold what the float of the answer itself lost.
+        Real ends are rounded outwards, and account for the rounding of the answer to a float.
         """
         content = read(value)
         half = self._fit(content).error(confidence)
@@ -180,7 +180,7 @@ class Laplace:
     # --- release --------------------------------------------------------------------------------
 
     def fit(self, value: Any) -> Laplace:
-        """The mechanism on the lattice that a value of this type and length needs; same sensitivity, same epsilon.
+        """The mechanism for a value of this type and length, with the same sensitivity and epsilon.
 
         Example:
             >>> Laplace(sensitivity=1, epsilon=0.5).fit([0.5, 1.5])
@@ -194,10 +194,11 @@ class Laplace:
         if self.dimension is not None and value.length <= self.dimension:
             return self
         if self._chosen:
-            takes = "integers" if self.dimension is None else f"up to {self.dimension} numbers"
+            allowed = "integers" if self.dimension is None else f"up to {self.dimension} numbers"
             raise DataError(
-                f"{self!r} takes {takes}: rounding to a step of your own can cost noise, which depends on how many "
-                f"numbers are rounded. Write: Laplace(..., step={literal(self.step)}, dimension={value.length})"
+                f"{self!r} takes {allowed}: with a step that you choose, rounding can add noise that depends on how "
+                "many numbers are rounded",
+                remedy=write(f"Laplace(..., step={literal(self.step)}, dimension={value.length})", exact=True),
             )
         return _fitted(self, value.length)
 
@@ -214,7 +215,7 @@ class Laplace:
         return self._fit(content)._release(content)
 
     def _release(self, value: Value) -> Any:
-        if value.scalar and self.dimension is None:  # a count: nothing to round, no array to make
+        if value.scalar and self.dimension is None:  # a count: no rounding and no array
             return int(value.content) + self.noise.sample()
         if value.scalar:
             return from_steps(to_steps(Fraction(value.content), self.step) + self.noise.sample(), self.step)

@@ -1,4 +1,4 @@
-"""What the rest of the system knows of a mechanism: two small contracts.
+"""The two contracts of mechanisms: all that the rest of the system knows about them.
 
 A noise mechanism hides how far one unit moves a vector of integers. A selection mechanism chooses a candidate by scores
 that one unit moves. `tests/mechanisms/` has a contract suite for each.
@@ -17,7 +17,7 @@ from privet.privacy.moves import Move, Norm
 
 
 class NoiseMechanism(NoiseSums, Protocol):
-    """Independent noise on each coordinate of a vector of integers; with it, what is known of sums of this noise.
+    """Independent noise on each coordinate of a vector of integers, and the error of sums of this noise.
 
     Claim: adding draws of this scale to a vector that neighbours move by at most `move` is what `event(move, scale)`
     describes to accountants. The noise is symmetric around 0, log-concave, and drawn exactly.
@@ -29,11 +29,11 @@ class NoiseMechanism(NoiseSums, Protocol):
 
     @property
     def label(self) -> str:
-        """What people call its noise."""
+        """The name of its noise, for people."""
 
     @property
     def norm(self) -> Norm:
-        """The norm in which it needs to know a move."""
+        """The norm in which it measures moves."""
 
     def scale(self, move: Move, *, epsilon: Exact) -> Exact:
         """The scale of the noise that hides this move at this price; never less than exact."""
@@ -42,20 +42,20 @@ class NoiseMechanism(NoiseSums, Protocol):
         """The price of hiding this move with noise of this scale: the inverse of `scale`."""
 
     def event(self, move: Move, *, scale: Exact) -> PrivacyEvent:
-        """What adding this noise does, as accountants see it."""
+        """The event of adding this noise, for accountants."""
 
     def draw(self, move: Move, *, scale: Exact, count: int) -> tuple[Integers, PrivacyEvent]:
-        """So many independent draws, and the event of the noise that was drawn."""
+        """`count` independent draws, and their event."""
 
     def serves(self, stored: PrivacyEvent, asked: PrivacyEvent) -> bool:
-        """Whether a draw of the first event may stand for one of the second: the same move, with no more noise."""
+        """Whether a draw of the first event can replace one of the second: the same move, with no more noise."""
 
 
 class SelectionMechanism(Protocol):
-    """The choice of one of some public candidates, by integer scores of which each unit moves each by at most `move`.
+    """The choice of one of several public candidates by integer scores, each of which one unit moves by at most `move`.
 
-    Claim: candidate i comes out with probability `weights(scores, scale)[i]`, exactly; a higher score is never less
-    likely. What that reveals is described by `event(move, scale)`.
+    Claim: candidate i is chosen with probability `weights(scores, scale)[i]`, exactly; a higher score is never less
+    likely. `event(move, scale)` describes the choice to accountants.
     """
 
     @property
@@ -66,10 +66,10 @@ class SelectionMechanism(Protocol):
         """The scale at which a choice costs epsilon."""
 
     def event(self, move: int, *, scale: Exact) -> PrivacyEvent:
-        """What choosing does, as accountants see it."""
+        """The event of a choice, for accountants."""
 
     def weights(self, scores: Sequence[int], *, scale: Exact) -> Sequence[Enclosure]:
         """The probability of each candidate, enclosed."""
 
     def select(self, scores: Sequence[int], *, scale: Exact) -> int:
-        """The index of the candidate that is chosen."""
+        """The index of the chosen candidate."""

@@ -1,11 +1,11 @@
-"""From the error that is wanted to the epsilon that it costs."""
+"""Calibration: the epsilon that a target error costs."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from fractions import Fraction
 
-from privet.errors import NumberError
+from privet.errors import NumberError, write
 from privet.exact import Exact, Number, positive, probability, show, up
 from privet.mechanisms.bare import Laplace
 
@@ -20,13 +20,13 @@ def epsilon_for(
     step: Number | None = None,
     dimension: int | None = None,
 ) -> Exact:
-    """The smallest epsilon (to six digits, rounded up) whose Laplace noise keeps to `error` with this confidence.
+    """The smallest epsilon (to six digits, rounded up) whose Laplace noise stays within `error` with this confidence.
 
-    With an integer sensitivity that is integer noise; for floats, or a vector of them, give `dimension`.
+    With an integer sensitivity this is integer noise; for floats, or a vector of them, pass `dimension`.
 
-    Claim: Laplace(sensitivity=..., epsilon=epsilon_for(...)).error(confidence) <= error, and one unit less in the
-    sixth digit would not do. The error falls as epsilon rises, so it is found by bisection: first its power of ten,
-    then its digits.
+    Claim: Laplace(sensitivity=..., epsilon=epsilon_for(...)).error(confidence) <= error, and one unit less in
+    the sixth digit would not suffice. The error falls as epsilon rises, so bisection finds epsilon: first its power of
+    ten, then its digits.
 
     Example:
         >>> epsilon_for(error=50, confidence=0.95, sensitivity=1)
@@ -34,17 +34,17 @@ def epsilon_for(
         >>> Laplace(sensitivity=1, epsilon=epsilon_for(error=50, confidence=0.95, sensitivity=1)).error(0.95)
         50
     """
-    wanted = positive(error, name="error", example=_EXAMPLE)
+    target = positive(error, name="error", example=_EXAMPLE)
     level = probability(confidence, name="confidence", example=_EXAMPLE)
     unit = Laplace(sensitivity=sensitivity, epsilon=1, step=step, dimension=dimension)
-    if unit.dimension is not None and wanted < up(unit.step / 2):
+    if unit.dimension is not None and target < up(unit.step / 2):
         raise NumberError(
-            f"error={show(wanted)} is below half a lattice step ({show(unit.step)}). Write, for example: {_EXAMPLE}"
+            f"error={show(target)} is below half a lattice step ({show(unit.step)})", remedy=write(_EXAMPLE)
         )
 
-    def enough(candidate: Exact) -> bool:  # once true, it stays true for every greater epsilon
+    def enough(candidate: Exact) -> bool:  # monotone: true for every greater epsilon, too
         return (
-            Laplace(sensitivity=sensitivity, epsilon=candidate, step=step, dimension=dimension).error(level) <= wanted
+            Laplace(sensitivity=sensitivity, epsilon=candidate, step=step, dimension=dimension).error(level) <= target
         )
 
     ten, low, high = Fraction(10), -1, 0

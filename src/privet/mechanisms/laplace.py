@@ -1,4 +1,4 @@
-"""Laplace noise on integers, for any L1 move: what tables and the bare `Laplace` both use."""
+"""Laplace noise on integers for any L1 move, used by tables and by the bare `Laplace`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from privet.privacy.moves import L1Move, Move, Norm
 class LaplaceMechanism(LaplaceSums):
     """Discrete Laplace noise of scale (total L1 move) / epsilon.
 
-    Claim: epsilon-differentially private, since the noise changes its probability by at most e^(1/scale) for each step.
+    Claim: epsilon-differentially private, because one step changes the probability of the noise by at most e^(1/scale).
 
     Example:
         >>> LAPLACE.scale(L1Move(3, blocks=2), epsilon=Exact(1, 2)), LAPLACE.epsilon(L1Move(6), scale=Exact(12))
@@ -60,8 +60,8 @@ class LaplaceMechanism(LaplaceSums):
 def _in_l1(move: Move) -> L1Move:
     if isinstance(move, L1Move):
         return move
-    raise InternalError("Laplace noise was asked to hide a move in L2. This is a bug in Privet")
+    raise InternalError("Laplace noise can't hide a move in L2. This is a bug in Privet")
 
 
 LAPLACE = LaplaceMechanism()
-"""The one there is: it has no parameters of its own."""
+"""The only instance, because it has no parameters."""

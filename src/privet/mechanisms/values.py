@@ -1,4 +1,4 @@
-"""What may be released: a number, a list of numbers, or an array of them."""
+"""Values that can be released: a number, a list of numbers, or an array."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privet.errors import DataError
+from privet.errors import DataError, write
 from privet.exact import Exact, binary
 from privet.exact.lattice import Integers, array_to_steps, to_steps
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value that was read: an int, a Fraction, or an array of integers, of floats or (from a list) of both."""
+    """A parsed value: an int, a Fraction, or an array of integers, of floats or (from a list) of both."""
 
     content: Any
     real: bool
@@ -32,16 +32,16 @@ class Value:
 
     @property
     def array(self) -> NDArray[Any]:
-        """Its numbers as an array, of no dimensions for one number."""
+        """Its numbers as an array, with no dimensions for a single number."""
         return np.asarray(self.content, dtype=object) if self.scalar else self.content
 
     @property
     def length(self) -> int:
-        """How many coordinates it has."""
+        """The number of coordinates."""
         return max(1, self.array.size)
 
     def steps(self, step: Exact) -> Integers:
-        """Its coordinates as lattice steps, in one row."""
+        """Its coordinates as a flat array of lattice steps."""
         flat: Integers = self.array.ravel()
         if flat.dtype == np.float64:
             return array_to_steps(flat, step)
@@ -50,20 +50,20 @@ class Value:
         return np.array([to_steps(Fraction(x), step) for x in flat.tolist()], dtype=object)
 
     def like(self, entries: NDArray[Any]) -> Any:
-        """Numbers in the form in which this value came: one number, a list, or an array of its shape."""
+        """Numbers in the form of this value: one number, a list, or an array of its shape."""
         if self.scalar:
             return entries.item()
         return entries.tolist() if self.listed else entries.reshape(self.content.shape)
 
 
 def read(value: Any) -> Value:
-    """The value, or an error that depends on its type, and for floats on whether they are finite."""
-    if type(value) is int:  # the two most frequent kinds first: the checks for the others are slow
+    """Parse a value; errors depend on its type and, for floats, on whether they are finite."""
+    if type(value) is int:  # the two most frequent types first, because the other checks are slow
         return Value(value, real=False)
     if type(value) is float and math.isfinite(value):
         return Value(binary(value), real=True)
-    if isinstance(value, np.ma.MaskedArray):  # numpy keeps what is under the mask: it would go out without noise
-        raise DataError("a masked array can't be released. Write, for example: release(values.filled(0))")
+    if isinstance(value, np.ma.MaskedArray):  # masked values would be released without noise
+        raise DataError("a masked array can't be released", remedy=write("release(values.filled(0))"))
     if isinstance(value, np.ndarray) and value.dtype.kind in "iu":
         return Value(np.asarray(value), real=False)
     if isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.dtype.itemsize <= 8:
@@ -73,7 +73,7 @@ def read(value: Any) -> Value:
     if isinstance(value, np.ndarray) and value.dtype.kind != "O":
         lines = {"b": "release(values.astype(int))", "f": "release(values.astype(float))"}
         line = lines.get(value.dtype.kind, "release(np.array([1.5, 2.5]))")
-        raise DataError(f"an array of {value.dtype} can't be released. Write, for example: {line}")
+        raise DataError(f"an array of {value.dtype} can't be released", remedy=write(line))
     if isinstance(value, list | tuple | np.ndarray):
         items = [_scalar(item) for item in (value.ravel() if isinstance(value, np.ndarray) else value)]
         content = np.empty(len(items), dtype=object)
@@ -84,7 +84,7 @@ def read(value: Any) -> Value:
 
 
 def _scalar(value: Any) -> Value:
-    """A number at its exact value: a wider float than 64 bits is not rounded first, which would move it."""
+    """A number by its exact value: a float wider than 64 bits is not rounded first, which would move it."""
     if not isinstance(value, bool | np.timedelta64):
         if isinstance(value, numbers.Integral):
             return Value(int(value), real=False)
@@ -95,13 +95,13 @@ def _scalar(value: Any) -> Value:
                 raise _not_finite() from None
     line = "release(column.to_numpy())" if hasattr(value, "to_numpy") else "release(1234)"
     raise DataError(
-        f"what is released is a number, a list of numbers or a numpy array, not {type(value).__name__}. "
-        f"Write, for example: {line}"
+        f"a released value must be a number, a list of numbers or a numpy array, not {type(value).__name__}",
+        remedy=write(line),
     )
 
 
 def _not_finite() -> DataError:
     return DataError(
-        "NaN and infinity can't be released: no sensitivity covers them. "
-        "Write, for example: release(value if math.isfinite(value) else 0)"
+        "NaN and infinity can't be released: no sensitivity covers them",
+        remedy=write("release(value if math.isfinite(value) else 0)"),
     )

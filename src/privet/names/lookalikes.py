@@ -146,7 +146,7 @@ _LATIN = re.compile(
 
 
 def normalised(name: str) -> str:
-    r"""A name as it is kept: compatible characters as one (NFKC), and single spaces only between words.
+    r"""The normal form of a name: NFKC, with single spaces between words and none around them.
 
     Example:
         >>> normalised("  Ｈealth \u00a0 2024 ")

@@ -1,4 +1,4 @@
-"""Exact noise: integer samplers with no float in them, each beside its own pmf, cdf, quantile and tail."""
+"""Exact noise: integer samplers without floats, each with its own pmf, cdf, quantile and tail."""
 
 from privet.noise.bernoulli import Bernoulli, BernoulliExp
 from privet.noise.geometric import Geometric

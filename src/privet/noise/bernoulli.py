@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from privet.errors import NumberError
+from privet.errors import NumberError, write
 from privet.exact import Enclosure, Exact, Number, enclose, nonnegative
 from privet.noise.entropy import SYSTEM, Bits
 from privet.noise.inversion import UniformReal, exp_minus
@@ -28,7 +28,7 @@ class Bernoulli:
     def __init__(self, p: Number) -> None:
         number = nonnegative(p, name="p", example='Bernoulli("1/3")')
         if number > 1:
-            raise NumberError(f'p must be a probability, at most 1, not {p}. Write, for example: Bernoulli("1/3")')
+            raise NumberError(f"p must be at most 1, not {p}", remedy=write('Bernoulli("1/3")'))
         object.__setattr__(self, "p", number)
 
     def pmf(self, k: int) -> Exact:
@@ -52,7 +52,7 @@ class Bernoulli:
 class BernoulliExp:
     """A coin that shows 1 with probability e^-x.
 
-    Claim: P(1) = e^-x, exactly: a uniform real, drawn as far as needed, is compared with the certified e^-x.
+    Claim: P(1) = e^-x, exactly: a uniform real, drawn bit by bit as needed, is compared with the certified e^-x.
 
     Example:
         >>> float(BernoulliExp(1).pmf(1)), BernoulliExp(0).sample()

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from privet.errors import NumberError
+from privet.errors import NumberError, write
 from privet.exact import Exact, Number, positive, whole
 from privet.exact.lattice import Integers
 from privet.noise.entropy import Bits
@@ -15,29 +15,29 @@ from privet.noise.inversion import Inversion, Rare
 
 BASE = 256
 SMALL = 4096
-"""Up to this many draws do the same work whatever the values are; larger arrays are drawn in bulk."""
+"""Up to this many draws, the work does not depend on the values; larger arrays are drawn in bulk."""
 
 CHUNK = 1 << 17
-"""Bulk arrays are drawn in pieces of this length: long enough to hide the cost of a call, short for the cache."""
+"""Bulk arrays are drawn in chunks of this length: long enough to amortise calls, short enough for the cache."""
 
 GROUP = 7
-"""Levels whose sum fits 64 bits: 256^6 times the reach of an open top, or 7 digits."""
+"""The number of levels whose sum fits 64 bits: 7 digits, or 256^6 times the reach of the open top level."""
 
 TOP = 16
-"""What lies above all digits has at most this scale: few boundaries to certify, few cells that hold one."""
+"""The largest scale of the top level, so that it has few boundaries to certify and few undecided cells."""
 
 REACH = 45
-"""Its table reaches this many scales out: e^-45 < 2^-64."""
+"""The extent of the top level's table, in scales: e^-45 < 2^-64."""
 
 LARGEST = 1 << 2048
-"""The largest scale that is drawn: 256 tables, which take some 40 MB."""
+"""The largest supported scale: 256 tables, which take about 40 MB."""
 
-KEPT = 16
-"""For so many scales tables are kept."""
+CACHED = 16
+"""The number of scales whose tables are cached."""
 
 
 class Digits:
-    """The sum over j of 256^j X_j, with independent X_j of their own distributions.
+    """The sum over j of 256^j X_j, with independent X_j, each with its own distribution.
 
     Claim: every value returned is that sum, exactly, with no overflow. `levels` are the X_j, from j = 0 on.
     """
@@ -107,7 +107,7 @@ def _with_exceptions(total: Integers, exceptions: Rare) -> Integers:
 
 
 def drawable(scale: Number, name: str) -> Exact:
-    """A scale that can be drawn.
+    """A scale that the samplers support.
 
     Example:
         >>> drawable("2.5", "Geometric")
@@ -115,10 +115,10 @@ def drawable(scale: Number, name: str) -> Exact:
     """
     number = positive(scale, name="scale", example=f"{name}(scale=2)")
     if number > LARGEST:
-        raise NumberError(f"scale must be at most 2^2048, about 1e616. Write, for example: {name}(scale=2)")
+        raise NumberError("scale must be at most 2^2048, about 1e616", remedy=write(f"{name}(scale=2)"))
     return number
 
 
 def size_of(size: object) -> int:
-    """How many draws are asked for."""
+    """A number of draws."""
     return whole(size, name="size", least=0, example="sample(1000)")

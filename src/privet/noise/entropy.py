@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from privet.errors import EntropyError
 
 REKEY_AFTER = 1 << 24
-"""Bytes drawn under one key."""
+"""The number of bytes drawn with one key."""
 
 _ZEROS = bytes(1 << 16)
 
@@ -30,7 +30,7 @@ class Bits(Protocol):
 
 
 class _Stream:
-    """One key's share of the bits; belongs to one thread of one process."""
+    """The bits of one key, for one thread of one process."""
 
     __slots__ = ("cipher", "left", "process")
 
@@ -38,19 +38,19 @@ class _Stream:
         try:
             seed = os.urandom(48)
         except (OSError, NotImplementedError) as error:
-            raise EntropyError("the operating system gave no random bits; nothing was drawn") from error
+            raise EntropyError("the operating system provided no random bits. Nothing was drawn") from error
         self.cipher: CipherContext = Cipher(algorithms.AES(seed[:32]), modes.CTR(seed[32:])).encryptor()
         self.left = REKEY_AFTER
         self.process = os.getpid()
 
 
 class SystemBits:
-    """The bits that releases use.
+    """The random bits of releases.
 
     Claim: the bits are the key stream of AES-256 in counter mode, whose key and first counter come from
-    the operating system. No two threads, no two processes and no two keys share a stream: each thread
-    has its own, a fork throws the parent's away, and a key serves at most `REKEY_AFTER` bytes. There is
-    no seed. When the operating system fails, `EntropyError` is raised and nothing is returned.
+    the operating system. No two threads, processes or keys share a stream: each thread has its own, a
+    forked child discards the parent's, and a key is used for at most `REKEY_AFTER` bytes. There is no seed. If the
+    operating system fails, `EntropyError` is raised and nothing is returned.
 
     Example:
         >>> len(SystemBits().take(16)), SystemBits().take(16) == SystemBits().take(16)
@@ -94,8 +94,8 @@ def _forget_all() -> None:
         source._forget()
 
 
-if hasattr(os, "register_at_fork"):  # the process number is checked too, for forks that Python does not see
+if hasattr(os, "register_at_fork"):  # the process id is checked too, for forks that bypass Python
     os.register_at_fork(after_in_child=_forget_all)
 
 SYSTEM = SystemBits()
-"""The one source of the package."""
+"""The only source of random bits in the package."""

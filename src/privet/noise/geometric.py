@@ -13,7 +13,7 @@ from flint import arb
 
 from privet.exact import Enclosure, Exact, Number, ball, enclose, exact, floor, probability
 from privet.exact.lattice import Integers
-from privet.noise.digits import BASE, KEPT, REACH, TOP, Digits, drawable, size_of
+from privet.noise.digits import BASE, CACHED, REACH, TOP, Digits, drawable, size_of
 from privet.noise.entropy import SYSTEM
 from privet.noise.inversion import Inversion, certified_prefixes, exp_minus
 
@@ -23,8 +23,8 @@ class Geometric:
     """The geometric distribution with ratio e^(-1/scale).
 
     Claim: P(G = k) = (1 - q) q^k for k = 0, 1, ..., with q = e^(-1/scale), drawn exactly.
-    Its base-256 digits are independent: digit j is k with weight q^(k 256^j), and what lies above
-    all digits is geometric again, with scale / 256^J.
+    Its base-256 digits are independent: digit j is k with weight q^(k 256^j), and the part above all
+    digits is again geometric, with scale / 256^J.
 
     Example:
         >>> G = Geometric(2)
@@ -85,7 +85,7 @@ def _digit_cdf(scale: Exact, k: int) -> arb:
 def _level(scale: Exact, reach: int, whole: int | None) -> Inversion:
     """The boundaries F(0), ..., F(reach - 1) of a digit (whole = 256 values) or of the open top (whole = None)."""
 
-    def beyond() -> Iterator[arb]:  # 1 - F(k), so that e^(-1/scale) may be as small as it likes
+    def beyond() -> Iterator[arb]:  # 1 - F(k), which stays accurate however small e^(-1/scale) is
         q = exp_minus(1 / scale)
         last = 0 if whole is None else q**whole
         power = arb(1)
@@ -99,9 +99,9 @@ def _level(scale: Exact, reach: int, whole: int | None) -> Inversion:
     return Inversion(0, prefixes, lambda k: cdf(scale, k))
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=CACHED)
 def geometric_digits(scale: Exact) -> Digits:
-    """The sampler of one scale: its certified tables."""
+    """The sampler for one scale, with its certified tables."""
     levels = []
     while scale > TOP:
         levels.append(_level(scale, BASE - 1, BASE))

@@ -1,8 +1,8 @@
-"""Lazy inversion: an integer variable from as many random bits as its value needs.
+"""Lazy inversion: draw an integer with as many random bits as it needs.
 
-A uniform real U is drawn bit by bit, and the value is the smallest k with U < F(k), where F is the exact
-CDF. The boundaries F(k) are known by certified 64-bit prefixes, and by Arb balls beyond them, so
-U is compared with the exact boundary, always.
+A uniform real U is drawn bit by bit, and the value is the smallest k with U < F(k), where F is the exact CDF. The
+boundaries F(k) are given by certified 64-bit prefixes, and by Arb balls beyond those, so U is always compared with the
+exact boundary.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from privet.exact import ball, precision
 from privet.noise.entropy import Bits
 
 UNDECIDED = -(1 << 15)
-"""What a cell holds when a boundary lies in it."""
+"""The value of a cell that contains a boundary."""
 
 Words = NDArray[np.uint64]
 Rare = list[tuple[int, int]]
@@ -34,7 +34,7 @@ Table = TypeVar("Table", bound=NDArray[Any])
 
 
 class UniformReal:
-    """A uniform real in [0, 1), of which only the bits that were needed are drawn.
+    """A uniform real in [0, 1), of which only the needed bits are drawn.
 
     Claim: `below(x)` is the comparison of one fixed uniform real with the exact real x.
     """
@@ -45,7 +45,7 @@ class UniformReal:
         self.bits, self.known, self.length = bits, known, length
 
     def below(self, real: Callable[[], arb]) -> bool:
-        """Whether the uniform real is less than `real`, an Arb expression evaluated at rising precision."""
+        """Whether the uniform real is less than `real`, an Arb expression evaluated with increasing precision."""
         while self.length < 1 << 20:
             with precision(self.length + 64):
                 boundary = real()
@@ -56,7 +56,7 @@ class UniformReal:
                     return False
             self.known = self.known << 64 | int.from_bytes(self.bits.take(8), "little")
             self.length += 64
-        raise InternalError("a boundary could not be told from a uniform real; this is probably a bug in Privet")
+        raise InternalError("a uniform real could not be compared with a boundary. This is probably a bug in Privet")
 
 
 class Inversion:
@@ -65,8 +65,8 @@ class Inversion:
     Claim: `one`, `few` and `many` return k with probability exactly F(k) - F(k - 1), where `cdf` is F.
     Why: with p = floor(2^64 F(k)) and u the first 64 bits of U, u < p gives U < F(k), u > p gives
     U > F(k), and for u = p more bits of U are compared with F(k) itself.
-    `one` and `few` do the same comparisons for every value (but for u = p, probability 2^-64 for each
-    boundary); `many` looks at 16 bits first and at the other 48 only in cells that hold a boundary.
+    `one` and `few` do the same comparisons for every value (except if u = p, with probability 2^-64 per
+    boundary); `many` uses 16 bits first, and the other 48 only in cells that contain a boundary.
 
     `prefixes` are floor(2^64 F(k)) for k = first, first + 1, ...; beyond them F must be below 2^-64
     or above 1 - 2^-64, or the support must end.
@@ -79,12 +79,12 @@ class Inversion:
 
     @property
     def reach(self) -> int:
-        """The largest size of a value that 64 bits decide."""
+        """The largest absolute value that 64 bits decide."""
         return max(abs(self.first), abs(self.first + len(self.prefixes)))
 
     @cached_property
     def ladder(self) -> Words:
-        """The prefixes, filled up to 2^h - 1 of them: each search takes exactly h comparisons."""
+        """The prefixes, padded to 2^h - 1, so that each search takes exactly h comparisons."""
         full = (1 << len(self.prefixes).bit_length()) - 1
         filling = np.full(full - len(self.prefixes), _LARGEST, dtype=np.uint64)
         return _frozen(np.concatenate([self.prefixes, filling]))
@@ -95,7 +95,7 @@ class Inversion:
 
     @cached_property
     def cells(self) -> NDArray[np.int16]:
-        """For each 16 leading bits the value that they decide, or `UNDECIDED`."""
+        """For each 16-bit prefix, the value that it decides, or `UNDECIDED`."""
         inside = np.bincount((self.prefixes >> np.uint64(48)).astype(np.intp), minlength=1 << 16)
         values = (self.first + np.cumsum(inside)).astype(np.int16)
         values[inside > 0] = UNDECIDED
@@ -104,12 +104,14 @@ class Inversion:
     def one(self, word: int, bits: Bits) -> int:
         """The value whose first 64 uniform bits are `word`."""
         above = bisect_right(self._rungs, word)
-        if self._rungs[above - 1] == word:  # for above = 0 that is the last rung, which is larger: no branch for it
+        if (
+            self._rungs[above - 1] == word
+        ):  # for above = 0 this is the last rung, which is larger, so no branch is needed
             return self.resolve(word, bits)
         return self.first + above
 
     def few(self, words: Words, bits: Bits) -> tuple[NDArray[np.int64], Rare]:
-        """The same for an array of words; rare values stand beside the array, which holds 0 there."""
+        """The same for an array of words; rare values are returned separately, and are 0 in the array."""
         ladder = self.ladder
         above = np.zeros(len(words), dtype=np.int64)
         step = (len(ladder) + 1) >> 1
@@ -121,8 +123,8 @@ class Inversion:
         return values, self._settle(values, ties, words[ties], bits)
 
     def many(self, leading: NDArray[np.uint16], out: NDArray[np.int16], bits: Bits) -> Rare:
-        """The same from 16 leading bits each, in bulk, into `out`."""
-        self.cells.take(leading, out=out, mode="wrap")  # an index can't be out of range; "raise" would copy
+        """The same in bulk, from the 16 leading bits of each value, into `out`."""
+        self.cells.take(leading, out=out, mode="wrap")  # no index is out of range, and "raise" would copy
         open_cells = np.flatnonzero(out == UNDECIDED)
         if not len(open_cells):
             return []
@@ -136,7 +138,7 @@ class Inversion:
         return self._settle(out, open_cells[tied], words[tied], bits) if tied.any() else []
 
     def resolve(self, word: int, bits: Bits) -> int:
-        """The value when the first 64 bits do not decide: compare with the exact boundaries."""
+        """The value if the first 64 bits do not decide it, by comparison with the exact boundaries."""
         uniform = UniformReal(bits, word, 64)
 
         def below(k: int) -> bool:
@@ -144,7 +146,7 @@ class Inversion:
 
         low = self.first + int(self.prefixes.searchsorted(np.uint64(word))) - 1
         high, step = low + 1, 1
-        while below(low):  # gallop, for the open tails
+        while below(low):  # galloping search in the open tails
             high, low, step = low, low - step, 2 * step
         step = 1
         while not below(high):
@@ -162,13 +164,13 @@ class Inversion:
 
 
 def _frozen(table: Table) -> Table:
-    """Tables are shared by all who draw from them: nobody may write to one."""
+    """A read-only table, because all samplers of a scale share it."""
     table.setflags(write=False)
     return table
 
 
 def certified_prefixes(boundaries: Callable[[], Iterable[arb]], bits: int) -> list[int]:
-    """floor(2^64 x) of each boundary x, evaluated with `bits` bits and more until every floor is certain."""
+    """floor(2^64 x) of each boundary x, evaluated with at least `bits` bits, until every floor is certain."""
     while bits < 1 << 20:
         with precision(bits):
             scale = arb(2) ** 64
@@ -176,7 +178,7 @@ def certified_prefixes(boundaries: Callable[[], Iterable[arb]], bits: int) -> li
             if all(floor.is_exact() for floor in floors):
                 return [int(floor.fmpz()) for floor in floors]
         bits *= 2
-    raise InternalError("a boundary could not be certified; this is probably a bug in Privet")
+    raise InternalError("a boundary could not be certified. This is probably a bug in Privet")
 
 
 def exp_minus(exponent: Fraction) -> arb:

@@ -12,10 +12,10 @@ from typing import overload
 import numpy as np
 from flint import arb
 
-from privet.errors import NumberError
+from privet.errors import NumberError, write
 from privet.exact import Enclosure, Exact, Number, ball, enclose, exact, floor, probability
 from privet.exact.lattice import Integers, add_exactly
-from privet.noise.digits import BASE, KEPT, REACH, TOP, Digits, drawable, size_of
+from privet.noise.digits import BASE, CACHED, REACH, TOP, Digits, drawable, size_of
 from privet.noise.entropy import SYSTEM
 from privet.noise.inversion import Inversion, certified_prefixes, exp_minus
 
@@ -24,10 +24,10 @@ from privet.noise.inversion import Inversion, certified_prefixes, exp_minus
 class DiscreteLaplace:
     """The two-sided geometric distribution: the Laplace distribution on the integers.
 
-    Claim: P(X = k) = tanh(1/(2 scale)) e^(-|k - loc|/scale), drawn exactly: no float takes part.
+    Claim: P(X = k) = tanh(1/(2 scale)) e^(-|k - loc|/scale), drawn exactly, without floats.
     `sample` sums base-256 digits: X is the difference of two geometric variables with ratio e^(-1/scale),
     the digits of a geometric variable are independent, hence so are the differences of two variables'
-    digits, and what lies above all digits is discrete Laplace again, with scale / 256^J.
+    digits, and the part above all digits is again discrete Laplace, with scale / 256^J.
 
     Example:
         >>> X = DiscreteLaplace("2.5")
@@ -46,7 +46,7 @@ class DiscreteLaplace:
         object.__setattr__(self, "scale", drawable(scale, "DiscreteLaplace"))
         centre = exact(loc, name="loc", example="DiscreteLaplace(scale=2, loc=10)")
         if centre.denominator != 1:
-            raise NumberError(f"loc must be a whole number, not {loc}. Write, for example: DiscreteLaplace(2, loc=10)")
+            raise NumberError(f"loc must be a whole number, not {loc}", remedy=write("DiscreteLaplace(2, loc=10)"))
         object.__setattr__(self, "loc", int(centre))
 
     def at(self, loc: int) -> DiscreteLaplace:
@@ -96,9 +96,9 @@ class DiscreteLaplace:
         return abs(self.loc - other.loc) / self.scale
 
     def likelier_below(self, other: DiscreteLaplace, epsilon: Exact) -> int | None:
-        """The largest k with p(k) > e^epsilon q(k), for a copy shifted to the right: there p leads on all k or less.
+        """The largest k with p(k) > e^epsilon q(k), for a copy shifted to the right; the same holds for all smaller k.
 
-        None when p never leads by that much.
+        None if there is no such k.
         """
         shift = other.loc - self.loc
         if epsilon >= shift / self.scale:
@@ -134,7 +134,7 @@ def _digit_lower_tail(scale: Exact, m: int) -> arb:
     """P(D - D' <= -m), 1 <= m, for two geometric digits: q^m (1-q^(n-m)) (1-q^(n+1-m)) / ((1-q^n)^2 (1+q)), n = 256."""
     x = ball(1 / scale)
 
-    def rest(n: int) -> arb:  # 1 - q^n, with no digits lost where q is near 1
+    def rest(n: int) -> arb:  # 1 - q^n, without loss of precision if q is close to 1
         return -(-n * x).expm1()
 
     return (-m * x).exp() * rest(BASE - m) * rest(BASE + 1 - m) / (rest(BASE) ** 2 * (1 + (-x).exp()))
@@ -170,7 +170,7 @@ def _digit(scale: Exact) -> Inversion:
 
 
 def _top(scale: Exact) -> Inversion:
-    """All above the digits: discrete Laplace again, with as many boundaries as 64 bits can tell apart."""
+    """The part above the digits: again discrete Laplace, with as many boundaries as 64 bits can distinguish."""
     reach = int(REACH * scale) + 1  # the outermost prefixes are 0 and 2^64 - 1
 
     def tails() -> Iterator[arb]:
@@ -185,9 +185,9 @@ def _top(scale: Exact) -> Inversion:
     return Inversion(-reach, prefixes, lambda k: two_sided_cdf(scale, k))
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=CACHED)
 def laplace_digits(scale: Exact) -> Digits:
-    """The sampler of one scale: its certified tables."""
+    """The sampler for one scale, with its certified tables."""
     levels = []
     while scale > TOP:
         levels.append(_digit(scale))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from privet.errors import NumberError
+from privet.errors import NumberError, write
 from privet.exact import Exact, Number, probability
 from privet.noise.entropy import SYSTEM, Bits
 
@@ -27,11 +27,13 @@ class UniformInteger:
 
     def __post_init__(self) -> None:
         if self.lower > self.upper:
-            raise NumberError(f"lower ({self.lower}) is above upper ({self.upper}). Write: UniformInteger(1, 6)")
+            raise NumberError(
+                f"lower must be at most upper, not {self.lower} and {self.upper}", remedy=write("UniformInteger(1, 6)")
+            )
 
     @property
     def size(self) -> int:
-        """How many values there are."""
+        """The number of values."""
         return self.upper - self.lower + 1
 
     def pmf(self, k: int) -> Exact:
@@ -52,7 +54,7 @@ class UniformInteger:
 
 
 def uniform_below(bound: int, bits: Bits) -> int:
-    """A uniform integer in 0, ..., bound - 1: draw the bits of bound - 1, refuse what is too large, draw again."""
+    """A uniform integer in 0, ..., bound - 1, by rejection: draws again while the number is too large."""
     length = (bound - 1).bit_length()
     size = (length + 7) // 8
     while True:

@@ -1,4 +1,4 @@
-"""From a query and an epsilon to a plan: bounding, measurements, the budget's shares, the event, and an explanation."""
+"""From a query and an epsilon to a plan: bounding, measurements, shares of the budget, the event, an explanation."""
 
 from privet.planner.plan import ReleasePlan, plan
 

@@ -1,4 +1,4 @@
-"""How a question is asked: arguments that do not exist, and what is meant by them."""
+"""The arguments of a question: unknown ones, and suggestions for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from privet.exact import Exact, literal, show
 
 
 def check_arguments(given: Mapping[str, Any], known: Iterable[str]) -> None:
-    """Refuse the first argument that is not known, and name the one to write.
+    """Refuse the first unknown argument, and suggest the one to write.
 
     Example:
         >>> check_arguments({"eps": 0.5}, ["epsilon", "within"])
@@ -23,16 +23,18 @@ def check_arguments(given: Mapping[str, Any], known: Iterable[str]) -> None:
         if name in names:
             continue
         if name == "eps":
-            raise UserError("the argument is called epsilon, not eps", remedy=write(f"epsilon={value!r}", exact=True))
+            raise UserError("the argument is named epsilon, not eps", remedy=write(f"epsilon={value!r}", exact=True))
         if name in ("delta", "rho"):
-            raise UserError(f"a question is paid for in epsilon alone, not {name}", remedy=argument("epsilon", 0.5))
+            raise UserError(
+                f"a question can be paid for only in epsilon, not in {name}", remedy=argument("epsilon", 0.5)
+            )
         near = get_close_matches(name, names, n=1)
         hint = f"Did you mean {near[0]}?" if near else f"The arguments are: {', '.join(names)}"
         raise UserError(f"there is no argument {name!r}", remedy=Remedy(hint))
 
 
 def check_price(epsilon: Exact, least: Exact) -> None:
-    """Refuse an epsilon below the least price of a question.
+    """Refuse an epsilon below the minimum price of a question.
 
     Example:
         >>> check_price(Exact(1, 10000), Exact(1, 1000))

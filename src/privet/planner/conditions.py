@@ -1,4 +1,4 @@
-"""Conditions that can't be true of any row are refused before anything is paid; those that always are get a note."""
+"""Conditions that no row can satisfy are refused before anything is paid; those that are always true get a note."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from privet.tables.query import Query
 
 
 def check(query: Query) -> None:
-    """Refuse a query with a condition that the declaration says can never be true."""
+    """Refuse a query with a condition that, by the declaration, can never be true."""
     for node, rows in query.expressions():
         for never in constants.nevers(node, rows.types()):
             raise never_true(never)
     unmet = impossible(query.of)
     if unmet:
         raise QueryError(
-            f"{' and '.join(map(_in_brackets, unmet))} can never be true of any row",
+            f"{' and '.join(map(_in_brackets, unmet))} can't be true for any row",
             remedy=Remedy("Remove one of the conditions"),
         )
     for key, values in zip(query.keys, query.domains(), strict=True):
         if not values:
-            raise QueryError(f"these conditions leave no group of {key.name}", remedy=Remedy("Remove one of them"))
+            raise QueryError(f"these conditions exclude every group of {key.name}", remedy=Remedy("Remove one of them"))
 
 
 def _in_brackets(node: Node) -> str:
@@ -32,6 +32,6 @@ def _in_brackets(node: Node) -> str:
 
 
 def notes(query: Query) -> list[str]:
-    """What to know of the conditions of a query, to be read beside its answer."""
+    """Notes on the conditions of a query, to show with its answer."""
     found = (note for node, rows in query.expressions() for note in constants.notes(node, rows.types()))
     return list(dict.fromkeys(found))

@@ -20,19 +20,19 @@ from privet.planner.measurements import Measurement
 from privet.planner.outputs import Fixed, Output, Quotient, Spread, Straight
 from privet.privacy.adjacency import Adjacency
 from privet.privacy.sensitivity import l1_move, radius
-from privet.tables.aggregates import Aggregate, Count, CountPeople, Histogram, Mean, Ratio, Std, Sum, Variance
+from privet.tables.aggregates import Aggregate, Count, CountPeople, Histogram, Mean, OfValues, Ratio, Std, Sum, Variance
 from privet.tables.expressions import Node, Types
 from privet.tables.operators import adjacency, keeps_all_rows, tables
 from privet.tables.query import Query
 from privet.tables.statement import Given, Present
 
 _TRIED = 8
-"""So many columns are tried as the one whose vector gives the row count."""
+"""Maximum columns to try as the one whose vector gives the row count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """The measurements, the share of epsilon that each deserves, and what is made of them."""
+    """The measurements, the share of epsilon of each, and the outputs computed from them."""
 
     measurements: tuple[Measurement, ...]
     shares: tuple[Exact, ...]
@@ -47,18 +47,18 @@ class Design:
 
 
 def designs(query: Query, weights: Mapping[str, Exact]) -> list[Design]:
-    """All designs that come into question: the row count by itself, or from the vector of a column."""
+    """All candidate designs: the row count measured separately, or from the vector of a column."""
     rows = _fixed_rows(query)
     groups = query.groups.most
     lattices: dict[tuple[Node, bool], Bounds] = {}
     found = [_Builder(query, weights, rows, groups, None, lattices).build()]
-    if rows is None and _counts_rows(query):  # any of the first few can serve as well as any other
+    if rows is None and _counts_rows(query):  # any of the first few is as good as any other
         found += [_Builder(query, weights, rows, groups, of, lattices).build() for of in _summed(query)[:_TRIED]]
     return found
 
 
 def best(candidates: Sequence[Design]) -> Design:
-    """The design whose worst relative error is least."""
+    """The design with the smallest worst relative error."""
     best = min(candidates, key=lambda d: d.worst)
     if len(candidates) == 1:
         return best
@@ -76,7 +76,7 @@ def _two(x: Exact) -> str:
 
 
 def _fixed_rows(query: Query) -> int | None:
-    """The public number of rows, if every one of them takes part."""
+    """The public number of rows, if the query uses every row."""
     table = tables(query.of)[0]
     return table.rows if not query.keys and keeps_all_rows(query.of) else None
 
@@ -95,16 +95,15 @@ def _counts_rows(query: Query) -> bool:
 
 
 def _summed(query: Query) -> list[Node]:
-    return list(dict.fromkeys(p.of for p in _parts(query) if isinstance(p, Sum | Mean | Variance | Std)))
+    return list(dict.fromkeys(p.of for p in _parts(query) if isinstance(p, OfValues)))
 
 
 @dataclass
 class _Column:
-    """What is needed of one expression."""
+    """The statistics needed of one expression."""
 
     bounds: Bounds
     missing: bool
-    sum: bool = False
     count: bool = False
     mean: bool = False
     spread: bool = False
@@ -112,7 +111,7 @@ class _Column:
 
 @dataclass
 class _Builder:
-    """Collects what is needed, makes the measurements, then the outputs."""
+    """Collects the needed statistics, then builds the measurements and the outputs."""
 
     query: Query
     weights: Mapping[str, Exact]
@@ -140,11 +139,11 @@ class _Builder:
             columns += self._outputs(name, aggregate, weight)
         for place, measurement in enumerate(self.measurements):
             self.shares[place] *= self._stretch(measurement)
-        reason = "Each measurement gets the share of epsilon that makes the worst error of the answer least."
+        reason = "Each measurement gets the share of epsilon that minimizes the worst error of the answer."
         return Design(tuple(self.measurements), tuple(self.shares), tuple(columns), reason)
 
     def _stretch(self, measurement: Measurement) -> Exact:
-        """How much more than its radius a row can move it: 1 if rows are added or removed, else up to 2."""
+        """How far a row can move it, as a multiple of its radius: 1 if rows are added or removed, else up to 2."""
         kind = adjacency(self.query.of)
         if kind is Adjacency.ADD_REMOVE:
             return Exact(1)
@@ -155,16 +154,14 @@ class _Builder:
     # --- what is needed -------------------------------------------------------------------------
 
     def _need(self, part: Aggregate) -> None:
-        match part:
-            case Sum(of) | Mean(of) | Variance(of) | Std(of):
-                spread = isinstance(part, Variance | Std)
-                if (of, spread) not in self.lattices:
-                    self.lattices[of, spread] = m.lattice(of, self.types, part, squared=spread)
-                bounds = self.lattices[of, spread]
-                column = self.columns.setdefault(of, _Column(bounds, self._type_missing(of)))
-                column.sum |= isinstance(part, Sum)
-                column.mean |= isinstance(part, Mean)
-                column.spread |= spread
+        if not isinstance(part, OfValues):
+            return
+        of, spread = part.of, part.needs == "squares"
+        if (of, spread) not in self.lattices:
+            self.lattices[of, spread] = m.lattice(of, self.types, part, squared=spread)
+        column = self.columns.setdefault(of, _Column(self.lattices[of, spread], self._type_missing(of)))
+        column.mean |= part.needs == "count and sum"
+        column.spread |= spread
 
     def _type_missing(self, of: Node) -> bool:
         return of.type(self.types).missing
@@ -192,7 +189,7 @@ class _Builder:
         return self.places[key]
 
     def _claim(self, place: int, relative: float, weight: Exact) -> None:
-        """Let the measurement have a share that gives an output this relative error."""
+        """Give the measurement a share that gives an output this relative error."""
         self.shares[place] = max(self.shares[place], Exact(math.ceil(relative * 1000), 1000) * weight)
 
     # --- outputs --------------------------------------------------------------------------------
@@ -300,7 +297,7 @@ class _Builder:
         )  # fmt: skip
 
     def _typical(self, part: Count | CountPeople | Sum) -> Exact:
-        """What a row adds, taken at the middle of its range (or, if that is 0, at its end)."""
+        """The contribution of a row at the middle of its range (or, if that is 0, at its end)."""
         if not isinstance(part, Sum):
             return Exact(1)
         bounds = self.columns[part.of].bounds

@@ -31,7 +31,7 @@ _WIDTH = 100
 
 
 def explain(plan: ReleasePlan, face: Face = "python") -> str:
-    """The whole plan, to be read from top to bottom."""
+    """The whole plan in words."""
     sections = [
         ("Query", [str(plan.query)]),
         ("Rows", list(_rows(plan.query.of))),
@@ -60,7 +60,7 @@ def _rows(of: Operator) -> Iterator[str]:
         case Scan(table):
             how = "added or removed" if table.adjacency is Adjacency.ADD_REMOVE else "replaced by any other"
             who = f"each person ({table.protect.id}), who" if isinstance(table.protect, Person) else "each row, which"
-            yield f"{table.name}, protecting {who} may be {how}."
+            yield f"{table.name}: protects {who} may be {how}."
         case Where(inner, condition):
             yield from _rows(inner)
             yield f"Only where {show_node(condition)}."
@@ -70,17 +70,17 @@ def _rows(of: Operator) -> Iterator[str]:
         case JoinPublic(inner, table, on, how):
             yield from _rows(inner)
             kept = "rows without a match are left out" if how == "inner" else "rows without a match are kept"
-            yield f"Each with its row of the public table {table.name} ({on} = {table.key}, which is unique); {kept}."
+            yield f"Joined with the public table {table.name} on its unique key ({on} = {table.key}); {kept}."
         case JoinPerson(left, right):
             yield from _rows(left)
             yield from (f"Joined by person: {line}" for line in _rows(right))
         case PerPerson(inner, columns):
             yield from _rows(inner)
-            yield f"One row for each person: {', '.join(f'{name} = {of_person(v)}' for name, v in columns)}."
+            yield f"One row per person: {', '.join(f'{name} = {of_person(v)}' for name, v in columns)}."
 
 
 def of_person(value: OfPerson) -> str:
-    """What is computed for each person, in words."""
+    """A value per person, in words."""
     return f"{value.function}({'' if value.of is None else show_node(value.of)})"
 
 
@@ -92,13 +92,13 @@ def _groups(plan: ReleasePlan) -> Iterator[str]:
         values = [str(value) for value in left]
         shown = ", ".join(values) if len(values) <= 6 else f"{', '.join(values[:3])}, ... {values[-1]}"
         kind = key.of.type(types)
-        rest = "rows with no such value are left out"
+        rest = "rows with any other value are left out"
         if isinstance(kind, KeyType) and kind.other is not None:
             rest = f"any other value counts as {kind.other}, rows without a value are left out"
         yield f"{key.name}: {len(values)} public value{'s' if len(values) > 1 else ''} ({shown}); {rest}."
     if plan.query.keys:
         if narrowing.left(plan.query.of, tuple(key.of for key in plan.query.keys)) is not None:
-            yield "Values that no row can have where the conditions hold are not listed."
+            yield "Values that the conditions exclude are not listed."
         yield f"{plan.groups} groups; each appears in the answer, empty or not."
 
 
@@ -111,9 +111,9 @@ def _shown(plan: ReleasePlan) -> Iterator[str]:
     if arranged.limit is not None:
         yield f"Only the first {arranged.limit if arranged.limit > 1 else 'one'} of them."
     if arranged.hidden:
-        yield f"Measured and paid for, not shown: {', '.join(arranged.hidden)}."
+        yield f"Measured and paid for, but not shown: {', '.join(arranged.hidden)}."
     if arranged != EVERYTHING:
-        yield "This is done with the released answer, so it costs nothing more."
+        yield "This uses only the released answer, so it costs nothing."
 
 
 def _bounding(plan: ReleasePlan) -> Iterator[str]:
@@ -128,21 +128,21 @@ def _how(plan: ReleasePlan, how: Bounding, rows: int) -> str:
     match how:
         case Unbounded():
             if isinstance(operators.protected(plan.query.of), Person):
-                return "Each person has one row, computed from all of theirs: no cap is needed."
-            return "Each row is protected by itself: no cap is needed."
+                return "Each person has one row, computed from all their rows, so no cap is needed."
+            return "Each row is protected on its own, so no cap is needed."
         case AtMostRows(most):
             few = f"at most {_some(most, 'row')} per person{why}"
             return f"Uses {few}, chosen by a keyed hash; others are left out."
         case AtMostGroups(groups, most):
             few = f"at most {_some(groups, 'group')} per person with at most {_some(most, 'row')} in each"
-            return f"Uses {few}, so {_some(rows, 'row')} in all{why}, chosen by a keyed hash."
+            return f"Uses {few}, so {_some(rows, 'row')} in total{why}, chosen by a keyed hash."
         case PeopleInGroups(groups):
             few = f"in at most {_some(groups, 'group')}{why}"
             return f"Counts a person once per group, {few}, chosen by a keyed hash."
 
 
 def _reason(plan: ReleasePlan, *, counted: bool) -> str:
-    """Why so many rows: the product of what is joined, or what the query says in place of what holds without it."""
+    """The reason for this number of rows: a product of joined caps, or the query's own cap."""
     product = caps.reason(plan.query.of)
     held = caps.holding(plan.query.of)
     if held is None or not caps.is_own(plan.query.of, plan.query.at_most, plan.groups, counted=counted):
@@ -155,7 +155,7 @@ def _some(count: int, what: str) -> str:
 
 
 def _exactly(number: Exact) -> str:
-    """A number exactly, if that is short: 0.5, 1/3; else rounded."""
+    """A number, exact if that is short (0.5, 1/3), else rounded."""
     text = show(number)
     exact = "e" not in text and Exact(text) == number
     return text if exact or len(str(number)) > 12 else str(number)
@@ -174,9 +174,9 @@ def _noise(plan: ReleasePlan, part: NoisyMeasurement) -> Iterator[str]:
             )
     rule = "the radius of phi" if part.adjacency is Adjacency.ADD_REMOVE else "the diameter of phi and zero"
     if part.same_rows:
-        rule = "the diameter of phi, since every neighbour has the same rows"
+        rule = "the diameter of phi, because every neighbour has the same rows"
     elif part.adjacency is Adjacency.REPLACE and part.groups > 1:
-        rule = "twice the radius of phi, since a row can move to another group"
+        rule = "twice the radius of phi, because a row can move to another group"
     if isinstance(part.move, L1Move):
         once = part.move.total // part.rows
         yield f"L1 sensitivity: {_some(part.rows, 'row')} x {once} ({rule}) = {part.move.total}."
@@ -192,32 +192,32 @@ def _noise(plan: ReleasePlan, part: NoisyMeasurement) -> Iterator[str]:
 
 def _guarantee(plan: ReleasePlan) -> Iterator[str]:
     if not plan.noised:
-        yield "Nothing private is used: the answer is public."
+        yield "The answer uses no private data, so it is public."
         return
     parts = " + ".join(_exactly(part.epsilon) for part in plan.noised)
     total = f"{parts} = {_exactly(plan.epsilon)}" if len(plan.noised) > 1 else _exactly(plan.epsilon)
     again = _exactly(plan.guarantee().epsilon)
-    yield f"epsilon {total}, delta 0 (pure differential privacy); computed again from the noise: epsilon {again}."
+    yield f"epsilon {total}, delta 0 (pure differential privacy); recomputed from the noise: epsilon {again}."
     if plan.raised_to is not None:
-        yield f"The errors asked for would cost less: raised to the least price of {_exactly(plan.raised_to)}."
+        yield f"The requested errors would cost less; raised to the minimum price of {_exactly(plan.raised_to)}."
 
 
 def _errors(plan: ReleasePlan, assume: str) -> Iterator[str]:
     if not plan.noised:
-        yield "None: there is no noise."
+        yield "None, because there is no noise."
         return
-    together = "all cells together" if plan.simultaneous else "each cell by itself"
+    together = "all cells together" if plan.simultaneous else "each cell separately"
     yield f"From the noise alone, {show(plan.confidence * 100)} % of the time, for {together}:"
     width = max(len(name) for name, _ in plan.columns)
     for name, _ in plan.columns:
         error = plan.expected(name)
         if error is None:
-            yield f"  {name:<{width}}  depends on the size of a group; say what to assume: {assume}"
+            yield f"  {name:<{width}}  depends on the size of a group; assume one with {assume}"
         else:
             where = "a group has" if plan.query.keys else "there are"
             rows = "" if plan.assuming is None or not plan.depends(name) else f" if {where} {plan.assuming} rows"
             yield f"  {name:<{width}}  within {show_up(error)}{rows}"
     if plan.chosen_by_noise:
-        yield "Noisy values decide which groups are shown: for those, errors are larger than this more often."
+        yield "Noisy values decide which groups are shown; their errors exceed these more often than stated."
     if plan.limits:
         yield f"These errors do not include the effect of the limits: {'; '.join(plan.limits)}."

@@ -14,7 +14,7 @@ from privet.tables.query import Query
 
 
 def asked(made: ReleasePlan) -> dict[str, Any]:
-    """What was asked: from it alone everything in `derived` follows."""
+    """The question; everything in `derived` follows from it alone."""
     return made.once("asked", _asked)
 
 
@@ -33,7 +33,7 @@ def _asked(made: ReleasePlan) -> dict[str, Any]:
 
 
 def plan_again(tree: Any) -> ReleasePlan:
-    """The plan for what `asked` wrote down: made anew, by the rules of today."""
+    """A new plan for the question that `asked` wrote, by today's rules."""
     fields = {
         "query",
         "epsilon",
@@ -49,7 +49,7 @@ def plan_again(tree: Any) -> ReleasePlan:
         raise UserError(f"asked: must have the fields {', '.join(sorted(fields))}")
     query = decode(tree["query"])
     if not isinstance(query, Query) or not isinstance(tree["simultaneous"], bool):
-        raise UserError("asked: is not a query with its parameters")
+        raise UserError("asked: must be a query with its parameters")
     return plan(
         query,
         epsilon=tree["epsilon"],
@@ -64,7 +64,7 @@ def plan_again(tree: Any) -> ReleasePlan:
 
 
 def derived(made: ReleasePlan) -> dict[str, Any]:
-    """What follows by the rules: sensitivities, scales, event, guarantee and errors."""
+    """The consequences by the rules: sensitivities, scales, event, guarantee and errors."""
     return made.once("derived", _derived)
 
 

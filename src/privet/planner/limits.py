@@ -1,6 +1,6 @@
-"""What shaped an answer besides the noise, in words: every cap on rows, and every bound on values.
+"""The limits on an answer besides the noise, in words: every cap on rows, and every bound on values.
 
-Only the question and public facts are read, so the words are the same for all data.
+They follow from the question and public facts alone, so the words are the same for all data.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from privet.planner.plan import ReleasePlan
 from privet.privacy.adjacency import Person
 from privet.tables import aggregates, caps, operators, schema
 from privet.tables import expressions as e
-from privet.tables.aggregates import Aggregate, Count, Histogram, Mean, Std, Sum, Variance
+from privet.tables.aggregates import Aggregate, Count, Histogram, OfValues
 from privet.tables.caps import some
 from privet.tables.language import show as show_node
 from privet.tables.operators import JoinPerson, JoinPublic, OfPerson, Operator, PerPerson, Scan, Where, WithColumns
@@ -25,11 +25,11 @@ from privet.tables.statement import AtMostGroups, AtMostRows, Bounding, PeopleIn
 from privet.tables.types import BooleanType, KeyType, NumberType, TimeType, Type
 
 LONGEST = 60
-"""How much of an expression is shown."""
+"""Maximum characters of an expression to show."""
 
 
 def limits(plan: ReleasePlan) -> tuple[str, ...]:
-    """Every cap and clamp that shaped the answer, each in a few words; none for an answer that is public.
+    """Every cap and clamp that affects the answer, each in a few words; none for a public answer.
 
     Example:
         >>> import privet as pv
@@ -57,7 +57,7 @@ def limits(plan: ReleasePlan) -> tuple[str, ...]:
 
 
 def of_cap(plan: ReleasePlan, how: Bounding) -> str:
-    """How many rows of a person take part, and why so many; nothing where none is left out for it."""
+    """The cap on the rows per person, and its reason; empty if no row is left out for it."""
     counted = isinstance(how, PeopleInGroups)
     own = caps.is_own(plan.query.of, plan.query.at_most, plan.groups, counted=counted)
     reason = "set by this query" if own else caps.reason(plan.query.of)
@@ -116,7 +116,7 @@ def _range_of(kind: Type) -> str:
 
 
 def _read_as_key(node: e.Node, of: Operator, gone: str, seen: set[tuple[str, int]]) -> Iterator[tuple[str, Type, str]]:
-    """The declared columns that a key is made of, with their types, and what becomes of a value out of range.
+    """The declared columns that a key uses, with their types, and the effect on a value out of range.
 
     What a condition inside a key compares is read as a value.
     """
@@ -143,7 +143,7 @@ def _read_as_key(node: e.Node, of: Operator, gone: str, seen: set[tuple[str, int
 
 
 def _made(name: str, of: Operator) -> tuple[schema.Column | OfPerson | e.Node | None, Operator]:
-    """Where a column comes from: its declaration, or how it was made and of which rows; None if it is public."""
+    """The origin of a column: its declaration, or its definition and the rows that it reads; None if it is public."""
     match of:
         case Scan(table):
             return dict(table.columns)[name], of
@@ -164,13 +164,13 @@ def _made(name: str, of: Operator) -> tuple[schema.Column | OfPerson | e.Node | 
 
 @dataclass(slots=True)
 class _Values:
-    """What is done to values before they are compared or summed, with the columns that it is done to."""
+    """The changes to values before they are compared or summed, with the affected columns."""
 
     named: set[str]
-    """Columns that the answer is grouped by: what becomes of their other values is told there."""
+    """Columns that the answer is grouped by; their other values are described with the groups."""
     found: dict[tuple[str, str], dict[str, None]] = field(default_factory=dict)
     seen: set[tuple[str, int, bool | None]] = field(default_factory=set)
-    """Columns that were read: as values, only compared, or only for the conditions inside."""
+    """Columns that were read: as values, only in comparisons, or only for the conditions inside."""
 
     def clauses(self) -> Iterator[str]:
         for (before, after), names in sorted(self.found.items(), key=lambda each: each[0][0]):  # what is missing, last
@@ -196,7 +196,7 @@ class _Values:
                     self.add("rows whose ", on, f"is not in {table.name} left out")
 
     def conditions(self, node: e.Node, of: Operator) -> None:
-        """The conditions inside a key; what else it reads is told with the groups."""
+        """The conditions inside a key; the rest of it is described with the groups."""
         if isinstance(node, e.CONDITIONS):
             self.node(node, of)
             return
@@ -212,7 +212,7 @@ class _Values:
         """An aggregate of these rows."""
         types = of.types()
         match aggregate:
-            case Sum(node) | Mean(node) | Variance(node) | Std(node):
+            case OfValues(node):
                 self.node(node, of)
                 if node.type(types).missing:
                     self.add("missing ", _named(node), "skipped")
@@ -230,7 +230,7 @@ class _Values:
                     self.add("missing ", _named(node), "in no bin")
 
     def node(self, node: e.Node, of: Operator) -> None:
-        """An expression over these rows: the clamps of what it reads, and its own."""
+        """An expression over these rows: the clamps of the columns that it reads, and its own."""
         match node:
             case e.Column(name):
                 self.column(name, of)
@@ -252,7 +252,7 @@ class _Values:
                     self.node(part, of)
 
     def column(self, name: str, of: Operator, *, compared: tuple[object, ...] | None = None) -> None:
-        """A column of these rows, from where it was declared or made.
+        """A column of these rows, from its declaration or definition.
 
         With `compared` it is only compared with these constants, or asked whether it is missing. A clamp changes no
         comparison with a constant between the bounds.
@@ -270,7 +270,7 @@ class _Values:
             self.node(made, below)
 
     def declared(self, name: str, column: schema.Column, compared: tuple[object, ...] | None) -> None:
-        """What reading a declared column does to values out of its range, off its step, or not listed."""
+        """The effect of reading a declared column on values out of its range, off its step, or not listed."""
         match column.type:
             case NumberType(lower, upper):
                 if compared is None or lower in compared or upper in compared:
@@ -289,7 +289,7 @@ class _Values:
 
 
 def _finds_listed(condition: e.Node, of: Operator) -> bool:
-    """Whether a condition asks for listed keys alone: what becomes of others does not matter then."""
+    """Whether a condition selects only listed keys, so that other values make no difference."""
     match condition:
         case e.Compare("==", e.Column() as key, e.Constant(value)):
             asked: tuple[object, ...] = (value,)
@@ -302,7 +302,7 @@ def _finds_listed(condition: e.Node, of: Operator) -> bool:
 
 
 def _within(clip: e.Clip, of: Operator) -> bool:
-    """Whether a clip makes the declared bounds of what it clips needless to say."""
+    """Whether a clip makes the declared bounds of its operand irrelevant."""
     kind = clip.of.type(of.types())
     number = kind.as_number() if isinstance(kind, BooleanType) else kind
     if not isinstance(clip.of, e.Column) or not isinstance(number, NumberType) or number.wide:
@@ -320,7 +320,7 @@ def _ends(clip: e.Clip) -> tuple[Exact, Exact]:
 
 
 def _named(node: e.Node) -> str:
-    """What is meant, without the bounds that are told apart from it."""
+    """An expression in words, without bounds that are described separately."""
     text = _named(node.of) if isinstance(node, e.Clip) else show_node(node)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 

@@ -1,4 +1,4 @@
-"""Linear forms of noisy coordinates: what counts and sums are, and the two sides of every ratio."""
+"""Linear forms of noisy coordinates: counts, sums, and the two sides of every ratio."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Linear:
 
     @property
     def measurements(self) -> frozenset[int]:
-        """Which measurements it needs."""
+        """The measurements that it needs."""
         return frozenset(m for m, _, _ in self.terms)
 
     def weights(self) -> tuple[Exact, ...]:

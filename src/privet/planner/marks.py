@@ -1,8 +1,8 @@
-"""Which answers are too noisy to stand by themselves, and what the choice of the others costs their intervals.
+"""Which answers are too noisy to rely on, and how this selection affects the intervals of the others.
 
-The mark is read from noisy numbers alone: it is post-processing. But then noise chooses what is not marked: of the
-groups just below the line, those with much noise stand above it, and an interval that holds for 95 % of all answers
-holds for far fewer of these. So just above the line intervals are wider.
+The mark depends only on noisy numbers, so it is post-processing. But then noise selects the answers without a mark: of
+the groups just below the line, those with much noise end up above it, and an interval that covers 95 % of all answers
+covers far fewer of these. So just above the line intervals are wider.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from privet.planner.linear import Linear, Noisy
 from privet.planner.noise import Noise
 
 USUAL = Exact(19, 20)
-"""The confidence of the error that the line is drawn by, unless a greater one is asked for: a narrow interval at a low
-confidence makes no answer less noisy."""
+"""The minimum confidence of the error that defines the line: a narrow interval at a low confidence does not make an
+answer less noisy."""
 LINE = 2
-"""A number is marked below so many half widths of its interval: where its usual error may be half of it."""
+"""A number below this many half widths of its interval is marked: its usual error can be half of it."""
 UNDER = 4
-"""The same for a denominator. Below, the interval of a mean just above the line could be most of the range, and that of
-a ratio without end."""
+"""The same for a denominator. With less, the interval of a mean just above the line could be most of the range, and
+that of a ratio infinite."""
 
 
 class Standing(IntEnum):
-    """Where a noisy number stands: below the line, less than a half width above it, or farther."""
+    """The position of a noisy number: below the line, less than a half width above it, or further above."""
 
     MARKED = 0
     NEAR = 1
@@ -40,7 +40,7 @@ def usual_error(form: Linear, noise: Noise, confidence: Exact) -> Exact:
 def standings(
     form: Linear, groups: Sequence[Noisy], noise: Noise, confidence: Exact, *, signed: bool, line: int = LINE
 ) -> list[Standing]:
-    """Where a linear form stands in each group; if it can't be negative (not `signed`), negative ones are noise.
+    """The standing of a linear form in each group; if it can't be negative (not `signed`), negative values are noise.
 
     Claim: let x = n + Z with symmetric, log-concave Z (sums of independent log-concave noise are), a = 1 - confidence,
     and h with P(|Z| > h) <= a. Let the line be at c = 2h (or more). (1) If n < c - h, then P(x >= c) <= a/2. (2) If
@@ -65,7 +65,7 @@ def standings(
 
 
 def standing(size: int, half: int, line: int = LINE) -> Standing:
-    """Where a number of this size stands, for this half width."""
+    """The standing of a number of this size, for this half width."""
     if size < line * half:
         return Standing.MARKED
     return Standing.NEAR if half and size <= (line + 1) * half else Standing.CLEAR

@@ -1,4 +1,4 @@
-"""What is measured with noise: integer vectors, each a sum over rows of phi(row).
+"""Measurements: integer vectors, each a sum over rows of phi(row), to which noise is added.
 
 A measurement states its phi by the corners of a convex set that holds every phi(row); `privacy.sensitivity` does the
 rest. Its coordinates are integer combinations of what an engine counts. v is the lattice code of a row's value, in
@@ -29,18 +29,18 @@ class Measurement:
     rule: str
     """The name and version of the rule; a certificate is checked by it."""
     of: str
-    """What it measures, for people to read."""
+    """A description of the measured quantity."""
     phi: str
-    """What a row contributes, for people to read."""
+    """A description of the contribution of a row."""
     tallies: tuple[Tally, ...]
     matrix: tuple[tuple[int, ...], ...]
     corners: tuple[tuple[int, ...], ...]
     people: bool = False
-    """Whether its rows are persons in groups instead of rows of the table."""
+    """Whether it counts people in groups instead of rows of the table."""
 
     @property
     def size(self) -> int:
-        """How many coordinates it has in each group."""
+        """The number of coordinates in each group."""
         return len(self.matrix)
 
     def vectors(self, tallies: Sequence[Tally], counted: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
@@ -51,34 +51,34 @@ class Measurement:
 
 
 def lattice(of: Node, types: Types, what: object, *, squared: bool = False) -> Bounds:
-    """The lattice of what is summed; refused if 2^40 rows of it could overflow 128 bits."""
+    """The lattice of a summed expression; refused if 2^40 rows could overflow 128 bits."""
     bounds = summed(of, types, what).bounds()
     if bounds.width ** (2 if squared else 1) * CEILING >= 2**126:
         raise QueryError(
-            f"{what}: its squares could overflow 128 bits, since it has {bounds.width:,} steps. "
+            f"{what}: its squares could overflow 128 bits, because it has {bounds.width:,} steps. "
             "Clip it to a narrower range, or declare the column as a number with a coarser step"
         )
     return bounds
 
 
 def count_rows() -> Measurement:
-    """How many rows."""
+    """The number of rows."""
     return Measurement("count/1", "rows", "1", (Rows(),), ((1,),), ((1,),))
 
 
 def count_people() -> Measurement:
-    """How many persons: one row for each person and group."""
-    return Measurement("people/1", "persons", "1", (Rows(),), ((1,),), ((1,),), people=True)
+    """The number of people: one row for each person and group."""
+    return Measurement("people/1", "people", "1", (Rows(),), ((1,),), ((1,),), people=True)
 
 
 def count_present(of: Node) -> Measurement:
-    """How many rows have a value."""
+    """The number of rows with a value."""
     given = Present(Given(of))
     return Measurement("present/1", f"rows with {show(of)}", "1 if not missing", (given,), ((1,),), ((1,), (0,)))
 
 
 def histogram(of: Bin) -> Measurement:
-    """How many rows lie in each bin: a row is in one of them, or in none."""
+    """The number of rows in each bin; a row is in one bin or in none."""
     size = len(of.edges) - 1
     place = Place(of, size)
     identity = tuple(tuple(int(i == j) for j in range(size)) for i in range(size))
@@ -89,7 +89,7 @@ def histogram(of: Bin) -> Measurement:
 
 
 def coded(of: Node, bounds: Bounds, *, missing: bool) -> Code:
-    """The code of an expression; with `missing` false the engine reads what is missing as 0."""
+    """The code of an expression; if `missing` is false, the engine reads a missing value as 0."""
     return Code(of, bounds.lower, bounds.step, bounds.width, missing)
 
 

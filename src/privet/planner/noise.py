@@ -1,4 +1,4 @@
-"""The noise of a plan: what draws it, at which scale for each measurement, and the errors that follow."""
+"""The noise of a plan: its mechanism, its scale for each measurement, and the resulting errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Noise:
     scales: tuple[Exact, ...]
 
     def error(self, form: Linear, confidence: Exact) -> Exact:
-        """A bound that the error of a linear form keeps to with this confidence."""
+        """A bound on the error of a linear form, at this confidence."""
         return self.mechanism.error_of_sum(form.weights(), form.scales(self.scales), confidence)
 
     def half_width(self, form: Linear, confidence: Exact) -> Exact:
@@ -32,7 +32,7 @@ class Noise:
         return accuracy.half_width(self.mechanism, form.weights(), form.scales(self.scales), confidence)
 
     def factor(self, form: Linear, confidence: Exact, error: Exact) -> Exact | None:
-        """By how much all scales can be multiplied for a linear form to keep to this error; None if none is known."""
+        """The factor for all scales at which a linear form has this error; None if none is known."""
         return self.mechanism.scale_for_sum(form.weights(), form.scales(self.scales), confidence, error)
 
 

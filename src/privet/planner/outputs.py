@@ -28,7 +28,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """One column of an answer: a value and an interval for each group, and whether the value says little."""
+    """One column of an answer: a value and an interval for each group, and whether the value is too noisy."""
 
     values: tuple[Cell, ...]
     low: tuple[Cell, ...]
@@ -66,7 +66,7 @@ def _cells(
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """A number that is public: the declared number of rows, or what follows from it."""
+    """A public number: the declared number of rows, or a number that follows from it."""
 
     value: int
 
@@ -104,7 +104,7 @@ class Straight:
         that takes P(Z <= -3h) / a from it, about a^2/2.
         """
         half = noise.half_width(self.form, confidence)
-        usual = marks.usual_error(self.form, noise, confidence)
+        usual = half if confidence >= marks.USUAL else marks.usual_error(self.form, noise, confidence)
         found, unit = self.form.wholes(groups, also=math.lcm(half.denominator, usual.denominator))
         room, error = int(half * unit), int(usual * unit)
         below = (marks.LINE - 1) * error
@@ -125,7 +125,7 @@ class Straight:
         )
 
     def expected(self, noise: Noise, confidence: Exact, assuming: int | None) -> Exact:
-        """The error that it keeps to with this confidence, whatever the data.
+        """A bound on its error at this confidence, for all data.
 
         Claim: a count is rounded to the nearest integer, and the truth is one: |x - n| <= h means that the rounded x is
         at most floor(h + 1/2) away.
@@ -134,7 +134,7 @@ class Straight:
         return Exact(math.floor(half + Exact(1, 2))) if self.integer else half
 
     def allowed(self, error: Exact, noise: Noise, confidence: Exact, assuming: int | None) -> Exact | None:
-        """The factor by which all scales may be multiplied for it to keep to this error."""
+        """The factor for all scales at which it has this error."""
         room = math.floor(error) + Exact(499_999, 10**6) if self.integer else error  # it is rounded: see `expected`
         return noise.factor(self.form, confidence, room)
 
@@ -270,4 +270,4 @@ class Spread:
 
 
 Output = Fixed | Straight | Quotient | Spread
-"""Every kind of output there is."""
+"""Every kind of output."""

@@ -1,4 +1,4 @@
-"""A query and an epsilon, or an error that is wanted, become a plan: everything but the data and the noise."""
+"""A query and an epsilon, or a requested error, become a plan: everything except the data and the noise."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from privet.tables.statement import (
 _T = TypeVar("_T")
 
 LEAST_EPSILON = Exact(1, 10**9)
-"""A query with less is refused: its answer would be noise alone."""
+"""A query with less is refused: its answer would be only noise."""
 
 _ASSUMING = argument("assuming", 500)
 _EPSILON_OR_WITHIN = write(
@@ -60,7 +60,7 @@ class NoisyMeasurement:
 
     measurement: Measurement
     rows: int
-    """At most so many rows of one person take part."""
+    """Maximum rows per person."""
     groups: int
     adjacency: Adjacency
     same_rows: bool
@@ -81,7 +81,7 @@ class NoisyMeasurement:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class ReleasePlan:
-    """How a query will be answered, and what that costs; made from public facts alone.
+    """How to answer a query, and the cost; computed from public facts alone.
 
     Claim: `guarantee()` is what the accountant makes of the noise that will be drawn, and not more than `epsilon`.
     """
@@ -90,25 +90,25 @@ class ReleasePlan:
     design: Design
     noised: tuple[NoisyMeasurement, ...]
     epsilon: Exact
-    """What it costs."""
+    """Its cost."""
     asked: Exact | None
-    """The epsilon that was asked for, if one was and not `within`."""
+    """The requested epsilon, if there is one instead of `within`."""
     confidence: Exact
     simultaneous: bool
     assuming: int | None
     weights: tuple[tuple[str, Exact], ...]
     within: tuple[tuple[str, Exact], ...] | None
-    """The errors that were asked for, if they were and not an epsilon."""
+    """The requested errors, if there are any instead of an epsilon."""
     mechanism: NoiseMechanism
     raised_to: Exact | None = None
-    """The least price of a question, if those errors would cost less."""
+    """The minimum price of a question, if those errors would cost less."""
     text: str = field(default="", compare=False, repr=False)
-    """The SELECT that it was made of, if it was."""
+    """The SELECT that it comes from, if it does."""
     _memo: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
-    """What was computed of it already: a plan never changes."""
+    """Values that were already computed; a plan never changes."""
 
     def once(self, name: str, compute: Callable[[ReleasePlan], _T]) -> _T:
-        """What follows from the plan, computed when it is first needed."""
+        """A value that follows from the plan, computed when first needed."""
         if name not in self._memo:
             self._memo[name] = compute(self)
         known: _T = self._memo[name]
@@ -116,17 +116,17 @@ class ReleasePlan:
 
     @property
     def groups(self) -> int:
-        """How many groups are measured, shown or not."""
+        """The number of measured groups, shown or not."""
         return self.once("groups", lambda plan: plan.query.groups.most)
 
     @property
     def columns(self) -> tuple[tuple[str, Output], ...]:
-        """The columns of the answer that hold numbers."""
+        """The numeric columns of the answer."""
         return self.design.columns
 
     @property
     def chosen_by_noise(self) -> bool:
-        """Whether noisy numbers decide which groups are shown: their intervals then hold less often than they say."""
+        """Whether noisy numbers decide which groups are shown; then intervals cover less often than stated."""
         noisy = {name for name, output in self.columns if not isinstance(output, Fixed)}
         return bool(noisy & self.query.arrangement.chooses_by())
 
@@ -141,20 +141,20 @@ class ReleasePlan:
 
     @property
     def level(self) -> Exact:
-        """The confidence of a single cell: by Bonferroni, if all together shall hold."""
+        """The confidence of a single cell; by Bonferroni, if all intervals must hold together."""
         cells = self.groups * len(self.columns) if self.simultaneous else 1
         return 1 - (1 - self.confidence) / cells
 
     def event(self) -> events.PrivacyEvent:
-        """What releasing does, as accountants see it."""
+        """The event of the release, for accountants."""
         return self.once("event", lambda plan: events.Composed([part.event() for part in plan.noised]))
 
     def guarantee(self) -> PureDP:
-        """What releasing promises, computed from the event alone."""
+        """The guarantee of the release, computed from the event alone."""
         return self.once("guarantee", lambda plan: PureAccountant().account(plan.event()))
 
     def statements(self) -> tuple[Statement, ...]:
-        """What the engine computes: one statement for rows, one for persons, as far as needed."""
+        """The statements for the engine: one for rows, one for people, as needed."""
         return self.once("statements", ReleasePlan._statements)
 
     def _statements(self) -> tuple[Statement, ...]:
@@ -165,7 +165,7 @@ class ReleasePlan:
         )
 
     def statement_of(self, part: NoisyMeasurement) -> int:
-        """Which of the statements counts for a measurement."""
+        """The statement that counts for a measurement."""
         return len(self.statements()) - 1 if part.measurement.people else 0
 
     def _tallies(self, *, people: bool) -> tuple[Tally, ...]:
@@ -195,23 +195,23 @@ class ReleasePlan:
 
     @property
     def limits(self) -> tuple[str, ...]:
-        """Every cap and clamp that shapes the answer, in words."""
+        """Every cap and clamp that affects the answer, in words."""
         from privet.planner.limits import limits
 
         return self.once("limits", limits)
 
     def to_json(self) -> dict[str, Any]:
-        """The plan for programs: what was asked, what follows, and what bounds the answer, in words."""
+        """The plan for programs: the question, its consequences, and the limits of the answer in words."""
         from privet.planner.facts import asked, derived
 
         return deepcopy({"asked": asked(self), "derived": derived(self), "limits": list(self.limits)})
 
     def depends(self, name: str) -> bool:
-        """Whether the error of a column depends on how many rows a group has."""
+        """Whether the error of a column depends on the number of rows in a group."""
         return isinstance(dict(self.columns)[name], Quotient | Spread)
 
     def expected(self, name: str) -> Exact | None:
-        """The error that a cell of this column keeps to; None for a ratio if no number of rows is assumed."""
+        """A bound on the error of a cell of this column; None for a ratio if no number of rows is assumed."""
         return dict(self.columns)[name].expected(self.noise, self.level, self.assuming)
 
 
@@ -245,14 +245,16 @@ def plan(
     if not 0 < level < 1:
         raise QueryError("confidence must be above 0 and below 1", remedy=argument("confidence", 0.95))
     if not isinstance(simultaneous, bool):
-        raise QueryError(f"simultaneous is true or false, not {simultaneous!r}", remedy=argument("simultaneous", True))
+        raise QueryError(
+            f"simultaneous must be true or false, not {simultaneous!r}", remedy=argument("simultaneous", True)
+        )
     if (epsilon is None) == (within is None):
-        both = "both epsilon and within are given" if epsilon is not None else "neither epsilon nor within is given"
-        raise QueryError(both, allowed="Give one of the two", remedy=_EPSILON_OR_WITHIN)
+        both = "both epsilon and within are set" if epsilon is not None else "neither epsilon nor within is set"
+        raise QueryError(both, allowed="Set one of the two", remedy=_EPSILON_OR_WITHIN)
     names = [name for name, _ in query.aggregates]
     heavier = _numbers(weights, names, "weights")
     if any(not Exact(1, 10**6) <= weight <= 10**6 for weight in heavier.values()):
-        raise QueryError("weights are between 0.000001 and 1,000,000", remedy=write('weights={"n": 2}'))
+        raise QueryError("weights must be between 0.000001 and 1,000,000", remedy=write('weights={"n": 2}'))
     rows = None if assuming is None else whole(assuming, name="assuming", example=_ASSUMING)
     if rows is not None and rows > CEILING:
         raise QueryError("assuming must be at most 2^40", remedy=_ASSUMING)
@@ -286,7 +288,7 @@ def plan(
 
 
 def _raised(draft: ReleasePlan, prices: Sequence[Exact], least: Exact) -> ReleasePlan:
-    """The plan at these prices; or, if they come to less than the least price, at so many times each of them."""
+    """The plan at these prices; if their sum is below the minimum price, all are scaled up to it."""
     total = sum(prices, Exact(0))
     if not total or total >= least:
         return _priced(draft, prices)
@@ -307,14 +309,14 @@ def _priced(draft: ReleasePlan, prices: Sequence[Exact]) -> ReleasePlan:
     made = replace(draft, noised=noised, epsilon=total)
     if made.guarantee().epsilon > made.epsilon:
         raise InternalError(
-            f"the plan's noise promises {made.guarantee()}, and {show(made.epsilon)} was asked for. "
+            f"the plan's noise promises {made.guarantee()}, but {show(made.epsilon)} was requested. "
             "Nothing was released. This is a bug in Privet."
         )
     return made
 
 
 def bounding(query: Query, *, people: bool) -> tuple[Bounding, int]:
-    """How rows of one person are bounded, and to how many."""
+    """The bounding of rows per person, and the maximum number of rows."""
     groups = query.groups.most
     cap = caps.effective(query.of, query.at_most, groups)
     if cap is None:
@@ -375,7 +377,7 @@ def _promised(read: Code | Given) -> bool:
 
 
 def _prices(draft: ReleasePlan, within: Mapping[str, Exact]) -> list[Exact]:
-    """For each measurement the least epsilon (to six digits, rounded up) that keeps all its columns within."""
+    """For each measurement, the least epsilon (six digits, rounded up) that keeps its columns within the errors."""
     prices = [Exact(0)] * len(draft.noised)
     noise = draft.noise  # at epsilon 1
     for name, output in draft.columns:
@@ -383,13 +385,14 @@ def _prices(draft: ReleasePlan, within: Mapping[str, Exact]) -> list[Exact]:
             continue
         if isinstance(output, Quotient | Spread) and draft.assuming is None:
             raise QueryError(
-                f"the error of {name!r} depends on how many rows a group has: assume a number",
+                f"the error of {name!r} depends on the number of rows in a group, so assume one",
                 remedy=_ASSUMING,
             )
         largest = output.allowed(within[name], noise, draft.level, draft.assuming)
         if largest is None:
             raise QueryError(
-                f"no noise is known to keep {name!r} within {show(within[name])}", remedy=Remedy("Allow a larger error")
+                f"no noise scale is known that keeps {name!r} within {show(within[name])}",
+                remedy=Remedy("Allow a larger error"),
             )
         for place in output.measurements():
             part = draft.noised[place]
@@ -399,7 +402,7 @@ def _prices(draft: ReleasePlan, within: Mapping[str, Exact]) -> list[Exact]:
         place = prices.index(Exact(0))
         free = [name for name, output in draft.columns if place in output.measurements()]
         raise QueryError(
-            f"no error is given for {' or '.join(map(repr, free))}",
+            f"within needs an error for {' or '.join(map(repr, free))}",
             remedy=write(
                 f'within={{"{free[0]}": 50, ...}}', terminal=f"--within {free[0]}=50", http=f'"{free[0]}": 50'
             ),
@@ -423,7 +426,7 @@ def _numbers(given: Mapping[str, Number] | None, names: Sequence[str], what: str
         f'{what}={{"{names[0]}": 2}}', terminal=f"--{what} {names[0]}=2", http=f'"{what}": {{"{names[0]}": 2}}'
     )
     if not hasattr(given, "items"):
-        raise QueryError(f"{what} must give a number for each column", remedy=line)
+        raise QueryError(f"{what} must map columns to numbers", remedy=line)
     for name in given:
         if name not in names:
             raise QueryError(f"{what}: there is no column {name!r}", allowed=there_are(name, names))

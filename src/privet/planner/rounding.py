@@ -1,4 +1,4 @@
-"""Which parts of a query are rounded so that they fit into 126 bits: for people to read."""
+"""The parts of a query that are rounded to fit into 126 bits, in words."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def rounded(query: Query) -> list[str]:
         ([], 1)
     """
     parts = dict.fromkeys(part for node, rows in query.expressions() for part in _coarse(node, rows.types()))
-    return [f"{part} is rounded to what 126 bits hold: its exact value would need more." for part in parts]
+    return [f"{part} is rounded to fit into 126 bits." for part in parts]
 
 
 def _coarse(node: Node, types: Types) -> Iterator[str]:

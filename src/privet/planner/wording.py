@@ -1,4 +1,4 @@
-"""A question in one line, whatever it was written in: for those who look through a ledger."""
+"""A question in one line, for readers of a ledger, whatever language it was written in."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from privet.tables.query import Key, Query
 
 
 def worded(query: Query) -> str:
-    """The question, all of it.
+    """The whole question in one line.
 
     Example:
         >>> import pyarrow as pa

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 SERIES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
-"""The colours of series that stand side by side: Okabe and Ito, Color Universal Design, 2008."""
+"""The colours of series side by side: Okabe and Ito, Color Universal Design, 2008."""
 MARKERS = ("o", "s", "D", "P", "X", "p")
 """Their dots: series differ in shape too, for print in black and white."""
 INK, GREY, GRID = "#333333", "#666666", "#dddddd"
@@ -32,7 +32,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def finish(axes: Axes, title: str, x: str, y: str) -> None:
-    """A title, names of both axes, and no box around."""
+    """Add a title and the names of both axes; remove the box."""
     axes.set_title(title, fontsize=11)
     axes.set_xlabel(x)
     axes.set_ylabel(y)
@@ -40,7 +40,7 @@ def finish(axes: Axes, title: str, x: str, y: str) -> None:
 
 
 def with_commas(x: float, _: object = None) -> str:
-    """A number beside an axis.
+    """A number on an axis.
 
     Example:
         >>> with_commas(2_500_000), with_commas(0.25), with_commas(1e18)

@@ -1,4 +1,4 @@
-"""Where panels stand, and how large the picture is: never larger than a page, however many groups there are."""
+"""The layout of panels and the size of the picture: never larger than a page, however many groups there are."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from dataclasses import dataclass
 from privet.plots.panel import MOST_BARS, MOST_LABELLED, Panel, inches, shortened
 
 WIDEST, TALLEST = 14.0, 13.0
-"""How large a picture is at most, in inches."""
+"""The maximum size of a picture, in inches."""
 
 _NARROWEST = 1.5  # how narrow a panel beside others may be
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A grid of axes, and how groups stand in it."""
+    """A grid of axes, and the arrangement of groups in it."""
 
     lying: bool
-    """Whether groups lie one below the other, with their labels at the left, or stand beside each other."""
+    """Whether groups are stacked, with labels at the left, instead of side by side."""
     across: int
     down: int
     width: float
     height: float
     each: float
-    """About how wide the axes of one panel are."""
+    """The approximate width of the axes of one panel."""
     blocks: int = 1
-    """In how many columns the groups lie, one beside the other."""
+    """The number of columns of groups."""
     single: bool = False
     """Whether each panel is one value: a row with its name at the left and its text at the right."""
 
     def fits(self, panel: Panel) -> bool:
-        """Whether every label can stand below its group."""
+        """Whether every label fits below its group."""
         return (panel.groups + 0.2) * (panel.axis.widest + 0.08) <= self.each
 
 
@@ -65,14 +65,14 @@ def _upright(panels: Sequence[Panel], largest: Panel) -> Layout:
 
 
 def _labels_fit(panel: Panel, layout: Layout) -> bool:
-    """Whether every label can stand below its group, perhaps turned."""
+    """Whether every label fits below its group, possibly rotated."""
     if panel.values.size > MOST_BARS or panel.groups > 2 * MOST_LABELLED:
         return False
     return layout.fits(panel) or (panel.axis.longest <= 1 and panel.groups <= MOST_LABELLED)
 
 
 def _lying(panels: Sequence[Panel], largest: Panel) -> Layout | None:
-    """Groups one below the other, in several columns if need be; None if that is too much for one page."""
+    """Stacked groups, in several columns if needed; None if they do not fit on one page."""
     count, groups, series = len(panels), largest.groups, len(largest.values)
     row = max(0.3 if groups <= 15 else 0.22 if groups <= 30 else 0.155, 0.075 * series + 0.05)
     names = largest.axis.longest + 0.3

@@ -1,4 +1,4 @@
-"""Bars, dots and lines with their intervals, on given axes; what is noisy is hollow."""
+"""Bars, dots and lines with their intervals; noisy values are hollow."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BAR, _TOUCHING = 0.8, 0.97  # of the room for a group
 
 
 def draw_marks(axes: Axes, panel: Panel, mark: Mark, *, rows: slice = slice(None), lying: bool = False) -> None:
-    """The values of these groups and their intervals, series by series; a line leaves out what is noisy."""
+    """Draw the values of these groups and their intervals, series by series; a line leaves out noisy values."""
     bottom, top = panel.reach
     count = len(panel.values)
     thick = (_TOUCHING if panel.axis.touching else _BAR) / count
@@ -99,7 +99,7 @@ def _intervals(
 
 
 def keys_of(panel: Panel, mark: Mark) -> list[Any]:
-    """What stands in a legend for each series."""
+    """The legend entry of each series."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -113,7 +113,7 @@ def keys_of(panel: Panel, mark: Mark) -> list[Any]:
 
 
 def noise_key(mark: Mark) -> Any:
-    """What stands in a legend for values that are noisy."""
+    """The legend entry for noisy values."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

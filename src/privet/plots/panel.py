@@ -1,4 +1,4 @@
-"""What one panel of a picture shows: arrays, names, and how their values are to be read."""
+"""The contents of one panel of a picture: arrays, names, and the meaning of their values."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from privet.plots.canvas import SERIES, Floats
 
 MOST_SERIES = len(SERIES)
-"""How many series stand side by side: as many as there are colours to tell apart."""
+"""Maximum series side by side: the number of distinguishable colours."""
 MOST_BARS = 60
-"""How many bars stand beside each other where labels can be left out; more of them are a line."""
+"""Maximum bars side by side if labels can be left out; more are drawn as a line."""
 MOST_DOTS = 24
 """The same for dots."""
 MOST_LABELLED = 12
-"""How many groups stand beside each other where each needs its label; more of them lie one below the other."""
+"""Maximum groups side by side if each needs its label; more are stacked."""
 
 _NEAR = 1.0  # how far from the others a noisy value is near, of their range
 
@@ -36,7 +36,7 @@ class Axis:
     name: str
     labels: Sequence[str]
     ordered: bool = False
-    """Whether they follow each other by equal steps, like years: then some labels can stand for all."""
+    """Whether they are equally spaced, like years, so that some labels are enough."""
     first: int = 0
     """The number of the first, on a scale on which multiples of `steps` are round."""
     steps: Sequence[int] = ()
@@ -46,17 +46,17 @@ class Axis:
 
     @property
     def longest(self) -> float:
-        """About how many inches the longest label takes."""
+        """The approximate width of the longest label, in inches."""
         return max((inches(shortened(label)) for label in self.labels), default=0.0)
 
     @property
     def widest(self) -> float:
-        """About how many inches a group needs so that no label touches the next."""
+        """The approximate inches that a group needs so that no label touches the next."""
         widths = [inches(shortened(label)) for label in self.labels]
         return max(((a + b) / 2 for a, b in pairwise(widths)), default=0.0)
 
     def thinned(self, most: int) -> list[int]:
-        """The places of about so many labels, at round numbers where there are some.
+        """The positions of about this many labels, at round numbers if there are any.
 
         Example:
             >>> Axis("year", [str(y) for y in range(1871, 2017)], True, 1871, (5, 10, 20)).thinned(8)
@@ -69,9 +69,9 @@ class Axis:
             return list(range(count))
         if self.ordered:
             for step in self.steps:
-                found = [i for i in range(count) if (self.first + i) % step == 0]
-                if 2 <= len(found) <= most:
-                    return found
+                ticks = [i for i in range(count) if (self.first + i) % step == 0]
+                if 2 <= len(ticks) <= most:
+                    return ticks
         return sorted({round(float(x)) for x in np.linspace(0, count - 1, max(2, most))})
 
 
@@ -87,12 +87,12 @@ class Panel:
     high: Floats
     noisy: NDArray[np.bool_]
     level: bool = False
-    """Whether values are means or the like, drawn as dots, and not amounts, drawn as bars from zero."""
+    """Whether values are drawn as dots, like means, instead of bars from zero, like amounts."""
     series: Sequence[str] = ()
     by: str = ""
-    """What tells the series apart: the title of the legend."""
+    """The title of the legend: what distinguishes the series."""
     text: str = ""
-    """A single value and its interval, as they stand beside it."""
+    """The text of a single value and its interval."""
 
     @property
     def groups(self) -> int:
@@ -100,7 +100,7 @@ class Panel:
 
     @property
     def mark(self) -> Mark:
-        """How values are drawn where groups stand beside each other."""
+        """The kind of marks for groups side by side."""
         if self.axis.ordered:
             many = self.groups > MOST_DOTS if self.level else self.values.size > MOST_BARS
             return "line" if many else "dots" if self.level else "bars"
@@ -136,7 +136,7 @@ def _finite(*parts: Floats) -> Floats:
 
 
 def inches(text: str) -> float:
-    """About how wide a text of nine points is.
+    """The approximate width of a text in nine points.
 
     Example:
         >>> round(inches("north"), 2), round(inches("[65, 110]"), 2), round(inches("北海道"), 2)
@@ -146,5 +146,5 @@ def inches(text: str) -> float:
 
 
 def shortened(label: str) -> str:
-    """A label of 32 characters at most."""
+    """A label, shortened to 32 characters."""
     return label if len(label) <= 32 else f"{label[:31]}…"

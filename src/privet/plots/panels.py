@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 __all__ = ["MOST_SERIES", "NOISE", "Axis", "Panel", "draw_panels"]
 
 MOST_TURNED = 24
-"""How many labels are turned; of more, some are left out."""
+"""Maximum labels to rotate; if there are more, some are left out."""
 NOISE = "too noisy to rely on"
-"""What a legend says of hollow marks."""
+"""The legend text for hollow marks."""
 
 
 def draw_panels(panels: Sequence[Panel], *, title: str, caption: str) -> Figure:
-    """Bars or dots with their intervals, a panel for each name; an end of an interval that runs off is an arrow.
+    """Bars or dots with their intervals, a panel for each name; an arrow marks an interval that exceeds the axis.
 
     Many groups make a page of columns, or a line if they follow each other, and never a picture larger than a page.
     """
@@ -58,12 +58,12 @@ def draw_panels(panels: Sequence[Panel], *, title: str, caption: str) -> Figure:
 
 
 def _lines(text: str, places: float) -> list[str]:
-    """A text in lines of so many places; where it has lines already, they stay apart."""
+    """A text wrapped to this width; existing line breaks stay."""
     return [line for part in text.splitlines() for line in wrap(part, int(places)) or [""]]
 
 
 def _beside(panel: Panel, *, noisy: bool) -> float:
-    """About how wide a legend is that stands beside the panels: one with series."""
+    """The approximate width of a legend beside the panels, if there are series."""
     if not panel.series:
         return 0.0
     texts = [*map(shortened, (*panel.series, panel.by)), *([NOISE] if noisy else [])]
@@ -75,7 +75,7 @@ def _mark(panel: Panel, *, lying: bool) -> Mark:
 
 
 def _stand(axes: Axes, panel: Panel, layout: Layout, *, several: bool) -> None:
-    """Groups beside each other, with the labels that have room: all, turned if need be, or some."""
+    """Groups side by side, with the labels that fit: all, rotated if needed, or some."""
     mark = _mark(panel, lying=False)
     draw_marks(axes, panel, mark)
     axis, count = panel.axis, panel.groups
@@ -108,7 +108,7 @@ def _row(axes: Axes, panel: Panel, layout: Layout) -> None:
 
 
 def _scale(axes: Axes, panel: Panel, layout: Layout) -> None:
-    """The axis of values, where groups lie."""
+    """The value axis of stacked groups."""
     axes.set_xlim(*panel.reach)
     axes.grid(axis="x", color=GRID, lw=0.6)
     if not panel.level:
@@ -119,7 +119,7 @@ def _scale(axes: Axes, panel: Panel, layout: Layout) -> None:
 
 
 def _lay(grid: Sequence[Axes], panels: Sequence[Panel], layout: Layout, *, several: bool) -> None:
-    """Groups one below the other: panels share the labels at the left, and columns of groups share their scale."""
+    """Stacked groups: panels share the labels at the left, and columns of groups share their scale."""
     size = -(-panels[0].groups // layout.blocks)
     for block in range(layout.blocks):
         for i, panel in enumerate(panels):
@@ -147,7 +147,7 @@ def _name(axes: Axes, title: str, x: str, y: str) -> None:
 
 
 def _legend(figure: SubFigure, panels: Sequence[Panel], *, lying: bool) -> None:
-    """Which series has which colour, and what hollow marks mean; nothing if there is nothing to tell apart."""
+    """The legend: the colours of the series and the meaning of hollow marks; none if it is not needed."""
     from matplotlib.legend_handler import HandlerTuple
 
     first = panels[0]
@@ -160,7 +160,7 @@ def _legend(figure: SubFigure, panels: Sequence[Panel], *, lying: bool) -> None:
         texts.append(NOISE)
     if not handles:
         return
-    made = figure.legend(
+    legend = figure.legend(
         handles,
         texts,
         title=shortened(first.by) or None,
@@ -172,5 +172,5 @@ def _legend(figure: SubFigure, panels: Sequence[Panel], *, lying: bool) -> None:
         title_fontsize=9,
         alignment="left",
     )
-    for text in (*made.get_texts(), made.get_title()):
+    for text in (*legend.get_texts(), legend.get_title()):
         text.set_parse_math(False)

@@ -1,7 +1,7 @@
-"""A policy and a ledger: which amount applies where they differ.
+"""A policy and a ledger: which amount applies if they differ.
 
-The smaller amount applies, for the budget, for an analyst's cap and for the cap of each question. So nobody is locked
-out, and editing a file alone raises nothing: that takes both the policy and a command of the steward with a reason.
+The smaller amount applies, to the budget, to an analyst's cap and to the cap of each question. So nobody is locked out,
+and editing the policy alone raises nothing: the steward must also run a command, with a reason.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from privet.privacy.guarantees.budgets import numbers
 
 
 def caps(policy: DatasetPolicy, analyst: str) -> Caps:
-    """What a policy allows an analyst: their own cap, or the one for every other analyst."""
+    """The amounts that a policy allows an analyst: their own cap, or the default one."""
     return Caps(policy.budget, policy.analysts.get(analyst, policy.per_analyst), policy.per_query)
 
 
@@ -24,23 +24,23 @@ def grant(policy: DatasetPolicy, ledger: Ledger) -> None:
 
     Existing caps stay as they are: opening a session must not undo what the steward did.
     """
-    known = ledger.analysts(policy.name)
+    analysts = ledger.analysts(policy.name)
     for name, cap in policy.analysts.items():
-        if name not in known or known[name].cap is None:
+        if name not in analysts or analysts[name].cap is None:
             ledger.cap(policy.name, cap, analyst=name, reason="set by the policy")
     if policy.per_query is not None and ledger.balance(policy.name).per_query is None:
         ledger.cap(policy.name, policy.per_query, query=True, reason="set by the policy")
 
 
 def differences(policy: DatasetPolicy, ledger: Ledger, analyst: str | None = None) -> list[str]:
-    """Where the two allow different amounts: which one applies, and how to raise it; of analysts, only for this one."""
-    found = ledger.balance(policy.name, analyst)
-    mine = None if analyst is None or found.ration is None else found.ration.cap
+    """The amounts in which the two differ: which one applies, and how to raise it; analysts' caps only for this one."""
+    balance = ledger.balance(policy.name, analyst)
+    cap = None if analyst is None or balance.ration is None else balance.ration.cap
     allowed = None if analyst is None else caps(policy, analyst).analyst
     compared: list[tuple[str, str, str, Budget | None, Budget | None]] = [
-        ("", "budget", "", policy.budget, found.budget),
-        (f" for {analyst!r}", toml.key(str(analyst)), f" --analyst {analyst}", allowed, mine),
-        (" for one question", "per_query", " --query", policy.per_query, found.per_query),
+        ("", "budget", "", policy.budget, balance.budget),
+        (f" for {analyst!r}", toml.key(str(analyst)), f" --analyst {analyst}", allowed, cap),
+        (" for one question", "per_query", " --query", policy.per_query, balance.per_query),
     ]
     lines = []
     for whose, key, flag, by_policy, by_ledger in compared:
@@ -52,7 +52,7 @@ def differences(policy: DatasetPolicy, ledger: Ledger, analyst: str | None = Non
         if holds != by_ledger:
             raised.append(f"write in the policy: {key} = {{ {_keys(by_ledger)} }}")
         lines.append(
-            f"the policy allows {by_policy}{whose}, the ledger {by_ledger}: the smaller amount applies. "
+            f"the policy allows {by_policy}{whose}, but the ledger allows {by_ledger}. The smaller amount applies. "
             f"To raise it, {'; and '.join(raised)}"
         )
     return lines

@@ -1,7 +1,7 @@
-"""What a steward types at a prompt, in whatever form comes to hand, as the words of one short line.
+"""A steward's answer at a prompt, in many possible forms, as the words of one short line.
 
-`1985 2016`, `1985..2016`, `[1985, 2016]` and `integer 1985 2016` are the same, if the column holds integers; `NL, AL`
-are keys, if it holds texts. What can't be told is left as it is, and refused by `shorthand`.
+`1985 2016`, `1985..2016`, `[1985, 2016]` and `integer 1985 2016` mean the same if the column contains integers; `NL,
+AL` are keys if it contains text. A line that is not understood is left unchanged, and `shorthand` refuses it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import shlex
 from collections.abc import Collection
 from difflib import get_close_matches
 
-from privet.sources.kinds import Family
+from privet.policy.columns import kinds
+from privet.tables.kinds import usual
+from privet.tables.stored import Family
 
-_TAIL = re.compile(r"""[\s,]+(?:(required)|(other|step)[\s=]+("[^"]*"|'[^']*'|[^\s,]+))\s*$""")
 _RANGE = re.compile(r"""(?<=[\d"'])\s*(?:\.\.+|\bto\b|\s-\s|–)\s*(?=[-+.\d"'])""")
 _DASH = re.compile(r"([0-9]+)-([0-9]+)", re.ASCII)
 _WHOLE = re.compile(r"[+-]?[0-9][0-9_]*", re.ASCII)
@@ -38,12 +39,12 @@ _FOREIGN = (
     "datetime",
     "enum",
 )
-"""What kinds of columns are called elsewhere: nobody means a key by these."""
+"""Names of column kinds in other systems, so not keys."""
 
-_OF_FAMILY: dict[Family, str] = {"integer": "integer", "float": "number", "decimal": "number"}
+_NUMERIC = ("integer", "float", "decimal")
 
 
-def canonical(line: str, kinds: Collection[str], family: Family = "anything") -> list[str]:
+def canonical(line: str, known: Collection[str], family: Family = "anything") -> list[str]:
     """The kind and its words; a line of another form is returned as it was split.
 
     Example:
@@ -53,10 +54,10 @@ def canonical(line: str, kinds: Collection[str], family: Family = "anything") ->
     text = _unwrapped(_separated(line, family))
     head, _, rest = text.partition(" ") if " " in text else text.partition("=")
     kind = head.strip(" =")
-    if kind in kinds:
+    if kind in known:
         body = rest.strip().removeprefix("=").strip()
-        return [kind, *_words(body, ranged=kind not in ("keys", "keys_from"))]
-    near = kind in _FOREIGN or get_close_matches(kind, list(kinds), n=1, cutoff=0.75)
+        return [kind, *_words(body, ranged=_ranged(kind))]
+    near = kind in _FOREIGN or get_close_matches(kind, list(known), n=1, cutoff=0.75)
     if near and "," not in text:
         return [kind, *shlex.split(rest)]
     values, tail = _tail(text)
@@ -66,7 +67,7 @@ def canonical(line: str, kinds: Collection[str], family: Family = "anything") ->
 
 
 def _separated(line: str, family: Family) -> str:
-    """With commas in place of semicolons, and two numbers without those between their thousands.
+    """The line with commas instead of semicolons, and two numbers without thousands separators.
 
     Example:
         >>> _separated("[2000; 7000]", "float"), _separated("2,000 7,000", "float"), _separated("2,000, 7,000", "float")
@@ -74,25 +75,32 @@ def _separated(line: str, family: Family) -> str:
     """
     if ";" in line and "," not in line and not {*line} & {*"\"'"}:
         line = line.replace(";", ",")
-    if family in ("integer", "float", "decimal", "anything") and _THOUSANDS.fullmatch(line.replace(";", " ")):
+    if family in (*_NUMERIC, "anything") and _THOUSANDS.fullmatch(line.replace(";", " ")):
         line = line.replace(";", " ").replace(",", "")
     return line
 
 
 def _implied(words: list[str], listed: bool, family: Family) -> str | None:
-    """The kind of a column of which only values were typed."""
+    """The kind of a column for which only values were typed."""
     pair = len(words) == 2
-    if family in _OF_FAMILY and any(re.fullmatch(r"0[0-9]{2}( .*)?", word) for word in words):
+    if family in _NUMERIC and any(re.fullmatch(r"0[0-9]{2}( .*)?", word) for word in words):
         return None  # the thousands of a number
     whole, numbers = (all(pattern.fullmatch(word) for word in words) for pattern in (_WHOLE, _NUMBER))
     if pair and (whole or numbers) and family != "text":
-        return _OF_FAMILY.get(family, "integer" if whole else "number")
+        kind = usual(family) if family in _NUMERIC else None
+        return kind.name if kind else "integer" if whole else "number"
     if pair and all(_DAY.match(word) for word in words):
         timed = family == "timestamp" or any(len(word) > 10 for word in words)
         return "timestamp" if timed and family != "date" else "date"
     if family in ("text", "anything", "nothing") and (listed or len(words) > 1):
         return "keys"
     return "keys" if family == "integer" and whole and len(words) > 2 else None
+
+
+def _ranged(kind: str) -> bool:
+    """Whether a kind is written with the two ends of a range."""
+    value = kinds()[kind].value if kind in kinds() else None
+    return value is None or value.form in ("integers", "numbers", "dates", "timestamps")
 
 
 def _words(body: str, *, ranged: bool) -> list[str]:
@@ -102,17 +110,21 @@ def _words(body: str, *, ranged: bool) -> list[str]:
 
 
 def _range(values: str) -> str:
-    """Two ends with a space between them, whatever stood there."""
+    """Two ends with a space between them, whatever separated them."""
     return _DASH.sub(r"\1 \2", values) if _DASH.fullmatch(values) else _RANGE.sub(" ", values)
 
 
 def _tail(text: str) -> tuple[str, list[str]]:
-    """What stands before `required`, `other ...` and `step ...`; and those."""
+    """The text before `required`, `other ...` and `step ...`, and these options."""
     tail: list[str] = []
-    while found := _TAIL.search(text):
-        required, option, value = found.groups()
-        tail = [required, *tail] if required else [option, *shlex.split(value), *tail]
-        text = text[: found.start()]
+    options = {each.name: each.form for kind in kinds().values() for each in kind.parameters if each.optional}
+    flags = "|".join(name for name, form in options.items() if form == "flag")
+    named = "|".join(name for name, form in options.items() if form != "flag")
+    last = re.compile(rf"""[\s,]+(?:({flags})|({named})[\s=]+("[^"]*"|'[^']*'|[^\s,]+))\s*$""")
+    while match := last.search(text):
+        flag, option, value = match.groups()
+        tail = [flag, *tail] if flag else [option, *shlex.split(value), *tail]
+        text = text[: match.start()]
     return _unwrapped(text), tail
 
 
@@ -124,7 +136,7 @@ def _unwrapped(text: str) -> str:
 
 
 def _split(text: str) -> list[str]:
-    """The values: between commas, if there are any, so that a value may have spaces; else between spaces."""
+    """The values: split at commas, if there are any, so that values can contain spaces; else at spaces."""
     if "," not in text:
         return shlex.split(text)
     pieces = (piece.strip() for piece in re.findall(r"\s*\"[^\"]*\"|[^,]+", text))

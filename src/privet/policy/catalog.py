@@ -1,7 +1,7 @@
-"""The columns of files, by name and type only, for a steward who writes a policy.
+"""The names and types of columns in files, for a steward who writes a policy.
 
-Of Parquet and DuckDB files only the schema is read, no value and no statistic. A CSV has no types: its header is read,
-and its values only if the steward says so; they are used to tell types apart, and never shown or kept.
+Only the schema of Parquet and DuckDB files is read, no value and no statistic. A CSV has no types: its header is read,
+and its values only if the steward allows it; they serve to detect types, and are never shown or stored.
 """
 
 from __future__ import annotations
@@ -14,25 +14,27 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from privet.engines.duckdb.types import stored
 from privet.errors import Remedy, SourceError, Subject, UserError, argument, write
 from privet.sources import hints, parsing, reading
 from privet.sources.dialect import Dialect, Row, not_utf16
 from privet.sources.hints import Option
-from privet.sources.kinds import Family, Kind, of_duckdb
+from privet.sources.kinds import Reading
 from privet.sources.notation import Notation
 from privet.system.addresses import is_address, masked
 from privet.tables.schema import check_name
+from privet.tables.stored import Family
 
 _CSV = (".csv", ".tsv")
 _DATABASE = (".duckdb", ".ddb", ".db")
 _HEADER = "The first line must contain the column names"
 _LOOKED_AT = 10_000
-"""How many lines of a CSV are read to tell its types."""
+"""Lines of a CSV to read to detect its types."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A table that was found: where its rows are, and its columns."""
+    """A table in a file: where its rows are, and its columns."""
 
     name: str
     path: str
@@ -42,14 +44,14 @@ class Found:
     """Its name in a DuckDB file."""
     schema: str = "main"
     csv: Dialect | None = None
-    """How the rows of a CSV are told apart."""
+    """The dialect of a CSV."""
     options: tuple[Option, ...] = ()
-    """How its values seem to be written, if they were looked at."""
+    """Options for its notation, if its values were read."""
 
 
-def find(given: str, *, sniff: bool = False, separator: str | None = None, encoding: str = "utf-8") -> list[Found]:
-    """The tables in a file, or in the files of a pattern; `name=path` gives a name, `path:table` one table."""
-    name, path, table = _parts(given)
+def find(source: str, *, sniff: bool = False, separator: str | None = None, encoding: str = "utf-8") -> list[Found]:
+    """The tables in a file, or in the files of a pattern; `name=path` sets a name, `path:table` chooses one table."""
+    name, path, table = _parts(source)
     if is_address(path):
         raise SourceError(
             f"{masked(path)!r} is not a file on this machine",
@@ -73,16 +75,16 @@ def find(given: str, *, sniff: bool = False, separator: str | None = None, encod
     return [Found(own, path, _parquet(files))]
 
 
-def is_csv(given: str) -> bool:
-    """Whether this names a CSV, whose values would have to be read for its types."""
-    return _parts(given)[1].lower().endswith(_CSV)
+def is_csv(source: str) -> bool:
+    """Whether this is a CSV, whose types can be found only by reading its values."""
+    return _parts(source)[1].lower().endswith(_CSV)
 
 
-def _parts(given: str) -> tuple[str, str, str]:
-    """The name, the path and the table that were given."""
-    name, sign, path = given.partition("=")
-    if not sign or Path(given).exists() or not re.fullmatch(r"[\w -]+", name):
-        name, path = "", given
+def _parts(source: str) -> tuple[str, str, str]:
+    """The name, the path and the table in an argument."""
+    name, sign, path = source.partition("=")
+    if not sign or Path(source).exists() or not re.fullmatch(r"[\w -]+", name):
+        name, path = "", source
     head, sign, table = path.rpartition(":")
     if sign and head.lower().endswith(_DATABASE) and not Path(path).exists():
         return name, head, table
@@ -90,7 +92,7 @@ def _parts(given: str) -> tuple[str, str, str]:
 
 
 def _stem(path: str) -> str:
-    """The name of a table by that of its file, or of its folder."""
+    """A table name from the name of its file or folder."""
     for part in reversed(Path(path).parts):
         stem = part.partition(".")[0]
         if stem and not glob.has_magic(stem):
@@ -105,8 +107,8 @@ def _simple(name: str) -> str:
         >>> _simple("penguins-raw"), _simple("2023")
         ('penguins_raw', 'table_2023')
     """
-    made = re.sub(r"\W+", "_", name).strip("_")
-    return f"table_{made}" if not made or made[0].isdigit() else made
+    simple = re.sub(r"\W+", "_", name).strip("_")
+    return f"table_{simple}" if not simple or simple[0].isdigit() else simple
 
 
 def _parquet(files: Sequence[str]) -> dict[str, Family]:
@@ -119,12 +121,12 @@ def _parquet(files: Sequence[str]) -> dict[str, Family]:
             raise SourceError(
                 f"{files[0]!r} is not a readable Parquet file", subject=Subject("file", files[0])
             ) from None
-    return _families(types.items())
+    return {name: kind.family for name, kind in types.items()}
 
 
 def _families(types: Iterable[tuple[str, str]]) -> dict[str, Family]:
-    """What the columns hold; the name of a type is not kept, since that of an enumeration has its values in it."""
-    return {name: of_duckdb(kind).family for name, kind in types}
+    """The families of columns; type names are dropped, because that of an enumeration contains its values."""
+    return {name: stored(kind).family for name, kind in types}
 
 
 def _duckdb(path: str, name: str, table: str) -> list[Found]:
@@ -145,20 +147,20 @@ def _duckdb(path: str, name: str, table: str) -> list[Found]:
             raise SourceError(
                 f"{path!r} is not a readable DuckDB file, or another process has it open for writing"
             ) from None
-    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    tables: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for schema, each, column, kind in columns:
-        found.setdefault((schema, each), []).append((column, kind))
-    chosen = {key: value for key, value in found.items() if not table or key[1] == table}
+        tables.setdefault((schema, each), []).append((column, kind))
+    chosen = {key: value for key, value in tables.items() if not table or key[1] == table}
     if not chosen:
         raise SourceError(
             f"there is no table {table!r} in {path!r}" if table else f"{path!r} contains no table",
-            allowed=f"The tables are: {', '.join(each for _, each in found)}" if table and found else "",
+            allowed=f"The tables are: {', '.join(each for _, each in tables)}" if table and tables else "",
             subject=Subject("table", table),
         )
     if name and len(chosen) > 1:
         line = shlex.quote(f"{name}={path}:{next(iter(chosen))[1]}")
         raise UserError(
-            f"{path!r} contains several tables, so a name for one needs that table", remedy=write(line, terminal=line)
+            f"{path!r} contains several tables, so choose the one to name", remedy=write(line, terminal=line)
         )
     return [
         Found(check_name(name or _simple(each), "table"), path, _families(types), each, schema)
@@ -198,10 +200,10 @@ def _csv(name: str, path: str, sniff: bool, separator: str | None, encoding: str
             looked_at = list(islice(rows, _LOOKED_AT))
             for row in looked_at:
                 _readable(path, row)
-            kept = [row.fields for row in looked_at if row.fields and len(row.fields) == len(names)]
+            complete = [row.fields for row in looked_at if row.fields and len(row.fields) == len(names)]
             for place, column in enumerate(names):
-                families[column], found = _sniffed(column, [row[place] for row in kept])
-                options.update(dict.fromkeys(found))
+                families[column], proposed = _sniffed(column, [row[place] for row in complete])
+                options.update(dict.fromkeys(proposed))
     return Found(name, path, families, csv=dialect, options=_consistent(options))
 
 
@@ -220,20 +222,20 @@ def _readable(path: str, row: Row | None) -> None:
 
 
 def _consistent(options: Iterable[Option]) -> tuple[Option, ...]:
-    """Without marks in numbers on which the columns do not agree."""
-    given = list(options)
-    several = {one.name for one in given for other in given if one.name == other.name and one.value != other.value}
-    return tuple(one for one in given if one.name not in several & {"decimal", "thousands"})
+    """The options without number separators on which the columns disagree."""
+    every = list(options)
+    disputed = {one.name for one in every for other in every if one.name == other.name and one.value != other.value}
+    return tuple(one for one in every if one.name not in disputed & {"decimal", "thousands"})
 
 
 def _separator(file: Path) -> str:
-    """What stands between the names of the header."""
+    """The separator between the names in the header."""
     with file.open("rb") as stream:
         header = stream.readline(1_000_000)
     return max(",;\t|", key=lambda sign: header.count(sign.encode()))
 
 
-_TESTS: tuple[tuple[Kind, Family], ...] = (
+_TESTS: tuple[tuple[Reading, Family], ...] = (
     ("integer", "integer"),
     ("number", "float"),
     ("boolean", "boolean"),
@@ -242,7 +244,7 @@ _TESTS: tuple[tuple[Kind, Family], ...] = (
 
 
 def _sniffed(column: str, texts: list[str]) -> tuple[Family, tuple[Option, ...]]:
-    """What all of these texts can be read as, but for those that may mean missing values; and with which options."""
+    """The family and the options that fit all of these texts, except those that may mean missing values."""
     filled = list(dict.fromkeys(text for text in texts if text))
     plain = [text for text in filled if text not in hints.MARKERS]
     missing = tuple(Option("missing", text) for text in filled if text in hints.MARKERS)

@@ -1,4 +1,4 @@
-"""Checks across keys: names that are used twice, caps that don't fit the budget, units that differ."""
+"""Checks across keys: duplicate names, caps that do not fit the budget, different units of protection."""
 
 from __future__ import annotations
 
@@ -27,16 +27,18 @@ def check(policy: FileShape) -> Iterator[Problem]:
     for table in policy.public:
         yield from _unique(names, table, ("public", table), "among the public tables")
     if is_address(policy.ledger) and not is_postgres(policy.ledger):
-        given = toml.brief(masked(policy.ledger))
-        yield Problem(("ledger",), f"a ledger is a file or a Postgres address, not {given}", 'ledger = "people.ledger"')
+        address = toml.brief(masked(policy.ledger))
+        yield Problem(
+            ("ledger",), f"a ledger must be a file or a Postgres address, not {address}", 'ledger = "people.ledger"'
+        )
     elif not policy.ledger.strip() or not policy.ledger.isprintable():
-        yield Problem(("ledger",), "a ledger is a file or a Postgres address", 'ledger = "people.ledger"')
+        yield Problem(("ledger",), "a ledger must be a file or a Postgres address", 'ledger = "people.ledger"')
 
 
 def _unique(names: dict[str, str], table: str, place: Place, where: str) -> Iterator[Problem]:
     folded = table.casefold()
     if folded in names:
-        what = f"the name of this table is used already {names[folded]} (upper and lower case count as the same)"
+        what = f"the name of this table is already used {names[folded]} (case is ignored)"
         yield Problem(place, what, f"[{toml.dotted((*place[:-1], f'{table}_2'))}]")
     names.setdefault(folded, where)
 
@@ -76,28 +78,28 @@ def _line(name: str, budget: Mapping[str, Any]) -> str:
 def _tables(place: Place, shape: DatasetShape) -> Iterator[Problem]:
     first, unit = next((name, type(table.protect)) for name, table in shape.tables.items())
     for name, table in shape.tables.items():
-        here = (*place, "tables", name)
+        where = (*place, "tables", name)
         if type(table.protect) is not unit:
-            what = f"all tables of a dataset must protect the same unit, and {toml.key(first)} protects "
-            what += 'each person, not "each row"' if unit is PersonShape else '"each row", not persons'
+            what = f"all tables of a dataset must protect the same unit, but {toml.key(first)} protects "
+            what += 'each person, not "each row"' if unit is PersonShape else '"each row", not people'
             line = 'protect = { person = "person_id", max_rows = 1 }' if unit is PersonShape else 'protect = "each row"'
-            yield Problem((*here, "protect"), what, line)
+            yield Problem((*where, "protect"), what, line)
         if table.rows is not None and (shape.adjacency != "replace" or table.protect != "each row"):
             yield Problem(
-                (*here, "rows"),
+                (*where, "rows"),
                 "a public number of rows is allowed only if rows are neither added nor removed: with adjacency replace "
                 'and protect "each row"',
                 advice="Remove this line",
             )
         if table.rows is not None and table.rows > 2**40:
-            yield Problem((*here, "rows"), "a table has at most 2^40 rows", "rows = 10_000")
+            yield Problem((*where, "rows"), "a table can have at most 2^40 rows", "rows = 10_000")
         folded: dict[str, str] = {}
         for column in table.columns:
             other = folded.setdefault(column.casefold(), column)
             if other != column:
                 yield Problem(
-                    (*here, "columns", column),
-                    f"the columns {toml.key(other)} and {toml.key(column)} differ only in upper and lower case, and "
-                    "engines can't tell them apart",
+                    (*where, "columns", column),
+                    f"the columns {toml.key(other)} and {toml.key(column)} differ only in case, so engines "
+                    "can't tell them apart",
                     advice="Rename one of them in the source",
                 )

@@ -19,10 +19,8 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from privet.errors import PolicyError, Remedy, Subject, UserError, argument, write
-from privet.exact import Exact
 from privet.ledger import Dataset
 from privet.policy import checks, mismatches, problems
-from privet.policy.columns import KeysFromFile, declared
 from privet.policy.positions import Place, positions
 from privet.policy.problems import Problem
 from privet.policy.shape import BudgetShape, DatasetShape, DuckDBShape, FileShape, TableShape
@@ -90,7 +88,7 @@ class TablePolicy:
         found: list[Problem] = []
         for name, shape in self.shape.columns.items():
             try:
-                made[name] = declared(shape).column(self.document.resolve)
+                made[name] = shape.column(self.document.resolve)
             except UserError as error:
                 found.append(mismatches.column(error, (*self.place, "columns", name), self.document.tree))
         if found:
@@ -140,14 +138,9 @@ class DatasetPolicy:
     """How much every other analyst may spend."""
     per_query: Budget | None
     """The cost allowed for one question."""
-    min_epsilon: Exact
-    """The minimum cost of a question."""
-    share_answers: bool
-    """Whether an answer that one analyst paid for is free for others."""
     signing_key: Path | None
-    population: int | None
-    memory: str | None
-    threads: int | None
+    settings: DatasetShape = field(repr=False)
+    """All keys as the policy has them: `settings.min_epsilon`, `settings.threads` and so on."""
     declared: Mapping[str, TablePolicy] = field(repr=False)
     """The tables, before they are opened."""
     _public: Callable[[], tuple[PublicTable, ...]] = field(repr=False)
@@ -195,8 +188,8 @@ class Policy:
         tables = [each for dataset in self.datasets.values() for each in dataset.declared.values()]
         named = [str(self.path), *(file for each in tables for file in each.files)]
         named += [self.document.resolve(each.source) for each in self.shape.public.values()]
-        columns = [declared(shape) for each in tables for shape in each.shape.columns.values()]
-        named += [self.document.resolve(each.keys_from) for each in columns if isinstance(each, KeysFromFile)]
+        columns = [shape for each in tables for shape in each.shape.columns.values()]
+        named += [self.document.resolve(each.file) for each in columns if each.file is not None]
         if not is_address(self.ledger):
             named += [self.ledger + end for end in _OF_LEDGER]
         keys = [each.signing_key for each in self.datasets.values() if each.signing_key is not None]
@@ -382,12 +375,8 @@ def _dataset(name: str, shape: DatasetShape, document: Document, file: FileShape
         analysts=MappingProxyType({analyst: _cap(cap, kind) for analyst, cap in shape.analysts.items()}),
         per_analyst=None if shape.per_analyst is None else _cap(shape.per_analyst, kind),
         per_query=None if shape.per_query is None else _cap(shape.per_query, kind),
-        min_epsilon=shape.min_epsilon,
-        share_answers=shape.share_answers,
         signing_key=None if shape.signing_key is None else Path(document.resolve(shape.signing_key)),
-        population=shape.population,
-        memory=shape.memory,
-        threads=shape.threads,
+        settings=shape,
         declared=MappingProxyType(tables),
         _public=lambda: _public(document, file),
     )

@@ -1,4 +1,4 @@
-"""What analysts may ask about, as data: datasets, tables and columns with their public bounds and keys."""
+"""The data that analysts can ask about: datasets, tables and columns with their public bounds and keys."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from privet.policy.contract import DatasetPolicy, Policy, TablePolicy
 from privet.privacy.adjacency import Person
 from privet.privacy.guarantees.budgets import amount
 from privet.tables.schema import Column
-from privet.tables.types import BooleanType, KeyType, NumberType, TimeType
+from privet.tables.types import KeyType, NumberType, TimeType
 
 
 def describe(policy: Policy) -> list[dict[str, Any]]:
@@ -44,22 +44,19 @@ def _protected(table: TablePolicy) -> dict[str, Any]:
 
 
 def _column(column: Column) -> dict[str, Any]:
-    """A column: its kind, and all of its keys or its bounds."""
+    """A column: its kind, and its bounds or all of its keys."""
     match column.type:
         case KeyType(values, other):
-            return {"kind": "keys", "keys": list(values), "other": other}
-        case NumberType() as kind:
-            bounds = {"lower": _number(kind.lower), "upper": _number(kind.upper)}
-            step = {} if kind.step is None else {"step": _number(kind.step)}
-            return {"kind": "integer" if kind.integer else "number", **bounds, **step}
-        case TimeType() as kind:
-            ends = {"first": kind.first.isoformat(), "last": kind.last.isoformat()}
-            return {"kind": "timestamp" if kind.timed else "date", **ends}
-        case BooleanType():
-            return {"kind": "boolean"}
+            facts: dict[str, Any] = {"keys": list(values), "other": other}
+        case NumberType(lower, upper, step=step):
+            facts = {"lower": _number(lower), "upper": _number(upper)}
+            facts |= {} if step is None else {"step": _number(step)}
+        case TimeType(first, last):
+            facts = {"first": first.isoformat(), "last": last.isoformat()}
         case _:
-            return {"kind": "text"}
+            facts = {}
+    return {"kind": column.kind_name, **facts}
 
 
-def _number(of: Exact) -> int | float:
-    return int(of) if of.denominator == 1 else float(of)
+def _number(number: Exact) -> int | float:
+    return int(number) if number.denominator == 1 else float(number)

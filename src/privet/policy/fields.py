@@ -1,4 +1,4 @@
-"""The values of a policy: numbers, strings and ranges, taken exactly or refused with a reason."""
+"""The values of a policy: numbers, strings and ranges, read exactly or refused with a reason."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from privet.errors import Remedy, UserError
 from privet.exact import Exact, exact, nonnegative, positive, whole
 from privet.policy import toml
 from privet.system.addresses import is_address, masked
+from privet.tables.kinds import Form
 from privet.tables.schema import check_name
 
 _RATIO = {"type": "string", "pattern": r"^ *[+-]?[0-9.][0-9._]*([eE][+-]?[0-9]+|/[0-9]+)? *$"}
 
 
 class Part(BaseModel):
-    """A table of the policy: unknown keys are refused, nothing is converted, nothing changes later."""
+    """A table of the policy: unknown keys are refused, nothing is converted, and it is immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 
@@ -40,7 +41,7 @@ class Wrong(UserError):
 
 
 def aliased(name: str, default: Any = ...) -> Any:
-    """A field whose name in the policy is taken in Python."""
+    """A field whose name in the policy is reserved in Python."""
     return Field(default, alias=name)
 
 
@@ -84,13 +85,13 @@ Whole = Annotated[int, PlainValidator(_whole), WithJsonSchema({"type": "integer"
 
 def _two(value: Any, what: str, example: str) -> list[Any]:
     if not isinstance(value, list) or len(value) != 2:
-        raise UserError(f"{what} needs two ends, such as {example}, not {toml.brief(value)}")
+        raise UserError(f"{what} needs two bounds, such as {example}, not {toml.brief(value)}")
     return value
 
 
 def _bounds(value: Any, info: ValidationInfo) -> tuple[Exact, Exact]:
-    given = _two(value, str(info.field_name), "[0, 110]")
-    named = tuple(zip(("lower", "upper"), given, strict=True))
+    written = _two(value, str(info.field_name), "[0, 110]")
+    named = tuple(zip(("lower", "upper"), written, strict=True))
     for name, end in named:
         if isinstance(end, str | float | Decimal) and str(end).strip("+-").lower() in ("inf", "infinity"):
             raise UserError(
@@ -99,9 +100,18 @@ def _bounds(value: Any, info: ValidationInfo) -> tuple[Exact, Exact]:
             )
     lower, upper = (exact(_loose(end, name), name=name) for name, end in named)
     if lower >= upper:
-        swapped = {info.field_name: [given[1], given[0]]} if lower > upper else None
-        raise Wrong(f"lower must be less than upper, not {toml.brief(given)}", swapped)
+        swapped = {info.field_name: [written[1], written[0]]} if lower > upper else None
+        raise Wrong(f"lower must be less than upper, not {toml.brief(written)}", swapped)
     return lower, upper
+
+
+def _integers(value: Any, info: ValidationInfo) -> tuple[int, int]:
+    low, high = _bounds(value, info)
+    if low.denominator != 1 or high.denominator != 1:
+        raise Wrong("the bounds of an integer must be integers", {"number": [low, high]})
+    if high - low > 2**52:
+        raise UserError("the bounds of an integer must be at most 2^52 apart")
+    return int(low), int(high)
 
 
 def _moments(value: Any, info: ValidationInfo) -> tuple[Any, Any]:
@@ -115,13 +125,13 @@ def _moments(value: Any, info: ValidationInfo) -> tuple[Any, Any]:
     return first, last
 
 
-def _ends(of: dict[str, Any]) -> WithJsonSchema:
-    return WithJsonSchema({"type": "array", "prefixItems": [of, of], "minItems": 2, "maxItems": 2})
+def _ends(bounds: dict[str, Any]) -> WithJsonSchema:
+    return WithJsonSchema({"type": "array", "prefixItems": [bounds, bounds], "minItems": 2, "maxItems": 2})
 
 
 _MOMENT = {"type": "string", "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?$"}
 
-IntegerBounds = Annotated[tuple[Exact, Exact], PlainValidator(_bounds), _ends({"anyOf": [{"type": "integer"}, _RATIO]})]
+IntegerBounds = Annotated[tuple[int, int], PlainValidator(_integers), _ends({"anyOf": [{"type": "integer"}, _RATIO]})]
 NumberBounds = Annotated[tuple[Exact, Exact], PlainValidator(_bounds), _ends({"anyOf": [{"type": "number"}, _RATIO]})]
 Moments = Annotated[tuple[Any, Any], PlainValidator(_moments), _ends(_MOMENT)]
 
@@ -170,3 +180,9 @@ Name = Annotated[str, AfterValidator(_name)]
 """The name of a dataset, a table, a column or an analyst."""
 Version = Annotated[str, AfterValidator(_version)]
 FilePath = Annotated[str, AfterValidator(_path)]
+
+FORMS: dict[Form, Any] = {
+    "integers": IntegerBounds, "numbers": NumberBounds, "dates": Moments, "timestamps": Moments,
+    "keys": Keys, "key": Key, "file": FilePath, "text": str, "step": Step, "flag": bool,
+}  # fmt: skip
+"""How each parameter of a column is read."""

@@ -1,4 +1,4 @@
-"""Where in a policy to fix a source that does not match what is declared, and what to write there."""
+"""The line of a policy to fix when a source does not match its declaration, and what to write there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def column(error: UserError, place: Place, tree: Any) -> Problem:
 
 
 def table(error: UserError, place: Place, shape: TableShape, tree: Any) -> Problem:
-    """A table whose source does not match it: the line is that of the error's subject."""
+    """A table whose source does not match it; the subject of the error decides the line."""
     subject = error.subject or Subject("table")
     if subject.kind == "person" and isinstance(shape.protect, PersonShape):
         where = (*place, "protect")

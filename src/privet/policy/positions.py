@@ -1,4 +1,4 @@
-"""On which line of a TOML text each key stands: tomllib reads values, and forgets where they were."""
+"""The line of each key in a TOML text; tomllib returns only the values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tomllib
 from bisect import bisect_right
 
 Place = tuple[str | int, ...]
-"""The keys, and the places in arrays, that lead to a value."""
+"""The path to a value: keys, and positions in arrays."""
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _SPACE = re.compile(r"[ \t]*")
@@ -38,7 +38,7 @@ def line_of(lines: dict[Place, int], place: Place) -> int:
 
 
 class _Scanner:
-    """It reads only what tomllib has read without a complaint, so that nothing here need be refused."""
+    """A scanner for valid TOML: tomllib has already accepted the text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -59,16 +59,16 @@ class _Scanner:
         return self.lines
 
     def skip(self, pattern: re.Pattern[str]) -> str:
-        found = pattern.match(self.text, self.at)
-        assert found is not None
-        self.at = found.end()
-        return found.group()
+        match = pattern.match(self.text, self.at)
+        assert match is not None
+        self.at = match.end()
+        return match.group()
 
     def mark(self, place: Place, at: int) -> None:
         self.lines.setdefault(place, bisect_right(self.breaks, at - 1) + 1)
 
     def keys(self) -> list[tuple[str, int]]:
-        """A dotted key: its parts, and where each begins."""
+        """A dotted key: its parts, and the position of each."""
         parts = []
         while True:
             self.skip(_SPACE)
@@ -87,15 +87,15 @@ class _Scanner:
             self.at += 1
 
     def header(self) -> Place:
-        several = self.text.startswith("[[", self.at)
-        self.at += 2 if several else 1
+        is_array = self.text.startswith("[[", self.at)
+        self.at += 2 if is_array else 1
         parts = self.keys()
-        self.at += 2 if several else 1
+        self.at += 2 if is_array else 1
         place: Place = ()
         for number, (name, at) in enumerate(parts, start=1):
             place = (*place, name)
             self.mark(place, at)
-            if several and number == len(parts):
+            if is_array and number == len(parts):
                 self.counts[place] = self.counts.get(place, -1) + 1
             if place in self.counts:
                 place = (*place, self.counts[place])
@@ -107,7 +107,7 @@ class _Scanner:
         for name, at in self.keys():
             place = (*place, name)
             self.mark(place, at)
-        self.at += 1  # the sign of equality
+        self.at += 1  # the equals sign
         self.skip(_SPACE)
         self.value(place)
 
@@ -125,7 +125,7 @@ class _Scanner:
                 self.skip(_PLAIN)
 
     def within(self, place: Place, end: str) -> None:
-        """An array, or a table in one line."""
+        """An array, or an inline table."""
         self.at += 1
         number = 0
         self.skip(_GAP)

@@ -1,4 +1,4 @@
-"""What is wrong with a policy: where, why, and what to write instead; all problems at once."""
+"""The problems of a policy, all at once: where, why, and what to write instead."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from privet.errors import PolicyError, PrivetError, Remedy, Subject, UserError
 from privet.policy import columns, fields, shape, toml
 from privet.policy.positions import Place, line_of
 from privet.system import addresses
+from privet.tables.kinds import KINDS
 from privet.tables.schema import check_name
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong, at one place."""
+    """One problem at one place."""
 
     place: Place
     what: str
@@ -29,7 +30,7 @@ class Problem:
     advice: str = ""
 
     def error(self, where: str, lines: dict[Place, int]) -> UserError:
-        """The error, with the line where it stands in the file."""
+        """The error, with its line in the file."""
         at = errors.Place(line_of(lines, self.place), file=where)
         subject = Subject("policy", toml.dotted(unit(self.place)), at=at)
         remedy = Remedy(self.advice, policy=self.write)
@@ -37,7 +38,7 @@ class Problem:
 
 
 def of_error(error: PrivetError, place: Place, write: str) -> Problem:
-    """What an error says, at a place of the policy, and what to write there."""
+    """An error as a problem at a place of the policy, with the line to write there."""
     advice = "" if error.remedy is None else error.remedy.advice
     return Problem(place, error.what, write, error.allowed, advice)
 
@@ -47,39 +48,19 @@ def refusal(where: str, problems: Iterable[Problem], lines: dict[Place, int]) ->
     return joined(where, [problem.error(where, lines) for problem in problems])
 
 
-def joined(where: str, found: Iterable[PrivetError]) -> PolicyError:
+def joined(where: str, errors_found: Iterable[PrivetError]) -> PolicyError:
     """All of these problems as one error, in the order of their lines."""
-    placed = tuple(sorted(found, key=lambda each: each.subject.at.line if each.subject and each.subject.at else 0))
+    placed = tuple(
+        sorted(errors_found, key=lambda each: each.subject.at.line if each.subject and each.subject.at else 0)
+    )
     return PolicyError(f"{where} has {'an error' if len(placed) == 1 else f'{len(placed)} errors'}", placed)
 
 
 # --- what to write ----------------------------------------------------------------------------
 
-_DATASET: dict[str, str] = {
-    "budget": "{ epsilon = 3 }",
-    "adjacency": '"add/remove"',
-    "version": '"1"',
-    "accountant": '"pure"',
-    "per_query": "{ epsilon = 0.5 }",
-    "min_epsilon": "0.001",
-    "analysts": "{ research = { epsilon = 1 } }",
-    "per_analyst": "{ epsilon = 1 }",
-    "share_answers": "false",
-    "signing_key": '"steward.key"',
-    "population": "100_000",
-    "memory": '"2GB"',
-    "threads": "2",
-}
-_TABLE: dict[str, str] = {
-    "source": '"people.parquet"',
-    "protect": '{ person = "person_id", max_rows = 1 }',
-    "rows": "10_000",
-}
-_PUBLIC: dict[str, str] = {"source": '"regions.csv"', "key": '"region"'}
-
 
 def unit(place: Place) -> Place:
-    """The part of a place to write again: a whole column or budget, not one end of a range.
+    """The part of a place to rewrite: a whole column or budget, not one end of a range.
 
     Example:
         >>> unit(("datasets", "health", "budget", "epsilon"))
@@ -119,8 +100,8 @@ def example(place: Place, value: Any = None) -> str:
             return _table(place, rest, value)
         case ("datasets", str(), "budget") if isinstance(value, dict) and "delta" in value:
             return "budget = { epsilon = 3, delta = 1e-6 }"
-        case ("datasets", str(), str(name)) if name in _DATASET:
-            return f"{name} = {_DATASET[name]}"
+        case ("datasets", str(), str(name)) if name in shape.DATASET_LINES:
+            return f"{name} = {shape.DATASET_LINES[name]}"
         case ("public", *rest):
             return _public(place, rest)
     return ""
@@ -133,14 +114,11 @@ def _table(place: Place, rest: list[str | int], value: Any) -> str:
         case [_] | [_, "columns"]:
             return f"[{toml.dotted(place)}]"
         case [_, "columns", str(name), *_]:
-            kind = value if isinstance(value, str) else columns.kind(value)
-            if kind == "type" and str(value["type"]) in columns.EXAMPLES:
-                kind = str(value["type"])
-            return f"{toml.key(name)} = {columns.EXAMPLES.get(kind or '', columns.EXAMPLES['integer'])}"
+            return f"{toml.key(name)} = {columns.example(value)}"
         case [_, "source"] if isinstance(value, dict):
             return 'source = { duckdb = "people.duckdb", table = "people" }'
-        case [_, str(name), *_] if name in _TABLE:
-            return f"{name} = {_TABLE[name]}"
+        case [_, str(name), *_] if name in shape.TABLE_LINES:
+            return f"{name} = {shape.TABLE_LINES[name]}"
     return ""
 
 
@@ -150,8 +128,8 @@ def _public(place: Place, rest: list[str | int]) -> str:
             return "[public.regions]"
         case [_]:
             return f"[{toml.dotted(place)}]"
-        case [_, str(name), *_] if name in _PUBLIC:
-            return f"{name} = {_PUBLIC[name]}"
+        case [_, str(name), *_] if name in shape.PUBLIC_LINES:
+            return f"{name} = {shape.PUBLIC_LINES[name]}"
     return ""
 
 
@@ -172,7 +150,8 @@ def _known(place: Place, tree: Any) -> tuple[str, ...]:
         case ("datasets", _, "tables", _, "protect"):
             model = shape.PersonShape
         case ("datasets", _, "tables", _, "columns", _):
-            model = columns.KINDS[str(columns.kind(value_at(tree, place)))]
+            kind = columns.kind_of(value_at(tree, place))
+            model = fields.Part if kind is None else columns.model(kind)
         case _:
             model = shape.PublicShape
     return tuple(field.alias or name for name, field in model.model_fields.items())
@@ -190,31 +169,31 @@ def value_at(tree: Any, place: Place) -> Any:
     return tree
 
 
-# --- from pydantic's words to ours ------------------------------------------------------------
+# --- from pydantic's messages to ours ---------------------------------------------------------
 
 
 def problems(error: ValidationError, tree: Any) -> list[Problem]:
-    """Everything that pydantic found, in our words; a misspelled key is not also reported as missing."""
-    found = [dict(each) for each in error.errors(include_url=False)]
+    """All errors from pydantic, in our words; a misspelled key is not also reported as missing."""
+    details = [dict(each) for each in error.errors(include_url=False)]
     meant: set[Place] = set()
-    for each in found:
+    for each in details:
         if each["type"] != "extra_forbidden":
             continue
         if _place(each)[-1] in _ZERO_CONCENTRATED:
             meant.add((*_place(each)[:-1], "epsilon"))
         elif near := _nearest(_place(each), tree):
             meant.add((*_place(each)[:-1], near))
-    return [_problem(each, tree) for each in found if each["type"] != "missing" or _place(each) not in meant]
+    return [_problem(each, tree) for each in details if each["type"] != "missing" or _place(each) not in meant]
 
 
 def of_column(error: ValidationError, place: Place, tree: Any) -> list[Problem]:
-    """The same for a column at this place that was checked by itself."""
-    found = [dict(each) | {"loc": (*place, *each["loc"])} for each in error.errors(include_url=False)]
-    return [_problem(each, tree) for each in found]
+    """The same for a column at this place that was checked separately."""
+    details = [dict(each) | {"loc": (*place, *each["loc"])} for each in error.errors(include_url=False)]
+    return [_problem(each, tree) for each in details]
 
 
 def _place(error: Mapping[str, Any]) -> Place:
-    keys = tuple(key for key in error["loc"] if not str(key).startswith(columns.TAG))
+    keys = tuple(key for key in error["loc"] if not str(key).startswith(shape.TAG))
     return keys[:-1] if keys[-1:] == ("[key]",) else keys
 
 
@@ -267,35 +246,37 @@ _TYPES = {
 }
 
 
-def _words(kind: str, place: Place, given: Any, error: Mapping[str, Any]) -> str:
+def _words(kind: str, place: Place, value: Any, error: Mapping[str, Any]) -> str:
     name = toml.dotted(place[-2:] if isinstance(place[-1], int) else place[-1:])
     if kind in _TYPES:
-        return f"{name} must be {_TYPES[kind]}, not {toml.brief(_shown(given))}"
+        return f"{name} must be {_TYPES[kind]}, not {toml.brief(_shown(value))}"
     if kind == "union_tag_not_found" or (kind == "literal_error" and name in _FORMS):
-        return _FORMS.get(name, columns.refusal)(given)
+        return _FORMS[name](value)
     if kind == "literal_error":
         allowed = str(error.get("ctx", {})["expected"]).replace("'", '"')
-        return f"{name} must be {allowed}, not {toml.brief(given)}"
+        return f"{name} must be {allowed}, not {toml.brief(value)}"
     if kind == "too_short":
         return f"{name} must not be empty"
-    return f"{name}: {error['msg']}, not {toml.brief(given)}"
+    return f"{name}: {error['msg']}, not {toml.brief(value)}"
 
 
 _FORMS: dict[str, Callable[[Any], str]] = {
-    "source": lambda given: f"source must be a path, a list of paths or a table, not {toml.brief(_shown(given))}",
-    "protect": lambda given: f'protect must be a table or "each row", not {toml.brief(given)}',
+    "source": lambda value: f"source must be a path, a list of paths or a table, not {toml.brief(_shown(value))}",
+    "protect": lambda value: f'protect must be a table or "each row", not {toml.brief(value)}',
 }
 
 
 def _unknown(place: Place, tree: Any) -> Problem:
     name, inside = str(place[-1]), place[:-1]
-    known = _known(inside, tree)
+    allowed = _known(inside, tree)
     if len(inside) == 6 and inside[4] == "columns":
-        if name in columns.KINDS:
-            kind = columns.kind(value_at(tree, inside))
-            return Problem(place, f"a column has one kind, not both {kind} and {name}", _whole_example(place, tree))
+        kind = columns.kind_of(value_at(tree, inside))
+        if name in (*columns.kinds(), "type") and kind is not None:
+            what = f"a column has one kind, not both {kind.name} and {name}"
+            return Problem(place, what, _whole_example(place, tree))
         if name == "required":
-            what = "only integers, numbers and booleans can be required"
+            *able, last = (each.name for each in KINDS.values() if any(p.name == name for p in each.parameters))
+            what = f"only {', '.join(f'{each}s' for each in able)} and {last}s can be required"
             return Problem(place, what, _whole_example(place, tree))
     if name in _MEANT and inside[:1] == ("datasets",) and len(inside) == 2:
         return Problem(place, *_MEANT[name])
@@ -303,7 +284,7 @@ def _unknown(place: Place, tree: Any) -> Problem:
         return Problem(place, _RHO, "budget = { epsilon = 3 }", allowed=_BUDGETS)
     near = _nearest(place, tree)
     if near is None:
-        return Problem(place, f"unknown key {toml.brief(name)}", allowed=f"The keys here are: {', '.join(known)}")
+        return Problem(place, f"unknown key {toml.brief(name)}", allowed=f"The keys here are: {', '.join(allowed)}")
     what, meant = f"unknown key {toml.brief(name)}", f"Did you mean {near}?"
     if unit(place) != inside:
         return Problem(place, what, _whole_example((*inside, near), tree), advice=meant)
@@ -311,28 +292,28 @@ def _unknown(place: Place, tree: Any) -> Problem:
     return Problem(place, what, f"{toml.key(str(inside[-1]))} = {toml.value(_shown(fixed))}", advice=meant)
 
 
-def _shown(given: Any) -> Any:
-    """A value without the passwords of addresses in it."""
-    match given:
+def _shown(value: Any) -> Any:
+    """A value with the passwords of addresses masked."""
+    match value:
         case str():
-            return addresses.shown(given)
+            return addresses.shown(value)
         case Mapping():
-            return {name: _shown(part) for name, part in given.items()}
+            return {name: _shown(part) for name, part in value.items()}
         case list():
-            return [_shown(part) for part in given]
-    return given
+            return [_shown(part) for part in value]
+    return value
 
 
 def _nearest(place: Place, tree: Any) -> str | None:
     """The known key that is most similar to an unknown one."""
-    there = value_at(tree, place[:-1])
-    free = [name for name in _known(place[:-1], tree) if name not in there]
+    table = value_at(tree, place[:-1])
+    free = [name for name in _known(place[:-1], tree) if name not in table]
     return next(iter(get_close_matches(str(place[-1]), free, n=1)), None)
 
 
 _ZERO_CONCENTRATED = ("rho", "zcdp")
 _RHO = "budgets in rho (zero-concentrated privacy) are not supported yet"
-_BUDGETS = "A budget is epsilon, or epsilon and delta"
+_BUDGETS = "A budget has an epsilon, and possibly a delta"
 _MEANT = {
     "epsilon": ("epsilon belongs in budget", "budget = { epsilon = 3 }"),
     "delta": ("delta belongs in budget", "budget = { epsilon = 3, delta = 1e-6 }"),

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 
-from privet.policy.columns import EXAMPLES
-from privet.sources.kinds import Family
+from privet.tables.kinds import INTEGER, KINDS, usual
+from privet.tables.stored import Family
 
 _PERSONS = (
     *("person", "patient", "user", "customer", "client", "member", "subject", "employee", "student", "citizen"),
@@ -30,30 +30,8 @@ _ROWS = frozenset(
 )
 """What numbers rows, or things that happen to a person, and not persons."""
 
+_NUMERIC = ("integer", "float", "decimal")
 _GROUPS = frozenset(("group", "band", "class", "bin", "code", "category", "id", "bracket"))
-_LIFE = frozenset(("birth", "born", "dob", "birthday", "birthdate", "yob", "death", "died", "deceased"))
-
-_INTEGERS: tuple[tuple[str, int, int], ...] = (
-    ("age", 0, 110),
-    ("percent percentage pct", 0, 100),
-    ("month", 1, 12),
-    ("day", 1, 31),
-    ("quarter", 1, 4),
-    ("week", 1, 53),
-    ("weekday", 0, 7),
-    ("hour", 0, 23),
-    ("minute", 0, 59),
-    ("children kids siblings", 0, 20),
-    ("year yob", 1900, 2100),
-)
-_NUMBERS: tuple[tuple[str, int, int], ...] = (
-    ("age", 0, 110),
-    ("percent percentage pct", 0, 100),
-    ("share fraction proportion probability", 0, 1),
-    ("latitude lat", -90, 90),
-    ("longitude lon lng", -180, 180),
-    ("bmi", 10, 80),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,40 +83,16 @@ def proposal(name: str, family: Family, today: date) -> Proposal:
         >>> proposal("age", "integer", date(2026, 1, 1)).line, proposal("income", "float", date(2026, 1, 1)).form
         ('integer 0 110', '{ number = [LOWER, UPPER] }')
     """
-    said = words(name)
-    last = f"{today.year}-12-31"
-    match family:
-        case "boolean":
-            return Proposal("boolean", EXAMPLES["boolean"])
-        case "integer":
-            form = "{ integer = [LOWER, UPPER] }"
-            if said & _GROUPS:
-                return Proposal(None, form, "bounds that you know; or keys = [...], if the numbers are codes")
-            if said & {"is", "has", "was"}:
-                return Proposal("integer 0 1", form)
-            if said & {"year", "yob"} and said & _LIFE:
-                return Proposal(f"integer 1900 {today.year}", form)
-            return Proposal(_bounded("integer", said, _INTEGERS), form, "bounds that you know")
-        case "float" | "decimal":
-            form = "{ number = [LOWER, UPPER] }"
-            line = None if said & _GROUPS else _bounded("number", said, _NUMBERS)
-            return Proposal(line, form, "bounds that you know")
-        case "date":
-            return Proposal(f"date 1900-01-01 {last}", "{ date = [FIRST, LAST] }")
-        case "timestamp":
-            return Proposal(f"timestamp 1900-01-01 {last}T23:59:59", "{ timestamp = [FIRST, LAST] }")
-        case "text":
-            form = '{ keys = ["...", "..."], other = "other" }'
-            return Proposal(None, form, 'all values that you know; or "text", for filters only')
-        case "anything" | "nothing":
-            form = "{ integer = [LOWER, UPPER] }"
-            return Proposal(None, form, "or number, keys, date or another: its type is not known")
-        case _:
-            return Proposal(None, "", "its type can't be asked about")
-
-
-def _bounded(kind: str, said: frozenset[str], known: tuple[tuple[str, int, int], ...]) -> str | None:
-    for names, lower, upper in known:
-        if said & frozenset(names.split()):
-            return f"{kind} {lower} {upper}"
-    return None
+    said, kind = words(name), usual(family)
+    if kind is None:
+        if family in ("anything", "nothing"):
+            return Proposal(None, INTEGER.blank, "or number, keys, date or another: its type is not known")
+        return Proposal(None, "", "its type can't be asked about")
+    coded = bool(said & _GROUPS) and family in _NUMERIC
+    for each in KINDS.values():
+        for guess in () if coded or KINDS[each.base] is not kind else each.guesses:
+            if all(said & {*group.split()} for group in guess.words):
+                line = f"{each.name} {guess.line}".strip().format(year=today.year)
+                return Proposal(line, each.blank or each.policy, each.advice)
+    note = f"{kind.advice}; or keys = [...], if the numbers are codes" if coded and family == "integer" else kind.advice
+    return Proposal(None, kind.blank, note)

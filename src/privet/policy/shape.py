@@ -10,12 +10,15 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, WithJsonSchema, 
 
 from privet.errors import UserError
 from privet.policy import fields, toml
-from privet.policy.columns import TAG, ColumnShape
+from privet.policy.columns import ColumnShape, schemas
 from privet.policy.fields import Part
 from privet.privacy.accounting import ACCOUNTANTS
 from privet.privacy.adjacency import Person, Protected, each_row
 from privet.privacy.guarantees import ApproxDP, PureDP
 from privet.privacy.guarantees.least import MIN_EPSILON
+
+TAG = "\x00"
+"""Marks the parts of pydantic's locations that are not keys."""
 
 _CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _DATABASE = (".duckdb", ".ddb")
@@ -132,6 +135,14 @@ class TableShape(Part):
         return self.protect.protected() if isinstance(self.protect, PersonShape) else each_row()
 
 
+TABLE_LINES: dict[str, str] = {
+    "source": '"people.parquet"',
+    "protect": '{ person = "person_id", max_rows = 1 }',
+    "rows": "10_000",
+}
+"""For each key of a table."""
+
+
 def _accountant(name: str) -> str:
     if name not in ACCOUNTANTS:
         raise UserError(
@@ -184,6 +195,24 @@ class DatasetShape(Part):
     """The private tables."""
 
 
+DATASET_LINES: dict[str, str] = {
+    "budget": "{ epsilon = 3 }",
+    "adjacency": '"add/remove"',
+    "version": '"1"',
+    "accountant": '"pure"',
+    "per_query": "{ epsilon = 0.5 }",
+    "min_epsilon": "0.001",
+    "analysts": "{ research = { epsilon = 1 } }",
+    "per_analyst": "{ epsilon = 1 }",
+    "share_answers": "false",
+    "signing_key": '"steward.key"',
+    "population": "100_000",
+    "memory": '"2GB"',
+    "threads": "2",
+}
+"""For each key of a dataset, the value that an error suggests."""
+
+
 class PublicShape(Part):
     """A public table to join with; its types and ranges are read from it."""
 
@@ -191,6 +220,10 @@ class PublicShape(Part):
     """A CSV or Parquet file; relative to the policy."""
     key: str
     """The column on which it is joined; it has a different value in each row."""
+
+
+PUBLIC_LINES: dict[str, str] = {"source": '"regions.csv"', "key": '"region"'}
+"""For each key of a public table."""
 
 
 class FileShape(Part):
@@ -212,7 +245,8 @@ def schema() -> dict[str, Any]:
         ['ledger', 'datasets']
     """
     made = FileShape.model_json_schema()
-    made["$defs"] = {name.removesuffix("Shape"): part for name, part in made["$defs"].items()}
+    made["$defs"]["TableShape"]["properties"]["columns"]["additionalProperties"] = {"$ref": "#/$defs/Column"}
+    made["$defs"] = {name.removesuffix("Shape"): part for name, part in made["$defs"].items()} | schemas()
     tidy: dict[str, Any] = _tidy(made)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **tidy, "title": "privet.toml"}
 

@@ -8,32 +8,24 @@ from datetime import datetime as DateTime
 from decimal import Decimal
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from privet.errors import Subject, UserError, write
 from privet.policy import answers, problems, toml
-from privet.policy.columns import ColumnShape, declared
-from privet.sources.kinds import Family
+from privet.policy.columns import declaration, kinds
+from privet.tables.kinds import INTEGER, Kind, usual
 from privet.tables.schema import Column
-
-EXAMPLES = (
-    "integer 0 110",
-    "number 0 200000 step 0.01",
-    "boolean",
-    "keys north south other elsewhere",
-    "keys_from regions.csv region",
-    "date 2024-01-01 2024-12-31",
-    "timestamp 2024-01-01 2024-12-31T23:59:59",
-    "text",
-)
-"""A line of each kind; integer, number and boolean may end in `required`."""
+from privet.tables.stored import Family
 
 SKIP = "skip"
 """What leaves a column out."""
 
-_KINDS = {line.split()[0] for line in EXAMPLES}
-_OF_FAMILY: dict[Family, str] = {"float": "number", "decimal": "number", "date": "date", "timestamp": "timestamp"}
 _PLACE = ("datasets", "", "tables", "", "columns")
+
+
+def examples() -> list[str]:
+    """A line of each kind; integer, number and boolean may end in `required`."""
+    return [kind.line for kind in kinds().values()]
 
 
 def shorthand(name: str, line: str, *, family: Family = "anything") -> Any:
@@ -50,16 +42,18 @@ def shorthand(name: str, line: str, *, family: Family = "anything") -> Any:
         privet.errors.UserError: age: lower must be less than upper, not [110, 0]. Write, for example: integer 0 110
     """
     kind, words = _split(name, line, family)
-    if kind == SKIP:
+    if kind is None:
         return None
-    made = _made(name, kind, words, {"text": True, "integer": False}.get(family))
+    value = _value(name, kind, words, textual=family == "text")
     try:
-        TypeAdapter(ColumnShape).validate_python(made)
+        declaration(value)
+    except UserError as error:
+        raise _refusal(name, error.what, kind, error.allowed) from None
     except ValidationError as error:
-        tree = {"datasets": {"": {"tables": {"": {"columns": {name: made}}}}}}
+        tree = {"datasets": {"": {"tables": {"": {"columns": {name: value}}}}}}
         first = problems.of_column(error, (*_PLACE, name), tree)[0]
         raise _refusal(name, first.what, kind, first.allowed) from None
-    return made
+    return value
 
 
 def kind_only(name: str, line: str) -> Column | str:
@@ -70,63 +64,62 @@ def kind_only(name: str, line: str) -> Column | str:
         integer, an integer in 0..110
     """
     kind, words = _split(name, line)
-    if kind == SKIP:
-        raise _refusal(name, "to leave a column out, don't name it", "integer")
-    if not words or kind == "keys_from":
-        return "text" if kind in ("keys", "keys_from") else kind
-    made = TypeAdapter(ColumnShape).validate_python(shorthand(name, line))
-    return declared(made).column(str)
+    if kind is None:
+        raise _refusal(name, "to leave a column out, don't name it")
+    if kind.value is not None and (not words or kind.value.form == "file"):
+        return kind.base
+    return declaration(shorthand(name, line)).column(str)
 
 
-def _split(name: str, line: str, family: Family = "anything") -> tuple[str, list[str]]:
+def _split(name: str, line: str, family: Family = "anything") -> tuple[Kind | None, list[str]]:
+    """The kind, None if the column is left out; and the words after it."""
     try:
-        kind, *words = answers.canonical(line, (*_KINDS, SKIP), family)
+        head, *words = answers.canonical(line, (*kinds(), SKIP), family)
     except ValueError:
         raise _refusal(name, f"{line!r} is not a declaration") from None
-    if kind not in _KINDS and kind != SKIP and kind[:1] in tuple("+-.0123456789"):
+    if head in kinds() or head == SKIP:
+        return kinds().get(head), words
+    if head[:1] in tuple("+-.0123456789"):
         what = f"{line!r} is not a range: give two numbers, without commas or exponents"
-        raise _refusal(name, what, _OF_FAMILY.get(family, "integer"))
-    if kind not in _KINDS and kind != SKIP:
-        kinds = f"The kinds are: {', '.join(sorted(_KINDS))}, {SKIP}"
-        raise _refusal(name, f"{kind!r} is not a kind of column", allowed=kinds)
-    return kind, words
+        raise _refusal(name, what, None if family == "text" else usual(family))
+    allowed = f"The kinds are: {', '.join(sorted(kinds()))}, {SKIP}"
+    raise _refusal(name, f"{head!r} is not a kind of column", allowed=allowed)
 
 
-def _made(name: str, kind: str, words: list[str], textual: bool | None) -> Any:
-    options: dict[str, Any] = {}
-    if kind in ("integer", "number", "boolean") and words[-1:] == ["required"]:
-        options["required"] = True
-        words = words[:-1]
-    match kind:
-        case "boolean" | "text":
-            if words:
-                raise _refusal(name, f"{words[0]!r} is not expected here", kind)
-            return {"type": kind, **options} if options else kind
-        case "number" if len(words) == 4 and words[2] == "step":
-            return {"number": [*map(_number, words[:2])], "step": _number(words[3]), **options}
-        case "integer" | "number":
-            return {kind: [*map(_number, words)], **options}
-        case "date" | "timestamp":
-            return {kind: [_moment(word, Date if kind == "date" else DateTime) for word in words]}
-    values, has_other, other = _listed(words)
-    if kind == "keys_from":
-        if len(values) != 2:
-            raise _refusal(name, "keys_from needs a file and its column", kind)
-        return {"keys_from": values[0], "column": values[1], **({"other": other} if has_other else {})}
-    if not values:
-        raise _refusal(name, "list the keys", kind)
-    typed = _typed([*values, other] if has_other else values, textual)
-    return {"keys": typed[: len(values)], **({"other": typed[-1]} if has_other else {})}
+def _value(name: str, kind: Kind, words: list[str], *, textual: bool) -> Any:
+    """The column as it stands in a policy."""
+    options = {each.name: each for each in kind.parameters if each.optional}
+    written: dict[str, Any] = {}
+    while words:
+        if words[-1] in options and options[words[-1]].form == "flag":
+            *words, option = words
+            written[option] = True
+        elif words[-2:-1] and words[-2] in options and options[words[-2]].form != "flag":
+            *words, option, word = words
+            written[option] = _number(word) if options[option].form == "step" else word
+        else:
+            break
+    if kind.value is None:
+        if words:
+            raise _refusal(name, f"{words[0]!r} is not expected here", kind)
+        return {"type": kind.name, **written} if written else kind.name
+    needed = [each.name for each in kind.parameters if not each.optional]
+    if len(words) != len(needed) > 1 or (not words and kind.value.form == "keys"):
+        raise _refusal(name, kind.needs, kind)
+    match kind.value.form:
+        case "file":
+            written |= dict(zip(needed, words, strict=True))
+        case "keys":
+            values = _typed([*words, *([written["other"]] if "other" in written else [])], textual=textual)
+            written |= {kind.name: values[: len(words)]} | ({"other": values[-1]} if "other" in written else {})
+        case "dates" | "timestamps" as form:
+            written[kind.name] = [_moment(word, Date if form == "dates" else DateTime) for word in words]
+        case _:
+            written[kind.name] = [*map(_number, words)]
+    return {each.name: written[each.name] for each in kind.parameters if each.name in written}
 
 
-def _listed(words: list[str]) -> tuple[list[str], bool, str]:
-    """The values, whether there is a place for others, and which."""
-    if len(words) >= 2 and words[-2] == "other":
-        return words[:-2], True, words[-1]
-    return words, False, ""
-
-
-def _typed(values: list[str], textual: bool | None) -> list[Any]:
+def _typed(values: list[str], *, textual: bool) -> list[Any]:
     if textual or not all(re.fullmatch(r"-?(0|[1-9][0-9]{0,18})", value, re.ASCII) for value in values):
         return list(values)
     return [int(value) for value in values]
@@ -147,7 +140,7 @@ def _moment(word: str, kind: type[Date]) -> Any:
         return word
 
 
-def _refusal(name: str, what: str, kind: str = "integer", allowed: str = "") -> UserError:
-    example = next((line for line in EXAMPLES if line.split()[0] == kind), EXAMPLES[0])
-    remedy = write(example, terminal=example)
+def _refusal(name: str, what: str, kind: Kind | None = None, allowed: str = "") -> UserError:
+    line = (kind or INTEGER).line
+    remedy = write(line, terminal=line)
     return UserError(f"{toml.key(name)}: {what}", allowed=allowed, subject=Subject("column", name), remedy=remedy)

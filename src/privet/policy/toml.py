@@ -1,4 +1,4 @@
-"""Values and keys as they are written in TOML: for files that Privet writes, and for lines that it shows."""
+"""Values and keys in TOML: for files that Privet writes, and for lines that it shows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def text(value: str) -> str:
-    r"""A text in quotes.
+    r"""A string in quotes.
 
     Example:
         >>> print(text('a "b"\n'))
@@ -26,7 +26,7 @@ def text(value: str) -> str:
 
 
 def printable(line: str) -> str:
-    """A line whose odd characters are escaped: none of them can end it."""
+    """A line with unprintable characters escaped, so that none of them can end it."""
     return "".join(map(_safe, line))
 
 
@@ -38,7 +38,7 @@ def _safe(sign: str) -> str:
 
 
 def key(name: str) -> str:
-    """A key, in quotes where it needs them.
+    """A key, in quotes if it needs them.
 
     Example:
         >>> print(key("age"), key("monthly pay"))
@@ -48,7 +48,7 @@ def key(name: str) -> str:
 
 
 def dotted(place: Iterable[str | int]) -> str:
-    """The keys that lead to a value.
+    """The dotted path to a value.
 
     Example:
         >>> print(dotted(("columns", "monthly pay", "keys", 2)))
@@ -58,31 +58,31 @@ def dotted(place: Iterable[str | int]) -> str:
     return "".join(parts).removeprefix(".")
 
 
-def value(of: Any) -> str:
+def value(item: Any) -> str:
     """A value, in one line.
 
     Example:
         >>> print(value({"number": [0, Fraction("0.5")], "required": True}))
         { number = [0, 0.5], required = true }
     """
-    match of:
+    match item:
         case bool():
-            return "true" if of else "false"
+            return "true" if item else "false"
         case str():
-            return text(of)
+            return text(item)
         case int():
-            return _digits(of)
+            return _digits(item)
         case Fraction():
-            return literal(of)
+            return literal(item)
         case float() | Decimal():
-            return str(of).lower().replace("infinity", "inf")
+            return str(item).lower().replace("infinity", "inf")
         case datetime() | date() | time():
-            return of.isoformat()
+            return item.isoformat()
         case Mapping():
-            inside = ", ".join(f"{key(name)} = {value(part)}" for name, part in of.items())
+            inside = ", ".join(f"{key(name)} = {value(part)}" for name, part in item.items())
             return f"{{ {inside} }}" if inside else "{}"
         case _:
-            return f"[{', '.join(map(value, of))}]"
+            return f"[{', '.join(map(value, item))}]"
 
 
 def _digits(number: int) -> str:
@@ -92,7 +92,7 @@ def _digits(number: int) -> str:
         return "a number too long to print"
 
 
-def brief(of: Any, most: int = 60) -> str:
-    """A value, cut to what can be read at a glance."""
-    shown = value(of)
+def brief(item: Any, most: int = 60) -> str:
+    """A value, shortened for a sentence."""
+    shown = value(item)
     return shown if len(shown) <= most else shown[: most - 3] + "..."

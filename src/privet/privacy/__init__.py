@@ -1,1 +1,1 @@
-"""What is protected and what is promised: adjacency, sensitivity, events, guarantees, accounting, divergences."""
+"""The theory: adjacency, sensitivity, events, guarantees, accounting, divergences."""

@@ -1,8 +1,8 @@
-"""How far apart two distributions are: the measures that privacy is defined by.
+"""Divergences between two distributions, which define privacy.
 
-Distributions are finite, a mapping from outcomes to exact probabilities, or a pair of copies of one
-sliding distribution (`Laplace(0, b)` and `Laplace(1, b)`; the discrete one too). For finite distributions the
-answers of `indistinguishable` are decided exactly; numbers that involve e^epsilon come as an `Enclosure`.
+Distributions are finite, a mapping from outcomes to exact probabilities, or two shifted copies of one distribution
+(`Laplace(0, b)` and `Laplace(1, b)`, continuous or discrete). `indistinguishable` is decided exactly for finite
+distributions; numbers that involve e^epsilon are returned as an `Enclosure`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from privet.exact import INFINITY, Enclosure, Exact, Number, ball, enclose, less
 
 
 class Located(Protocol):
-    """A symmetric distribution that slides along the line: what divergences need to know of it."""
+    """A symmetric distribution with a location: what divergences need to know about it."""
 
     @property
     def loc(self) -> Any:
@@ -74,7 +74,9 @@ def total_variation(p: Distribution, q: Distribution) -> Enclosure:
 
 
 def max_divergence(p: Distribution, q: Distribution) -> Enclosure | float:
-    """The largest log(p(x)/q(x)): the smallest epsilon of pure privacy, one way; infinite if q misses what p gives.
+    """The largest log(p(x)/q(x)), the smallest epsilon of pure privacy in one direction.
+
+    It is infinite if q excludes an outcome of p.
 
     Example:
         >>> float(max_divergence({0: "3/4", 1: "1/4"}, {0: "1/4", 1: "3/4"}))
@@ -124,12 +126,12 @@ class PrivacyProfile:
     q: Distribution
 
     def __call__(self, epsilon: Number) -> Enclosure:
-        ways = [hockey_stick(a, b, epsilon) for a, b in ((self.p, self.q), (self.q, self.p))]
-        return Enclosure(max(way.lower for way in ways), max(way.upper for way in ways))
+        deltas = [hockey_stick(a, b, epsilon) for a, b in ((self.p, self.q), (self.q, self.p))]
+        return Enclosure(max(delta.lower for delta in deltas), max(delta.upper for delta in deltas))
 
 
 def privacy_profile(p: Distribution, q: Distribution) -> PrivacyProfile:
-    """The privacy profile of a pair of distributions, both ways."""
+    """The privacy profile of a pair of distributions, in both directions."""
     return PrivacyProfile(p, q)
 
 
@@ -151,12 +153,12 @@ class _Masses:
         return ball(self.p) - ball(self.epsilon).exp() * ball(self.q)
 
     def at_most(self, delta: Exact) -> bool:
-        known = self.exact_value()
-        return known.upper <= delta if known else less(self.ball, delta)
+        value = self.exact_value()
+        return value.upper <= delta if value else less(self.ball, delta)
 
 
 class _Halfline:
-    """The same for two copies of a sliding distribution, where the best event is a half-line."""
+    """The same for two shifted copies of a distribution, where the best event is a half-line."""
 
     def __init__(self, p: Located, q: Located, epsilon: Exact) -> None:
         _same_shape(p, q)
@@ -194,7 +196,9 @@ def _epsilon(value: Number) -> Exact:
 
 def _finite(distribution: Distribution) -> dict[Any, Exact]:
     if not isinstance(distribution, Mapping):
-        raise DataError(f"two finite distributions or two copies of one; {distribution!r} is not a mapping")
+        raise DataError(
+            f"pass two finite distributions, or two copies of one distribution; {distribution!r} is not a mapping"
+        )
     masses = {x: nonnegative(mass, name=f"the probability of {x!r}") for x, mass in distribution.items()}
     if (total := sum(masses.values())) != 1:
         raise NumberError(f"probabilities must sum to 1, not {total}", remedy=write('{"a": "1/3", "b": "2/3"}'))

@@ -1,7 +1,7 @@
-"""What mechanisms did, as small frozen records: the only thing that an accountant sees and a ledger keeps.
+"""Privacy events: small frozen records of what mechanisms did, for accountants and ledgers.
 
-The vocabulary is closed and append-only: a kind, once written to a ledger, keeps its name and its fields for
-ever. The JSON form is canonical: one event has one text (sorted keys, no blanks, rationals as "p/q").
+The vocabulary is closed and append-only: once a kind is written to a ledger, its name and its fields never change. The
+JSON form is canonical: one event has one text (sorted keys, no spaces, rationals as "p/q").
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from privet.exact import Exact, Number, nonnegative, positive, whole
 from privet.privacy.moves import L1Move, L2Move, Move
 
 DEEPEST = 64
-"""How deep events may be nested."""
+"""The maximum depth of nested events."""
 
-_MOST_LEAVES = 100_000  # of one event, counted once for each way to them: shared branches can be many
+_MOST_LEAVES = 100_000  # per event; a shared branch counts each time it occurs
 
-_BITS = 4096  # of a numerator or denominator: what can be built can be written and read again
+_BITS = 4096  # of a numerator or denominator, so that every event can be written and read again
 _N = TypeVar("_N", int, Exact)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class LaplaceNoise:
-    """Discrete Laplace noise of this exact scale was added to each of some integers, which one unit moves so far.
+    """Discrete Laplace noise of this exact scale was added to integers that one unit can move by at most `move`.
 
     Both are in lattice steps.
 
@@ -50,7 +50,7 @@ class LaplaceNoise:
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Stated:
-    """Something ran of which only (epsilon, delta)-DP is known.
+    """A computation about which only (epsilon, delta)-DP is known.
 
     Example:
         >>> Stated(epsilon=0.5, delta=0)
@@ -70,12 +70,12 @@ class Stated:
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """Nothing about the data was used that had not been released before: post-processing, or nothing at all."""
+    """Only released results were used: post-processing, or nothing at all."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Composed:
-    """All of these happened, each perhaps chosen after the answers of those before it.
+    """All of these happened; each may have been chosen after seeing the earlier answers.
 
     Example:
         >>> Composed([Free(), Free()])
@@ -103,13 +103,13 @@ class Repeated:
 
 
 PrivacyEvent = LaplaceNoise | Stated | Free | Composed | Repeated
-"""Every kind of event there is."""
+"""Every kind of event."""
 
 
 def leaves(event: PrivacyEvent) -> Iterator[tuple[str, PrivacyEvent, int]]:
     """Each leaf of the tree: its path, itself, and how often it happened.
 
-    What is neither Composed nor Repeated is a leaf, unknown kinds too: an accountant must refuse those.
+    Everything but Composed and Repeated is a leaf, including unknown kinds, which an accountant must refuse.
 
     Example:
         >>> list(leaves(Composed([Free(), Repeated(Free(), 3)])))
@@ -117,13 +117,13 @@ def leaves(event: PrivacyEvent) -> Iterator[tuple[str, PrivacyEvent, int]]:
     """
     for number, leaf in enumerate(_walk(event, "", 1, 1)):
         if number >= _MOST_LEAVES:
-            raise _refusal("", f"the event has over {_MOST_LEAVES:,} leaves. Use Repeated for what happened often")
+            raise _refusal("", f"the event has more than {_MOST_LEAVES:,} leaves. Use Repeated for repeated events")
         yield leaf
 
 
 def _walk(event: PrivacyEvent, path: str, times: int, depth: int) -> Iterator[tuple[str, PrivacyEvent, int]]:
     if depth > DEEPEST:
-        raise _refusal(path, f"events are nested deeper than {DEEPEST}")
+        raise _refusal(path, f"events are nested more than {DEEPEST} deep")
     if type(event) is Composed:
         for i, part in enumerate(event.events):
             yield from _walk(part, _join(path, f"events[{i}]"), times, depth + 1)
@@ -149,7 +149,7 @@ def to_json(event: PrivacyEvent) -> str:
 
 
 def to_tree(event: PrivacyEvent) -> dict[str, Any]:
-    """The same as a tree of objects, for a larger document.
+    """An event as a tree of objects, for use in a larger document.
 
     Example:
         >>> to_tree(LaplaceNoise(move=L1Move(3, blocks=2), scale=1.5))
@@ -159,7 +159,7 @@ def to_tree(event: PrivacyEvent) -> dict[str, Any]:
 
 
 def from_json(text: str) -> PrivacyEvent:
-    """The event that a text stands for; anything but a well-formed event is refused, with its path.
+    """Parse an event; anything else is refused, with the path to the error.
 
     Example:
         >>> from_json('{"kind":"composed","events":[{"kind":"laplace","move":{"l1":1,"blocks":1},"scale":2}]}')
@@ -169,14 +169,14 @@ def from_json(text: str) -> PrivacyEvent:
     try:
         tree = parsed(text)
     except RecursionError:
-        raise _refusal("", f"events are nested deeper than {DEEPEST}") from None
+        raise _refusal("", f"events are nested more than {DEEPEST} deep") from None
     except (ValueError, TypeError) as error:
-        raise AccountingError(f"the event: not JSON ({error})") from None
+        raise AccountingError(f"the event: not valid JSON ({error})") from None
     return from_tree(tree)
 
 
 def from_tree(tree: object) -> PrivacyEvent:
-    """The event that a tree stands for; anything else is refused, with its path.
+    """The event that a tree encodes; anything else is refused, with the path to the error.
 
     Claim: from_tree(to_tree(event)) == event.
     """
@@ -188,14 +188,14 @@ def _encode(event: PrivacyEvent, path: str, depth: int) -> dict[str, Any]:
     if kind is None:
         raise _refusal(path, f"{type(event).__name__} is not a known kind of event")
     if depth > DEEPEST:
-        raise _refusal(path, f"events are nested deeper than {DEEPEST}")
+        raise _refusal(path, f"events are nested more than {DEEPEST} deep")
     fields = {name: code[0](getattr(event, name), _join(path, name), depth) for name, code in _KINDS[kind][1].items()}
     return {"kind": kind, **fields}
 
 
 def _decode(tree: object, path: str, depth: int) -> PrivacyEvent:
     if depth > DEEPEST:
-        raise _refusal(path, f"events are nested deeper than {DEEPEST}")
+        raise _refusal(path, f"events are nested more than {DEEPEST} deep")
     if not isinstance(tree, dict):
         raise _refusal(path, f"must be an object with a kind, not {_shown(tree)}")
     kind = tree.get("kind")
@@ -203,12 +203,10 @@ def _decode(tree: object, path: str, depth: int) -> PrivacyEvent:
         raise _refusal(_join(path, "kind"), f"must be one of {', '.join(_KINDS)}, not {_shown(kind)}")
     make, codes = _KINDS[kind]
     for name in sorted({*tree} - {*codes, "kind"}):
-        raise _refusal(
-            _join(path, name[:40]), f"{kind} has no such field; its fields are: {', '.join(codes) or 'none'}"
-        )
+        raise _refusal(_join(path, name[:40]), f"{kind} has no such field; its fields are {', '.join(codes) or 'none'}")
     for name in codes:
         if name not in tree:
-            raise _refusal(_join(path, name), f"is missing; {kind} needs it")
+            raise _refusal(_join(path, name), f"is missing, but required for {kind}")
     fields = {name: code[1](tree[name], _join(path, name), depth) for name, code in codes.items()}
     try:
         return make(**fields)
@@ -238,7 +236,7 @@ def _read_whole(value: object, path: str, depth: int) -> int:
 
 
 def move_to_tree(move: Move) -> dict[str, int]:
-    """A move as a tree of objects, as events write it.
+    """A move as a tree of objects.
 
     Example:
         >>> move_to_tree(L1Move(3, blocks=2)), move_to_tree(L2Move(18))
@@ -321,5 +319,5 @@ def _event(value: PrivacyEvent, path: str) -> PrivacyEvent:
 
 def _short(number: _N, name: str) -> _N:
     if max(part.bit_length() for part in number.as_integer_ratio()) > _BITS:
-        raise AccountingError(f"{name} has more than {_BITS} bits and can't be written to a ledger; round it first")
+        raise AccountingError(f"{name} has more than {_BITS} bits, which is too long for a ledger. Round it first")
     return number

@@ -1,4 +1,4 @@
-"""How far one unit (a row, a person) can move a vector of integers: what a sensitivity states and an event keeps."""
+"""Moves: bounds on how far one unit (a row, a person) can move a vector of integers."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import ClassVar, Literal
 from privet.exact import whole
 
 Norm = Literal["L1", "L2"]
-"""The norms in which a move is bounded."""
+"""The norms in which moves are measured."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class L1Move:
     """The coordinates that move can be divided into at most `blocks` blocks, each moving by at most `l1` in L1.
 
-    Claim: the whole vector moves by at most `total` = blocks * l1. The blocks may be different ones for each pair of
-    neighbours; a coordinate is in one of them. With independent noise on each coordinate, losses of blocks add up.
+    Claim: the whole vector moves by at most `total` = blocks * l1. Each pair of neighbours may have different
+    blocks; a coordinate is in at most one. With independent noise on each coordinate, the losses of blocks add up.
 
     Example:
         >>> L1Move(3, blocks=2).total

@@ -33,13 +33,13 @@ def radius(phis: Iterable[Vector]) -> int:
 
 
 def diameter(phis: Iterable[Vector], *, same_rows: bool = False) -> int:
-    """The greatest L1 distance between two rows of Phi, the missing row (zero) among them.
+    """The greatest L1 distance between two rows of Phi, including the missing row (zero).
 
     Claim: max |u - v|_1 over u, v in Phi with zero. A unit with at most k rows, replaced, moves the sum by at most k
     times that: pad the shorter side with zeros and pair the rows. It does so with k rows at u and k at v. With two
     groups (blocks of coordinates) or more it is 2 R: u in one block, v in another.
 
-    Zero may be left out (`same_rows=True`) only where every neighbour keeps the same rows: `each_row`, no
+    `same_rows=True` excludes zero, and is valid only if every neighbour has the same number of rows: `each_row`, no
     filter, no missing values, no undeclared key.
 
     Example:
@@ -82,7 +82,7 @@ def l1_move(
     """How far one unit moves the sum of phi over rows, in L1.
 
     The unit has at most `rows` rows; with `max_groups` g, at most `rows` in each of g groups. The answer has `groups`
-    groups, each with coordinates of its own. `phis` may be the corners of any convex set that contains Phi: norms and
+    groups, each with its own coordinates. `phis` may be the corners of any convex set that contains Phi: norms and
     distances are convex, so they are greatest at corners.
 
     Claim: let r = rows, R the radius and D the diameter of Phi.
@@ -145,10 +145,10 @@ def l2_move(
 
 
 def _caps(rows: int, max_groups: int, groups: int) -> tuple[int, int, bool]:
-    """Rows in a group, groups that a unit can be in, and whether there are several groups."""
-    there_are = whole(groups, name="groups", example="groups=2")
+    """Rows per group, groups that a unit can be in, and whether there are several groups."""
+    count = whole(groups, name="groups", example="groups=2")
     most = whole(max_groups, name="max_groups", example="max_groups=2")
-    return whole(rows, name="rows", example="rows=3"), min(most, there_are), there_are > 1
+    return whole(rows, name="rows", example="rows=3"), min(most, count), count > 1
 
 
 def _square(x: int) -> int:
@@ -162,7 +162,7 @@ def _no_negative(vectors: Iterable[Vector]) -> bool:
 def _vectors(phis: Iterable[Vector]) -> list[tuple[int, ...]]:
     rows = [tuple(phi) for phi in phis]
     if not rows:
-        raise DataError("phis is empty: give every vector that a row can contribute", remedy=_EXAMPLE)
+        raise DataError("phis is empty: list every vector that a row can contribute", remedy=_EXAMPLE)
     if len({len(row) for row in rows}) > 1:
         raise DataError("the vectors in phis must have the same length", remedy=_EXAMPLE)
     if all(type(part) is int for row in rows for part in row):

@@ -1,4 +1,4 @@
-"""What comes back: an answer with its intervals, and a certificate that anyone can check."""
+"""Releases: answers with their intervals, and certificates that anyone can check."""
 
 from privet.release.answer import Release
 from privet.release.certificate import Certificate

@@ -1,4 +1,4 @@
-"""A release: the noisy integers, and what is made of them, which costs nothing more."""
+"""A release: the noisy integers, and the answer computed from them, which costs nothing more."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Release:
-    """What a query was answered with: a value and an interval for each group and column.
+    """The answer to a query: a value and an interval for each group and column.
 
     Claim: everything but `spent`, `remaining` and `certificate` is a function of the plan and the noisy integers.
     """
@@ -38,16 +38,16 @@ class Release:
     noisy: tuple[tuple[tuple[int, ...], ...], ...]
     """The noisy integers: by measurement, by group, by coordinate."""
     spent: PureDP
-    """What this release cost."""
+    """The cost of this release."""
     remaining: Remaining | None
-    """What is left of the budget afterwards; None if nobody knows."""
+    """The budget that remains afterwards; None if unknown."""
     certificate: Any = field(compare=False)
     """The claim, to be checked by anyone."""
     cells: Mapping[str, Cells] | None = field(default=None, compare=False)
-    """What the noisy integers come to, for every group, shown or not; computed if not given."""
+    """The columns computed from the noisy integers, for every group, shown or not."""
     _rows: tuple[int, ...] = field(init=False, compare=False)
     shown: Mapping[str, Cells] = field(init=False, compare=False)
-    """What is shown: the chosen groups in their order, without hidden columns."""
+    """The shown columns: the chosen groups in their order, without hidden columns."""
 
     def __post_init__(self) -> None:
         sizes = [[len(group) for group in part] for part in self.noisy]
@@ -69,7 +69,7 @@ class Release:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of all columns: keys first, then what was asked for."""
+        """The names of all columns: keys first, then numbers."""
         return (*(key.name for key in self.plan.query.keys), *self.shown)
 
     @property
@@ -80,22 +80,22 @@ class Release:
 
     @property
     def confidence(self) -> float:
-        """The confidence of the intervals: of each by itself, or of all together if that was asked for."""
+        """The confidence of the intervals: of each separately, or of all together if requested."""
         return nearest(self.plan.confidence)
 
     @property
     def limits(self) -> tuple[str, ...]:
-        """Every cap and clamp that shaped the answer, in words: what the intervals do not tell of."""
+        """Every cap and clamp that affects the answer, in words; intervals do not include their effect."""
         return self.plan.limits
 
     @property
     def guarantee(self) -> PureDP:
-        """What the answer guarantees and once cost, whether it was paid for now or before."""
+        """The guarantee of the answer, which is also its cost, whether paid now or before."""
         return self.plan.guarantee()
 
     @property
     def paid_before(self) -> bool:
-        """Whether the answer was stored, so that nothing was spent now."""
+        """Whether the answer was already stored, so that nothing was spent now."""
         return self.spent.epsilon == 0 and self.guarantee.epsilon > 0
 
     def values(self, column: str) -> list[Any]:
@@ -125,7 +125,9 @@ class Release:
     def _of(self, column: str) -> Cells:
         if column in self.shown:
             return self.shown[column]
-        raise QueryError(f"the answer has no column of numbers {column!r}", allowed=f"It has: {', '.join(self.shown)}")
+        raise QueryError(
+            f"the answer has no numeric column {column!r}", allowed=f"The columns are: {', '.join(self.shown)}"
+        )
 
     def shown_keys(self) -> list[tuple[str, list[KeyValue]]]:
         keys = self.keys
@@ -178,11 +180,11 @@ class Release:
         return html.html(self.view())
 
     def notes(self) -> list[str]:
-        """What the numbers mean and cost, as it stands below the table."""
+        """The meaning and the cost of the numbers, as shown below the table."""
         return list(self.view().notes)
 
     def view(self, *, drawn: bool = False) -> View:
-        """The answer as renderers see it; `drawn`, with the notes that stand below a picture."""
+        """The answer for renderers; if `drawn`, with the notes below a picture."""
         query = self.plan.query
         outputs, dots, units = dict(self.plan.columns), levels(query), style.units(query)
         columns = [
@@ -210,7 +212,7 @@ class Release:
         return View(query, [Keys(name, values, units[name]) for name, values in self.shown_keys()], columns, below)
 
     def chart(self, width: int = 100) -> str:
-        """Bars, or dots for means, with their intervals, in characters; below, what they mean and cost."""
+        """A text chart: bars, or dots for means, with their intervals; below, their meaning and cost."""
         return chart.chart(self.view(), width)
 
     def plot(

@@ -1,4 +1,4 @@
-"""Which groups of an answer are shown, and in which order: read from released numbers and public keys alone."""
+"""Which groups of an answer are shown, and in which order; depends only on released numbers and public keys."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def groups(query: Query) -> list[tuple[KeyValue, ...]]:
 
 
 def shown(plan: ReleasePlan, cells: Mapping[str, Cells]) -> tuple[int, ...]:
-    """The places of the groups that are shown, in the order in which they are.
+    """The positions of the groups to show, in their order.
 
     Claim: ties stay in the fixed order; a number that is not a number comes last.
     """
@@ -55,7 +55,7 @@ def _rank(values: Sequence[Any], *, last: bool) -> Callable[[int], tuple[bool, A
 
 
 def _value(node: Node, row: Mapping[str, Any]) -> Any:
-    """What an expression comes to for one group; None if it has no value."""
+    """The value of an expression for one group; None if it has none."""
     match node:
         case Column(name):
             value = row[name]

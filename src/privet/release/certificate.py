@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +29,19 @@ class Certificate:
 
     document: dict[str, Any]
     signature: str | None = None
+    _text: str | None = field(default=None, repr=False, compare=False)
+    """The canonical text of the document, where it was needed before."""
 
     def to_json(self) -> str:
         """The canonical text: sorted keys, no blanks."""
-        return canonical({"document": self.document, "signature": self.signature})
+        return f'{{"document":{self._canonical()},"signature":{canonical(self.signature)}}}'
+
+    def _canonical(self) -> str:
+        return canonical(self.document) if self._text is None else self._text
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Certificate:
-        """A certificate from its text; anything but the canonical text of one is refused."""
+        """A certificate from its text; only canonical text is accepted."""
         try:
             given = text.encode() if isinstance(text, str) else bytes(text)
             tree = parsed(given)
@@ -44,7 +49,7 @@ class Certificate:
         except (ValueError, RecursionError, TypeError) as error:
             raise VerificationError(f"this is not a certificate: not JSON ({str(error)[:100]})") from None
         if not isinstance(tree, dict) or set(tree) != {"document", "signature"}:
-            raise VerificationError("this is not a certificate: it must have a document and a signature only")
+            raise VerificationError("this is not a certificate: it must have only a document and a signature")
         document, signature = tree["document"], tree["signature"]
         if not isinstance(document, dict) or not isinstance(signature, str | None):
             raise VerificationError("this is not a certificate: its document must be an object and its signature text")
@@ -53,19 +58,19 @@ class Certificate:
         return cls(document, signature)
 
     def save(self, path: str | Path) -> Path:
-        """Write it to a file; one that exists is replaced."""
+        """Write it to a file; an existing file is replaced."""
         target = Path(path)
         files.write(target, self.to_bytes(), overwrite=True)
         return target
 
     def to_bytes(self) -> bytes:
-        """What its file holds."""
+        """The contents of its file."""
         return f"{self.to_json()}\n".encode()
 
     @property
     def digest(self) -> str:
         """The SHA-256 of the document."""
-        return hashlib.sha256(canonical(self.document).encode()).hexdigest()
+        return hashlib.sha256(self._canonical().encode()).hexdigest()
 
     def __str__(self) -> str:
         return json.dumps(self.document, indent=2, ensure_ascii=False)
@@ -74,15 +79,15 @@ class Certificate:
 def certify(
     body: dict[str, Any], *, dataset: str, link: dict[str, Any], version: str, key: SigningKey | None
 ) -> Certificate:
-    """A certificate for a release: what was asked, what follows, what came out, and the ledger's entry."""
+    """A certificate for a release: the question, its consequences, the answer, and the ledger's entry."""
     document = {"format": FORMAT, "version": version, "dataset": dataset, "ledger": link, **body}
-    document = json.loads(canonical(document))  # what is signed is what will be read
-    signature = signer(key).sign(canonical(document).encode()).hex() if key is not None else None
-    return Certificate(document, signature)
+    text = canonical(document)
+    signature = signer(key).sign(text.encode()).hex() if key is not None else None
+    return Certificate(json.loads(text), signature, text)  # sign exactly what will be read
 
 
 def of_query(plan: ReleasePlan, noisy: Any, cells: Mapping[str, Cells]) -> dict[str, Any]:
-    """What a certificate says of an answered query."""
+    """The part of a certificate about an answered query."""
     return {
         "kind": "query",
         "asked": asked(plan),
@@ -93,7 +98,7 @@ def of_query(plan: ReleasePlan, noisy: Any, cells: Mapping[str, Cells]) -> dict[
 
 
 def answered(cells: Mapping[str, Cells]) -> dict[str, Any]:
-    """Values, intervals and marks of every column; what is infinite is null."""
+    """Values, intervals and marks of every column; infinite ends are null."""
     return {
         name: {"values": _cells(c.values), "low": _cells(c.low), "high": _cells(c.high), "noisy": list(c.noisy)}
         for name, c in cells.items()
@@ -105,7 +110,7 @@ def _cells(cells: tuple[Any, ...]) -> list[Any]:
 
 
 def of_value(mechanism: Laplace, released: Any, label: str) -> dict[str, Any]:
-    """What a certificate says of a value whose sensitivity the user stated."""
+    """The part of a certificate about a value whose sensitivity the user stated."""
     return {
         "kind": "value",
         "asked": {
@@ -120,7 +125,7 @@ def of_value(mechanism: Laplace, released: Any, label: str) -> dict[str, Any]:
 
 
 def derived_value(mechanism: Laplace) -> dict[str, Any]:
-    """What follows from a stated sensitivity."""
+    """The consequences of a stated sensitivity."""
     return {
         "event": events.to_tree(mechanism.event()),
         "step": ratio(mechanism.step),
@@ -130,5 +135,5 @@ def derived_value(mechanism: Laplace) -> dict[str, Any]:
 
 
 def plain(tree: Any) -> Any:
-    """A tree as JSON will give it back."""
+    """A tree after a round trip through JSON."""
     return json.loads(canonical(tree))

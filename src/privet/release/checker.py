@@ -1,4 +1,4 @@
-"""How far one person can move what was measured, read off the statements of a certificate, and from nothing else.
+"""How far one person can move a measurement, from the statements of a certificate and nothing else.
 
 This is the first level of `verify`. It shares no rule with the planner: it takes the JSON of the statements that the
 engine was given, works out all vectors that one row can add, and from these how far they move. Of a mechanism it asks
@@ -33,7 +33,7 @@ _RATIO = re.compile(r"([1-9][0-9]*)/([1-9][0-9]*)", re.ASCII)
 
 
 def check(derived: Any, noisy: Any) -> Fraction:
-    """The epsilon that the noise comes to; raises `VerificationError` if it is more than was claimed, or malformed."""
+    """The epsilon of the noise; raises `VerificationError` if it exceeds the claim, or if the document is malformed."""
     try:
         return _check(derived, noisy)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
@@ -48,7 +48,7 @@ def _check(derived: Any, noisy: Any) -> Fraction:
     loss = Fraction(0)
     drawn = derived["event"]["events"]
     if not len(derived["measurements"]) == len(noisy) == len(drawn):
-        raise VerificationError("derived.event: every measurement has one event, and one list of noisy vectors")
+        raise VerificationError("derived.event: every measurement must have one event, and one list of noisy vectors")
     for i, (measured, groups, event) in enumerate(zip(derived["measurements"], noisy, drawn, strict=True)):
         where = f"derived.measurements[{i}]"
         index = measured["statement"]
@@ -56,7 +56,7 @@ def _check(derived: Any, noisy: Any) -> Fraction:
             raise VerificationError(f"{where}.statement: there is no such statement")
         statement = derived["statements"][index]
         if any(len(vector) != len(measured["matrix"]) for vector in groups):
-            raise VerificationError(f"noisy[{i}]: a vector has {len(measured['matrix'])} coordinates")
+            raise VerificationError(f"noisy[{i}]: a vector must have {len(measured['matrix'])} coordinates")
         mechanism = mechanisms.NOISE.get(measured["mechanism"])
         if mechanism is None:
             raise VerificationError(f"{where}.mechanism: there is no mechanism {str(measured['mechanism'])[:40]!r}")
@@ -94,7 +94,7 @@ def _move(tree: Any, where: str, norm: Norm) -> Move:
 
 
 def _within(found: Move, claimed: Move) -> bool:
-    """Whether what keeps to one move keeps to the other: block by block, or all blocks taken as one."""
+    """Whether one move is within the other: block by block, or with all blocks combined."""
     if isinstance(found, L1Move) and isinstance(claimed, L1Move):
         return (found.blocks <= claimed.blocks and found.l1 <= claimed.l1) or found.total <= claimed.l1
     return type(found) is type(claimed) and found.total <= claimed.total
@@ -115,7 +115,7 @@ def moved(statement: Any, measured: Any, groups: int, norm: Norm = "L1") -> Move
     adjacency = {schema["adjacency"] for schema in _schemas(operator)}
     most, tall = points.radius(), points.radius(coordinates=1)
     if adjacency not in ({"add/remove"}, {"replace"}):
-        raise VerificationError("statements: the tables of one release have one adjacency")
+        raise VerificationError("statements: all tables of a release must have the same adjacency")
     times, l1, squared = 1, most, most * tall
     if adjacency == {"replace"}:
         stays = not statement["keys"] and _keeps_all_rows(operator)
@@ -133,7 +133,7 @@ def moved(statement: Any, measured: Any, groups: int, norm: Norm = "L1") -> Move
 
 
 def _caps(operator: Any, bounding: Any) -> tuple[int, int]:
-    """In how many groups, and how many rows in each; where only rows are capped, all of them can be in one group."""
+    """The maximum groups, and rows in each; if only rows are capped, all of them can be in one group."""
     match bounding["kind"]:
         case "at most rows":
             return 1, _count(bounding["rows"])
@@ -161,7 +161,7 @@ def _schemas(operator: Any) -> Iterator[Any]:
 
 
 def _one_row_each(operator: Any) -> bool:
-    """Whether what is protected has one row: a row itself, or a person after `per person`."""
+    """Whether the protected unit has one row: a row itself, or a person after `per person`."""
     match operator["kind"]:
         case "scan":
             return bool(operator["table"]["protect"]["kind"] == "each row")
@@ -173,7 +173,7 @@ def _one_row_each(operator: Any) -> bool:
 
 
 def _keeps_all_rows(operator: Any) -> bool:
-    """Whether each row of a table comes out, and no row more, whatever it holds."""
+    """Whether every row of a table stays, and none is added, whatever it contains."""
     match operator["kind"]:
         case "scan":
             return bool(operator["table"]["protect"]["kind"] == "each row")
@@ -189,11 +189,11 @@ def _keeps_all_rows(operator: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Points:
-    """The vectors that a row can add: some by themselves, and one for each code 0..width."""
+    """The vectors that a row can add: some fixed ones, and one for each code 0..width."""
 
     single: tuple[Vector, ...]
     curve: tuple[tuple[int, int, int], ...]
-    """Of each coordinate the a, b, c of a + b v + c v^2."""
+    """The coefficients a, b, c of a + b v + c v^2, for each coordinate."""
     width: int | None
     """The greatest code; None if there is no code."""
 
@@ -205,9 +205,9 @@ class _Points:
             raise VerificationError("measurements.tallies: the statement does not count this")
         read = {canonical(tally["of"]): tally["of"] for tally in tallies if tally["kind"] != "rows"}
         if len(read) > 1:
-            raise VerificationError("measurements.tallies: one measurement is a function of one code")
+            raise VerificationError("measurements.tallies: a measurement must be a function of one code")
         if not matrix or any(len(row) != len(tallies) or not all(type(x) is int for x in row) for row in matrix):
-            raise VerificationError("measurements.matrix: has an integer for each tally")
+            raise VerificationError("measurements.matrix: must have an integer for each tally")
         what: Any = next(iter(read.values()), {"kind": "nothing"})
 
         def vector(adds: list[int]) -> Vector:
@@ -231,7 +231,7 @@ class _Points:
                 powers = [vector([int(_POWERS[kind] == power) for kind in kinds]) for power in range(3)]
                 curve = tuple(zip(*powers, strict=True))
                 return cls((absent,) if what["missing"] is not False else (), curve, _count(what["width"]))
-        raise VerificationError("measurements.tallies: these do not go together")
+        raise VerificationError("measurements.tallies: these can't be combined")
 
     def radius(self, *, coordinates: int | None = None) -> int:
         """The greatest L1 norm; of one coordinate at a time, if so many count."""
@@ -285,4 +285,4 @@ _POWERS = {"rows": 0, "present": 0, "total": 1, "squares": 2}
 def _count(number: Any) -> int:
     if type(number) is int and number >= 1:
         return number
-    raise VerificationError("statements: caps, widths and sizes are whole numbers from 1 on")
+    raise VerificationError("statements: caps, widths and sizes must be whole numbers, 1 or greater")

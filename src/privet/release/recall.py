@@ -21,12 +21,12 @@ from privet.release.certificate import Certificate
 
 
 def asked_digest(made: ReleasePlan | dict[str, Any]) -> str:
-    """Of all that was asked: two requests with one id must agree in it."""
+    """The digest of the whole request: two requests with the same id must agree in it."""
     return _digest(asked(made) if isinstance(made, ReleasePlan) else made)
 
 
 def question_digest(made: ReleasePlan) -> str:
-    """Of what is measured, but for the noise: names, intervals and what is shown do not matter."""
+    """The digest of the measurement without its noise; names, intervals and arrangement make no difference."""
     return made.once("question", _question_digest)
 
 
@@ -58,7 +58,7 @@ def recalled(made: ReleasePlan, text: str, remaining: Remaining | None = None) -
     raised_to = made.raised_to if price == made.epsilon else None
     plan = replace(made, noised=tuple(noised), epsilon=price, raised_to=raised_to)
     if plan.event() != event:
-        raise InternalError("the stored answer is not one to this question. This is a bug in Privet.")
+        raise InternalError("the stored answer belongs to another question. This is a bug in Privet.")
     noisy = tuple(tuple(tuple(vector) for vector in part) for part in certificate.document["noisy"])
     return Release(plan, noisy, PureDP.ZERO, remaining, certificate)
 
@@ -66,7 +66,7 @@ def recalled(made: ReleasePlan, text: str, remaining: Remaining | None = None) -
 def paid_before(
     made: ReleasePlan, ledger: Ledger, *, dataset: str, analyst: str, version: str, share: bool = True
 ) -> PureDP | None:
-    """What the stored answer cost that asking would return; None if asking would have to be paid for.
+    """The cost of the stored answer that asking would return; None if there is none, so asking costs budget.
 
     Claim: it is found by the rule of `Ledger.reserve`, so it tells an analyst nothing that asking would not.
     """
@@ -84,16 +84,16 @@ def paid_before(
 
 
 def stored_line(before: PureDP | None, *, fresh: bool) -> list[str]:
-    """What `explain` says about an answer that is stored, if one is."""
+    """The line of `explain` about a stored answer, if there is one."""
     if before is None:
         return []
     if fresh:
-        return [f"{'Stored':<11}An answer at {before} is stored and would be free; a fresh one is paid for."]
-    return [f"{'Stored':<11}Paid for already, at {before}: asking returns the stored answer and spends nothing."]
+        return [f"{'Stored':<11}An answer at {before} is stored and would be free; a fresh one costs budget."]
+    return [f"{'Stored':<11}Already paid for, at {before}: asking returns the stored answer and spends nothing."]
 
 
 def recalled_value(text: str, *, like: Any) -> tuple[Any, Certificate]:
-    """A stated value from its certificate, in the form in which it was given: an array if it was one."""
+    """A stated value from its certificate, in its original form: an array if it was one."""
     certificate = Certificate.from_json(text)
     released = certificate.document["answer"]
     if not isinstance(like, np.ndarray):

@@ -23,14 +23,14 @@ VerifyingKey = Ed25519PublicKey | str | Path
 
 
 def new_signing_key(path: str | Path) -> Path:
-    """Make a key pair: the private key in `path`, readable by its owner alone, the public one beside it in `path`.pub.
+    """Create a key pair: the private key in `path`, readable only by its owner, and the public key in `path`.pub.
 
     An existing file is never overwritten. Returns the path of the public key.
     """
     private, public = Path(path), Path(f"{path}.pub")
     key = Ed25519PrivateKey.generate()
     if public.exists():
-        raise UserError(f"{public} exists; a key is never overwritten. Take another name")
+        raise UserError(f"{public} exists, and a key is never overwritten. Choose another name")
     _write_new(private, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), 0o600)
     _write_new(public, key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo), 0o644)
     return public
@@ -40,7 +40,7 @@ def _write_new(path: Path, content: bytes, mode: int) -> None:
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), mode)
     except FileExistsError:
-        raise UserError(f"{path} exists; a key is never overwritten. Take another name") from None
+        raise UserError(f"{path} exists, and a key is never overwritten. Choose another name") from None
     except OSError as error:
         raise UserError(f"{path} can't be written: {error.strerror}") from None
     with os.fdopen(handle, "wb") as file:
@@ -72,11 +72,11 @@ def verifier(key: VerifyingKey) -> Ed25519PublicKey:
         loaded = None
     if isinstance(loaded, Ed25519PublicKey):
         return loaded
-    raise UserError(f"{key} holds no Ed25519 public key. Give the steward's .pub file, for example: steward.key.pub")
+    raise UserError(f"{key} contains no Ed25519 public key. Use the steward's .pub file, for example: steward.key.pub")
 
 
 def signs(key: Ed25519PublicKey, signature: bytes, message: bytes) -> bool:
-    """Whether a signature is of this message, by this key."""
+    """Whether this is a signature of the message by this key."""
     try:
         key.verify(signature, message)
     except InvalidSignature:

@@ -1,4 +1,4 @@
-"""A statistic of a user's own, released."""
+"""A released statistic of the user's own."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from privet.release.certificate import Certificate
 
 @dataclass(frozen=True, slots=True)
 class ReleasedValue:
-    """A user's own statistic with noise, what it cost, and what is left."""
+    """A user's own statistic with noise, its cost, and the remaining budget."""
 
     value: Any
     mechanism: Laplace = field(repr=False)
     spent: PureDP
     remaining: Remaining | None
-    """What is left of the budget afterwards; None if nobody knows."""
+    """The budget that remains afterwards; None if unknown."""
     certificate: Certificate = field(repr=False)
 
     def interval(self, confidence: Number = 0.95) -> tuple[Any, Any]:
-        """The interval that holds the true value with this confidence."""
+        """The interval that contains the true value with this confidence."""
         return self.mechanism.interval(self.value, confidence)

@@ -38,7 +38,7 @@ _CLOSE = 1e-9  # intervals come from floats, which differ in their last bits bet
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Which levels were checked; all that were hold, else `verify` raises."""
+    """The levels that were checked and passed; if one fails, `verify` raises."""
 
     rules: bool
     signature: bool
@@ -62,7 +62,7 @@ def verify(
     ledger: Ledger | str | Path | None = None,
     receipt: Receipt | str | None = None,
 ) -> Verification:
-    """Check a certificate (itself, its text, or its file); raises `VerificationError` naming what does not hold.
+    """Check a certificate (itself, its text, or its file); raises `VerificationError` naming what failed.
 
     A ledger that is named by its file or address is verified from its first entry; with a receipt, an older copy of it
     is not taken.
@@ -75,7 +75,7 @@ def verify(
         raise VerificationError(f"format: this version checks {FORMAT!r}, not {str(document.get('format'))[:40]!r}")
     for name, kind in (("dataset", str), ("version", str), ("ledger", dict)):
         if not isinstance(document.get(name), kind):
-            raise VerificationError(f"{name}: must be {'a text' if kind is str else 'an object'}")
+            raise VerificationError(f"{name}: must be {'a string' if kind is str else 'an object'}")
     try:
         promise = {"query": _check_query, "value": _check_value}[document["kind"]](document)
     except (UserError, LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
@@ -106,7 +106,7 @@ def _load(certificate: Certificate | str | bytes | Path) -> Certificate:
             raise UserError(f"the certificate {shown(str(certificate))[:200]!r} can't be read: {why}") from None
     if not isinstance(certificate, str | bytes):
         raise UserError(
-            "a certificate, its text or its file is needed", remedy=write("pv.verify(release.certificate)", exact=True)
+            "this needs a certificate, its text or its file", remedy=write("pv.verify(release.certificate)", exact=True)
         )
     return Certificate.from_json(certificate)
 
@@ -139,14 +139,14 @@ def _check_value(document: dict[str, Any]) -> str:
     _same(given, plain(again["asked"]), "asked")
     _same(document["derived"], plain(again["derived"]), "derived")
     _check_lattice(mechanism, document["answer"])
-    return f"{mechanism.guarantee()}, if the sensitivity of {given['label']!r} is what was stated"
+    return f"{mechanism.guarantee()}, if the sensitivity of {given['label']!r} is as stated"
 
 
 def _check_lattice(mechanism: Laplace, answer: Any) -> None:
     """A released value is a number or a list of them, each a multiple of the step (as far as floats tell)."""
     numbers = answer if isinstance(answer, list) else [answer]
     if not numbers or (mechanism.dimension is not None and len(numbers) > mechanism.dimension):
-        raise VerificationError("answer: does not have as many numbers as were paid for")
+        raise VerificationError("answer: must have as many numbers as were paid for")
     for number in numbers:
         if type(number) not in (int, float):
             raise VerificationError(f"answer: {str(number)[:40]!r} is not a number")
@@ -156,7 +156,7 @@ def _check_lattice(mechanism: Laplace, answer: Any) -> None:
 
 def _check_signature(found: Certificate, key: Ed25519PublicKey) -> None:
     if found.signature is None:
-        raise VerificationError("signature: there is none")
+        raise VerificationError("signature: it is missing")
     try:
         signature = bytes.fromhex(found.signature)
     except ValueError:
@@ -188,7 +188,7 @@ def _check_ledger(found: Certificate, ledger: Ledger) -> None:
     if entry.events != (event,):
         raise VerificationError("ledger: the entry paid for something else")
     if end is None or end.answer != hashlib.sha256(found.to_json().encode()).hexdigest():
-        raise VerificationError("ledger: the entry's answer is another one")
+        raise VerificationError("ledger: the entry has a different answer")
 
 
 def _same(given: Any, expected: Any, path: str) -> None:
@@ -198,13 +198,13 @@ def _same(given: Any, expected: Any, path: str) -> None:
             if name not in given:
                 raise VerificationError(f"{path}.{name}: is missing")
             if name not in expected:
-                raise VerificationError(f"{path}.{name}: does not belong there")
+                raise VerificationError(f"{path}.{name}: is not expected")
             _same(given[name], expected[name], f"{path}.{name}")
     elif isinstance(given, list) and isinstance(expected, list) and len(given) == len(expected):
         for i, (a, b) in enumerate(zip(given, expected, strict=True)):
             _same(a, b, f"{path}[{i}]")
     elif type(given) is float and type(expected) is float:
         if not math.isclose(given, expected, rel_tol=_CLOSE, abs_tol=0.0):
-            raise VerificationError(f"{path}: is {given!r}, and by the rules {expected!r}")
+            raise VerificationError(f"{path}: is {given!r}, but must be {expected!r} by the rules")
     elif type(given) is not type(expected) or given != expected:
-        raise VerificationError(f"{path}: is {str(given)[:60]!r}, and by the rules {str(expected)[:60]!r}")
+        raise VerificationError(f"{path}: is {str(given)[:60]!r}, but must be {str(expected)[:60]!r} by the rules")

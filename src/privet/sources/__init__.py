@@ -1,6 +1,6 @@
-"""Where rows come from: files, frames and databases, checked against what was declared before anything is asked.
+"""Where rows come from: files, frames and databases, checked against the declaration before any question.
 
-What is read here is for the steward. An analyst never sees a source, and no later answer depends on how it was read.
+This is for the steward. An analyst never sees a source, and no later answer depends on how it was read.
 """
 
 from privet.sources.importing import import_csv

@@ -12,15 +12,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from privet.sources.kinds import Family, Found, Kind
+from privet.engines.arrow_types import stored
+from privet.sources.kinds import Reading
 from privet.sources.values import LEAST, MOST, convert
+from privet.tables.stored import Family
 
 _EDGE = 2.0**63
 _UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _DAY = 86_400
 _FIRST, _LAST = -719_162, 2_932_896  # days from 1970-01-01 to 0001-01-01 and to 9999-12-31
 
-DECLARED: dict[Kind, Any] = {
+DECLARED: dict[Reading, Any] = {
     "number": pa.float64(),
     "integer": pa.int64(),
     "boolean": pa.bool_(),
@@ -32,43 +34,10 @@ DECLARED: dict[Kind, Any] = {
 """How each kind is kept. An id keeps its own type if that is an integer, a float or a text; all others become texts."""
 
 
-def found(kind: Any) -> Found:
-    """What an Arrow type holds.
-
-    Example:
-        >>> found(pa.dictionary(pa.int8(), pa.string())).family, found(pa.binary()).family
-        ('text', 'no use')
-    """
-    return Found(str(kind), _family(kind))
-
-
-def _family(kind: Any) -> Family:
-    is_ = pa.types
-    if is_.is_dictionary(kind) or is_.is_run_end_encoded(kind):
-        return _family(kind.value_type)
-    if is_.is_integer(kind):
-        return "integer"
-    if is_.is_floating(kind):
-        return "float"
-    if is_.is_decimal(kind):
-        return "decimal"
-    if is_.is_boolean(kind):
-        return "boolean"
-    if is_.is_string(kind) or is_.is_large_string(kind) or is_.is_string_view(kind):
-        return "text"
-    if is_.is_date(kind):
-        return "date"
-    if is_.is_timestamp(kind):
-        return "timestamp"
-    if is_.is_null(kind):
-        return "nothing"
-    return "uuid" if str(kind) == "extension<arrow.uuid>" else "no use"
-
-
-def column(values: Any, kind: Kind) -> Any:
+def column(values: Any, kind: Reading) -> Any:
     """A chunked array as one of this kind."""
     values = _plain(values)
-    family = _family(values.type)
+    family = stored(values.type).family
     if family == "nothing":
         return pa.chunked_array([pa.nulls(len(values), DECLARED.get(kind, pa.large_string()))])
     match kind:
@@ -86,7 +55,7 @@ def column(values: Any, kind: Kind) -> Any:
             return _ids(values, family)
 
 
-def from_objects(values: Any, kind: Kind) -> Any:
+def from_objects(values: Any, kind: Reading) -> Any:
     """Python objects as a chunked array of this kind; ids are texts."""
     return pa.chunked_array([pa.array(convert(values, kind), DECLARED.get(kind, pa.large_string()))])
 
@@ -148,7 +117,7 @@ def _decoded(raw: bytes | None) -> str | None:
         return None
 
 
-def _times(values: Any, kind: Kind) -> Any:
+def _times(values: Any, kind: Reading) -> Any:
     gone = _missing(values)
     if pa.types.is_date(values.type):
         unit = 1 if values.type == pa.date32() else _DAY * 1_000

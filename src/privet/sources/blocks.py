@@ -1,10 +1,10 @@
-"""The texts of a CSV in blocks of columns, as `Dialect` reads them row by row, and much faster.
+"""The fields of a CSV in blocks of columns: the same result as `Dialect` row by row, but much faster.
 
-Arrow splits only what can be split in one way: lines that decode, whose quotes each open at the start of a field and
-close at its end, within the line. All other lines are read by `Dialect`, one by one, and put in their places.
+Arrow splits only unambiguous lines: they decode, and each quote opens at the start of a field and closes at its end,
+within the line. `Dialect` reads all other lines, one by one, and they are put in their places.
 
-Claim: the rows, the bad ones and the empty lines are those of `Dialect.rows`. Without `newlines` a row depends on its
-own line alone.
+Claim: the rows, the bad rows and the empty lines are those of `Dialect.rows`. Without `newlines` a row depends only on
+its own line.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from privet.sources.dialect import BOM, LONGEST, Dialect, NotText, Row, shown
 
 SIZE = 4 << 20
-"""How many bytes are read at once."""
+"""Bytes to read at a time."""
 
 _ROWS = 65_536
 _NEWLINE = 10
@@ -29,7 +29,7 @@ _NEWLINE = 10
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Some rows: the line of each, and its texts by column; None in all columns of a bad row."""
+    """Some rows: the line of each, and its fields by column; None in all columns of a bad row."""
 
     lines: NDArray[np.int64]
     columns: dict[str, Any]
@@ -39,28 +39,28 @@ class Texts:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Whole rows as they stand in the file; each ends in a newline, and `starts` are the lines where they begin."""
+    """Whole rows as bytes of the file; each ends in a newline, and `starts` are the numbers of their first lines."""
 
     data: bytes
     starts: NDArray[np.int64]
     rest: tuple[Row, ...] = ()
-    """Rows that were read already, in place of all this."""
+    """Rows that were already parsed; if there are any, they replace the bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Splitter:
-    """How a file with these columns becomes texts; only the wanted columns are kept."""
+    """Splits a file with these columns into fields; keeps only the wanted columns."""
 
     dialect: Dialect
     names: Sequence[str]
     wanted: Sequence[str]
 
     def pieces(self, stream: IO[bytes], start: int) -> Iterator[Piece]:
-        """The file from a line on, in parts that can be read each by itself."""
+        """The file from a line on, in parts that can be read independently."""
         return self._records(stream, start) if self.dialect.newlines else self._lines(stream, start)
 
     def texts(self, piece: Piece) -> Texts:
-        """The texts in a part of the file."""
+        """The fields in a part of the file."""
         if piece.rest:
             return self._of_rows(piece.rest)
         data, broken = self._decoded(piece.data)
@@ -71,7 +71,7 @@ class Splitter:
         odd[list(broken)] = True
         if not self.dialect.newlines and (self.dialect.quote.encode() in data or b"\r" in data):
             odd |= ~self._regular(data, ends)
-        if BOM in data:  # Arrow would take one at the start for the mark of a file
+        if BOM in data:  # Arrow would drop one at the start as the mark of a file
             odd |= np.array([data.startswith(BOM, start) for start in starts])
         empty = (sizes == 0) & ~odd
         clean = ~(odd | empty)
@@ -97,7 +97,7 @@ class Splitter:
             line += count
 
     def _read(self, stream: IO[bytes]) -> bytes:
-        """The next lines, to the end of the last: each ends in a newline, and one carriage return before it is gone."""
+        """The next whole lines: each ends in a newline, and one carriage return before it is removed."""
         first = stream.tell() == 0
         data = stream.read(SIZE)
         if data and not data.endswith(b"\n"):
@@ -109,7 +109,7 @@ class Splitter:
         return data.replace(b"\r\n", b"\n") if b"\r" in data else data
 
     def _records(self, stream: IO[bytes], line: int) -> Iterator[Piece]:
-        """Rows with line breaks between quotes; from the first one that is not regular on, `Dialect` reads the rest."""
+        """Rows with line breaks inside quotes; from the first irregular row on, `Dialect` reads the rest."""
         data = b""
         while (more := self._read(stream)) or data:
             data += more
@@ -122,14 +122,14 @@ class Splitter:
                 line += len(breaks)
                 data = data[cut:]
             if good < len(ends) or len(data) > SIZE or not more:
-                data = data.replace(b"\n", b"\r\n")  # as it may have been: one carriage return is taken off again
+                data = data.replace(b"\n", b"\r\n")  # as it may have been: `Dialect` removes one carriage return again
                 rows = self.dialect.rows(chain(BytesIO(data), stream), line)
                 while chunk := tuple(islice(rows, _ROWS)):
                     yield Piece(b"", np.zeros(0, np.int64), chunk)
                 return
 
     def _regular_records(self, data: bytes) -> int:
-        """How many of these rows, from the first on, are regular."""
+        """The number of leading rows that are regular."""
         data, broken = self._decoded(data)
         if broken:
             return 0
@@ -140,7 +140,7 @@ class Splitter:
     # --- from a piece to texts ----------------------------------------------------------------------
 
     def _decoded(self, data: bytes) -> tuple[bytes, dict[int, str]]:
-        """The same in UTF-8; and which lines are not text, and why: those become empty."""
+        """The data in UTF-8, with lines that are not text emptied; and the reason for each of those."""
         encoding = self.dialect.encoding
         try:
             text = data.decode(encoding)
@@ -151,12 +151,12 @@ class Splitter:
                     self.dialect.decode(line)
                 except NotText as error:
                     broken[place] = str(error)
-            kept = (b"" if i in broken else line for i, line in enumerate(data.split(b"\n")))
-            return b"\n".join(kept).decode(encoding).encode(), broken
+            lines = (b"" if i in broken else line for i, line in enumerate(data.split(b"\n")))
+            return b"\n".join(lines).decode(encoding).encode(), broken
         return (data if encoding in ("utf-8", "ascii") else text.encode()), {}
 
     def _ends(self, data: bytes) -> NDArray[np.int64]:
-        """Where rows end: at each newline, or at those after an even number of quotes."""
+        """The positions where rows end: at each newline, or at those after an even number of quotes."""
         raw = np.frombuffer(data, np.uint8)
         ends = np.flatnonzero(raw == _NEWLINE)
         if self.dialect.newlines:
@@ -164,18 +164,20 @@ class Splitter:
         return np.asarray(ends)
 
     def _regular(self, data: bytes, ends: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which rows have only quotes that open a field and close it, doubled ones between them.
+        """Whether each row has only quotes that open a field or close it, and doubled quotes in between.
 
-        Of a row's quotes the first, third, ... opens a field or is the second of a pair; the others close one, or are
-        the first of a pair. So what stands before the former, and after the latter, is a separator, the end of a row or
-        a quote. Between these there are none.
+        In a regular row the first, third, ... quote opens a field or is the second of a pair; the others close a field
+        or are the first of a pair. So the byte before the former, and after the latter, is a separator, the end of a
+        row or a quote.
         """
         raw = np.frombuffer(data, np.uint8)
         quotes = np.flatnonzero(raw == ord(self.dialect.quote))
         row = np.searchsorted(ends, quotes)
         count = np.bincount(row, minlength=len(ends))
         opens = (np.arange(len(quotes)) - (np.cumsum(count) - count)[row]) % 2 == 0
-        beside = np.where(opens, raw[quotes - 1], raw[quotes + 1])  # "before" the first byte is the last, a newline
+        beside = np.where(
+            opens, raw[quotes - 1], raw[quotes + 1]
+        )  # "before" the first byte is the last byte, a newline
         allowed = np.isin(beside, [ord(self.dialect.quote), ord(self.dialect.separator), _NEWLINE])
         odd = np.bincount(row[~allowed], minlength=len(ends)) > 0
         if b"\r" in data:
@@ -183,7 +185,7 @@ class Splitter:
         return np.asarray(~odd & (count % 2 == 0))
 
     def _split(self, data: bytes, lines: NDArray[np.int64]) -> tuple[dict[str, Any], list[Row]]:
-        """Rows that are regular, as columns of texts without those that have too many or too few fields; and those."""
+        """The columns of regular rows, without those that have too many or too few fields; and those rows."""
         import pyarrow as pa
         from pyarrow import csv
 
@@ -197,7 +199,7 @@ class Splitter:
         if not data:
             return {name: pa.array([], pa.string()) for name in self.wanted}, []
         places = [str(place) for place in range(len(self.names))]
-        kept = [places[self.names.index(name)] for name in self.wanted]
+        wanted_places = [places[self.names.index(name)] for name in self.wanted]
         table = csv.read_csv(
             pa.BufferReader(data),
             read_options=csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=places),
@@ -212,19 +214,19 @@ class Splitter:
             ),
             convert_options=csv.ConvertOptions(
                 check_utf8=False,
-                column_types=dict.fromkeys(kept, pa.string()),
+                column_types=dict.fromkeys(wanted_places, pa.string()),
                 null_values=[],
                 strings_can_be_null=False,
                 quoted_strings_can_be_null=False,
-                include_columns=kept,
+                include_columns=wanted_places,
             ),
         )
         return {
-            name: table.column(place).combine_chunks() for name, place in zip(self.wanted, kept, strict=True)
+            name: table.column(place).combine_chunks() for name, place in zip(self.wanted, wanted_places, strict=True)
         }, uneven
 
     def _of_rows(self, rows: Sequence[Row]) -> Texts:
-        """Rows that were read one by one."""
+        """The columns of rows that were read one by one."""
         import pyarrow as pa
 
         filled = [self._even(row) for row in rows if row.fields is not None or row.why]
@@ -242,7 +244,7 @@ class Splitter:
         return Row(row.line, None, fields(len(row.fields), len(self.names), self.dialect.separator.join(row.fields)))
 
     def _merged(self, columns: dict[str, Any], split: NDArray[np.int64], lone: Sequence[Row], empty: int) -> Texts:
-        """The columns that Arrow split and the rows that it did not, in the order of their lines."""
+        """The columns that Arrow split and the other rows, in the order of their lines."""
         import pyarrow as pa
 
         slow = self._of_rows(lone)
@@ -256,6 +258,6 @@ class Splitter:
         return Texts(lines[order], merged, bad, empty + slow.empty)
 
 
-def fields(found: int, expected: int, text: str) -> str:
-    """Why a row is bad that has too many or too few fields."""
-    return f"{found:,} field{'s' * (found != 1)} instead of {expected:,}: {shown(text)}"
+def fields(count: int, expected: int, text: str) -> str:
+    """The reason why a row with too many or too few fields is bad."""
+    return f"{count:,} field{'s' * (count != 1)} instead of {expected:,}: {shown(text)}"

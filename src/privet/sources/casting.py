@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from privet.sources import parsing
 from privet.sources.arrow import DECLARED
-from privet.sources.kinds import Kind
+from privet.sources.kinds import Reading
 from privet.sources.moments import DateFormat
 from privet.sources.notation import Notation
 
@@ -37,7 +37,7 @@ class Cast:
     bad: NDArray[np.int64]
 
 
-def cast(texts: Any, kind: Kind, notation: Notation, form: DateFormat | None = None) -> Cast:
+def cast(texts: Any, kind: Reading, notation: Notation, form: DateFormat | None = None) -> Cast:
     """The values of a column of texts.
 
     Example:
@@ -69,7 +69,7 @@ def _gone(texts: Any, missing: frozenset[str]) -> Any:
     return gone
 
 
-def _easy(texts: Any, kind: Kind, notation: Notation, form: DateFormat | None) -> Any:
+def _easy(texts: Any, kind: Reading, notation: Notation, form: DateFormat | None) -> Any:
     """The values of the texts that Arrow reads as `parsing` does, None for all others; or None, if there are none."""
     match kind:
         case "integer" | "key":

@@ -1,6 +1,6 @@
-"""Imported values beside what was declared: outside of bounds and keys, more rows than the cap, odd texts.
+"""Imported values compared with the declaration: outside of bounds and keys, rows over the cap, unusual texts.
 
-All of it is for the steward: it is made of private values.
+All of this is for the steward only, because it is computed from private values.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from privet.tables.types import KeyType, NumberType, TimeType
 
 
 def persons(parquet: Path, id: str, max_rows: int | None) -> Persons | None:  # noqa: A002
-    """How many persons there are, and how many rows are over the cap; None if that takes more memory than there is."""
+    """The number of people, and of rows over the cap; None if there is not enough memory to count."""
     import duckdb
 
     with reading.reader() as connection:
-        connection.execute("SET temp_directory = ''")  # ids are written nowhere
+        connection.execute("SET temp_directory = ''")  # never write ids to disk
         rows, person = reading.parquet([str(parquet)]), reading.identifier(id)
         each = f"SELECT count(*) AS n FROM {rows} WHERE {person} IS NOT NULL GROUP BY {person}"
-        asked = "SELECT count(*), count(*) FILTER (n > $1), sum(n - $1) FILTER (n > $1)"
+        counts = "SELECT count(*), count(*) FILTER (n > $1), sum(n - $1) FILTER (n > $1)"
         try:
-            found = connection.execute(f"{asked} FROM ({each})", [max_rows or 0]).fetchone()
+            row = connection.execute(f"{counts} FROM ({each})", [max_rows or 0]).fetchone()
         except duckdb.Error:
             return None
-    assert found is not None
-    return Persons(found[0], None, None) if max_rows is None else Persons(found[0], found[1], int(found[2] or 0))
+    assert row is not None
+    return Persons(row[0], None, None) if max_rows is None else Persons(row[0], row[1], int(row[2] or 0))
 
 
 def alike(parquet: Path, names: Sequence[str], kinds: Mapping[str, str]) -> dict[str, int]:
-    """How many different texts of these columns equal another but for spaces, capital letters or forms of a letter.
+    """The number of texts that differ from another only in spaces, capital letters or forms of a letter, by column.
 
-    Only columns that have some; none for which that takes more memory than there is.
+    Columns without such texts are left out, and so are those that need too much memory.
     """
     import duckdb
 
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     with reading.reader() as connection:
-        connection.execute("SET temp_directory = ''")  # texts are written nowhere
+        connection.execute("SET temp_directory = ''")  # never write texts to disk
         connection.create_function("folded", _folded, ["VARCHAR"], "VARCHAR", type="arrow")  # type: ignore[call-overload]
         for name in names:
             if kinds[name] != "text":
@@ -56,8 +56,8 @@ def alike(parquet: Path, names: Sequence[str], kinds: Mapping[str, str]) -> dict
             except duckdb.Error:
                 continue
             if count is not None and count[0]:
-                found[name] = count[0]
-    return found
+                counts[name] = count[0]
+    return counts
 
 
 def _folded(texts: Any) -> Any:
@@ -65,7 +65,7 @@ def _folded(texts: Any) -> Any:
 
 
 def outside(values: Any, column: Column | None) -> int:
-    """How many values are outside of what was declared.
+    """The number of values outside of the declared bounds or keys.
 
     Example:
         >>> from privet.tables.schema import integer, keys
@@ -82,8 +82,8 @@ def outside(values: Any, column: Column | None) -> int:
             ends = (_moment(kind.first, values.type), _moment(kind.last, values.type))
         case KeyType():
             encoded = values.dictionary_encode()
-            known = pc.is_in(encoded.dictionary, value_set=pa.array(kind.keys(), values.type))
-            return _sum(pc.invert(known.take(encoded.indices)))
+            is_key = pc.is_in(encoded.dictionary, value_set=pa.array(kind.keys(), values.type))
+            return _sum(pc.invert(is_key.take(encoded.indices)))
         case _:
             return 0
     low, high = (pa.scalar(end, values.type) for end in ends)
@@ -91,16 +91,16 @@ def outside(values: Any, column: Column | None) -> int:
 
 
 def marked(values: Any, column: Column | None) -> dict[str, int]:
-    """How often a text was kept that may mean a missing value, and is not declared as a key.
+    """The number of times that each text was kept that may mean a missing value and is not a declared key.
 
     Example:
         >>> marked(pa.array(["NA", "north", "NA", None]), None)
         {'NA': 2}
     """
     encoded = values.dictionary_encode()
-    known = column.type.keys() if column is not None and isinstance(column.type, KeyType) else ()
-    asked = pa.array(sorted(hints.MARKERS.difference(map(str, known))), values.type)
-    flags = pc.is_in(encoded.dictionary, value_set=asked)
+    declared = column.type.keys() if column is not None and isinstance(column.type, KeyType) else ()
+    markers = pa.array(sorted(hints.MARKERS.difference(map(str, declared))), values.type)
+    flags = pc.is_in(encoded.dictionary, value_set=markers)
     if not pc.any(flags).as_py():
         return {}
     counted = encoded.dictionary.take(encoded.indices.filter(flags.take(encoded.indices))).value_counts().to_pylist()

@@ -1,4 +1,4 @@
-"""How the rows of a CSV are told apart: the same for the whole file, given by the steward, never guessed."""
+"""The dialect of a CSV: the same for the whole file, set by the steward, never guessed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import NamedTuple
 from privet.errors import Remedy, SourceError, Subject, argument, write
 
 ENCODINGS = ("utf-8", "ascii", "latin-1", "iso-8859-15", "cp1252", "cp1250", "cp1251", "mac-roman")
-"""Encodings in which a line ends where a newline byte stands, whatever the text."""
+"""Encodings in which every newline byte ends a line, whatever the text."""
 
 LONGEST = 131_072
-"""How many characters a line may have; where line breaks are allowed between quotes, a field."""
+"""Maximum characters in a line, or in a field if line breaks are allowed inside quotes."""
 
 BOM = b"\xef\xbb\xbf"
-"""The mark with which some programs begin a file in UTF-8."""
+"""The byte order mark that some programs write at the start of a UTF-8 file."""
 
 _SHOWN = 60
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
@@ -27,7 +27,7 @@ _KNOWN = {codecs.lookup(name).name: name for name in ENCODINGS} | {"utf-8-sig": 
 
 
 class Row(NamedTuple):
-    """The line where a row stands, and its fields, or why it has none; for an empty line there is no reason."""
+    """The line of a row, and its fields, or why it has none; an empty line has no reason."""
 
     line: int
     fields: list[str] | None
@@ -42,9 +42,9 @@ class NotText(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    r"""What stands between fields, around them, and in them.
+    r"""The separator between fields, the quote around them, their encoding, and whether they may contain line breaks.
 
-    Claim: without `newlines` a row depends on its own line alone.
+    Claim: without `newlines` a row depends only on its own line.
 
     Example:
         >>> [row.fields for row in Dialect().rows([b'1,"a, b"\n', b'2,"open\n', b"3,c\n"])]
@@ -73,7 +73,7 @@ class Dialect:
         object.__setattr__(self, "encoding", _encoding(self.encoding))
 
     def rows(self, stream: Iterable[bytes], start: int | None = None) -> Iterator[Row]:
-        """The rows of a file from its beginning; or what follows, of which the first line has this number."""
+        """The rows of a file from its beginning, or from the line with this number."""
         lines = iter(stream)
         if start is None:
             lines = chain((raw.removeprefix(self.mark) for raw in islice(lines, 1)), lines)
@@ -81,11 +81,11 @@ class Dialect:
 
     @property
     def mark(self) -> bytes:
-        """With which bytes a file may begin that are not part of its text."""
+        """The bytes that a file may begin with that are not part of its text."""
         return BOM if self.encoding == "utf-8" else b""
 
     def row(self, number: int, line: str) -> Row:
-        """The row in a line, by itself."""
+        """The row in one line."""
         if not line:
             return Row(number, None)
         if len(line) > LONGEST:
@@ -118,7 +118,7 @@ class Dialect:
             return Row(number, None, str(error), not_text=True)
 
     def _spanning(self, stream: Iterator[bytes], start: int) -> Iterator[Row]:
-        """Rows that may have line breaks between quotes; a bad one is the last, since nobody can say where it ends."""
+        """Rows that may have line breaks inside quotes; a bad row is the last, because its end is unknown."""
         reader = self._reader(self.decode(raw) + "\n" for raw in stream)
         line = start
         while True:
@@ -140,7 +140,7 @@ class Dialect:
 
 
 def shown(text: str) -> str:
-    """A text of the file as the steward sees it: in quotes, and not too long.
+    """A text of the file as shown to the steward: in quotes, and shortened.
 
     Example:
         >>> print(shown("n/a"), shown("x" * 100)[-5:])
@@ -150,7 +150,7 @@ def shown(text: str) -> str:
 
 
 def not_utf16(start: bytes, where: str) -> None:
-    """Refuse a file that begins as those in UTF-16 do: a byte of a newline is not a newline there."""
+    """Refuse a file in UTF-16, where a newline byte need not be a newline."""
     if start[:2] in _UTF_16:
         raise SourceError(f"{where!r} is in UTF-16", subject=Subject("file", where), remedy=_converted(where))
 
@@ -160,24 +160,24 @@ def _converted(file: str) -> Remedy:
     return write(line, terminal=line, policy=line, advice="Convert the file first")
 
 
-def _encoding(given: str) -> str:
-    """The encoding by the name that Privet has for it.
+def _encoding(name: str) -> str:
+    """The encoding under the name that Privet uses.
 
     Example:
         >>> _encoding("UTF8"), _encoding("iso-8859-1"), _encoding("windows-1252")
         ('utf-8', 'latin-1', 'cp1252')
     """
     try:
-        found = _KNOWN.get(codecs.lookup(given).name)
+        known = _KNOWN.get(codecs.lookup(name).name)
     except (LookupError, TypeError):
-        found = None
-    if found is None:
+        known = None
+    if known is None:
         raise SourceError(
-            f"the encoding must be one of {', '.join(ENCODINGS)}, not {given!r}",
+            f"the encoding must be one of {', '.join(ENCODINGS)}, not {name!r}",
             subject=Subject("argument", "encoding"),
             remedy=_converted("people.csv"),
         )
-    return found
+    return known
 
 
 def _reason(error: str) -> str:

@@ -1,48 +1,23 @@
-"""Frames as sources: Arrow, pandas, Polars, Ibis, and whatever speaks Arrow's stream interface.
+"""Frames as sources: Arrow, pandas, Polars, Ibis, and anything with Arrow's stream interface.
 
-A frame is cast to what was declared, column by column, and copied: what happens to it later changes nothing here.
+A frame is cast to the declared types, column by column, and copied, so later changes to it have no effect here.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from privet.engines.base import ArrowRows
 from privet.errors import Remedy, SourceError, Subject, write
-from privet.sources import reading
-from privet.sources.kinds import Found, Kind
+from privet.sources.kinds import Reading
 from privet.system.identity import Identity
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """Rows in memory, as an Arrow table that nobody else holds."""
-
-    rows: Any = field(repr=False)
-    identities: tuple[Identity, ...] = ()
-    """Where they were read from, as far as that is known. What is in memory alone has no identity."""
-
-    def types(self) -> Mapping[str, str]:
-        """DuckDB's name of each column's type."""
-        with reading.reader() as connection:
-            connection.register("rows", self.rows.slice(0, 0))
-            return reading.describe(connection, "rows")
-
-    def files(self) -> Sequence[str]:
-        """No files."""
-        return ()
-
-    def attach(self, connection: DuckDBPyConnection, name: str) -> None:
-        """Make the rows known to this connection (not to its cursors) under a name."""
-        connection.register(name, self.rows)
+from privet.tables.stored import StoredType
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,28 +25,28 @@ class Columns:
     """A frame before it is read: its columns by name, each of a known type."""
 
     where: str
-    types: Mapping[str, Found]
+    types: Mapping[str, StoredType]
     frame: Any = field(repr=False)
     identities: tuple[Identity, ...] = ()
     """The files or tables that were already read into the frame."""
 
-    def read(self, kinds: Mapping[str, Kind]) -> Frame:
-        """These columns, as these kinds, copied."""
+    def read(self, kinds: Mapping[str, Reading]) -> ArrowRows:
+        """A copy of these columns, cast to these kinds."""
         import pyarrow as pa
 
         from privet.sources import databases
 
         of_ibis = _library(self.frame) == "ibis"
         frame = _of_ibis(self.frame.select(*kinds)) if of_ibis else self.frame
-        made = {name: _column(frame, name, kind) for name, kind in kinds.items()}
-        return Frame(_copied(pa.table(made)), databases.identities(self.frame) if of_ibis else self.identities)
+        arrays = {name: _column(frame, name, kind) for name, kind in kinds.items()}
+        return ArrowRows(_copied(pa.table(arrays)), databases.identities(self.frame) if of_ibis else self.identities)
 
 
 def columns(source: Any) -> Columns | None:
-    """The columns of a frame, of whatever library; None if it is none."""
+    """The columns of a frame of any supported library; None if it is not a frame."""
     import pyarrow as pa
 
-    from privet.sources import arrow
+    from privet.engines.arrow_types import stored
 
     library, name = _library(source), type(source).__name__
     if library == "polars" and name == "LazyFrame":
@@ -79,7 +54,7 @@ def columns(source: Any) -> Columns | None:
     if library == "ibis":
         if not hasattr(source, "to_pyarrow") or not hasattr(source, "limit"):
             raise SourceError(f"{name} is not an Ibis table", remedy=write('connection.table("people")'))
-        types = {f.name: arrow.found(f.type) for f in _of_ibis(source.limit(0)).schema}
+        types = {f.name: stored(f.type) for f in _of_ibis(source.limit(0)).schema}
         return Columns("the Ibis table", types, source)
     if library == "pandas" and name == "DataFrame":
         names = _unique([str(column) for column in source.columns], "the pandas DataFrame")
@@ -92,26 +67,27 @@ def columns(source: Any) -> Columns | None:
     if not isinstance(source, pa.Table):
         source = _streamed(source)
     _unique(source.column_names, "the Arrow table")
-    return Columns("the Arrow table", {f.name: arrow.found(f.type) for f in source.schema}, source)
+    return Columns("the Arrow table", {f.name: stored(f.type) for f in source.schema}, source)
 
 
-def settled(found: Columns) -> Columns:
-    """Public columns as Arrow has them: objects get the type that their values have, if they have one."""
+def settled(columns: Columns) -> Columns:
+    """Public columns in Arrow; a column of objects gets the type of its values, if they share one."""
     import pyarrow as pa
 
-    from privet.sources import arrow, databases
+    from privet.engines.arrow_types import stored
+    from privet.sources import databases
 
-    of_ibis = _library(found.frame) == "ibis"
-    frame = _of_ibis(found.frame) if of_ibis else found.frame
-    identities = databases.identities(found.frame) if of_ibis else found.identities
-    made: dict[str, Any] = {}
-    for name, kind in found.types.items():
+    of_ibis = _library(columns.frame) == "ibis"
+    frame = _of_ibis(columns.frame) if of_ibis else columns.frame
+    identities = databases.identities(columns.frame) if of_ibis else columns.identities
+    arrays: dict[str, Any] = {}
+    for name, kind in columns.types.items():
         try:
-            made[name] = _raw(frame, name, objects=kind.family == "anything")
-        except Exception:  # no type that Arrow knows
-            made[name] = pa.array([[]] * len(frame), pa.list_(pa.null()))
-    table = pa.table(made)
-    return Columns(found.where, {field.name: arrow.found(field.type) for field in table.schema}, table, identities)
+            arrays[name] = _raw(frame, name, objects=kind.family == "anything")
+        except Exception:  # not a type that Arrow knows
+            arrays[name] = pa.array([[]] * len(frame), pa.list_(pa.null()))
+    table = pa.table(arrays)
+    return Columns(columns.where, {field.name: stored(field.type) for field in table.schema}, table, identities)
 
 
 def _raw(frame: Any, name: str, *, objects: bool) -> Any:
@@ -127,7 +103,7 @@ def _raw(frame: Any, name: str, *, objects: bool) -> Any:
 
 
 def _library(source: Any) -> str:
-    """Which library made this: none of them need be installed to know."""
+    """The library that a frame comes from; found without importing it."""
     return type(source).__module__.partition(".")[0]
 
 
@@ -144,7 +120,7 @@ def _streamed(source: Any) -> Any:
 
 def _of_ibis(source: Any) -> Any:
     try:
-        with warnings.catch_warnings():  # Ibis and its engines warn of each other
+        with warnings.catch_warnings():  # Ibis and its engines warn about each other
             warnings.simplefilter("ignore")
             return source.to_pyarrow()
     except Exception as error:
@@ -166,7 +142,7 @@ def _unique(names: list[str], where: str) -> list[str]:
 
 
 def _copied(table: Any) -> Any:
-    """A copy that shares no memory: an array can be a view of memory that somebody else still changes."""
+    """A copy that shares no memory: an array can be a view of memory that someone else still changes."""
     import pyarrow as pa
 
     sink = pa.BufferOutputStream()
@@ -182,7 +158,7 @@ def _at(frame: Any, place: int) -> Any:
     return frame.iloc[:, place]
 
 
-def _column(frame: Any, name: str, kind: Kind) -> Any:
+def _column(frame: Any, name: str, kind: Reading) -> Any:
     from privet.sources import arrow
 
     library = _library(frame)
@@ -194,22 +170,22 @@ def _column(frame: Any, name: str, kind: Kind) -> Any:
     return arrow.column(frame.column(name), kind)
 
 
-def _of_pandas(series: Any) -> Found:
-    """What a pandas column holds, as its type says."""
-    from privet.sources import arrow
+def _of_pandas(series: Any) -> StoredType:
+    """What a pandas column contains, according to its type."""
+    from privet.engines.arrow_types import stored
 
     dtype = series.dtype
     if isinstance(dtype, np.dtype) and dtype.kind == "O":
-        return Found("object", "anything")
+        return StoredType("object", "anything")
     if str(dtype) == "category":
-        return Found(f"category of {series.cat.categories.dtype}", _of_pandas(series.cat.categories).family)
+        return StoredType(f"category of {series.cat.categories.dtype}", _of_pandas(series.cat.categories).family)
     try:
-        return Found(str(dtype), arrow.found(_chunked(series[:0]).type).family)
+        return StoredType(str(dtype), stored(_chunked(series[:0]).type).family)
     except Exception:  # sparse, complex, ...
-        return Found(str(dtype), "no use")
+        return StoredType(str(dtype), "no use")
 
 
-def _pandas_column(series: Any, kind: Kind) -> Any:
+def _pandas_column(series: Any, kind: Reading) -> Any:
     from privet.sources import arrow
 
     if isinstance(series.dtype, np.dtype) and series.dtype.kind == "O":
@@ -226,25 +202,25 @@ def _pandas_column(series: Any, kind: Kind) -> Any:
 def _chunked(series: Any) -> Any:
     import pyarrow as pa
 
-    made = pa.array(series, from_pandas=True)
-    return made if isinstance(made, pa.ChunkedArray) else pa.chunked_array([made])
+    array = pa.array(series, from_pandas=True)
+    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
 
 
-def _of_polars(series: Any) -> Found:
-    from privet.sources import arrow
+def _of_polars(series: Any) -> StoredType:
+    from privet.engines.arrow_types import stored
 
     name = str(series.dtype)
     if name == "Object":
-        return Found(name, "anything")
+        return StoredType(name, "anything")
     if name in ("Int128", "UInt128"):
-        return Found(name, "integer")
+        return StoredType(name, "integer")
     try:
-        return Found(name, arrow.found(series.head(0).to_arrow().type).family)
+        return StoredType(name, stored(series.head(0).to_arrow().type).family)
     except Exception:
-        return Found(name, "no use")
+        return StoredType(name, "no use")
 
 
-def _polars_column(series: Any, kind: Kind) -> Any:
+def _polars_column(series: Any, kind: Reading) -> Any:
     import pyarrow as pa
 
     from privet.sources import arrow

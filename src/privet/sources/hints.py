@@ -1,6 +1,6 @@
-"""What a steward may have meant: texts of a CSV that did not convert, and the option with which they do.
+"""Hints to the steward: texts of a CSV that did not convert, and the option with which they would.
 
-Nothing here is ever applied. It is proposed to the steward, who knows what the texts mean.
+Nothing here is applied automatically: the steward decides what the texts mean.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from privet.errors import Face, SourceError
 from privet.sources import parsing
 from privet.sources.dialect import shown
-from privet.sources.kinds import Kind
+from privet.sources.kinds import Reading
 from privet.sources.moments import DateFormat
 from privet.sources.notation import Notation
 
@@ -23,7 +23,7 @@ MARKERS = frozenset(
         *("-", "--", "---", ".", "?", "\\N", "#N/A", "#NA", "missing", "MISSING", "Missing"),
     )
 )
-"""Texts that often stand for a missing value."""
+"""Texts that often mean a missing value."""
 
 _DAYS = (
     *("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d", "%Y-%m-%d"),
@@ -39,7 +39,7 @@ _WORDS = {"ja": "nein", "oui": "non", "si": "no", "sí": "no", "sim": "não", "o
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An argument of `import_csv`, and of `privet import`, with its value; of a column, if it is about one."""
+    """An argument of `import_csv` and of `privet import`, its value, and its column if it is about one."""
 
     name: str
     value: str
@@ -72,13 +72,13 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """What was seen, and what to write if it means what it may mean; several lines if it may mean several things."""
+    """An observation, and the options to write for each possible meaning."""
 
     seen: str
     choices: tuple[tuple[Option, ...], ...]
-    """None: there is no option for it, and `seen` says what to do."""
+    """Empty if there is no option; then `seen` says what to do."""
     typed: str = ""
-    """What was seen, in the words of the command line, if they differ."""
+    """The observation in the words of the command line, if they differ."""
 
     def text(self, *, flags: bool = False) -> str:
         """A line to show.
@@ -88,44 +88,44 @@ class Hint:
             "If 'NA' means missing: --missing NA"
         """
         seen = self.typed if flags and self.typed else self.seen
-        told = [
+        proposals = [
             (" " if flags else ", ").join(option.flag() if flags else str(option) for option in choice)
             for choice in self.choices
         ]
-        return f"{seen}: {', or '.join(told)}" if told else seen
+        return f"{seen}: {', or '.join(proposals)}" if proposals else seen
 
 
 class Refused(SourceError):
-    """A file that was not imported: why, where, and what may help; Python and the command line each say it."""
+    """A file was not imported: why, where, and hints in Python or as options of the command line."""
 
     def __init__(self, what: str, where: tuple[str, ...], hints: tuple[Hint, ...]) -> None:
         super().__init__(what)
         self.where, self.hints = where, hints
 
     def render(self, face: Face) -> str:
-        """The whole message; the terminal's face proposes flags."""
+        """The whole message; in the terminal it proposes command-line options."""
         hints = (hint.text(flags=face == "terminal") for hint in self.hints)
         return "\n".join((self.what, *(f"  {line}" for line in self.where), *hints))
 
 
 def markers(seen: Mapping[str, Mapping[str, int]], *, kept: bool = False) -> list[Hint]:
-    """For each text that may mean a missing value: the columns in which it stands."""
-    found: dict[str, dict[str, int]] = {}
+    """A hint for each text that may mean a missing value, with the columns that contain it."""
+    columns_by_text: dict[str, dict[str, int]] = {}
     for column, texts in seen.items():
         for text in sorted(MARKERS & texts.keys()):
-            found.setdefault(text, {})[column] = texts[text]
+            columns_by_text.setdefault(text, {})[column] = texts[text]
     return [
         Hint(
             f"{shown(text)} is in {_list(columns)} ({_times(sum(columns.values()))})"
-            f"{', and was kept as a text' if kept else ''}. If it means missing",
+            f"{', and was kept as text' if kept else ''}. If it means missing",
             ((Option("missing", text),),),
         )
-        for text, columns in found.items()
+        for text, columns in columns_by_text.items()
     ]
 
 
 def keys_kept(notation: Notation) -> list[Hint]:
-    """For each text that means missing elsewhere and is a key of a column: that it stayed one."""
+    """A hint for each text that means missing elsewhere but is a key of a column, so it was kept there."""
     return [
         Hint(
             f"{shown(text)} is also a key of {column}, and stays one there. If it means missing there, too",
@@ -136,8 +136,8 @@ def keys_kept(notation: Notation) -> list[Hint]:
     ]
 
 
-def readings(column: str, kind: Kind, texts: Iterable[str], notation: Notation) -> list[Hint]:
-    """How all bad texts of a column could be read, but for those that may mean missing values.
+def readings(column: str, kind: Reading, texts: Iterable[str], notation: Notation) -> list[Hint]:
+    """Options with which all bad texts of a column would parse, except those that may mean missing values.
 
     Example:
         >>> readings("pay", "number", ["1,5", "20,25"], Notation())[0].text()
@@ -164,7 +164,7 @@ def readings(column: str, kind: Kind, texts: Iterable[str], notation: Notation) 
             for decimal, thousands in fitting.items()
         ]
         if not separators and (sign := next((text[0] for text in left if text[0] in _CURRENCIES), None)):
-            return [Hint(f"Amounts in {column} begin with {sign}. Remove the sign from the file: it is not read.", ())]
+            return [Hint(f"Amounts in {column} begin with {sign}. Remove the currency sign from the file.", ())]
         if not separators:
             return []
         return [_hint(f"{column} would parse with a different decimal or thousands separator", *separators)]
@@ -174,30 +174,30 @@ def readings(column: str, kind: Kind, texts: Iterable[str], notation: Notation) 
 
 
 def _mixed(column: str, texts: list[str]) -> list[Hint]:
-    """That no one format fits, though each of the texts has one: which the first of them have."""
+    """A hint that each of the texts fits some date format, but no format fits all of them."""
     forms = [DateFormat(day + time) for time in _TIMES for day in _DAYS]
-    found: dict[str, str] = {}
+    examples: dict[str, str] = {}
     for text in texts[:_LOOKED_AT]:
         fitting = [form.text for form in forms if form.read(text) is not None]
         if not fitting:
             return []
-        if not {*fitting} & {*found}:
-            found[fitting[0]] = text
-    some = " and ".join(f"{shown(text)} ({form})" for form, text in [*found.items()][:2])
-    return [Hint(f"the dates in {column!r} are written in several ways, such as {some}. Write all in one way.", ())]
+        if not {*fitting} & {*examples}:
+            examples[fitting[0]] = text
+    some = " and ".join(f"{shown(text)} ({form})" for form, text in [*examples.items()][:2])
+    return [Hint(f"the dates in {column!r} have several formats, such as {some}. Use one format for all.", ())]
 
 
 def _words(column: str, words: set[str]) -> Hint:
     pairs = [(yes, no) for yes, no in _WORDS.items() if {yes, no} & words and words <= {yes, no}]
-    said = f"If you know which words of {column} mean true and false"
-    return _hint(said, *((Option("true", yes), Option("false", no)) for yes, no in pairs or [("...", "...")]))
+    question = f"If you know which words of {column} mean true and false"
+    return _hint(question, *((Option("true", yes), Option("false", no)) for yes, no in pairs or [("...", "...")]))
 
 
 def _hint(seen: str, *choices: tuple[Option, ...]) -> Hint:
     return Hint(seen, tuple(choices))
 
 
-def _all(texts: list[str], kind: Kind, notation: Notation, form: DateFormat | None = None) -> bool:
+def _all(texts: list[str], kind: Reading, notation: Notation, form: DateFormat | None = None) -> bool:
     return not parsing.parse(texts, kind, notation, form)[1]
 
 

@@ -1,7 +1,7 @@
-"""CSV to Parquet, once and strictly: dialect, names and types are given, never guessed.
+"""CSV to Parquet, once and strictly: the steward sets dialect, names and types, and nothing is guessed.
 
-A line is a row. Each is read by itself, so that whatever stands in it, an open quote too, changes only itself. By
-default one bad row or value stops the import before anything is written, and the report says where it is.
+A line is a row. Each is read independently, so nothing in it, not even an open quote, affects other rows. By default
+one bad row or value stops the import before anything is written, and the report says where it is.
 """
 
 from __future__ import annotations
@@ -17,18 +17,16 @@ from typing import Any, Literal
 
 from privet.errors import SourceError, Subject, UserError, argument, write
 from privet.exact import whole
-from privet.sources import snapshot
+from privet.sources import reading, snapshot, verified
 from privet.sources.blocks import Piece, Splitter, Texts
 from privet.sources.dialect import Dialect, Row, not_utf16
-from privet.sources.kinds import Kind, declared, missing_column
+from privet.sources.kinds import Reading, missing_column, reading_of
 from privet.sources.notation import Notation, date_formats
 from privet.sources.report import ImportReport
 from privet.system import files
+from privet.tables.kinds import KINDS
 from privet.tables.schema import Column, check_name
 from privet.tables.types import KeyType
-
-KINDS: tuple[Kind, ...] = ("integer", "number", "boolean", "text", "date", "timestamp")
-"""What a column can be declared as by its kind alone."""
 
 _WORKERS = 4
 _LINE = write(
@@ -65,23 +63,23 @@ def import_csv(
 ) -> ImportReport:
     """Import a CSV file into a Parquet file with the declared columns, and the id of the person.
 
-    A column is declared as in a table, or by its kind alone: "integer", "number", "boolean", "text", "date" or
-    "timestamp". Columns that are not declared are left out. Values keep what they are: nothing is clamped. The report
-    tells how many are outside of what was declared, and, given a `cap`, how many rows are over so many of a person.
+    A column is declared as in a table, or by its kind alone, such as "integer" or "date". Columns that are not declared
+    are left out. Values keep what they are: nothing is clamped. The report tells how many are outside of what was
+    declared, and, given a `cap`, how many rows are over so many of a person.
 
-    `header` is True if the first line has the names, else the list of all names. A text in `missing` is a missing
+    `header` is True if the first line contains the names, else the list of all names. A text in `missing` is a missing
     value, quoted or not: a list for all columns, or lists by name, with the one for all columns under the empty name. A
-    key that a column declares stays a key there, unless it is listed for this column by name. Dates are in ISO 8601,
-    or in `date_format`: one for all columns, or by name. `true` and `false` are words besides true and false, t and f,
-    yes and no, y and n, 1 and 0; capital letters don't matter.
+    declared key of a column stays a key there, unless it is listed for this column by name. Dates are in ISO 8601,
+    or in `date_format`: one for all columns, or by name. `true` and `false` are further words for true and false,
+    besides true and false, t and f, yes and no, y and n, 1 and 0; case is ignored.
 
     A row with too many or too few fields, an open quote or bytes that are not text is bad; so is a value that is not of
-    its column's type. With "fail" the import stops, and writes nothing; with "missing" all values of such a row, or the
-    one value, are missing, and no other row changes. Empty lines are skipped. A column without any value, or
-    with keys of which it has none, stops the import, unless `allow_missing` names it.
+    its column's type. With "fail" the import stops and writes nothing; with "missing" all values of such a row, or the
+    one value, become missing, and no other row changes. Empty lines are skipped. A column without any value, or
+    without any of its declared keys, stops the import, unless `allow_missing` names it.
 
-    `newlines=True` allows line breaks between quotes. Then rows can't be told apart by themselves, and a bad row stops
-    the import, whatever `bad_rows` says. `progress` is called with the bytes that were read so far, and with all.
+    `newlines=True` allows line breaks inside quotes. Then rows are not independent, and a bad row stops the import,
+    whatever `bad_rows` says. `progress` is called with the bytes read so far and the total.
     """
     for name, choice in (("bad_rows", bad_rows), ("bad_values", bad_values)):
         if choice not in ("fail", "missing"):
@@ -124,21 +122,21 @@ def import_csv(
     return work.run(header, id, cap, lambda tally: tally.judge(str(csv), rows_may_be, bad_values, allowed), progress)
 
 
-def _texts(given: Sequence[str], name: str) -> tuple[str, ...]:
-    if isinstance(given, str) or not all(isinstance(text, str) for text in given):
+def _texts(texts: Sequence[str], name: str) -> tuple[str, ...]:
+    if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
         raise SourceError(
-            f"{name} must be a list of texts, not {given!r}",
+            f"{name} must be a list of strings, not {texts!r}",
             subject=Subject("argument", name),
             remedy=write(f'{name}=["NA"]', terminal=f"--{name.replace('_', '-')} NA"),
         )
-    return tuple(given)
+    return tuple(texts)
 
 
 def _missing_texts(
-    given: Sequence[str] | Mapping[str, Sequence[str]], kinds: Mapping[str, Kind], declared: Mapping[str, Column]
+    missing: Sequence[str] | Mapping[str, Sequence[str]], kinds: Mapping[str, Reading], declared: Mapping[str, Column]
 ) -> tuple[frozenset[str], dict[str, frozenset[str]]]:
-    """What means missing in all columns; and in those in which it differs, because of their keys or by name."""
-    by_name = given if isinstance(given, Mapping) else {"": given}
+    """The texts that mean missing in all columns, and those of columns that differ because of their keys or by name."""
+    by_name = missing if isinstance(missing, Mapping) else {"": missing}
     for name in by_name:
         if name and name not in kinds:
             raise missing_column(name, list(kinds), "missing")
@@ -157,8 +155,8 @@ def _kinds(
     columns: Mapping[str, Column | str],
     id: str | None,  # noqa: A002
     id_type: str,
-) -> tuple[dict[str, Column], dict[str, Kind]]:
-    """What was declared with bounds; and what each column is read as, the id first."""
+) -> tuple[dict[str, Column], dict[str, Reading]]:
+    """The columns declared with bounds; and the kind of each column, the id first."""
     for name, column in columns.items():
         if not isinstance(column, Column) and column not in KINDS:
             raise UserError(
@@ -174,21 +172,18 @@ def _kinds(
             subject=Subject("argument", "id_type"),
             remedy=argument("id_type", "text"),
         )
-    person: dict[str, Kind] = {} if id is None else {id: "key" if id_type == "integer" else "text"}
+    person: dict[str, Reading] = {} if id is None else {id: "key" if id_type == "integer" else "text"}
     bounds = {name: column for name, column in columns.items() if isinstance(column, Column)}
-    read: dict[str, Kind] = {
-        name: declared(column.type) if isinstance(column, Column) else column  # type: ignore[misc]
-        for name, column in columns.items()
-    }
+    read = {name: reading_of(column) for name, column in columns.items()}
     kinds = person | {name: kind for name, kind in read.items() if name not in person}
     for name in kinds:
         check_name(name, "column")
-    return {name: column for name, column in bounds.items() if declared(column.type) == kinds[name]}, kinds
+    return {name: column for name, column in bounds.items() if reading_of(column) == kinds[name]}, kinds
 
 
 @dataclass(frozen=True, slots=True)
 class _Import:
-    """One import, after all arguments were checked."""
+    """One import, with all arguments checked."""
 
     csv: str
     parquet: str
@@ -196,7 +191,7 @@ class _Import:
     target: Path
     overwrite: bool
     dialect: Dialect
-    kinds: Mapping[str, Kind]
+    kinds: Mapping[str, Reading]
     bounds: Mapping[str, Column]
     notation: Notation
 
@@ -234,22 +229,24 @@ class _Import:
                     yield pa.table({name: cast.values for name, cast in casts.items()}, schema=schema)
 
             snapshot.write(self.target, schema, tables(), lambda: judge(tally), overwrite=self.overwrite)
+        marks = verified.marks(str(self.target.absolute()), [*self.kinds], reader=reading.version(), fresh=True)
+        verified.remember(marks.values())  # all that was written was read from UTF-8, and in microseconds
         persons = None if id is None else census.persons(self.target, id, max_rows)
         alike = census.alike(self.target, [id] if id is not None else [*self.kinds], self.kinds)
-        told = tally.report(self.csv, self.parquet, id=id, max_rows=max_rows, persons=persons)
-        return replace(told, alike=alike, swept=swept)
+        report = tally.report(self.csv, self.parquet, id=id, max_rows=max_rows, persons=persons)
+        return replace(report, alike=alike, swept=swept)
 
     def _cast(self, texts: Texts) -> tuple[Texts, dict[str, Any], dict[str, int], dict[str, dict[str, int]]]:
-        """The values of some rows, and what to tell of them."""
+        """The values of some rows, and the counts to report."""
         from privet.sources import census
         from privet.sources.casting import cast
 
-        made, beyond, marked = {}, {}, {}
+        casts, beyond, marked = {}, {}, {}
         for name, kind in self.kinds.items():
-            made[name] = cast(texts.columns[name], kind, self.notation.of(name), self.notation.date(name))
-            beyond[name] = census.outside(made[name].values, self.bounds.get(name))
-            marked[name] = census.marked(made[name].values, self.bounds.get(name)) if kind == "text" else {}
-        return texts, made, beyond, marked
+            casts[name] = cast(texts.columns[name], kind, self.notation.for_column(name), self.notation.date(name))
+            beyond[name] = census.outside(casts[name].values, self.bounds.get(name))
+            marked[name] = census.marked(casts[name].values, self.bounds.get(name)) if kind == "text" else {}
+        return texts, casts, beyond, marked
 
     def _names(self, stream: BufferedReader, header: bool | Sequence[str]) -> tuple[list[str], int]:
         """The names of all columns, and the line after them."""
@@ -287,11 +284,11 @@ class _Import:
         if first is None or not first.not_text:
             return SourceError(f"{self.csv!r} has no header: {why}", subject=Subject("file", self.csv))
         what = f"the header of {self.csv!r} can't be read: {why}."
-        said = "If the file comes from Windows or from Excel"
-        return Refused(what, (), (Hint(said, ((Option("encoding", "cp1252"),),)),))
+        question = "If the file comes from Windows or from Excel"
+        return Refused(what, (), (Hint(question, ((Option("encoding", "cp1252"),),)),))
 
     def _missing(self, name: str, names: list[str]) -> SourceError:
-        """No such column; maybe because another sign separates the names of the header."""
+        """The error for a missing column, perhaps because the header uses another separator."""
         from privet.sources.hints import Hint, Option, Refused
 
         (head, *more) = names
@@ -303,7 +300,7 @@ class _Import:
 
 
 def _in_parallel(work: Callable[[Piece], Any], pieces: Iterator[Piece]) -> Iterator[Any]:
-    """What the work makes of each piece, in their order; a few are worked on at once."""
+    """The result for each piece, in order; a few are processed at once."""
     workers = min(_WORKERS, os.cpu_count() or 1)
     pending: deque[Future[Any]] = deque()
     with ThreadPoolExecutor(workers) as pool:

@@ -1,4 +1,4 @@
-"""Which types of a source can hold what was declared.
+"""How declared columns are read from a source, and which of its types can hold them.
 
 A source's type belongs to a family (integers, floats, texts, ...); a declaration can be read from some families. Both
 are public: no value is looked at.
@@ -6,26 +6,22 @@ are public: no value is looked at.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from privet.errors import Remedy, SourceError, Subject, write
 from privet.names.spelling import nearest
 from privet.privacy.adjacency import Person
-from privet.tables.schema import Schema
-from privet.tables.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type
+from privet.tables.kinds import KINDS, usual
+from privet.tables.schema import Column, Schema
+from privet.tables.stored import Family, StoredType
+from privet.tables.types import KeyType, Type
 
-Family = Literal[
-    "integer", "float", "decimal", "boolean", "text", "date", "timestamp", "uuid", "anything", "nothing", "no use"
-]
-"""What a type of a source holds; `anything` is a column of Python objects, `nothing` one of NULLs."""
+Reading = Literal["number", "integer", "boolean", "text", "key", "date", "timestamp", "person"]
+"""What values are read as; `text` are keys of texts too, `key` keys of integers, `person` the id of a person."""
 
-Kind = Literal["number", "integer", "boolean", "text", "key", "date", "timestamp", "person"]
-"""What is declared; `text` are keys of texts too, `key` keys of integers, `person` the id of a person."""
-
-HOLD: dict[Kind, tuple[Family, ...]] = {
+HOLD: dict[Reading, tuple[Family, ...]] = {
     "number": ("integer", "float", "decimal"),
     "integer": ("integer", "float", "decimal"),
     "boolean": ("boolean",),
@@ -37,7 +33,7 @@ HOLD: dict[Kind, tuple[Family, ...]] = {
 }
 """What can be read as what, besides `anything` and `nothing`, of which all that does not convert is missing."""
 
-_NAMES: dict[Family, str] = {
+NAMES: dict[Family, str] = {
     "integer": "integers",
     "float": "floats",
     "decimal": "decimals",
@@ -47,83 +43,30 @@ _NAMES: dict[Family, str] = {
     "timestamp": "timestamps",
     "uuid": "UUIDs",
 }
-_LINES: dict[Family, tuple[str, str]] = {
-    "integer": ("pv.integer(0, 110)", "{ integer = [0, 110] }"),
-    "float": ("pv.number(0, 200_000)", "{ number = [0, 200_000] }"),
-    "decimal": ("pv.number(0, 200_000)", "{ number = [0, 200_000] }"),
-    "boolean": ("pv.boolean()", '"boolean"'),
-    "text": ('pv.keys("north", "south")', '{ keys = ["north", "south"], other = "elsewhere" }'),
-    "date": ('pv.date("2024-01-01", "2024-12-31")', "{ date = [2024-01-01, 2024-12-31] }"),
-    "timestamp": (
-        'pv.timestamp("2024-01-01", "2024-12-31")',
-        "{ timestamp = [2024-01-01T00:00:00, 2024-12-31T23:59:59] }",
-    ),
-    "uuid": ("pv.text()", '"text"'),
-}
-"""A declaration of each family, in Python and in a policy."""
-
 _PERSON = 'protect=pv.person("person_id", max_rows=3)'
-_DUCKDB: tuple[tuple[str, Family], ...] = (
-    (r"U?(TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)", "integer"),
-    (r"FLOAT|DOUBLE", "float"),
-    (r"DECIMAL\(.*\)", "decimal"),
-    (r"BOOLEAN", "boolean"),
-    (r"VARCHAR|ENUM\(.*\)", "text"),
-    (r"DATE", "date"),
-    (r"TIMESTAMP(_S|_MS|_NS)?|TIMESTAMP WITH TIME ZONE|TIMESTAMPTZ(_NS)?", "timestamp"),
-    (r"UUID", "uuid"),
-    (r'"?NULL"?', "nothing"),
-)
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The type of a column in a source: its name there, and what it holds."""
-
-    name: str
-    family: Family
-
-
-def of_duckdb(name: str) -> Found:
-    """What a type of DuckDB holds.
+def reading_of(declared: Column | Type | str) -> Reading:
+    """How a column is read: by its type or, where nothing but its kind is declared, by that.
 
     Example:
-        >>> of_duckdb("UTINYINT").family, of_duckdb("VARCHAR[]").family
-        ('integer', 'no use')
+        >>> reading_of(KeyType((1, 2))), reading_of(KeyType(("a", "b"))), reading_of("integer")
+        ('key', 'text', 'integer')
     """
-    for pattern, family in _DUCKDB:
-        if re.fullmatch(pattern, name, re.DOTALL):
-            return Found(name, family)
-    return Found(name, "no use")
+    kind = declared.type if isinstance(declared, Column) else declared
+    if isinstance(kind, KeyType) and not kind.textual:
+        return "key"
+    base = KINDS[kind].base if isinstance(kind, str) else kind.kind
+    return "text" if base == "keys" else base  # type: ignore[return-value]
 
 
-def declared(kind: Type) -> Kind:
-    """What a column is declared to be.
-
-    Example:
-        >>> declared(KeyType((1, 2))), declared(KeyType(("a", "b")))
-        ('key', 'text')
-    """
-    match kind:
-        case NumberType():
-            return "integer" if kind.integer and kind.step is None else "number"
-        case BooleanType():
-            return "boolean"
-        case KeyType():
-            return "text" if kind.textual else "key"
-        case TextType():
-            return "text"
-        case TimeType():
-            return "timestamp" if kind.timed else "date"
-
-
-def kinds(schema: Schema) -> dict[str, Kind]:
+def kinds(schema: Schema) -> dict[str, Reading]:
     """What must be read: the person's id first, then the declared columns; an id is read as one, declared or not."""
-    person: dict[str, Kind] = {schema.protect.id: "person"} if isinstance(schema.protect, Person) else {}
-    return person | {name: declared(column.type) for name, column in schema.columns if name not in person}
+    person: dict[str, Reading] = {schema.protect.id: "person"} if isinstance(schema.protect, Person) else {}
+    return person | {name: reading_of(column) for name, column in schema.columns if name not in person}
 
 
-def check(schema: Schema, found: Mapping[str, Found], where: str) -> None:
+def check(schema: Schema, found: Mapping[str, StoredType], where: str) -> None:
     """Refuse a source that lacks a column, or can't hold what one was declared to be."""
     wanted = kinds(schema)
     folded: dict[str, str] = {}
@@ -144,7 +87,7 @@ def check(schema: Schema, found: Mapping[str, Found], where: str) -> None:
         subject = _subject(schema, name)
         _fits(subject, kind, found[name], where, types.get(name))
         if name in types and kind == "person":  # an id that is asked about, too
-            _fits(subject, declared(types[name]), found[name], where, types[name])
+            _fits(subject, reading_of(types[name]), found[name], where, types[name])
 
 
 def missing_column(
@@ -172,10 +115,10 @@ def _subject(schema: Schema, name: str) -> Subject:
     return Subject("person" if person else "column", name, schema.name)
 
 
-def _fits(subject: Subject, kind: Kind, found: Found, where: str, of: Type | None) -> None:
+def _fits(subject: Subject, kind: Reading, found: StoredType, where: str, of: Type | None) -> None:
     if found.family in HOLD[kind] or found.family in ("anything", "nothing"):
         return
-    name, allowed = subject.name, " or ".join(_NAMES[family] for family in HOLD[kind])
+    name, allowed = subject.name, " or ".join(NAMES[family] for family in HOLD[kind])
     if kind == "person" or of is None:
         raise SourceError(
             f"column {name!r} of {where} identifies the person, but contains {found.name}",
@@ -186,9 +129,8 @@ def _fits(subject: Subject, kind: Kind, found: Found, where: str, of: Type | Non
     if kind == "key" and found.family in ("float", "decimal"):  # pandas, where an integer is missing
         cast = f'frame.astype({{"{name}": "Int64"}})'
         remedy = write(cast, advice="Convert them to integers first, in pandas with Int64")
-    elif found.family in _LINES:
-        python, policy = _LINES[found.family]
-        remedy = write(f'columns={{"{name}": {python}}}', policy=policy)
+    elif (proper := usual(found.family)) is not None:
+        remedy = write(f'columns={{"{name}": {proper.python}}}', policy=proper.policy)
     else:
         remedy = Remedy("Leave the column out, or convert it in the source")
     raise SourceError(

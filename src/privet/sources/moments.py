@@ -1,4 +1,4 @@
-"""Formats of dates, given by the steward: `%d.%m.%Y` says how each text of a column must look, to the letter."""
+"""Date formats, set by the steward: every text of a column must match `%d.%m.%Y` exactly."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _EXAMPLE = write('date_format="%d.%m.%Y", or date_format={"born": "%d.%m.%Y"}', 
 
 @dataclass(frozen=True, slots=True)
 class DateFormat:
-    """How a date or a timestamp is written. Month names are English; `%y` means 1969 to 2068.
+    """The format of a date or a timestamp. Month names are English; `%y` means 1969 to 2068.
 
-    Claim: `read` is total, and depends on the text alone; the whole text must have this form.
+    Claim: `read` is total, and depends only on the text; the whole text must have this format.
 
     Example:
         >>> DateFormat("%d.%m.%Y").read("31.12.2024"), DateFormat("%d.%m.%Y").read("31.12.2024 ")
@@ -53,9 +53,9 @@ class DateFormat:
             if plain or mark == "%":
                 pattern += re.escape(plain or mark)
             elif mark not in _PARTS:
-                known = " ".join(f"%{each}" for each in _PARTS)
+                marks = " ".join(f"%{each}" for each in _PARTS)
                 raise SourceError(
-                    f"%{mark} in {self.text!r} is not known", allowed=f"There are: {known} %%", remedy=_EXAMPLE
+                    f"%{mark} in {self.text!r} is not supported", allowed=f"Supported are: {marks} %%", remedy=_EXAMPLE
                 )
             elif mark in parts:
                 raise SourceError(f"%{mark} appears twice in {self.text!r}", remedy=_EXAMPLE)
@@ -64,7 +64,7 @@ class DateFormat:
                 pattern += _PARTS[mark]
         named = [bool({*parts} & {*group}) for group in ("Yy", "mbB", "d")]
         if not all(named):
-            raise SourceError(f"{self.text!r} lacks a year, a month or a day", remedy=_EXAMPLE)
+            raise SourceError(f"{self.text!r} needs a year, a month and a day", remedy=_EXAMPLE)
         if ("I" in parts) != ("p" in parts) or {"H", "I"} <= {*parts}:
             raise SourceError(f"{self.text!r} needs %H alone, or %I with %p", remedy=_EXAMPLE)
         object.__setattr__(self, "_parts", tuple(parts))
@@ -72,22 +72,22 @@ class DateFormat:
 
     @property
     def timed(self) -> bool:
-        """Whether it has a time of day."""
+        """Whether it includes a time of day."""
         return bool({*self._parts} & {*"HI"})
 
     def read(self, text: str) -> datetime | None:
-        """The moment that a text names, or None."""
-        found = self._pattern.fullmatch(text)
-        if found is None:
+        """The date and time of a text, or None."""
+        match = self._pattern.fullmatch(text)
+        if match is None:
             return None
-        part = dict(zip(self._parts, found.groups(), strict=True))
+        part = dict(zip(self._parts, match.groups(), strict=True))
         try:
             return datetime(_year(part), _month(part), int(part["d"]), _hour(part), *_rest(part))
         except ValueError:
             return None
 
     def iso(self) -> tuple[str, str] | None:
-        r"""A regular expression (of RE2), and how to rewrite what it matches into ISO 8601; None if there is none.
+        r"""A regular expression (RE2), and the replacement that turns a match into ISO 8601; None if there is none.
 
         Example:
             >>> DateFormat("%d.%m.%Y").iso()

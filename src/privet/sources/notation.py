@@ -1,4 +1,4 @@
-"""How values are written in a CSV: marks in numbers, words for true and false, formats of dates, missing values."""
+"""How a CSV writes values: separators in numbers, words for true and false, date formats, missing values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from privet.errors import SourceError, Subject, argument, write
 from privet.sources.moments import DateFormat
 
 THOUSANDS = (",", ".", " ", "'", "\u2019", "_", "\u00a0", "\u202f")
-"""What may stand between groups of three digits."""
+"""The possible separators between groups of three digits."""
 
 _TRUE = ("true", "t", "yes", "y", "1")
 _FALSE = ("false", "f", "no", "n", "0")
@@ -17,7 +17,7 @@ _FALSE = ("false", "f", "no", "n", "0")
 
 @dataclass(frozen=True, slots=True)
 class Notation:
-    """The same for the whole file, given by the steward, never guessed.
+    """The notation of a whole file, set by the steward, never guessed.
 
     Example:
         >>> Notation(true=("ja",), false=("nein",)).booleans["ja"]
@@ -30,9 +30,9 @@ class Notation:
     true: tuple[str, ...] = ()
     false: tuple[str, ...] = ()
     dates: Mapping[str, DateFormat] = field(default_factory=dict)
-    """The format of single columns; under the empty name, that of all others."""
+    """The formats of single columns; the empty name means all others."""
     own: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """What means missing in single columns, where it is not what does in all others."""
+    """The texts that mean missing in single columns, if they differ from `missing`."""
 
     def __post_init__(self) -> None:
         if self.decimal not in (".", ","):
@@ -42,15 +42,16 @@ class Notation:
                 remedy=argument("decimal", ","),
             )
         if self.thousands and (self.thousands not in THOUSANDS or self.thousands == self.decimal):
-            known = " ".join(repr(sign) for sign in THOUSANDS)
+            marks = " ".join(repr(sign) for sign in THOUSANDS)
             raise SourceError(
-                f"the thousands separator must be one of {known}, and not the decimal mark, not {self.thousands!r}",
+                f"the thousands separator must be one of {marks}, and differ from the decimal mark, not "
+                f"{self.thousands!r}",
                 subject=Subject("argument", "thousands"),
                 remedy=argument("thousands", ","),
             )
         words = self.booleans
-        for meant, given in ((True, self.true), (False, self.false)):
-            for word in given:
+        for meant, own in ((True, self.true), (False, self.false)):
+            for word in own:
                 if not word.strip() or words[word.lower()] is not meant:
                     raise SourceError(
                         f"{word!r} can't mean {str(meant).lower()}: it means the opposite, or is empty",
@@ -60,12 +61,12 @@ class Notation:
 
     @property
     def booleans(self) -> dict[str, bool]:
-        """What each word stands for, in lower case."""
+        """The boolean that each word means, in lower case."""
         standard = dict.fromkeys(_TRUE, True) | dict.fromkeys(_FALSE, False)
         own = dict.fromkeys(map(str.lower, self.true), True) | dict.fromkeys(map(str.lower, self.false), False)
         return own | standard
 
-    def of(self, column: str) -> Notation:
+    def for_column(self, column: str) -> Notation:
         """The notation of a column."""
         return replace(self, missing=self.own[column]) if column in self.own else self
 
@@ -74,17 +75,17 @@ class Notation:
         return self.dates.get(column, self.dates.get(""))
 
 
-def date_formats(given: str | Mapping[str, str] | None, columns: Sequence[str]) -> dict[str, DateFormat]:
-    """The formats of dates by column; the empty name stands for all others."""
-    if given is None:
+def date_formats(formats: str | Mapping[str, str] | None, columns: Sequence[str]) -> dict[str, DateFormat]:
+    """The date formats by column; the empty name means all others."""
+    if formats is None:
         return {}
-    if isinstance(given, str):
-        return {"": DateFormat(given)}
-    for name in given:
+    if isinstance(formats, str):
+        return {"": DateFormat(formats)}
+    for name in formats:
         if name and name not in columns:
             raise SourceError(
-                f"a date format is given for {name!r}, which is not an imported date or timestamp",
-                allowed=f"There are: {', '.join(columns) or 'none'}",
+                f"{name!r} has a date format, but is not an imported date or timestamp",
+                allowed=f"The date and timestamp columns are: {', '.join(columns) or 'none'}",
                 subject=Subject("column", name),
             )
-    return {name: DateFormat(text) for name, text in given.items()}
+    return {name: DateFormat(text) for name, text in formats.items()}

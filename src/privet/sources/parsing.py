@@ -1,6 +1,6 @@
 """Texts of a CSV as values of a declared kind, one by one, by fixed rules.
 
-Claim: each function is total and depends on its text alone. What it can't read is bad; nothing is clamped.
+Claim: each function is total and depends only on its text. A text that it can't read is bad; nothing is clamped.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime
 from typing import Any
 
-from privet.sources.kinds import Kind
+from privet.sources.kinds import Reading
 from privet.sources.moments import DateFormat
 from privet.sources.notation import Notation
 from privet.sources.values import LEAST, MOST
@@ -20,31 +20,31 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.AS
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _GROUPED = re.compile(r"\A([+-]?[1-9][0-9]{0,2})((?:#[0-9]{3})+)(?![0-9])", re.ASCII)
 
-NAMES: dict[Kind, str] = {
+NAMES: dict[Reading, str] = {
     "number": "a number",
-    "integer": "a whole number (of 64 bits)",
-    "key": "a whole number (of 64 bits)",
+    "integer": "a 64-bit whole number",
+    "key": "a 64-bit whole number",
     "boolean": "true or false (t or f, yes or no, y or n, 1 or 0)",
     "date": "a date such as 2024-12-31",
     "timestamp": "a timestamp such as 2024-12-31T23:59:59",
-    "text": "a text",
+    "text": "text",
 }
-"""What a text should have been."""
+"""The expected form of a text, for each kind."""
 
 _PLAIN = Notation()
 
 
-def expected(kind: Kind, form: DateFormat | None) -> str:
-    """What a text should have been, in a column of this kind."""
+def expected(kind: Reading, form: DateFormat | None) -> str:
+    """The expected form of a text in a column of this kind."""
     if form is not None and kind in ("date", "timestamp"):
         return f"a date in the format {form.text}"
     return NAMES[kind]
 
 
 def parse(
-    texts: Iterable[str | None], kind: Kind, notation: Notation = _PLAIN, form: DateFormat | None = None
+    texts: Iterable[str | None], kind: Reading, notation: Notation = _PLAIN, form: DateFormat | None = None
 ) -> tuple[list[Any], list[int]]:
-    """The values, None where one is missing or bad; and the places of those that are bad.
+    """The values, with None for missing and bad ones; and the positions of the bad ones.
 
     Example:
         >>> parse(["12", "", "x", "1e3", None, "13.0"], "integer")
@@ -55,15 +55,15 @@ def parse(
     if kind == "text":
         return [None if text in notation.missing else text for text in texts], []
     one = _parser(kind, notation, form)
-    known: dict[str | None, Any] = dict.fromkeys((None, *notation.missing))  # most texts stand in many rows
+    parsed: dict[str | None, Any] = dict.fromkeys((None, *notation.missing))  # most texts occur in many rows
     values: list[Any] = []
     bad: list[int] = []
     for place, text in enumerate(texts):
-        if text in known:
-            value = known[text]
+        if text in parsed:
+            value = parsed[text]
         else:
             assert text is not None
-            value = known[text] = _BAD if (read := one(text.strip())) is None else read
+            value = parsed[text] = _BAD if (read := one(text.strip())) is None else read
         if value is _BAD:
             bad.append(place)
             value = None
@@ -74,7 +74,7 @@ def parse(
 _BAD = object()
 
 
-def _parser(kind: Kind, notation: Notation, form: DateFormat | None) -> Callable[[str], Any]:
+def _parser(kind: Reading, notation: Notation, form: DateFormat | None) -> Callable[[str], Any]:
     match kind:
         case "number":
             return lambda text: _number(_marks(text, notation))
@@ -90,14 +90,14 @@ def _parser(kind: Kind, notation: Notation, form: DateFormat | None) -> Callable
 
 
 def _marks(text: str, notation: Notation) -> str:
-    """A number with a point before its decimals, and with nothing between its thousands; else a text that is none."""
+    """A number with a decimal point and without thousands separators; an empty string if it is malformed."""
     if notation.thousands and notation.thousands in text:
         if "#" in text:
             return ""
-        text, found = _GROUPED.subn(
+        text, replacements = _GROUPED.subn(
             lambda groups: groups[1] + groups[2].replace("#", ""), text.replace(notation.thousands, "#"), count=1
         )
-        if not found or "#" in text:
+        if not replacements or "#" in text:
             return ""
     if notation.decimal != ".":
         return "" if "." in text else text.replace(notation.decimal, ".")

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+from privet.engines.base import ParquetFiles, Source
+from privet.engines.duckdb.files import DuckDBFile
 from privet.errors import Remedy, SourceError, Subject, argument, write
 from privet.privacy.adjacency import Adjacency, Person, Protected
-from privet.sources import frames, kinds, reading
-from privet.system.identity import Identity, of_files, table_name
+from privet.sources import frames, kinds, reading, verified
 from privet.system.interrupts import duckdb_interrupts, interruptible
 from privet.tables.query import Table
 from privet.tables.schema import Column, Schema
+from privet.tables.stored import StoredType
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -28,88 +29,6 @@ _FILE = write('pv.table("people", "people.parquet", ...)', policy='source = "peo
 _DATABASE = write(
     'pv.duckdb_file("people.duckdb", "people")', policy='source = { duckdb = "people.duckdb", table = "people" }'
 )
-
-
-class Source(Protocol):
-    """Rows of which only the declared columns, and the id of the person, can be seen."""
-
-    def types(self) -> Mapping[str, str]:
-        """DuckDB's name of each column's type."""
-
-    def files(self) -> Sequence[str]:
-        """The absolute paths of the files that must stay readable."""
-
-    @property
-    def identities(self) -> tuple[Identity, ...]:
-        """Which files or tables these rows are in, as far as that can be known."""
-
-    def attach(self, connection: DuckDBPyConnection, name: str) -> None:
-        """Make the rows known to a connection under a name, before it loses its access to files."""
-
-
-@dataclass(frozen=True, slots=True)
-class Parquet:
-    """Rows in Parquet files, read where they are."""
-
-    paths: tuple[str, ...]
-    columns: tuple[tuple[str, str], ...]
-    person: str | None
-
-    def types(self) -> Mapping[str, str]:
-        """DuckDB's name of each column's type."""
-        return reading.exposed_types(dict(self.columns))
-
-    def files(self) -> Sequence[str]:
-        """The absolute paths of the files that must stay readable."""
-        return self.paths
-
-    @property
-    def identities(self) -> tuple[Identity, ...]:
-        """One for each file."""
-        return of_files(self.paths)
-
-    def attach(self, connection: DuckDBPyConnection, name: str) -> None:
-        """Make a view of this name."""
-        chosen = reading.exposed(dict(self.columns), self.person)
-        connection.execute(
-            f"CREATE VIEW {reading.identifier(name)} AS SELECT {chosen} FROM {reading.parquet(self.paths)}"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class DuckDBFile:
-    """A table in a DuckDB file; what `duckdb_file` gives."""
-
-    path: str
-    table: str
-    schema: str
-    columns: tuple[tuple[str, str], ...] = ()
-    person: str | None = None
-
-    def types(self) -> Mapping[str, str]:
-        """DuckDB's name of each column's type."""
-        return reading.exposed_types(dict(self.columns))
-
-    def files(self) -> Sequence[str]:
-        """The absolute paths of the files that must stay readable."""
-        return (self.path,)
-
-    @property
-    def identities(self) -> tuple[Identity, ...]:
-        """The table in the file."""
-        return of_files([self.path], table=table_name(self.schema, self.table))
-
-    def attach(self, connection: DuckDBPyConnection, name: str) -> None:
-        """Attach the file, to be read only, and make a view of this name."""
-        rows = self.rows(connection, f"file of {name}")
-        chosen = reading.exposed(dict(self.columns), self.person)
-        connection.execute(f"CREATE VIEW {reading.identifier(name)} AS SELECT {chosen} FROM {rows}")
-
-    def rows(self, connection: DuckDBPyConnection, alias: str) -> str:
-        """The attached table, by its full name."""
-        database = reading.identifier(alias)
-        connection.execute(f"ATTACH {reading.literal(self.path)} AS {database} (TYPE duckdb, READ_ONLY)")
-        return f"{database}.{reading.identifier(self.schema)}.{reading.identifier(self.table)}"
 
 
 def duckdb_file(path: str | Path, table: str, *, schema: str = "main") -> DuckDBFile:
@@ -137,8 +56,8 @@ def table(
     """A private table: its declaration, and a source that matches it.
 
     The source is a path to Parquet, a pattern or a list of paths, an Arrow, pandas or Polars table, an Ibis table, or
-    a `duckdb_file`. Frames are copied. Files are read where they are; texts and times in Parquet are read once here, to
-    see that they can be.
+    a `duckdb_file`. Frames are copied. Files are read where they are: opening a Parquet file reads its footer, and once
+    for each content its texts and its times in milliseconds, to see that they can be read.
 
     Example:
         >>> import pyarrow as pa
@@ -146,8 +65,8 @@ def table(
         >>> from privet.tables.schema import integer
         >>> rows = pa.table({"id": [1, 2, 2], "age": [30, None, 50], "name": ["Ann", "Bea", "Bea"]})
         >>> people = table("people", rows, protect=pv.person("id", max_rows=1), columns={"age": integer(0, 110)})
-        >>> people.source.types()
-        {'id': 'BIGINT', 'age': 'BIGINT'}
+        >>> {column: kind.name for column, kind in people.source.types().items()}
+        {'id': 'int64', 'age': 'int64'}
         >>> table("people", rows, protect=pv.each_row(), columns={"agee": integer(0, 110)})
         Traceback (most recent call last):
         privet.errors.SourceError: there is no column 'agee' in the Arrow table. There are: id, age, name. Did you mean
@@ -167,8 +86,10 @@ def table(
 def _count(source: Source) -> int:
     import duckdb
 
+    from privet.engines.duckdb.attaching import attach
+
     with duckdb_interrupts(), duckdb.connect() as connection:
-        source.attach(connection, "counted")
+        attach(connection, source, "counted")
         found = connection.execute("SELECT count(*) FROM counted").fetchall()
     return int(found[0][0])
 
@@ -194,7 +115,7 @@ def _person(schema: Schema) -> str | None:
     return schema.protect.id if isinstance(schema.protect, Person) else None
 
 
-def _parquet(schema: Schema, source: Any) -> Parquet:
+def _parquet(schema: Schema, source: Any) -> ParquetFiles:
     listed = source if isinstance(source, list | tuple) else [source]
     for path in listed:
         lowered = str(path).lower()
@@ -223,26 +144,26 @@ def _parquet(schema: Schema, source: Any) -> Parquet:
             )
     paths = reading.paths(source)
     wanted = kinds.kinds(schema)
-    agreed: dict[str, str] = {}
+    agreed: dict[str, StoredType] = {}
     with reading.reader() as connection:
         for path in paths:
             types = _described(connection, path)
-            kinds.check(schema, {name: kinds.of_duckdb(kind) for name, kind in types.items()}, repr(path))
+            kinds.check(schema, types, repr(path))
             mine = {name: types[name] for name in wanted}
             for name, kind in (agreed or mine).items():
                 if mine[name] != kind:
                     raise SourceError(
-                        f"column {name!r} is {kind} in {paths[0]!r}, but {mine[name]} in {path!r}",
+                        f"column {name!r} is {kind.name} in {paths[0]!r}, but {mine[name].name} in {path!r}",
                         allowed="All files of a table have the same types",
                         subject=Subject("column", name, schema.name),
                         remedy=Remedy("Write the files with one schema"),
                     )
             agreed = mine
         _check_readable(connection, paths, agreed)
-    return Parquet(paths, tuple(agreed.items()), _person(schema))
+    return ParquetFiles(paths, tuple(agreed.items()), _person(schema))
 
 
-def _described(connection: DuckDBPyConnection, path: str) -> dict[str, str]:
+def _described(connection: DuckDBPyConnection, path: str) -> dict[str, StoredType]:
     import duckdb
 
     try:
@@ -256,15 +177,17 @@ def _described(connection: DuckDBPyConnection, path: str) -> dict[str, str]:
         ) from None
 
 
-def _check_readable(connection: DuckDBPyConnection, paths: Sequence[str], types: Mapping[str, str]) -> None:
-    """Read once what can fail to be read: it would make a later answer fail, for the sake of one row."""
+def _check_readable(connection: DuckDBPyConnection, paths: Sequence[str], types: Mapping[str, StoredType]) -> None:
+    """Read what can fail to be read, once for each content of a file: a question would fail for the sake of one row."""
     import duckdb
 
-    plain = ("integer", "float", "boolean", "date")
-    names = [name for name, kind in types.items() if kinds.of_duckdb(kind).family not in plain]
+    unsure = [name for name in types if any(reading.can_fail(connection, path, name, types[name]) for path in paths)]
+    marks = [verified.marks(path, unsure, reader=reading.version()) for path in paths]
+    names = [name for name in unsure if not all(verified.is_known(each.get(name)) for each in marks)]
     if not names:
         return
-    hashes = ", ".join(f"bit_xor(hash({reading.identifier(name)}))" for name in names)  # reads every byte
+    # reads every byte; a length or an extreme would be taken from elsewhere in the file
+    hashes = ", ".join(f"bit_xor(hash({reading.identifier(name)}))" for name in names)
     try:
         rows = f"SELECT {hashes} FROM {reading.parquet(paths)}"
         interruptible(lambda: connection.execute(rows).fetchall(), connection.interrupt)
@@ -275,6 +198,9 @@ def _check_readable(connection: DuckDBPyConnection, paths: Sequence[str], types:
             subject=Subject("file", paths[0]),
             remedy=Remedy("Write the file again"),
         ) from None
+    for path, before in zip(paths, marks, strict=True):
+        if before == verified.marks(path, unsure, reader=reading.version()):  # it is still the same file
+            verified.remember(before.values())
 
 
 def _duckdb(schema: Schema, source: DuckDBFile) -> DuckDBFile:
@@ -284,7 +210,7 @@ def _duckdb(schema: Schema, source: DuckDBFile) -> DuckDBFile:
         raise SourceError(f"there is no file {source.path!r}", subject=Subject("file", source.path), remedy=_DATABASE)
     with reading.reader() as connection:
         try:
-            rows = source.rows(connection, "source")
+            rows = reading.attached(connection, source, "source")
             known = connection.execute(
                 "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'source' AND NOT internal"
             ).fetchall()
@@ -302,6 +228,6 @@ def _duckdb(schema: Schema, source: DuckDBFile) -> DuckDBFile:
             )
         types = reading.describe(connection, rows)
     where = f"table {source.table!r} of {source.path!r}"
-    kinds.check(schema, {name: kinds.of_duckdb(kind) for name, kind in types.items()}, where)
+    kinds.check(schema, types, where)
     chosen = tuple((name, types[name]) for name in kinds.kinds(schema))
     return DuckDBFile(source.path, source.table, source.schema, chosen, _person(schema))

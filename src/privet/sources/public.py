@@ -8,12 +8,14 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+from privet.engines.base import ArrowRows
 from privet.errors import Remedy, SourceError, Subject, UserError, write
 from privet.exact import Exact, binary
 from privet.sources import frames, kinds, reading
-from privet.sources.kinds import Family, Kind
+from privet.sources.kinds import Reading
 from privet.system.encodings import text_of, why_not
 from privet.system.identity import of_files
+from privet.tables.kinds import INTEGER, TEXT, usual
 from privet.tables.query import PublicTable
 from privet.tables.schema import Column, PublicSchema, check_name, keys
 from privet.tables.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type
@@ -25,16 +27,6 @@ MOST_KEYS = 10_000
 """How many different texts of a public column may be keys."""
 
 _REACH = 2.0**500
-_READ_AS: dict[Family, Kind] = {
-    "integer": "integer",
-    "float": "number",
-    "decimal": "number",
-    "boolean": "boolean",
-    "text": "text",
-    "date": "date",
-    "timestamp": "timestamp",
-    "nothing": "text",
-}
 _TABLE = write(
     'pv.public_table("regions", "regions.parquet", key="region")',
     policy='regions = { source = "regions.parquet", key = "region" }',
@@ -61,7 +53,7 @@ def public_table(name: str, source: Any, *, key: str) -> PublicTable:
     found = _read(source)
     if key not in found.types:
         raise kinds.missing_column(key, list(found.types), found.where, Subject("key", key, name), _TABLE)
-    chosen = {column: _kind(found, column) for column, kind in found.types.items() if kind.family in _READ_AS}
+    chosen = {column: reading for column in found.types if (reading := _reading(found, column)) is not None}
     if chosen.get(key) not in ("integer", "text", "boolean", "date", "timestamp"):
         held = found.types[key].name
         raise SourceError(
@@ -94,7 +86,7 @@ def public_table(name: str, source: Any, *, key: str) -> PublicTable:
         typed[column] = _typed(rows.column(column), column, kind)
     rows = rows.sort_by(key)
     schema = PublicSchema(name, key, tuple(typed.items()), _digest(rows))
-    return PublicTable(schema, frames.Frame(rows, frame.identities))
+    return PublicTable(schema, ArrowRows(rows, frame.identities))
 
 
 def keys_from(source: Any, column: str, *, other: str | int | None = None) -> Column:
@@ -173,16 +165,17 @@ def _check_encoding(path: str) -> None:
         raise SourceError(f"{path}, line {line}: {why}", subject=Subject("file", path)) from None
 
 
-def _kind(found: frames.Columns, column: str) -> Kind:
-    """How a public column is read: integers beyond 2^62 as floats."""
+def _reading(found: frames.Columns, column: str) -> Reading | None:
+    """How a public column is read, None if it is left out: integers beyond 2^62 as floats."""
     import pyarrow.compute as pc
 
-    kind = _READ_AS[found.types[column].family]
-    if kind == "integer":
+    family = found.types[column].family
+    kind = TEXT if family == "nothing" else usual(family)
+    if kind is INTEGER:
         ends = pc.min_max(found.frame.column(column)).as_py()
         if ends["min"] is not None and max(-ends["min"], ends["max"]) > 2**62:
             return "number"
-    return kind
+    return None if kind is None else kinds.reading_of(kind.name)
 
 
 def _unique(name: str, key: str, values: list[Any]) -> None:
@@ -203,7 +196,7 @@ def _unique(name: str, key: str, values: list[Any]) -> None:
         seen.add(value)
 
 
-def _typed(values: Any, column: str, kind: Kind) -> Type:
+def _typed(values: Any, column: str, kind: Reading) -> Type:
     """The type of a public column: its range, and whether something is missing."""
     import pyarrow.compute as pc
 

@@ -1,92 +1,18 @@
-"""DuckDB as the reader of files: a fresh connection for each look, names and paths quoted, nothing loaded by itself."""
+"""Files by their paths, patterns and lists of them; what is in them is read with DuckDB."""
 
 from __future__ import annotations
 
 import glob
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from privet.engines.duckdb.files import attached, can_fail, describe, identifier, literal, parquet, reader, version
 from privet.errors import Remedy, SourceError, Subject, write
 from privet.system.addresses import is_address, masked
-from privet.system.interrupts import duckdb_interrupts
-from privet.system.processes import native
 
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
-
-
-@contextmanager
-def reader() -> Iterator[DuckDBPyConnection]:
-    """A connection of its own, in memory, closed at the end."""
-    import duckdb
-
-    options: dict[str, Any] = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
-    with native(), duckdb_interrupts(), duckdb.connect(config=options) as connection:
-        yield connection
-
-
-def identifier(name: str) -> str:
-    """A name, quoted.
-
-    Example:
-        >>> print(identifier('a "b" c'))
-        "a ""b"" c"
-    """
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """A text, quoted.
-
-    Example:
-        >>> print(literal("o'clock"))
-        'o''clock'
-    """
-    return "'" + text.replace("'", "''") + "'"
-
-
-def parquet(files: Iterable[str]) -> str:
-    """The rows of these Parquet files; none has a character of patterns in its path."""
-    listed = ", ".join(literal(file) for file in files)
-    return f"read_parquet([{listed}], union_by_name = false, hive_partitioning = false)"
-
-
-def describe(connection: DuckDBPyConnection, rows: str) -> dict[str, str]:
-    """The columns of a relation, and DuckDB's names of their types."""
-    found = connection.execute(f"DESCRIBE SELECT * FROM {rows}").fetchall()
-    return {name: kind for name, kind, *_ in found}
-
-
-def exposed(types: Mapping[str, str], person: str | None) -> str:
-    """The columns that are kept, as a list of expressions; a person's id that is NaN is missing, as NULL is.
-
-    Claim: texts are equal if their bytes are. A collation of the source (NOCASE, NOACCENT, a language), which DuckDB
-    does not name in a column's type, and a cast does not remove, ends here.
-    """
-    chosen = []
-    for name, kind in types.items():
-        quoted = identifier(name)
-        if name == person and kind in ("FLOAT", "DOUBLE"):
-            chosen.append(f"CASE WHEN isnan({quoted}) THEN NULL ELSE {quoted} END AS {quoted}")
-        elif kind == "VARCHAR":
-            chosen.append(f"{quoted} COLLATE C AS {quoted}")
-        elif kind in _CAST:
-            chosen.append(f"TRY_CAST({quoted} AS {_CAST[kind]}) AS {quoted}")
-        else:
-            chosen.append(quoted)
-    return ", ".join(chosen)
-
-
-def exposed_types(types: Mapping[str, str]) -> dict[str, str]:
-    """The types of the columns that are kept."""
-    return {name: _CAST.get(kind, kind) for name, kind in types.items()}
-
-
-_CAST = {"TIMESTAMPTZ_NS": "TIMESTAMP WITH TIME ZONE"}  # nanoseconds with a zone: most functions don't take them
+__all__ = ["attached", "can_fail", "describe", "identifier", "literal", "parquet", "paths", "reader", "version"]
 
 
 def paths(source: Any) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""A Parquet file that appears whole or not at all: written beside its place, and named at the end."""
+"""A Parquet file that appears whole or not at all: written under a temporary name, then renamed."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from privet.system import files
 
 _GROUP = 122_880
-"""How many rows are written together, at the least."""
+"""Minimum rows to write together."""
 
 
 def write(target: Path, schema: Any, tables: Iterator[Any], judge: Callable[[], None], *, overwrite: bool) -> None:
-    """All tables, if the judge raises nothing at the end; else no file is left. Only its owner may read a new one."""
+    """Write all tables, unless `judge` raises at the end; then no file remains. Only its owner can read a new file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -28,11 +28,11 @@ def write(target: Path, schema: Any, tables: Iterator[Any], judge: Callable[[], 
 def _gathered(tables: Iterator[Any]) -> Iterator[Any]:
     import pyarrow as pa
 
-    held: list[Any] = []
+    pending: list[Any] = []
     for table in tables:
-        held.append(table)
-        if sum(part.num_rows for part in held) >= _GROUP:
-            yield pa.concat_tables(held)
-            held = []
-    if held:
-        yield pa.concat_tables(held)
+        pending.append(table)
+        if sum(part.num_rows for part in pending) >= _GROUP:
+            yield pa.concat_tables(pending)
+            pending = []
+    if pending:
+        yield pa.concat_tables(pending)

@@ -1,4 +1,4 @@
-"""What an import has seen: for the report to the steward, and for the judgement whether the file is good."""
+"""Counts during an import: for the report to the steward, and for the decision whether to accept the file."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from privet.sources.blocks import Texts
 from privet.sources.casting import Cast
 from privet.sources.dialect import shown
 from privet.sources.hints import Hint, Option, Refused
-from privet.sources.kinds import Kind
+from privet.sources.kinds import Reading
 from privet.sources.notation import Notation
 from privet.sources.report import ImportReport, Persons
 from privet.tables.schema import Column
 from privet.tables.types import KeyType
 
 SHOWN = 20
-"""How many bad rows and values a report names, equal ones counted once."""
+"""Maximum bad rows and values in a report; equal ones count once."""
 
 _LINES = 3
-"""Of how many equal ones the lines are named."""
+"""Maximum lines to list for equal ones."""
 
 _STRAYS = 3
-"""How many texts are shown of a column that has none of its keys."""
+"""Maximum texts to show of a column that contains none of its keys."""
 
 _DIFFERENT = 10_000
-"""How many different bad texts of a column are remembered."""
+"""Maximum distinct bad texts to remember per column."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """What was seen so far."""
+    """The counts so far."""
 
-    kinds: Mapping[str, Kind]
+    kinds: Mapping[str, Reading]
     declared: Mapping[str, Column]
     notation: Notation
     rows: int = 0
@@ -45,49 +45,49 @@ class Tally:
     missing: Counter[str] = field(default_factory=Counter)
     outside: Counter[str] = field(default_factory=Counter)
     bad: dict[str, Counter[str]] = field(default_factory=dict)
-    """The bad texts of each column; under the empty text, all that are not remembered."""
+    """The bad texts of each column; the empty text counts those that are not remembered."""
     kept: dict[str, Counter[str]] = field(default_factory=dict)
     """The texts that were kept and may mean a missing value."""
     places: dict[str, list[int]] = field(default_factory=dict)
-    """What is wrong, as it is told, and the first lines where it is."""
+    """The first lines of each problem, by its message."""
     often: Counter[str] = field(default_factory=Counter)
-    """How often."""
+    """The number of occurrences of each problem."""
     strays: dict[str, dict[str, None]] = field(default_factory=dict)
-    """The first texts of each column that has keys, as long as none of them is one."""
+    """The first texts of each column with declared keys, until one of them is a key."""
 
     @property
     def examples(self) -> tuple[str, ...]:
-        """The first bad rows and values, equal ones together: where, and what is wrong."""
+        """The first bad rows and values, equal ones together: where they are, and what is wrong."""
         return tuple(f"{_lines(lines, self.often[why])}: {why}" for why, lines in self.places.items())
 
     def add(self, texts: Texts, casts: Mapping[str, Cast], beyond: Mapping[str, int], kept: Mapping[str, Any]) -> None:
-        """Some more rows."""
+        """Count some more rows."""
         self.rows += len(texts.lines)
         self.bad_rows += len(texts.bad)
         self.empty_lines += texts.empty
         self.not_text = self.not_text or any(row.not_text for row in texts.bad)
-        told: dict[str, list[int]] = {}
+        lines_by_problem: dict[str, list[int]] = {}
         for row in texts.bad:
-            told.setdefault(row.why, []).append(row.line)
-        often = Counter({why: len(lines) for why, lines in told.items()})
+            lines_by_problem.setdefault(row.why, []).append(row.line)
+        often = Counter({why: len(lines) for why, lines in lines_by_problem.items()})
         for name, cast in casts.items():
             self.missing[name] += cast.values.null_count
             self.outside[name] += beyond[name]
             self.kept.setdefault(name, Counter()).update(kept[name])
             if len(cast.bad):
-                found = texts.columns[name].take(cast.bad)
-                self._remember(name, found)
+                bad_texts = texts.columns[name].take(cast.bad)
+                self._remember(name, bad_texts)
                 expected = parsing.expected(self.kinds[name], self.notation.date(name))
-                for text, first, count in _different(found):
+                for text, first, count in _different(bad_texts):
                     why = f"{name}: {shown(text)} is not {expected}"
-                    told.setdefault(why, []).extend(int(texts.lines[cast.bad[place]]) for place in first)
+                    lines_by_problem.setdefault(why, []).extend(int(texts.lines[cast.bad[place]]) for place in first)
                     often[why] += count
             if isinstance(getattr(self.declared.get(name), "type", None), KeyType):
                 self._stray(name, cast.values, beyond[name])
-        for why, lines in sorted(told.items(), key=lambda each: each[1][0]):
+        for why, lines in sorted(lines_by_problem.items(), key=lambda each: each[1][0]):
             if why in self.places or len(self.places) < SHOWN:
-                known = self.places.setdefault(why, [])
-                known += lines[: _LINES - len(known)]
+                shown_lines = self.places.setdefault(why, [])
+                shown_lines += lines[: _LINES - len(shown_lines)]
                 self.often[why] += often[why]
 
     def _stray(self, name: str, values: Any, beyond: int) -> None:
@@ -98,13 +98,13 @@ class Tally:
                 seen[shown(str(value))] = None
 
     def _remember(self, name: str, texts: Any) -> None:
-        known = self.bad.setdefault(name, Counter())
+        counts = self.bad.setdefault(name, Counter())
         for each in texts.value_counts().to_pylist():
             text, count = each["values"], each["counts"]
-            known[text if text in known or len(known) < _DIFFERENT else ""] += count
+            counts[text if text in counts or len(counts) < _DIFFERENT else ""] += count
 
     def judge(self, csv: str, bad_rows: str, bad_values: str, allowed: Sequence[str]) -> None:
-        """Refuse the whole file if something was bad that may not be."""
+        """Refuse the whole file if it has problems that are not allowed."""
         values = sum(sum(texts.values()) for texts in self.bad.values())
         rows_fail, values_fail = self.bad_rows and bad_rows == "fail", values and bad_values == "fail"
         if rows_fail or values_fail:
@@ -112,12 +112,12 @@ class Tally:
                 f"{csv!r} was not imported, and nothing was written: {_count(self.bad_rows, 'bad row')}, "
                 f"{_count(values, 'bad value')}. For the steward only, the first of them:"
             )
-            taken = tuple(
+            options = tuple(
                 Option(name, "missing") for name, n in (("bad_rows", rows_fail), ("bad_values", values_fail)) if n
             )
             last = Hint(
                 "Fix the file, or read them all as missing",
-                (taken,),
+                (options,),
                 "Fix the file, change the declaration, or read them all as missing",
             )
             raise Refused(what, self.examples, (*self._hints(), last))
@@ -145,7 +145,7 @@ class Tally:
         return 0 < self.outside[name] == self.rows - self.missing[name]
 
     def _compared(self, name: str) -> str:
-        """Some values of a column beside some of its keys."""
+        """Some values of a column, and some of its keys."""
         kind = self.declared[name].type
         assert isinstance(kind, KeyType)
         keys = ", ".join(shown(str(key)) for key in kind.values[:_STRAYS])
@@ -153,15 +153,15 @@ class Tally:
         return f"{name}: {', '.join([*self.strays[name]][:_STRAYS])}. Declared: {keys}{more}"
 
     def _hints(self) -> list[Hint]:
-        """What may help: encodings, missing values, notations."""
-        found = []
+        """Hints that may help: encodings, missing values, notations."""
+        proposals = []
         if self.not_text:
-            said = "Some bytes are not text in this encoding. If the file comes from Windows or from Excel"
-            found.append(Hint(said, ((Option("encoding", "cp1252"),),)))
-        found += hints.markers(self.bad)
+            question = "Some bytes are not text in this encoding. If the file comes from Windows or from Excel"
+            proposals.append(Hint(question, ((Option("encoding", "cp1252"),),)))
+        proposals += hints.markers(self.bad)
         for name, texts in self.bad.items():
-            found += hints.readings(name, self.kinds[name], [text for text in texts if text], self.notation)
-        return found
+            proposals += hints.readings(name, self.kinds[name], [text for text in texts if text], self.notation)
+        return proposals
 
     def report(
         self,
@@ -172,7 +172,7 @@ class Tally:
         max_rows: int | None,
         persons: Persons | None,
     ) -> ImportReport:
-        """What to tell the steward."""
+        """The report to the steward."""
         return ImportReport(
             csv=csv,
             parquet=parquet,
@@ -193,18 +193,18 @@ class Tally:
 
 
 def _different(texts: Any) -> list[tuple[str, list[int], int]]:
-    """The first different texts, each with the first places where it stands, and how often it does."""
+    """The first distinct texts, each with its first positions and its number of occurrences."""
     encoded = texts.dictionary_encode()
     codes = encoded.indices.to_numpy(zero_copy_only=False)
-    found = []
+    texts_seen = []
     for code, text in enumerate(encoded.dictionary[:SHOWN].to_pylist()):
         places = (codes == code).nonzero()[0]
-        found.append((text, places[:_LINES].tolist(), len(places)))
-    return found
+        texts_seen.append((text, places[:_LINES].tolist(), len(places)))
+    return texts_seen
 
 
 def _lines(first: Sequence[int], count: int) -> str:
-    """Which lines, of so many.
+    """The first lines, and the number of further ones.
 
     Example:
         >>> _lines([2], 1), _lines([2, 5], 2), _lines([2, 5, 9], 1207)

@@ -1,7 +1,7 @@
-"""Python objects as values of a declared kind, one by one: what does not convert is missing.
+"""Python objects as values of a declared kind, one by one; an object that does not convert is missing.
 
-Claim: each function here is total. Whatever an object is, and whatever its methods raise, it gives a plain value or
-None, and depends on that object alone. Texts are never read as numbers or dates, nor booleans as numbers.
+Claim: each function here is total. For any object, whatever its methods raise, it returns a plain value or None, which
+depends only on that object. Text is never read as a number or a date, nor a boolean as a number.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from typing import Any, cast
 
 import numpy as np
 
-from privet.sources.kinds import Kind
+from privet.sources.kinds import Reading
 
 LEAST, MOST = -(2**63), 2**63 - 1
-"""What 64-bit integers hold. Declared bounds lie within 2^62, so what is clamped to these stays outside of them."""
+"""The range of 64-bit integers. Declared bounds are within 2^62, so a value clamped to this stays outside them."""
 
 Value = float | int | bool | str | date | datetime
 
 
-def convert(values: Iterable[Any], kind: Kind) -> list[Any]:
+def convert(values: Iterable[Any], kind: Reading) -> list[Any]:
     """Each value as one of this kind, or None.
 
     Example:
@@ -72,7 +72,7 @@ def _integer(value: Any) -> int | None:
 def _key(value: Any) -> int | None:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return None
-    number = int(cast(float, value))  # NaN and infinities have none
+    number = int(cast(float, value))  # raises for NaN and infinities
     return number if number == value and LEAST <= number <= MOST else None
 
 
@@ -83,7 +83,7 @@ def _boolean(value: Any) -> bool | None:
 def _text(value: Any) -> str | None:
     if type(value) is str and value.isascii():
         return value
-    return str.encode(value).decode() if isinstance(value, str) else None  # half of a surrogate pair is no text
+    return str.encode(value).decode() if isinstance(value, str) else None  # half of a surrogate pair is not text
 
 
 def _timestamp(value: Any) -> datetime | None:
@@ -105,9 +105,9 @@ def _date(value: Any) -> date | None:
 
 
 def _person(value: Any) -> str | None:
-    """The id of a person as text: numbers in digits, as fractions if need be; UUIDs and dates in their usual form.
+    """The id of a person as text: numbers as digits or fractions, UUIDs and dates in their usual form.
 
-    So 7, 7.0 and "7" are one person, and numbers that differ stay different.
+    So 7, 7.0 and "7" are one person, and different numbers stay different.
     """
     if isinstance(value, str):
         return _text(value)
@@ -125,7 +125,7 @@ def _person(value: Any) -> str | None:
     return None if moment is None else moment.isoformat()
 
 
-_CONVERTERS: dict[Kind, Callable[[Any], Value | None]] = {
+_CONVERTERS: dict[Reading, Callable[[Any], Value | None]] = {
     "number": _number,
     "integer": _integer,
     "boolean": _boolean,
@@ -138,6 +138,6 @@ _CONVERTERS: dict[Kind, Callable[[Any], Value | None]] = {
 
 
 def _half_up(number: float) -> int:
-    """The nearest whole number, halves up, as the engine reads numbers."""
+    """The nearest whole number, halves up, as the engine rounds numbers."""
     whole = math.floor(number)
     return whole + 1 if number - whole >= 0.5 else whole

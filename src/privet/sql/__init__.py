@@ -1,4 +1,4 @@
-"""Questions in SQL: a SELECT becomes the same value that the fluent interface builds, or an error that points into it.
+"""Questions in SQL: a SELECT becomes the same value that the fluent interface builds, or an error that marks the cause.
 
 An analyst's text never reaches a database. A statement passes a list of allowed words and limits (`tokens`), sqlglot's
 parser, a list of allowed nodes and arguments (`grammar`), and is then read into a `Query`; all lists fail closed.
@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from privet.errors import QueryError, Remedy
 from privet.sql import grammar, misquoted, tokens
 from privet.sql.names import Catalogue
-from privet.sql.questions import Question
-from privet.sql.source import Source
+from privet.sql.questions import SelectReader
+from privet.sql.source import SqlText
 from privet.sql.tokens import EXAMPLE as _EXAMPLE
 from privet.tables.query import PublicTable, Query, Table
 
@@ -20,7 +20,7 @@ __all__ = ["parse"]
 
 
 def parse(text: str, tables: Mapping[str, Table], public: Mapping[str, PublicTable] | None = None) -> Query:
-    """The question that a SELECT asks of these tables; an error marks the part that is not supported.
+    """The question that a SELECT asks about these tables; an error marks the part that is not supported.
 
     Claim: equal to what `where`, `group_by` and `agg` build; for any text, the result is a Query or a QueryError.
 
@@ -35,15 +35,17 @@ def parse(text: str, tables: Mapping[str, Table], public: Mapping[str, PublicTab
         True
     """
     if not isinstance(text, str):
-        raise QueryError(f"a statement must be a text, not {type(text).__name__}", remedy=_EXAMPLE)
-    source = Source(text)
+        raise QueryError(f"a statement must be a string, not {type(text).__name__}", remedy=_EXAMPLE)
+    source = SqlText(text)
     catalogue = Catalogue(source, tables, public or {})
     try:
         select = grammar.parsed(source, tokens.read(source, catalogue.names()))
-        return Question(catalogue, select).query()
+        return SelectReader(catalogue, select).query()
     except QueryError as error:
         raise misquoted.better(source, catalogue.spelled_out()) or error from None
     except RecursionError:
-        raise QueryError("the statement is nested too deeply", remedy=Remedy("Define parts of it in a WITH")) from None
-    except Exception as error:  # a bug: tests find it by its cause, and no analyst sees it
-        raise QueryError("this statement can't be read as a question") from error
+        raise QueryError(
+            "the statement is nested too deeply", remedy=Remedy("Define parts of it in a WITH clause")
+        ) from None
+    except Exception as error:  # a bug: tests see the cause, analysts do not
+        raise QueryError("this statement is not a supported question") from error

@@ -1,10 +1,11 @@
-"""Aggregates: COUNT, SUM, AVG, VAR_POP, STDDEV_POP, and a count or a sum divided by another."""
+"""Aggregates: COUNT, SUM, AVG, VAR_POP, STDDEV_POP, and ratios of counts and sums."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import cast
 
 from sqlglot import exp
 
@@ -12,11 +13,12 @@ from privet.errors import NoBounds, QueryError, UserError, write
 from privet.exact import Exact
 from privet.exact import show as show_number
 from privet.sql import hints
-from privet.sql.expressions import AGGREGATES, Reader
+from privet.sql.expressions import ExpressionReader
+from privet.sql.functions import FUNCTIONS, called, is_aggregate
 from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.literals import number
-from privet.sql.source import Source
-from privet.tables.aggregates import Aggregate, Count, CountPeople, Mean, Ratio, Std, Sum, Variance
+from privet.sql.source import SqlText
+from privet.tables.aggregates import Aggregate, Count, CountPeople, OfValues, Ratio, Sum
 from privet.tables.caps import of_person
 from privet.tables.expressions import Clip, Column, Node
 from privet.tables.language import show
@@ -24,36 +26,34 @@ from privet.tables.operators import OfPerson, Operator
 from privet.tables.rules import as_number
 
 _LONGEST = 100
-_MADE: dict[type[Tree], type[Sum | Mean | Variance | Std]] = {
-    exp.Sum: Sum, exp.Avg: Mean, exp.VariancePop: Variance, exp.StddevPop: Std,
-}  # fmt: skip
 _OPERATORS: dict[type[Tree], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Neg: "-"}
 
 
 @dataclass(frozen=True, slots=True)
-class Measures:
-    """Reads aggregates over rows; `is_person` tells which column identifies the person."""
+class AggregateReader:
+    """Reads aggregates over rows; `is_person` says whether a column identifies the person."""
 
-    reader: Reader
+    reader: ExpressionReader
     rows: Operator
     is_person: Callable[[Tree], bool]
 
     def read(self, tree: Tree) -> Aggregate:
-        """What is asked of each group."""
+        """The aggregate to compute for each group."""
         tree = bare(tree)
         match tree:
             case exp.Count():
                 return self._count(tree)
-            case exp.Sum() | exp.Avg() | exp.VariancePop() | exp.StddevPop():
-                return self._bounded(tree, _MADE[type(tree)](self._of(tree)))
             case exp.Min() | exp.Max():
                 raise self._no(tree, *hints.call(self._words(tree)))
             case exp.Div() if has_aggregate(tree):
                 return self._ratio(tree)
+        function = called(tree)
+        if function is not None and function.aggregate is not None:
+            return self._bounded(tree, function.aggregate(self._of(tree)))
         raise self._no(tree, *_arithmetic(self.reader.source, tree))
 
     def of_person(self, tree: Tree) -> OfPerson:
-        """What is computed for each person, in a subquery."""
+        """The aggregate that a subquery computes for each person."""
         inner = bare(tree)
         match inner:
             case exp.Count():
@@ -67,52 +67,52 @@ class Measures:
         raise self.reader.source.refusal(whole(tree), why, "Name it with AS, and compute with it outside the subquery")
 
     def _count(self, tree: exp.Count) -> Count | CountPeople:
-        of = tree.this
-        if isinstance(of, exp.Star):
+        argument = tree.this
+        if isinstance(argument, exp.Star):
             return Count()
-        if isinstance(of, exp.Distinct):
-            if len(of.expressions) == 1 and self.is_person(of.expressions[0]):
+        if isinstance(argument, exp.Distinct):
+            if len(argument.expressions) == 1 and self.is_person(argument.expressions[0]):
                 return CountPeople()
-            for each in of.expressions:
-                self.reader.read(each)  # report an unknown name first
-            raise self._no(of, *hints.word("DISTINCT"))
-        if of is None:
+            for column in argument.expressions:
+                self.reader.read(column)  # report an unknown name first
+            raise self._no(argument, *hints.word("DISTINCT"))
+        if argument is None:
             raise self._no(tree, "COUNT needs an argument", "Write COUNT(*)")
-        if number(self.reader.source, of) is not None:
+        if number(self.reader.source, argument) is not None:
             return Count()
-        return Count(self.reader.read(of))
+        return Count(self.reader.read(argument))
 
     def _of(self, tree: Tree) -> Node:
-        of = tree.this
-        if isinstance(of, exp.Distinct):
-            raise self._no(of, *hints.word("DISTINCT"))
-        inner = next((part for part in of.walk() if isinstance(part, AGGREGATES)), None)
+        argument = _argument(tree)
+        if isinstance(argument, exp.Distinct):
+            raise self._no(argument, *hints.word("DISTINCT"))
+        inner = next((part for part in argument.walk() if is_aggregate(part)), None)
         if inner is not None:
             why = f"{self._words(inner)} can't be used inside {self._words(tree)}"
             raise self._no(inner, why, "Compute it per person in a subquery first")
-        return self.reader.read(of)
+        return self.reader.read(argument)
 
-    def _bounded(self, tree: Tree, made: Sum | Mean | Variance | Std) -> Aggregate:
-        ends = of_person(self.rows, made.of.name) if isinstance(made.of, Column) else None
+    def _bounded(self, tree: Tree, aggregate: OfValues) -> Aggregate:
+        ends = of_person(self.rows, aggregate.of.name) if isinstance(aggregate.of, Column) else None
         if ends is not None:
-            made = replace(made, of=Clip(made.of, *ends[:2]))
-        shown, function = self.reader.source.words(whole(tree.this)), self._words(tree)
+            aggregate = replace(aggregate, of=Clip(aggregate.of, *ends[:2]))
+        shown, function = self.reader.source.words(whole(_argument(tree))), self._words(tree)
         try:
-            kind = as_number(made.of.type(self.reader.types), f"{function}({shown})")
+            kind = as_number(aggregate.of.type(self.reader.types), f"{function}({shown})")
             if kind.wide:
                 raise NoBounds(
-                    "one person could change this without limit, so no amount of noise would be enough",
+                    "one person could change this without limit, so no amount of noise is enough",
                     remedy=write(sql=f"{function}(CLIP({shown}, 0, 1000))", advice="Choose bounds"),
                 )
             kind.bounds()
         except UserError as error:
             raise self.reader.source.placed(whole(tree), error) from None
-        return made
+        return cast(Aggregate, aggregate)
 
     def _ratio(self, tree: exp.Div) -> Ratio:
         top, bottom = bare(tree.this), bare(tree.expression)
         if isinstance(bottom, exp.Nullif) and number(self.reader.source, bottom.expression) == 0:
-            bottom = bare(bottom.this)  # a ratio is never divided by zero
+            bottom = bare(bottom.this)  # Privet never divides by zero
         if not isinstance(top, exp.Count | exp.Sum) or not isinstance(bottom, exp.Count | exp.Sum):
             raise self.reader.source.refusal(whole(tree), *_arithmetic(self.reader.source, tree))
         over, under = self.read(top), self.read(bottom)
@@ -129,11 +129,16 @@ class Measures:
 
 def has_aggregate(tree: Tree) -> bool:
     """Whether it contains an aggregate."""
-    return any(isinstance(part, AGGREGATES) for part in tree.walk())
+    return any(is_aggregate(part) for part in tree.walk())
+
+
+def _argument(tree: Tree) -> Tree:
+    """What a call with one argument is of."""
+    return tree.expressions[0] if isinstance(tree, exp.Anonymous) and tree.expressions else tree.this  # type: ignore[no-any-return]
 
 
 def name_of(what: Aggregate | OfPerson | Node) -> str:
-    """The name of a column that was given none: the function, and the words of its argument.
+    """The default name of a column: the function, and the words of its argument.
 
     Example:
         >>> from privet.tables.aggregates import count, mean, sum
@@ -150,9 +155,11 @@ def name_of(what: Aggregate | OfPerson | Node) -> str:
             name = f"{name_of(top)[:45]}_per_{name_of(bottom)[:45]}"
         case OfPerson(function, of) if of is not None:
             name = f"{'avg' if function == 'mean' else function}_{_words(of)}"
-        case Count(of) | Sum(of) | Mean(of) | Variance(of) | Std(of) if of is not None:
-            functions = {Count: "count", Sum: "sum", Mean: "avg", Variance: "var_pop", Std: "stddev_pop"}
-            name = f"{functions[type(what)]}_{_words(of)}"
+        case Count(of) if of is not None:
+            name = f"count_{_words(of)}"
+        case OfValues(of):
+            named = next(each.name for each in FUNCTIONS.values() if each.aggregate is type(what))
+            name = f"{named.lower()}_{_words(of)}"
         case _:
             name = _words(what)  # type: ignore[arg-type]
     return name[:_LONGEST]
@@ -163,21 +170,21 @@ def _words(node: Node) -> str:
     return "_".join(re.findall(r"\w+", show(node))) or "value"
 
 
-def _arithmetic(source: Source, tree: Tree) -> hints.Refused:
-    """Why released numbers can't be computed with here, and what to write."""
+def _arithmetic(source: SqlText, tree: Tree) -> hints.Refusal:
+    """Why arithmetic on aggregates is refused here, and what to write instead."""
     sign = _OPERATORS.get(type(tree))
     if sign is None:
         return "only aggregates can be released", f"Use {', '.join(hints.AGGREGATES)}"
-    factor, of = _factored(source, tree)
-    shown = _shown(source, of)
-    if isinstance(of, exp.Div):
-        under = bare(of.expression)
+    factor, unscaled = _factored(source, tree)
+    shown = _shown(source, unscaled)
+    if isinstance(unscaled, exp.Div):
+        under = bare(unscaled.expression)
         (above, top), (below, bottom) = (
-            _factored(source, side) for side in (of.this, under.this if isinstance(under, exp.Nullif) else under)
+            _factored(source, side) for side in (unscaled.this, under.this if isinstance(under, exp.Nullif) else under)
         )
         able = isinstance(top, exp.Count | exp.Sum) and isinstance(bottom, exp.Count | exp.Sum)
         factor, shown = factor * above / below, f"{_shown(source, top)} / {_shown(source, bottom)}" if able else ""
-    elif type(of) not in {exp.Count, *_MADE}:
+    elif not isinstance(unscaled, exp.Count) and getattr(called(unscaled), "aggregate", None) is None:
         shown = ""
     if shown and "..." not in shown:
         by = f"divide the answer by {show_number(1 / factor)}"
@@ -186,25 +193,25 @@ def _arithmetic(source: Source, tree: Tree) -> hints.Refused:
         return "an aggregate can't be scaled here", f"Write {shown}{'' if factor == 1 else f', and {by}'}"
     return (
         f"{sign} can't be used between aggregates",
-        "A count or sum can be divided by another: SUM(pay) / SUM(hours). Otherwise, ask for each and compute the rest",
+        "You can divide one count or sum by another: SUM(pay) / SUM(hours). For the rest, compute with the answers",
     )
 
 
-def _factored(source: Source, tree: Tree) -> tuple[Exact, Tree]:
-    """An aggregate without the constants by which it is multiplied or divided, and their product."""
+def _factored(source: SqlText, tree: Tree) -> tuple[Exact, Tree]:
+    """The constant factor of an aggregate, and the aggregate without it."""
     tree = bare(tree)
     if isinstance(tree, exp.Mul | exp.Div):
         left, right = number(source, tree.this), number(source, tree.expression)
         if right:
-            factor, of = _factored(source, tree.this)
-            return (factor * right if isinstance(tree, exp.Mul) else factor / right), of
+            factor, unscaled = _factored(source, tree.this)
+            return (factor * right if isinstance(tree, exp.Mul) else factor / right), unscaled
         if left and isinstance(tree, exp.Mul):
-            factor, of = _factored(source, tree.expression)
-            return factor * left, of
+            factor, unscaled = _factored(source, tree.expression)
+            return factor * left, unscaled
     return Exact(1), tree
 
 
-def _shown(source: Source, tree: Tree) -> str:
+def _shown(source: SqlText, tree: Tree) -> str:
     if isinstance(tree, exp.Count) and isinstance(tree.this, exp.Star):
         return "COUNT(*)"
     return source.words(whole(tree))

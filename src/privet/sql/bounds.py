@@ -11,7 +11,7 @@ from privet.errors import UserError, write
 from privet.exact import Exact, show
 from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.literals import number
-from privet.sql.source import Source
+from privet.sql.source import SqlText
 from privet.tables import expressions as e
 from privet.tables.language import Expr, bins
 from privet.tables.rules import as_number
@@ -21,27 +21,27 @@ MOST_BINS = 1_000
 _BUCKETS = write(sql="WIDTH_BUCKET(age, 0, 100, 10)")
 
 
-def bound(source: Source, tree: Tree) -> Exact:
-    """The number that is written there."""
+def bound(source: SqlText, tree: Tree) -> Exact:
+    """The number that is written here; an error if it is something else."""
     value = number(source, tree)
     if value is None:
         raise source.refusal(span(tree), "this must be a number, such as 100000")
     return value
 
 
-def one_end(source: Source, tree: exp.Least | exp.Greatest) -> tuple[Tree, Exact]:
-    """What LEAST or GREATEST clamps, and to which number."""
+def one_end(source: SqlText, tree: exp.Least | exp.Greatest) -> tuple[Tree, Exact]:
+    """The expression that LEAST or GREATEST clamps, and the number it is clamped to."""
     sides = [tree.this, *tree.expressions]
     ends = [number(source, side) for side in sides]
     if len(sides) == 2 and sum(end is None for end in ends) == 1:
         place = 0 if ends[0] is None else 1
         return sides[place], cast(Exact, ends[1 - place])
-    why = "this takes one expression and one number"
+    why = f"{source.words(span(tree))} takes one expression and one number"
     raise source.refusal(span(tree), why, "For two expressions, write CASE WHEN a < b THEN a ELSE b END")
 
 
-def numeric(source: Source, at: Tree, node: e.Node, types: e.Types, width: Exact | None = None) -> NumberType:
-    """The public range of a number, to be cut into bins of a width; an error if it has no public bounds."""
+def numeric(source: SqlText, at: Tree, node: e.Node, types: e.Types, width: Exact | None = None) -> NumberType:
+    """The public range of an expression; an error, which suggests bins of this width, if it has no public bounds."""
     try:
         kind = as_number(node.type(types), source.words(span(at)))
     except UserError as error:
@@ -52,35 +52,35 @@ def numeric(source: Source, at: Tree, node: e.Node, types: e.Types, width: Exact
     return kind
 
 
-def written(source: Source, tree: Tree) -> str:
-    """An expression as it is written; x, if it is long."""
+def written(source: SqlText, tree: Tree) -> str:
+    """An expression as it is written, or x if it is long."""
     words = source.words(whole(tree))
     return "x" if words.endswith("...") else words
 
 
-def ranges(source: Source, tree: Tree, kind: NumberType) -> str:
+def ranges(source: SqlText, tree: Tree, kind: NumberType) -> str:
     """What to write in GROUP BY instead of a number with too many values or without bounds."""
     inner = bare(tree)
     ratio = bare(inner.this) if isinstance(inner, exp.Floor) else None
     if kind.wide:
         width = number(source, ratio.expression) if isinstance(ratio, exp.Div) else None
-        found = (ratio.this, width) if isinstance(ratio, exp.Div) and width is not None and width > 0 else None
-        return _bins(source, *(found or (tree, Exact(100))))
+        binning = (ratio.this, width) if isinstance(ratio, exp.Div) and width is not None and width > 0 else None
+        return _bins(source, *(binning or (tree, Exact(100))))
     width = Exact(10) ** math.floor(math.log10((kind.upper - kind.lower) / 10)) if kind.lower < kind.upper else Exact(1)
     return _bins(source, inner.this if isinstance(inner, exp.Floor) else tree, width, clipped=False)
 
 
-def _bins(source: Source, of: Tree, width: Exact, *, clipped: bool = True) -> str:
-    shown = written(source, of)
+def _bins(source: SqlText, tree: Tree, width: Exact, *, clipped: bool = True) -> str:
+    shown = written(source, tree)
     if clipped:
         shown = f"CLIP({shown}, 0, {show(10 * width)})"
-    elif not isinstance(bare(of), exp.Column | exp.Func):
+    elif not isinstance(bare(tree), exp.Column | exp.Func):
         shown = f"({shown})"
     return f"FLOOR({shown} / {show(width)}) * {show(width)}"
 
 
-def binned(tree: Tree, source: Source) -> tuple[Tree, Exact] | None:
-    """What FLOOR(x / 10) * 10 cuts into bins, and how wide they are; None if this is something else."""
+def binned(tree: Tree, source: SqlText) -> tuple[Tree, Exact] | None:
+    """The x and the width of FLOOR(x / 10) * 10; None if this is something else."""
     product = bare(tree)
     if not isinstance(product, exp.Mul):
         return None
@@ -93,10 +93,10 @@ def binned(tree: Tree, source: Source) -> tuple[Tree, Exact] | None:
     return None
 
 
-def bins_of(source: Source, at: Tree, node: e.Node, kind: NumberType, width: Exact) -> e.Node:
+def bins_of(source: SqlText, at: Tree, node: e.Node, kind: NumberType, width: Exact) -> e.Node:
     """Bins of this width over the whole range; the first begins at a multiple of the width."""
     if width <= 0:
-        raise source.refusal(span(at), "the width of a bin must be greater than 0")
+        raise source.refusal(span(at), "the bin width must be greater than 0")
     first, last = math.floor(kind.lower / width), math.floor(kind.upper / width) + 1
     if last - first > MOST_BINS:
         why = f"this makes {last - first:,} bins; at most {MOST_BINS:,} are allowed"
@@ -104,8 +104,8 @@ def bins_of(source: Source, at: Tree, node: e.Node, kind: NumberType, width: Exa
     return bins(Expr(node), [i * width for i in range(first, last + 1)]).node
 
 
-def buckets(source: Source, tree: exp.WidthBucket, node: e.Node, kind: NumberType) -> e.Node:
-    """The n equal ranges from lower to upper, and one below and above where the declared range is wider."""
+def buckets(source: SqlText, tree: exp.WidthBucket, node: e.Node, kind: NumberType) -> e.Node:
+    """The n equal ranges from lower to upper, and one below and one above if the declared range is wider."""
     ends = [tree.args.get(name) for name in ("min_value", "max_value", "num_buckets")]
     if any(end is None for end in ends):
         raise source.refusal(span(tree), "WIDTH_BUCKET takes four arguments", remedy=_BUCKETS)

@@ -12,9 +12,10 @@ from sqlglot import exp
 from privet.errors import QueryError, UserError, write
 from privet.exact import Exact
 from privet.sql import bounds, hints
+from privet.sql.functions import called, is_aggregate
 from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.literals import constant, fitted
-from privet.sql.source import Source
+from privet.sql.source import SqlText
 from privet.tables import expressions as e
 from privet.tables.advice import never_true
 from privet.tables.constants import nevers
@@ -23,40 +24,31 @@ from privet.tables.types import UNITS
 
 _ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
 _COMPARE = {exp.EQ: "==", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
-_ROUNDED = {exp.Floor: "floor", exp.Ceil: "ceil", exp.Abs: "abs"}
 _PARTS = {
     "YEAR": "year", "QUARTER": "quarter", "MONTH": "month", "DAY": "day", "HOUR": "hour", "ISODOW": "weekday",
 }  # fmt: skip
-_PART_OF = {
-    exp.Year: "year", exp.Quarter: "quarter", exp.Month: "month", exp.Day: "day", exp.Hour: "hour",
-    exp.DayOfWeekIso: "weekday",
-}  # fmt: skip
-AGGREGATES = (
-    exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.VariancePop, exp.StddevPop,
-)  # fmt: skip
-"""The nodes of aggregates."""
 
 
 @dataclass(slots=True)
-class Reader:
-    """Reads expressions; `leaf` says what a column, or any larger part that has a name, means."""
+class ExpressionReader:
+    """Reads expressions; `leaf` gives the node of a column, or of any larger part that has a name."""
 
-    source: Source
+    source: SqlText
     types: e.Types
     leaf: Callable[[Tree], e.Node | None]
-    _made: list[tuple[Tree, e.Node]] = field(default_factory=list)
+    _nodes: list[tuple[Tree, e.Node]] = field(default_factory=list)
     _sizes: dict[int, int] = field(default_factory=dict)
 
     def read(self, tree: Tree) -> e.Node:
         """The node, well typed; an error is shown at the smallest part that causes it."""
-        self._made.clear()
+        self._nodes.clear()
         self._sizes.clear()
-        node = self._read(tree)
+        node = self.operand(tree)
         try:
             e.sized(node).type(self.types)
         except UserError as error:
             where, why = tree, error
-            for part, inner in self._made:
+            for part, inner in self._nodes:
                 try:
                     inner.type(self.types)
                 except UserError as first:
@@ -69,14 +61,14 @@ class Reader:
     def _can_match(self, node: e.Node) -> None:
         """Refuse a comparison that no row can satisfy, at the smallest part that contains it."""
         unmet = {(never.leaf, never.value) for never in nevers(node, self.types)}
-        for part, inner in self._made if unmet else ():
+        for part, inner in self._nodes if unmet else ():
             for never in nevers(inner, self.types):
-                if (never.leaf, never.value) not in unmet:  # asked not to be so
+                if (never.leaf, never.value) not in unmet:  # under NOT
                     continue
                 raise self.source.placed(whole(part), never_true(never))
 
     def condition(self, tree: Tree, where: str) -> e.Node:
-        """The same, if it is a condition."""
+        """The node, which must be a condition."""
         node = self.read(tree)
         kind = node.type(self.types)
         if not hasattr(kind, "as_number"):
@@ -84,29 +76,34 @@ class Reader:
         return node
 
     def key(self, tree: Tree) -> e.Node:
-        """What rows are grouped by: FLOOR(x / 10) * 10 and WIDTH_BUCKET(x, ...) are bins."""
+        """A key to group by: FLOOR(x / 10) * 10 and WIDTH_BUCKET(x, ...) are bins."""
         inner = bare(tree)
         if isinstance(inner, exp.WidthBucket):
             node = self.read(inner.this)
             return bounds.buckets(self.source, inner, node, bounds.numeric(self.source, inner.this, node, self.types))
-        found = bounds.binned(tree, self.source)
-        if found is None:
+        binning = bounds.binned(tree, self.source)
+        if binning is None:
             return self.read(tree)
-        of, width = found
-        node = self.read(of)
-        return bounds.bins_of(self.source, tree, node, bounds.numeric(self.source, of, node, self.types, width), width)
+        operand, width = binning
+        node = self.read(operand)
+        return bounds.bins_of(
+            self.source, tree, node, bounds.numeric(self.source, operand, node, self.types, width), width
+        )
 
-    # --- one node after the other ---------------------------------------------------------------
+    # --- nodes ----------------------------------------------------------------------------------
 
-    def _read(self, tree: Tree) -> e.Node:
+    def operand(self, tree: Tree) -> e.Node:
+        """The node of a part; whether it is well typed is checked when the whole is read."""
         node = self.leaf(tree)
         if node is None:
             node = constant(self.source, tree)
         if node is None:
             node = self._compound(tree)
-        self._made.append((tree, node))
+        self._nodes.append((tree, node))
         if self._size(node) > e.MOST_NODES:  # a part that is used twice, as in COALESCE, counts twice
-            raise self._no(tree, f"an expression has at most {e.MOST_NODES:,} parts", "Define parts of it in a WITH")
+            raise self._no(
+                tree, f"an expression can have at most {e.MOST_NODES:,} parts", "Define parts of it in a WITH clause"
+            )
         return node
 
     def _size(self, node: e.Node) -> int:
@@ -115,25 +112,25 @@ class Reader:
         return self._sizes[id(node)]
 
     def _compound(self, tree: Tree) -> e.Node:
-        made: Any = type(tree)
+        kind: Any = type(tree)
         match tree:
             case exp.Paren():
-                return self._read(tree.this)
+                return self.operand(tree.this)
             case exp.Neg():
-                return e.Arithmetic("-", e.Constant(Exact(0)), self._read(tree.this))
+                return e.Arithmetic("-", e.Constant(Exact(0)), self.operand(tree.this))
             case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
-                left, right = self._read(tree.this), self._read(tree.expression)
-                return e.Arithmetic(cast(Any, _ARITHMETIC[made]), left, right)
+                left, right = self.operand(tree.this), self.operand(tree.expression)
+                return e.Arithmetic(cast(Any, _ARITHMETIC[kind]), left, right)
             case exp.And() | exp.Or():
-                return e.joined("and" if made is exp.And else "or", [self._read(part) for part in _chain(tree)])
+                return e.joined("and" if kind is exp.And else "or", [self.operand(part) for part in _chain(tree)])
             case exp.Not():
-                return e.Not(self._read(tree.this))
+                return e.Not(self.operand(tree.this))
             case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
-                return self._compare(_COMPARE[made], self._side(tree.this), tree)
+                return self._compare(_COMPARE[kind], self._side(tree.this), tree)
             case exp.Between():
-                of = self._side(tree.this)
-                low = self._compare(">=", of, tree, tree.args["low"])
-                high = self._compare("<=", of, tree, tree.args["high"])
+                operand = self._side(tree.this)
+                low = self._compare(">=", operand, tree, tree.args["low"])
+                high = self._compare("<=", operand, tree, tree.args["high"])
                 if _turned(low.right, high.right) and not isinstance(tree.parent, exp.Not):
                     ends = [self.source.words(whole(tree.args[end])) for end in ("high", "low")]
                     line = f"BETWEEN {ends[0]} AND {ends[1]}"
@@ -145,31 +142,18 @@ class Reader:
             case exp.Is():
                 if not isinstance(tree.expression, exp.Null):
                     raise self._no(tree, "IS can be followed only by NULL or NOT NULL", "Write smoker = TRUE")
-                return e.IsMissing(self._read(tree.this))
+                return e.IsMissing(self.operand(tree.this))
             case exp.Like():
                 return self._like(tree)
-            case exp.StartsWith():
-                return e.StartsWith(self._read(tree.this), self._text(tree.expression))
-            case exp.Case() | exp.If():
-                return self._case(tree)
-            case exp.Coalesce():
-                return self._coalesce([tree.this, *tree.expressions])
-            case exp.Floor() | exp.Ceil() | exp.Abs():
-                return e.Rounded(cast(Any, _ROUNDED[made]), self._read(tree.this))
-            case exp.Least() | exp.Greatest():
-                return self._clamped(tree)
-            case exp.TimestampTrunc() | exp.DateTrunc():
-                return self._truncate(tree)
-            case exp.Year() | exp.Quarter() | exp.Month() | exp.Day() | exp.Hour() | exp.DayOfWeekIso():
-                return e.DatePart(self._read(tree.this), cast(e.Part, _PART_OF[made]))
-            case exp.Extract():
-                return self._part(tree.this, tree.expression)
-            case exp.Anonymous():
-                return self._called(tree)
-        raise self._refused(tree)
+            case exp.Case():
+                return self.case(tree)
+        function = called(tree)
+        if function is None or function.read is None:
+            raise self._refused(tree)
+        return function.read(self, tree)
 
     def _compare(self, operator: str, left: e.Node, tree: Tree, right: Tree | None = None) -> e.Compare:
-        """What stands left in this part of the tree, compared with what stands right or is given."""
+        """A comparison of `left` with the right side of the tree, or with `right`."""
         right = tree.expression if right is None else right
         other = self._side(right)
         return e.Compare(cast(Any, operator), self._fitted(left, other, tree.this), self._fitted(other, left, right))
@@ -177,7 +161,7 @@ class Reader:
     def _side(self, tree: Tree) -> e.Node:
         if isinstance(bare(tree), exp.Null):
             raise self._no(tree, "a comparison with NULL is never true", "Write IS NULL or IS NOT NULL")
-        return self._read(tree)
+        return self.operand(tree)
 
     def _fitted(self, value: e.Node, like: e.Node, at: Tree) -> e.Node:
         if not isinstance(value, e.Constant):
@@ -185,58 +169,62 @@ class Reader:
         try:
             kind = like.type(self.types)
         except UserError:
-            return value  # what it is compared with is ill-typed, and refused as a whole
+            return value  # the other side is ill-typed: the whole is refused later
         return fitted(self.source, bare(at), value, kind)
 
     def _is_in(self, tree: exp.In) -> e.Node:
-        of = self._read(tree.this)
+        operand = self.operand(tree.this)
         values = []
         for item in tree.expressions:
             value = constant(self.source, item)
             if value is None:
                 raise self._no(item, "IN takes a list of values, such as ('north', 'south')")
-            values.append(cast(e.Constant, self._fitted(value, of, item)))
+            values.append(cast(e.Constant, self._fitted(value, operand, item)))
         if not values:
             raise self._no(tree, "IN takes a list of values, such as ('north', 'south')")
-        return e.IsIn(of, tuple(values))
+        return e.IsIn(operand, tuple(values))
 
     def _like(self, tree: exp.Like) -> e.Node:
-        pattern = self._text(tree.expression)
+        pattern = self.text(tree.expression)
         prefix = pattern[:-1]
         if not pattern.endswith("%") or not prefix or "%" in prefix or "_" in prefix or "\\" in prefix:
-            raise self._no(tree.expression, "LIKE supports only the beginning of a text, such as 'North%'")
-        made = e.StartsWith(self._read(tree.this), prefix)
-        return e.Not(made) if tree.args.get("negate") else made
+            raise self._no(tree.expression, "LIKE can match only the beginning of a text, such as 'North%'")
+        match = e.StartsWith(self.operand(tree.this), prefix)
+        return e.Not(match) if tree.args.get("negate") else match
 
-    def _case(self, tree: exp.Case | exp.If) -> e.Node:
+    def case(self, tree: exp.Case | exp.If) -> e.Node:
+        """CASE WHEN, or IF."""
         operand, ifs = (tree.this, tree.args["ifs"]) if isinstance(tree, exp.Case) else (None, [tree])
-        of = None if operand is None else self._side(operand)
+        compared = None if operand is None else self._side(operand)
         last = tree.args.get("default" if isinstance(tree, exp.Case) else "false")
         branches = []
         for branch in ifs:
             value = branch.args["true"]
             if isinstance(bare(value), exp.Null):
                 raise self._no(value, "NULL is allowed only after ELSE", "Negate the condition")
-            when = self._read(branch.this) if of is None else self._compare("==", of, tree, branch.this)
-            branches.append((when, self._read(value)))
+            when = self.operand(branch.this) if compared is None else self._compare("==", compared, tree, branch.this)
+            branches.append((when, self.operand(value)))
         if last is None or isinstance(bare(last), exp.Null):
             return e.Case(tuple(branches), None)
-        return e.Case(tuple(branches), self._read(last))
+        return e.Case(tuple(branches), self.operand(last))
 
-    def _coalesce(self, values: list[Tree]) -> e.Node:
-        node = self._read(values[-1])
+    def coalesce(self, values: list[Tree]) -> e.Node:
+        """The first that is not missing."""
+        node = self.operand(values[-1])
         for value in reversed(values[:-1]):
-            of = self._read(value)
-            node = e.Case(((e.IsMissing(of), node),), of)
+            operand = self.operand(value)
+            node = e.Case(((e.IsMissing(operand), node),), operand)
         return node
 
-    def _truncate(self, tree: Tree) -> e.Node:
+    def truncate(self, tree: Tree) -> e.Node:
+        """DATE_TRUNC('month', day)."""
         unit = _word(tree.args["unit"]).lower()
         if unit not in UNITS:
             raise self._no(tree, f"a date can't be truncated to {unit or 'this'}", f"The units are: {', '.join(UNITS)}")
-        return Expr(self._read(tree.this)).truncate(cast(Any, unit)).node
+        return Expr(self.operand(tree.this)).truncate(cast(Any, unit)).node
 
-    def _part(self, part: Tree, of: Tree) -> e.Node:
+    def part(self, part: Tree, moment: Tree) -> e.Node:
+        """A part of a date."""
         name = _word(part).upper()
         if name not in _PARTS:
             raise self.source.refusal(
@@ -245,51 +233,54 @@ class Reader:
                 hints.CALLS.get(name, ""),
                 allowed=f"The parts are: {', '.join(_PARTS)}",
             )
-        return e.DatePart(self._read(of), cast(e.Part, _PARTS[name]))
+        return e.DatePart(self.operand(moment), cast(e.Part, _PARTS[name]))
 
-    def _called(self, tree: exp.Anonymous) -> e.Node:
-        given = tree.expressions
-        if str(tree.this).upper() == "DATE_PART" and len(given) == 2:
-            return self._part(*given)
-        if str(tree.this).upper() == "CLIP" and len(given) == 3:
-            low, high = (bounds.bound(self.source, end) for end in given[1:])
-            return e.Clip(self._read(given[0]), low, high)
-        takes = "CLIP takes an expression and two numbers", "Write CLIP(income, 0, 100000)"
-        if str(tree.this).upper() == "DATE_PART":
-            takes = "DATE_PART takes a part and a date", "Write DATE_PART('year', day)"
-        raise self._no(tree, *takes)
+    def named_part(self, tree: exp.Anonymous) -> e.Node:
+        """DATE_PART('year', day)."""
+        if len(tree.expressions) != 2:
+            raise self._no(tree, "DATE_PART takes a part and a date", "Write DATE_PART('year', day)")
+        return self.part(*tree.expressions)
 
-    def _clamped(self, tree: exp.Least | exp.Greatest) -> e.Node:
+    def clip(self, tree: exp.Anonymous) -> e.Node:
+        """CLIP(x, 0, 100)."""
+        if len(tree.expressions) != 3:
+            raise self._no(tree, "CLIP takes an expression and two numbers", "Write CLIP(income, 0, 100000)")
+        operand, *ends = tree.expressions
+        low, high = (bounds.bound(self.source, end) for end in ends)
+        return e.Clip(self.operand(operand), low, high)
+
+    def one_sided(self, tree: exp.Least | exp.Greatest) -> e.Node:
         """LEAST(GREATEST(x, 0), 10) and the other way round; or one end, if the other is declared."""
-        of, end = bounds.one_end(self.source, tree)
-        inner = bare(of)
+        operand, end = bounds.one_end(self.source, tree)
+        inner = bare(operand)
         if isinstance(inner, exp.Least | exp.Greatest) and type(inner) is not type(tree):
-            of, other = bounds.one_end(self.source, inner)
-            node = self._read(of)
+            operand, other = bounds.one_end(self.source, inner)
+            node = self.operand(operand)
         else:
-            node = self._read(of)
-            declared = bounds.numeric(self.source, of, node, self.types)
+            node = self.operand(operand)
+            declared = bounds.numeric(self.source, operand, node, self.types)
             other = declared.lower if isinstance(tree, exp.Least) else declared.upper
         return e.Clip(node, *((other, end) if isinstance(tree, exp.Least) else (end, other)))
 
     # --- refusals -------------------------------------------------------------------------------
 
-    def _text(self, tree: Tree) -> str:
-        found = constant(self.source, tree)
-        if found is None or not isinstance(found.value, str):
-            raise self._no(tree, "this must be a text, such as 'North%'")
-        return found.value
+    def text(self, tree: Tree) -> str:
+        """A text that is written out."""
+        literal = constant(self.source, tree)
+        if literal is None or not isinstance(literal.value, str):
+            raise self._no(tree, "this must be text in quotes, such as 'North%'")
+        return literal.value
 
     def _no(self, at: Tree, what: str, advice: str = "") -> QueryError:
         return self.source.refusal(span(at), what, advice)
 
     def _refused(self, tree: Tree) -> QueryError:
         name = self.source.words(span(tree))
-        if isinstance(tree, AGGREGATES):
-            return self._no(tree, f"the aggregate {name} can't be mixed with values of single rows")
+        if is_aggregate(tree):
+            return self._no(tree, f"the aggregate {name} can't be combined with the values of single rows")
         match tree:
             case exp.Null():
-                return self._no(tree, "NULL is not allowed here", "Use it in IS NULL and ELSE NULL")
+                return self._no(tree, "NULL is not allowed here", "It is allowed in IS NULL and ELSE NULL")
             case exp.WidthBucket():
                 return self._no(tree, "WIDTH_BUCKET is supported only in GROUP BY", "Elsewhere, write FLOOR(x / 10)")
             case exp.Nullif():
@@ -308,17 +299,17 @@ def _turned(low: e.Node, high: e.Node) -> bool:
 
 
 def _chain(tree: Tree) -> list[Tree]:
-    """What a chain of AND, or of OR, joins."""
+    """The operands of a chain of ANDs or of ORs."""
     kind: type[Tree] = type(tree)
-    found: list[Tree] = []
+    operands: list[Tree] = []
     while type(tree) is kind:
-        found.append(tree.expression)
+        operands.append(tree.expression)
         tree = tree.this
-    return [tree, *reversed(found)]
+    return [tree, *reversed(operands)]
 
 
 def _word(tree: object) -> str:
-    """A word, written as such or as a text: year, 'year'."""
+    """A word, with or without quotes: year, 'year'."""
     match tree:
         case exp.Var() | exp.Literal():
             return str(tree.this)

@@ -1,7 +1,7 @@
-"""The allow-list over the parsed tree: every kind of node, with every argument that it may have. All else is refused.
+"""The allow-list for parsed trees: every kind of node, with every argument that it may have. All else is refused.
 
-The tree is sqlglot's. What it can say is far more than a question; a node, or a part of one, that is not written down
-here never gets any further, whatever a later version of the parser may make of a text.
+The tree is sqlglot's, which can express far more than a question. A node or an argument that is not listed here is
+refused, whatever a later version of the parser accepts.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from privet.sql import hints
-from privet.sql.source import Source, Span
+from privet.sql import functions, hints
+from privet.sql.source import Span, SqlText
 from privet.sql.tokens import DIALECT, KEYWORDS
 
 MOST_NODES = 2_000
 DEEPEST = 100
-"""How large the tree may be, and how deep; a chain of AND or OR counts once."""
+"""The maximum number of nodes, and the maximum depth; a chain of AND or OR counts once."""
 
 Tree = exp.Expr
 
@@ -55,23 +55,11 @@ _ARGUMENTS: dict[type[Tree], str] = {
     exp.Like: "this expression negate",
     exp.Case: "this ifs default",
     exp.If: "this true false",
-    exp.Count: "this big_int",
     exp.Distinct: "expressions",
-    **dict.fromkeys((exp.Sum, exp.Avg, exp.Min, exp.Max, exp.VariancePop, exp.StddevPop), "this"),
-    **dict.fromkeys((exp.Abs, exp.Floor, exp.Ceil), "this"),
-    **dict.fromkeys((exp.Least, exp.Greatest), "this expressions ignore_nulls"),
-    exp.Coalesce: "this expressions",
-    exp.Nullif: "this expression",
-    exp.StartsWith: "this expression",
-    exp.WidthBucket: "this min_value max_value num_buckets",
-    exp.TimestampTrunc: "this unit",
-    exp.DateTrunc: "this unit",
-    exp.Extract: "this expression",
-    **dict.fromkeys((exp.Year, exp.Quarter, exp.Month, exp.Day, exp.Hour, exp.DayOfWeekIso), "this"),
-    exp.Anonymous: "this expressions",
+    **functions.arguments(),
 }
-ARGUMENTS = {made: frozenset(names.split()) for made, names in _ARGUMENTS.items()}
-"""Every node there is, and its arguments."""
+ARGUMENTS = {kind: frozenset(names.split()) for kind, names in _ARGUMENTS.items()}
+"""Every allowed kind of node, and its arguments."""
 
 SHAPES: dict[tuple[type[Tree], str], tuple[type[Tree], ...]] = {
     (exp.Column, "this"): (exp.Identifier,),
@@ -91,26 +79,17 @@ SHAPES: dict[tuple[type[Tree], str], tuple[type[Tree], ...]] = {
     (exp.Case, "ifs"): (exp.If,),
     (exp.Cast, "to"): (exp.DataType,),
 }
-"""What may stand in the arguments that hold the tree together."""
+"""The kinds of node that are allowed in structural arguments."""
 
-CALLED: dict[type[Tree], tuple[str, ...]] = {
-    exp.Count: ("COUNT",), exp.Sum: ("SUM",), exp.Avg: ("AVG",), exp.Min: ("MIN",), exp.Max: ("MAX",),
-    exp.VariancePop: ("VAR_POP",), exp.StddevPop: ("STDDEV_POP",),
-    exp.Abs: ("ABS",), exp.Floor: ("FLOOR",), exp.Ceil: ("CEIL", "CEILING"),
-    exp.Least: ("LEAST",), exp.Greatest: ("GREATEST",), exp.Coalesce: ("COALESCE",), exp.Nullif: ("NULLIF",),
-    exp.StartsWith: ("STARTS_WITH",), exp.WidthBucket: ("WIDTH_BUCKET",),
-    exp.TimestampTrunc: ("DATE_TRUNC",), exp.DateTrunc: ("DATE_TRUNC",), exp.Extract: ("EXTRACT",),
-    exp.Year: ("YEAR",), exp.Quarter: ("QUARTER",), exp.Month: ("MONTH",), exp.Day: ("DAY",), exp.Hour: ("HOUR",),
-    exp.DayOfWeekIso: ("ISODOW",), exp.Anonymous: ("CLIP", "DATE_PART"),
-}  # fmt: skip
-"""The names by which functions are called: other names for the same node may mean something else."""
+CALLED = functions.names()
+"""The allowed names of each function; other names for the same node can mean something else."""
 
-_PARTS: dict[str, hints.Refused] = {
+_PARTS: dict[str, hints.Refusal] = {
     "query": ("a subquery in IN is not supported", "Join the tables on the person id instead"),
     "joins": ("a join in parentheses is not supported", "Write the joins one after the other"),
     "expressions": ("only one argument is allowed here", ""),
     "columns": ("column names after a table's alias are not supported", "Name the columns with AS inside its SELECT"),
-    "db": ("tables have no schema here", "Write the table's name alone"),
+    "db": ("schema names are not supported", "Write only the table's name"),
     "laterals": hints.word("LATERAL"),
     "offset": hints.word("OFFSET"),
     "distinct": hints.word("DISTINCT"),
@@ -122,45 +101,47 @@ _PARTS: dict[str, hints.Refused] = {
 }
 
 
-def parsed(source: Source, tokens: list[Token]) -> exp.Select:
-    """The tree of a statement, all of it allowed."""
+def parsed(source: SqlText, tokens: list[Token]) -> exp.Select:
+    """The tree of a statement; an error if any part of it is not allowed."""
     try:
-        found = DIALECT.parser(error_level=ErrorLevel.IMMEDIATE).parse(tokens, source.text)
+        trees = DIALECT.parser(error_level=ErrorLevel.IMMEDIATE).parse(tokens, source.text)
     except ParseError as error:
         raise _unreadable(source, tokens, error) from None
     except RecursionError:
-        raise source.refusal(Span(0, 0), "the statement is nested too deeply", "Define parts of it in a WITH") from None
-    except Exception:  # whatever a foreign parser raises, the text is at fault
+        raise source.refusal(
+            Span(0, 0), "the statement is nested too deeply", "Define parts of it in a WITH clause"
+        ) from None
+    except Exception:  # whatever the parser raises, the text is at fault
         raise source.refusal(Span(0, 0), "this is not valid SQL") from None
-    tree = found[0] if len(found) == 1 else None
+    tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Expr):
         raise source.refusal(Span(0, 0), "this is not valid SQL")
     _place(tree, tokens)
     _check(source, tree)
     if not isinstance(tree, exp.Select):
-        raise source.refusal(span(tree), "a question begins with SELECT or WITH")
+        raise source.refusal(span(tree), "a question must begin with SELECT or WITH")
     return tree
 
 
 def span(node: Tree) -> Span:
-    """Where a node stands: its own name if it has one, else all of its parts; else where it belongs."""
+    """The position of a node: its name if it has one, else all of its parts, else its parent."""
     if "start" in node.meta:
         return Span(node.meta["start"], node.meta["end"])
     return whole(node)
 
 
 def bare(node: Tree) -> Tree:
-    """Without the brackets around it."""
+    """The node without the parentheses around it."""
     while isinstance(node, exp.Paren):
         node = node.this
     return node
 
 
 def whole(node: Tree) -> Span:
-    """From the first to the last character of a node, as far as they are known."""
-    found = [part.meta for part in node.walk() if "start" in part.meta]
-    if found:
-        return Span(min(meta["start"] for meta in found), max(meta["end"] for meta in found))
+    """From the first to the last known character of a node."""
+    places = [part.meta for part in node.walk() if "start" in part.meta]
+    if places:
+        return Span(min(meta["start"] for meta in places), max(meta["end"] for meta in places))
     return span(node.parent) if node.parent is not None else Span(0, 0)
 
 
@@ -171,12 +152,12 @@ _CLAUSES: dict[type[Tree], str] = {
 
 
 def _place(tree: Tree, tokens: list[Token]) -> None:
-    """Give clauses, and functions with a grammar of their own, the place of their names; the parser leaves it out."""
+    """Set the positions of clauses and of functions with special syntax; the parser leaves them out."""
     for word, words in ((exp.Null, ("NULL",)), (exp.Boolean, ("TRUE", "FALSE"))):
-        found = [node for node in tree.walk(bfs=False) if isinstance(node, word)]
-        for one, token in zip(found, [token for token in tokens if _is_word(token, words)], strict=False):
-            one.meta.update(start=token.start, end=token.end)
-    for node in reversed(list(tree.walk())):  # the deepest first: a call begins before everything in its brackets
+        nodes = [node for node in tree.walk(bfs=False) if isinstance(node, word)]
+        for literal, token in zip(nodes, [token for token in tokens if _is_word(token, words)], strict=False):
+            literal.meta.update(start=token.start, end=token.end)
+    for node in reversed(list(tree.walk())):  # the deepest first: a call begins before everything in its parentheses
         kind = type(node)
         call = isinstance(node, exp.Func) and (kind in CALLED or kind not in ARGUMENTS)
         if "start" in node.meta or not (call or kind in _CLAUSES):
@@ -184,7 +165,7 @@ def _place(tree: Tree, tokens: list[Token]) -> None:
         items = node.args.get("expressions") if kind is exp.Select else None
         first = whole(items[0] if items else node).start
         before = [token for token in tokens if token.start < first]
-        name = _called(before) if call else None
+        name = _call_name(before) if call else None
         for token in reversed(before) if name is None else (name,):
             if token is name or token.text.upper() == _CLAUSES.get(kind):
                 node.meta.update(start=token.start, end=token.end)
@@ -195,8 +176,8 @@ def _is_word(token: Token, words: tuple[str, ...]) -> bool:
     return token.token_type in (TokenType.NULL, TokenType.TRUE, TokenType.FALSE) and token.text.upper() in words
 
 
-def _called(before: list[Token]) -> Token | None:
-    """The name of the innermost call whose bracket is open after these tokens."""
+def _call_name(before: list[Token]) -> Token | None:
+    """The name of the innermost call whose parenthesis is still open after these tokens."""
     closed = 0
     for name, bracket in reversed(list(pairwise(before))):
         if bracket.token_type is TokenType.R_PAREN:
@@ -208,7 +189,7 @@ def _called(before: list[Token]) -> Token | None:
     return None
 
 
-def _check(source: Source, tree: Tree) -> None:
+def _check(source: SqlText, tree: Tree) -> None:
     pile: list[tuple[Tree, int]] = [(tree, 1)]
     left = MOST_NODES
     while pile:
@@ -216,11 +197,11 @@ def _check(source: Source, tree: Tree) -> None:
         left -= 1
         if left < 0:
             raise source.refusal(
-                Span(0, 0), f"a statement has at most {MOST_NODES:,} parts", "Split it into several questions"
+                Span(0, 0), f"a statement can have at most {MOST_NODES:,} parts", "Split it into several questions"
             )
         if depth > DEEPEST:
             raise source.refusal(
-                span(node), f"this is nested more than {DEEPEST} levels deep", "Define parts of it in a WITH"
+                span(node), f"this is nested more than {DEEPEST} levels deep", "Define parts of it in a WITH clause"
             )
         _check_node(source, node)
         chain = isinstance(node, exp.And | exp.Or)
@@ -228,7 +209,7 @@ def _check(source: Source, tree: Tree) -> None:
         pile += [(part, depth + (not (chain and type(part) is type(node)))) for part in reversed(children)]
 
 
-def _check_node(source: Source, node: Tree) -> None:
+def _check_node(source: SqlText, node: Tree) -> None:
     allowed = ARGUMENTS.get(type(node))
     called = source.text[node.meta["start"] : node.meta["end"] + 1] if "start" in node.meta else ""
     if allowed is None:
@@ -251,7 +232,9 @@ def _check_node(source: Source, node: Tree) -> None:
             raise source.refusal(where, *why)
         shape = SHAPES.get((type(node), name))
         odd = next((part for part in _children_of(value) if shape is not None and not isinstance(part, shape)), None)
-        if odd is not None and type(odd) in ARGUMENTS and not isinstance(odd, exp.Star):  # else refused by its own name
+        if (
+            odd is not None and type(odd) in ARGUMENTS and not isinstance(odd, exp.Star)
+        ):  # otherwise its own name is refused later
             select = isinstance(node, exp.Subquery)
             raise source.refusal(
                 span(odd), "only a SELECT is allowed in these parentheses" if select else "this must be a name"
@@ -270,8 +253,8 @@ def _children_of(value: object) -> Iterator[Tree]:
         yield from (part for part in value if isinstance(part, exp.Expr))
 
 
-def _unreadable(source: Source, tokens: list[Token], error: ParseError) -> Exception:
-    """The parser's complaint, at the place that it names."""
+def _unreadable(source: SqlText, tokens: list[Token], error: ParseError) -> Exception:
+    """The parser's error, at the position that it names."""
     details = error.errors[0] if error.errors else {}
     line, column = details.get("line"), details.get("col")
     at = next((token for token in tokens if (token.line, token.col) == (line, column)), tokens[-1])

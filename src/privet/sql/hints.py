@@ -1,17 +1,16 @@
-"""What SQL has and Privet does not support, by name, and the nearest thing that works."""
+"""SQL features that Privet does not support, and what to write instead."""
 
 from __future__ import annotations
 
 from difflib import get_close_matches
 
-AGGREGATES = ("COUNT", "SUM", "AVG", "VAR_POP", "STDDEV_POP")
-FUNCTIONS = (
-    *AGGREGATES, "CLIP", "LEAST", "GREATEST", "ABS", "FLOOR", "CEIL", "COALESCE", "IF", "STARTS_WITH", "WIDTH_BUCKET",
-    "DATE_TRUNC", "DATE_PART", "EXTRACT", "YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "ISODOW",
-)  # fmt: skip
+from privet.sql.functions import suggested
+
+AGGREGATES = suggested(aggregates=True)
+FUNCTIONS = suggested()
 
 _SAMPLE = "divides by n - 1, but a released variance divides by n"
-_ONE = "Ask one question per SELECT, or combine the conditions with OR in WHERE"
+_ONE = "Ask one question per statement, or combine the conditions with OR in WHERE"
 _READ_ONLY = "Only SELECT statements are supported"
 _WINDOW = "Use GROUP BY instead of a window"
 _PERSON = (
@@ -19,12 +18,12 @@ _PERSON = (
 )
 _CAST = "Columns already have their declared types; write a date as DATE '2025-01-31'"
 _PREFIX = "To match the beginning of a text, write LIKE 'North%'"
-_VALUE = "Write the value itself: a number, a text in '...', or DATE '2025-01-31'"
+_VALUE = "Write the value itself: a number, text in '...', or DATE '2025-01-31'"
 
 WORDS: dict[str, str] = {
     **dict.fromkeys(("UNION", "INTERSECT", "EXCEPT"), _ONE),
     **dict.fromkeys(("OVER", "WINDOW", "PARTITION BY", "ROWS", "RANGE"), _WINDOW),
-    "QUALIFY": "Choose groups with HAVING",
+    "QUALIFY": "Filter groups with HAVING",
     "FILTER": "Put the condition inside the aggregate: COUNT(CASE WHEN smoker THEN 1 END)",
     "DISTINCT": "COUNT(DISTINCT person_id) counts people; other distinct values can't be released",
     "OFFSET": "To show the first groups, write LIMIT 10",
@@ -45,10 +44,10 @@ WORDS: dict[str, str] = {
     **dict.fromkeys(("CAST", "TRY_CAST", "::"), _CAST),
     **dict.fromkeys(("RIGHT", "FULL", "CROSS", "NATURAL", "ASOF", "POSITIONAL", "SEMI", "ANTI", "STRAIGHT_JOIN"),
                     "Write JOIN ... ON ..., or LEFT JOIN with a public table"),
-    **dict.fromkeys(("LATERAL", "UNNEST", "VALUES", "TABLE"), "FROM takes a table, or a SELECT in parentheses"),
+    **dict.fromkeys(("LATERAL", "UNNEST", "VALUES", "TABLE"), "Use a table in FROM, or a SELECT in parentheses"),
     **dict.fromkeys(("PIVOT", "UNPIVOT"), "Group by two keys: GROUP BY region, smoker"),
-    **dict.fromkeys(("TABLESAMPLE", "USING SAMPLE"), "Every row takes part; remove it"),
-    "RECURSIVE": "A WITH can use only the names defined before it",
+    **dict.fromkeys(("TABLESAMPLE", "USING SAMPLE"), "Privet uses every row; remove it"),
+    "RECURSIVE": "A WITH clause can use only names that are defined before it",
     "NULLS": "Released keys and numbers are never NULL; remove it",
     "CUBE": "List the keys: GROUP BY region, smoker",
     "ROLLUP": "List the keys: GROUP BY region, smoker",
@@ -64,8 +63,8 @@ WORDS: dict[str, str] = {
     "**": "Write x * x",
     "!": "Write NOT",
     "`": 'Write the name in double quotes: "my column"',
-    "[": "There are no lists or maps",
-    "{": "There are no lists or maps",
+    "[": "Privet has no list or map types",
+    "{": "Privet has no list or map types",
     **dict.fromkeys(
         ("INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "DROP", "ALTER", "TRUNCATE", "COPY", "ATTACH", "DETACH",
          "PRAGMA", "SET", "USE", "SHOW", "DESCRIBE", "EXPLAIN", "CALL", "EXECUTE", "LOAD", "INSTALL", "EXPORT",
@@ -74,7 +73,7 @@ WORDS: dict[str, str] = {
     ),
     "INTO": _READ_ONLY,
 }  # fmt: skip
-"""For words and signs of SQL: what to write instead."""
+"""What to write instead of an SQL keyword or symbol."""
 
 CALLS: dict[str, str] = {
     **dict.fromkeys(("VARIANCE", "VAR_SAMP", "VARIANCE_SAMP"), f"It {_SAMPLE}. Write VAR_POP"),
@@ -99,7 +98,7 @@ CALLS: dict[str, str] = {
     **dict.fromkeys(("NOW", "TODAY", "CURRENT_DATE", "GETDATE"), "Write the date itself: DATE '2025-01-31'"),
     **dict.fromkeys(("REGEXP_MATCHES", "REGEXP_LIKE", "CONTAINS", "PREFIX", "LEFT", "SUBSTR", "SUBSTRING"), _PREFIX),
     **dict.fromkeys(("ROW_NUMBER", "RANK", "DENSE_RANK", "LAG", "LEAD", "NTILE"), _WINDOW),
-    **dict.fromkeys(("RANDOM", "RAND", "UUID"), "Privet adds the noise"),
+    **dict.fromkeys(("RANDOM", "RAND", "UUID"), "Privet adds the noise itself; remove it"),
     "NULLIF": "It is allowed only in the denominator of a ratio: SUM(a) / NULLIF(SUM(b), 0). Elsewhere, write "
               "CASE WHEN a <> b THEN a END",
     **dict.fromkeys(("IFNULL", "NVL"), "Write COALESCE(income, 0)"),
@@ -107,21 +106,21 @@ CALLS: dict[str, str] = {
     "TOTAL": "Write SUM",
     "HISTOGRAM": "Count bins: GROUP BY FLOOR(x / 10) * 10",
     **dict.fromkeys(("READ_CSV", "READ_CSV_AUTO", "READ_PARQUET", "PARQUET_SCAN", "READ_JSON", "GLOB", "READ_TEXT",
-                     "GENERATE_SERIES", "RANGE"), "FROM takes a table that the steward declared"),
+                     "GENERATE_SERIES", "RANGE"), "Use a table that the steward declared"),
 }  # fmt: skip
-"""For functions: what to write instead."""
+"""What to write instead of a function."""
 
-Refused = tuple[str, str]
+Refusal = tuple[str, str]
 """What is wrong, and what to write instead."""
 
 
-def word(text: str) -> Refused:
-    """That a word or a sign is not supported."""
+def word(text: str) -> Refusal:
+    """The refusal of a keyword or a symbol."""
     return f"{text} is not supported", WORDS.get(text.upper(), "")
 
 
-def call(name: str, *, cast: bool = False) -> Refused:
-    """That a function is not supported; with `cast`, that the name of a type is not a function."""
+def call(name: str, *, cast: bool = False) -> Refusal:
+    """The refusal of a function; `cast` means that the name is that of a type."""
     hint = CALLS.get(name.upper(), _CAST if cast else None)
     if hint is not None:
         return f"{name} is not supported", hint

@@ -11,7 +11,7 @@ from sqlglot import exp
 from privet.errors import UserError
 from privet.exact import Exact
 from privet.sql.grammar import Tree, span
-from privet.sql.source import Source
+from privet.sql.source import SqlText
 from privet.tables.expressions import Constant
 from privet.tables.language import lit
 from privet.tables.types import NumberType, TimeType, Type
@@ -22,26 +22,26 @@ _SIGNED = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?", re.ASCII)
 
 
-def number(source: Source, node: Tree) -> Exact | None:
-    """The number that is written there, with its sign; None if it is something else."""
+def number(source: SqlText, node: Tree) -> Exact | None:
+    """The number that is written here, with its sign; None if it is something else."""
     sign = 1
     while isinstance(node, exp.Neg | exp.Paren):
         sign = -sign if isinstance(node, exp.Neg) else sign
         node = node.this
     if not isinstance(node, exp.Literal) or node.is_string:
         return None
-    found = _NUMBER.fullmatch(str(node.this))
-    if found is None or not (found[1] or found[2]):
+    match = _NUMBER.fullmatch(str(node.this))
+    if match is None or not (match[1] or match[2]):
         raise source.refusal(span(node), f"{source.words(span(node))} is not a number, or is too long")
-    digits, after, exponent = found[1], found[2] or "", int(found[3] or 0)
+    digits, after, exponent = match[1], match[2] or "", int(match[3] or 0)
     value = Exact(int(digits + after or "0")) * Exact(10) ** (exponent - len(after))
     if value and not 1 / LARGEST <= value <= LARGEST:
         raise source.refusal(span(node), "this number is too large or too small")
     return sign * value
 
 
-def constant(source: Source, node: Tree) -> Constant | None:
-    """The number, text, truth value, date or timestamp that is written there; None if it is something else."""
+def constant(source: SqlText, node: Tree) -> Constant | None:
+    """The number, text, boolean, date or timestamp that is written here; None if it is something else."""
     while isinstance(node, exp.Paren):
         node = node.this
     match node:
@@ -55,13 +55,13 @@ def constant(source: Source, node: Tree) -> Constant | None:
     return None if value is None else Constant(value)
 
 
-def fitted(source: Source, at: Tree, value: Constant, like: Type) -> Constant:
-    """A text as the date or timestamp that it is compared with: `day >= '2025-01-31'`; an error if it is not one.
+def fitted(source: SqlText, at: Tree, value: Constant, like: Type) -> Constant:
+    """A quoted date or timestamp becomes one if it is compared with one: `day >= '2025-01-31'`.
 
-    A number in quotes that is compared with numbers is an error, too: it is a text.
+    It is an error if the text is not a date, or if a number in quotes is compared with numbers.
     """
     if isinstance(value.value, str) and isinstance(like, NumberType) and _SIGNED.fullmatch(value.value):
-        raise source.refusal(span(at), "this is a text, not a number", f"Write {value.value} without quotes")
+        raise source.refusal(span(at), "this is text, not a number", f"Write {value.value} without quotes")
     if not isinstance(value.value, str) or not isinstance(like, TimeType):
         return value
     moment = _read(value.value, timed=like.timed)
@@ -71,8 +71,8 @@ def fitted(source: Source, at: Tree, value: Constant, like: Type) -> Constant:
     return Constant(moment)
 
 
-def _moment(source: Source, node: exp.Cast) -> Constant:
-    """DATE '2025-01-31' and TIMESTAMP '2025-01-31 12:00:00', which the parser takes for casts of a text."""
+def _moment(source: SqlText, node: exp.Cast) -> Constant:
+    """DATE '2025-01-31' and TIMESTAMP '2025-01-31 12:00:00', which the parser reads as casts."""
     kind, text = node.args["to"].this, node.this
     if not isinstance(text, exp.Literal) or not text.is_string or kind not in _KINDS:
         raise source.refusal(span(node), "casts are not supported", "For a date, write DATE '2025-01-31'")
@@ -99,7 +99,7 @@ def _read(text: str, *, timed: bool) -> date | None:
         return None
 
 
-def _text(source: Source, node: Tree, value: str) -> Constant:
+def _text(source: SqlText, node: Tree, value: str) -> Constant:
     try:
         return cast(Constant, lit(value).node)
     except UserError as error:

@@ -1,4 +1,4 @@
-"""Which table or column a name means: the catalogue, and the names that are visible at one place of a statement."""
+"""Name resolution: the tables of the catalogue, and the columns that are visible at one place of a statement."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from sqlglot import exp
 from privet.names.spelling import nearest
 from privet.privacy.adjacency import Person
 from privet.sql.grammar import Tree, span
-from privet.sql.source import Source
+from privet.sql.source import SqlText
 from privet.tables.expressions import Types
 from privet.tables.query import PublicTable, Relation, Table
 
 
 @dataclass(frozen=True, slots=True)
 class Visible:
-    """A table in FROM, by the name that it has there; what each of its columns is called below; and the person's id."""
+    """A table in FROM: its name there, the inner name of each of its columns, and the person id."""
 
     name: str | None
     columns: tuple[tuple[str, str], ...]
@@ -25,33 +25,33 @@ class Visible:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """Rows to ask about, and the names by which their columns can be called."""
+class NamedRows:
+    """A relation, and the names under which a statement can use its columns."""
 
     relation: Relation
     visible: tuple[Visible, ...]
     tables: int = 1
-    """How many private tables are read, each counted as often as it is."""
+    """The number of private tables read, counting repeats."""
 
     @property
     def types(self) -> Types:
         return self.relation.of.types()
 
-    def called(self, name: str | None) -> Rows:
-        """The same rows as one table with this name."""
+    def renamed(self, name: str | None) -> NamedRows:
+        """The same rows, visible as one table with this name."""
         columns = tuple(column for one in self.visible for column in one.columns)
         person = next((one.person for one in self.visible if one.person is not None), None)
-        return Rows(self.relation, (Visible(name, columns, person),), self.tables)
+        return NamedRows(self.relation, (Visible(name, columns, person),), self.tables)
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """The tables that a statement may name: declared ones, and those that it makes itself in WITH."""
+    """The tables that a statement can use: declared ones, and those it defines in WITH."""
 
-    source: Source
+    source: SqlText
     tables: Mapping[str, Table]
     public: Mapping[str, PublicTable]
-    made: dict[str, Rows] = field(default_factory=dict)
+    defined: dict[str, NamedRows] = field(default_factory=dict)
 
     def names(self) -> frozenset[str]:
         """Every name of a table or a column, in lower case."""
@@ -59,89 +59,93 @@ class Catalogue:
 
     def spelled_out(self) -> frozenset[str]:
         """Every name of a table or a column."""
-        found = {*self.tables, *self.public}
+        names = {*self.tables, *self.public}
         for table in self.tables.values():
-            found |= {name for name, _ in table.schema.columns}
-            found |= {table.schema.protect.id} if isinstance(table.schema.protect, Person) else set()
+            names |= {name for name, _ in table.schema.columns}
+            names |= {table.schema.protect.id} if isinstance(table.schema.protect, Person) else set()
         for public in self.public.values():
-            found |= {name for name, _ in public.schema.columns}
-        return frozenset(found)
+            names |= {name for name, _ in public.schema.columns}
+        return frozenset(names)
 
-    def table(self, name: exp.Identifier) -> Rows | PublicTable:
-        """The table with this name: one of WITH, else a declared one."""
-        for place in (self.made, {**self.tables, **self.public}):
-            found = matching(name, place)
-            if len(found) > 1:
-                raise self._ambiguous(name, found)
-            if found and place is self.made:
-                return self.made[found[0]]
-            if found and found[0] in self.public:
-                return self.public[found[0]]
-            if found:
-                return _declared(self.tables[found[0]])
-        there = [*self.made, *self.tables, *(f"{each} (public)" for each in self.public)]
+    def table(self, name: exp.Identifier) -> NamedRows | PublicTable:
+        """The table with this name; WITH hides a declared table."""
+        for scope in (self.defined, {**self.tables, **self.public}):
+            matches = matching(name, scope)
+            if len(matches) > 1:
+                raise self._ambiguous(name, matches)
+            if matches and scope is self.defined:
+                return self.defined[matches[0]]
+            if matches and matches[0] in self.public:
+                return self.public[matches[0]]
+            if matches:
+                return _declared(self.tables[matches[0]])
+        tables = [*self.defined, *self.tables, *(f"{each} (public)" for each in self.public)]
         raise self.source.refusal(
             span(name),
             f"there is no table {name.name}",
-            _meant(name, [*self.made, *self.tables, *self.public]),
-            allowed=f"The tables are: {', '.join(there)}",
+            _meant(name, [*self.defined, *self.tables, *self.public]),
+            allowed=f"The tables are: {', '.join(tables)}",
         )
 
-    def column(self, rows: Rows, column: exp.Column) -> str | None:
-        """What a column is called below; None if no visible column has this name."""
+    def column(self, rows: NamedRows, column: exp.Column) -> str | None:
+        """The inner name of a column; None if no visible column has this name."""
         name = _name(column)
-        found = {(sql, below) for one in self._in_sight(rows, column) for sql, below in one.columns if _same(name, sql)}
-        if len({below for _, below in found}) > 1:
-            raise self._ambiguous(name, sorted(sql for sql, _ in found))
-        return next((below for _, below in found), None)
+        matches = {
+            (sql, below) for one in self._in_sight(rows, column) for sql, below in one.columns if _same(name, sql)
+        }
+        if len({below for _, below in matches}) > 1:
+            raise self._ambiguous(name, sorted(sql for sql, _ in matches))
+        return next((below for _, below in matches), None)
 
-    def spelled(self, rows: Rows, column: exp.Column) -> str:
-        """The name of a column where it is used, which can differ from what it is called below."""
-        found = {sql for one in self._in_sight(rows, column) for sql, _ in one.columns if _same(_name(column), sql)}
-        return min(found, default=str(column.this.this))
+    def spelled(self, rows: NamedRows, column: exp.Column) -> str:
+        """The visible name of a column, which can differ from its inner name."""
+        spellings = {sql for one in self._in_sight(rows, column) for sql, _ in one.columns if _same(_name(column), sql)}
+        return min(spellings, default=str(column.this.this))
 
-    def is_person(self, rows: Rows, node: Tree) -> bool:
+    def is_person(self, rows: NamedRows, node: Tree) -> bool:
         """Whether this column identifies the person."""
         return isinstance(node, exp.Column) and any(
             one.person is not None and _same(_name(node), one.person) for one in self._in_sight(rows, node)
         )
 
-    def no_column(self, rows: Rows, column: exp.Column) -> Exception:
+    def no_column(self, rows: NamedRows, column: exp.Column) -> Exception:
         """The error for a name that is not a column here."""
         shown = self.source.words(span(column))
         if self.is_person(rows, column):
             return self.source.refusal(
                 span(column),
                 f"{shown} identifies a person, so its values can't be used",
-                allowed=f"It can be counted, COUNT(DISTINCT {shown}), joined on, and grouped by in a subquery",
+                allowed=f"You can count it, COUNT(DISTINCT {shown}), join on it, and group by it in a subquery",
             )
-        there = dict.fromkeys(sql for one in self._in_sight(rows, column) for sql, _ in one.columns)
-        unlike = column.name.casefold() not in map(str.casefold, there)
-        text = f"For a text, use single quotes: '{column.name}'"
-        hint = _meant(_name(column), there) or (text if unlike and column.this.args.get("quoted") else "")
-        allowed = f"The columns are: {', '.join(there)}" if there else "There are no columns here"
+        columns = dict.fromkeys(sql for one in self._in_sight(rows, column) for sql, _ in one.columns)
+        unlike = column.name.casefold() not in map(str.casefold, columns)
+        text = f"Put a text value in single quotes: '{column.name}'"
+        hint = _meant(_name(column), columns) or (text if unlike and column.this.args.get("quoted") else "")
+        allowed = f"The columns are: {', '.join(columns)}" if columns else "No columns are available here"
         return self.source.refusal(span(column), f"there is no column {shown}", hint, allowed=allowed)
 
-    def _in_sight(self, rows: Rows, column: exp.Column) -> tuple[Visible, ...]:
+    def _in_sight(self, rows: NamedRows, column: exp.Column) -> tuple[Visible, ...]:
         table = column.args.get("table")
         if table is None:
             return rows.visible
-        found = [one for one in rows.visible if one.name is not None and _same(table, one.name)]
-        if len(found) == 1:
-            return (found[0],)
-        there = [one.name for one in rows.visible if one.name is not None]
-        why = f"there is no table {table.name} in this FROM" if not found else f"two tables here are named {table.name}"
-        allowed = f"The tables in FROM are: {', '.join(there)}" if there else "The rows in FROM have no name"
-        raise self.source.refusal(span(table), why, "" if found else _meant(table, there), allowed=allowed)
+        matches = [one for one in rows.visible if one.name is not None and _same(table, one.name)]
+        if len(matches) == 1:
+            return (matches[0],)
+        tables = [one.name for one in rows.visible if one.name is not None]
+        why = (
+            f"there is no table {table.name} in this FROM" if not matches else f"two tables here are named {table.name}"
+        )
+        allowed = f"The tables in FROM are: {', '.join(tables)}" if tables else "The subquery in FROM has no alias"
+        raise self.source.refusal(span(table), why, "" if matches else _meant(table, tables), allowed=allowed)
 
-    def _ambiguous(self, name: exp.Identifier, found: Iterable[str]) -> Exception:
-        several = ", ".join(f'"{each}"' for each in dict.fromkeys(found))
-        why = f"{name.name} is ambiguous: it can mean {several}"
+    def _ambiguous(self, name: exp.Identifier, candidates: Iterable[str]) -> Exception:
+        listing = ", ".join(f'"{each}"' for each in dict.fromkeys(candidates))
+        why = f"{name.name} is ambiguous: it can mean {listing}"
         return self.source.refusal(span(name), why, "Write one of them in double quotes, or with its table")
 
 
 def matching(name: exp.Identifier, among: Iterable[str]) -> list[str]:
-    """The names that an identifier can mean: the exact name if it is quoted, else in any case."""
+    """The names that an identifier matches: exactly if it is quoted, else ignoring case."""
     return [each for each in among if _same(name, each)]
 
 
@@ -151,8 +155,8 @@ def _same(name: exp.Identifier, other: str) -> bool:
 
 
 def _meant(name: exp.Identifier, among: Iterable[str]) -> str:
-    """The suggestion of a similar name, as SQL writes it."""
-    from privet.sql.quoting import quoted  # which reads statements itself
+    """A suggestion of a similar name, as SQL writes it."""
+    from privet.sql.quoting import quoted  # circular: it parses statements
 
     near = nearest(name.name, among)
     return "" if near in (None, name.name) else f"Did you mean {quoted(near)}?"
@@ -164,8 +168,8 @@ def _name(column: exp.Column) -> exp.Identifier:
     return name
 
 
-def _declared(table: Table) -> Rows:
+def _declared(table: Table) -> NamedRows:
     protect = table.schema.protect
     person = protect.id if isinstance(protect, Person) else None
     columns = tuple((name, name) for name, _ in table.schema.columns)
-    return Rows(table.relation, (Visible(table.name, columns, person),))
+    return NamedRows(table.relation, (Visible(table.name, columns, person),))

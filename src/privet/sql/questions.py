@@ -8,13 +8,14 @@ from sqlglot import exp
 
 from privet.errors import QueryError, TooManyGroups, UserError, write
 from privet.sql import bounds
-from privet.sql.aggregates import Measures, has_aggregate, name_of
-from privet.sql.expressions import AGGREGATES, Reader
+from privet.sql.aggregates import AggregateReader, has_aggregate, name_of
+from privet.sql.expressions import ExpressionReader
+from privet.sql.functions import is_aggregate
 from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.literals import number
-from privet.sql.names import Catalogue, Rows
-from privet.sql.relations import Relations
-from privet.sql.source import Source
+from privet.sql.names import Catalogue, NamedRows
+from privet.sql.relations import RelationReader
+from privet.sql.source import SqlText
 from privet.tables.aggregates import Aggregate
 from privet.tables.arrangement import RELEASED, Arrangement, Order, can_pass, names
 from privet.tables.expressions import Bin, Column, Node, Truncate
@@ -27,28 +28,28 @@ _COMPARING = (
     exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between,
     exp.Literal, exp.Boolean, exp.Cast, exp.Subquery, exp.Null,
 )  # fmt: skip
-"""What HAVING is made of, besides columns of the answer."""
+"""The nodes that HAVING may contain, besides columns of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One item of SELECT: as it is written, its name if it has one, and what it asks for, or groups by."""
+    """One item of SELECT: its tree, its alias if it has one, and its aggregate or key."""
 
     tree: Tree
     alias: str | None
     what: Aggregate | Node
-    asked: bool
+    is_aggregate: bool
 
 
 @dataclass(slots=True)
-class Question:
-    """Reads one SELECT; `numbers` grows when HAVING or ORDER BY need a number that is not shown."""
+class SelectReader:
+    """Reads the outermost SELECT; HAVING and ORDER BY add the aggregates that are not shown to `numbers`."""
 
     catalogue: Catalogue
     select: exp.Select
-    rows: Rows = field(init=False)
-    reader: Reader = field(init=False)
-    measures: Measures = field(init=False)
+    rows: NamedRows = field(init=False)
+    reader: ExpressionReader = field(init=False)
+    measures: AggregateReader = field(init=False)
     items: list[Item] = field(init=False)
     keys: list[Key] = field(init=False)
     numbers: dict[str, Aggregate] = field(init=False)
@@ -56,7 +57,7 @@ class Question:
 
     def query(self) -> Query:
         """The question as a value."""
-        relations = Relations(self.catalogue)
+        relations = RelationReader(self.catalogue)
         self.rows = relations.rows(self.select)
         self.reader, self.measures = relations.reader(self.rows), relations.measures(self.rows)
         self.items = [self._item(item) for item in self.select.expressions]
@@ -71,7 +72,7 @@ class Question:
             raise self.source.placed(span(at or self.select), error) from None
 
     @property
-    def source(self) -> Source:
+    def source(self) -> SqlText:
         return self.catalogue.source
 
     # --- SELECT and GROUP BY --------------------------------------------------------------------
@@ -79,8 +80,8 @@ class Question:
     def _item(self, item: Tree) -> Item:
         alias = str(item.args["alias"].this) if isinstance(item, exp.Alias) else None
         tree = bare(item.this if isinstance(item, exp.Alias) else item)
-        asked = has_aggregate(tree)
-        return Item(tree, alias, self.measures.read(tree) if asked else self._key_of(tree), asked)
+        is_aggregate = has_aggregate(tree)
+        return Item(tree, alias, self.measures.read(tree) if is_aggregate else self._key_of(tree), is_aggregate)
 
     def _key_of(self, tree: Tree) -> Node:
         if self.catalogue.is_person(self.rows, tree) and self.catalogue.column(self.rows, tree) is None:  # type: ignore[arg-type]
@@ -100,9 +101,7 @@ class Question:
         for tree in [] if group is None else group.expressions:
             node = self._grouped(tree)
             if not names(node):
-                raise self._no(
-                    tree, "this is the same for every row", "Group by a column, written without single quotes"
-                )
+                raise self._no(tree, "this is the same for every row", "Group by a column, without single quotes")
             if any(key.of == node for key in keys):
                 raise self._no(tree, "this is in GROUP BY twice")
             key = Key(self._key_name(tree, node), node)
@@ -126,8 +125,8 @@ class Question:
         return keys
 
     def _key_name(self, tree: Tree, node: Node) -> str:
-        """The name given in SELECT; else that of a column, its bins or its months; else the words of the expression."""
-        items = [item for item in self.items if not item.asked and item.what == node]
+        """The alias; else the name of the column, also of its bins or months; else the words of the expression."""
+        items = [item for item in self.items if not item.is_aggregate and item.what == node]
         for item in items:
             if item.alias:
                 return item.alias
@@ -140,21 +139,21 @@ class Question:
         return inner.name if isinstance(inner, Column) else name_of(node)
 
     def _grouped(self, tree: Tree) -> Node:
-        """A position, a name given in SELECT, or an expression."""
+        """The key that a position, an alias or an expression means."""
         item = self._at(tree) or self._aliased(tree)
         column = isinstance(tree, exp.Column) and self.catalogue.column(self.rows, tree) is not None
-        if item is not None and item.asked and not column:
+        if item is not None and item.is_aggregate and not column:
             raise self._no(tree, "rows can't be grouped by an aggregate", "Group by a column")
         if item is None or column:
             node = self._key_of(tree)
-            if item is not None and not item.asked and item.what != node:
+            if item is not None and not item.is_aggregate and item.what != node:
                 why = f"{self.source.words(span(tree))} is a column, but AS gives that name to something else"
                 raise self._no(tree, why, "Choose another name after AS")
             return node
         return item.what  # type: ignore[return-value]
 
     def _at(self, tree: Tree) -> Item | None:
-        """The item of SELECT that a number means."""
+        """The item of SELECT at this position."""
         place = number(self.source, tree)
         if place is None:
             return None
@@ -163,21 +162,21 @@ class Question:
         return self.items[int(place) - 1]
 
     def _aliased(self, tree: Tree) -> Item | None:
-        """The item of SELECT that has this name."""
+        """The item of SELECT that has this alias."""
         if not isinstance(tree, exp.Column) or tree.args.get("table") is not None:
             return None
         name, quoted = str(tree.this.this), tree.this.args.get("quoted")
-        found = [
+        matches = [
             item
             for item in self.items
             if item.alias is not None and (item.alias == name if quoted else item.alias.casefold() == name.casefold())
         ]
-        return found[0] if len(found) == 1 else None
+        return matches[0] if len(matches) == 1 else None
 
     def _check_items(self) -> None:
         seen: list[Node] = []
         for item in self.items:
-            if item.asked:
+            if item.is_aggregate:
                 continue
             shown = self.source.words(whole(item.tree))
             if not names(item.what):  # type: ignore[arg-type]
@@ -192,19 +191,19 @@ class Question:
             seen.append(item.what)  # type: ignore[arg-type]
 
     def _numbers(self) -> dict[str, Aggregate]:
-        found: dict[str, Aggregate] = {}
+        numbers: dict[str, Aggregate] = {}
         taken = {key.name for key in self.keys}
         for item in self.items:
-            if item.asked:
+            if item.is_aggregate:
                 name = item.alias or name_of(item.what)
                 if name in taken:
                     why = f"two columns of the answer are named {name}"
                     raise self.source.refusal(whole(item.tree), why, "Rename one of them with AS")
-                found[name] = item.what  # type: ignore[assignment]
+                numbers[name] = item.what  # type: ignore[assignment]
                 taken.add(name)
-        if not found:
+        if not numbers:
             raise self._no(self.select, "a question needs an aggregate", "Add one, such as COUNT(*)")
-        return found
+        return numbers
 
     # --- HAVING, ORDER BY, LIMIT ----------------------------------------------------------------
 
@@ -212,39 +211,39 @@ class Question:
         having = self.select.args.get("having")
         if having is None:
             return None
-        condition = Reader(self.source, _Answer(self), self._shown).condition(having.this, "HAVING")
+        condition = ExpressionReader(self.source, _AnswerColumns(self), self._shown).condition(having.this, "HAVING")
         nodes, types = tuple(key.of for key in self.keys), self.rows.types
         values = dict(zip((key.name for key in self.keys), domains(self.rows.relation.of, nodes), strict=True))
         if not can_pass(condition, {key.name: key.of.type(types) for key in self.keys}, values):
-            raise self.source.refusal(whole(having.this), "no group can satisfy this, whatever its numbers are")
+            raise self.source.refusal(whole(having.this), "no group can satisfy this, whatever its values are")
         return condition
 
     def _order(self) -> tuple[Order, ...]:
         order = self.select.args.get("order")
-        found: list[Order] = []
+        orders: list[Order] = []
         for ordered in [] if order is None else order.expressions:
             tree = bare(ordered.this)
             item = self._at(tree)
             name = self._shown(tree) if item is None else self._column(item)
             if not isinstance(name, Column):
-                raise self._no(tree, "ORDER BY takes columns of the answer: a key, an aggregate, or the name of one")
-            if any(before.column == name.name for before in found):
+                raise self._no(tree, "ORDER BY takes columns of the answer: a key, an aggregate, or an alias")
+            if any(before.column == name.name for before in orders):
                 raise self._no(tree, "this is in ORDER BY twice")
-            found.append(Order(name.name, bool(ordered.args.get("desc"))))
-        return tuple(found)
+            orders.append(Order(name.name, bool(ordered.args.get("desc"))))
+        return tuple(orders)
 
     def _limit(self) -> int | None:
         limit = self.select.args.get("limit")
         if limit is None:
             return None
-        few = number(self.source, limit.expression)
-        if few is None or few.denominator != 1 or not 1 <= few <= 10_000:
-            raise self._no(limit, "LIMIT takes a number of groups from 1 to 10,000")
-        return int(few)
+        groups = number(self.source, limit.expression)
+        if groups is None or groups.denominator != 1 or not 1 <= groups <= 10_000:
+            raise self._no(limit, "LIMIT must be a whole number from 1 to 10,000")
+        return int(groups)
 
     def _shown(self, tree: Tree) -> Node | None:
-        """The column of the answer that a part of HAVING or ORDER BY means; a number that is not there is added."""
-        if isinstance(tree, AGGREGATES) or (isinstance(tree, exp.Div) and has_aggregate(tree)):
+        """The column of the answer that a part of HAVING or ORDER BY means; a new aggregate is added."""
+        if is_aggregate(tree) or (isinstance(tree, exp.Div) and has_aggregate(tree)):
             return Column(self._measured(self.measures.read(tree)))
         item = self._aliased(tree)
         if item is not None:
@@ -264,9 +263,11 @@ class Question:
                 tree, "columns of the answer are never NULL", "Compare them with = <> < <= > >= IN or BETWEEN"
             )
         if has_aggregate(tree):
-            self.measures.read(tree)  # refused, with what works
+            self.measures.read(tree)  # raises the error with the remedy
         if any(self._aliased(part) or self._by_name(part) for part in tree.walk()):
-            raise self.source.refusal(whole(tree), "columns of the answer can be compared here, but not computed with")
+            raise self.source.refusal(
+                whole(tree), "columns of the answer can be compared here, but not used in arithmetic"
+            )
         node = self._key_of(tree)
         key = next((key for key in self.keys if key.of == node), None)
         if key is not None:
@@ -276,7 +277,7 @@ class Question:
         raise self.source.refusal(whole(tree), why, "Group by it, or aggregate it")
 
     def _by_name(self, tree: Tree) -> Column | None:
-        """A number of the answer by the name that it was given by itself, such as avg_income."""
+        """A number of the answer by its default name, such as avg_income."""
         if not isinstance(tree, exp.Column) or tree.args.get("table") is not None:
             return None
         if self.catalogue.column(self.rows, tree) is not None:
@@ -285,7 +286,7 @@ class Question:
         return Column(name) if name in self.numbers and name not in self.hidden else None
 
     def _column(self, item: Item) -> Column:
-        if not item.asked:
+        if not item.is_aggregate:
             return Column(next(key.name for key in self.keys if key.of == item.what))
         return Column(item.alias or name_of(item.what))
 
@@ -307,10 +308,10 @@ class Question:
         return self.source.refusal(span(at), what, advice)
 
 
-class _Answer(Columns):
-    """The types of an answer's columns, of numbers that are still to come too."""
+class _AnswerColumns(Columns):
+    """The types of an answer's columns, including aggregates that are added later."""
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: SelectReader) -> None:
         types = question.rows.types
         keys = {key.name: key.of.type(types) for key in question.keys}
         super().__init__(keys, frozenset(keys))

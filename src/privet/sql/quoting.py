@@ -1,4 +1,4 @@
-"""How a name is written in SQL: as it is, or in double quotes where the reader of statements needs them."""
+"""How to write a name in SQL: as it is, or in double quotes where the parser needs them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PLAIN = re.compile(r"[^\W\d]\w*")
 def quoted(name: str) -> str:
     """The name as it must be written in a statement.
 
-    Claim: a statement with the result in the place of a column or of a table means just this name.
+    Claim: in a statement, the result used as a column or a table means exactly this name.
 
     Example:
         >>> print(quoted("age"), quoted("limit"), quoted("2B"), quoted("net pay"))
@@ -28,9 +28,9 @@ def quoted(name: str) -> str:
     if not _PLAIN.fullmatch(name):
         return safe
     table = Table(Schema.declare(name, protect=each_row(), columns={name: boolean()}), None)
-    asked = "SELECT {0}, COUNT(*) AS n_ FROM {0} WHERE {0} GROUP BY {0}"
+    statement = "SELECT {0}, COUNT(*) AS n_ FROM {0} WHERE {0} GROUP BY {0}"
     try:
-        same = parse(asked.format(name), {name: table}) == parse(asked.format(safe), {name: table})
+        same = parse(statement.format(name), {name: table}) == parse(statement.format(safe), {name: table})
     except QueryError:
         same = False
     return name if same else safe

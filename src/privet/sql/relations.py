@@ -1,4 +1,4 @@
-"""FROM: tables, joins, and SELECTs in parentheses or WITH, as rows to ask about."""
+"""FROM: tables, joins, and SELECTs in parentheses or WITH, as relations."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Literal
 from sqlglot import exp
 
 from privet.errors import QueryError, UserError, write
-from privet.sql.aggregates import Measures, has_aggregate, name_of
-from privet.sql.expressions import AGGREGATES, Reader
+from privet.sql.aggregates import AggregateReader, has_aggregate, name_of
+from privet.sql.expressions import ExpressionReader
+from privet.sql.functions import is_aggregate
 from privet.sql.grammar import Tree, bare, span, whole
-from privet.sql.names import Catalogue, Rows, Visible
-from privet.sql.source import Source
+from privet.sql.names import Catalogue, NamedRows, Visible
+from privet.sql.source import SqlText
 from privet.tables.expressions import Column, Node
 from privet.tables.narrowing import impossible
 from privet.tables.operators import MOST_TABLES, JoinPublic, PerPerson, Where, WithColumns
@@ -27,21 +28,21 @@ _ELSEWHERE = {
 }
 
 
-How = Literal["inner", "left"]
+JoinKind = Literal["inner", "left"]
 
 
 @dataclass(frozen=True, slots=True)
-class Relations:
-    """Reads what a SELECT is FROM, and SELECTs that are not the question itself."""
+class RelationReader:
+    """Reads the FROM clause and inner SELECTs."""
 
     catalogue: Catalogue
 
     @property
-    def source(self) -> Source:
+    def source(self) -> SqlText:
         return self.catalogue.source
 
-    def reader(self, rows: Rows) -> Reader:
-        """How expressions over these rows are read."""
+    def reader(self, rows: NamedRows) -> ExpressionReader:
+        """A reader of expressions over these rows."""
 
         def leaf(tree: Tree) -> Node | None:
             if not isinstance(tree, exp.Column):
@@ -51,42 +52,42 @@ class Relations:
                 raise self.catalogue.no_column(rows, tree)
             return Column(name)
 
-        return Reader(self.source, rows.types, leaf)
+        return ExpressionReader(self.source, rows.types, leaf)
 
-    def measures(self, rows: Rows) -> Measures:
-        """How aggregates over these rows are read."""
-        return Measures(self.reader(rows), rows.relation.of, lambda tree: self.catalogue.is_person(rows, tree))
+    def measures(self, rows: NamedRows) -> AggregateReader:
+        """A reader of aggregates over these rows."""
+        return AggregateReader(self.reader(rows), rows.relation.of, lambda tree: self.catalogue.is_person(rows, tree))
 
-    def rows(self, select: exp.Select) -> Rows:
-        """What a SELECT reads: WITH, FROM, joins and WHERE."""
+    def rows(self, select: exp.Select) -> NamedRows:
+        """The rows that a SELECT reads: WITH, FROM, joins and WHERE."""
         named: list[str] = []
         for cte in select.args["with_"].expressions if select.args.get("with_") else ():
             identifier = cte.args["alias"].this
             name = self._name(identifier, str(identifier.this), named)
             named.append(name)
-            self.catalogue.made[name] = self.derived(cte.this).called(name)
+            self.catalogue.defined[name] = self.derived(cte.this).renamed(name)
         if select.args.get("from_") is None:
-            raise self.source.refusal(span(select), "a question needs FROM", remedy=write(sql="FROM people"))
+            raise self.source.refusal(span(select), "a question needs a FROM clause", remedy=write(sql="FROM people"))
         rows = self._from(select.args["from_"].this)
         for join in select.args.get("joins") or ():
             rows = self._join(rows, join)
         where = select.args.get("where")
         if where is None:
             return rows
-        found = next((part for part in where.walk() if isinstance(part, AGGREGATES)), None)
-        if found is not None and where.find(exp.Select) is None:  # a SELECT is refused by its own name
-            raise self.source.refusal(span(found), "WHERE filters rows", "To filter groups, use HAVING")
+        aggregate = next((part for part in where.walk() if is_aggregate(part)), None)
+        if aggregate is not None and where.find(exp.Select) is None:  # a SELECT in WHERE has its own error
+            raise self.source.refusal(span(aggregate), "WHERE filters rows", "To filter groups, use HAVING")
         condition = self.reader(rows).condition(where.this, "WHERE")
-        made = self._with(rows, lambda: Relation(Where(rows.relation.of, condition)), where)
-        never = impossible(made.relation.of)
+        filtered = self._with(rows, lambda: Relation(Where(rows.relation.of, condition)), where)
+        never = impossible(filtered.relation.of)
         if never:
-            why = "this can't be true for any row" if len(never) == 1 else "no row can satisfy all of these conditions"
+            why = "this is not true for any row" if len(never) == 1 else "no row can satisfy all of these conditions"
             raise self.source.refusal(whole(where.this), why)
-        return made
+        return filtered
 
-    # --- SELECTs inside -------------------------------------------------------------------------
+    # --- inner SELECTs --------------------------------------------------------------------------
 
-    def derived(self, select: Tree) -> Rows:
+    def derived(self, select: Tree) -> NamedRows:
         """The rows of a SELECT in parentheses or WITH: some of the rows below, or one row per person."""
         while isinstance(select, exp.Subquery | exp.Paren):
             select = select.this
@@ -95,17 +96,17 @@ class Relations:
         for part, why in _ELSEWHERE.items():
             if select.args.get(part) is not None:
                 raise self.source.refusal(span(select.args[part]), *why)
-        before = dict(self.catalogue.made)
+        before = dict(self.catalogue.defined)
         rows = self.rows(select)
         if select.args.get("group") is not None or any(map(has_aggregate, select.expressions)):
             rows = self._per_person(rows, select)
         else:
             rows = self._projected(rows, select)
-        self.catalogue.made.clear()
-        self.catalogue.made.update(before)
+        self.catalogue.defined.clear()
+        self.catalogue.defined.update(before)
         return rows
 
-    def _projected(self, rows: Rows, select: exp.Select) -> Rows:
+    def _projected(self, rows: NamedRows, select: exp.Select) -> NamedRows:
         reader = self.reader(rows)
         shown: list[str] = []
         added: list[tuple[str, Node]] = []
@@ -123,11 +124,11 @@ class Relations:
             shown.append(name)
         visible = (Visible(None, tuple((name, name) for name in shown), person),)
         if not added:
-            return Rows(rows.relation, visible, rows.tables)
-        made = self._with(rows, lambda: Relation(WithColumns(rows.relation.of, tuple(added))), select)
-        return Rows(made.relation, visible, rows.tables)
+            return NamedRows(rows.relation, visible, rows.tables)
+        extended = self._with(rows, lambda: Relation(WithColumns(rows.relation.of, tuple(added))), select)
+        return NamedRows(extended.relation, visible, rows.tables)
 
-    def _per_person(self, rows: Rows, select: exp.Select) -> Rows:
+    def _per_person(self, rows: NamedRows, select: exp.Select) -> NamedRows:
         group = select.args.get("group")
         keys = [] if group is None else group.expressions
         if len(keys) != 1 or not self.catalogue.is_person(rows, self._item(select, keys[0])):
@@ -149,12 +150,14 @@ class Relations:
             names.append(self._name(item, alias or name_of(value), names))
             columns.append((names[-1], value))
         if not columns:
-            raise self.source.refusal(span(select), "this must compute something per person, such as COUNT(*) AS n")
-        made = self._with(rows, lambda: Relation(PerPerson(rows.relation.of, tuple(columns))), select)
-        return Rows(made.relation, (Visible(None, tuple((name, name) for name in names), person),), rows.tables)
+            raise self.source.refusal(
+                span(select), "this subquery must compute something per person, such as COUNT(*) AS n"
+            )
+        people = self._with(rows, lambda: Relation(PerPerson(rows.relation.of, tuple(columns))), select)
+        return NamedRows(people.relation, (Visible(None, tuple((name, name) for name in names), person),), rows.tables)
 
     def _item(self, select: exp.Select, key: Tree) -> Tree:
-        """What GROUP BY 1 means."""
+        """The key; GROUP BY 1 means the first item of SELECT."""
         place = str(key.this) if isinstance(key, exp.Literal) and not key.is_string else ""
         if place.isdecimal() and len(place) < 5 and 1 <= int(place) <= len(select.expressions):
             return _named(select.expressions[int(place) - 1])[1]
@@ -170,27 +173,27 @@ class Relations:
 
     # --- tables and joins -----------------------------------------------------------------------
 
-    def _from(self, tree: Tree) -> Rows:
-        found, name = self._table(tree)
-        if isinstance(found, PublicTable):
-            why = f"{found.name} is public, so it needs no privacy"
-            raise self.source.refusal(span(tree), why, "Begin with a private table: FROM people JOIN ...")
-        return found.called(name)
+    def _from(self, tree: Tree) -> NamedRows:
+        rows, name = self._table(tree)
+        if isinstance(rows, PublicTable):
+            why = f"{rows.name} is public, and a question must be about a private table"
+            raise self.source.refusal(span(tree), why, "Put the private table first: FROM people JOIN ...")
+        return rows.renamed(name)
 
-    def _table(self, tree: Tree) -> tuple[Rows | PublicTable, str | None]:
+    def _table(self, tree: Tree) -> tuple[NamedRows | PublicTable, str | None]:
         alias = tree.args.get("alias")
         name = str(alias.this.this) if alias is not None and alias.this is not None else None
         match tree:
             case exp.Subquery():
                 return self.derived(tree.this), name
-            case exp.Table(this=exp.Identifier() as of):
-                found = self.catalogue.table(of)
-                return found, name or (found.name if isinstance(found, PublicTable) else found.visible[0].name)
+            case exp.Table(this=exp.Identifier() as identifier):
+                table = self.catalogue.table(identifier)
+                return table, name or (table.name if isinstance(table, PublicTable) else table.visible[0].name)
         raise self.source.refusal(
             span(tree), "FROM takes a table that the steward declared, or a SELECT in parentheses"
         )
 
-    def _join(self, left: Rows, join: exp.Join) -> Rows:
+    def _join(self, left: NamedRows, join: exp.Join) -> NamedRows:
         side, kind = str(join.args.get("side") or ""), str(join.args.get("kind") or "")
         if side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER"):
             why = f"{side or kind} JOIN is not supported"
@@ -210,13 +213,15 @@ class Relations:
         if side:
             why = "LEFT JOIN is supported only with a public table"
             raise self.source.refusal(span(join), why, "Join tables of the same people with JOIN")
-        return self._join_person(left, right.called(name), join)
+        return self._join_person(left, right.renamed(name), join)
 
-    def _join_public(self, left: Rows, table: PublicTable, name: str | None, join: exp.Join, how: How) -> Rows:
+    def _join_public(
+        self, left: NamedRows, table: PublicTable, name: str | None, join: exp.Join, how: JoinKind
+    ) -> NamedRows:
         schema = table.schema
-        theirs = Visible(name, tuple((column, column) for column, _ in schema.columns), None)
-        other = Rows(left.relation, (theirs,))
-        mine: list[str] = []
+        public = Visible(name, tuple((column, column) for column, _ in schema.columns), None)
+        other = NamedRows(left.relation, (public,))
+        on_columns: list[str] = []
         for a, b in self._pairs(left, other, join):
             key, on = self.catalogue.column(other, b), self.catalogue.column(left, a)
             if key != schema.key:
@@ -224,13 +229,13 @@ class Relations:
                 raise self.source.refusal(span(b), why)
             if on is None:
                 raise self.catalogue.no_column(left, a)
-            mine.append(on)
-        kept = [column for column, _ in schema.columns if column != schema.key]
-        columns = [(column, column) for column in kept] + ([(schema.key, mine[0])] if how == "inner" else [])
-        made = self._with(left, lambda: Relation(JoinPublic(left.relation.of, schema, mine[0], how)), join)
-        return Rows(made.relation, (*left.visible, Visible(name, tuple(columns), None)), left.tables)
+            on_columns.append(on)
+        added = [column for column, _ in schema.columns if column != schema.key]
+        columns = [(column, column) for column in added] + ([(schema.key, on_columns[0])] if how == "inner" else [])
+        joined = self._with(left, lambda: Relation(JoinPublic(left.relation.of, schema, on_columns[0], how)), join)
+        return NamedRows(joined.relation, (*left.visible, Visible(name, tuple(columns), None)), left.tables)
 
-    def _join_person(self, left: Rows, right: Rows, join: exp.Join) -> Rows:
+    def _join_person(self, left: NamedRows, right: NamedRows, join: exp.Join) -> NamedRows:
         for a, b in self._pairs(left, right, join):
             for rows, column in ((left, a), (right, b)):
                 if not self.catalogue.is_person(rows, column):
@@ -238,12 +243,12 @@ class Relations:
                     raise self.source.refusal(span(column), why, "Write ON a.person_id = b.person_id")
         count = left.tables + right.tables
         if count > MOST_TABLES:
-            raise self.source.refusal(span(join), f"a question reads at most {MOST_TABLES} private tables")
+            raise self.source.refusal(span(join), f"a question can read at most {MOST_TABLES} private tables")
         both = self._with(left, lambda: left.relation.join(right.relation), join)
-        return Rows(both.relation, (*left.visible, *right.visible), count)
+        return NamedRows(both.relation, (*left.visible, *right.visible), count)
 
-    def _pairs(self, left: Rows, right: Rows, join: exp.Join) -> list[tuple[exp.Column, exp.Column]]:
-        """What must be equal: a column of the left and one of the right."""
+    def _pairs(self, left: NamedRows, right: NamedRows, join: exp.Join) -> list[tuple[exp.Column, exp.Column]]:
+        """The columns that must be equal, one on the left and one on the right."""
         using = join.args.get("using") or []
         on = bare(join.args["on"]) if join.args.get("on") is not None else None
         pairs = [(exp.Column(this=name), exp.Column(this=name)) for name in using if isinstance(name, exp.Identifier)]
@@ -255,10 +260,12 @@ class Relations:
                 return [(b, a)] if self._is_of(right, a) and not self._is_of(right, b) else [(a, b)]
         at = on if on is not None else join
         raise self.source.refusal(
-            whole(at), "a join takes one equality, ON a.key = b.key", "Put other conditions in WHERE"
+            whole(at),
+            "a join condition must be one equality, such as ON a.key = b.key",
+            "Put other conditions in WHERE",
         )
 
-    def _is_of(self, rows: Rows, column: exp.Column) -> bool:
+    def _is_of(self, rows: NamedRows, column: exp.Column) -> bool:
         table = column.args.get("table")
         if table is not None and not any(
             one.name is not None and one.name.casefold() == str(table.this).casefold() for one in rows.visible
@@ -266,17 +273,17 @@ class Relations:
             return False
         return self.catalogue.is_person(rows, column) or self.catalogue.column(rows, column) is not None
 
-    def _with(self, rows: Rows, make: Callable[[], Relation], at: Tree) -> Rows:
-        """The rows after a further step; an error of the step is shown at its place."""
+    def _with(self, rows: NamedRows, make: Callable[[], Relation], at: Tree) -> NamedRows:
+        """The rows after a further step; an error in the step is shown at its position."""
         try:
             relation = make()
         except QueryError as error:
             raise self.source.placed(span(at), error) from None
-        return Rows(relation, rows.visible, rows.tables)
+        return NamedRows(relation, rows.visible, rows.tables)
 
 
 def _named(item: Tree) -> tuple[str | None, Tree]:
-    """The name that an item of SELECT is given, if it is, and the item."""
+    """The alias of an item of SELECT, if it has one, and the item."""
     if isinstance(item, exp.Alias):
         return str(item.args["alias"].this), bare(item.this)
     return None, bare(item)

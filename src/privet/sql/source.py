@@ -1,4 +1,4 @@
-"""The text of a statement, and errors that point into it."""
+"""The text of a statement, and errors that point to a part of it."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from dataclasses import dataclass
 from privet.errors import Place, PrivetError, QueryError, Remedy, Subject
 
 _WIDTH = 100
-"""How many characters of a line are shown."""
+"""Maximum characters of a line to show."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A part of a text: the places of its first and its last character."""
+    """A part of a text: the positions of its first and its last character."""
 
     start: int
     end: int
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """A statement as it was written.
+class SqlText:
+    """A statement as the analyst wrote it.
 
     Example:
-        >>> print(Source("SELECT MEDIAN(x) FROM t").refusal(Span(7, 12), "MEDIAN is not supported"))
+        >>> print(SqlText("SELECT MEDIAN(x) FROM t").refusal(Span(7, 12), "MEDIAN is not supported"))
         line 1, column 8: MEDIAN is not supported.
           SELECT MEDIAN(x) FROM t
                  ^^^^^^
@@ -40,7 +40,7 @@ class Source:
         return QueryError(what, allowed=allowed, subject=self._subject(at), remedy=remedy)
 
     def placed(self, at: Span, error: PrivetError) -> QueryError:
-        """An error of the query language, shown where its cause stands in the statement."""
+        """An error of the query language, shown at its cause in the statement."""
         kind = type(error) if isinstance(error, QueryError) else QueryError
         return kind(error.what, allowed=error.allowed, subject=self._subject(at), remedy=error.remedy)
 
@@ -62,7 +62,7 @@ class Source:
         return Subject("statement", self.words(at), at=place)
 
     def _closed(self, start: int, end: int) -> int:
-        """The end of a part, with the brackets that close what it opens."""
+        """The end of a part, including the parentheses that close those it opens."""
         part = self.text[start : end + 1]
         for _ in range(part.count("(") - part.count(")")):
             after = self.text[end + 1 :]
@@ -72,7 +72,7 @@ class Source:
         return end
 
     def words(self, at: Span) -> str:
-        """What is written there, in short, on one line."""
+        """The text of this part, shortened, on one line."""
         text = " ".join(_printable(self.text[at.start : self._closed(at.start, at.end) + 1]).split())
         return text if len(text) <= 40 else text[:37] + "..."
 
@@ -82,6 +82,6 @@ def _printable(text: str) -> str:
 
 
 def _cells(text: str) -> int:
-    """How many cells of a terminal a text takes."""
+    """The width of a text in terminal cells."""
     wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
     return len(text) + wide - sum(unicodedata.category(c) in {"Mn", "Me", "Cf"} for c in text if c.isprintable())

@@ -1,7 +1,7 @@
-"""The gate before the parser: a statement's size and every word in it are checked before anything parses it.
+"""The gate before the parser: a statement's size and every token in it are checked before it is parsed.
 
-sqlglot's parser is permissive, recursive, and in some corners exponential (a type name before a bracket, joins without
-a condition). So only words and signs of this list reach it, in a text of bounded length and nesting.
+sqlglot's parser is permissive, recursive, and in some cases exponential (a type name before a parenthesis, joins
+without a condition). So only tokens of this list reach it, in a text of bounded length and nesting.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from privet.errors import QueryError, write
 from privet.sql import hints
-from privet.sql.source import Source, Span
+from privet.sql.source import Span, SqlText
 
 _COUNT = "SELECT COUNT(*) FROM people"
 EXAMPLE = write(_COUNT, sql=_COUNT, terminal=f'"{_COUNT}"', http=_COUNT)
 LONGEST = 16 * 1024
 """Maximum bytes in a statement."""
 MOST_TOKENS = 2_000
-"""Maximum words and signs in a statement."""
+"""Maximum words and symbols in a statement."""
 DEEPEST = 24
-"""Maximum nesting of parentheses, CASEs and signs: the parser makes some 30 calls for each, and Python allows 1,000."""
+"""Maximum nesting of parentheses, CASEs and signs: the parser makes about 30 calls for each; Python allows 1,000."""
 MOST_JOINS = 15
 
 DIALECT = DuckDB()
@@ -45,17 +45,21 @@ _LITERALS = {"DATE": _T.DATE, "TIMESTAMP": _T.TIMESTAMPNTZ}
 _TYPES = DIALECT.parser_class.TYPE_TOKENS
 
 
-def read(source: Source, names: frozenset[str]) -> list[Token]:
-    """The words and signs of a statement, if all are allowed; `names` are the catalogue's, lower case."""
+def read(source: SqlText, names: frozenset[str]) -> list[Token]:
+    """The tokens of a statement, if all are allowed; `names` are the catalogue's, in lower case."""
     text = source.text
     if len(text) > LONGEST or len(text.encode(errors="replace")) > LONGEST:
-        raise QueryError(f"a statement has at most {LONGEST // 1024} KB of text; this one has {len(text):,} characters")
+        raise QueryError(
+            f"a statement can have at most {LONGEST // 1024} KB of text; this one has {len(text):,} characters"
+        )
     for place, sign in enumerate(text):
         if (not sign.isprintable() and not sign.isspace()) or sign in "\x1c\x1d\x1e\x1f\x85\u2028\u2029\x0b\x0c":
             raise source.refusal(Span(place, place), f"the character {sign!a} is not allowed in a statement")
     tokens = _tokens(source)
     if len(tokens) > MOST_TOKENS:
-        raise QueryError(f"a statement has at most {MOST_TOKENS:,} words and signs; this one has {len(tokens):,}")
+        raise QueryError(
+            f"a statement can have at most {MOST_TOKENS:,} words and symbols; this one has {len(tokens):,}"
+        )
     _begins(source, tokens)
     _no_comments(source, tokens)
     tokens = _one_statement(source, tokens)
@@ -68,23 +72,23 @@ def read(source: Source, names: frozenset[str]) -> list[Token]:
 
 
 def span(token: Token) -> Span:
-    """Where a token stands."""
+    """The position of a token."""
     return Span(token.start, token.end)
 
 
-def _tokens(source: Source) -> list[Token]:
+def _tokens(source: SqlText) -> list[Token]:
     try:
         return list(DIALECT.tokenize(source.text))
     except TokenError:
         pass
-    except Exception:  # whatever a foreign tokenizer raises, the text is at fault
+    except Exception:  # whatever the tokenizer raises, the text is at fault
         raise source.refusal(Span(0, 0), "this is not valid SQL") from None
     opened = _open_quote(source.text)
     raise source.refusal(Span(opened, opened), "this quote or comment is never closed")
 
 
 def _open_quote(text: str) -> int:
-    """Where the quote or comment begins that has no end."""
+    """The position of the quote or comment that is never closed."""
     place = 0
     while place < len(text):
         for mark, end in (("'", "'"), ('"', '"'), ("/*", "*/"), ("--", "\n")):
@@ -98,17 +102,17 @@ def _open_quote(text: str) -> int:
     return 0
 
 
-def _begins(source: Source, tokens: Sequence[Token]) -> None:
+def _begins(source: SqlText, tokens: Sequence[Token]) -> None:
     if not tokens or (len(tokens) == 1 and _is(tokens[0], _T.SEMICOLON)):
         raise QueryError("the statement is empty", remedy=EXAMPLE)
     first = tokens[0].text
     if not _is(tokens[0], _T.SELECT, _T.WITH) and not source.text[: tokens[0].start].strip():
-        why = hints.word(first) if first.upper() in hints.WORDS else ("a question begins with SELECT or WITH", "")
+        why = hints.word(first) if first.upper() in hints.WORDS else ("a question must begin with SELECT or WITH", "")
         raise source.refusal(span(tokens[0]), *why)
 
 
-def _no_comments(source: Source, tokens: Sequence[Token]) -> None:
-    """Whatever is between two tokens, and not blank, is a comment to the tokenizer."""
+def _no_comments(source: SqlText, tokens: Sequence[Token]) -> None:
+    """The tokenizer drops comments, so any text between two tokens is one."""
     ends = [0, *(token.end + 1 for token in tokens)]
     starts = [*(token.start for token in tokens), len(source.text)]
     for begin, end in zip(ends, starts, strict=True):
@@ -118,7 +122,7 @@ def _no_comments(source: Source, tokens: Sequence[Token]) -> None:
             raise source.refusal(Span(at, at + 1), "comments are not supported", "Remove them")
 
 
-def _one_statement(source: Source, tokens: list[Token]) -> list[Token]:
+def _one_statement(source: SqlText, tokens: list[Token]) -> list[Token]:
     if tokens and _is(tokens[-1], _T.SEMICOLON):
         tokens = tokens[:-1]
     for token, after in zip(tokens, [*tokens[1:], tokens[-1]], strict=True):
@@ -127,7 +131,7 @@ def _one_statement(source: Source, tokens: list[Token]) -> list[Token]:
     return tokens
 
 
-def _check(source: Source, tokens: Sequence[Token], place: int, known: frozenset[str]) -> None:
+def _check(source: SqlText, tokens: Sequence[Token], place: int, known: frozenset[str]) -> None:
     token = tokens[place]
     before = tokens[place - 1] if place else None
     after = tokens[place + 1] if place + 1 < len(tokens) else None
@@ -140,9 +144,7 @@ def _check(source: Source, tokens: Sequence[Token], place: int, known: frozenset
         return
     if _is(token, *KEYWORDS) and not (word == "!" or (word == "LEFT" and called)):
         if _is(token, _T.FROM, _T.JOIN) and after is not None and _is(after, _T.STRING):
-            raise source.refusal(
-                span(after), "files can't be read here", "FROM takes a table that the steward declared"
-            )
+            raise source.refusal(span(after), "files can't be read here", "Use a table that the steward declared")
         return
     if called and (token.token_type in _TYPES or word in ("CAST", "TRY_CAST", "LEFT")):
         raise source.refusal(span(token), *hints.call(text, cast=True))
@@ -157,7 +159,7 @@ def _check(source: Source, tokens: Sequence[Token], place: int, known: frozenset
             and _is(after, _T.VAR, _T.STRING, _T.NUMBER)
         ):
             both = Span(token.start, after.end)
-            raise source.refusal(both, f"{source.words(both)} is not a number, a name or a text")
+            raise source.refusal(both, f"{source.words(both)} is not a number, a name or quoted text")
         if word == "NULLS" and after is not None and after.text.upper() in ("FIRST", "LAST"):
             raise source.refusal(span(token), *hints.word(text))
         return
@@ -172,8 +174,8 @@ def _check(source: Source, tokens: Sequence[Token], place: int, known: frozenset
     raise source.refusal(span(token), *hints.word(text if len(text) <= 20 else text[:20] + "..."))
 
 
-def _no_dashes(source: Source, tokens: Sequence[Token], place: int, known: frozenset[str]) -> None:
-    """A name with dashes that is not in quotes: in FROM, where nothing is subtracted, or one that is declared."""
+def _no_dashes(source: SqlText, tokens: Sequence[Token], place: int, known: frozenset[str]) -> None:
+    """Refuse an unquoted name with dashes: in FROM, where nothing is subtracted, or a declared one."""
     last = place
     while last + 2 < len(tokens) and all(
         tokens[i + 1].start == tokens[i].end + 1 for i in (last, last + 1)
@@ -189,7 +191,7 @@ def _no_dashes(source: Source, tokens: Sequence[Token], place: int, known: froze
         raise source.refusal(both, f'put a name with a dash in double quotes: "{source.words(both)}"')
 
 
-def _check_nesting(source: Source, tokens: Sequence[Token]) -> None:
+def _check_nesting(source: SqlText, tokens: Sequence[Token]) -> None:
     open_: list[TokenType] = []
     signs = 0
     for token in tokens:
@@ -201,15 +203,15 @@ def _check_nesting(source: Source, tokens: Sequence[Token]) -> None:
             open_.pop()
         if len(open_) + signs > DEEPEST:
             raise source.refusal(
-                span(token), f"this is nested more than {DEEPEST} levels deep", "Define parts of it in a WITH"
+                span(token), f"this is nested more than {DEEPEST} levels deep", "Define parts of it in a WITH clause"
             )
 
 
-def _check_joins(source: Source, tokens: Sequence[Token]) -> None:
+def _check_joins(source: SqlText, tokens: Sequence[Token]) -> None:
     waiting: list[Token | None] = [None]
     joins = [token for token in tokens if _is(token, _T.JOIN)]
     if len(joins) > MOST_JOINS:
-        raise source.refusal(span(joins[MOST_JOINS]), f"a statement has at most {MOST_JOINS} joins")
+        raise source.refusal(span(joins[MOST_JOINS]), f"a statement can have at most {MOST_JOINS} joins")
     for token in [*tokens, None]:
         if token is None or _is(token, _T.JOIN, _T.R_PAREN):
             if (missing := waiting[-1]) is not None:

@@ -101,17 +101,17 @@ class Deferred:
             signal.signal(signal.SIGINT, self._handler)
             self._deliver()
 
-    @contextmanager
-    def allowed(self) -> Iterator[None]:
+    def allowed(self) -> _Allowed:
         """A part in which Ctrl-C, including a pending one, is raised at once."""
-        if self._handler is None:
-            yield
-            return
-        try:
+        return _Allowed(self)
+
+    def _allow(self) -> None:
+        if self._handler is not None:
             signal.signal(signal.SIGINT, self._handler)
             self._deliver()
-            yield
-        finally:
+
+    def _forbid(self) -> None:
+        if self._handler is not None:
             signal.signal(signal.SIGINT, self._defer)
 
     def _defer(self, *arguments: Any) -> None:
@@ -124,3 +124,24 @@ class Deferred:
             first = self._pending[0]
             self._pending.clear()
             self._handler(*first)
+
+
+class _Allowed:
+    """A part of a deferred block.
+
+    Not a generator: one that is interrupted before the `with` block begins would be ended by the garbage collector,
+    after the deferred block, and would then defer the next Ctrl-C.
+    """
+
+    def __init__(self, deferred: Deferred) -> None:
+        self._deferred = deferred
+
+    def __enter__(self) -> None:
+        try:
+            self._deferred._allow()
+        except BaseException:
+            self._deferred._forbid()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self._deferred._forbid()

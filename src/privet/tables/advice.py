@@ -1,4 +1,4 @@
-"""The error for a comparison that can never be true: why, and what could have been meant, in Python and in SQL."""
+"""The error for a comparison that can never be true: the reason, and a likely correction in Python and in SQL."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from privet.tables.reach import moment
 from privet.tables.types import KeyType, NumberType, TimeType, Type, truncate
 
 _LISTED = 8
-"""So many keys are shown."""
+"""Maximum keys to show."""
 _LONGEST = 80
-"""An expression with more characters is not shown in a sentence."""
+"""Maximum characters of an expression in a sentence."""
 _NUMBERS = {"==": "be", "<": "be below", "<=": "be at most", ">": "be above", ">=": "be at least"}
 _TIMES = {"==": "be", "<": "be before", "<=": "be on or before", ">": "be after", ">=": "be on or after"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Instead:
-    """The comparison that could have been meant."""
+    """A comparison to suggest instead."""
 
     operator: str
     value: e.Constant
     meant: bool = False
-    """Whether this is most likely what was meant, and not only the closest that can be true."""
+    """Whether this is a likely correction, not just the nearest comparison that can be true."""
 
 
 def never_true(never: Never) -> QueryError:
-    """What is wrong, what is allowed and what to write.
+    """The error: what is wrong, what is allowed and what to write.
 
     Example:
         >>> country = KeyType(("CAN", "USA"))
@@ -48,19 +48,19 @@ def never_true(never: Never) -> QueryError:
         >>> print(never_true(Never(compare, e.Column("country"), "==", constant, country)).render("sql"))
         country can never be 'usa'. The keys of country are 'CAN', 'USA'. Write, for example: country = 'USA'
     """
-    subject, value = _subject(never.of), _constant(never.value)
+    subject, value = _subject(never.compared), _constant(never.value)
     if isinstance(never.leaf, e.IsIn):
         return _in_list(never)
     if never.operator == "!=":
-        what = f"{subject} differs from {value} for every key, so this leaves out only rows without a key"
+        what = f"{subject} differs from {value} for every key, so this only removes rows without a key"
     else:
         verbs = _TIMES if isinstance(never.kind, TimeType) else _NUMBERS
         what = f"{subject} can never {verbs.get(never.operator, 'begin with')} {value}"
     reason, instead = _reason(never)
     if instead is None:
         return QueryError(_capital(what), allowed=_capital(reason))
-    node = _comparison(never.of, instead.operator, _short(instead.value, never.kind))
-    remedy = write(in_python(node), sql="" if _is_binned(never.of) else in_sql(node))
+    node = _comparison(never.compared, instead.operator, _short(instead.value, never.kind))
+    remedy = write(in_python(node), sql="" if _is_binned(never.compared) else in_sql(node))
     return QueryError(_capital(what), allowed=_capital(reason), remedy=remedy)
 
 
@@ -69,33 +69,33 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:] if text.startswith("this expression") else text
 
 
-def _comparison(of: Node, operator: str, value: e.Constant) -> Node:
+def _comparison(left: Node, operator: str, value: e.Constant) -> Node:
     if operator == "starts_with":
-        return e.StartsWith(of, str(value.value))
-    return e.Compare(operator, of, value)  # type: ignore[arg-type]
+        return e.StartsWith(left, str(value.value))
+    return e.Compare(operator, left, value)  # type: ignore[arg-type]
 
 
-def _is_binned(of: Node) -> bool:
-    """Whether SQL has its own ways to write this."""
-    return isinstance(of, e.Bin) or any(map(_is_binned, e.parts(of)))
+def _is_binned(node: Node) -> bool:
+    """Whether an expression contains bins, which SQL writes in another way."""
+    return isinstance(node, e.Bin) or any(map(_is_binned, e.parts(node)))
 
 
 def _in_list(never: Never) -> QueryError:
-    """The same for one value of a list."""
-    value, of = _constant(never.value), _subject(never.of)
+    """The error for one value of a list."""
+    value, subject = _constant(never.value), _subject(never.compared)
     outside = _beyond(never)
     if outside:
-        what = f"{value} is outside {outside}, so it can never match {of}"
-        return QueryError(what, remedy=Remedy("Leave it out of the list"))
+        what = f"{value} is outside {outside}, so it can never match {subject}"
+        return QueryError(what, remedy=Remedy("Remove it from the list"))
     reason, instead = _reason(never)
-    advice = f"Leave {value} out of the list"
+    advice = f"Remove {value} from the list"
     if instead is not None and instead.meant:
         advice = f"Did you mean {_constant(instead.value)}?"
-    return QueryError(f"{value} can never match {of}", allowed=_capital(reason), remedy=Remedy(advice))
+    return QueryError(f"{value} can never match {subject}", allowed=_capital(reason), remedy=Remedy(advice))
 
 
 def _beyond(never: Never) -> str:
-    """The range that a value is outside of; nothing if it is within."""
+    """The range of the type, if the value is outside it; else an empty string."""
     at = never.value.value
     match never.kind:
         case NumberType(lower, upper, wide=False) if isinstance(at, Exact) and not lower <= at <= upper:
@@ -106,14 +106,14 @@ def _beyond(never: Never) -> str:
 
 
 def _reason(never: Never) -> tuple[str, _Instead | None]:
-    of, at, strict = _subject(never.of), never.value.value, never.operator in ("<", ">")
+    subject, at, strict = _subject(never.compared), never.value.value, never.operator in ("<", ">")
     match never.kind:
         case KeyType():
             return _no_key(never, never.kind)
         case NumberType(lower, wide=True) if (
             lower >= 0 and isinstance(at, Exact) and at <= 0 and never.operator != "!="
         ):
-            return f"{of} is never negative", None
+            return f"{subject} is never negative", None
         case NumberType() as kind if isinstance(at, Exact) and never.operator != "!=":
             if strict or (not kind.wide and not kind.lower <= at <= kind.upper):
                 return _outside(never, e.Constant(kind.lower), e.Constant(kind.upper), below=at < kind.lower)
@@ -125,7 +125,7 @@ def _reason(never: Never) -> tuple[str, _Instead | None]:
                 steps = f"counted in steps of {_digits(step)} from {_digits(start)}"
                 what = "a whole number" if kind.integer and step == 1 else steps
                 nearest = " and ".join(map(_constant, near))
-                return f"{of} is {what}: the nearest are {nearest}", _Instead("==", near[0])
+                return f"{subject} is {what}; the nearest are {nearest}", _Instead("==", near[0])
         case TimeType() as kind if isinstance(at, date) and never.operator != "!=":
             if strict or not moment(kind.first) <= moment(at) <= moment(kind.last):
                 below = moment(at) < moment(kind.first)
@@ -133,12 +133,12 @@ def _reason(never: Never) -> tuple[str, _Instead | None]:
             start_of = truncate(at, kind.unit or "day")
             near_by = e.Constant(start_of.date() if isinstance(start_of, datetime) and not kind.timed else start_of)
             unit = f"the start of {'an' if kind.unit == 'hour' else 'a'} {kind.unit}" if kind.unit else "a whole day"
-            return f"{of} is {unit}", _Instead("==", near_by)
-    return f"{of} is {never.kind}", None
+            return f"{subject} is {unit}", _Instead("==", near_by)
+    return f"{subject} is {never.kind}", None
 
 
 def _outside(never: Never, low: e.Constant, high: e.Constant, *, below: bool) -> tuple[str, _Instead]:
-    """Past the range: what is clamped to its end is what can still be found."""
+    """For a value outside the range, suggest the end of the range, to which values are clamped."""
     match never.operator:
         case "<" | "<=":
             near = _Instead("<=", low)
@@ -146,16 +146,16 @@ def _outside(never: Never, low: e.Constant, high: e.Constant, *, below: bool) ->
             near = _Instead(">=", high)
         case _:
             near = _Instead("==", low if below else high)
-    clamped = ", and values beyond that are clamped to it" if never.clamped else ""
+    clamped = "; values outside are clamped to it" if never.clamped else ""
     kind = str(never.kind)
     if isinstance(never.kind, NumberType) and not never.kind.wide:
         kind = f"{'an integer' if never.kind.integer else 'a number'} in {_digits(never.kind.lower)}"
         kind += f"..{_digits(never.kind.upper)}"
-    return f"{_subject(never.of)} is {kind}{clamped}", near
+    return f"{_subject(never.compared)} is {kind}{clamped}", near
 
 
 def _short(value: e.Constant, kind: Type) -> e.Constant:
-    """The shortest number that is compared as this one is: 0.1 for what was read as 0.1."""
+    """The shortest number that compares in the same way: 0.1 for a value that was read as 0.1."""
     number = value.value
     if not isinstance(number, Exact) or not isinstance(kind, NumberType) or not kind.rounded:
         return value
@@ -167,34 +167,34 @@ def _short(value: e.Constant, kind: Type) -> e.Constant:
 
 
 def _digits(number: Exact) -> str:
-    """A number with all its digits, where they are no more than 17; else the first six."""
+    """A number with all its digits if there are at most 17; else the first six."""
     every = show_number(number, 17)
     return every if Exact(every) == number else show_number(number)
 
 
 def _no_key(never: Never, kind: KeyType) -> tuple[str, _Instead | None]:
-    keys, of = kind.keys(), _subject(never.of)
-    few = ", ".join(_constant(_key(key)) for key in keys[:_LISTED])
+    keys, subject = kind.keys(), _subject(never.compared)
+    shown = ", ".join(_constant(_key(key)) for key in keys[:_LISTED])
     more = f", ... ({len(keys):,} in all)" if len(keys) > _LISTED else ""
-    listed = f"The keys of {of} are {few}{more}" if len(keys) > 1 else f"The only key of {of} is {few}"
+    listed = f"The keys of {subject} are {shown}{more}" if len(keys) > 1 else f"The only key of {subject} is {shown}"
     if isinstance(never.leaf, e.StartsWith):
         length = len(never.leaf.prefix)
         near = nearest(never.leaf.prefix, [str(key)[:length] for key in keys])
         if kind.other is not None:
-            listed += f". None of them begins so, and other values count under {_constant(_key(kind.other))}"
+            listed += f". None of them begins with that; all other values count as {_constant(_key(kind.other))}"
         return listed, None if near is None else _Instead("starts_with", e.Constant(str(near)), meant=True)
     value = never.value.value
     near = nearest(int(value) if isinstance(value, Exact) else value, keys)
     instead = None if near is None else _Instead(never.operator, _key(near), meant=isinstance(near, str))
     if kind.other is not None:
         other = _key(kind.other)
-        listed += f". {_constant(never.value)} is not listed, so it counts under {_constant(other)}"
+        listed += f". {_constant(never.value)} is not listed, so it counts as {_constant(other)}"
         instead = instead or _Instead(never.operator, other)
     return listed, instead
 
 
 def nearest(value: object, keys: Sequence[object]) -> object | None:
-    """The key that was most likely meant: the same but for case, accents and blanks; else a similar one; else None.
+    """The most likely intended key: equal except for case, accents and spaces; else a similar one; else None.
 
     Example:
         >>> nearest("usa", ["CAN", "USA"]), nearest("Brasil", ["Brazil", "Chile"]), nearest(7, [1, 2, 9])
@@ -205,10 +205,10 @@ def nearest(value: object, keys: Sequence[object]) -> object | None:
     folded: dict[str, object] = {}
     for key in keys:
         folded.setdefault(_folded(str(key)), key)
-    wanted = _folded(str(value))
-    if wanted in folded:
-        return folded[wanted]
-    close = get_close_matches(wanted, folded, n=1, cutoff=0.7)
+    target = _folded(str(value))
+    if target in folded:
+        return folded[target]
+    close = get_close_matches(target, folded, n=1, cutoff=0.7)
     return folded[close[0]] if close else None
 
 
@@ -221,9 +221,9 @@ def _key(key: object) -> e.Constant:
     return e.Constant(Exact(key) if type(key) is int else key)  # type: ignore[arg-type]
 
 
-def _constant(of: e.Constant) -> str:
-    """A value in a sentence."""
-    match of.value:
+def _constant(constant: e.Constant) -> str:
+    """A constant as shown in a sentence."""
+    match constant.value:
         case str() as text:
             return repr(text if len(text) <= 40 else text[:37] + "...")
         case bool() as truth:
@@ -234,7 +234,7 @@ def _constant(of: e.Constant) -> str:
             return _digits(number)
 
 
-def _subject(of: Node) -> str:
-    """What is compared, in a sentence."""
-    shown = show(of)
+def _subject(node: Node) -> str:
+    """An expression as shown in a sentence."""
+    shown = show(node)
     return shown if len(shown) <= _LONGEST else "this expression"

@@ -1,45 +1,46 @@
-"""What can be asked of each group, as values: they say what is wanted, not how it is measured.
+"""Aggregates of a group, as values: they say what to compute, not how to measure it.
 
-`pv.count()`, `pv.mean("income")` and the like make them; `/` between counts and sums makes a ratio.
+`pv.count()`, `pv.mean("income")` and so on create them; `/` between counts and sums creates a ratio.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from privet.errors import NoBounds, QueryError, write
-from privet.exact import Number
-from privet.tables.expressions import Bin, Node, Types, sized
+from privet.exact import Exact, Number
+from privet.tables.expressions import Bin, Clip, Node, Types, sized
 from privet.tables.language import Expr, bins, column, show
 from privet.tables.notation import in_python, in_sql
 from privet.tables.rules import as_number
 from privet.tables.types import NumberType
 
 MOST_BINS = 100
-"""How many bins a histogram may have."""
+"""Maximum bins in a histogram."""
 
 
 _RATIO = write('pv.sum("pay") / pv.sum("hours")', sql="SUM(pay) / SUM(hours)")
 
 
-class _Divisible:
-    """A count or a sum: one can be divided by another."""
+class _Amount:
+    """A count or a sum: drawn as a bar from zero, and one can be divided by another."""
 
     __slots__ = ()
+    is_amount: ClassVar[bool] = True
 
     def __truediv__(self, other: Any) -> Ratio:
         if isinstance(self, Count | CountPeople | Sum) and isinstance(other, Count | CountPeople | Sum):
             return Ratio(self, other)
         raise QueryError(
-            f"a ratio is a count or a sum divided by another, not by {other!r}",
+            f"a count or a sum can be divided only by another count or sum, not by {other!r}",
             remedy=_RATIO,
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Count(_Divisible):
+class Count(_Amount):
     """The number of rows, or of rows where an expression is not missing."""
 
     of: Node | None = None
@@ -53,18 +54,21 @@ class Count(_Divisible):
 
 
 @dataclass(frozen=True, slots=True)
-class CountPeople(_Divisible):
-    """The number of different persons."""
+class CountPeople(_Amount):
+    """The number of distinct people."""
 
     def __str__(self) -> str:
         return "count_people()"
 
 
 @dataclass(frozen=True, slots=True)
-class _OfNumbers:
-    """A number that is made of the values of an expression which are not missing."""
+class OfValues:
+    """A statistic of the values of an expression that are not missing, each clamped to public bounds."""
 
     of: Node
+    is_amount: ClassVar[bool] = False
+    needs: ClassVar[Literal["sum", "count and sum", "squares"]] = "count and sum"
+    """What the planner must measure for it: the sum alone, the count with it, or both with the sum of squares."""
 
     def __post_init__(self) -> None:
         sized(self.of)
@@ -73,47 +77,52 @@ class _OfNumbers:
         return f"{type(self).__name__.lower()}({show(self.of)})"
 
 
-class Sum(_OfNumbers, _Divisible):
-    """The sum of what is not missing."""
+class Sum(OfValues, _Amount):
+    """The sum of the values that are not missing."""
+
+    __slots__ = ()
+    is_amount = True
+    needs = "sum"
+
+
+class Mean(OfValues):
+    """The mean of the values that are not missing."""
 
     __slots__ = ()
 
 
-class Mean(_OfNumbers):
-    """The mean of what is not missing."""
+class Variance(OfValues):
+    """The population variance (divided by n) of the values that are not missing."""
 
     __slots__ = ()
+    needs = "squares"
 
 
-class Variance(_OfNumbers):
-    """The variance of what is not missing (of the population: divided by n)."""
-
-    __slots__ = ()
-
-
-class Std(_OfNumbers):
-    """The standard deviation of what is not missing (of the population: divided by n)."""
+class Std(OfValues):
+    """The population standard deviation (divided by n) of the values that are not missing."""
 
     __slots__ = ()
+    needs = "squares"
 
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """How many rows lie in each of some ranges: one column of the answer for each."""
+    """The number of rows in each bin; each bin is a column of the answer."""
 
     of: Bin
+    is_amount: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.of, Bin):
-            raise QueryError("a histogram is made of bins", remedy=write('pv.histogram("age", [0, 18, 65, 110])'))
+            raise QueryError("a histogram needs bins", remedy=write('pv.histogram("age", [0, 18, 65, 110])'))
         sized(self.of)
         if len(self.of.edges) > MOST_BINS + 1:
             raise QueryError(
-                f"a histogram has at most {MOST_BINS} bins, each a column",
+                f"a histogram can have at most {MOST_BINS} bins, because each is a column",
                 remedy=write(
                     'group_by(pv.bins("age", list(range(0, 111)))).agg(n=pv.count())',
                     sql="GROUP BY FLOOR(age / 10) * 10",
-                    advice="For more bins make groups of them",
+                    advice="For more bins, group by them",
                 ),
             )
 
@@ -127,26 +136,33 @@ class Ratio:
 
     numerator: Count | CountPeople | Sum
     denominator: Count | CountPeople | Sum
+    is_amount: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not all(isinstance(part, Count | CountPeople | Sum) for part in (self.numerator, self.denominator)):
-            raise QueryError("a ratio is a count or a sum divided by another", remedy=_RATIO)
+            raise QueryError("a ratio must be a count or a sum divided by another", remedy=_RATIO)
 
     def __str__(self) -> str:
         return f"{self.numerator} / {self.denominator}"
 
 
 Aggregate = Count | CountPeople | Sum | Mean | Variance | Std | Histogram | Ratio
-"""Every kind of aggregate there is."""
+"""Every kind of aggregate."""
+
+KINDS: dict[str, type] = {
+    "count": Count, "count people": CountPeople, "sum": Sum, "mean": Mean, "variance": Variance, "std": Std,
+    "histogram": Histogram, "ratio": Ratio,
+}  # fmt: skip
+"""The same by their names in JSON."""
 
 
 def parts(aggregate: Aggregate) -> tuple[Aggregate, ...]:
-    """What is measured for an aggregate: both sides of a ratio, or the aggregate itself."""
+    """The aggregates to measure: both sides of a ratio, or the aggregate itself."""
     return (aggregate.numerator, aggregate.denominator) if isinstance(aggregate, Ratio) else (aggregate,)
 
 
 def count(of: str | Expr | None = None) -> Count:
-    """The number of rows; with a column, of rows where it is not missing.
+    """The number of rows; with a column, the number of rows where it is not missing.
 
     Example:
         >>> print(count(), count("income"))
@@ -156,7 +172,7 @@ def count(of: str | Expr | None = None) -> Count:
 
 
 def count_people() -> CountPeople:
-    """The number of different persons in each group.
+    """The number of distinct people in each group.
 
     Example:
         >>> print(count_people())
@@ -176,7 +192,7 @@ def sum(of: str | Expr) -> Sum:  # noqa: A001
 
 
 def mean(of: str | Expr) -> Mean:
-    """The mean of a column or an expression; of a condition, the share of rows where it is true.
+    """The mean of a column or an expression; for a condition, the share of rows where it is true.
 
     Example:
         >>> print(mean("income"))
@@ -186,7 +202,7 @@ def mean(of: str | Expr) -> Mean:
 
 
 def variance(of: str | Expr) -> Variance:
-    """The variance, divided by n.
+    """The population variance (divided by n).
 
     Example:
         >>> print(variance("income"))
@@ -196,7 +212,7 @@ def variance(of: str | Expr) -> Variance:
 
 
 def std(of: str | Expr) -> Std:
-    """The standard deviation, divided by n.
+    """The population standard deviation (divided by n).
 
     Example:
         >>> print(std("income"))
@@ -206,7 +222,7 @@ def std(of: str | Expr) -> Std:
 
 
 def histogram(of: str | Expr, edges: Sequence[Number]) -> Histogram:
-    """How many rows lie between these edges: each range without its end, the last with it.
+    """The number of rows in each bin between these edges; a bin excludes its upper edge, except the last.
 
     Example:
         >>> print(histogram("age", [0, 18, 65, 110]))
@@ -215,26 +231,27 @@ def histogram(of: str | Expr, edges: Sequence[Number]) -> Histogram:
     return Histogram(bins(of, edges).node)  # type: ignore[arg-type]
 
 
-def summed(of: Node, types: Types, what: object) -> NumberType:
-    """The type of what is summed; refused if nobody chose its bounds."""
-    number = as_number(of.type(types), str(what))
+def summed(node: Node, types: Types, what: object) -> NumberType:
+    """The type of a summed expression; refused if it has no bounds."""
+    number = as_number(node.type(types), str(what))
     if number.wide:
+        clipped = Clip(node, Exact(0), Exact(1000))
         raise NoBounds(
-            f"{what}: one person could move this without limit, so no noise is enough",
-            remedy=write(f"{in_python(of)}.clip(0, 1000)", sql=f"CLIP({in_sql(of)}, 0, 1000)", advice="Choose bounds"),
+            f"{what}: one person could change this without limit, so no amount of noise is enough",
+            remedy=write(in_python(clipped), sql=in_sql(clipped), advice="Choose bounds"),
         )
     return number
 
 
 def checked(aggregate: Aggregate, types: Types) -> None:
-    """Refuse what is not an aggregate, or not one of these columns."""
+    """Refuse anything that is not an aggregate of these columns."""
     match aggregate:
         case Count(of):
             if of is not None:
                 of.type(types)
         case CountPeople():
             pass
-        case Sum(of) | Mean(of) | Variance(of) | Std(of):
+        case OfValues(of):
             summed(of, types, aggregate)
         case Histogram(of):
             of.type(types)

@@ -1,6 +1,6 @@
 """Which rows and columns of an answer are shown, and in which order: post-processing, which costs nothing.
 
-It reads released numbers and public keys only. What it hides was measured and paid for like everything else.
+It reads only released numbers and public keys. Hidden columns are measured and paid for like all others.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from privet.tables.units import LARGEST
 
 Values = tuple[KeyValue, ...]
 RELEASED = NumberType(-LARGEST, LARGEST, missing=False, wide=True)
-"""What is known of a released number before it is there."""
+"""The type of a released number, before it is known."""
 
 READABLE = (Column, Constant, Compare, Logic, Not, IsIn)
-"""What a condition on an answer may be made of."""
+"""The nodes that a condition on an answer may contain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A column of the answer that rows are sorted by; keys have the order in which they are declared."""
+    """A column of the answer to sort by; keys sort in the order of their declaration."""
 
     column: str
     descending: bool = False
 
     def __post_init__(self) -> None:
         if type(self.column) is not str or type(self.descending) is not bool:
-            raise QueryError("an order is the name of a column, and whether it is descending")
+            raise QueryError("an order needs the name of a column, and whether it is descending")
 
     def __str__(self) -> str:
         return f"{self.column} descending" if self.descending else self.column
@@ -48,7 +48,7 @@ class Order:
 class Arrangement:
     """The rows for which `having` is true, in this order, the first `limit` of them; `hidden` columns are not shown.
 
-    Claim: a function of the released answer alone, whatever the order in which its parts were given.
+    Claim: it depends only on the released answer, not on the order in which its parts were set.
     """
 
     having: Node | None = None
@@ -60,43 +60,43 @@ class Arrangement:
         if self.having is not None:
             _readable(sized(self.having))
         if not all(isinstance(order, Order) for order in self.order):
-            raise QueryError("an answer is sorted by its columns")
+            raise QueryError("an answer can be sorted only by its columns")
         names = [order.column for order in self.order]
         if len(set(names)) < len(names):
-            raise QueryError("order_by: a column stands there twice")
+            raise QueryError("order_by: each column can be listed only once")
         if self.limit is not None and (type(self.limit) is not int or not 1 <= self.limit <= MOST_GROUPS):
             raise QueryError(f"limit must be 1 to {MOST_GROUPS:,}", remedy=write("limit(10)", sql="LIMIT 10"))
         if list(self.hidden) != sorted({*self.hidden}):
-            raise QueryError("hide: give each name once")
+            raise QueryError("hide: each name can be listed only once")
 
     def check(
         self, keys: Types, numbers: Types, columns: Mapping[str, Sequence[str]], values: Mapping[str, Values]
     ) -> None:
-        """Refuse what an answer with these keys, numbers, columns (by aggregate) and groups can't be arranged by."""
-        known = Columns({**keys, **numbers}, frozenset(keys))
+        """Refuse an arrangement that does not fit these keys, numbers, columns (by aggregate) and groups."""
+        known_columns = Columns({**keys, **numbers}, frozenset(keys))
         if self.having is not None:
-            as_boolean(self.having.type(known), "having")
-            for never in nevers(self.having, known):
+            as_boolean(self.having.type(known_columns), "having")
+            for never in nevers(self.having, known_columns):
                 raise never_true(never)
             if not can_pass(self.having, keys, values):
                 raise QueryError(
-                    f"having: {show(self.having)} leaves no group, whatever the numbers are",
+                    f"having: {show(self.having)} is not true for any group, whatever the numbers are",
                     remedy=Remedy("Remove one of the conditions"),
                 )
         for name in (order.column for order in self.order):
-            if name not in known:
+            if name not in known_columns:
                 raise QueryError(
                     f"order_by: the answer has no column {name!r}",
-                    allowed=there_are(name, known),
+                    allowed=there_are(name, known_columns),
                     subject=Subject("column", name),
                 )
         for name in self.hidden:
             if name not in columns:
                 raise QueryError(
-                    f"hide: the answer has no numbers {name!r}", allowed=f"There are: {', '.join(columns)}"
+                    f"hide: the answer has no column {name!r}", allowed=f"The columns are: {', '.join(columns)}"
                 )
         if len(self.hidden) == len(columns):
-            raise QueryError("an answer shows at least one number, and all of them are hidden")
+            raise QueryError("hide: at least one column of numbers must remain visible")
 
     def chooses_by(self) -> frozenset[str]:
         """The columns that decide which rows are shown."""
@@ -104,10 +104,10 @@ class Arrangement:
         return frozenset(sorted_by | (set() if self.having is None else names(self.having)))
 
     def __str__(self) -> str:
-        said = [] if self.having is None else [f" having {show(self.having)}"]
-        said += [f" order by {', '.join(map(str, self.order))}"] if self.order else []
-        said += [] if self.limit is None else [f" limit {self.limit}"]
-        return "".join(said)
+        clauses = [] if self.having is None else [f" having {show(self.having)}"]
+        clauses += [f" order by {', '.join(map(str, self.order))}"] if self.order else []
+        clauses += [] if self.limit is None else [f" limit {self.limit}"]
+        return "".join(clauses)
 
 
 EVERYTHING = Arrangement()
@@ -120,7 +120,7 @@ def names(node: Node) -> set[str]:
 
 
 def can_pass(having: Node, keys: Types, values: Mapping[str, Values]) -> bool:
-    """Whether a group can meet a condition on the answer, as far as its keys tell; numbers can come to anything.
+    """Whether some group can satisfy a condition on the answer, judging by its keys; numbers can be anything.
 
     Example:
         >>> from privet.tables.language import col
@@ -145,7 +145,7 @@ def can_pass(having: Node, keys: Types, values: Mapping[str, Values]) -> bool:
 def _readable(node: Node) -> None:
     if not isinstance(node, READABLE):
         raise QueryError(
-            f"having compares columns of the answer with each other and with values, and this is {show(node)}",
+            f"having can only compare columns of the answer with each other and with values, but this is {show(node)}",
             remedy=write('having(pv.col("n") >= 100)', sql="HAVING n >= 100"),
         )
     for part in parts(node):

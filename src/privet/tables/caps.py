@@ -1,7 +1,7 @@
-"""How many rows of a person may take part: as the tables declare it, after joins, and as a query says.
+"""Caps on the rows per person: those that tables declare, those after joins, and those that a query sets.
 
-Every way to bound a person is enforced by the engine, after everything else: a cap is a choice, and each of them is
-sound. What is chosen here must not depend on the order in which tables are joined.
+The engine enforces a cap after everything else, so every choice of a cap is sound. The choice here must not depend on
+the order of joins.
 """
 
 from __future__ import annotations
@@ -20,33 +20,35 @@ from privet.tables.statement import AtMostGroups, AtMostRows
 from privet.tables.types import NumberType
 
 Cap = AtMostRows | AtMostGroups
-"""How many rows of a person: in all, or in each of some groups."""
+"""The maximum rows per person: in total, or in each of a number of groups."""
 
 MOST_ROWS = 2**30
-"""No cap is larger than this."""
+"""The largest cap."""
 
 _CAP = write("cap(max_rows=5)", terminal="--max-rows 5", http='"max_rows": 5')
 
 
 def rows_of(cap: Cap) -> int:
-    """How many rows that is in all."""
+    """The total number of rows that a cap allows per person."""
     return cap.rows if isinstance(cap, AtMostRows) else cap.groups * cap.rows
 
 
 def groups_of(cap: Cap) -> int:
-    """In how many groups these rows can be."""
+    """The number of groups that these rows can be in."""
     return cap.rows if isinstance(cap, AtMostRows) else cap.groups
 
 
-def wanted(*, max_rows: int | None = None, max_groups: int | None = None, max_rows_per_group: int | None = None) -> Cap:
-    """The cap that is asked for.
+def requested(
+    *, max_rows: int | None = None, max_groups: int | None = None, max_rows_per_group: int | None = None
+) -> Cap:
+    """The cap that these arguments request.
 
     Example:
-        >>> wanted(max_groups=2, max_rows_per_group=1)
+        >>> requested(max_groups=2, max_rows_per_group=1)
         AtMostGroups(groups=2, rows=1)
     """
     if (max_rows is None) == (max_groups is None) or (max_groups is None) != (max_rows_per_group is None):
-        raise QueryError("a cap is max_rows, or max_groups and max_rows_per_group", remedy=_CAP)
+        raise QueryError("a cap needs max_rows, or both max_groups and max_rows_per_group", remedy=_CAP)
     if max_groups is None:
         return AtMostRows(whole(max_rows, name="max_rows", example="cap(max_rows=5)"))
     line = "cap(max_groups=2, max_rows_per_group=1)"
@@ -54,15 +56,15 @@ def wanted(*, max_rows: int | None = None, max_groups: int | None = None, max_ro
     return AtMostGroups(groups, whole(max_rows_per_group, name="max_rows_per_group", example=line))
 
 
-# --- what holds -----------------------------------------------------------------------------------------
+# --- which cap applies ------------------------------------------------------------------------------------
 
 
-def holding(of: Operator) -> Cap | None:
-    """What the tables declare, after joins; None where each row is protected by itself.
+def holding(rows: Operator) -> Cap | None:
+    """The cap that the tables declare, after joins; None if each row is protected on its own.
 
     Claim: the same for every order and association of joins.
     """
-    match of:
+    match rows:
         case Scan(table):
             protect = table.protect
             if not isinstance(protect, Person):
@@ -75,92 +77,92 @@ def holding(of: Operator) -> Cap | None:
         case JoinPerson(left, right):
             return product(cap for side in (left, right) if (cap := holding(side)) is not None)
         case _:
-            return holding(of.of)
+            return holding(rows.of)
 
 
 def product(caps: Iterable[Cap]) -> Cap:
-    """The cap of joined rows: as many as every row of one side with every row of the others; one row changes nothing.
+    """The cap of joined rows, where each row of one side meets each row of the others.
 
     Example:
         >>> product([AtMostRows(3), AtMostRows(1), AtMostRows(2)]), product([AtMostRows(1), AtMostGroups(2, 4)])
         (AtMostRows(rows=6), AtMostGroups(groups=2, rows=4))
     """
-    several = [cap for cap in caps if rows_of(cap) > 1]
-    return several[0] if len(several) == 1 else AtMostRows(prod(map(rows_of, several)))
+    multiple = [cap for cap in caps if rows_of(cap) > 1]
+    return multiple[0] if len(multiple) == 1 else AtMostRows(prod(map(rows_of, multiple)))
 
 
-def checked(of: Operator, cap: Cap, *, before: Cap | None = None) -> None:
-    """Refuse a cap that is more than what holds, or than what was asked for before."""
-    held = holding(of)
-    if held is None:
+def checked(rows: Operator, cap: Cap, *, before: Cap | None = None) -> None:
+    """Refuse a cap that is higher than the declared one, or than an earlier one of the query."""
+    declared = holding(rows)
+    if declared is None:
         raise QueryError(
-            "each row is protected by itself here, so there is nothing to cap", remedy=Remedy("Leave the cap out")
+            "each row is protected on its own here, so there is nothing to cap", remedy=Remedy("Remove the cap")
         )
-    if one_row_each(of) and cap != AtMostRows(1):
+    if one_row_each(rows) and cap != AtMostRows(1):
         raise QueryError("each person already has one row here, so a cap does nothing", remedy=BOUNDS_INSTEAD)
-    for limit in (held, *([] if before is None else [before])):
+    for limit in (declared, *([] if before is None else [before])):
         if not tightens(limit, cap):
             why, line = "", limit
             if isinstance(limit, AtMostGroups) and isinstance(cap, AtMostRows) and cap.rows <= rows_of(limit):
                 why = (
-                    ". So many rows could be in more groups, or more of them in one group: here a cap needs both "
+                    ". That many rows could be in more groups, or more of them in one group, so this cap needs both "
                     "max_groups and max_rows_per_group"
                 )
                 groups = min(limit.groups, cap.rows)
                 line = AtMostGroups(groups, min(limit.rows, cap.rows // groups))
             raise QueryError(
-                f"a cap can only be lowered: you asked for {in_words(cap)}, and the limit per person is "
+                f"a cap can only be lowered: you asked for {in_words(cap)}, but the limit per person is "
                 f"{in_words(limit)}{why}",
                 remedy=lowered(line),
             )
 
 
-def tightens(held: Cap, cap: Cap) -> bool:
+def tightens(declared: Cap, cap: Cap) -> bool:
     """Whether no person can have more rows, or be in more groups, than before, however their rows are spread.
 
-    m rows could be in m groups, or all in one: they are fewer than r in each of g groups if m <= min(g, r).
+    m rows could be in m groups, or all in one group, so they fit into g groups of r rows if m <= min(g, r).
 
     Example:
         >>> tightens(AtMostGroups(2, 3), AtMostRows(6)), tightens(AtMostGroups(2, 3), AtMostRows(2))
         (False, True)
     """
-    match held, cap:
+    match declared, cap:
         case AtMostGroups(groups, rows), AtMostGroups():
             return cap.groups <= groups and cap.rows <= rows
         case AtMostGroups(groups, rows), AtMostRows(most):
             return most <= min(groups, rows)
-    return rows_of(cap) <= rows_of(held)
+    return rows_of(cap) <= rows_of(declared)
 
 
-def effective(of: Operator, cap: Cap | None, groups: int) -> Cap | None:
-    """What is enforced for an answer of so many groups; None where nothing need be: one row of each unit.
+def effective(rows: Operator, cap: Cap | None, groups: int) -> Cap | None:
+    """The cap to enforce for an answer with this many groups; None if each unit has only one row.
 
-    Claim: a query's own cap is checked to tighten what holds, so with it a person has no more rows than without it,
-    in no more groups.
+    Claim: a query's own cap only tightens the declared one, so it never lets a person have more rows, or be in more
+    groups.
     """
-    held = holding(of)
-    if held is None or one_row_each(of):
+    declared = holding(rows)
+    if declared is None or one_row_each(rows):
         return None
-    found = _fitted(held if cap is None else cap, groups)
-    if rows_of(found) > MOST_ROWS:
+    enforced = _fitted(declared if cap is None else cap, groups)
+    if rows_of(enforced) > MOST_ROWS:
         raise QueryError(
-            f"after these joins {rows_of(found):,} rows of one person could count ({reason(of)}), and at most 2^30 may",
+            f"after these joins, one person could have {rows_of(enforced):,} rows ({reason(rows)}); the limit is 2^30",
             remedy=replace(_CAP, advice="Set a smaller cap on a table or on the query"),
         )
-    return found
+    return enforced
 
 
-def people(of: Operator, cap: Cap | None, groups: int) -> int:
-    """In how many groups of an answer one person may be counted."""
-    return min(groups, *(groups_of(each) for each in (cap, holding(of)) if each is not None))
+def people(rows: Operator, cap: Cap | None, groups: int) -> int:
+    """The maximum number of groups of an answer in which one person is counted."""
+    return min(groups, *(groups_of(each) for each in (cap, holding(rows)) if each is not None))
 
 
-def is_own(of: Operator, cap: Cap | None, groups: int, *, counted: bool = False) -> bool:
-    """Whether a query's own cap decides how many rows, or in how many groups a person is counted."""
-    held = holding(of)
-    if cap is None or held is None:
+def is_own(rows: Operator, cap: Cap | None, groups: int, *, counted: bool = False) -> bool:
+    """Whether the query's own cap decides how many rows, or groups, one person has."""
+    declared = holding(rows)
+    if cap is None or declared is None:
         return False
-    return not counted or groups_of(cap) <= groups_of(held)
+    return not counted or groups_of(cap) <= groups_of(declared)
 
 
 def _fitted(cap: Cap, groups: int) -> Cap:
@@ -171,7 +173,7 @@ def _fitted(cap: Cap, groups: int) -> Cap:
 
 
 def some(count: int, what: str) -> str:
-    """So many of them."""
+    """A number and a noun: 1 row, 2 rows."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
@@ -182,9 +184,9 @@ def in_words(cap: Cap) -> str:
     return f"{some(cap.groups, 'group')} with {some(cap.rows, 'row')} each"
 
 
-def reason(of: Operator) -> str:
-    """How the cap after joins came about: the caps of their sides; nothing without a join."""
-    joined = of
+def reason(rows: Operator) -> str:
+    """The caps that the joins multiply; empty without a join."""
+    joined = rows
     while not isinstance(joined, JoinPerson):
         if isinstance(joined, Scan | PerPerson):
             return ""
@@ -192,17 +194,17 @@ def reason(of: Operator) -> str:
     return " x ".join(map(_side, sides(joined)))
 
 
-def _side(of: Operator) -> str:
-    names = " and ".join(table.name for table in tables(of))
-    held = holding(of)
-    assert held is not None
-    return f"{names} 1 after grouping by person" if one_row_each(of) else f"{names} {rows_of(held):,}"
+def _side(rows: Operator) -> str:
+    names = " and ".join(table.name for table in tables(rows))
+    declared = holding(rows)
+    assert declared is not None
+    return f"{names} 1 after grouping by person" if one_row_each(rows) else f"{names} {rows_of(declared):,}"
 
 
 BOUNDS_INSTEAD = write(
     'pv.col("total").clip(0, 1000)',
     sql="CLIP(total, 0, 1000)",
-    advice="Leave the cap out, and choose bounds for the values instead",
+    advice="Remove the cap, and choose bounds for the values instead",
 )
 
 
@@ -222,21 +224,21 @@ def call(cap: Cap) -> str:
     return f"cap(max_groups={cap.groups}, max_rows_per_group={cap.rows})"
 
 
-# --- what that many rows can come to --------------------------------------------------------------------
+# --- bounds that follow from a cap ------------------------------------------------------------------------
 
 
-def of_person(of: Operator, name: str) -> tuple[Exact, Exact, int] | None:
-    """What as many rows as a person may have can come to, for a count or a sum of each person, and how many rows.
+def of_person(operator: Operator, name: str) -> tuple[Exact, Exact, int] | None:
+    """The bounds of a count or a sum per person, and the number of rows, if a person has no more rows than the cap.
 
-    A person with more rows than that has no bound of their own, so that something must be chosen: this is what the
-    steward's cap means. None for all else.
+    Without a cap such a value has no bound, so one must be chosen: the steward's cap is the natural choice. None for
+    any other column.
     """
-    match of:
+    match operator:
         case PerPerson(inner, columns):
-            value, held = dict(columns).get(name), holding(inner)
-            if value is None or held is None or value.function not in ("count", "sum"):
+            value, declared = dict(columns).get(name), holding(inner)
+            if value is None or declared is None or value.function not in ("count", "sum"):
                 return None
-            rows = min(rows_of(held), CEILING)
+            rows = min(rows_of(declared), CEILING)
             kind = value.type(inner.types())
             assert isinstance(kind, NumberType)
             return kind.lower / CEILING * rows, kind.upper / CEILING * rows, rows
@@ -248,4 +250,4 @@ def of_person(of: Operator, name: str) -> tuple[Exact, Exact, int] | None:
         case Scan():
             return None
         case _:
-            return of_person(of.of, name)
+            return of_person(operator.of, name)

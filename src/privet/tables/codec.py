@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from privet.codec import Codec
 from privet.privacy.adjacency import EachRow, Person
-from privet.tables import aggregates as a
-from privet.tables import arrangement, groups, query, schema, statement
+from privet.tables import aggregates, arrangement, groups, query, schema, statement
 from privet.tables import expressions as e
 from privet.tables import operators as o
 from privet.tables import types as t
 
 KINDS: dict[str, type] = {
-    # what is declared
+    # declarations
     "schema": schema.Schema, "public schema": schema.PublicSchema, "declared": schema.Column,
     "each row": EachRow, "person": Person,
     "number type": t.NumberType, "boolean type": t.BooleanType, "key type": t.KeyType, "text type": t.TextType,
@@ -24,12 +23,11 @@ KINDS: dict[str, type] = {
     "scan": o.Scan, "where": o.Where, "with columns": o.WithColumns, "join public": o.JoinPublic,
     "join person": o.JoinPerson, "of person": o.OfPerson, "per person": o.PerPerson,
     # aggregates
-    "count": a.Count, "count people": a.CountPeople, "sum": a.Sum, "mean": a.Mean, "variance": a.Variance,
-    "std": a.Std, "histogram": a.Histogram, "ratio": a.Ratio,
-    # questions, and how an answer is arranged
+    **aggregates.KINDS,
+    # questions, and the arrangement of an answer
     "query": query.Query, "key": query.Key,
     "arrangement": arrangement.Arrangement, "order": arrangement.Order,
-    # what an engine is asked
+    # requests to an engine
     "code": statement.Code, "place": statement.Place, "given": statement.Given,
     "rows": statement.Rows, "present": statement.Present, "total": statement.Total, "squares": statement.Squares,
     "at": statement.At,
@@ -37,7 +35,7 @@ KINDS: dict[str, type] = {
     "people in groups": statement.PeopleInGroups, "statement": statement.Statement,
     "listed": groups.Listed,
 }  # fmt: skip
-"""Every kind of record there is. A name, once written into a certificate, keeps its meaning for ever."""
+"""Every kind of record. A name that was once written into a certificate keeps its meaning forever."""
 
 
 RECORDS = Codec(KINDS)

@@ -1,4 +1,4 @@
-"""The conditions that every row meets before it is counted, over the columns of the tables that it comes from."""
+"""The conditions that every counted row satisfies, in terms of the columns of its source tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from privet.tables.types import KeyType, NumberType
 _UNKNOWN = e.Column("\x01")
 _ROWS = OfPerson("count")
 _COUNT = NumberType(Exact(1), Exact(CEILING), integer=True, missing=False, wide=True)
-"""A person's row is made of one row or more."""
+"""The row of a person summarizes one row or more."""
 _STRICT = (
     e.Column, e.Constant, e.Arithmetic, e.Rounded, e.Clip, e.Compare, e.Not, e.IsIn, e.StartsWith, e.DatePart,
     e.Truncate, e.Bin,
@@ -26,20 +26,20 @@ _STRICT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """Rows by the columns of their sources: their types, what other columns are made of, what is true of each row."""
+class SourceRows:
+    """Rows in terms of their source columns: types, definitions of further columns, and conditions on each row."""
 
     types: Types
-    made: Mapping[Node, Node]
+    definitions: Mapping[Node, Node]
     conditions: tuple[Node, ...]
     modal: frozenset[str] = frozenset()
-    """Columns that are not the same as a key and as a value."""
+    """Columns whose value differs depending on whether they are used as a key or as a value."""
 
 
-def below(of: Operator) -> Iterator[Operator]:
-    """The steps from the tables, or from one row for each person, to these rows."""
-    yield of
-    match of:
+def below(operator: Operator) -> Iterator[Operator]:
+    """The steps from the tables, or from `per_person`, to these rows."""
+    yield operator
+    match operator:
         case JoinPerson(left, right):
             yield from below(left)
             yield from below(right)
@@ -47,64 +47,71 @@ def below(of: Operator) -> Iterator[Operator]:
             yield from below(inner)
 
 
-def rows_of(of: Operator) -> Rows:
-    """Rows by the columns of the tables that they come from; `per_person` makes new ones."""
-    match of:
+def rows_of(operator: Operator) -> SourceRows:
+    """The rows in terms of the columns of their source tables; `per_person` starts new columns."""
+    match operator:
         case Scan():
-            return Rows(of.types(), {}, ())
+            return SourceRows(operator.types(), {}, ())
         case PerPerson(_, columns):
             modal = frozenset(name for name, value in columns if value.of is not None)
-            return Rows({**of.types(), **{name: _COUNT for name, value in columns if value == _ROWS}}, {}, (), modal)
+            return SourceRows(
+                {**operator.types(), **{name: _COUNT for name, value in columns if value == _ROWS}}, {}, (), modal
+            )
         case Where(inner, condition):
             rows = rows_of(inner)
-            found = in_terms(condition, rows)
-            return rows if found is None else replace(rows, conditions=(*rows.conditions, *conjuncts(found)))
+            translated = in_terms(condition, rows)
+            return rows if translated is None else replace(rows, conditions=(*rows.conditions, *conjuncts(translated)))
         case WithColumns(inner, columns_):
             rows = rows_of(inner)
             added: dict[Node, Node] = {e.Column(name): in_terms(node, rows) or _UNKNOWN for name, node in columns_}
-            return replace(rows, made={**rows.made, **added})
+            return replace(rows, definitions={**rows.definitions, **added})
         case JoinPublic(inner, table):
             rows = rows_of(inner)
-            kinds = of.types()
-            theirs = {name: kinds[name] for name, _ in table.columns if name != table.key}
-            return replace(rows, types={**rows.types, **_joined(of, rows), **theirs})
+            kinds = operator.types()
+            public = {name: kinds[name] for name, _ in table.columns if name != table.key}
+            return replace(rows, types={**rows.types, **_joined(operator, rows), **public})
         case JoinPerson(left, right):
             a, b = rows_of(left), rows_of(right)
-            return Rows({**a.types, **b.types}, {**a.made, **b.made}, (*a.conditions, *b.conditions), a.modal | b.modal)
+            return SourceRows(
+                {**a.types, **b.types},
+                {**a.definitions, **b.definitions},
+                (*a.conditions, *b.conditions),
+                a.modal | b.modal,
+            )
 
 
-def _joined(of: JoinPublic, rows: Rows) -> Types:
-    """The column that is joined on: after an inner join it has only the keys that the public table has."""
-    on, theirs = in_terms(e.Column(of.on), rows), dict(of.table.columns)[of.table.key]
-    mine = rows.types.get(on.name) if isinstance(on, e.Column) else None
-    if of.how != "inner" or not isinstance(mine, KeyType) or not isinstance(theirs, KeyType):
+def _joined(join: JoinPublic, rows: SourceRows) -> Types:
+    """The type of the join column: after an inner join it has only keys of the public table."""
+    on, public_key = in_terms(e.Column(join.on), rows), dict(join.table.columns)[join.table.key]
+    own_key = rows.types.get(on.name) if isinstance(on, e.Column) else None
+    if join.how != "inner" or not isinstance(own_key, KeyType) or not isinstance(public_key, KeyType):
         return {}
-    held = {*theirs.keys()}
-    left = tuple(key for key in mine.keys() if key in held)  # noqa: SIM118
+    public_keys = {*public_key.keys()}
+    left = tuple(key for key in own_key.keys() if key in public_keys)  # noqa: SIM118
     return {on.name: KeyType(left, missing=False)} if left else {}  # type: ignore[union-attr, arg-type]
 
 
-def in_terms(node: Node, rows: Rows) -> Node | None:
-    """An expression over the columns of the sources; None if it would be too long, or made of such a one."""
+def in_terms(node: Node, rows: SourceRows) -> Node | None:
+    """An expression over the source columns; None if it, or a definition that it uses, would be too long."""
     size, pile = 0, [(node, True)]
     while pile:
         part, above = pile.pop()
         size += 1
         if size > MOST_NODES or part == _UNKNOWN:
             return None
-        inside = above and part in rows.made
-        pile += [(rows.made[part], False)] if inside else [(inner, above) for inner in e.parts(part)]
-    return replaced(node, rows.made)
+        inside = above and part in rows.definitions
+        pile += [(rows.definitions[part], False)] if inside else [(inner, above) for inner in e.parts(part)]
+    return replaced(node, rows.definitions)
 
 
 def columns(node: Node) -> frozenset[str]:
     """The names of the columns that an expression reads."""
-    found, pile = set(), [node]
+    names, pile = set(), [node]
     while pile:
         part = pile.pop()
-        found |= {part.name} if isinstance(part, e.Column) else set()
+        names |= {part.name} if isinstance(part, e.Column) else set()
         pile += e.parts(part)
-    return frozenset(found)
+    return frozenset(names)
 
 
 def is_strict(node: Node) -> bool:
@@ -113,17 +120,17 @@ def is_strict(node: Node) -> bool:
 
 
 def ends(condition: Node) -> Iterator[tuple[Node, Any, Any]]:
-    """What a comparison with a constant leaves: of which expression, from where, up to where."""
+    """The expression that a comparison with a constant bounds, and its least and greatest value."""
     match condition:
-        case e.Compare(operator, of, e.Constant(value)) | e.Compare(operator, e.Constant(value), of):
+        case e.Compare(operator, node, e.Constant(value)) | e.Compare(operator, e.Constant(value), node):
             if isinstance(value, bool | str):
                 return
             if isinstance(condition.left, e.Constant):
                 operator = FLIPPED[operator]  # type: ignore[assignment]
             if operator != "!=":
-                yield of, None if operator in ("<", "<=") else value, None if operator in (">", ">=") else value
-        case e.IsIn(of, values):
+                yield node, None if operator in ("<", "<=") else value, None if operator in (">", ">=") else value
+        case e.IsIn(node, values):
             numbers: list[Any] = [c.value for c in values if not isinstance(c.value, bool | str)]
             if len(numbers) == len(values):
                 by = moment if isinstance(numbers[0], date) else Exact
-                yield of, min(numbers, key=by), max(numbers, key=by)
+                yield node, min(numbers, key=by), max(numbers, key=by)

@@ -1,7 +1,7 @@
-"""Comparisons with constants: those that the declaration says can never be true, and those that always are.
+"""Comparisons with constants that, by the declaration, are never true or always true.
 
-`WHERE country = 'Panama'`, where the keys of `country` do not list Panama, has an answer: 0, with noise. It would be
-paid for, and it would mislead. So it is refused before anything is paid, with what could have been meant.
+If the keys of `country` do not list Panama, `WHERE country = 'Panama'` has the answer 0, plus noise. That answer would
+cost budget and mislead, so the question is refused before it costs anything, with a likely correction.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ Leaf = e.Compare | e.IsIn | e.StartsWith
 
 @dataclass(frozen=True, slots=True)
 class Never:
-    """A comparison with a constant that no row can meet: what is compared, how, with what, and its type."""
+    """A comparison with a constant that no row can satisfy: both sides, the operator, and the type of the left side."""
 
     leaf: Leaf
-    of: Node
+    compared: Node
     operator: str
     value: e.Constant
     kind: Type
     clamped: bool = False
-    """Whether this is a column whose values beyond its range are clamped to it."""
+    """Whether this is a column whose values are clamped to its range."""
 
 
 def nevers(node: Node, types: Types) -> Iterator[Never]:
-    """The comparisons with constants, anywhere in an expression, that no row can meet; in the order of reading.
+    """The comparisons with constants, anywhere in an expression, that no row can satisfy; in reading order.
 
-    What is only asked not to be so is answered: `not age < 0` is true of every row. But a key that is not listed is a
-    mistake there too.
+    Under NOT such a comparison is allowed: `not age < 0` is true for every row. But an unlisted key is a mistake there,
+    too.
 
     Example:
         >>> from privet.tables.language import col
@@ -46,39 +46,39 @@ def nevers(node: Node, types: Types) -> Iterator[Never]:
         ['b']
     """
     known = Known(types)
-    for leaf, of, operator, values, holds in _leaves(node):
-        kind = compared_as(of, known)
+    for leaf, compared, operator, values, holds in _leaves(node):
+        kind = compared_as(compared, known)
         if not holds and not isinstance(kind, KeyType):
             continue
         for value in values:
-            # a key that is not listed is a mistake in `!=` too, where it would be true of every row with a key
+            # an unlisted key is a mistake in `!=` too, where it would be true for every row with a key
             same = "==" if operator == "!=" and isinstance(kind, KeyType) else operator
-            if True not in _outcomes(leaf, of, same, value, known):
-                yield Never(leaf, of, operator, value, kind, _is_clamped(of, types))
+            if True not in _outcomes(leaf, compared, same, value, known):
+                yield Never(leaf, compared, operator, value, kind, _is_clamped(compared, types))
 
 
 def notes(node: Node, types: Types) -> Iterator[str]:
-    """What to know of comparisons with constants: that one is always true, or that it finds clamped values too."""
+    """Notes on comparisons with constants: one is always true, or also matches clamped values."""
     known = Known(types)
-    for leaf, of, operator, values, holds in _leaves(node):
-        kind, found = compared_as(of, known), outcomes(leaf, known)
-        if holds in found and (not holds) not in found:
-            every = f"every row where {show(of)} is not missing" if None in found else "every row"
-            asked = show(leaf if holds else e.Not(leaf))
-            yield f"{asked} holds for {every}, because {show(of)} is {_described(kind)}."
-        elif holds and isinstance(leaf, e.Compare) and isinstance(of, e.Column) and _is_clamped(of, types):
-            yield from _at_bound(leaf, of, operator, values[0], kind)
+    for leaf, compared, operator, values, holds in _leaves(node):
+        kind, truths = compared_as(compared, known), outcomes(leaf, known)
+        if holds in truths and (not holds) not in truths:
+            every = f"every row where {show(compared)} is not missing" if None in truths else "every row"
+            condition = show(leaf if holds else e.Not(leaf))
+            yield f"{condition} is true for {every}, because {show(compared)} is {_described(kind)}."
+        elif holds and isinstance(leaf, e.Compare) and isinstance(compared, e.Column) and _is_clamped(compared, types):
+            yield from _at_bound(leaf, compared, operator, values[0], kind)
 
 
-def _is_clamped(of: Node, types: Types) -> bool:
-    return isinstance(of, e.Column) and of.name not in public_columns(types)
+def _is_clamped(node: Node, types: Types) -> bool:
+    return isinstance(node, e.Column) and node.name not in public_columns(types)
 
 
 def _described(kind: Type) -> str:
     return "never negative" if isinstance(kind, NumberType) and kind.wide and kind.lower >= 0 else str(kind)
 
 
-def _at_bound(leaf: Leaf, of: e.Column, operator: str, value: e.Constant, kind: Type) -> Iterator[str]:
+def _at_bound(leaf: Leaf, column: e.Column, operator: str, value: e.Constant, kind: Type) -> Iterator[str]:
     match kind:
         case NumberType(lower, upper, wide=False):
             ends = [(e.Constant(lower), "below", ("==", "<=")), (e.Constant(upper), "above", ("==", ">="))]
@@ -88,7 +88,7 @@ def _at_bound(leaf: Leaf, of: e.Column, operator: str, value: e.Constant, kind: 
             return
     for end, side, signs in ends:
         if value == end and operator in signs:
-            clamped = f"because {of.name} is clamped to {_range(kind)}"
+            clamped = f"because {column.name} is clamped to {_range(kind)}"
             yield f"{show(leaf)} also matches values {side} {show(end)}, {clamped}."
 
 
@@ -102,8 +102,8 @@ def _range(kind: Type) -> str:
 
 
 def _leaves(node: Node, *, holds: bool = True) -> Iterator[tuple[Leaf, Node, str, tuple[e.Constant, ...], bool]]:
-    """Comparisons of something with a constant: as they stand; what is compared; how; with which constants; whether
-    they are asked to hold, or not to.
+    """Comparisons with constants: the node, the compared expression, the operator, the constants, and whether the
+    comparison must hold or must not.
     """
     match node:
         case e.Compare(operator, left, e.Constant() as value) if not isinstance(left, e.Constant):
@@ -114,12 +114,12 @@ def _leaves(node: Node, *, holds: bool = True) -> Iterator[tuple[Leaf, Node, str
             yield node, of, "==", tuple(dict.fromkeys(values)), holds
         case e.StartsWith(of, prefix):
             yield node, of, "starts_with", (e.Constant(prefix),), holds
-    asked = not holds if isinstance(node, e.Not) else holds or not isinstance(node, e.Logic)
+    inner_holds = not holds if isinstance(node, e.Not) else holds or not isinstance(node, e.Logic)
     for part in e.parts(node):
-        yield from _leaves(part, holds=asked)
+        yield from _leaves(part, holds=inner_holds)
 
 
-def _outcomes(leaf: Leaf, of: Node, operator: str, value: e.Constant, known: Known) -> Truths:
+def _outcomes(leaf: Leaf, compared: Node, operator: str, value: e.Constant, known: Known) -> Truths:
     if isinstance(leaf, e.StartsWith):
         return outcomes(leaf, known)
-    return outcomes(e.Compare(operator, of, value), known)  # type: ignore[arg-type]
+    return outcomes(e.Compare(operator, compared, value), known)  # type: ignore[arg-type]

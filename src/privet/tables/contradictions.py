@@ -1,7 +1,7 @@
-"""Conditions that no row can meet together: `age > 50 and age < 51` of integers, `name == 'a' and name == 'b'`.
+"""Conditions that no row can satisfy together: `age > 50 and age < 51` for integers, `name == 'a' and name == 'b'`.
 
-Claim: whatever the tables hold, no row meets conditions that are `contradictory`. Numbers are compared here in the
-integers of their unit, as engines compare them; what is not understood is taken to be possible.
+Claim: whatever the tables contain, no row satisfies conditions that are `contradictory`. Numbers are compared here as
+integers of their unit, as engines compare them; anything not understood counts as possible.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from privet.tables.reach import FLIPPED, NEGATED, Known, moment, outcomes
 from privet.tables.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type
 
 MOST_CASES = 64
-"""In so many ways a condition is taken apart; one with more is left whole."""
+"""Maximum number of cases to split a condition into; one with more is not split."""
 
 _DAY = 86_400_000_000
 
 
 def contradictory(conditions: Sequence[Node], types: Types) -> bool:
-    """Whether no row of these types can meet all of these conditions.
+    """Whether no row of these types can satisfy all of these conditions.
 
     Example:
         >>> from privet.exact import Exact
@@ -54,80 +54,80 @@ def cases(node: Node, *, holds: bool = True) -> list[tuple[Node, ...]]:
         2
     """
     match node:
-        case e.Not(of):
-            return cases(of, holds=not holds)
-        case e.Logic(operator, of):
-            each = [cases(part, holds=holds) for part in of]
+        case e.Not(inner):
+            return cases(inner, holds=not holds)
+        case e.Logic(operator, inner):
+            ways = [cases(part, holds=holds) for part in inner]
             together = (operator == "and") is holds
-            count = math.prod(map(len, each)) if together else sum(map(len, each))
+            count = math.prod(map(len, ways)) if together else sum(map(len, ways))
             if count <= MOST_CASES:
                 if together:
-                    return [tuple(one for part in parts for one in part) for parts in product(*each)]
-                return [way for part in each for way in part]
+                    return [tuple(condition for part in parts for condition in part) for parts in product(*ways)]
+                return [way for part in ways for way in part]
         case e.Compare(operator, left, right) if not holds:
             return [(e.Compare(NEGATED[operator], left, right),)]  # type: ignore[arg-type]
     return [(node if holds else e.Not(node),)]
 
 
 def _clash(plain: tuple[Node, ...], types: Types) -> bool:
-    there = {name for one in plain if is_strict(one) for name in columns(one)}
-    present = {name: _present(kind) if name in there else kind for name, kind in types.items()}
+    names = {name for condition in plain if is_strict(condition) for name in columns(condition)}
+    present = {name: _present(kind) if name in names else kind for name, kind in types.items()}
     known = Known(present)
-    found: dict[Node, _Values] = {}
-    for one in plain:
-        if True not in outcomes(one, known):
+    remaining: dict[Node, _Remaining] = {}
+    for condition in plain:
+        if True not in outcomes(condition, known):
             return True
-        for of, operator, constants in _facts(one):
-            kind = of.type(types)
+        for node, operator, constants in _facts(condition):
+            kind = node.type(types)
             if isinstance(kind, NumberType) and kind.constant is not None:
                 continue
-            if of not in found:
-                found[of] = _values(kind)
-            found[of].narrow(kind, operator, constants)
-            if found[of].none():
+            if node not in remaining:
+                remaining[node] = _values(kind)
+            remaining[node].narrow(kind, operator, constants)
+            if remaining[node].none():
                 return True
     return False
 
 
 def _present(kind: Type) -> Type:
-    """The type of a column that has a value; one with a single number stays as engines know it."""
+    """The type of a column that is not missing; a type with a single number stays as it is."""
     alone = isinstance(kind, NumberType) and kind.least == kind.most
     return kind if alone else replace(kind, missing=False)
 
 
 def _facts(plain: Node) -> Iterator[tuple[Node, str, tuple[object, ...]]]:
-    """What a plain condition says of an expression: how it compares with which constants."""
+    """The fact that a plain condition states: an expression, an operator and constants."""
     match plain:
-        case e.Compare(operator, e.Constant(value), of) if not isinstance(of, e.Constant):
-            yield of, FLIPPED[operator], (value,)
-        case e.Compare(operator, of, e.Constant(value)) if not isinstance(of, e.Constant):
-            yield of, operator, (value,)
-        case e.IsIn(of, values):
-            yield of, "==", tuple(constant.value for constant in values)
-        case e.Not(e.IsIn(of, values)):
-            yield of, "!=", tuple(constant.value for constant in values)
-        case e.StartsWith(of, prefix):
-            yield of, "starts_with", (prefix,)
+        case e.Compare(operator, e.Constant(value), node) if not isinstance(node, e.Constant):
+            yield node, FLIPPED[operator], (value,)
+        case e.Compare(operator, node, e.Constant(value)) if not isinstance(node, e.Constant):
+            yield node, operator, (value,)
+        case e.IsIn(node, values):
+            yield node, "==", tuple(constant.value for constant in values)
+        case e.Not(e.IsIn(node, values)):
+            yield node, "!=", tuple(constant.value for constant in values)
+        case e.StartsWith(node, prefix):
+            yield node, "starts_with", (prefix,)
         case e.Column():
             yield plain, "==", (True,)
-        case e.Not(e.Column() as of):
-            yield of, "==", (False,)
+        case e.Not(e.Column() as node):
+            yield node, "==", (False,)
 
 
 @dataclass(slots=True)
-class _Values:
-    """The values that an expression can still have: a number or a time by its integer, in steps of `each`."""
+class _Remaining:
+    """The values that remain possible for an expression; numbers and times as integers, in steps of `each`."""
 
     least: float = -math.inf
     most: float = math.inf
     start: int = 0
     each: int = 1
     some: set[object] | None = None
-    """All that are left, where they are known one by one."""
+    """The remaining values, if they can be listed."""
     without: set[object] = field(default_factory=set)
 
     def narrow(self, kind: Type, operator: str, constants: tuple[object, ...]) -> None:
-        """Keep what compares so."""
+        """Keep only the values for which this comparison is true."""
         if operator == "starts_with":
             if self.some is not None:
                 self.some = {one for one in self.some if str(one).startswith(str(constants[0]))}
@@ -145,7 +145,7 @@ class _Values:
                 self.least = max(self.least, k + (operator == ">"))
 
     def none(self) -> bool:
-        """Whether nothing is left."""
+        """Whether no value remains."""
         if self.some is not None:
             return not any(one not in self.without and self._within(one) for one in self.some)
         if math.isinf(self.least) or math.isinf(self.most):
@@ -161,24 +161,24 @@ class _Values:
         return self.least <= one <= self.most and (one - self.start) % self.each == 0
 
 
-def _values(kind: Type) -> _Values:
+def _values(kind: Type) -> _Remaining:
     match kind:
         case NumberType(lower, upper, wide=wide, step=step):
             start, each = 0, 1
             if step is not None and (upper - lower) % step == 0:
                 start, each = int(lower / kind.unit), int(step / kind.unit)
             least, most = (kind.least, kind.most)
-            return _Values(
+            return _Remaining(
                 -math.inf if wide and least < 0 else least, math.inf if wide and most > 0 else most, start, each
             )
         case TimeType(first, last):
-            return _Values(_moment(first), _moment(last), 0, 1 if kind.timed else _DAY)
+            return _Remaining(_moment(first), _moment(last), 0, 1 if kind.timed else _DAY)
         case KeyType():
-            return _Values(some={_keyed(key) for key in kind.keys()})  # noqa: SIM118
+            return _Remaining(some={_keyed(key) for key in kind.keys()})  # noqa: SIM118
         case BooleanType():
-            return _Values(some={True, False})
+            return _Remaining(some={True, False})
         case TextType():
-            return _Values()
+            return _Remaining()
 
 
 def _code(kind: Type, constant: object) -> object | None:
@@ -194,10 +194,10 @@ def _code(kind: Type, constant: object) -> object | None:
 
 
 def _keyed(value: object) -> str:
-    """A key as a text: integers are no codes here."""
+    """A key as text, so that integer keys are not taken for codes."""
     return value if isinstance(value, str) else f"#{int(value)}"  # type: ignore[call-overload]
 
 
-def _moment(of: object) -> int:
+def _moment(time: object) -> int:
     """A date or timestamp in microseconds."""
-    return (moment(of) - datetime.min) // timedelta(microseconds=1)  # type: ignore[arg-type]
+    return (moment(time) - datetime.min) // timedelta(microseconds=1)  # type: ignore[arg-type]

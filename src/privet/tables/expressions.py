@@ -1,7 +1,7 @@
 """Expressions over one row: every one is total, so no row can make it fail.
 
-A node is a frozen value; its constructor takes nothing apart. `type(node, schema)` refuses what is ill-typed and
-gives the public range of the result by interval arithmetic. A missing operand makes the result missing, as in SQL.
+A node is a frozen value. `node.type(schema)` refuses an ill-typed expression and gives the public range of the result
+by interval arithmetic. A missing operand makes the result missing, as in SQL.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ from privet.tables.types import (
 from privet.tables.units import LARGEST, Range, exactly, to_whole
 
 Types = Mapping[str, Type]
-"""What columns there are, and their types."""
+"""The types of columns by name."""
 
 MOST_BINS = 1_000
 BINS = write('pv.bins("age", [0, 18, 65, 110]), or pv.bins("age", list(range(0, 111, 10)))', sql="FLOOR(age / 10) * 10")
 
 MOST_NODES = 2_000
 DEEPEST = 64
-"""How large an expression may be, and how deeply nested."""
+"""The maximum size of an expression, and its maximum depth."""
 
 Part = OneOf["year", "quarter", "month", "day", "weekday", "hour"]
 PARTS: dict[str, tuple[int, int]] = {
@@ -121,7 +121,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """Two numbers added, subtracted, multiplied or divided (by zero: missing); or the days between two dates."""
+    """Arithmetic on two numbers (division by zero is missing), or the days between two dates."""
 
     operator: Operator
     left: Node
@@ -140,7 +140,7 @@ class Arithmetic:
 
 @dataclass(frozen=True, slots=True)
 class Rounded:
-    """The greatest integer not above (floor), the least not below (ceil), or the absolute value (abs)."""
+    """A number rounded down (floor), rounded up (ceil), or its absolute value (abs)."""
 
     function: OneOf["floor", "ceil", "abs"]
     of: Node
@@ -151,23 +151,23 @@ class Rounded:
 
     def type(self, schema: Types) -> Type:
         number = as_number(self.of.type(schema), self.function)
-        held = number.range
+        operand = number.range
         if self.function == "abs":
-            low = max(held.least, -held.most, 0)
-            found, rounded = Range(held.unit, low, max(-held.least, held.most)), number.rounded
-        elif held.unit.denominator == 1:
-            found, rounded = held, False
+            low = max(operand.least, -operand.most, 0)
+            result, rounded = Range(operand.unit, low, max(-operand.least, operand.most)), number.rounded
+        elif operand.unit.denominator == 1:
+            result, rounded = operand, False
         else:
-            how, way = (math.floor if self.function == "floor" else math.ceil), to_whole(held)
-            inner = held.coarser(way.shift)
+            how, way = (math.floor if self.function == "floor" else math.ceil), to_whole(operand)
+            inner = operand.coarser(way.shift)
             ends = (how(inner.unit * inner.least), how(inner.unit * inner.most))
-            found, rounded = Range(Exact(1), *ends), False
-        return NumberType.of(found, rounded=rounded, missing=number.missing, wide=number.wide)
+            result, rounded = Range(Exact(1), *ends), False
+        return NumberType.of(result, rounded=rounded, missing=number.missing, wide=number.wide)
 
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """A number clamped to bounds of one's own."""
+    """A number clamped to bounds that the analyst chose."""
 
     of: Node
     lower: Exact
@@ -177,13 +177,13 @@ class Clip:
         _nodes(self.of)
         for bound in (self.lower, self.upper):
             if type(bound) is not Exact or abs(bound) > LARGEST:
-                raise QueryError(f"{bound!r} is not a number to clip to")
+                raise QueryError(f"clip needs numbers as bounds, not {bound!r}")
 
     def type(self, schema: Types) -> Type:
         return clipped(self.inner(schema), self.lower, self.upper)
 
     def inner(self, schema: Types) -> NumberType:
-        """The type of what is clipped; a quotient is computed as finely as the clip allows."""
+        """The type of the operand; a quotient is computed as precisely as the clip allows."""
         if not isinstance(self.of, Arithmetic) or self.of.operator != "/":
             return as_number(self.of.type(schema), "clip")
         a, b = as_number(self.of.left.type(schema), "/"), as_number(self.of.right.type(schema), "/")
@@ -192,7 +192,7 @@ class Clip:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """Whether one value equals, or is below, or above another."""
+    """A comparison of two values."""
 
     operator: OneOf["==", "!=", "<", "<=", ">", ">="]
     left: Node
@@ -210,7 +210,7 @@ class Compare:
         if not comparable(left, right) or (ordered and not isinstance(left, NumberType | TimeType)):
             raise QueryError(
                 f"{left} and {right} can't be compared{' by order' if ordered else ''}",
-                allowed="Numbers and dates have an order; texts, keys and booleans can be equal or not",
+                allowed="Numbers and dates can be ordered; text, keys and booleans can only be equal or different",
                 remedy=CONDITION,
             )
         if isinstance(left, NumberType) and isinstance(right, NumberType):
@@ -220,7 +220,7 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Logic:
-    """All of these, or any of these."""
+    """All of these conditions, or any of them."""
 
     operator: OneOf["and", "or"]
     of: tuple[Node, ...]
@@ -238,7 +238,7 @@ class Logic:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The opposite."""
+    """The negation of a condition."""
 
     of: Node
 
@@ -260,26 +260,26 @@ class IsIn:
         _nodes(self.of)
         if not 1 <= len(self.values) <= 10_000:
             raise QueryError(
-                "a list of values needs 1 to 10,000 of them",
+                "a list must have 1 to 10,000 values",
                 remedy=write('pv.col("region").is_in(["north"])', sql="region IN ('north')"),
             )
         if not all(isinstance(value, Constant) for value in self.values):
-            raise QueryError("a list to compare with has public values only")
+            raise QueryError("a list can contain only public values")
 
     def type(self, schema: Types) -> Type:
-        mine = self.of.type(schema)
+        kind = self.of.type(schema)
         for value in self.values:
-            _no_text_for_a_date(mine, value)
-            if not comparable(mine, value.type(schema)):
+            _no_text_for_a_date(kind, value)
+            if not comparable(kind, value.type(schema)):
                 raise QueryError(
-                    f"{mine} is never equal to {value.value!r}", remedy=Remedy("Give values of the same kind")
+                    f"{kind} is never equal to {value.value!r}", remedy=Remedy("Use values of the same kind")
                 )
-        return BooleanType(missing=mine.missing)
+        return BooleanType(missing=kind.missing)
 
 
 @dataclass(frozen=True, slots=True)
 class IsMissing:
-    """Whether there is no value."""
+    """Whether a value is missing."""
 
     of: Node
 
@@ -293,7 +293,7 @@ class IsMissing:
 
 @dataclass(frozen=True, slots=True)
 class StartsWith:
-    """Whether a text begins with another."""
+    """Whether text begins with a prefix."""
 
     of: Node
     prefix: str
@@ -303,18 +303,18 @@ class StartsWith:
         as_text(self.prefix)
 
     def type(self, schema: Types) -> Type:
-        mine = self.of.type(schema)
-        if isinstance(mine, TextType) or (isinstance(mine, KeyType) and mine.textual):
-            return BooleanType(missing=mine.missing)
+        kind = self.of.type(schema)
+        if isinstance(kind, TextType) or (isinstance(kind, KeyType) and kind.textual):
+            return BooleanType(missing=kind.missing)
         raise QueryError(
-            f"only texts can be compared by their beginning, and this is {mine}",
+            f"a prefix can be compared only with text, but this is {kind}",
             remedy=write('pv.col("name").starts_with("A")', sql="name LIKE 'A%'"),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The value beside the first condition that is true; `otherwise` if none is (missing if that is None)."""
+    """The value of the first condition that is true; `otherwise` if none is (missing if that is None)."""
 
     branches: tuple[tuple[Node, Node], ...]
     otherwise: Node | None
@@ -342,12 +342,14 @@ class DatePart:
     def __post_init__(self) -> None:
         _nodes(self.of)
         if self.part not in PARTS:
-            raise QueryError(f"a date has no part {self.part!r}", allowed=f"There are: {', '.join(PARTS)}")
+            raise QueryError(f"a date has no part {self.part!r}", allowed=f"The parts are: {', '.join(PARTS)}")
 
     def type(self, schema: Types) -> Type:
         time = as_time(self.of.type(schema), self.part)
         if self.part == "hour" and not time.timed:
-            raise QueryError("a date has no hour; a timestamp has", remedy=write('.part("weekday")', sql="ISODOW(day)"))
+            raise QueryError(
+                "a date has no hour; only a timestamp has one", remedy=write('.part("weekday")', sql="ISODOW(day)")
+            )
         low, high = (time.first.year, time.last.year) if self.part == "year" else PARTS[self.part]
         return NumberType(Exact(low), Exact(high), integer=True, missing=time.missing)
 
@@ -362,13 +364,15 @@ class Truncate:
     def __post_init__(self) -> None:
         _nodes(self.of)
         if self.unit not in UNITS:
-            raise QueryError(f"a date can't be truncated to {self.unit!r}", allowed=f"There are: {', '.join(UNITS)}")
+            raise QueryError(
+                f"a date can't be truncated to {self.unit!r}", allowed=f"The units are: {', '.join(UNITS)}"
+            )
 
     def type(self, schema: Types) -> Type:
         time = as_time(self.of.type(schema), "truncate")
         if self.unit == "hour" and not time.timed:
             raise QueryError(
-                "a date has no hour; a timestamp has",
+                "a date has no hour; only a timestamp has one",
                 remedy=write('.truncate("month")', sql="DATE_TRUNC('month', day)"),
             )
         first, last = truncate(time.first, self.unit), truncate(time.last, self.unit)
@@ -377,7 +381,7 @@ class Truncate:
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Which of the ranges edges[i]..edges[i+1] holds a number: each without its end, the last with it."""
+    """The bin edges[i]..edges[i+1] that contains a number; a bin excludes its upper edge, except the last."""
 
     of: Node
     edges: tuple[Exact, ...]
@@ -385,13 +389,13 @@ class Bin:
     def __post_init__(self) -> None:
         _nodes(self.of)
         if len(self.edges) < 2:
-            raise QueryError("bins need two edges or more", remedy=BINS)
+            raise QueryError("bins need at least two edges", remedy=BINS)
         if len(self.edges) > MOST_BINS + 1:
             raise QueryError(f"at most {MOST_BINS:,} bins are allowed", remedy=BINS)
         if any(type(edge) is not Exact or abs(edge) > LARGEST for edge in self.edges):
-            raise QueryError("the edges of bins are numbers", remedy=BINS)
+            raise QueryError("the edges of bins must be numbers", remedy=BINS)
         if any(a >= b for a, b in pairwise(self.edges)):
-            raise QueryError("the edges of bins must rise", remedy=BINS)
+            raise QueryError("the edges of bins must be in increasing order", remedy=BINS)
 
     def type(self, schema: Types) -> Type:
         number = as_number(self.of.type(schema), "bins")
@@ -401,45 +405,45 @@ class Bin:
         )
         if len(set(labels)) < len(labels):
             raise QueryError(
-                "two of these bins look the same when printed", remedy=Remedy("Take edges that lie further apart")
+                "two of these bins look the same when printed", remedy=Remedy("Use edges that are further apart")
             )
         places = self.places(number)
         inside = places[0] <= number.least and number.most <= places[-1]
         return KeyType(labels, missing=number.missing or not inside)
 
-    def places(self, of: NumberType) -> tuple[int, ...]:
+    def places(self, number: NumberType) -> tuple[int, ...]:
         """The edges as integers: u n is in bin i if places[i] <= n < places[i + 1]; n = places[-1] is in the last."""
-        last = of.compared("<=", self.edges[-1])
-        return (*(of.compared(">=", edge) for edge in self.edges[:-1]), last)
+        last = number.compared("<=", self.edges[-1])
+        return (*(number.compared(">=", edge) for edge in self.edges[:-1]), last)
 
 
 CONDITIONS = Compare, Logic, Not, IsIn, IsMissing, StartsWith
-"""What is true or false of a row."""
+"""The expressions that are conditions."""
 
 Node = (
     Column | Constant | Arithmetic | Rounded | Clip | Compare | Logic | Not | IsIn | IsMissing | StartsWith | Case
     | DatePart | Truncate | Bin
 )  # fmt: skip
-"""Every kind of expression there is."""
+"""Every kind of expression."""
 
 
 _KINDS = frozenset(get_args(Node))
 
 
 def _nodes(*parts: object) -> None:
-    """Refuse what is not an expression."""
+    """Refuse anything that is not an expression."""
     for part in parts:
         if type(part) not in _KINDS:
-            raise QueryError(f"an expression is made of expressions, not of {type(part).__name__}")
+            raise QueryError(f"this must be an expression, not {type(part).__name__}")
 
 
 def _one_of(word: str, words: tuple[str, ...]) -> None:
     if word not in words:
-        raise QueryError(f"{word!r} is not an operator or function here", allowed=f"There are: {', '.join(words)}")
+        raise QueryError(f"{word!r} is not an operator or function here", allowed=f"Allowed are: {', '.join(words)}")
 
 
 def as_text(value: object) -> str:
-    """A text that every engine can read."""
+    """Text that every engine can read."""
     if isinstance(value, str) and "\x00" not in value and len(value) <= 10_000:
         try:
             value.encode()
@@ -447,13 +451,13 @@ def as_text(value: object) -> str:
             pass
         else:
             return value
-    raise QueryError(f"this needs a text of at most 10,000 characters without NUL, not {str(value)[:40]!a}")
+    raise QueryError(f"this needs text of at most 10,000 characters without NUL, not {str(value)[:40]!a}")
 
 
 def _exactly_comparable(left: NumberType, right: NumberType) -> None:
     if left.constant is None and right.constant is None and not exactly(left.range, right.range):
         raise QueryError(
-            "these two numbers can't be compared exactly: in a common unit they would need more than 126 bits",
+            "these two numbers can't be compared exactly, because their common unit needs more than 126 bits",
             remedy=write(
                 'pv.col("income").clip(0, 200_000)',
                 sql="CLIP(income, 0, 200000)",
@@ -463,7 +467,7 @@ def _exactly_comparable(left: NumberType, right: NumberType) -> None:
 
 
 def _no_text_for_a_date(kind: Type, other: Node) -> None:
-    """Refuse a text where a date or timestamp is needed, with the value to write."""
+    """Refuse text where a date or timestamp is needed, and suggest the value to write."""
     if not isinstance(kind, TimeType) or not isinstance(other, Constant) or not isinstance(other.value, str):
         return
     name = "timestamp" if kind.timed else "date"
@@ -474,21 +478,21 @@ def _no_text_for_a_date(kind: Type, other: Node) -> None:
     exact = read is not None and getattr(read, "tzinfo", None) is None
     line = read if exact else kind.last
     raise QueryError(
-        f"a {name} is compared with {name}s, not with the text {other.value[:40]!r}",
+        f"a {name} can be compared only with a {name}, not with the text {other.value[:40]!r}",
         remedy=write(repr(line), sql=f"{name.upper()} '{line}'", exact=exact),
     )
 
 
-def joined(operator: OneOf["and", "or"], of: Sequence[Node]) -> Node:
-    """All of these, or any of these, side by side: `(a and b) and c` is `a and b and c`."""
+def joined(operator: OneOf["and", "or"], nodes: Sequence[Node]) -> Node:
+    """All or any of these conditions, flattened: `(a and b) and c` is `a and b and c`."""
     flat: list[Node] = []
-    for node in of:
+    for node in nodes:
         flat += node.of if isinstance(node, Logic) and node.operator == operator else (node,)
     return flat[0] if len(flat) == 1 else Logic(operator, tuple(flat))
 
 
 def sized(node: Node) -> Node:
-    """The same expression, if it is not too large to look at: shared parts count each time that they stand there."""
+    """The same expression, if it is not too large; a shared part counts each time it is used."""
     _nodes(node)
     left, pile = MOST_NODES, [(node, 1)]
     while pile:
@@ -496,15 +500,15 @@ def sized(node: Node) -> Node:
         left -= 1
         if left < 0 or depth > DEEPEST:
             raise QueryError(
-                f"an expression has at most {MOST_NODES:,} parts, nested at most {DEEPEST} deep",
-                remedy=write("with_columns(rate=...)", advice="Give parts of it names first"),
+                f"an expression can have at most {MOST_NODES:,} parts, nested at most {DEEPEST} levels deep",
+                remedy=write("with_columns(rate=...)", advice="Define parts of it as columns first"),
             )
         pile += [(inner, depth + 1) for inner in parts(part)]
     return node
 
 
 def parts(node: Node) -> tuple[Node, ...]:
-    """What an expression is made of."""
+    """The direct parts of an expression."""
     match node:
         case Column() | Constant():
             return ()

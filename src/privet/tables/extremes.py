@@ -1,4 +1,4 @@
-"""The least and the greatest: of the values of one person (`min`, `max`), and of several values of one row."""
+"""Minimum and maximum: over the rows of one person (`min`, `max`), and of several values of one row."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from privet.tables.operators import OfPerson
 
 
 def min(of: str | Expr) -> OfPerson:  # noqa: A001
-    """The least value of one person, in `per_person`."""
+    """The smallest value of one person, in `per_person`."""
     return OfPerson("min", column(of))
 
 
 def max(of: str | Expr) -> OfPerson:  # noqa: A001
-    """The greatest value of one person, in `per_person`."""
+    """The largest value of one person, in `per_person`."""
     return OfPerson("max", column(of))
 
 
@@ -24,7 +24,7 @@ def least(of: str | Expr) -> OfPerson: ...
 @overload
 def least(of: str | Expr, *others: Any) -> Expr: ...
 def least(of: str | Expr, *others: Any) -> OfPerson | Expr:
-    """The least of several values of one row, missing if one of them is; with one argument, the same as `min`.
+    """The smallest of several values of one row, missing if one of them is; with one argument, the same as `min`.
 
     Example:
         >>> least("first", 10)
@@ -38,12 +38,14 @@ def greatest(of: str | Expr) -> OfPerson: ...
 @overload
 def greatest(of: str | Expr, *others: Any) -> Expr: ...
 def greatest(of: str | Expr, *others: Any) -> OfPerson | Expr:
-    """The greatest of several values of one row, missing if one of them is; with one argument, the same as `max`."""
+    """The largest of several values of one row, missing if one of them is; with one argument, the same as `max`."""
     return _row_wise(">=", ">", of, others) if others else max(of)
 
 
-def _row_wise(first: Literal["<=", ">="], strictly: Literal["<", ">"], of: str | Expr, others: tuple[Any, ...]) -> Expr:
-    best = column(of)
+def _row_wise(
+    first: Literal["<=", ">="], strictly: Literal["<", ">"], start: str | Expr, others: tuple[Any, ...]
+) -> Expr:
+    best = column(start)
     for other in others:
         value = column(other) if isinstance(other, str) else node(other)
         best = Case(((Compare(first, best, value), best), (Compare(strictly, value, best), value)), None)

@@ -1,7 +1,7 @@
-"""Which groups an answer has, as a value. How many there are is counted here and nowhere else.
+"""The groups of an answer, as a value. They are counted here and nowhere else.
 
 `Listed`: the keys are public, so every group appears, empty or not. `Sets`: several listings over the same keys
-(ROLLUP, CUBE). Keys that a mechanism discovers satisfy the same contract: then `most` is what the mechanism may show.
+(ROLLUP, CUBE). Keys that a mechanism discovers satisfy the same contract; `most` is then the mechanism's limit.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ Group = tuple[KeyValue | None, ...]
 
 
 class Groups(Protocol):
-    """What planning needs to know of the groups of an answer before data are read."""
+    """What the planner needs to know about the groups of an answer before data are read."""
 
     @property
     def most(self) -> int:
-        """The greatest number of groups that the answer can have."""
+        """The maximum number of groups in the answer."""
 
     @property
     def overlap(self) -> int:
-        """In how many groups one row is counted: sensitivity is this many times that of one group."""
+        """The number of groups that count one row: it multiplies the sensitivity of one group."""
 
     @property
     def is_public(self) -> bool:
-        """Whether the keys are known before data are read, so that every group is shown and choosing costs nothing."""
+        """Whether the keys are known before data are read; then every group is shown, and the keys cost nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,12 @@ class Listed:
 
     @classmethod
     def of(cls, rows: Operator, keys: tuple[Node, ...]) -> Self:
-        """The values of each key that a row can have after all conditions."""
+        """The values of each key that remain possible after all conditions."""
         return cls(narrowing.domains(rows, keys))
 
     @classmethod
     def whole(cls, rows: Operator, keys: tuple[Node, ...]) -> Self:
-        """The values of each key that its type has, whatever the conditions."""
+        """All values of each key, ignoring conditions."""
         types = rows.types()
         return cls(tuple(key.type(types).keys() for key in keys))
 
@@ -81,23 +81,23 @@ class Listed:
         return product(*self.values)
 
     def check(self, kinds: Iterable[Type]) -> None:
-        """Refuse values that keys of these types do not have, or not in this order; a condition may leave none."""
+        """Refuse values that are not keys of these types, in their order; conditions may leave none."""
         types = tuple(kinds)
         if len(types) != len(self.values):
-            raise QueryError("every key has its list of values")
+            raise QueryError("every key needs a list of values")
         for kind, values in zip(types, self.values, strict=True):
             one = _kind_of_key(kind)
             same = all(type(value) is one for value in values)
             every = iter(narrowing.spanned(kind, values).keys() if values and same else ())
             if not same or not all(any(value == other for other in every) for value in values):
-                raise QueryError("the values of a key are some of those that it has, in their order")
+                raise QueryError("the values of a key must be values of its type, in their order")
 
 
 @dataclass(frozen=True, slots=True)
 class Sets:
-    """Several listings over the same keys: each set names, by their places, the keys that it groups by.
+    """Several listings over the same keys: each set contains the positions of the keys that it groups by.
 
-    Claim: a row is counted once in each set, so that one person moves the answer `overlap` times as far.
+    Claim: a row is counted once in each set, so one person moves the answer `overlap` times as far.
 
     Example:
         >>> Sets.rollup(Listed((("north", "south"), (2024, 2025)))).sets
@@ -112,21 +112,21 @@ class Sets:
     def __post_init__(self) -> None:
         places = range(len(self.listed.values))
         if not self.sets or len({*self.sets}) < len(self.sets):
-            raise QueryError("grouping sets are one or more, and all different")
+            raise QueryError("there must be at least one grouping set, and all must be different")
         for each in self.sets:
             if list(each) != sorted({*each}) or not all(place in places for place in each):
-                raise QueryError("a grouping set names some of the keys, each once, in their order")
+                raise QueryError("a grouping set must list keys, each once, in their order")
         _few(self.most)
 
     @classmethod
     def rollup(cls, listed: Listed) -> Self:
-        """All keys, then without the last, and so on down to the total."""
+        """All keys, then all except the last, and so on down to the total."""
         places = tuple(range(len(listed.values)))
         return cls(listed, tuple(places[:size] for size in reversed(range(len(places) + 1))))
 
     @classmethod
     def cube(cls, listed: Listed) -> Self:
-        """Every choice of the keys."""
+        """Every subset of the keys."""
         places = range(len(listed.values))
         sizes = reversed(range(len(places) + 1))
         return cls(listed, tuple(each for size in sizes for each in combinations(places, size)))
@@ -167,6 +167,6 @@ def _few(groups: int) -> None:
             remedy=write(
                 'group_by(pv.bins("age", [0, 18, 65, 110]))',
                 sql="GROUP BY FLOOR(age / 10) * 10",
-                advice="Take fewer or wider ones",
+                advice="Use fewer keys, or wider bins",
             ),
         )

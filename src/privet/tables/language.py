@@ -1,6 +1,6 @@
-"""How expressions are written: `pv.col("age") >= 18`.
+"""How to write expressions in Python: `pv.col("age") >= 18`.
 
-`Expr` wraps a node so that operators build new nodes, `==` among them; the nodes themselves compare by value.
+`Expr` wraps a node so that operators, including `==`, build new nodes; the nodes themselves compare by value.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from privet.tables.types import Unit
 
 
 class Expr:
-    """An expression over one row: operators and methods make further ones; nothing is computed.
+    """An expression over one row; operators and methods build further ones, and compute nothing.
 
     Example:
         >>> (col("age") >= 18).node == (col("age") >= 18).node
@@ -41,10 +41,10 @@ class Expr:
 
     def __bool__(self) -> NoReturn:
         raise QueryError(
-            "a condition on a private row has no truth value here",
+            "a condition on private rows has no truth value in Python",
             remedy=write(
                 '(pv.col("age") >= 18) & (pv.col("age") < 65)',
-                advice="Combine conditions with &, | and ~, in brackets",
+                advice="Combine conditions with &, | and ~, each in parentheses",
             ),
         )
 
@@ -94,7 +94,7 @@ class Expr:
         return Expr(e.Logic("and", ((self >= lower).node, (self <= upper).node)))
 
     def is_missing(self) -> Expr:
-        """Whether there is no value (NULL, NaN, what does not fit the declaration)."""
+        """Whether the value is missing: NULL, NaN, or not valid by the declaration."""
         return Expr(e.IsMissing(self.node))
 
     def is_null(self) -> Expr:
@@ -102,11 +102,11 @@ class Expr:
         return self.is_missing()
 
     def is_not_null(self) -> Expr:
-        """Whether there is a value."""
+        """Whether the value is not missing."""
         return ~self.is_missing()
 
     def starts_with(self, prefix: str) -> Expr:
-        """Whether a text begins with `prefix`."""
+        """Whether text begins with `prefix`."""
         return Expr(e.StartsWith(self.node, prefix))
 
     # --- numbers --------------------------------------------------------------------------------
@@ -142,15 +142,15 @@ class Expr:
         return Expr(e.Rounded("abs", self.node))
 
     def floor(self) -> Expr:
-        """The greatest integer that is not above the number."""
+        """The number rounded down to an integer."""
         return Expr(e.Rounded("floor", self.node))
 
     def ceil(self) -> Expr:
-        """The least integer that is not below the number."""
+        """The number rounded up to an integer."""
         return Expr(e.Rounded("ceil", self.node))
 
     def clip(self, lower: Number, upper: Number) -> Expr:
-        """The number clamped to bounds of your own: tighter ones need less noise."""
+        """The number clamped to your own bounds; tighter bounds need less noise."""
         line = "clip(0, 100_000)"
         low, high = exact(lower, name="lower", example=line), exact(upper, name="upper", example=line)
         return Expr(e.Clip(self.node, low, high))
@@ -186,7 +186,7 @@ class Expr:
         return self.part("hour")
 
     def truncate(self, unit: Unit) -> Expr:
-        """The start of the year, quarter, month, week, day or hour that holds the date."""
+        """The start of the year, quarter, month, week, day or hour that contains the date."""
         return Expr(e.Truncate(self.node, unit))
 
 
@@ -201,7 +201,7 @@ def col(name: str) -> Expr:
 
 
 def lit(value: Any) -> Expr:
-    """A public value where an expression is needed.
+    """A public value as an expression.
 
     Example:
         >>> lit(3) / col("age")
@@ -211,14 +211,14 @@ def lit(value: Any) -> Expr:
 
 
 def bins(of: str | Expr, edges: Sequence[Number]) -> Expr:
-    """Which of the ranges between these edges holds a number: each without its end, the last with it.
+    """The bin between these edges that contains a number; a bin excludes its upper edge, except the last.
 
     Example:
         >>> bins("age", [0, 18, 65, 110])
         Expr(bins(age, [0, 18, 65, 110]))
     """
     if isinstance(edges, str) or not hasattr(edges, "__len__") or len(edges) < 2:
-        raise QueryError("bins need two edges or more", remedy=e.BINS)
+        raise QueryError("bins need at least two edges", remedy=e.BINS)
     return Expr(e.Bin(column(of), tuple(exact(x, name="edge", example="[0, 18, 65]") for x in edges)))
 
 
@@ -229,16 +229,16 @@ class When:
     branches: tuple[tuple[e.Node, e.Node], ...]
 
     def when(self, condition: Any, value: Any) -> When:
-        """One more condition, looked at if none before it is true."""
+        """One more condition, tested if none before it is true."""
         return When((*self.branches, (node(condition), node(value))))
 
     def otherwise(self, value: Any = None) -> Expr:
-        """The value if no condition is true; None: missing."""
+        """The value if no condition is true; None means missing."""
         return Expr(e.Case(self.branches, None if value is None else node(value)))
 
 
 def when(condition: Any, value: Any) -> When:
-    """The value beside the first condition that is true.
+    """The value of the first condition that is true.
 
     Example:
         >>> when(col("age") < 18, "child").otherwise("adult")
@@ -247,7 +247,7 @@ def when(condition: Any, value: Any) -> When:
     return When(()).when(condition, value)
 
 
-# --- from what users write to nodes -------------------------------------------------------------
+# --- from Python values to nodes ----------------------------------------------------------------
 
 
 def node(value: Any) -> e.Node:
@@ -256,7 +256,7 @@ def node(value: Any) -> e.Node:
 
 
 def column(value: Any) -> e.Node:
-    """The node of an expression, or of a column given by name."""
+    """The node of an expression, or of a column by its name."""
     if isinstance(value, str):
         return e.Column(value)
     if isinstance(value, Expr):
@@ -277,15 +277,15 @@ def _constant(value: Any) -> e.Constant:
         case int() | float() | Decimal() | Fraction() | np.integer() | np.floating():
             return e.Constant(exact(value, name="the number", example='pv.col("age") >= 18'))
         case When():
-            raise QueryError("a case needs its end", remedy=write("pv.when(condition, 1).otherwise(0)"))
+            raise QueryError("a case needs a final value", remedy=write("pv.when(condition, 1).otherwise(0)"))
     raise QueryError(
         f"{type(value).__name__} can't be used in an expression",
-        allowed="Only numbers, texts, booleans and dates can",
-        remedy=write('pv.col("age").is_null()', sql="age IS NULL", advice="Whether a value is missing is a condition"),
+        allowed="Numbers, text, booleans and dates are allowed",
+        remedy=write('pv.col("age").is_null()', sql="age IS NULL", advice="A test for a missing value is a condition"),
     )
 
 
-# --- and back -----------------------------------------------------------------------------------
+# --- from nodes to text -------------------------------------------------------------------------
 
 
 def show(node: e.Node) -> str:

@@ -1,12 +1,12 @@
-"""Which groups the conditions on rows leave: `WHERE year BETWEEN 2010 AND 2016 GROUP BY year` has seven.
+"""The groups that remain after conditions: `WHERE year BETWEEN 2010 AND 2016 GROUP BY year` has seven.
 
-Claim: whatever the tables hold, no row that meets the conditions is in a group that `domains` leaves out. A condition
-is looked at for each value of a key: the key is then that value, and the columns that it is made of are in a range that
-follows from it. What can't be true there leaves the value out; what can't be decided keeps it.
+Claim: whatever the tables contain, no row that satisfies the conditions is in a group that `domains` leaves out. Each
+value of a key is tested against each condition: the key has this value, and its columns are in the range that follows
+from it. If the condition can't be true there, the value is dropped; if this can't be decided, it stays.
 
-A number that is out of range is clamped as a value, and missing as a key; a condition inside a key reads values. Where
-a key is missing if any of its parts is, both readings agree for every row that has a key. So only such keys are
-narrowed: no CASE, no IS NULL, no AND or OR, and nothing computed per person but the number of rows.
+A number that is out of range is clamped as a value but missing as a key, and a condition inside a key reads values. If
+a key is missing whenever one of its parts is, both readings agree for every row that has a key. So only such keys are
+narrowed: no CASE, no IS NULL, no AND or OR, and of the values per person only the number of rows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from functools import lru_cache
 from privet.errors import QueryError
 from privet.exact import Exact
 from privet.tables import expressions as e
-from privet.tables.conditions import Rows, below, columns, ends, in_terms, is_strict, rows_of
+from privet.tables.conditions import SourceRows, below, columns, ends, in_terms, is_strict, rows_of
 from privet.tables.contradictions import contradictory
 from privet.tables.expressions import Node, Types
 from privet.tables.operators import JoinPublic, Operator, PerPerson, Where
@@ -28,21 +28,21 @@ from privet.tables.types import MOST_GROUPS, BooleanType, KeyType, KeyValue, Num
 
 _KEY = e.Column("\x01key")
 _FEW = 20
-"""Of so many conditions those that contradict each other are named."""
+"""Maximum number of conditions from which a minimal contradiction is extracted."""
 
 
-def domains(of: Operator, keys: tuple[Node, ...]) -> tuple[tuple[KeyValue, ...], ...]:
-    """The values of each key that a row can have after all conditions, in their fixed order."""
-    values = left(of, keys)
+def domains(rows: Operator, keys: tuple[Node, ...]) -> tuple[tuple[KeyValue, ...], ...]:
+    """The values of each key that remain possible after all conditions, in their fixed order."""
+    values = left(rows, keys)
     if values is not None:
         return values
-    types = of.types()
+    types = rows.types()
     return tuple(key.type(types).keys() for key in keys)
 
 
-def left(of: Operator, keys: tuple[Node, ...]) -> tuple[tuple[KeyValue, ...], ...] | None:
-    """The same, where conditions leave some values out; None where every key keeps all that its type has."""
-    return _left(of, keys) if keys and any(map(_leaves_out, below(of))) else None
+def left(rows: Operator, keys: tuple[Node, ...]) -> tuple[tuple[KeyValue, ...], ...] | None:
+    """The remaining values of each key; None if every key keeps all values of its type."""
+    return _left(rows, keys) if keys and any(map(_leaves_out, below(rows))) else None
 
 
 def _leaves_out(step: Operator) -> bool:
@@ -50,22 +50,22 @@ def _leaves_out(step: Operator) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _left(of: Operator, keys: tuple[Node, ...]) -> tuple[tuple[KeyValue, ...], ...] | None:
-    rows, types = rows_of(of), of.types()
+def _left(operator: Operator, keys: tuple[Node, ...]) -> tuple[tuple[KeyValue, ...], ...] | None:
+    rows, types = rows_of(operator), operator.types()
     kinds = [key.type(types) for key in keys]
-    found = tuple(_narrowed(key, kind, rows) for key, kind in zip(keys, kinds, strict=True))
-    return None if all(map(_is_whole, found, kinds)) else found
+    values = tuple(_narrowed(key, kind, rows) for key, kind in zip(keys, kinds, strict=True))
+    return None if all(map(_is_whole, values, kinds)) else values
 
 
 def _is_whole(values: tuple[KeyValue, ...], kind: Type) -> bool:
     try:
         return values == kind.keys()
-    except QueryError:  # more than an answer may have
+    except QueryError:  # more than an answer can have
         return False
 
 
 def spanned(kind: Type, values: tuple[KeyValue, ...]) -> Type:
-    """The type of a key, without what comes before the first and after the last of some of its values."""
+    """The type of a key, cut to the range from the first to the last of these values."""
     if not isinstance(kind, NumberType | TimeType):
         return kind
     return met(kind, values[0], values[-1]) or kind  # type: ignore[arg-type]
@@ -74,34 +74,34 @@ def spanned(kind: Type, values: tuple[KeyValue, ...]) -> Type:
 # --- one key ------------------------------------------------------------------------------------
 
 
-def _narrowed(key: Node, kind: Type, rows: Rows) -> tuple[KeyValue, ...]:
-    of = in_terms(key, rows)
-    if of is None or not is_strict(of) or columns(of) & rows.modal:
+def _narrowed(key: Node, kind: Type, rows: SourceRows) -> tuple[KeyValue, ...]:
+    node = in_terms(key, rows)
+    if node is None or not is_strict(node) or columns(node) & rows.modal:
         return kind.keys()
-    return tuple(_values(of, kind, rows))
+    return tuple(_values(node, kind, rows))
 
 
-def _values(of: Node, kind: Type, rows: Rows) -> Iterator[KeyValue]:
-    """The values of an expression for which no condition is ruled out."""
-    mine = columns(of)
-    held = rows.types[of.name] if isinstance(of, e.Column) else None
-    joined = {*held.keys()} if isinstance(held, KeyType) else None  # what inner joins leave
-    related = [condition for condition in rows.conditions if columns(condition) & mine]
+def _values(node: Node, kind: Type, rows: SourceRows) -> Iterator[KeyValue]:
+    """The values of an expression for which every condition can be true."""
+    names = columns(node)
+    declared = rows.types[node.name] if isinstance(node, e.Column) else None
+    joined = {*declared.keys()} if isinstance(declared, KeyType) else None  # the keys that inner joins keep
+    related = [condition for condition in rows.conditions if columns(condition) & names]
     conditions = [condition for condition in related if not _in_doubt(condition, rows.types)]
-    span = _span(of, kind, conditions, rows.types)
+    span = _span(node, kind, conditions, rows.types)
     if span is None:
         return
-    asked = [replaced(condition, {of: _KEY}) for condition in conditions]
+    on_key = [replaced(condition, {node: _KEY}) for condition in conditions]
     for value in span.keys():  # noqa: SIM118
         if joined is not None and value not in joined:
             continue
-        known = _known(of, value, kind, rows.types) if asked else None
-        if known is None or all(True in outcomes(condition, known) for condition in asked):
+        known = _known(node, value, kind, rows.types) if on_key else None
+        if known is None or all(True in outcomes(condition, known) for condition in on_key):
             yield value
 
 
 def _in_doubt(condition: Node, types: Types) -> bool:
-    """Whether integers that 64-bit floats can't tell apart may be compared with a fraction as such."""
+    """Whether integers too large for 64-bit floats are compared with a fraction."""
     large = any(
         isinstance(kind := types[name], NumberType) and max(abs(kind.lower), abs(kind.upper)) > 2**53
         for name in columns(condition)
@@ -127,16 +127,16 @@ def _constants(node: Node) -> Iterator[object]:
                 yield from _constants(part)
 
 
-def _span(of: Node, kind: Type, conditions: list[Node], types: Types) -> Type | None:
-    """The type of a key with the range that comparisons with constants leave; None if that is nothing.
+def _span(key: Node, kind: Type, conditions: list[Node], types: Types) -> Type | None:
+    """The type of a key, cut to the range that comparisons with constants allow; None if it is empty.
 
-    So a short part of a long range is no longer than what it holds. Columns that engines round are left as they are.
+    So a short part of a long range takes little work. Columns that engines round are left unchanged.
     """
     narrow = dict(types)
-    mine: Type | None = kind
-    for node, low, high in (found for condition in conditions for found in ends(condition)):
-        if node == of and mine is not None and isinstance(kind, NumberType | TimeType):
-            mine = met(mine, low, high)
+    narrowed: Type | None = kind
+    for node, low, high in (end for condition in conditions for end in ends(condition)):
+        if node == key and narrowed is not None and isinstance(kind, NumberType | TimeType):
+            narrowed = met(narrowed, low, high)
         elif isinstance(node, e.Column):
             at = narrow[node.name]
             if isinstance(at, TimeType) or (isinstance(at, NumberType) and at.integer):
@@ -144,21 +144,21 @@ def _span(of: Node, kind: Type, conditions: list[Node], types: Types) -> Type | 
                 if left is None:
                     return None
                 narrow[node.name] = left
-    left = reach(of, Known(narrow))
-    match mine, left:
+    left = reach(key, Known(narrow))
+    match narrowed, left:
         case NumberType(), NumberType(lower=low_, upper=high_, integer=True):
-            return met(mine, low_, high_)
+            return met(narrowed, low_, high_)
         case TimeType(), TimeType(first=first, last=last):
-            return met(mine, first, last)
-    return mine
+            return met(narrowed, first, last)
+    return narrowed
 
 
-def _known(of: Node, value: KeyValue, kind: Type, types: Types) -> Known:
-    """What is known of a row whose key has this value."""
+def _known(key: Node, value: KeyValue, kind: Type, types: Types) -> Known:
+    """What is known about a row whose key has this value."""
     narrow: dict[str, Type] = dict(types)
     unreached: dict[str, Exact] = {}
     narrow[_KEY.name] = only(value, kind)
-    for name, low, high, is_open in preimage(of, value, types):
+    for name, low, high, is_open in preimage(key, value, types):
         within = met(types[name], low, high)
         if within is not None:
             narrow[name] = replace(within, missing=False)
@@ -171,15 +171,15 @@ def _known(of: Node, value: KeyValue, kind: Type, types: Types) -> Known:
     return Known(narrow, unreached, truths, slacks, computed=True)
 
 
-# --- no rows at all -----------------------------------------------------------------------------
+# --- no possible rows ---------------------------------------------------------------------------
 
 
-def impossible(of: Operator) -> tuple[Node, ...]:
-    """Conditions that no row can meet together, if there are such: no more than it takes; below a `per_person` too."""
-    for step in below(of):
-        if isinstance(step, PerPerson) and (found := impossible(step.of)):
-            return found
-    rows = rows_of(of)
+def impossible(operator: Operator) -> tuple[Node, ...]:
+    """A minimal set of conditions that no row can satisfy together, also below `per_person`; or nothing."""
+    for step in below(operator):
+        if isinstance(step, PerPerson) and (conditions := impossible(step.of)):
+            return conditions
+    rows = rows_of(operator)
     unmet = list(rows.conditions)
     if not contradictory(unmet, rows.types):
         return _no_value(rows)
@@ -190,15 +190,15 @@ def impossible(of: Operator) -> tuple[Node, ...]:
     return tuple(unmet)
 
 
-def _no_value(rows: Rows) -> tuple[Node, ...]:
-    """Conditions on one column of few values that leave none."""
+def _no_value(rows: SourceRows) -> tuple[Node, ...]:
+    """The conditions on one column with few values that exclude all of them."""
     for name, kind in rows.types.items():
-        mine = tuple(condition for condition in rows.conditions if columns(condition) == {name})
-        if len(mine) < 2 or not any(map(is_strict, mine)) or not _has_few(kind):
+        conditions = tuple(condition for condition in rows.conditions if columns(condition) == {name})
+        if len(conditions) < 2 or not any(map(is_strict, conditions)) or not _has_few(kind):
             continue
-        alone = replace(rows, made={}, conditions=mine, modal=frozenset())
+        alone = replace(rows, definitions={}, conditions=conditions, modal=frozenset())
         if next(_values(e.Column(name), kind, alone), None) is None:
-            return mine
+            return conditions
     return ()
 
 

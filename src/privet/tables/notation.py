@@ -1,7 +1,7 @@
-"""An expression as a line to write: in Python, and in SQL. Errors show the line to write in both.
+"""An expression as source code, in Python and in SQL. Errors suggest lines in both languages.
 
-Claim: what stands in the result, read again, is the same expression (for SQL: of what SQL can say in one way only;
-bins are its WIDTH_BUCKET and FLOOR, and stand here as they are shown to people).
+Claim: the result, parsed again, is the same expression (in SQL except for bins, which SQL writes with WIDTH_BUCKET and
+FLOOR; here they appear as shown to people).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NESTED = (e.Arithmetic, e.Compare, e.Logic, e.Not)
 
 
 def in_python(node: e.Node) -> str:
-    """An expression as it is written in Python.
+    """An expression in Python.
 
     Example:
         >>> from privet.tables.language import col
@@ -72,7 +72,7 @@ def in_python(node: e.Node) -> str:
 
 
 def in_sql(node: e.Node) -> str:
-    """An expression as it is written in SQL.
+    """An expression in SQL.
 
     Example:
         >>> from privet.tables.language import col
@@ -117,7 +117,7 @@ def in_sql(node: e.Node) -> str:
 
 
 def constant_in_python(value: object) -> str:
-    """A public value as it is written in Python."""
+    """A public value in Python."""
     match value:
         case str():
             return _quoted(value)
@@ -127,7 +127,7 @@ def constant_in_python(value: object) -> str:
 
 
 def constant_in_sql(value: object) -> str:
-    """A public value as it is written in SQL."""
+    """A public value in SQL."""
     match value:
         case str():
             return "'" + value.replace("'", "''") + "'"
@@ -143,7 +143,7 @@ def constant_in_sql(value: object) -> str:
 
 
 def _digits(number: Exact) -> str:
-    """A number with all its digits, or as a quotient where it has too many."""
+    """A number with all its digits, or as a quotient if it has too many."""
     every = show_number(number, 17)
     return every if Exact(every) == number else f"({number.numerator} / {number.denominator})"
 

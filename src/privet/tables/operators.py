@@ -1,8 +1,8 @@
-"""What is done to tables before anything is counted.
+"""Operators on tables, applied before anything is counted.
 
-Every operator is *person-local*: each row that comes out belongs to one person (or is one protected row), and depends
-on that person's rows and on public data only. So whatever stands here, bounding (the last step before rows are
-counted) leaves at most k rows of each person, and no person's rows depend on another's.
+Every operator is *person-local*: each output row belongs to one person (or is one protected row), and depends only on
+that person's rows and on public data. So whatever the operators are, bounding (the last step before rows are counted)
+keeps at most k rows per person, and no person's rows depend on another's.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from privet.errors import NoBounds, QueryError, Remedy, Subject, write
 from privet.exact import Exact
 from privet.names.spelling import there_are
 from privet.privacy.adjacency import Adjacency, EachRow, Person, Protected
-from privet.tables.expressions import DEEPEST, Node, Types, sized
+from privet.tables.expressions import DEEPEST, Clip, Node, Types, sized
 from privet.tables.language import show
 from privet.tables.notation import in_python, in_sql
 from privet.tables.rules import CONDITION, as_number, comparable
@@ -26,11 +26,11 @@ from privet.tables.units import Range, exactly, mean, summable
 from privet.tables.units import sized as sized_range
 
 MOST_TABLES = 16
-"""How many private tables one query may read."""
+"""Maximum number of private tables that one query can read."""
 
 
 class Columns(dict[str, Type]):
-    """The types of columns by name; those that are `public` are as they stand in a public table: nothing is clamped."""
+    """The types of columns by name; `public` columns come from public tables, so their values are not clamped."""
 
     __slots__ = ("public",)
 
@@ -48,27 +48,27 @@ class Columns(dict[str, Type]):
 
 
 def public_columns(types: Types) -> frozenset[str]:
-    """Which of these columns come from public tables, as far as it is known."""
+    """The columns that are known to come from public tables."""
     return types.public if isinstance(types, Columns) else frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A step from tables to rows: it checks itself when it is made, and knows the types of its columns from then on."""
+    """A step from tables to rows: it validates itself when constructed, and stores the types of its columns."""
 
     _types: Types = field(init=False, repr=False, compare=False)
     depth: int = field(init=False, repr=False, compare=False)
-    """How many steps lie between the tables and these rows, this one counted too."""
+    """The number of steps from the tables to these rows, including this one."""
 
     def types(self) -> Types:
         """The columns, and their types."""
         return self._types
 
-    def _made(self, types: Types, *parents: Operator) -> None:
+    def _set_types(self, types: Types, *parents: Operator) -> None:
         deep = 1 + max((parent.depth for parent in parents), default=0)
         if deep > DEEPEST:
             raise QueryError(
-                f"a query has at most {DEEPEST} steps",
+                f"a query can have at most {DEEPEST} steps",
                 remedy=write(
                     "where(first, second)",
                     sql="WHERE first AND second",
@@ -87,8 +87,8 @@ class Scan(_Step):
 
     def __post_init__(self) -> None:
         if not isinstance(self.table, Schema):
-            raise QueryError(f"rows come from a declared table, not from {type(self.table).__name__}")
-        self._made(Columns({name: column.type for name, column in self.table.columns}))
+            raise QueryError(f"a scan needs a declared table, not {type(self.table).__name__}")
+        self._set_types(Columns({name: column.type for name, column in self.table.columns}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +102,13 @@ class Where(_Step):
         types = _rows(self.of)
         kind = sized(self.condition).type(types)
         if not isinstance(kind, BooleanType):
-            raise QueryError(f"where needs a condition, and this is {kind}", remedy=CONDITION)
-        self._made(types, self.of)
+            raise QueryError(f"where needs a condition, but this is {kind}", remedy=CONDITION)
+        self._set_types(types, self.of)
 
 
 @dataclass(frozen=True, slots=True)
 class WithColumns(_Step):
-    """The rows with further columns; a name that exists is replaced."""
+    """The rows with further columns, which replace existing ones of the same name."""
 
     of: Operator
     columns: tuple[tuple[str, Node], ...]
@@ -121,12 +121,12 @@ class WithColumns(_Step):
             )
         different(self.columns)
         added = {name: sized(node).type(before) for name, node in self.columns}
-        self._made(Columns({**before, **added}, public_columns(before) - added.keys()), self.of)
+        self._set_types(Columns({**before, **added}, public_columns(before) - added.keys()), self.of)
 
 
 @dataclass(frozen=True, slots=True)
 class JoinPublic(_Step):
-    """Each row with the one row of a public table that has its key; `left` keeps rows without one."""
+    """Each row joined with the one row of a public table that has its key; `left` keeps rows without a match."""
 
     of: Operator
     table: PublicSchema
@@ -136,7 +136,7 @@ class JoinPublic(_Step):
     def __post_init__(self) -> None:
         table, on = self.table, self.on
         if not isinstance(table, PublicSchema):
-            raise QueryError(f"this joins a public table, not {type(table).__name__}")
+            raise QueryError(f"this join needs a public table, not {type(table).__name__}")
         if self.how not in ("inner", "left"):
             raise QueryError(f"how must be 'inner' or 'left', not {self.how!r}", subject=Subject("argument", "how"))
         before = _rows(self.of)
@@ -144,28 +144,30 @@ class JoinPublic(_Step):
             raise QueryError(
                 f"there is no column {on!r} to join on", allowed=there_are(on, before), subject=Subject("column", on)
             )
-        mine, theirs = before[on], dict(table.columns)[table.key]
-        if not comparable(mine, theirs):
-            raise QueryError(f"{on!r} is {mine}, the key {table.key!r} of {table.name!r} is {theirs}: never equal")
-        if isinstance(mine, NumberType) and isinstance(theirs, NumberType) and not exactly(mine.range, theirs.range):
+        own, key = before[on], dict(table.columns)[table.key]
+        if not comparable(own, key):
             raise QueryError(
-                f"{on!r} and the key {table.key!r} of {table.name!r} can't be compared exactly: in a common unit they "
-                "would need more than 126 bits",
-                remedy=Remedy("Join on a column as it is declared"),
+                f"{on!r} is {own}, but the key {table.key!r} of {table.name!r} is {key}, so they are never equal"
+            )
+        if isinstance(own, NumberType) and isinstance(key, NumberType) and not exactly(own.range, key.range):
+            raise QueryError(
+                f"{on!r} and the key {table.key!r} of {table.name!r} can't be compared exactly, because their "
+                "common unit needs more than 126 bits",
+                remedy=Remedy("Join on a declared column"),
             )
         added = {name: kind for name, kind in table.columns if name != table.key}
         if self.how == "left":
             added = {name: replace(kind, missing=True) for name, kind in added.items()}
         _no_clash(before, {*added}, table.name)
-        self._made(Columns({**before, **added}, public_columns(before) | added.keys()), self.of)
+        self._set_types(Columns({**before, **added}, public_columns(before) | added.keys()), self.of)
 
 
 @dataclass(frozen=True, slots=True)
 class JoinPerson(_Step):
-    """Every row of a person on the left with every row of the same person on the right.
+    """Every row of a person on the left joined with every row of the same person on the right.
 
-    Claim: a chain of joins is one value, whatever the order in which `join_person` is given its tables: they stand in
-    the order of their names, joined from the left. Any other value is refused.
+    Claim: a chain of joins is the same value for every order of the arguments of `join_person`: tables are in the
+    order of their names, joined from the left. Any other value is refused.
     """
 
     left: Operator
@@ -175,15 +177,15 @@ class JoinPerson(_Step):
         _joinable(self.left, self.right)
         left, right = self.left.types(), self.right.types()
         if _scans(self.left) + _scans(self.right) > MOST_TABLES:
-            raise QueryError(f"a query reads at most {MOST_TABLES} private tables")
+            raise QueryError(f"a query can read at most {MOST_TABLES} private tables")
         if isinstance(self.right, JoinPerson) or _place(sides(self.left)[-1]) > _place(self.right):
-            raise QueryError("joined tables stand in the order of their names, joined from the left")
-        self._made(Columns({**left, **right}, public_columns(left) | public_columns(right)), self.left, self.right)
+            raise QueryError("joined tables must be in the order of their names, joined from the left")
+        self._set_types(Columns({**left, **right}, public_columns(left) | public_columns(right)), self.left, self.right)
 
 
 @dataclass(frozen=True, slots=True)
 class OfPerson:
-    """A value of one person: the number of their rows, or the sum, mean, least or greatest of an expression."""
+    """A value per person: the number of rows, or the sum, mean, minimum or maximum of an expression."""
 
     function: Literal["count", "sum", "mean", "min", "max"]
     of: Node | None = None
@@ -206,9 +208,10 @@ class OfPerson:
         if self.function in ("min", "max"):
             return number
         if number.wide:
+            clipped = Clip(self.of, Exact(0), Exact(1000))
             raise NoBounds(
                 f"the {self.function} of {show(self.of)} per person needs bounds",
-                remedy=write(f"{in_python(self.of)}.clip(0, 1000)", sql=f"CLIP({in_sql(self.of)}, 0, 1000)"),
+                remedy=write(in_python(clipped), sql=in_sql(clipped)),
             )
         if self.function == "mean":
             return NumberType.of(mean(number.range, CEILING).result, rounded=True, missing=number.missing)
@@ -228,7 +231,7 @@ class PerPerson(_Step):
         before = _rows(self.of)
         if not isinstance(protected(self.of), Person):
             raise QueryError(
-                "only a table that protects persons has values per person; this one protects each row", remedy=_PERSON
+                "values per person need a table that protects people, but this one protects each row", remedy=_PERSON
             )
         if not self.columns:
             raise QueryError(
@@ -237,56 +240,56 @@ class PerPerson(_Step):
             )
         different(self.columns)
         if not all(isinstance(value, OfPerson) for _, value in self.columns):
-            raise QueryError("per person there are counts, sums, means, minima and maxima only")
-        self._made(Columns({name: value.type(before) for name, value in self.columns}), self.of)
+            raise QueryError("per person, only count, sum, mean, min and max are supported")
+        self._set_types(Columns({name: value.type(before) for name, value in self.columns}), self.of)
 
 
 Operator = Scan | Where | WithColumns | JoinPublic | JoinPerson | PerPerson
-"""Every kind of operator there is."""
+"""Every kind of operator."""
 
 
 _KINDS = frozenset(get_args(Operator))
 
 
-def _rows(of: Operator) -> Types:
+def _rows(operator: Operator) -> Types:
     """The columns of the rows that a step reads."""
-    if type(of) not in _KINDS:
-        raise QueryError(f"this needs rows of a table, not {type(of).__name__}")
-    return of.types()
+    if type(operator) not in _KINDS:
+        raise QueryError(f"this needs rows of a table, not {type(operator).__name__}")
+    return operator.types()
 
 
-def _scans(of: Operator) -> int:
-    """How many times a private table is read."""
-    match of:
+def _scans(operator: Operator) -> int:
+    """The number of private tables read, counting repeats."""
+    match operator:
         case Scan():
             return 1
         case JoinPerson(left, right):
             return _scans(left) + _scans(right)
         case _:
-            return _scans(of.of)
+            return _scans(operator.of)
 
 
 def _place(side: Operator) -> tuple[str, str]:
-    """Where a side stands in a chain of joins: no column is on two sides, so its least name tells them apart."""
+    """The sort key of a side in a chain of joins: no column is on two sides, so the first column name is unique."""
     return tables(side)[0].name, min(side.types())
 
 
-def steps(of: Operator) -> Iterator[Operator]:
-    """Every step from the tables to these rows, those below `per_person` too: the deepest first."""
-    match of:
+def steps(operator: Operator) -> Iterator[Operator]:
+    """Every step from the tables to these rows, including those below `per_person`; the deepest first."""
+    match operator:
         case Scan():
             pass
         case JoinPerson(left, right):
             yield from steps(left)
             yield from steps(right)
         case _:
-            yield from steps(of.of)
-    yield of
+            yield from steps(operator.of)
+    yield operator
 
 
-def expressions(of: Operator) -> Iterator[tuple[Node, Operator]]:
-    """Every expression of these steps, with the rows that it reads: the deepest first."""
-    for step in steps(of):
+def expressions(operator: Operator) -> Iterator[tuple[Node, Operator]]:
+    """Every expression of these steps, with the rows that it reads; the deepest first."""
+    for step in steps(operator):
         match step:
             case Where(rows, condition):
                 yield condition, rows
@@ -296,20 +299,20 @@ def expressions(of: Operator) -> Iterator[tuple[Node, Operator]]:
                 yield from ((value.of, rows) for _, value in values if value.of is not None)
 
 
-def tables(of: Operator) -> tuple[Schema, ...]:
+def tables(operator: Operator) -> tuple[Schema, ...]:
     """The private tables that are read, in order."""
-    match of:
+    match operator:
         case Scan(table):
             return (table,)
         case JoinPerson(left, right):
             return tuple(dict.fromkeys((*tables(left), *tables(right))))
         case _:
-            return tables(of.of)
+            return tables(operator.of)
 
 
-def public_tables(of: Operator) -> tuple[PublicSchema, ...]:
+def public_tables(operator: Operator) -> tuple[PublicSchema, ...]:
     """The public tables that are joined."""
-    match of:
+    match operator:
         case Scan():
             return ()
         case JoinPerson(left, right):
@@ -317,38 +320,38 @@ def public_tables(of: Operator) -> tuple[PublicSchema, ...]:
         case JoinPublic(inner, table):
             return (*public_tables(inner), table)
         case _:
-            return public_tables(of.of)
+            return public_tables(operator.of)
 
 
-def sides(of: Operator) -> tuple[Operator, ...]:
-    """What a chain of joins on the person puts together."""
-    return (*sides(of.left), *sides(of.right)) if isinstance(of, JoinPerson) else (of,)
+def sides(operator: Operator) -> tuple[Operator, ...]:
+    """The sides of a chain of joins on the person."""
+    return (*sides(operator.left), *sides(operator.right)) if isinstance(operator, JoinPerson) else (operator,)
 
 
-def protected(of: Operator) -> Protected:
-    """What is protected: as the first table declares it. Caps differ between tables; `caps.holding` has them all."""
-    return tables(of)[0].protect
+def protected(operator: Operator) -> Protected:
+    """What is protected, as the first table declares it. Caps differ between tables: see `caps.holding`."""
+    return tables(operator)[0].protect
 
 
-def adjacency(of: Operator) -> Adjacency:
+def adjacency(operator: Operator) -> Adjacency:
     """How neighbours differ; all tables of one dataset agree."""
-    return tables(of)[0].adjacency
+    return tables(operator)[0].adjacency
 
 
-def one_row_each(of: Operator) -> bool:
+def one_row_each(operator: Operator) -> bool:
     """Whether every person has at most one row, whatever the data: after `per_person`, until the next join."""
-    match of:
+    match operator:
         case PerPerson():
             return True
         case Scan() | JoinPerson():
             return False
         case _:
-            return one_row_each(of.of)
+            return one_row_each(operator.of)
 
 
-def keeps_all_rows(of: Operator) -> bool:
-    """Whether every row comes out, and no row more: no filter, no inner join, nothing per person."""
-    match of:
+def keeps_all_rows(operator: Operator) -> bool:
+    """Whether every row stays, and none is added: no filter, no inner join, nothing per person."""
+    match operator:
         case Scan(table):
             return isinstance(table.protect, EachRow)
         case WithColumns(inner):
@@ -363,28 +366,28 @@ _PERSON = write('protect=pv.person("person_id", max_rows=3)', policy='protect = 
 
 
 def join_person(left: Operator, right: Operator) -> JoinPerson:
-    """The join of two tables of the same people, the same in whatever order they are given."""
+    """The join of two tables of the same people; the order of the arguments makes no difference."""
     _joinable(left, right)
     return reduce(JoinPerson, sorted((*sides(left), *sides(right)), key=_place))  # type: ignore[return-value]
 
 
 def _joinable(left: Operator, right: Operator) -> None:
     """Refuse tables that can't be joined on the person."""
-    mine, theirs = _rows(left), _rows(right)
+    left_types, right_types = _rows(left), _rows(right)
     if not isinstance(protected(left), Person) or not isinstance(protected(right), Person):
         raise QueryError(
-            "two private tables can be joined on the person only, and one of them protects each row", remedy=_PERSON
+            "private tables can be joined only on the person, but one of these protects each row", remedy=_PERSON
         )
     if adjacency(left) is not adjacency(right):
         raise QueryError("two tables of the same people must declare the same adjacency")
-    _no_clash(mine, {*theirs}, tables(right)[0].name)
+    _no_clash(left_types, {*right_types}, tables(right)[0].name)
 
 
-def _no_clash(mine: Types, theirs: set[str], name: str) -> None:
-    twice = sorted(set(mine) & theirs)
+def _no_clash(left: Types, right: set[str], name: str) -> None:
+    twice = sorted(set(left) & right)
     if twice:
         raise QueryError(
             f"both sides of the join with {name!r} have a column {twice[0]!r}",
             subject=Subject("column", twice[0]),
-            remedy=Remedy("Declare it in one of them only, or under another name"),
+            remedy=Remedy("Declare it in only one of them, or under another name"),
         )

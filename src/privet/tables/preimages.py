@@ -1,4 +1,4 @@
-"""Which values of its columns a key can have come from: bins, months, years and multiples are ranges of a column."""
+"""The column values behind a key: bins, months, years and multiples are ranges of a column."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from privet.tables.types import KeyValue, NumberType, TimeType, steps
 _Preimage = Iterator[tuple[str, Any, Any, bool]]
 
 
-def slack(of: NumberType) -> Exact:
-    """More than rounding moves a number: to less than a 2^31st part of its range, and as a 64-bit float."""
-    return (of.upper - of.lower) / 2**20 + max(abs(of.lower), abs(of.upper)) / 2**50
+def slack(kind: NumberType) -> Exact:
+    """An upper bound on the effect of rounding: less than a 2^31st of the range, plus that of a 64-bit float."""
+    return (kind.upper - kind.lower) / 2**20 + max(abs(kind.lower), abs(kind.upper)) / 2**50
 
 
-def preimage(of: Node, value: KeyValue, types: Types) -> _Preimage:
-    """Columns, the least and greatest value that they have if an expression has this value; whether less than that."""
-    match of:
+def preimage(node: Node, value: KeyValue, types: Types) -> _Preimage:
+    """For each column, its range if the expression has this value, and whether the upper end is excluded."""
+    match node:
         case e.Bin(inner, edges):
-            place = of.type(types).keys().index(value)
+            place = node.type(types).keys().index(value)
             last = place == len(edges) - 2
-            if isinstance(inner, e.Column):  # constants and edges are rounded alike
+            if isinstance(inner, e.Column):  # constants and edges are rounded in the same way
                 yield from _column(inner.name, edges[place], edges[place + 1], open_=not last, types=types)
             else:
                 yield from _inverse(inner, edges[place], edges[place + 1], open_=not last, types=types)
@@ -36,7 +36,7 @@ def preimage(of: Node, value: KeyValue, types: Types) -> _Preimage:
             return
         case _:
             low = Exact(value) if isinstance(value, int) else value
-            yield from _inverse(of, low, low, open_=False, types=types)
+            yield from _inverse(node, low, low, open_=False, types=types)
 
 
 def _column(name: str, low: Any, high: Any, *, open_: bool, types: Types) -> _Preimage:
@@ -47,9 +47,9 @@ def _column(name: str, low: Any, high: Any, *, open_: bool, types: Types) -> _Pr
         yield name, low, high, open_ and isinstance(kind, NumberType) and not kind.integer
 
 
-def _inverse(of: Node, low: Any, high: Any, *, open_: bool, types: Types) -> _Preimage:
-    """The same for an expression in low..high."""
-    match of:
+def _inverse(node: Node, low: Any, high: Any, *, open_: bool, types: Types) -> _Preimage:
+    """The same for an expression whose value is in low..high."""
+    match node:
         case e.Column(name):
             kind = types[name]
             if isinstance(kind, NumberType) and not kind.integer and not _on_lattice(kind, low, high):
@@ -62,7 +62,7 @@ def _inverse(of: Node, low: Any, high: Any, *, open_: bool, types: Types) -> _Pr
             yield from _inverse(inner, low, end, open_=False, types=types)
         case e.DatePart(inner, "year"):
             time = inner.type(types)
-            years = max(math.ceil(low), 1), min(math.floor(high), 9001)  # of all that can be declared, and more
+            years = max(math.ceil(low), 1), min(math.floor(high), 9001)  # more than can be declared
             if years[0] > years[1]:
                 return
             first, last = date(years[0], 1, 1), date(years[1], 12, 31)
@@ -85,5 +85,5 @@ def _inverse(of: Node, low: Any, high: Any, *, open_: bool, types: Types) -> _Pr
 
 
 def _on_lattice(kind: NumberType, low: Exact, high: Exact) -> bool:
-    """Whether no engine moves these numbers when it rounds as the column is rounded."""
+    """Whether rounding to the steps of the column leaves these numbers unchanged."""
     return low.denominator == high.denominator == 1 and (kind.wide or kind.bounds().step <= 1)

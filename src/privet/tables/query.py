@@ -40,12 +40,12 @@ from privet.tables.schema import PublicSchema, Schema, check_name
 from privet.tables.types import KeyValue
 
 MOST_COLUMNS = 200
-"""How many columns one answer may have."""
+"""Maximum columns in one answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What an answer is grouped by: an expression with a name."""
+    """A key to group by: an expression with a name."""
 
     name: str
     of: Node
@@ -57,52 +57,51 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A question: rows, what they are grouped by, what is asked of each group, and how the answer is arranged."""
+    """A question: rows, keys, aggregates of each group, and the arrangement of the answer."""
 
     of: Operator
     keys: tuple[Key, ...]
     aggregates: tuple[tuple[str, Aggregate], ...]
     arrangement: Arrangement = EVERYTHING
     at_most: Cap | None = None
-    """The query's own cap on the rows of a person, where it is less than what holds without it."""
+    """The query's own cap on the rows per person, if it is lower than the declared one."""
     groups: Listed = field(init=False, repr=False, compare=False)
-    """Its groups: the values of each key that conditions on the rows leave, in the order of the answer."""
+    """Its groups: the values of each key that remain after conditions, in the order of the answer."""
 
     def __post_init__(self) -> None:
         types = self.of.types()
         if not all(isinstance(key, Key) for key in self.keys):
-            raise QueryError("a query is grouped by keys: expressions with names")
+            raise QueryError("a query can be grouped only by keys, which are named expressions")
         if self.at_most is not None:
             caps.checked(self.of, self.at_most)
             if self.at_most == caps.holding(self.of):
-                raise QueryError("this cap holds already, so it must be left out")
+                raise QueryError("this cap is already declared, so it must be left out")
         if len(self.aggregates) > MOST_COLUMNS:
-            raise QueryError(f"a query asks for at most {MOST_COLUMNS} columns, not {len(self.aggregates)}")
+            raise QueryError(f"a query can ask for at most {MOST_COLUMNS} columns, not {len(self.aggregates)}")
         columns = self.columns()
         names = [key.name for key in self.keys]
         for name, _ in self.aggregates:
-            made = columns[name]
-            names += [name, *(made if made != (name,) else ())]
+            produced = columns[name]
+            names += [name, *(produced if produced != (name,) else ())]
         for name in names:
             check_name(name, "column of the answer")
         if len(names) > 2 * MOST_COLUMNS:
             raise QueryError(
-                f"an answer has at most {MOST_COLUMNS} columns", remedy=Remedy("Ask for fewer, or for fewer bins")
+                f"an answer can have at most {MOST_COLUMNS} columns",
+                remedy=Remedy("Ask for fewer columns, or fewer bins"),
             )
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise QueryError(
-                f"two columns of the answer are called {twice[0]!r}", remedy=Remedy("Give one of them another name")
-            )
+            raise QueryError(f"two columns of the answer are named {twice[0]!r}", remedy=Remedy("Rename one of them"))
         if not self.aggregates:
             raise QueryError(
-                "a query asks for at least one number", remedy=write(".agg(n=pv.count())", sql="COUNT(*) AS n")
+                "a query needs at least one aggregate", remedy=write(".agg(n=pv.count())", sql="COUNT(*) AS n")
             )
         object.__setattr__(self, "groups", Listed.of(self.of, tuple(key.of for key in self.keys)))
         for _, aggregate in self.aggregates:
             checked(aggregate, types)
         if self.arrangement != EVERYTHING:
-            numbers = {column: RELEASED for made in columns.values() for column in made}
+            numbers = {column: RELEASED for produced in columns.values() for column in produced}
             left = dict(zip((key.name for key in self.keys), self.domains(), strict=True))
             self.arrangement.check({key.name: key.of.type(types) for key in self.keys}, numbers, columns, left)
 
@@ -111,7 +110,7 @@ class Query:
         return self.groups.values
 
     def columns(self) -> dict[str, tuple[str, ...]]:
-        """The columns of numbers that each aggregate makes: one, or one for each bin of a histogram."""
+        """The columns that each aggregate produces: one, or one for each bin of a histogram."""
         types = self.of.types()
         return {
             name: tuple(f"{name} {label}" for label in what.of.type(types).keys())  # noqa: SIM118
@@ -121,7 +120,7 @@ class Query:
         }
 
     def expressions(self) -> Iterator[tuple[Node, Operator]]:
-        """Every expression over rows, with the rows that it reads: the deepest first."""
+        """Every expression over rows, with the rows that it reads; the deepest first."""
         yield from operators.expressions(self.of)
         yield from ((key.of, self.of) for key in self.keys)
         for _, aggregate in self.aggregates:
@@ -129,10 +128,10 @@ class Query:
                 if not isinstance(part, CountPeople | Ratio) and part.of is not None:
                     yield part.of, self.of
 
-    # --- how the answer is arranged: always having, then order_by, then limit -------------------
+    # --- arrangement of the answer: always having, then order_by, then limit --------------------
 
     def having(self, *conditions: Expr) -> Query:
-        """Show only the groups for which all conditions on columns of the answer are true: it costs nothing."""
+        """Show only the groups for which all conditions on columns of the answer are true; this costs nothing."""
         if not conditions or not all(isinstance(condition, Expr) for condition in conditions):
             raise QueryError(
                 "having needs a condition on the answer",
@@ -143,35 +142,37 @@ class Query:
         return self._arranged(having=joined("and", nodes))
 
     def order_by(self, *columns: str, descending: bool | Sequence[bool] = False) -> Query:
-        """Show the groups sorted by these columns of the answer, the first one counting most."""
+        """Sort the groups by these columns of the answer."""
         line = write('order_by("n", "region", descending=[True, False])', sql="ORDER BY n DESC, region")
         down = [descending] * len(columns) if isinstance(descending, bool) else list(descending)
         if not columns or not all(isinstance(name, str) for name in columns):
-            raise QueryError("order_by needs names of columns", remedy=line)
+            raise QueryError("order_by needs the names of columns", remedy=line)
         if len(down) != len(columns) or not all(isinstance(one, bool) for one in down):
-            raise QueryError("descending is True or False, or a list of them, one for each column", remedy=line)
+            raise QueryError(
+                "descending must be True or False, or a list with one of them for each column", remedy=line
+            )
         if self.arrangement.order:
-            raise QueryError("this query has an order already: give all columns at once", remedy=line)
+            raise QueryError("this query already has an order; list all columns in one order_by", remedy=line)
         return self._arranged(order=tuple(map(Order, columns, down)))
 
     def limit(self, groups: int) -> Query:
-        """Show only the first so many groups: sorted as `order_by` says, or else in the fixed order of keys."""
-        few = whole(groups, name="limit", example="limit(10)")
+        """Show only the first groups, in the order of `order_by` or else in the fixed order of keys."""
+        most = whole(groups, name="limit", example="limit(10)")
         before = self.arrangement.limit
-        return self._arranged(limit=few if before is None else min(few, before))
+        return self._arranged(limit=most if before is None else min(most, before))
 
     def hide(self, *names: str) -> Query:
-        """Measure and pay for these columns, for `having` or `order_by`, and do not show them."""
+        """Measure and pay for these columns, for `having` or `order_by`, but do not show them."""
         if not names or not all(isinstance(name, str) for name in names):
-            raise QueryError("hide needs names of columns", remedy=write('hide("n")'))
+            raise QueryError("hide needs the names of columns", remedy=write('hide("n")'))
         return self._arranged(hidden=tuple(sorted({*self.arrangement.hidden, *names})))
 
     def cap(
         self, *, max_rows: int | None = None, max_groups: int | None = None, max_rows_per_group: int | None = None
     ) -> Query:
-        """Use fewer rows per person than the tables allow: less noise, and more rows left out."""
-        asked = caps.wanted(max_rows=max_rows, max_groups=max_groups, max_rows_per_group=max_rows_per_group)
-        return replace(self, at_most=_capped(self.of, self.at_most, asked))
+        """Use fewer rows per person than the tables allow: less noise, but more rows left out."""
+        cap = caps.requested(max_rows=max_rows, max_groups=max_groups, max_rows_per_group=max_rows_per_group)
+        return replace(self, at_most=_capped(self.of, self.at_most, cap))
 
     def _arranged(self, **changes: Any) -> Query:
         return replace(self, arrangement=replace(self.arrangement, **changes))
@@ -182,14 +183,14 @@ class Query:
         return f"{', '.join(f'{name} = {what}' for name, what in self.aggregates)}{by}{self.arrangement}{cap}"
 
 
-def _capped(of: Operator, before: Cap | None, asked: Cap) -> Cap | None:
-    """The cap of a query, as it is kept: one that holds already is none."""
-    caps.checked(of, asked, before=before)
-    return None if asked == caps.holding(of) else asked
+def _capped(rows: Operator, before: Cap | None, cap: Cap) -> Cap | None:
+    """The cap of a query, as it is stored: None if it is the declared one."""
+    caps.checked(rows, cap, before=before)
+    return None if cap == caps.holding(rows) else cap
 
 
 class _Rows:
-    """What can be done with rows, and asked of them: of a table, and of what is made of it."""
+    """The operations on rows, shared by tables and relations."""
 
     __slots__ = ()
 
@@ -213,27 +214,27 @@ class _Rows:
         return self.where(*conditions)
 
     def with_columns(self, **columns: Any) -> Relation:
-        """Further columns, each computed from its own row; a name that exists is replaced."""
+        """Add columns, each computed from its own row; an existing column of the same name is replaced."""
         rows, added = self.relation, tuple((name, node(value)) for name, value in columns.items())
         return Relation(WithColumns(rows.of, added), rows.at_most)
 
     def cap(
         self, *, max_rows: int | None = None, max_groups: int | None = None, max_rows_per_group: int | None = None
     ) -> Relation:
-        """Use fewer rows per person than the table allows: less noise, and more rows left out.
+        """Use fewer rows per person than the table allows: less noise, but more rows left out.
 
-        The cap holds for the whole question, whatever comes after it; joined tables multiply it by their own.
+        The cap applies to the whole question, whatever comes after it; joined tables multiply it by their own.
         """
-        asked = caps.wanted(max_rows=max_rows, max_groups=max_groups, max_rows_per_group=max_rows_per_group)
+        cap = caps.requested(max_rows=max_rows, max_groups=max_groups, max_rows_per_group=max_rows_per_group)
         rows = self.relation
-        return replace(rows, at_most=_capped(rows.of, rows.at_most, asked))
+        return replace(rows, at_most=_capped(rows.of, rows.at_most, cap))
 
     def join(self, other: Any, *, on: str | None = None, how: str = "inner") -> Relation:
-        """With a public table, on its unique key; or with another table of the same people, on the person."""
+        """Join with a public table on its unique key, or with another table of the same people on the person."""
         rows = self.relation
         if isinstance(other, PublicTable):
-            made = JoinPublic(rows.of, other.schema, on or other.schema.key, how)  # type: ignore[arg-type]
-            return Relation(made, rows.at_most)
+            step = JoinPublic(rows.of, other.schema, on or other.schema.key, how)  # type: ignore[arg-type]
+            return Relation(step, rows.at_most)
         if not isinstance(other, Relation | Table):
             raise QueryError(
                 f"join needs a public table or a table of the same people, not {type(other).__name__}",
@@ -241,32 +242,32 @@ class _Rows:
             )
         if on is not None or how != "inner":
             raise QueryError(
-                "tables of the same people are joined on the person, inner",
-                remedy=write("people.join(visits)", advice="Leave out on= and how="),
+                "tables of the same people can only be joined on the person, as an inner join",
+                remedy=write("people.join(visits)", advice="Remove on= and how="),
             )
         right = other.relation
         both = operators.join_person(rows.of, right.of)
         if rows.at_most is None and right.at_most is None:
             return Relation(both)
-        held = [each.at_most or caps.holding(each.of) for each in (rows, right)]
-        return Relation(both, _capped(both, None, caps.product(cap for cap in held if cap is not None)))
+        both_caps = [each.at_most or caps.holding(each.of) for each in (rows, right)]
+        return Relation(both, _capped(both, None, caps.product(cap for cap in both_caps if cap is not None)))
 
     def per_person(self, **values: Any) -> Relation:
-        """One row for each person, with values computed from all their rows.
+        """One row per person, with values computed from all their rows.
 
         Values are `pv.count()`, `pv.sum(...)`, `pv.mean(...)`, `pv.min(...)`, `pv.max(...)`. Counts and sums have no
-        bounds of their own: clip them before they are summed over people.
+        bounds of their own: clip them before you sum them over people.
         """
         rows = self.relation
         if rows.at_most is not None:
             raise QueryError(
-                "per_person makes one row of all rows of a person, so a cap before it would leave nothing out",
+                "per_person combines all rows of a person into one, so a cap before it has no effect",
                 remedy=caps.BOUNDS_INSTEAD,
             )
         return Relation(PerPerson(rows.of, tuple((name, _of_person(value)) for name, value in values.items())))
 
     def group_by(self, *keys: str | Expr, **named: str | Expr) -> Grouped:
-        """One answer for each value of these keys, or each combination of several."""
+        """One answer for each value of these keys, or for each combination of values."""
         every = [Key(_key_name(key), column(key)) for key in keys]
         every += [Key(name, column(key)) for name, key in named.items()]
         if not every:
@@ -276,18 +277,18 @@ class _Rows:
         return Grouped(rows.of, tuple(every), rows.at_most)
 
     def agg(self, **aggregates: Aggregate) -> Query:
-        """The question: what is wanted, by name."""
+        """The question: aggregates, by name."""
         rows = self.relation
         return Query(rows.of, (), tuple(aggregates.items()), at_most=rows.at_most)
 
 
 @dataclass(frozen=True, slots=True)
 class Relation(_Rows):
-    """Rows to ask about: a table, perhaps filtered, with further columns, joined."""
+    """Rows to ask about: a table, possibly filtered, joined, or with further columns."""
 
     of: Operator
     at_most: Cap | None = None
-    """A cap on the rows of a person, where it is less than what holds without it."""
+    """A cap on the rows per person, if it is lower than the declared one."""
 
     @property
     def relation(self) -> Relation:
@@ -307,14 +308,14 @@ class Relation(_Rows):
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """Rows in groups, to be asked about."""
+    """Rows in groups."""
 
     of: Operator
     keys: tuple[Key, ...]
     at_most: Cap | None = None
 
     def agg(self, **aggregates: Aggregate) -> Query:
-        """The question: what is wanted of each group, by name."""
+        """The question: aggregates of each group, by name."""
         return Query(self.of, self.keys, tuple(aggregates.items()), at_most=self.at_most)
 
 
@@ -330,19 +331,19 @@ def _of_person(value: Any) -> OfPerson:
             return value
     raise QueryError(
         f"{value!r} can't be computed per person",
-        allowed="Counts, sums, means, minima and maxima can",
+        allowed="Count, sum, mean, min and max are supported",
         remedy=write('per_person(visits=pv.count(), last=pv.max("day"))'),
     )
 
 
 def _key_name(key: str | Expr) -> str:
-    of = column(key)
-    while not isinstance(of, Column):
-        inner = getattr(of, "of", None)
+    expression = column(key)
+    while not isinstance(expression, Column):
+        inner = getattr(expression, "of", None)
         if inner is None or isinstance(inner, tuple):
             raise QueryError(f"this key needs a name: {show(column(key))}", remedy=write("group_by(kind=...)"))
-        of = inner
-    return of.name
+        expression = inner
+    return expression.name
 
 
 # --- tables -------------------------------------------------------------------------------------
@@ -350,7 +351,7 @@ def _key_name(key: str | Expr) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Table(_Rows):
-    """A private table: its declaration, and where its rows are. Asking is done through a session."""
+    """A private table: its declaration, and the source of its rows. A session answers questions about it."""
 
     schema: Schema
     source: Any = field(repr=False, compare=False)
@@ -361,7 +362,7 @@ class Table(_Rows):
 
     @property
     def identities(self) -> tuple[Identity, ...]:
-        """Which files or tables the rows are in now; none for rows in memory."""
+        """The files or tables that contain the rows; none for rows in memory."""
         return tuple(getattr(self.source, "identities", ()))
 
     @property
@@ -371,7 +372,7 @@ class Table(_Rows):
 
     def _no_rows(self) -> NoReturn:
         raise UserError(
-            f"the rows of {self.name!r} are private: they can't be looked at, counted or iterated",
+            f"the rows of {self.name!r} are private, so they can't be shown, counted or iterated over",
             remedy=write("session.release(people.agg(n=pv.count()), epsilon=0.5)"),
         )
 
@@ -387,7 +388,7 @@ class Table(_Rows):
 
 @dataclass(frozen=True, slots=True)
 class PublicTable:
-    """A public table to join with; its contents are known to everybody."""
+    """A public table to join with; everyone may know its contents."""
 
     schema: PublicSchema
     source: Any = field(repr=False, compare=False)

@@ -1,7 +1,7 @@
-"""What a condition can come to, over all rows that a declaration allows: true, false, missing, or several of these.
+"""The possible outcomes of a condition over all rows that a declaration allows: true, false, missing, or several.
 
-Claim: the outcome of a condition on any row whose columns are in their types is in `outcomes`. So what can't be true
-there is true of no row. Everything here is public.
+Claim: `outcomes` contains the outcome of the condition on every row whose columns fit their types. So if True is not
+among them, no row satisfies the condition. Everything here is public.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ FLIPPED = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of a row: the types of its columns, and more about some of them.
+    """What is known about a row: the types of its columns, and more about some of them.
 
     With `computed`, outcomes also hold for values as an engine rounds them: a number that is not an integer is then
-    only compared with constants, and one that is less than a `slack` away from them counts as equal to them.
+    compared only with constants, and counts as equal to a constant if it is less than `slack` away.
     """
 
     types: Types
     below: Mapping[str, Exact] = field(default_factory=dict)
-    """Numbers that these columns do not reach."""
+    """Strict upper bounds of these columns."""
     truths: Mapping[str, bool] = field(default_factory=dict)
     """Conditions with a known outcome."""
     slack: Mapping[str, Exact] = field(default_factory=dict)
-    """How far rounding may move these columns."""
+    """How far rounding can move these columns."""
     computed: bool = False
 
 
 def outcomes(node: Node, known: Known) -> Truths:
-    """Everything that a condition can come to."""
+    """All possible outcomes of a condition."""
     match node:
         case e.Constant(bool(value)):
             return frozenset({value})
@@ -62,40 +62,40 @@ def outcomes(node: Node, known: Known) -> Truths:
             return frozenset({known.truths[name]})
         case e.Compare(operator, left, right):
             return _compared(operator, left, right, known)
-        case e.IsIn(of, values):
-            each = [_compared("==", of, value, known) for value in values]
+        case e.IsIn(part, values):
+            each = [_compared("==", part, value, known) for value in values]
             return reduce(lambda a, b: _combined(a, b, decisive=True), each)
-        case e.StartsWith(of, prefix):
-            return _starts(reach(of, known), prefix)
-        case e.IsMissing(of):
-            return _truths({True, False}) if reach(of, known).missing else _truths({False})
-        case e.Logic(operator, of):
-            each = [outcomes(part, known) for part in of]
+        case e.StartsWith(part, prefix):
+            return _starts(reach(part, known), prefix)
+        case e.IsMissing(part):
+            return _truths({True, False}) if reach(part, known).missing else _truths({False})
+        case e.Logic(operator, operands):
+            each = [outcomes(part, known) for part in operands]
             return reduce(lambda a, b: _combined(a, b, decisive=operator == "or"), each)
-        case e.Not(of):
-            return frozenset(None if truth is None else not truth for truth in outcomes(of, known))
+        case e.Not(part):
+            return frozenset(None if truth is None else not truth for truth in outcomes(part, known))
         case e.Case(branches, otherwise):
-            found: set[bool | None] = set()
+            truths: set[bool | None] = set()
             for condition, then in branches:
                 when = outcomes(condition, known)
-                found |= outcomes(then, known) if True in when else set()
+                truths |= outcomes(then, known) if True in when else set()
                 if when == {True}:
-                    return _truths(found)
-            return _truths(found | (outcomes(otherwise, known) if otherwise is not None else {None}))
+                    return _truths(truths)
+            return _truths(truths | (outcomes(otherwise, known) if otherwise is not None else {None}))
     return _truths({True, False} | ({None} if node.type(known.types).missing else set()))
 
 
-def _truths(of: set[bool | None] | set[bool]) -> Truths:
-    return frozenset(of)
+def _truths(outcomes: set[bool | None] | set[bool]) -> Truths:
+    return frozenset(outcomes)
 
 
 def _combined(a: Truths, b: Truths, *, decisive: bool) -> Truths:
-    """Of two conditions: `decisive` is True for or, False for and."""
+    """The outcomes of two combined conditions: `decisive` is True for OR, False for AND."""
     return frozenset(decisive if decisive in (x, y) else None if None in (x, y) else not decisive for x in a for y in b)
 
 
 def reach(node: Node, known: Known) -> Type:
-    """The type of an expression: as narrow as its own rules make it, and narrower for clips and parts of dates."""
+    """The type of an expression: its own rules, but narrower for clips and parts of dates."""
     match node:
         case e.Column() | e.Constant():
             return node.type(known.types)
@@ -103,7 +103,7 @@ def reach(node: Node, known: Known) -> Type:
             return BooleanType(missing=None in outcomes(node, known))
         case e.Clip(of, lower, upper):
             number = as_number(reach(of, known), "clip")
-            if upper < number.lower or number.upper < lower:  # all of it is at one end
+            if upper < number.lower or number.upper < lower:  # all values are clamped to one end
                 end = upper if upper < number.lower else lower
                 return NumberType(end, end, missing=number.missing)
             return clipped(number, lower, upper)
@@ -122,16 +122,16 @@ def reach(node: Node, known: Known) -> Type:
 
 
 def compared_as(node: Node, known: Known) -> Type:
-    """The same as it is compared: what an engine rounds has the unit that the engine gives it."""
-    found = reach(node, known)
-    if known.computed or not isinstance(found, NumberType):
-        return found
+    """The type as engines compare it: a rounded value has the unit that the engine gives it."""
+    narrow = reach(node, known)
+    if known.computed or not isinstance(narrow, NumberType):
+        return narrow
     declared = node.type(known.types)
-    return declared if isinstance(declared, NumberType) and declared.rounded else found
+    return declared if isinstance(declared, NumberType) and declared.rounded else narrow
 
 
 def _part(time: TimeType, part: e.Part) -> NumberType:
-    """A part of a date, if all dates of a range share it; years in any case."""
+    """The type of a part of a date: one value if all dates of the range share it; for years, their range."""
     whole = e.DatePart(e.Column("of"), part).type({"of": time})
     assert isinstance(whole, NumberType)
     first, last = time.first, time.last
@@ -153,63 +153,67 @@ def _part(time: TimeType, part: e.Part) -> NumberType:
 
 def _compared(operator: str, left: Node, right: Node, known: Known) -> Truths:
     a, b = compared_as(left, known), compared_as(right, known)
-    found: set[bool | None] = {None} if a.missing or b.missing else set()
+    truths: set[bool | None] = {None} if a.missing or b.missing else set()
     if left == right:
-        return _truths(found | {operator in ("==", "<=", ">=")})
+        return _truths(truths | {operator in ("==", "<=", ">=")})
     if isinstance(a, BooleanType) and isinstance(b, BooleanType):
         sides = [(x, y) for x in outcomes(left, known) for y in outcomes(right, known)]
-        return _truths(found | {(x == y) is (operator == "==") for x, y in sides if x is not None and y is not None})
+        return _truths(truths | {(x == y) is (operator == "==") for x, y in sides if x is not None and y is not None})
     if known.computed and not (_exact(left, known) and _exact(right, known)):
         if isinstance(right, e.Column) and isinstance(left, e.Constant):
             left, right, a, b, operator = right, left, b, a, FLIPPED[operator]
         if not (isinstance(left, e.Column) and isinstance(right, e.Constant)):
-            return _truths(found | {True, False})
+            return _truths(truths | {True, False})
     name = left.name if isinstance(left, e.Column) else ""
     side = _Side(known.below.get(name), known.slack.get(name, Exact(0)))
     if _can(operator, a, b, side, known):
-        found.add(True)
+        truths.add(True)
     if _can(NEGATED[operator], a, b, side, known):
-        found.add(False)
-    return _truths(found)
+        truths.add(False)
+    return _truths(truths)
 
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """What is known of the left side of a comparison besides its type."""
+    """What is known about the left side of a comparison, besides its type."""
 
     below: Exact | None
     slack: Exact
 
 
 def _can(operator: str, a: Type, b: Type, side: _Side, known: Known) -> bool:
-    """Whether a value of one type can stand in this relation to a value of the other."""
+    """Whether this comparison can be true for a value of each type."""
     match a, b:
         case NumberType(), NumberType():
             return _numbers(operator, a, b, side, fine=not known.computed)
         case TimeType(), TimeType():
             return _times(operator, a, b)
         case (KeyType() | NumberType(), KeyType() | NumberType()):
-            mine, theirs = _listed(a), _listed(b)
-            if mine is None or theirs is None:
-                number, listed = (a, theirs) if mine is None else (b, mine)
+            left_values, right_values = _listed(a), _listed(b)
+            if left_values is None or right_values is None:
+                number, listed = (a, right_values) if left_values is None else (b, left_values)
                 assert isinstance(number, NumberType)
-                held = number.wide or any(number.lower <= x <= number.upper for x in listed or ())  # type: ignore[operator]
-                return held or operator == "!="
-            return bool(mine & theirs) if operator == "==" else not (len(mine) == 1 and mine == theirs)
+                meets = number.wide or any(number.lower <= x <= number.upper for x in listed or ())  # type: ignore[operator]
+                return meets or operator == "!="
+            return (
+                bool(left_values & right_values)
+                if operator == "=="
+                else not (len(left_values) == 1 and left_values == right_values)
+            )
     return True  # any text
 
 
-def _listed(of: Type) -> frozenset[object] | None:
-    if isinstance(of, KeyType):
-        return frozenset(of.keys())
-    assert isinstance(of, NumberType)
-    return frozenset({int(of.lower)}) if of.lower == of.upper else None
+def _listed(kind: Type) -> frozenset[object] | None:
+    if isinstance(kind, KeyType):
+        return frozenset(kind.keys())
+    assert isinstance(kind, NumberType)
+    return frozenset({int(kind.lower)}) if kind.lower == kind.upper else None
 
 
 def _numbers(operator: str, a: NumberType, b: NumberType, side: _Side, *, fine: bool) -> bool:
-    """As engines compare: in integers of the unit, to which a constant is rounded where values are.
+    """Whether this comparison can be true as engines compare: in integers of the unit, constants rounded like values.
 
-    A rounded type with one value may be a constant to an engine, which it compares exactly: both ways are looked at.
+    An engine may treat a rounded type with one value as a constant and compare it exactly, so both ways are tested.
     """
     if operator == "==" and not (_on(a, b, fine=fine) and _on(b, a, fine=fine)):
         return False
@@ -226,27 +230,27 @@ def _numbers(operator: str, a: NumberType, b: NumberType, side: _Side, *, fine: 
 
 
 _Ends = tuple[Exact | float, Exact | float, Exact]
-"""The least value, the greatest, and how far both may be moved."""
+"""The least value, the greatest, and how far rounding can move both."""
 
 
-def _reached(of: NumberType, slack: Exact) -> _Ends:
-    """Of a type without bounds of its own only 0 counts: a count is not below it, and nothing else is known."""
-    low, high = of.unit * of.least, of.unit * of.most
-    return -math.inf if of.wide and low < 0 else low, math.inf if of.wide and high > 0 else high, slack
+def _reached(number: NumberType, slack: Exact) -> _Ends:
+    """The ends of a number; of a type without bounds only its sign is known: a count is not below 0."""
+    low, high = number.unit * number.least, number.unit * number.most
+    return -math.inf if number.wide and low < 0 else low, math.inf if number.wide and high > 0 else high, slack
 
 
-def _codes(of: NumberType, slack: Exact) -> _Ends:
-    low = -math.inf if of.wide and of.least < 0 else Exact(of.least)
-    return low, math.inf if of.wide and of.most > 0 else Exact(of.most), slack / of.unit
+def _codes(number: NumberType, slack: Exact) -> _Ends:
+    low = -math.inf if number.wide and number.least < 0 else Exact(number.least)
+    return low, math.inf if number.wide and number.most > 0 else Exact(number.most), slack / number.unit
 
 
-def _code(of: NumberType, constant: Exact) -> _Ends:
-    code = Exact(of.compared("<=", constant))
+def _code(number: NumberType, constant: Exact) -> _Ends:
+    code = Exact(number.compared("<=", constant))
     return code, code, Exact(0)
 
 
 def _meet(operator: str, a: _Ends, b: _Ends) -> bool:
-    """Whether a number of one range can stand in this relation to a number of another."""
+    """Whether this comparison can be true for a number of each range."""
     (low, high, slack), (start, end, _) = a, b
     match operator:
         case "<":
@@ -263,7 +267,7 @@ def _meet(operator: str, a: _Ends, b: _Ends) -> bool:
 
 
 def _on(lattice: NumberType, point: NumberType, *, fine: bool) -> bool:
-    """Whether a constant is one of the values of a type, as far as its unit or its steps tell."""
+    """Whether a constant can be a value of a type, judging by its unit or its steps."""
     if point.lower != point.upper or not fine:
         return True
     if lattice.step is not None:
@@ -287,12 +291,12 @@ def _times(operator: str, a: TimeType, b: TimeType) -> bool:
     return first <= end and start <= last and _starts_unit(a, b) and _starts_unit(b, a)
 
 
-def _starts_unit(of: TimeType, point: TimeType) -> bool:
-    """Whether a moment is one of the values of a type: midnights of dates, starts of a unit."""
+def _starts_unit(kind: TimeType, point: TimeType) -> bool:
+    """Whether a moment can be a value of a type: a midnight for dates, the start of a unit."""
     if moment(point.first) != moment(point.last):
         return True
     at = moment(point.first)
-    return (of.timed or at == truncate(at, "day")) and (of.unit is None or at == truncate(at, of.unit))
+    return (kind.timed or at == truncate(at, "day")) and (kind.unit is None or at == truncate(at, kind.unit))
 
 
 def only(value: KeyValue, kind: Type) -> Type:
@@ -307,17 +311,17 @@ def only(value: KeyValue, kind: Type) -> Type:
     return KeyType((value,), missing=False)  # type: ignore[arg-type]
 
 
-def moment(of: date) -> datetime:
+def moment(day: date) -> datetime:
     """A date as its midnight."""
-    return of if isinstance(of, datetime) else datetime(of.year, of.month, of.day)
+    return day if isinstance(day, datetime) else datetime(day.year, day.month, day.day)
 
 
-def _starts(of: Type, prefix: str) -> Truths:
-    missing = {None} if of.missing else set()
-    if isinstance(of, TextType):
+def _starts(kind: Type, prefix: str) -> Truths:
+    missing = {None} if kind.missing else set()
+    if isinstance(kind, TextType):
         return _truths(missing | ({True} if prefix == "" else {True, False}))
-    assert isinstance(of, KeyType)
-    return _truths(missing | {str(key).startswith(prefix) for key in of.keys()})  # noqa: SIM118
+    assert isinstance(kind, KeyType)
+    return _truths(missing | {str(key).startswith(prefix) for key in kind.keys()})  # noqa: SIM118
 
 
 # --- expressions --------------------------------------------------------------------------------
@@ -337,7 +341,7 @@ def _exact(node: Node, known: Known) -> bool:
 
 
 def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
-    """The same expression of changed parts."""
+    """The same expression with changed parts."""
     match node:
         case e.Column() | e.Constant():
             return node
@@ -360,14 +364,14 @@ def replaced(node: Node, what: Mapping[Node, Node]) -> Node:
 
 
 def conjuncts(node: Node) -> tuple[Node, ...]:
-    """The conditions that must all be true for this one to be."""
+    """The conditions that are all true exactly if this one is."""
     if isinstance(node, e.Logic) and node.operator == "and":
         return tuple(inner for part in node.of for inner in conjuncts(part))
     return (node,)
 
 
 def met(a: Type, low: Exact | date | None, high: Exact | date | None) -> Type | None:
-    """A type of numbers or times with only what lies in low..high; None if nothing does."""
+    """A type of numbers or times, cut to low..high; None if it is empty."""
     match a:
         case NumberType():
             lower = a.lower if low is None else max(a.lower, Exact(low))  # type: ignore[arg-type]
@@ -388,7 +392,7 @@ def met(a: Type, low: Exact | date | None, high: Exact | date | None) -> Type | 
 
 
 def _fitted(at: date, like: TimeType, *, up: bool) -> date:
-    """A moment as a date or a timestamp, as the type has them; a date from a timestamp is rounded inwards."""
+    """A moment as a date or a timestamp, to fit the type; a timestamp becomes a date by rounding inwards."""
     if like.timed:
         return moment(at)
     if not isinstance(at, datetime):

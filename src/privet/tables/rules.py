@@ -1,4 +1,4 @@
-"""The rules by which expressions are typed: what counts as a number, what can be equal, what holds several types."""
+"""Typing rules for expressions: what counts as a number, what can be equal, and the union of several types."""
 
 from __future__ import annotations
 
@@ -14,16 +14,14 @@ Operator = Literal["+", "-", "*", "/"]
 CONDITION = write('pv.col("age") >= 18', sql="age >= 18")
 
 
-def as_number(of: Type, where: str) -> NumberType:
+def as_number(kind: Type, where: str) -> NumberType:
     """A number, or a boolean as 0 or 1."""
-    match of:
+    match kind:
         case NumberType():
-            return of
+            return kind
         case BooleanType():
-            return of.as_number()
-    raise QueryError(
-        f"{where} needs a number, and this is {of}", allowed="Only numbers and booleans can be computed with"
-    )
+            return kind.as_number()
+    raise QueryError(f"{where} needs a number, but this is {kind}", allowed="Numbers and booleans are allowed")
 
 
 def comparable(left: Type, right: Type) -> bool:
@@ -43,7 +41,7 @@ def comparable(left: Type, right: Type) -> bool:
 
 
 def union(types: list[Type]) -> Type:
-    """The type that holds all of these."""
+    """The smallest type that contains all of these."""
     missing = any(t.missing for t in types)
     first = types[0]
     if all(isinstance(t, BooleanType) for t in types):
@@ -51,9 +49,9 @@ def union(types: list[Type]) -> Type:
     if all(isinstance(t, NumberType | BooleanType) for t in types):
         numbers = [as_number(t, "when") for t in types]
         parts = together(*(t.range for t in numbers)).parts
-        held = Range(parts[0].unit, min(p.least for p in parts), max(p.most for p in parts))
+        joined = Range(parts[0].unit, min(p.least for p in parts), max(p.most for p in parts))
         rounded, wide = any(t.rounded for t in numbers), any(t.wide for t in numbers)
-        return NumberType.of(held, rounded=rounded, missing=missing, wide=wide)
+        return NumberType.of(joined, rounded=rounded, missing=missing, wide=wide)
     if all(isinstance(t, KeyType) and t.textual for t in types):
         values = dict.fromkeys(key for t in types for key in t.keys())  # noqa: SIM118
         return KeyType(tuple(str(v) for v in values), missing=missing)
@@ -62,7 +60,7 @@ def union(types: list[Type]) -> Type:
         if len(times) == len(types):
             return TimeType(min(t.first for t in times), max(t.last for t in times), missing=missing)
     raise QueryError(
-        f"the values of a case must be of one kind (numbers, texts, dates, booleans), not {', '.join(map(str, types))}",
+        f"the values of a case must be all numbers, text, dates or booleans, not {', '.join(map(str, types))}",
         remedy=write(
             'pv.when(pv.col("age") < 18, "child").otherwise("adult")',
             sql="CASE WHEN age < 18 THEN 'child' ELSE 'adult' END",
@@ -70,18 +68,18 @@ def union(types: list[Type]) -> Type:
     )
 
 
-def as_boolean(of: Type, where: str) -> BooleanType:
+def as_boolean(kind: Type, where: str) -> BooleanType:
     """A condition."""
-    if isinstance(of, BooleanType):
-        return of
-    raise QueryError(f"{where} needs a condition, and this is {of}", remedy=CONDITION)
+    if isinstance(kind, BooleanType):
+        return kind
+    raise QueryError(f"{where} needs a condition, but this is {kind}", remedy=CONDITION)
 
 
-def as_time(of: Type, where: str) -> TimeType:
+def as_time(kind: Type, where: str) -> TimeType:
     """A date, or a date with a time."""
-    if isinstance(of, TimeType):
-        return of
-    raise QueryError(f"{where} needs a date or a timestamp, and this is {of}")
+    if isinstance(kind, TimeType):
+        return kind
+    raise QueryError(f"{where} needs a date or a timestamp, but this is {kind}")
 
 
 def arithmetic(operator: Operator, a: NumberType, b: NumberType) -> NumberType:
@@ -95,43 +93,43 @@ def arithmetic(operator: Operator, a: NumberType, b: NumberType) -> NumberType:
         )
     if operator in ("+", "-"):
         left, right = together(a.range, b.range if operator == "+" else negated(b.range)).parts
-        held = sized(Range(left.unit, left.least + right.least, left.most + right.most))
+        result = sized(Range(left.unit, left.least + right.least, left.most + right.most))
     elif operator == "*":
-        held = product(a.range, b.range).result
+        result = product(a.range, b.range).result
     elif y:
-        held = product(a.range, inverse(y)).result
+        result = product(a.range, inverse(y)).result
     else:
-        made = quotient(a.range, b.range)
-        held, rounded, missing, wide = made.result, True, missing or made.zero, wide or made.zero
-    return NumberType.of(held, rounded=rounded, missing=missing, wide=wide)
+        ratio = quotient(a.range, b.range)
+        result, rounded, missing, wide = ratio.result, True, missing or ratio.zero, wide or ratio.zero
+    return NumberType.of(result, rounded=rounded, missing=missing, wide=wide)
 
 
 def clipped_quotient(a: NumberType, b: NumberType, lower: Exact, upper: Exact) -> tuple[Quotient, NumberType]:
-    """A quotient that is clipped at once: its steps are fine enough for what the clip leaves of it."""
-    made = quotient(a.range, b.range, within=max(abs(lower), abs(upper)) or None)
-    kind = NumberType.of(made.result, rounded=True, missing=a.missing or b.missing or made.zero, wide=made.zero)
-    return made, kind
+    """A quotient that is clipped immediately: its steps are fine enough for the clipped range."""
+    ratio = quotient(a.range, b.range, within=max(abs(lower), abs(upper)) or None)
+    kind = NumberType.of(ratio.result, rounded=True, missing=a.missing or b.missing or ratio.zero, wide=ratio.zero)
+    return ratio, kind
 
 
-def negated(of: Range) -> Range:
+def negated(number: Range) -> Range:
     """The integers of -x."""
-    return Range(of.unit, -of.most, -of.least)
+    return Range(number.unit, -number.most, -number.least)
 
 
-def inverse(of: Exact) -> Range:
+def inverse(constant: Exact) -> Range:
     """1 / c as a number."""
-    return Range(1 / abs(of), _sign(of), _sign(of))
+    return Range(1 / abs(constant), _sign(constant), _sign(constant))
 
 
-def _sign(of: Exact) -> int:
-    return (of > 0) - (of < 0)
+def _sign(number: Exact) -> int:
+    return (number > 0) - (number < 0)
 
 
 def days_between(left: TimeType, right: TimeType) -> NumberType:
     """The days between two dates."""
     if left.timed or right.timed:
         raise QueryError(
-            "only dates can be subtracted from each other, and one of these is a timestamp",
+            "only dates can be subtracted from each other, but one of these is a timestamp",
             remedy=Remedy("Declare the column as a date"),
         )
     low, high = (left.first - right.last).days, (left.last - right.first).days

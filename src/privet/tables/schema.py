@@ -30,12 +30,17 @@ _COLUMNS = write('columns={"income": pv.number(0, 200_000), "region": pv.keys("n
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A declared column: the type of its values; `required` ones read what is missing as `default`."""
+    """A declared column: the type of its values; `required` ones read what is missing as `default`.
+
+    `kind_name` is the kind under which it was declared, for people: the type alone decides how values are read.
+    """
 
     type: Type
     default: Exact | bool | None = None
+    kind_name: str = ""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "kind_name", check_name(self.kind_name or self.type.kind, "kind"))
         least = {NumberType: getattr(self.type, "lower", None), BooleanType: False}.get(type(self.type))
         if self.default is not None and (self.type.missing or self.default != least):
             raise UserError("only a required number or boolean has a default, its least value")

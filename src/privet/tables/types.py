@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Literal
+from typing import ClassVar, Literal
 
 from privet.errors import QueryError, Remedy, TooManyGroups, UserError, write
 from privet.exact import Exact, literal, show
@@ -87,6 +87,11 @@ class NumberType:
         return f"{kind} without bounds" if self.wide else f"{kind} in {show(self.lower)}..{show(self.upper)}"
 
     @property
+    def kind(self) -> str:
+        """The kind of column that has this type, if it is declared by no other name."""
+        return "integer" if self.integer and self.step is None else "number"
+
+    @property
     def least(self) -> int:
         """The least n."""
         return to_steps(self.lower, self.unit) if self.rounded else math.ceil(self.lower / self.unit)
@@ -161,6 +166,7 @@ class BooleanType:
     """True or false."""
 
     missing: bool = True
+    kind: ClassVar[str] = "boolean"
 
     def __str__(self) -> str:
         return "a boolean"
@@ -180,6 +186,7 @@ class KeyType:
     values: tuple[str, ...] | tuple[int, ...]
     other: str | int | None = None
     missing: bool = True
+    kind: ClassVar[str] = "keys"
 
     def __post_init__(self) -> None:
         kind, every = type(self.values[0]) if self.values else None, self.keys()
@@ -207,6 +214,7 @@ class TextType:
     """Any text: it can be compared, but it is no group and no number."""
 
     missing: bool = True
+    kind: ClassVar[str] = "text"
 
     def __str__(self) -> str:
         return "a text"
@@ -240,8 +248,13 @@ class TimeType:
         """Whether it has a time of day."""
         return isinstance(self.first, datetime)
 
+    @property
+    def kind(self) -> str:
+        """The kind of column that has this type, if it is declared by no other name."""
+        return "timestamp" if self.timed else "date"
+
     def __str__(self) -> str:
-        return f"a {'timestamp' if self.timed else 'date'} in {self.first}..{self.last}"
+        return f"a {self.kind} in {self.first}..{self.last}"
 
     def keys(self) -> tuple[KeyValue, ...]:
         unit = self.unit or ("day" if not self.timed else None)

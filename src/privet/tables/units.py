@@ -1,7 +1,7 @@
 """Numbers as integers: a public unit u times a private integer n in public bounds.
 
-Every number in an expression is u n. Its type (`NumberType`) holds u and the range of n; the rules here say which
-unit a result has, and by which integers an engine computes it. What these rules prove is what runs.
+Every number in an expression is u n. Its type (`NumberType`) contains u and the range of n; the rules here give the
+unit of a result, and the integers by which an engine computes it. What these rules prove is what runs.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from privet.exact import Exact
 from privet.exact.lattice import power_of_two_below, to_steps
 
 LIMIT = 2**126
-"""Every integer that an expression computes is smaller: HUGEINT and decimal(38,0) hold it."""
+"""Every integer that an expression computes is smaller: 128-bit integers and decimal(38,0) hold it."""
 
 LARGEST = Exact(2) ** 900
 """Numbers beyond this are refused."""
 
 NARROW = 2**62
-"""Integers below this are BIGINT: two of them can be added or subtracted without overflow."""
+"""Integers below this are held in 64 bits: two of them can be added or subtracted without overflow."""
 
 FINE = 32
-"""A rounded result has at least so many bits, as a column with the default step has."""
+"""The minimum bits of a rounded result, as in a column with the default step."""
 
 _LONGEST = 1024
 
 
 def common(*numbers: Exact) -> Exact:
-    """The greatest rational of which all of these are whole multiples; zeros count for nothing.
+    """The greatest rational of which all of these are whole multiples; zeros are ignored.
 
     Example:
         >>> common(Exact(1, 4), Exact(1, 10)), common(Exact(0), Exact(6))
@@ -72,7 +72,7 @@ class Range:
 
     @property
     def constant(self) -> Exact | None:
-        """The number, if it is public: one value only."""
+        """The number, if it has only one value and so is public."""
         return self.unit * self.least if self.least == self.most else None
 
     def coarser(self, places: int) -> Range:
@@ -80,11 +80,14 @@ class Range:
         return Range(self.unit * 2**places, shifted(self.least, places), shifted(self.most, places))
 
 
-def sized(of: Range) -> Range:
-    """The same range, if numbers like this can be computed with and written down."""
-    if max(of.unit.numerator.bit_length(), of.unit.denominator.bit_length()) > _LONGEST or of.reach > LARGEST:
+def sized(number: Range) -> Range:
+    """The same range, if its numbers are small enough to compute with and to write."""
+    if (
+        max(number.unit.numerator.bit_length(), number.unit.denominator.bit_length()) > _LONGEST
+        or number.reach > LARGEST
+    ):
         raise _too_precise()
-    return of
+    return number
 
 
 def _too_precise() -> QueryError:
@@ -98,12 +101,12 @@ def _too_precise() -> QueryError:
     )
 
 
-# --- two numbers together ---------------------------------------------------------------------------
+# --- two numbers ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Two or more numbers in one unit: each n is rounded to 2^shift (0: as it is), then multiplied by a factor."""
+    """Two or more numbers in one unit: each n is rounded to 2^shift (0: unchanged), then multiplied by a factor."""
 
     unit: Exact
     shifts: tuple[int, ...]
@@ -115,8 +118,8 @@ class Together:
 def together(*parts: Range) -> Together:
     """Numbers in their common unit; if that takes too many bits, those with the finest unit are rounded.
 
-    Claim: without shifts the values are the same. Else each is moved by at most its unit * 2^(shift - 1), and that is
-    below 2^-32 of the largest of them; where it would not be, as with units of 1/p and 1/q for long p and q, the sum is
+    Claim: without shifts the values are the same. Otherwise each moves by at most its unit * 2^(shift - 1), which is
+    below 2^-32 of the largest of them; if it would not be, as with units of 1/p and 1/q for long p and q, the sum is
     refused.
     """
     reach = max(part.reach for part in parts)
@@ -133,19 +136,19 @@ def together(*parts: Range) -> Together:
         shifts = [s + (part.unit == finest) for s, part in zip(shifts, rounded, strict=True)]
         if finest * 2 ** (FINE + 1) > reach:
             raise QueryError(
-                "these numbers have steps that do not fit together exactly",
+                "these numbers have steps that can't be combined exactly",
                 remedy=write(
                     '(pv.col("rate") * 1000).floor() / 1000',
                     sql="FLOOR(rate * 1000) / 1000",
                     advice="Round one of them first",
                 ),
             )
-    made = tuple(Range(unit, f * part.least, f * part.most) for part, f in zip(rounded, factors, strict=True))
-    return Together(sized(Range(unit, 0, 0)).unit, tuple(shifts), factors, made)
+    operands = tuple(Range(unit, f * part.least, f * part.most) for part, f in zip(rounded, factors, strict=True))
+    return Together(sized(Range(unit, 0, 0)).unit, tuple(shifts), factors, operands)
 
 
 def exactly(a: Range, b: Range) -> bool:
-    """Whether two numbers have a common unit in which both are what they are: needed to tell whether they are equal."""
+    """Whether two numbers have a common unit that represents both exactly, as a test for equality needs."""
     parts = [part for part in (a, b) if part.largest]
     unit = common(*(part.unit for part in parts))
     return sum((part.reach / unit for part in parts), Exact(0)) < LIMIT // 8
@@ -167,7 +170,7 @@ def _rounded_constant(part: Range, among: tuple[Range, ...]) -> Range:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """u_a u_b times n_a n_b, where each n is first rounded to 2^shift."""
+    """u_a u_b times n_a n_b, after each n was rounded to 2^shift."""
 
     shifts: tuple[int, int]
     result: Range
@@ -197,19 +200,19 @@ class Quotient:
     top: int
     bottom: int
     largest: int
-    """No integer of the computation is greater than this."""
+    """The largest integer of the computation."""
     result: Range
     zero: bool
-    """Whether the divisor can be 0: then the result can be missing, and nobody chose its bounds."""
+    """Whether the divisor can be 0: then the result can be missing, and has no bounds."""
 
 
 def quotient(a: Range, b: Range, within: Exact | None = None) -> Quotient:
     """The quotient of two numbers, in steps of at most a 2^32nd of its size at the largest divisor.
 
-    `within` is the size that a clip leaves of it: then the steps are at most a 2^32nd of that, too. The unit is that of
-    a over that of b times a power of two, so that it takes no more than a shift and a division.
+    `within` is the size after a clip: then the steps are also at most a 2^32nd of that. The unit is that of a over
+    that of b times a power of two, so it takes only a shift and a division.
 
-    Claim: where b is not 0, |b| >= its unit, so that the quotient is bounded; where b is 0 there is none.
+    Claim: if b is not 0, |b| >= its unit, so the quotient is bounded; if b is 0, the quotient is missing.
     """
     if not _divisors(b) or not a.largest:
         return Quotient((0, 0), 0, 1, b.largest, Range(Exact(1), 0, 0), zero=b.least <= 0 <= b.most)
@@ -232,15 +235,15 @@ def quotient(a: Range, b: Range, within: Exact | None = None) -> Quotient:
             break
         longer = 0 if x.largest * ratio.numerator >= y.largest * ratio.denominator else 1
         shifts[longer] += 1
-    found = sized(Range(unit, to_steps(min(ends), unit), to_steps(max(ends), unit)))
+    result = sized(Range(unit, to_steps(min(ends), unit), to_steps(max(ends), unit)))
     zero = y.least <= 0 <= y.most
-    return Quotient((shifts[0], shifts[1]), ratio.numerator, ratio.denominator, largest, found, zero)
+    return Quotient((shifts[0], shifts[1]), ratio.numerator, ratio.denominator, largest, result, zero)
 
 
-def _divisors(of: Range) -> list[int]:
+def _divisors(divisor: Range) -> list[int]:
     """The divisors at which a quotient is greatest or least: the ends of n below 0 and above 0."""
-    ends = {of.least, min(of.most, -1)} if of.least < 0 else set()
-    return sorted(ends | ({of.most, max(of.least, 1)} if of.most > 0 else set()))
+    ends = {divisor.least, min(divisor.most, -1)} if divisor.least < 0 else set()
+    return sorted(ends | ({divisor.most, max(divisor.least, 1)} if divisor.most > 0 else set()))
 
 
 # --- one number in another unit ------------------------------------------------------------------------
@@ -255,24 +258,24 @@ class Scaled:
     bottom: int
 
 
-def to_whole(of: Range) -> Scaled:
-    """How n becomes a number in units of 1, up to a division by `bottom`, which floor and ceil round their own way.
+def to_whole(number: Range) -> Scaled:
+    """How n becomes a number in units of 1, up to a division by `bottom`, which floor and ceil round in their own way.
 
-    Claim: without a shift n is what it was. Else it is moved by at most half of its new unit, and that is below 2^-33
-    of the largest n; where it would not be, it is refused.
+    Claim: without a shift n is unchanged. Otherwise it moves by at most half of its new unit, which is below 2^-33 of
+    the largest n; if it would not be, the expression is refused.
     """
-    shift, unit = 0, of.unit
-    while of.coarser(shift).largest * unit.numerator + unit.denominator >= LIMIT:
+    shift, unit = 0, number.unit
+    while number.coarser(shift).largest * unit.numerator + unit.denominator >= LIMIT:
         shift, unit = shift + 1, unit * 2
-        if unit * 2 ** (FINE + 1) > of.reach:
+        if unit * 2 ** (FINE + 1) > number.reach:
             raise _too_precise()
     return Scaled(shift, unit.numerator, unit.denominator)
 
 
-def summable(of: Range, rows: int) -> int:
-    """How many bits n must lose, so that the sum over so many rows is below the limit."""
+def summable(number: Range, rows: int) -> int:
+    """The number of bits that n must lose so that the sum over this many rows is below the limit."""
     bits = 0
-    while of.coarser(bits).largest * rows >= LIMIT:
+    while number.coarser(bits).largest * rows >= LIMIT:
         bits += 1
     return bits
 
@@ -287,11 +290,11 @@ class Mean:
     result: Range
 
 
-def mean(of: Range, rows: int) -> Mean:
-    """The mean of up to so many numbers, in the finer of their unit and the default step of their range."""
-    shift = summable(of, rows)
+def mean(numbers: Range, rows: int) -> Mean:
+    """The mean of up to this many numbers, in the finer of their unit and the default step of their range."""
+    shift = summable(numbers, rows)
     while True:
-        x = of.coarser(shift)
+        x = numbers.coarser(shift)
         unit = x.unit
         while x.least < x.most and unit > x.unit * (x.most - x.least) / 2**FINE:
             unit /= 2
@@ -301,5 +304,5 @@ def mean(of: Range, rows: int) -> Mean:
         if 2 * x.largest * rows * ratio.numerator + 2 * rows * ratio.denominator < LIMIT:
             break
         shift += 1
-    found = sized(Range(unit, to_steps(x.unit * x.least, unit), to_steps(x.unit * x.most, unit)))
-    return Mean(shift, ratio.numerator, ratio.denominator, found)
+    result = sized(Range(unit, to_steps(x.unit * x.least, unit), to_steps(x.unit * x.most, unit)))
+    return Mean(shift, ratio.numerator, ratio.denominator, result)

@@ -1,1 +1,1 @@
-"""The lecture notes as code: continuous distributions, closed-form sensitivities, statistics of lists."""
+"""Lecture notes as code: continuous distributions, closed-form sensitivities, statistics of lists."""

@@ -1,4 +1,4 @@
-"""Distributions as objects: the protocol, and the continuous Laplace distribution of the textbooks."""
+"""The continuous Laplace distribution of the textbooks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from privet.exact import Enclosure, Exact, Number, ball, enclose, exact, nearest
 
 @dataclass(frozen=True, slots=True)
 class Laplace:
-    """The continuous Laplace distribution, for theory, pictures and tests; never used to release.
+    """The continuous Laplace distribution, for theory, charts and tests; never used for releases.
 
     Claim: the density at x is e^(-|x - loc|/scale) / (2 scale), and the variance is 2 scale^2.
 
@@ -68,7 +68,7 @@ class Laplace:
         return enclose(lambda: ball(self.loc) - side * ball(self.scale) * ball(mass).log())
 
     def interval(self, confidence: Number) -> tuple[float, float]:
-        """The central interval that holds X with this probability.
+        """The central interval that contains X with this probability.
 
         Example:
             >>> Laplace(13, 27.33333333333).interval(0.95)

@@ -51,9 +51,10 @@ class LaplaceTest:
         noise = np.asarray(scales, dtype=np.float64)
         self._level = down(1 - probability(confidence, name="confidence", example="confidence=0.95"))
         self._smooth = smoothed(noise)
+        self._half = np.where(self._smooth > 0, (1 + _ROUNDING) / 2, 0.0)
         few = noise.shape == (2,) and np.min(noise) > 0 and np.max(noise) <= LARGEST
         self.few = Box(noise, self._level) if few else None
 
     def plausible(self, weights: Floats, distance: Floats) -> Bools:
-        margin = np.where(self._smooth > 0, weights / 2, 0.0).sum(axis=-1)
-        return tail_of_sum(weights * self._smooth, distance - margin * (1 + _ROUNDING)) >= self._level
+        margin = (weights * self._half).sum(axis=-1)
+        return tail_of_sum(weights * self._smooth, distance - margin) >= self._level

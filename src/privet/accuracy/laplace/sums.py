@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privet.accuracy.laplace.equal import exceeds, smallest
+from privet.accuracy.laplace.equal import error_in_steps, exceeds
 from privet.accuracy.single import error as single_error
 from privet.accuracy.sums import Floats, common_divisor
 from privet.errors import NumberError, write
@@ -23,6 +23,8 @@ APART = 1.001
 _LEAST = 2.0**-40  # and to this share of the largest: an absent term becomes a negligible one
 _FARTHEST = 600.0  # tails are computed up to so many of the largest scale: e^-600 is far from underflow
 _ROUNDING = 2.0**-52
+_PARTS = np.arange(1, 64) / 64
+_EXCHANGED = 4  # up to so many terms are sorted by exchanges
 
 
 def tail_of_sum(scales: ArrayLike, t: ArrayLike) -> Floats:
@@ -41,8 +43,7 @@ def tail_of_sum(scales: ArrayLike, t: ArrayLike) -> Floats:
     Reference: Birnbaum (1948), on random variables with comparable peakedness.
     """
     asked = np.asarray(t, dtype=np.float64)
-    ordered = np.sort(np.asarray(scales, dtype=np.float64), axis=-1)
-    b = [ordered[..., i] for i in range(ordered.shape[-1])]
+    b = _sorted(np.asarray(scales, dtype=np.float64))
     top = b[-1]
     distance = np.minimum(asked, _FARTHEST * top)
     with np.errstate(all="ignore"):  # where all scales are 0
@@ -60,8 +61,22 @@ def tail_of_sum(scales: ArrayLike, t: ArrayLike) -> Floats:
             x = distance / one
             term = weight * np.exp(-x)
             bound = bound + (term + np.abs(term) * ((x + 32) * _ROUNDING))
-    bound = np.where(np.isnan(bound), 1.0, np.clip(bound, 0.0, 1.0))
-    return np.where(asked <= 0, 1.0, np.where(top == 0, 0.0, bound))
+    bound = np.asarray(np.fmax(np.fmin(bound, 1.0), 0.0))  # 1 for NaN
+    np.copyto(bound, 0.0, where=top == 0)
+    np.copyto(bound, 1.0, where=asked <= 0)
+    return bound
+
+
+def _sorted(scales: Floats) -> list[Floats]:
+    """The scales in rising order: for each place, one array. A few are sorted by exchanges, column by column."""
+    count = scales.shape[-1]
+    if count > _EXCHANGED:
+        scales, count = np.sort(scales, axis=-1), 0
+    found = [scales[..., i] for i in range(scales.shape[-1])]
+    for last in range(count - 1, 0, -1):
+        for i in range(last):
+            found[i], found[i + 1] = np.minimum(found[i], found[i + 1]), np.maximum(found[i], found[i + 1])
+    return found
 
 
 def smoothed(scales: Floats) -> Floats:
@@ -100,7 +115,7 @@ def _error(terms: tuple[tuple[Exact, Exact], ...], level: Exact) -> Exact:
         return single_error(DiscreteLaplace(scale), 1 - level, step=weight)
     if len(set(terms)) == 1:
         weight, scale = terms[0]
-        return weight * smallest(lambda k: exceeds(len(terms), scale, k, level))
+        return weight * error_in_steps(len(terms), scale, level)
     step = common_divisor([weight for weight, _ in terms])
     unit, relative = _relative(list(terms))
     bound = unit * binary(quantile_of_sum(relative, level)) + sum((weight for weight, _ in terms), Fraction(0)) / 2
@@ -118,9 +133,14 @@ def quantile_of_sum(scales: Floats, level: Exact) -> float:
     low, high = 0.0, float(np.max(scales)) * -math.log(limit)
     while tail_of_sum(scales, high) > limit:
         low, high = high, 2 * high
-    while (middle := (low + high) / 2) not in (low, high):
-        low, high = (middle, high) if tail_of_sum(scales, middle) > limit else (low, middle)
-    return high
+    while True:  # 64 parts at a time take hardly longer than two
+        cuts = [low, *(low + (high - low) * _PARTS).tolist(), high]
+        rejected = tail_of_sum(scales, cuts[1:]) <= limit
+        rejected[-1] = True
+        first = int(np.argmax(rejected))
+        if (cuts[first], cuts[first + 1]) == (low, high):
+            return high
+        low, high = cuts[first], cuts[first + 1]
 
 
 def scale_for_sum(

@@ -1,7 +1,7 @@
-"""From what happened to what is promised: accountants price events, add prices up, and keep budgets.
+"""Accounting, from events to guarantees: accountants price events, add prices, and enforce budgets.
 
-An accountant knows events, not mechanisms, so an old ledger can be replayed by a better accountant. It owns its state:
-a ledger stores totals as the accountant writes them, and never adds or compares them itself.
+An accountant knows events, not mechanisms, so a better accountant can replay an old ledger. It owns its state: a ledger
+stores totals as the accountant writes them, and never adds or compares them itself.
 
 Example:
     >>> from privet.privacy.events import Composed, LaplaceNoise

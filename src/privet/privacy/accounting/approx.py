@@ -15,9 +15,9 @@ from privet.privacy.guarantees import ApproxDP
 class ApproxAccountant(Accountant[ApproxDP]):
     """Prices in epsilon and delta, exactly.
 
-    Claim: epsilon and delta are the sums over the leaves: (total move / scale, 0) for Laplace noise, what is stated,
-    nothing for what is free; delta is at most 1. Adaptive questions: basic composition, as a filter (Rogers, Roth,
-    Ullman, Vadhan 2016, theorem 3.6): the sums of the epsilons and of the deltas stay within the budget on every path.
+    Claim: epsilon and delta are the sums over the leaves: (total move / scale, 0) for Laplace noise, (epsilon,
+    delta) for Stated, (0, 0) for Free; delta is at most 1. Adaptive questions: basic composition, as a filter (Rogers,
+    Roth, Ullman, Vadhan 2016, theorem 3.6): the sums of epsilons and of deltas stay within the budget on every path.
 
     Example:
         >>> from privet.privacy.events import Composed
@@ -52,7 +52,7 @@ class ApproxAccountant(Accountant[ApproxDP]):
         return ApproxDP.capped(add_up(total.epsilon, price.epsilon), add_up(total.delta, price.delta))
 
     def at_most(self, one: ApproxDP, other: ApproxDP, /) -> bool:
-        """Both are compared."""
+        """Compares both epsilon and delta."""
         return one.epsilon <= other.epsilon and one.delta <= other.delta
 
     def fits(self, total: ApproxDP, budget: ApproxDP, /) -> bool:
@@ -73,9 +73,9 @@ class ApproxAccountant(Accountant[ApproxDP]):
         return ApproxDP.capped(max(epsilon, Exact(0)), max(delta, Exact(0)))
 
     def share(self, total: ApproxDP, budget: ApproxDP, /) -> Exact:
-        """The smaller of what is left of epsilon and of delta, each over the budget's, exactly.
+        """The smaller fraction that is left of epsilon or of delta, exactly.
 
-        A delta of 0 has nothing that could be spent, so that it does not count.
+        A budget without delta is compared by epsilon alone.
         """
         left = self.left(total, budget)
         shares = [left.epsilon / budget.epsilon if budget.epsilon else Exact(0)]
@@ -88,8 +88,8 @@ class ApproxAccountant(Accountant[ApproxDP]):
     def from_json(self, tree: Any, /) -> ApproxDP:
         """Epsilon and delta, each from "p/q"."""
         if not isinstance(tree, dict) or tree.keys() != {"epsilon", "delta"}:
-            raise ValueError("an approximate price has an epsilon and a delta")
+            raise ValueError("an approximate price must have an epsilon and a delta")
         delta = read_amount(tree["delta"])
         if delta > 1:
-            raise ValueError("delta is at most 1")
+            raise ValueError("delta must be at most 1")
         return ApproxDP.capped(read_amount(tree["epsilon"]), delta)

@@ -1,4 +1,4 @@
-"""What every accountant can do: price events, add prices up, and compare the total with a budget."""
+"""The contract of accountants: price events, add prices, and compare the total with a budget."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ S = TypeVar("S")
 
 
 class Shown(NamedTuple):
-    """A total beside its budget, for people to read."""
+    """A total and what is left of its budget, as text."""
 
     spent: str
     """Rounded up."""
@@ -24,60 +24,60 @@ class Shown(NamedTuple):
 class Accountant(Protocol[S]):
     """Prices events as elements of an exact, ordered, commutative monoid S, and filters totals by a budget.
 
-    Claim: if every total along the way fits the budget, all that was granted together has the budget's guarantee. The
-    docstring of each accountant names the theorem that makes this hold for adaptive questions, each chosen after the
-    answers to those before it; where `adaptive` is False it holds for fixed batches only, and no budget is kept by it.
+    Claim: if every total along the way fits the budget, all granted releases together have the budget's guarantee. The
+    docstring of each accountant names the theorem that makes this hold for adaptive questions, where each is chosen
+    after the earlier answers; if `adaptive` is False it holds for fixed batches only, and can't enforce a budget.
 
     Repeated(e, n) is priced like Composed([e] * n). Order does not matter. More events never have a smaller price, and
-    what does not fit does not fit with more added. Zero distance and post-processing have the price `zero`. An event of
-    an unknown kind is refused before anything is priced, and the refusal names its place in the tree.
-    (Where a denominator has more than 256 bits, totals are rounded up by less than 2^-320: sums stay short.)
+    a total that does not fit does not fit with more added. Zero distance and post-processing have the price `zero`. An
+    event of an unknown kind is refused before anything is priced, with its path in the tree.
+    (Totals with denominators of more than 256 bits are rounded up by less than 2^-320, so that sums stay short.)
     """
 
     name: ClassVar[str]
     promises: ClassVar[type]
-    """The kind of guarantee that it promises; budgets are of this kind."""
+    """The kind of guarantee that it promises; its budgets have this kind."""
     adaptive: ClassVar[bool] = True
     zero: S
-    """The price of what reveals nothing."""
+    """The price of revealing nothing."""
 
     def price(self, event: PrivacyEvent, /) -> S:
         """The price of the whole tree of events."""
 
     def add(self, total: S, price: S, /) -> S:
-        """Both together."""
+        """The sum of a total and a price."""
 
     def at_most(self, one: S, other: S, /) -> bool:
-        """The order: whether the first is nowhere larger than the second."""
+        """The order of prices: whether no part of the first is larger than that of the second."""
 
     def fits(self, total: S, budget: Any, /) -> bool:
-        """Whether a budget covers a total, exactly."""
+        """Whether a total is within a budget, exactly."""
 
     def guarantee(self, total: S, /) -> Budget:
-        """What is promised for a total."""
+        """The guarantee of a total."""
 
     def left(self, total: S, budget: Any, /) -> Budget:
-        """The largest guarantee that one more release may have and still fit; rounded down."""
+        """The largest guarantee that one more release may use and still fit; rounded down."""
 
     def share(self, total: S, budget: Any, /) -> Exact:
-        """How much of the budget is left, from 0 to 1; rounded down."""
+        """The fraction of the budget that is left, from 0 to 1; rounded down."""
 
     def to_json(self, total: S, /) -> Any:
         """An exact tree for JSON; equal totals have equal trees."""
 
     def from_json(self, tree: Any, /) -> S:
-        """The total that a tree stands for; a `ValueError` if it stands for none."""
+        """The inverse of `to_json`; a `ValueError` for anything else."""
 
-    # --- what follows ---------------------------------------------------------------------------
+    # --- derived --------------------------------------------------------------------------------
 
     def account(self, event: PrivacyEvent, /) -> Budget:
         """The guarantee of everything in the tree together."""
         return self.guarantee(self.price(event))
 
     def show(self, total: S, budget: Any, /) -> Shown:
-        """What is spent and what is left, in words."""
+        """What is spent and what is left, as text."""
         return Shown(str(self.guarantee(total)), show_down(self.left(total, budget)))
 
     def unknown(self, path: str, leaf: object, /) -> AccountingError:
-        """The refusal of a kind of event that has no price here."""
+        """The error for a kind of event that this accountant can't price."""
         return AccountingError(f"{path}: the {self.name} accountant has no price for {type(leaf).__name__}")

@@ -16,8 +16,8 @@ from privet.privacy.guarantees import PureDP
 class PureAccountant(Accountant[PureDP]):
     """Prices in epsilon alone, exactly.
 
-    Claim: epsilon is the sum over the leaves: total move / scale for Laplace noise, what is stated if its delta is 0,
-    nothing for what is free. Adaptive questions: basic composition (Dwork, Kenthapadi, McSherry, Mironov, Naor 2006,
+    Claim: epsilon is the sum over the leaves: total move / scale for Laplace noise, epsilon for Stated if its delta is
+    0, and 0 for Free. Adaptive questions: basic composition (Dwork, Kenthapadi, McSherry, Mironov, Naor 2006,
     theorem 1, with delta 0) bounds the product of the conditional ratios on every path by e^budget, since the filter
     bounds the sum of epsilons on every path.
 
@@ -64,7 +64,7 @@ class PureAccountant(Accountant[PureDP]):
         return PureDP.derived(add_up(total.epsilon, price.epsilon))
 
     def at_most(self, one: PureDP, other: PureDP, /) -> bool:
-        """Epsilons are compared."""
+        """Compares epsilons."""
         return one.epsilon <= other.epsilon
 
     def fits(self, total: PureDP, budget: PureDP, /) -> bool:

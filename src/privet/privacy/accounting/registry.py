@@ -1,4 +1,4 @@
-"""All accountants, and which of them keeps a budget."""
+"""All accountants, and the choice of one for a budget."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from privet.privacy.accounting.pure import PureAccountant
 from privet.privacy.guarantees import Guarantee
 
 ACCOUNTANTS: dict[str, Accountant[Any]] = {
-    each.name: each
-    for each in (
+    accountant.name: accountant
+    for accountant in (
         PureAccountant(),
         ApproxAccountant(),
     )
 }
-"""All accountants, by name. For a budget of its kind the first is chosen, unless another is named."""
+"""All accountants, by name. The default for a budget is the first accountant that promises its kind."""
 
 
 def accountant_named(name: str) -> Accountant[Any]:
-    """The accountant of this name."""
+    """The accountant with this name."""
     accountant = ACCOUNTANTS.get(name)
     if accountant is None:
         raise UserError(
@@ -34,7 +34,7 @@ def accountant_named(name: str) -> Accountant[Any]:
 
 
 def accountant_for(budget: object, name: str = "") -> Accountant[Any]:
-    """The accountant that keeps a budget: the one that is named, or the first that promises this kind of guarantee.
+    """The accountant for a budget: the named one, or the first that promises this kind of guarantee.
 
     Example:
         >>> from privet.privacy.guarantees import ApproxDP, PureDP, ZeroConcentratedDP
@@ -42,8 +42,8 @@ def accountant_for(budget: object, name: str = "") -> Accountant[Any]:
         ('pure', 'approx')
         >>> accountant_for(ZeroConcentratedDP(0.1))
         Traceback (most recent call last):
-        privet.errors.UserError: no accountant keeps a budget of the kind ZeroConcentratedDP, such as
-        ZeroConcentratedDP(0.1). A budget is one of: PureDP, ApproxDP. Write, for example: budget=pv.PureDP(3)
+        privet.errors.UserError: no accountant supports ZeroConcentratedDP budgets, such as ZeroConcentratedDP(0.1).
+        A budget must be one of: PureDP, ApproxDP. Write, for example: budget=pv.PureDP(3)
     """
     subject, remedy = Subject("argument", "budget"), write("budget=pv.PureDP(3)", policy="budget = { epsilon = 3 }")
     if not isinstance(budget, Guarantee):
@@ -52,23 +52,23 @@ def accountant_for(budget: object, name: str = "") -> Accountant[Any]:
         accountant = accountant_named(name)
         if not accountant.adaptive:
             raise UserError(
-                f"the {name} accountant is for fixed batches: it can't keep a budget for questions that depend on "
+                f"the {name} accountant is for fixed batches: it can't enforce a budget for questions that depend on "
                 "earlier answers",
                 subject=Subject("argument", "accountant"),
             )
         if type(budget) is not accountant.promises:
             raise UserError(
-                f"the {name} accountant needs a budget of the kind {accountant.promises.__name__}, not {budget!r}",
+                f"the {name} accountant needs a budget of type {accountant.promises.__name__}, not {budget!r}",
                 subject=subject,
             )
         return accountant
     for accountant in ACCOUNTANTS.values():
         if accountant.adaptive and type(budget) is accountant.promises:
             return accountant
-    kinds = dict.fromkeys(each.promises.__name__ for each in ACCOUNTANTS.values() if each.adaptive)
+    kinds = dict.fromkeys(one.promises.__name__ for one in ACCOUNTANTS.values() if one.adaptive)
     raise UserError(
-        f"no accountant keeps a budget of the kind {type(budget).__name__}, such as {budget!r}",
-        allowed=f"A budget is one of: {', '.join(kinds)}",
+        f"no accountant supports {type(budget).__name__} budgets, such as {budget!r}",
+        allowed=f"A budget must be one of: {', '.join(kinds)}",
         subject=subject,
         remedy=remedy,
     )

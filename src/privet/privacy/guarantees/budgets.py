@@ -1,4 +1,4 @@
-"""Guarantees as budgets: made from numbers, compared, shown, and written for ever."""
+"""Guarantees as budgets: created from numbers, compared, shown, and stored as JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FIELDS = {PureDP: ("epsilon",), ApproxDP: ("epsilon", "delta")}
 
 
 def budget_of(kind: type[Budget], *, epsilon: Number, delta: Number | None) -> Budget:
-    """A budget of a kind. Where the kind has a delta, a budget without one allows none.
+    """A budget of a kind. If the kind has a delta, it is 0 by default.
 
     Example:
         >>> budget_of(PureDP, epsilon=3, delta=None), budget_of(ApproxDP, epsilon=3, delta=None)
@@ -25,7 +25,7 @@ def budget_of(kind: type[Budget], *, epsilon: Number, delta: Number | None) -> B
         return ApproxDP(epsilon, 0 if delta is None else delta)
     if kind is PureDP and delta is None:
         return PureDP(epsilon)
-    raise UserError(f"a budget of the kind {kind.__name__} has no delta")
+    raise UserError(f"a {kind.__name__} budget has no delta")
 
 
 def numbers(budget: Budget) -> dict[str, Exact]:
@@ -48,7 +48,7 @@ def is_nothing(budget: Budget) -> bool:
 
 
 def show_down(budget: Budget) -> str:
-    """A budget for people to read, rounded down: what is left.
+    """A budget as text, rounded down, for what is left.
 
     Example:
         >>> show_down(PureDP("0.9999999"))
@@ -58,7 +58,7 @@ def show_down(budget: Budget) -> str:
 
 
 def stricter(a: Budget | None, b: Budget | None) -> Budget | None:
-    """The largest budget that is within both, number by number; None is no cap.
+    """The largest budget within both, number by number; None means no cap.
 
     Example:
         >>> stricter(PureDP(3), PureDP(2)), stricter(ApproxDP(1, 1e-6), ApproxDP(2, 1e-9)), stricter(None, PureDP(1))
@@ -67,7 +67,7 @@ def stricter(a: Budget | None, b: Budget | None) -> Budget | None:
     if a is None or b is None:
         return a if b is None else b
     if type(a) is not type(b):
-        raise UserError(f"{a!r} and {b!r} are different kinds of guarantees, so neither can cap the other")
+        raise UserError(f"{a!r} can't be compared with {b!r}, which is a different kind of guarantee")
     return _derived(type(a), *(min(pair) for pair in zip(numbers(a).values(), numbers(b).values(), strict=True)))
 
 
@@ -83,7 +83,7 @@ def to_tree(budget: Budget) -> dict[str, str]:
 
 
 def from_tree(tree: Any) -> Budget:
-    """The budget that a tree stands for; a `ValueError` if it stands for none.
+    """The inverse of `to_tree`; a `ValueError` for anything else.
 
     Claim: from_tree(to_tree(budget)) == budget.
     """
@@ -92,7 +92,7 @@ def from_tree(tree: Any) -> Budget:
         raise ValueError("this is not a budget")
     amounts = [read_amount(tree[name]) for name in _FIELDS[kind]]
     if any(delta > 1 for delta in amounts[1:]):
-        raise ValueError("delta is at most 1")
+        raise ValueError("delta must be at most 1")
     return _derived(kind, *amounts)
 
 

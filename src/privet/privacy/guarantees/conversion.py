@@ -1,4 +1,4 @@
-"""The numbers behind the conversion of zCDP: guesses in floats, and what certifies them."""
+"""The numbers behind the conversion of zCDP: guesses in floats, and their certification."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def best_share(rho: Exact, epsilon: Exact, delta: Exact) -> Exact:
 
 
 def certainly_nonnegative(evaluate: Callable[[], Any]) -> bool:
-    """Whether an Arb expression is certainly zero or greater; False if it is not, or can't be told."""
+    """Whether an Arb expression is certainly zero or greater; False if it is not, or if this is undecided."""
     for bits in (128, 512, 2048, 8192, 32768):
         with precision(bits):
             real = evaluate()

@@ -1,7 +1,7 @@
-"""The three guarantees, each with what follows from it.
+"""The three guarantees, and the guarantees that follow from them.
 
-Their values are exact rationals. What follows from a guarantee (more runs, groups of people, another kind of
-guarantee) is again a guarantee; where that is irrational it is rounded toward *less* privacy, never more.
+Their values are exact rationals. What follows from a guarantee (for more runs, for groups of people, as another kind of
+guarantee) is again a guarantee; irrational values are rounded toward *less* privacy, never more.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class PureDP:
 
     epsilon: Exact
     ZERO: ClassVar[PureDP]
-    """The guarantee of what reveals nothing."""
+    """The guarantee of revealing nothing."""
 
     def __init__(self, epsilon: Number) -> None:
         number = nonnegative(epsilon, name="epsilon", example=_EPSILON)
@@ -40,7 +40,7 @@ class PureDP:
                 "epsilon must be a number greater than 0, not 0",
                 subject=Subject("argument", "epsilon"),
                 remedy=write(
-                    "PureDP(0.5); for total-variation privacy ApproxDP(0, 0.01); for what reveals nothing PureDP.ZERO",
+                    "PureDP(0.5); for total-variation privacy ApproxDP(0, 0.01); for revealing nothing PureDP.ZERO",
                     terminal="--epsilon 0.5",
                     policy="epsilon = 0.5",
                 ),
@@ -50,9 +50,9 @@ class PureDP:
     @classmethod
     def derived(cls, epsilon: Exact) -> PureDP:
         """A derived guarantee, whose epsilon may be 0."""
-        made = object.__new__(cls)
-        object.__setattr__(made, "epsilon", epsilon)
-        return made
+        guarantee = object.__new__(cls)
+        object.__setattr__(guarantee, "epsilon", epsilon)
+        return guarantee
 
     def __repr__(self) -> str:
         return f"PureDP({_literal(self.epsilon)})" if self.epsilon else "PureDP.ZERO"
@@ -97,7 +97,7 @@ class PureDP:
         return ZeroConcentratedDP.derived(self.epsilon**2 / 2)
 
     def posterior(self, prior: Number) -> Exact:
-        """How sure someone can become, who was sure to degree `prior`; rounded up, to less than 2^-64.
+        """The largest posterior probability of somebody with this prior; rounded up by less than 2^-64.
 
         Claim: p e^epsilon / (1 - p + p e^epsilon), for every answer, even if all others' data are known.
 
@@ -153,11 +153,11 @@ class ApproxDP:
 
     @classmethod
     def capped(cls, epsilon: Exact, delta: Exact) -> ApproxDP:
-        """A derived guarantee, whose delta may have reached 1 (which promises nothing) or be over it."""
-        made = object.__new__(cls)
-        object.__setattr__(made, "epsilon", epsilon)
-        object.__setattr__(made, "delta", min(delta, Exact(1)))
-        return made
+        """A derived guarantee; a delta above 1 becomes 1, which promises nothing."""
+        guarantee = object.__new__(cls)
+        object.__setattr__(guarantee, "epsilon", epsilon)
+        object.__setattr__(guarantee, "delta", min(delta, Exact(1)))
+        return guarantee
 
     def __repr__(self) -> str:
         return f"ApproxDP({_literal(self.epsilon)}, {_literal(self.delta)})"
@@ -194,7 +194,7 @@ class ApproxDP:
         """Whether every mechanism with this guarantee has the other; False otherwise.
 
         Claim: (e, d) implies (e', d') for e' < e if and only if d' >= d + (1 - d)(e^e - e^e')/(1 + e^e), since
-        the worst (e, d) mechanism tells all with probability d and else is randomized response.
+        the worst (e, d) mechanism reveals everything with probability d and otherwise is randomized response.
 
         Example:
             >>> ApproxDP(1, 0).implies(ApproxDP(0, 0.47)), ApproxDP(1, 0).implies(ApproxDP(0, 0.46))
@@ -220,10 +220,10 @@ class ApproxDP:
         return self
 
     def posterior(self, prior: Number) -> Exact:
-        """As for PureDP when delta is 0; otherwise refused, since some answers may reveal everything."""
+        """As for PureDP if delta is 0; otherwise refused, because some answers may reveal everything."""
         if self.delta:
             raise UserError(
-                "with delta > 0 no bound holds for every answer: some may reveal everything",
+                "with delta > 0 there is no bound for every answer: some may reveal everything",
                 remedy=write("guarantee.true_positive_rate(0.05)"),
             )
         return PureDP.derived(self.epsilon).posterior(prior)
@@ -252,7 +252,7 @@ class ApproxDP:
 
         Example:
             >>> print(ApproxDP(1, 1e-6).advice(population=10_000))
-            delta 1e-6 is above 1/n^2 = 1e-8: if failures publish one person each, 0.01 of 10000 are expected.
+            delta 1e-6 is above 1/n^2 = 1e-8: if each failure exposes one person, expect 0.01 of 10000 to be exposed.
         """
         n = whole(population, name="population", example="advice(population=1_000_000)")
         small = delta_for_population(n)
@@ -260,8 +260,8 @@ class ApproxDP:
             return f"delta {show(self.delta)} is at most 1/n^2 = {show(small)}: small enough for {n} people."
         where = f"1/n^2 = {show(small)}" if self.delta < Exact(1, n) else f"1/n = {show(Exact(1, n))}, far too large"
         return (
-            f"delta {show(self.delta)} is {'' if self.delta == Exact(1, n) else 'above '}{where}: if failures publish "
-            f"one person each, {show(n * self.delta)} of {n} are expected."
+            f"delta {show(self.delta)} is {'' if self.delta == Exact(1, n) else 'above '}{where}: if each failure "
+            f"exposes one person, expect {show(n * self.delta)} of {n} to be exposed."
         )
 
 
@@ -280,7 +280,7 @@ class ZeroConcentratedDP:
 
     rho: Exact
     ZERO: ClassVar[ZeroConcentratedDP]
-    """The guarantee of what reveals nothing."""
+    """The guarantee of revealing nothing."""
 
     def __init__(self, rho: Number) -> None:
         object.__setattr__(self, "rho", positive(rho, name="rho", example="ZeroConcentratedDP(0.1)"))
@@ -288,9 +288,9 @@ class ZeroConcentratedDP:
     @classmethod
     def derived(cls, rho: Exact) -> ZeroConcentratedDP:
         """A derived guarantee, whose rho may be 0."""
-        made = object.__new__(cls)
-        object.__setattr__(made, "rho", rho)
-        return made
+        guarantee = object.__new__(cls)
+        object.__setattr__(guarantee, "rho", rho)
+        return guarantee
 
     def __repr__(self) -> str:
         return f"ZeroConcentratedDP({_literal(self.rho)})" if self.rho else "ZeroConcentratedDP.ZERO"
@@ -335,7 +335,7 @@ class ZeroConcentratedDP:
         return self.to_approx(delta=other.delta * share).implies(other)
 
     def to_approx(self, *, delta: Number) -> ApproxDP:
-        """(epsilon, delta) with the epsilon of the best order alpha that was found, rounded up.
+        """(epsilon, delta), with the epsilon of the best order alpha, rounded up.
 
         Claim: for each alpha > 1, epsilon = alpha rho + log(1 - 1/alpha) - (log delta + log alpha)/(alpha - 1).
 
@@ -360,7 +360,7 @@ class ZeroConcentratedDP:
         return ApproxDP.capped(max(enclose(epsilon).upper, Exact(0)), d)
 
     def meaning(self, adjacency: str, *, delta: Number) -> str:
-        """What it means for one person, as (epsilon, delta) with the delta that is stated here."""
+        """What it means for one person, as (epsilon, delta) with this delta."""
         approx = self.to_approx(delta=delta)
         words = meaning.in_words(approx.epsilon, approx.delta, adjacency)
         return f"rho {show(self.rho)} is epsilon {show_up(approx.epsilon, 4)} at delta {show(approx.delta)}. {words}"
@@ -385,7 +385,7 @@ def delta_for_population(n: int) -> Exact:
     return Exact(1, whole(n, name="n", example="delta_for_population(1_000_000)") ** 2)
 
 
-# --- how it is computed -----------------------------------------------------------------------
+# --- helpers ----------------------------------------------------------------------------------
 
 
 def _size(k: object) -> int:
@@ -395,17 +395,17 @@ def _size(k: object) -> int:
 def _all_guarantees(*values: Guarantee) -> tuple[Guarantee, ...]:
     for value in values:
         if not isinstance(value, Guarantee):
-            raise UserError(f"a guarantee is needed here, not {value!r}", remedy=write("PureDP(0.5)"))
+            raise UserError(f"this must be a guarantee, not {value!r}", remedy=write("PureDP(0.5)"))
     return values
 
 
 def _mixed(one: Guarantee, other: Guarantee, line: str) -> UserError:
     kinds = f"{type(one).__name__} and {type(other).__name__}"
-    return UserError(f"{kinds} can't be composed as they are", remedy=write(line))
+    return UserError(f"{kinds} can't be composed directly", remedy=write(line))
 
 
 def _literal(number: Exact) -> str:
-    """The number as it may be written in a call, or, if that is long, nearly."""
+    """The number as it can be written in a call, or an approximation if that is too long."""
     if Exact(show(number)) == number:
         return show(number)
     ratio = f"'{number.numerator}/{number.denominator}'" if number.denominator < 10**9 else ""

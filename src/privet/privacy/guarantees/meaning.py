@@ -1,11 +1,11 @@
-"""What a guarantee means for one person: how sure someone can become, how well a test can do, and both in words."""
+"""What a guarantee means for one person: the posterior of an attacker, the power of a test, and both in words."""
 
 from __future__ import annotations
 
 from privet.errors import NumberError, UserError, write
 from privet.exact import Exact, Number, exact, exp, show, show_up
 
-HUGE = 4096  # from this epsilon on, e^-epsilon is taken as 0, which errs on the safe side
+HUGE = 4096  # from this epsilon on, e^-epsilon is rounded down to 0, which is the safe direction
 
 
 def posterior(epsilon: Exact, prior: Number) -> Exact:
@@ -29,28 +29,28 @@ def in_words(epsilon: Exact, delta: Exact, adjacency: str) -> str:
             f"adjacency must be 'add/remove' or 'replace', not {adjacency!r}", remedy=write("meaning('add/remove')")
         )
     if delta >= 1:
-        return "With delta 1 nothing is promised."
+        return "A delta of 1 promises nothing."
     sure = posterior(epsilon, Exact(1, 2))
     now = "all but certain" if sure > 1 - Exact(1, 10**6) else f"at most {_percent(sure, 50)} % sure"
     if adjacency == "add/remove":
         text = f"someone 50 % sure that a person is in the data can become {now}"
         test = "At a 5 % false-positive rate, a test can detect the person"
     else:
-        text = f"someone torn between two versions of a person's data, 50 % sure of each, can become {now} of one"
+        text = f"someone who considers two versions of a person's data equally likely can become {now} of one"
         test = "At a 5 % false-positive rate, a test for one of them can detect it"
-    found = true_positive_rate(epsilon, delta, Exact(1, 20))
-    hits = "nearly 100" if found > 1 - Exact(1, 10**6) else f"at most {_percent(found, 5)}"
+    rate = true_positive_rate(epsilon, delta, Exact(1, 20))
+    hits = "nearly 100" if rate > 1 - Exact(1, 10**6) else f"at most {_percent(rate, 5)}"
     first = "Even knowing all others' data, "
     if delta:
         first = (
             f"It is no worse than a mechanism that reveals everything with probability {show_up(delta)}, "
-            "and except with that probability keeps to this: even knowing all others' data, "
+            "and otherwise guarantees the following: even knowing all others' data, "
         )
     return f"{first}{text}. {test} {hits} % of the time. Percentages are rounded."
 
 
 def _percent(share: Exact, before: int) -> str:
-    """The nearest percentage, in as few digits as neither hide a change nor claim certainty."""
+    """The nearest percentage, with the fewest digits that neither hide a change nor claim certainty."""
     for digits in range(13):
         scaled = round(share * 100 * 10**digits)
         if before * 10**digits < scaled < 100 * 10**digits:

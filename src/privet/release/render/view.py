@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields
 from privet.planner.outputs import Cells
 from privet.release.render import periods
 from privet.release.render.numerals import numerals
-from privet.tables.aggregates import Count, CountPeople, Histogram, Sum
 from privet.tables.query import Query
 from privet.tables.types import KeyValue, Unit
 
@@ -73,12 +72,7 @@ class View:
 def levels(query: Query) -> set[str]:
     """The columns that are not amounts: means, ratios and spreads, for which a bar from zero would say nothing."""
     made = query.columns()
-    return {
-        column
-        for name, what in query.aggregates
-        if not isinstance(what, Count | CountPeople | Sum | Histogram)
-        for column in made[name]
-    }
+    return {column for name, what in query.aggregates if not what.is_amount for column in made[name]}
 
 
 def joined(parts: Sequence[Cells]) -> Cells:

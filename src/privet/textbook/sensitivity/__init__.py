@@ -1,7 +1,7 @@
-"""How far one row, or one person, can move a statistic: the one home for every radius and diameter.
+"""Sensitivity: how far one row, or one person, can move a statistic.
 
-`closed_forms` has the global sensitivity of the usual statistics, `sum_lemma` that of everything which is a
-sum over rows, and `search` hunts for neighbours that break a claimed sensitivity of any function.
+`closed_forms` has the global sensitivity of the usual statistics, `privet.privacy.sensitivity` that of any sum over
+rows, and `search` looks for neighbours that break a claimed sensitivity of any function.
 """
 
 from privet.privacy.sensitivity import diameter, l1_move, l2_move, radius

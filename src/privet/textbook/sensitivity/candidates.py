@@ -1,7 +1,7 @@
-"""What `search` tries: values near the bounds, and pairs of neighbours that are changed a little at a time.
+"""Candidates for `search`: values near the bounds, and pairs of neighbours that change step by step.
 
-Everything comes from a fixed enumeration (a hash of a counter), so a search can be repeated. No
-randomness is used, and nothing here is ever used for noise.
+Everything comes from a fixed enumeration (a hash of a counter), so a search is repeatable. There is no randomness, and
+nothing here is ever used for noise.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from fractions import Fraction
 from itertools import permutations
 from typing import Any
 
-from privet.errors import DataError
+from privet.errors import DataError, write
 from privet.exact import Exact, down, nearest, show, up
 
 Rows = tuple[Any, ...]
 
 ORDERS = 6
-"""At most so many orders of the same rows are tried on a grid."""
+"""The maximum number of orders of the same rows that a grid tries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +46,16 @@ class Values:
         elif kind is Fraction:
             return cls(kind, low, high)
         else:
-            raise DataError(f"kind must be float, int or Fraction, not {kind!r}. Write, for example: kind=float")
+            raise DataError(f"kind must be float, int or Fraction, not {kind!r}", remedy=write("kind=float"))
         if first > last:
-            raise DataError(f"no {kind.__name__} values lie between {show(low)} and {show(high)}. Write: kind=Fraction")
+            raise DataError(
+                f"there are no {kind.__name__} values between {show(low)} and {show(high)}",
+                remedy=write("kind=Fraction", exact=True),
+            )
         return cls(kind, first, last)
 
     def at(self, part: Exact) -> Any:
-        """The value at this part of the way from lower to upper."""
+        """The value at this fraction of the way from lower to upper."""
         return self._nearest(Fraction(self.lower) + part * (Fraction(self.upper) - Fraction(self.lower)))
 
     def halfway(self, value: Any, end: Any) -> Any:
@@ -69,8 +72,8 @@ class Values:
         """The bounds, the values beside them, zeros, ones, and the smallest floats."""
         low, high = self.lower, self.upper
         small = (0, 1, -1) if self.kind is not float else (0.0, -0.0, 1.0, -1.0, 5e-324, -5e-324)
-        found = [low, high, self.beside(low, 1), self.beside(high, -1)]
-        return _distinct(found + [self.kind(value) for value in small if low <= value <= high])
+        ends = [low, high, self.beside(low, 1), self.beside(high, -1)]
+        return _distinct(ends + [self.kind(value) for value in small if low <= value <= high])
 
     def grids(self) -> Iterator[list[Any]]:
         """The values of each grid, from coarse to fine."""
@@ -100,12 +103,12 @@ class Stream:
     """
 
     def __init__(self, label: str) -> None:
-        self._label, self._place = label, 0
+        self._label, self._counter = label, 0
 
     def below(self, limit: int) -> int:
         """The next number, in range(limit)."""
-        self._place += 1
-        digest = hashlib.sha256(f"{self._label} {self._place}".encode()).digest()
+        self._counter += 1
+        digest = hashlib.sha256(f"{self._label} {self._counter}".encode()).digest()
         return int.from_bytes(digest[:8], "big") % limit
 
     def part(self) -> Exact:
@@ -114,7 +117,7 @@ class Stream:
 
 
 def shuffled(rows: Rows, order: int) -> Rows:
-    """The rows in another order; 0 is the order in which they stand, -1 the reverse."""
+    """The rows in another order; 0 is the current order, -1 the reverse."""
     if order in (0, -1):
         return rows[:: order or 1]
     digest = hashlib.shake_256(f"order {order}".encode()).digest(8 * len(rows))
@@ -122,7 +125,7 @@ def shuffled(rows: Rows, order: int) -> Rows:
 
 
 def listings(rows: Rows) -> list[Rows]:
-    """Some orders of the same rows: all of them when they are few.
+    """Some orders of the same rows; all of them if there are few.
 
     Example:
         >>> listings((0, 0, 1))
@@ -134,16 +137,16 @@ def listings(rows: Rows) -> list[Rows]:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two neighbours: common rows, and at `place` one more on the right, or one on each side.
+    """Two neighbours: common rows, and at `position` one more on the right, or one on each side.
 
     Example:
-        >>> Pair((0, 0), (1,), place=1).sides(), Pair((0, 0), (1, 2), place=1).sides()
+        >>> Pair((0, 0), (1,), position=1).sides(), Pair((0, 0), (1, 2), position=1).sides()
         (((0, 0), (0, 1, 0)), ((0, 1, 0), (0, 2, 0)))
     """
 
     common: Rows
     ends: Rows
-    place: int
+    position: int
     orders: tuple[int, int] = (0, 0)
 
     @classmethod
@@ -157,7 +160,7 @@ class Pair:
 
     def sides(self) -> tuple[Rows, Rows]:
         """Left and right, each in its order."""
-        before, after = self.common[: self.place], self.common[self.place :]
+        before, after = self.common[: self.position], self.common[self.position :]
         full = [(*before, end, *after) for end in self.ends]
         left, right = full if len(full) == 2 else (self.common, full[0])
         return shuffled(left, self.orders[0]), shuffled(right, self.orders[1])
@@ -170,7 +173,7 @@ class Pair:
         if choice == 3:
             return replace(self, common=(_value(stream, values, self.ends),) * len(self.common))
         if choice == 4:
-            return replace(self, place=stream.below(len(self.common) + 1))
+            return replace(self, position=stream.below(len(self.common) + 1))
         if choice == 5:
             return replace(self, common=tuple(sorted(self.common, reverse=bool(stream.below(2)))))
         if choice == 6 and not ordered:
@@ -186,7 +189,7 @@ def _one_changed(stream: Stream, values: Values, rows: Rows, others: Rows) -> Ro
 
 
 def _value(stream: Stream, values: Values, others: Rows, current: Any = None) -> Any:
-    """A bound, the middle, a special value, another row's, one beside the present one or nearer to a bound, or any."""
+    """A bound, the middle, a special value, another row's value, one next to the current value or nearer to a bound."""
     choice = stream.below(8)
     if choice < 3:
         return values.at(Fraction(choice, 2))

@@ -1,18 +1,18 @@
 """Closed forms: the global sensitivity of the usual statistics of values in [lower, upper].
 
 Claim: each function returns the largest change of the exact statistic between two datasets that differ
-in one row, and no smaller number would do (square roots are rounded up, by less than 2^-96 of themselves).
+in one row, and no smaller number is valid (square roots are rounded up, by less than 2^-96 of themselves).
 
 - replace, n public (`n=5`): both datasets have n rows, one of them different
 - replace, n private (`n=None`): the same, and the worst n
-- add/remove, n private: one dataset has one row more; n public would be a contradiction and is refused
+- add/remove, n private: one dataset has one row more; a public n would be a contradiction and is refused
 
 w = upper - lower below. Every form is w, or w^2, times a number, except for the sum under add/remove. Equal
 bounds are allowed: then w = 0, and 0 is the right answer.
 
 **Too few rows.** A mean of no rows does not exist, so under add/remove the forms hold between datasets on
 which the statistic exists (1 row; 2 rows for ddof=1). Whether a dataset is that small is private too: an
-error, or no answer, would tell. So give the statistic a fixed public value there. With this choice the
+error, or no answer, would reveal it. So define a fixed public value for such datasets. With the following values the
 forms hold between *all* neighbours: the midpoint (lower + upper)/2 for mean, median, quantile, maximum and
 minimum; for variance and std 0 with ddof=0, and w^2/4 and w/2 with ddof=1. (0 would be wrong for ddof=1: one
 row to two moves the sample variance from 0 to w^2/2, more than w^2/3.)
@@ -25,13 +25,13 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Literal
 
-from privet.errors import NoSensitivity, NumberError
+from privet.errors import NoSensitivity, NumberError, write
 from privet.exact import Exact, Number, exact, nonnegative, show, sqrt_up, whole
 from privet.exact.lattice import public_bounds
 from privet.privacy.adjacency import Adjacency
 
 Interpolation = Literal["linear", "lower"]
-"""Which quantile: between two order statistics, as numpy does by default, or always one of them."""
+"""The definition of a quantile: interpolated between two order statistics, numpy's default, or always one of them."""
 
 
 def total(*, lower: Number, upper: Number, adjacency: Adjacency | str, n: int | None = None) -> Exact:
@@ -43,9 +43,9 @@ def total(*, lower: Number, upper: Number, adjacency: Adjacency | str, n: int | 
         >>> total(lower=-1, upper=5, adjacency="replace"), total(lower=-1, upper=5, adjacency="add/remove")
         (Fraction(6, 1), Fraction(5, 1))
     """
-    low, high = public_bounds(lower, upper, of="sum")
-    how, _ = _neighbours("sum", adjacency, n)
-    return high - low if how is Adjacency.REPLACE else max(abs(low), abs(high))
+    low, high = public_bounds(lower, upper, statistic="sum")
+    relation, _ = _neighbours("sum", adjacency, n)
+    return high - low if relation is Adjacency.REPLACE else max(abs(low), abs(high))
 
 
 def mean(*, lower: Number, upper: Number, adjacency: Adjacency | str, n: int | None = None) -> Exact:
@@ -59,8 +59,8 @@ def mean(*, lower: Number, upper: Number, adjacency: Adjacency | str, n: int | N
         (Fraction(200, 1), Fraction(1, 2))
     """
     width = _width("mean", lower, upper)
-    how, rows = _neighbours("mean", adjacency, n)
-    return width / (rows or 1) if how is Adjacency.REPLACE else width / 2
+    relation, rows = _neighbours("mean", adjacency, n)
+    return width / (rows or 1) if relation is Adjacency.REPLACE else width / 2
 
 
 def count(*, adjacency: Adjacency | str, n: int | None = None) -> Exact:
@@ -73,8 +73,8 @@ def count(*, adjacency: Adjacency | str, n: int | None = None) -> Exact:
         >>> count(adjacency="add/remove"), count(adjacency="replace")
         (Fraction(1, 1), Fraction(0, 1))
     """
-    how, _ = _neighbours("count", adjacency, n)
-    return Fraction(0 if how is Adjacency.REPLACE else 1)
+    relation, _ = _neighbours("count", adjacency, n)
+    return Fraction(0 if relation is Adjacency.REPLACE else 1)
 
 
 def histogram(*, adjacency: Adjacency | str, n: int | None = None) -> Exact:
@@ -86,8 +86,8 @@ def histogram(*, adjacency: Adjacency | str, n: int | None = None) -> Exact:
         >>> histogram(adjacency="add/remove"), histogram(adjacency="replace")
         (Fraction(1, 1), Fraction(2, 1))
     """
-    how, _ = _neighbours("histogram", adjacency, n)
-    return Fraction(2 if how is Adjacency.REPLACE else 1)
+    relation, _ = _neighbours("histogram", adjacency, n)
+    return Fraction(2 if relation is Adjacency.REPLACE else 1)
 
 
 def variance(
@@ -136,7 +136,7 @@ def std(
 def maximum(*, lower: Number, upper: Number, adjacency: Adjacency | str, n: int | None = None) -> Exact:
     """The sensitivity of the greatest value.
 
-    Claim: w, whatever n: all rows at lower, one of them goes to upper.
+    Claim: w, for any n: all rows are at lower, and one of them moves to upper.
 
     Example:
         >>> maximum(lower=0, upper=110, adjacency="replace", n=1000)
@@ -150,7 +150,7 @@ def maximum(*, lower: Number, upper: Number, adjacency: Adjacency | str, n: int 
 def minimum(*, lower: Number, upper: Number, adjacency: Adjacency | str, n: int | None = None) -> Exact:
     """The sensitivity of the smallest value.
 
-    Claim: w, whatever n: all rows at upper, one of them goes to lower.
+    Claim: w, for any n: all rows are at upper, and one of them moves to lower.
 
     Example:
         >>> minimum(lower=0, upper=110, adjacency="add/remove")
@@ -198,9 +198,9 @@ def quantile(
     Claim: "lower", the order statistic of rank ceil(q n), at least 1 (numpy's `inverted_cdf`): w.
     "linear", at height h = (n-1) q between order statistics (numpy's default): replace max(f, 1-f) w with f the
     fractional part of h, and w for private n (n = 1); add/remove max(q, 1-q) w.
-    For a dataset is the sum of its thresholds 1[x >= t], and so is its quantile: 0/1 rows are enough. With z zeros
-    it is h - z + 1, cut to [0, 1]. Replacing a row moves z by one, so at most the larger part, f or 1-f, is
-    crossed. Adding a one moves h by q; adding a zero moves h - z by q - 1.
+    Proof: a dataset is the sum of its thresholds 1[x >= t], and so is its quantile, so 0/1 rows suffice. With z zeros
+    the quantile is h - z + 1, clamped to [0, 1]. Replacing a row moves z by one, so at most the larger part, f or
+    1-f, is crossed. Adding a one moves h by q; adding a zero moves h - z by q - 1.
 
     Example:
         >>> quantile(0.25, lower=0, upper=1, adjacency="replace", n=8, interpolation="linear")
@@ -208,24 +208,24 @@ def quantile(
         >>> quantile(0.9, lower=0, upper=1, adjacency="add/remove", interpolation="linear")
         Fraction(9, 10)
     """
-    where = exact(q, name="q", example="q=0.25")
-    if not 0 <= where <= 1:
-        raise NumberError(f"q must be between 0 and 1, not {show(where)}. Write, for example: q=0.25")
-    return _quantile("quantile", where, lower, upper, adjacency, n, interpolation)
+    level = exact(q, name="q", example="q=0.25")
+    if not 0 <= level <= 1:
+        raise NumberError(f"q must be between 0 and 1, not {show(level)}", remedy=write("q=0.25"))
+    return _quantile("quantile", level, lower, upper, adjacency, n, interpolation)
 
 
 def for_rows(one_row: Number, *, rows: int) -> Exact:
-    """The sensitivity when up to `rows` rows change, from that of one row.
+    """The sensitivity if up to `rows` rows change, from that of one row.
 
     Claim: rows * one_row, by the triangle inequality along a chain of one-row neighbours; the sizes in between lie
-    between those at the ends. A person who is replaced, and may come back with more or fewer rows, up
-    to k of them, is k steps away, each a replacement, an addition or a removal: take the
-    greater of the two one-row values, or `l1_move`, which is the same for sums.
+    between those at the ends. A person who is replaced, and may afterwards have more or fewer rows, up to k, is k
+    steps away, each a replacement, an addition or a removal: use the greater of the two one-row values, or `l1_move`,
+    which is the same for sums.
 
     Example:
         >>> for_rows(mean(lower=0, upper=1, adjacency="replace", n=100), rows=3)
         Fraction(3, 100)
-        >>> sides = [total(lower=5, upper=9, adjacency=how) for how in ("replace", "add/remove")]
+        >>> sides = [total(lower=5, upper=9, adjacency=relation) for relation in ("replace", "add/remove")]
         >>> for_rows(max(sides), rows=3)
         Fraction(27, 1)
     """
@@ -239,30 +239,32 @@ def for_rows(one_row: Number, *, rows: int) -> Exact:
 def _neighbours(
     statistic: str, adjacency: Adjacency | str, n: object, *, least: int = 1
 ) -> tuple[Adjacency, int | None]:
-    how = Adjacency(adjacency)
+    relation = Adjacency(adjacency)
     if n is None:
-        return how, None
+        return relation, None
     rows = whole(n, name="n", least=least, example="n=100")
-    if how is Adjacency.ADD_REMOVE:
+    if relation is Adjacency.ADD_REMOVE:
         raise NoSensitivity(
-            f"the {statistic} has no sensitivity under add/remove with n={rows} public: adding or removing a row "
-            'changes n. If n is public, write: adjacency="replace". If it is private, leave n out: '
-            'adjacency="add/remove"'
+            f"the {statistic} has no sensitivity under add/remove if n={rows} is public, because adding or removing a "
+            "row changes n",
+            remedy=write(
+                'adjacency="replace"', advice="If n is private, omit it. If it is public, use replace", exact=True
+            ),
         )
-    return how, rows
+    return relation, rows
 
 
 def _width(statistic: str, lower: object, upper: object) -> Exact:
-    low, high = public_bounds(lower, upper, of=statistic)
+    low, high = public_bounds(lower, upper, statistic=statistic)
     return high - low
 
 
 def _spread(statistic: str, adjacency: Adjacency | str, n: object, ddof: object) -> Exact:
     ddof = whole(ddof, name="ddof", least=0, example="ddof=0 (population) or ddof=1 (sample)")
     if ddof > 1:
-        raise NumberError(f"ddof must be 0 (population) or 1 (sample), not {ddof}. Write, for example: ddof=0")
-    how, rows = _neighbours(statistic, adjacency, n, least=1 + int(ddof == 1))
-    if how is Adjacency.ADD_REMOVE:
+        raise NumberError(f"ddof must be 0 (population) or 1 (sample), not {ddof}", remedy=write("ddof=0"))
+    relation, rows = _neighbours(statistic, adjacency, n, least=1 + int(ddof == 1))
+    if relation is Adjacency.ADD_REMOVE:
         return Fraction(1, 3) if ddof else Fraction(1, 4)
     rows = rows or 2
     return Fraction(1, rows) if ddof else Fraction(rows - 1, rows**2)
@@ -278,13 +280,13 @@ def _quantile(
     interpolation: object,
 ) -> Exact:
     width = _width(statistic, lower, upper)
-    how, rows = _neighbours(statistic, adjacency, n)
+    relation, rows = _neighbours(statistic, adjacency, n)
     if interpolation == "lower":
         return width
     if interpolation != "linear":
         raise NumberError(
-            f'interpolation must be "linear" or "lower", not {interpolation!r}. '
-            'Write, for example: interpolation="linear"'
+            f'interpolation must be "linear" or "lower", not {interpolation!r}',
+            remedy=write('interpolation="linear"'),
         )
-    part = q if how is Adjacency.ADD_REMOVE else (((rows or 1) - 1) * q) % 1
+    part = q if relation is Adjacency.ADD_REMOVE else (((rows or 1) - 1) * q) % 1
     return max(part, 1 - part) * width

@@ -1,4 +1,4 @@
-"""A hunt for neighbouring datasets that break a claimed sensitivity.
+"""A search for neighbouring datasets that break a claimed sensitivity.
 
 Finding none proves nothing; finding a pair proves that the claim is wrong.
 """
@@ -13,7 +13,7 @@ from itertools import combinations_with_replacement, product
 from numbers import Integral
 from typing import Any
 
-from privet.errors import DataError, NoSensitivity
+from privet.errors import DataError, NoSensitivity, Remedy, write
 from privet.exact import INFINITY, Exact, Number, nonnegative, show, whole
 from privet.exact.lattice import public_bounds
 from privet.privacy.adjacency import Adjacency
@@ -21,15 +21,15 @@ from privet.textbook.sensitivity.candidates import ORDERS, Pair, Rows, Stream, V
 
 Statistic = Callable[[list[Any]], Any]
 
-_CLIMB = 60  # moves before a climb starts again elsewhere
+_CLIMB = 60  # moves before a climb restarts elsewhere
 
 
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """Two neighbours whose answers lie further apart than claimed.
+    """Two neighbours whose answers differ by more than claimed.
 
     Claim: the two are neighbours with all values inside the bounds, and change > claimed. `change` is infinite
-    when only one of them has an answer, or when the answers differ in length.
+    if only one of them has an answer, or if the answers differ in length.
 
     Example:
         >>> print(Counterexample((0, 0), (0, 1), Fraction(1, 2), Fraction(1, 3), ("0.0", "0.5")))
@@ -46,7 +46,7 @@ class Counterexample:
 
     def __str__(self) -> str:
         sides = (
-            f"  f({_list(rows)}) = {said}" for rows, said in zip((self.left, self.right), self.answers, strict=True)
+            f"  f({_list(rows)}) = {answer}" for rows, answer in zip((self.left, self.right), self.answers, strict=True)
         )
         claimed, change = show(self.claimed), show(self.change)
         if claimed == change:  # the difference is in digits that are not shown
@@ -69,7 +69,7 @@ def search(
 ) -> Counterexample | None:
     """Two neighbours on which f moves by more than claimed, or None if none was found.
 
-    f takes a list of rows (values of `kind` in [lower, upper]) and gives a number or a vector, measured in L1. It
+    f takes a list of rows (values of `kind` in [lower, upper]) and returns a number or a vector, measured in L1. It
     is called at most `tries` times (a little more to finish a pair): first on every dataset of a few grids (the
     bounds, the middle, their next values, zeros), small sizes first; then on climbs from fixed, hashed starting
     points. The same call always gives the same answer.
@@ -77,14 +77,13 @@ def search(
     - n: the number of rows, or the sizes to try. None means 1 to 6; write range(0, 7) to try the empty
       dataset too. Under add/remove both neighbours have one of these sizes.
     - ordered: tables have no order, so neighbours may also list their rows in another order, unless ordered=True.
-    - tolerance: answers are compared by their exact values, so one unit in the last place over the claim counts. A
-      change of up to claimed + tolerance is let pass.
-    - An f that fails (raises, or returns NaN, an infinity or no number) on one of two neighbours, has no
-      sensitivity there: the failure can be seen. That is a counterexample with an infinite change. An f
-      that fails on both says the same for both. One that always fails, or that answers differently when
-      asked again, is refused.
+    - tolerance: answers are compared by their exact values, so one unit in the last place above the claim counts. A
+      change of up to claimed + tolerance is accepted.
+    - An f that fails (raises, or returns NaN, an infinity or something else than numbers) on one of two neighbours has
+      no sensitivity there, because the failure is visible. That is a counterexample with an infinite change. Failing
+      on both counts as the same answer. An f that always fails, or whose answer for the same rows varies, is refused.
 
-    Claim: what is returned was checked by calling f anew on both.
+    Claim: a returned counterexample was checked by calling f again on both.
 
     Example:
         >>> f = lambda rows: sum(rows) / len(rows)
@@ -98,47 +97,51 @@ def search(
     Reference: Casacuberta, Shoemate, Vadhan, Wagaman (2022), Widespread Underestimation of Sensitivity in
     Differentially Private Libraries.
     """
-    how = Adjacency(adjacency)
-    low, high = public_bounds(lower, upper, of="statistic")
+    relation = Adjacency(adjacency)
+    low, high = public_bounds(lower, upper, statistic="statistic")
     limit = nonnegative(claimed, name="claimed", example="claimed=1")
     slack = nonnegative(tolerance, name="tolerance", example="tolerance=1e-12")
-    asked = _Asked(f, limit, limit + slack, whole(tries, name="tries", example="tries=20_000"))
-    pairs = _sizes(n, how)
+    checker = _Checker(f, limit, limit + slack, whole(tries, name="tries", example="tries=20_000"))
+    pairs = _sizes(n, relation)
     values = Values.between(low, high, kind)
-    found = _grid(asked, pairs, values, ordered) or _climb(asked, pairs, values, ordered)
-    if found is None and not asked.answered:
-        raise DataError(f"f gave no number on any dataset; the last time: {asked.last}. f must take a list of numbers.")
-    return found
+    counterexample = _grid(checker, pairs, values, ordered) or _climb(checker, pairs, values, ordered)
+    if counterexample is None and not checker.answered:
+        raise DataError(
+            f"f returned no number for any dataset; the last result: {checker.last}",
+            allowed="f must take a list of numbers, and return a number or a vector",
+        )
+    return counterexample
 
 
-def _sizes(n: int | Iterable[int] | None, how: Adjacency) -> list[tuple[int, int]]:
-    """The sizes (left, right) of the neighbours to try; left is the smaller one."""
+def _sizes(n: int | Iterable[int] | None, relation: Adjacency) -> list[tuple[int, int]]:
+    """The sizes (left, right) of the neighbours to try, the smaller one first."""
     if isinstance(n, Iterable):
         sizes = sorted({whole(size, name="n", least=0, example="n=range(1, 7)") for size in n})
     else:
         sizes = list(range(1, 7)) if n is None else [whole(n, name="n", example="n=5")]
-    if how is Adjacency.REPLACE:
+    if relation is Adjacency.REPLACE:
         pairs = [(size, size) for size in sizes if size > 0]
     else:
         pairs = [(size, size + 1) for size in sizes if size + 1 in sizes]
     if not pairs:
         raise NoSensitivity(
-            f"there are no neighbours under {how.value} with these sizes: {sizes}. Under add/remove two sizes "
-            "in a row are needed, for example: n=range(1, 7)"
+            f"there are no neighbours under {relation.value} with these sizes: {sizes}",
+            allowed="Under add/remove, two consecutive sizes are needed" if relation is Adjacency.ADD_REMOVE else "",
+            remedy=write("n=range(1, 7)"),
         )
     return pairs
 
 
-# --- asking f ---------------------------------------------------------------------------------
+# --- calling f --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What f said about some rows: an exact vector, or none and why."""
+    """The result of f for some rows: an exact vector, or None and the reason."""
 
     rows: Rows
     parts: tuple[Exact, ...] | None
-    said: str
+    text: str
 
     def distance(self, other: _Answer) -> Exact | float:
         if self.parts is None or other.parts is None:
@@ -148,8 +151,8 @@ class _Answer:
         return sum((abs(a - b) for a, b in zip(self.parts, other.parts, strict=True)), Fraction(0))
 
 
-class _Asked:
-    """f with its claim and a count of its calls."""
+class _Checker:
+    """f with its claim and the number of calls that are left."""
 
     def __init__(self, f: Statistic, claimed: Exact, limit: Exact, tries: int) -> None:
         self.left = tries
@@ -161,26 +164,27 @@ class _Asked:
         try:
             value = self._f(list(rows))
             answer = _Answer(rows, tuple(_parts(value)), _short(value))
-        except Exception as failure:  # whatever f raises is what an analyst would see
+        except Exception as failure:  # an analyst would see any error of f
             self.last = f"{type(failure).__name__}: {failure}"
             return _Answer(rows, None, self.last)
         self.answered = True
         return answer
 
     def judge(self, left: _Answer, right: _Answer) -> Counterexample | None:
-        """The two as a counterexample, if they are one."""
+        """A counterexample, if the two answers differ by more than the limit."""
         change = left.distance(right)
         if change <= self._limit:
             return None
         if any(self(answer.rows).parts != answer.parts for answer in (left, right)):
             raise DataError(
-                "f gives different answers for the same rows, so it has no sensitivity. Take the noise out of f."
+                "f returns different answers for the same rows, so it has no sensitivity",
+                remedy=Remedy("Remove the noise from f"),
             )
-        return Counterexample(left.rows, right.rows, change, self._claimed, (left.said, right.said))
+        return Counterexample(left.rows, right.rows, change, self._claimed, (left.text, right.text))
 
 
 def _parts(value: Any) -> Iterator[Exact]:
-    """Each number of an answer by its exact binary value: not `exact`, which reads a float as a person means it."""
+    """Each number of an answer by its exact binary value, unlike `exact`, which reads a float as a decimal."""
     if hasattr(value, "tolist"):  # numpy
         value = value.tolist()
     if isinstance(value, list | tuple):
@@ -195,58 +199,58 @@ def _parts(value: Any) -> Iterator[Exact]:
 
 
 def _short(value: object) -> str:
-    said = str(value)
-    return said if len(said) <= 60 else said[:57] + "..."
+    text = str(value)
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _list(rows: Rows) -> str:
-    shown = [str(row) for row in rows]
+    texts = [str(row) for row in rows]
     if len(rows) > 12:
-        shown[4:-4] = [f"({len(rows) - 8} more)"]
-    return f"[{', '.join(shown)}]"
+        texts[4:-4] = [f"({len(rows) - 8} more)"]
+    return f"[{', '.join(texts)}]"
 
 
 # --- first: every dataset of a grid -----------------------------------------------------------
 
 
-def _grid(asked: _Asked, pairs: list[tuple[int, int]], values: Values, ordered: bool) -> Counterexample | None:
-    reserve = asked.left // 2
+def _grid(checker: _Checker, pairs: list[tuple[int, int]], values: Values, ordered: bool) -> Counterexample | None:
+    reserve = checker.left // 2
     for grid in values.grids():
         for small, large in pairs:
-            if asked.left - _calls(len(grid), {small, large}, ordered) >= reserve:
-                found = _all_pairs(asked, grid, small, large > small, ordered)
-                if found is not None:
-                    return found
+            if checker.left - _calls(len(grid), {small, large}, ordered) >= reserve:
+                counterexample = _all_pairs(checker, grid, small, large > small, ordered)
+                if counterexample is not None:
+                    return counterexample
     return None
 
 
 def _calls(choices: int, sizes: set[int], ordered: bool) -> int:
-    """How often f is asked at most, for all datasets of these sizes."""
+    """The maximum number of calls of f for all datasets of these sizes."""
     if ordered:
         return sum(choices**size for size in sizes)
     return sum(math.comb(choices + size - 1, size) * min(math.factorial(size), ORDERS) for size in sizes)
 
 
-def _all_pairs(asked: _Asked, grid: list[Any], size: int, longer: bool, ordered: bool) -> Counterexample | None:
-    """Rows are handled as places in the grid, which are easy to sort and to compare."""
-    known: dict[tuple[int, ...], list[_Answer]] = {}
+def _all_pairs(checker: _Checker, grid: list[Any], size: int, longer: bool, ordered: bool) -> Counterexample | None:
+    """Compare all neighbours on a grid. Rows are indices into the grid, which are easy to sort and to compare."""
+    cache: dict[tuple[int, ...], list[_Answer]] = {}
 
-    def answers(places: tuple[int, ...]) -> list[_Answer]:
-        """What f says about these rows, over some of their orders; each answer once."""
-        if places not in known:
-            orders = [places] if ordered else listings(places)
-            said = [asked(tuple(grid[place] for place in order)) for order in orders]
-            known[places] = list({answer.parts: answer for answer in reversed(said)}.values())
-        return known[places]
+    def answers(rows: tuple[int, ...]) -> list[_Answer]:
+        """The distinct answers of f for these rows, over some of their orders."""
+        if rows not in cache:
+            orders = [rows] if ordered else listings(rows)
+            results = [checker(tuple(grid[index] for index in order)) for order in orders]
+            cache[rows] = list({answer.parts: answer for answer in reversed(results)}.values())
+        return cache[rows]
 
-    places = range(len(grid))
-    for base in product(places, repeat=size) if ordered else combinations_with_replacement(places, size):
+    indices = range(len(grid))
+    for base in product(indices, repeat=size) if ordered else combinations_with_replacement(indices, size):
         for other in _beside(base, len(grid), longer, ordered):
             for left in answers(base):
                 for right in answers(other):
-                    found = asked.judge(left, right)
-                    if found is not None:
-                        return found
+                    counterexample = checker.judge(left, right)
+                    if counterexample is not None:
+                        return counterexample
     return None
 
 
@@ -254,7 +258,7 @@ def _beside(base: tuple[int, ...], choices: int, longer: bool, ordered: bool) ->
     """The neighbours of base: a row added, or one replaced."""
     for at in range(len(base) + 1 if longer else len(base)):
         if not ordered and at > 0 and (longer or base[at] == base[at - 1]):
-            continue  # base is sorted: the same neighbours again
+            continue  # base is sorted, so these neighbours are repeated
         for value in range(choices):
             other = (*base[:at], value, *base[at if longer else at + 1 :])
             yield other if ordered else tuple(sorted(other))
@@ -263,20 +267,20 @@ def _beside(base: tuple[int, ...], choices: int, longer: bool, ordered: bool) ->
 # --- then: climbs -----------------------------------------------------------------------------
 
 
-def _climb(asked: _Asked, pairs: list[tuple[int, int]], values: Values, ordered: bool) -> Counterexample | None:
+def _climb(checker: _Checker, pairs: list[tuple[int, int]], values: Values, ordered: bool) -> Counterexample | None:
     stream, start = Stream("climb"), 0
-    while asked.left > 0:
+    while checker.left > 0:
         small, large = pairs[start % len(pairs)]
         start += 1
         pair = Pair.start(stream, values, large - 1, 1 if large > small else 2)
         best: Exact | float = -1
         for _ in range(_CLIMB):
-            tried = pair.moved(stream, values, ordered=ordered)
-            left, right = map(asked, tried.sides())
-            found = asked.judge(left, right)
-            if found is not None:
-                return found
+            candidate = pair.moved(stream, values, ordered=ordered)
+            left, right = map(checker, candidate.sides())
+            counterexample = checker.judge(left, right)
+            if counterexample is not None:
+                return counterexample
             change = left.distance(right)
             if change >= best:
-                pair, best = tried, change
+                pair, best = candidate, change
     return None

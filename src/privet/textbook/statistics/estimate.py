@@ -20,16 +20,16 @@ from privet.privacy.guarantees import PureDP
 class Estimate:
     """A private statistic with its error.
 
-    Claim: epsilon-differentially private for replacing one row. `interval(confidence)` holds the exact statistic of
-    the clamped data with at least that probability, whatever the data. (If a `step` was given: of the data on it.)
+    Claim: epsilon-differentially private for replacing one row. `interval(confidence)` contains the exact statistic of
+    the clamped data with at least that probability, for any data. (With a `step`: of the data rounded to it.)
     """
 
     statistic: str
     value: float
-    """The noisy answer, moved into the range that the statistic can have (which is public)."""
+    """The noisy answer, clamped to the public range of the statistic."""
     n: int
     sensitivity: Exact
-    """How far one row can move the statistic, in its own units."""
+    """How far one row can move the statistic, in units of the statistic."""
     _answer: Exact
     _mechanism: Laplace
     _unit: Exact
@@ -38,7 +38,7 @@ class Estimate:
 
     @property
     def epsilon(self) -> Exact:
-        """What it cost."""
+        """The cost."""
         return self._mechanism.epsilon
 
     @property
@@ -47,23 +47,23 @@ class Estimate:
         return self._mechanism.noise.scale * self._unit
 
     def event(self) -> events.LaplaceNoise:
-        """What was done, as accountants see it."""
+        """The event, for accountants."""
         return self._mechanism.event()
 
     def guarantee(self) -> PureDP:
-        """What was promised, recomputed from the event."""
+        """The guarantee, recomputed from the event."""
         return PureAccountant().account(self.event())
 
     def meaning(self) -> str:
-        """What that means for one person, whose data could be replaced by any other."""
+        """What the guarantee means for one person, whose data could be replaced."""
         return self.guarantee().meaning(Adjacency.REPLACE)
 
     def error(self, confidence: Number = 0.95) -> float:
-        """The error that the noise keeps to with this confidence, what rounding to steps adds included."""
+        """The error bound that holds with this confidence, including the effect of rounding to steps."""
         return up(self._error(confidence))
 
     def interval(self, confidence: Number = 0.95) -> tuple[float, float]:
-        """An interval for the statistic of the clamped data, within the range that it can have."""
+        """An interval for the statistic of the clamped data, within its public range."""
         low, high = self._interval(confidence)
         return down(low), up(high)
 
@@ -73,7 +73,7 @@ class Estimate:
     def _interval(self, confidence: Number) -> tuple[Exact, Exact]:
         half, (low, high) = self._error(confidence), self._range
         ends = self._answer - half, self._answer + half
-        if ends[1] <= low or ends[0] >= high:  # the noise was larger than that: nothing is known but the range
+        if ends[1] <= low or ends[0] >= high:  # the noise exceeds the range, so only the range is known
             return low, high
         return max(ends[0], low), min(ends[1], high)
 
@@ -98,7 +98,7 @@ class Estimate:
 
 
 def _shown(number: Exact, rounding: str = ROUND_HALF_EVEN) -> str:
-    """Six digits, or two decimals where that is more; rounded as asked."""
+    """Six digits, or two decimals if that is more."""
     if not 10**4 <= abs(number) < 10**15:
         return show(number, 6, rounding=rounding)
     digits = len(str(math.floor(abs(number)))) + 2

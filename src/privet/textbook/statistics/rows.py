@@ -1,4 +1,4 @@
-"""Rows as integers: the parameters checked, the data clamped, the statistic evaluated exactly and released."""
+"""Rows as integers: check the parameters, clamp the data, evaluate the statistic exactly and release it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from privet.errors import DataError, InternalError, NumberError
+from privet.errors import DataError, InternalError, NumberError, write
 from privet.exact import Exact, Number, exact, literal, nearest, positive, show
 from privet.exact.lattice import Bounds
 from privet.mechanisms import Laplace
@@ -31,26 +31,26 @@ class Rows:
         )
         if not bounds.lower <= default <= bounds.upper:
             raise NumberError(
-                f"missing ({show(default)}) must be within the bounds. Write: missing={literal(bounds.lower)}"
+                f"missing must be within the bounds, not {show(default)}",
+                remedy=write(f"missing={literal(bounds.lower)}", exact=True),
             )
         if bounds.stepped and (default - bounds.lower) % bounds.step:
             raise NumberError(
-                f"a missing value would count as {show(default)}, which is not on the steps of {show(bounds.step)}. "
-                "(Whether there is one is private, so this is asked before data are read.) "
-                f"Write, for example: missing={literal(bounds.lower)}"
+                f"a missing value would count as {show(default)}, which is not a multiple of the step "
+                f"{show(bounds.step)} from the lower bound. (Whether a value is missing is private, so this is checked "
+                "before data are read.)",
+                remedy=write(f"missing={literal(bounds.lower)}"),
             )
         self.rounding = bounds.rounding
         self.codes: list[int] = bounds.encode(data, missing=bounds.code(default)).tolist()
         self.n = len(self.codes)
         if self.n == 0:
-            raise DataError(
-                "there are no rows, and a statistic of no rows does not exist; give one or more. (n is public.)"
-            )
+            raise DataError("a statistic needs at least one row, but there is none. (The number of rows is public.)")
 
     def pairs(self, ddof: int) -> int:
         """The number n (n - ddof), by which `squares` is divided to give a variance."""
         if self.n < 2:
-            raise DataError("a variance or std needs two rows or more. (n is public here.)")
+            raise DataError("a variance or std needs at least two rows. (The number of rows is public.)")
         return self.n * (self.n - ddof)
 
     def squares(self) -> int:
@@ -67,10 +67,10 @@ class Rows:
             level, lower=0, upper=self.width, adjacency=Adjacency.REPLACE, n=self.n, interpolation=interpolation
         )
         if interpolation == "linear":
-            place = (self.n - 1) * level
+            position = (self.n - 1) * level
         else:
-            place = Fraction(max(1, math.ceil(level * self.n)) - 1)
-        below, share = int(place // 1), place % 1
+            position = Fraction(max(1, math.ceil(level * self.n)) - 1)
+        below, share = int(position // 1), position % 1
         ordered = sorted(self.codes)
         low, high = ordered[below], ordered[min(below + 1, self.n - 1)]
         parts = share.denominator
@@ -87,7 +87,7 @@ class Rows:
     def estimate(
         self,
         name: str,
-        exactly: int,
+        value: int,
         *,
         moved: Exact,
         unit: Exact,
@@ -95,11 +95,11 @@ class Rows:
         rounding: Exact,
         limits: tuple[Exact, Exact],
     ) -> Estimate:
-        """Release offset + unit * exactly, an integer that one row moves by at most `moved`."""
+        """Release offset + unit * value, where one row moves the integer `value` by at most `moved`."""
         mechanism = Laplace(sensitivity=moved, epsilon=self.epsilon)
         if mechanism.dimension is not None:
-            raise InternalError(f"the sensitivity of {name} is not an integer; this is probably a bug in Privet")
-        answer = offset + unit * mechanism.release(exactly)
+            raise InternalError(f"the sensitivity of {name} is not an integer. This is probably a bug in Privet")
+        answer = offset + unit * mechanism.release(value)
         return Estimate(
             statistic=name,
             value=nearest(min(max(answer, limits[0]), limits[1])),

@@ -154,7 +154,7 @@ def quantile(
     """The q-quantile: "linear" between order statistics (numpy's), or "lower", the order statistic ceil(q n).
 
     Sensitivity: (upper - lower) max(f, 1 - f), with f the fractional part of (n - 1) q; upper - lower for "lower".
-    It does not shrink with n: one row can carry a quantile across the whole range. The interval says so.
+    It does not shrink with n: one row can move a quantile across the whole range, so intervals are wide.
 
     Example:
         >>> quantile([1, 2, 3, 4], 0.5, lower=0, upper=10, epsilon=1).sensitivity
@@ -175,9 +175,9 @@ def median(
     missing: Number | None = None,
     step: Number | None = None,
 ) -> Estimate:
-    """The median: the middle value, or at even n the middle of the two ("linear") or the lower one ("lower").
+    """The median: the middle value or, for even n, the mean of the middle two ("linear") or the lower one ("lower").
 
-    Sensitivity: upper - lower, half of that for the middle of the two.
+    Sensitivity: upper - lower; half of that for the mean of the middle two.
 
     Example:
         >>> median([1, 2, 3], lower=0, upper=10, epsilon=1).sensitivity

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
-from privet.engines import arithmetic
-from privet.engines.expressions import Compiler, Wanted, alike, compared, numeric
-from privet.engines.hull import encoded
-from privet.engines.leaves import Lattice, Test, compare_raw, id_class, person_id, read, read_code
-from privet.engines.sql import Context, Layers, Value, name
+from privet.engines.sql import arithmetic
+from privet.engines.sql.dialect import Dialect
+from privet.engines.sql.expressions import Compiler, Wanted, alike, compared, numeric
+from privet.engines.sql.hull import encoded
+from privet.engines.sql.leaves import Lattice, Test, compare_raw, id_class, person_id, read, read_code
+from privet.engines.sql.text import Context, Layers, Value
 from privet.errors import InternalError
 from privet.privacy.adjacency import Person
 from privet.tables import units
@@ -31,6 +32,7 @@ from privet.tables.operators import (
 )
 from privet.tables.rules import as_number
 from privet.tables.schema import CEILING, Column, PublicSchema, Schema
+from privet.tables.stored import StoredType
 from privet.tables.types import NumberType, Type
 
 
@@ -40,26 +42,27 @@ class Stored:
 
     schema: Schema | PublicSchema
     name: str
-    types: Mapping[str, str]
+    types: Mapping[str, StoredType]
 
     def column(self, column: str, declared: Column, wanted: Wanted, raw: str, layers: Layers) -> Value:
         """A declared column, as wanted; `raw` is the name of its unread value."""
-        source = self.types[column]
+        stored, dialect = self.types[column], layers.dialect
         match wanted:
             case Test():
-                value, kind = read(declared, source, raw, "value", layers.context), declared.type
+                value, kind = read(declared, stored, raw, "value", layers.context), declared.type
                 assert isinstance(kind, NumberType)
-                return compare_raw(declared, source, raw, wanted) or compared(value, kind, wanted)
+                return compare_raw(dialect, declared, stored, raw, wanted) or compared(dialect, value, kind, wanted)
             case Lattice():
-                value = read(declared, source, raw, "value", layers.context)
-                return read_code(declared, source, raw, wanted) or _encoded(layers, value, declared.type, wanted)
+                value = read(declared, stored, raw, "value", layers.context)
+                code = read_code(dialect, declared, stored, raw, wanted)
+                return code or _encoded(layers, value, declared.type, wanted)
             case _:
-                return read(declared, source, raw, wanted, layers.context)
+                return read(declared, stored, raw, wanted, layers.context)
 
 
 def _encoded(layers: Layers, value: Value, kind: Type, wanted: Lattice) -> Value:
     number = as_number(kind, "a sum")
-    return encoded(layers, numeric(value, kind), number, wanted.lower, wanted.step, wanted.width)
+    return encoded(layers, numeric(layers.dialect, value, kind), number, wanted.lower, wanted.step, wanted.width)
 
 
 @dataclass(slots=True)
@@ -122,6 +125,11 @@ class Opened(Generic[Kind]):
         self.layers = Layers(self.relations.context)
         self.begin()
 
+    @property
+    def dialect(self) -> Dialect:
+        """The dialect of the statement."""
+        return self.layers.dialect
+
     def begin(self) -> None:
         """Opens what is below."""
         raise NotImplementedError
@@ -173,10 +181,11 @@ class OpenedScan(Opened[Scan]):
 
     def source(self) -> str:
         stored, protect = self.relations.stored(self.of.table), self.of.table.protect
-        columns = [f"{name(column)} AS {raw}" for column, raw in self.raw.items()]
+        columns = [f"{self.dialect.name(column)} AS {raw}" for column, raw in self.raw.items()]
         if self.person:
             assert isinstance(protect, Person)
-            who = person_id(stored.types[protect.id], name(protect.id), shared=self.relations.texts)
+            who = self.dialect.name(protect.id)
+            who = person_id(self.dialect, stored.types[protect.id], who, shared=self.relations.texts)
             columns.append(f"{who} AS u")
         return f"(SELECT {', '.join(columns) or '1 AS one'} FROM {stored.name})"
 
@@ -216,7 +225,7 @@ class OpenedWithColumns(Opened[WithColumns]):
         if isinstance(wanted, Lattice):
             return self.compiler.code(self.defined[column], wanted)
         if isinstance(wanted, Test):
-            return compared(*self.compiler.number(self.defined[column]), wanted)
+            return compared(self.dialect, *self.compiler.number(self.defined[column]), wanted)
         if wanted == "index":
             return self.compiler.index(self.defined[column])
         return self.compiler.value(self.defined[column], wanted)
@@ -234,10 +243,10 @@ class OpenedJoinPublic(Opened[JoinPublic]):
         self.inner = self.relations.open(self.of.of, person=self.person)
         stored, key = self.relations.stored(self.of.table), self.of.table.key
         kinds = dict(self.of.table.columns)
-        theirs = read(Column(kinds[key]), stored.types[key], name(key), "key", self.layers.context)
+        theirs = read(Column(kinds[key]), stored.types[key], self.dialect.name(key), "key", self.layers.context)
         mine = self.inner.ask(self.of.on, "key")
         left = replace(mine, sql=f"l.{mine.sql}"), self.of.of.types()[self.of.on]
-        self.mine, self.theirs = alike(left, (replace(theirs, sql="r.k"), kinds[key]))
+        self.mine, self.theirs = alike(self.dialect, left, (replace(theirs, sql="r.k"), kinds[key]))
         self.added = {"k": theirs.sql}
 
     def find(self, column: str, wanted: Wanted) -> Value:
@@ -245,7 +254,7 @@ class OpenedJoinPublic(Opened[JoinPublic]):
         if column not in kinds:
             return self.inner.ask(column, wanted)
         raw = f"r_{self.layers.context.fresh()}"
-        self.added[raw] = name(column)
+        self.added[raw] = self.dialect.name(column)
         return self.relations.stored(self.of.table).column(column, Column(kinds[column]), wanted, raw, self.layers)
 
     def source(self) -> str:
@@ -255,9 +264,9 @@ class OpenedJoinPublic(Opened[JoinPublic]):
         theirs = ", ".join(f"{sql} AS {alias}" for alias, sql in self.added.items())
         join = "LEFT JOIN" if self.of.how == "left" else "JOIN"
         # enforced, not inferred: no row has two matches, whatever the keys are read as
-        once = f"QUALIFY row_number() OVER (PARTITION BY {self.theirs.sql.replace('r.k', 'k')} ORDER BY k) = 1"
-        public = f"(SELECT * FROM (SELECT {theirs} FROM {stored.name}) {once})"
-        both = f"({self.inner.select()}) AS l {join} {public} AS r"
+        number = f"row_number() OVER (PARTITION BY {self.theirs.sql.replace('r.k', 'k')} ORDER BY k)"
+        public = self.dialect.ranked(f"SELECT {theirs} FROM {stored.name}", number, "= 1")
+        both = f"({self.inner.select()}) AS l {join} ({public}) AS r"
         return f"(SELECT {', '.join(left + right)} FROM {both} ON {self.mine.sql} = {self.theirs.sql})"
 
 
@@ -300,7 +309,7 @@ class OpenedPerPerson(Opened[PerPerson]):
             case Lattice():
                 return _encoded(self.layers, value, kind, wanted)
             case Test():
-                return compared(value, kind, wanted)
+                return compared(self.dialect, value, kind, wanted)
         return value
 
     def _of_person(self, what: OfPerson, *, keyed: bool) -> Value:
@@ -314,15 +323,15 @@ class OpenedPerPerson(Opened[PerPerson]):
         if what.function in ("min", "max"):
             return Value(self._grouped(f"{what.function}({value.sql})"), "integer", atom=True)
         if what.function == "sum":
-            each = arithmetic.coarser(value.sql, units.summable(mine, CEILING), mine.largest)
+            each = arithmetic.coarser(self.dialect, value.sql, units.summable(mine, CEILING), mine.largest)
             result = what.type(self.of.of.types())
             assert isinstance(result, NumberType)
-            summed = self._grouped(f"sum({each})")  # DuckDB's sums of integers are HUGEINT
-            return Value(arithmetic.narrowed(summed, "HUGEINT", result.range), "integer")
+            summed = self._grouped(self.dialect.total(each))
+            return Value(arithmetic.narrowed(self.dialect, summed, "wide", result.range), "integer")
         made = units.mean(mine, CEILING)
-        each = arithmetic.coarser(value.sql, made.shift, mine.largest)
-        total, many = self._grouped(f"sum({each})"), self._grouped(f"count({each})")
-        return arithmetic.mean(total, many, made)
+        each = arithmetic.coarser(self.dialect, value.sql, made.shift, mine.largest)
+        total, many = self._grouped(self.dialect.total(each)), self._grouped(f"count({each})")
+        return arithmetic.mean(self.dialect, total, many, made)
 
     def _grouped(self, sql: str) -> str:
         for alias, known in self.grouped.items():

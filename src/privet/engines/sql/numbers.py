@@ -12,11 +12,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from privet.engines.classes import as_double, class_of, precision
-from privet.engines.hull import clamped
-from privet.engines.sql import Value, double, floor_divided, held, integer
+from privet.engines.sql.dialect import Dialect, held
+from privet.engines.sql.hull import clamped
+from privet.engines.sql.stored import as_double
+from privet.engines.sql.text import Value
 from privet.exact import Exact, nearest, up
 from privet.exact.lattice import is_power_of_two, to_steps
+from privet.tables.stored import StoredType
 from privet.tables.types import NumberType
 from privet.tables.units import LIMIT
 
@@ -43,46 +45,60 @@ class Grid:
         return min(max(to_steps(value - self.base, self.step), 0), self.width)
 
 
-def read(kind: NumberType, default: Exact | bool | None, source: str, sql: str, *, keyed: bool) -> Value | None:
+def read(
+    dialect: Dialect, kind: NumberType, default: Exact | bool | None, stored: StoredType, sql: str, *, keyed: bool
+) -> Value | None:
     """The integer n of a column, in the unit of its type; `keyed`: missing where it is out of the declared range."""
     grid = Grid.of(kind)
-    code = _code(kind, grid, default, source, sql, keyed=keyed)
+    code = _code(dialect, kind, grid, default, stored, sql, keyed=keyed)
     if code is None:
         return None
     first, each = int(grid.base / kind.unit), int(grid.step / kind.unit)
-    name = held(kind.range.largest)
-    n = code if name == "BIGINT" else f"CAST({code} AS HUGEINT)"
+    size = held(kind.range.largest)
+    n = code if size == "narrow" else dialect.cast(code, dialect.types["wide"])
     n = f"({n} * {each})" if each > 1 else n
-    return Value(f"({n} + {integer(first, name)})" if first else n, "integer")
+    return Value(f"({n} + {dialect.integer(first, size)})" if first else n, "integer")
 
 
-def read_code(kind: NumberType, default: Exact | bool | None, source: str, sql: str) -> Value | None:
+def read_code(
+    dialect: Dialect, kind: NumberType, default: Exact | bool | None, stored: StoredType, sql: str
+) -> Value | None:
     """The code of a column on its own grid: the hull is enforced where it is read."""
-    found = _code(kind, Grid.of(kind), default, source, sql, keyed=False)
+    found = _code(dialect, kind, Grid.of(kind), default, stored, sql, keyed=False)
     return None if found is None else Value(found, "integer")
 
 
 def _code(
-    kind: NumberType, grid: Grid, default: Exact | bool | None, source: str, sql: str, *, keyed: bool
+    dialect: Dialect,
+    kind: NumberType,
+    grid: Grid,
+    default: Exact | bool | None,
+    stored: StoredType,
+    sql: str,
+    *,
+    keyed: bool,
 ) -> str | None:
-    d = as_double(source, sql)
+    d = as_double(dialect, stored, sql)
     if d is None:
         return None
-    found = _of_whole(kind, grid, source, sql, keyed=keyed) or _of_double(kind, grid, d, keyed=keyed)
+    found = _of_whole(dialect, kind, grid, stored, sql, keyed=keyed)
+    found = found or _of_double(dialect, kind, grid, d, keyed=keyed)
     if default is None:
         return found
-    instead = f"{grid.code(Exact(default))}::BIGINT"
+    instead = dialect.integer(grid.code(Exact(default)))
     if keyed:  # out of range is no key; only what is missing reads as the default
-        return f"CASE WHEN {d} IS NULL OR isnan({d}) THEN {instead} ELSE {found} END"
+        return f"CASE WHEN {d} IS NULL OR {dialect.is_nan(d)} THEN {instead} ELSE {found} END"
     return f"COALESCE({found}, {instead})"
 
 
 # --- integers and decimals ------------------------------------------------------------------------------
 
 
-def _of_whole(kind: NumberType, grid: Grid, source: str, sql: str, *, keyed: bool) -> str | None:
+def _of_whole(
+    dialect: Dialect, kind: NumberType, grid: Grid, stored: StoredType, sql: str, *, keyed: bool
+) -> str | None:
     """From a whole number m that stands for m / scale; None if the source has none, or it would take too many bits."""
-    found = _whole(source, sql)
+    found = _whole(dialect, stored, sql)
     if found is None:
         return None
     m, scale, reach = found
@@ -96,42 +112,34 @@ def _of_whole(kind: NumberType, grid: Grid, source: str, sql: str, *, keyed: boo
     largest = 2 * (max(abs(low), abs(high), 1) * times + abs(minus)) + below
     if largest >= LIMIT:
         return None
-    name = held(largest)
-    scaled = f"CAST({m} AS {name})" if name == "HUGEINT" else m
+    size = held(largest)
+    scaled = dialect.cast(m, dialect.types[size]) if size == "wide" else m
     scaled = f"{scaled} * {times}" if times > 1 else scaled
-    moved = f"({scaled} - {integer(minus, name)})" if minus else f"({scaled})"
+    moved = f"({scaled} - {dialect.integer(minus, size)})" if minus else f"({scaled})"
     if below > 1:  # not negative: m / scale is at least half a step below `base`
-        moved = floor_divided(f"(2 * {moved} + {below})", 2 * below, 0)
+        moved = dialect.floor_divided(f"(2 * {moved} + {below})", 2 * below, 0)
     first, last = ((2 * (end * times - minus) + below) // (2 * below) for end in (low, high))
     if low <= high and not 0 <= first <= last <= grid.width:  # the hull: codes of what is inside are codes
         moved = f"least(greatest({moved}, 0), {grid.width})"
-    inside = moved if name == "BIGINT" else f"TRY_CAST({moved} AS BIGINT)"
+    inside = moved if size == "narrow" else dialect.try_cast(moved, dialect.types["narrow"])
     if keyed:
         return f"CASE WHEN {m} BETWEEN {low} AND {high} THEN {inside} END"
-    outside = f"WHEN {m} < {low} THEN 0::BIGINT WHEN {m} > {high} THEN {grid.width}::BIGINT"
-    if source.strip().upper() == "UHUGEINT":
-        outside += f" WHEN {sql} IS NOT NULL THEN {grid.width}::BIGINT"
+    top = dialect.integer(grid.width)
+    outside = f"WHEN {m} < {low} THEN {dialect.integer(0)} WHEN {m} > {high} THEN {top}"
+    if stored.family == "integer" and stored.bits > 127 and not stored.signed:  # beyond the wide integers
+        outside += f" WHEN {sql} IS NOT NULL THEN {top}"
     return clamped(m, low, high, inside, outside)
 
 
-def _whole(source: str, sql: str) -> tuple[str, int, int] | None:
+def _whole(dialect: Dialect, stored: StoredType, sql: str) -> tuple[str, int, int] | None:
     """A whole number m, its scale, and the greatest |m| that the source can hold."""
-    match class_of(source):
-        case "signed" | "unsigned" | "boolean":
-            return (sql if source.strip().upper() == "BIGINT" else f"CAST({sql} AS BIGINT)"), 1, 2**63
-        case "huge":
-            return f"TRY_CAST({sql} AS HUGEINT)", 1, 2**127 - 2
-        case "decimal":
-            digits, places = precision(source)
-            name = "BIGINT" if digits <= 18 else "HUGEINT"
-            if places == 0:
-                return f"TRY_CAST({sql} AS {name})", 1, 10**digits
-            if digits + places + 1 > 38:
-                return None
-            # a product of decimals of up to 18 digits overflows where it needs more
-            roomy = sql if digits + places + 1 <= 18 else f"CAST({sql} AS DECIMAL(38, {places}))"
-            whole = f"TRY_CAST({roomy} * CAST({10**places} AS DECIMAL({places + 1}, 0)) AS {name})"
-            return whole, 10**places, 10**digits
+    if stored.fits_int64 or stored.family == "boolean":
+        return (sql if stored.is_int64 else dialect.flag(sql)), 1, 2**63
+    if stored.family == "integer":
+        return dialect.try_cast(sql, dialect.types["wide"], stored), 1, 2**127 - 2
+    if stored.family == "decimal":
+        digits = dialect.digits(stored, sql)
+        return None if digits is None else (digits, 10**stored.scale, 10**stored.precision)
     return None
 
 
@@ -143,37 +151,37 @@ def _whole_first(kind: NumberType) -> bool:
     return kind.integer and kind.step is None
 
 
-def _of_double(kind: NumberType, grid: Grid, d: str, *, keyed: bool) -> str:
+def _of_double(dialect: Dialect, kind: NumberType, grid: Grid, d: str, *, keyed: bool) -> str:
     if keyed and not _whole_first(kind):
         # the floats that the bounds are written as: 1.1 is in 0.1..1.1, though its double lies above 11/10
-        within = f"{d} BETWEEN {double(kind.lower)} AND {double(kind.upper)}"
-        return f"CASE WHEN {within} THEN {_of_double(kind, grid, d, keyed=False)} END"
+        within = f"{d} BETWEEN {dialect.float(kind.lower)} AND {dialect.float(kind.upper)}"
+        return f"CASE WHEN {within} THEN {_of_double(dialect, kind, grid, d, keyed=False)} END"
     if grid.width == 0 and not keyed:
-        code = "0::BIGINT"
-        return f"CASE WHEN NOT isnan({d}) THEN {code} END"
+        return f"CASE WHEN NOT {dialect.is_nan(d)} THEN {dialect.integer(0)} END"
     if is_power_of_two(grid.step) and (grid.base / grid.step).denominator == 1:
         first = int(grid.base / grid.step)
-        halves = f"floor({d} * {double(2 / grid.step)})"  # exact: a product with a power of two
-        split = double(up(kind.lower))  # the least double that is not below the bound
+        halves = f"floor({d} * {dialect.float(2 / grid.step)})"  # exact: a product with a power of two
+        split = dialect.float(up(kind.lower))  # the least double that is not below the bound
     else:
         first = 0
-        halves = f"floor(({d} - {double(grid.base)}) / {double(grid.step)} * 2e0)"
-        split = double(grid.base)
+        halves = f"floor(({d} - {dialect.float(grid.base)}) / {dialect.float(grid.step)} * {dialect.float(2)})"
+        split = dialect.float(grid.base)
     least, most = 2 * first - 1, 2 * (first + grid.width)
-    name = held(max(abs(least), abs(most)) + 1)
-    w = f"TRY_CAST({halves} AS {name})"
+    size = held(max(abs(least), abs(most)) + 1)
+    w = dialect.try_cast(halves, dialect.types[size])
     # floor(y + 1/2) is (floor(2 y) + 1) / 2, rounded down; y + 1/2 itself could be rounded up
-    moved = f"(({w} - {integer(least, name)}) >> 1)"
-    inside = moved if name == "BIGINT" else f"TRY_CAST({moved} AS BIGINT)"
+    moved = dialect.shifted(f"({w} - {dialect.integer(least, size)})", 1)
+    inside = moved if size == "narrow" else dialect.try_cast(moved, dialect.types["narrow"])
     if keyed:
         return f"CASE WHEN {w} BETWEEN {least} AND {most} THEN {inside} END"
-    outside = f"WHEN {d} < {split} THEN 0::BIGINT WHEN NOT isnan({d}) THEN {grid.width}::BIGINT"
+    zero, top = dialect.integer(0), dialect.integer(grid.width)
+    outside = f"WHEN {d} < {split} THEN {zero} WHEN NOT {dialect.is_nan(d)} THEN {top}"
     return clamped(w, least, most, inside, outside)
 
 
-def edge(kind: NumberType, k: int) -> str | None:
+def edge(dialect: Dialect, kind: NumberType, k: int) -> str | None:
     """The least double that is read as n >= k; None where it is not exact, since the step is not a power of two."""
     least = (2 * k - 1) * kind.unit / 2
     if kind.step is not None or not is_power_of_two(kind.unit) or Exact(nearest(least)) != least:
         return None
-    return double(least)
+    return dialect.float(least)

@@ -2,7 +2,7 @@
 
 Claim: for every node, a row whose columns are in their types' ranges, or NULL, gets a value in the range of the node's
 type, or NULL, exactly by the rules of `privet.tables`; no row makes it fail. A number is the integer n of its type's
-unit, so that there is no float. Comments say what DuckDB would do otherwise.
+unit, so that there is no float.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from privet.engines import arithmetic
-from privet.engines.hull import encoded
-from privet.engines.leaves import Lattice, Mode, Test, number_of
-from privet.engines.sql import Kind, Layers, Value, held, integer, moment
+from privet.engines.sql import arithmetic
+from privet.engines.sql.dialect import Dialect, Kind, held
+from privet.engines.sql.hull import encoded
+from privet.engines.sql.leaves import Lattice, Mode, Test, number_of
+from privet.engines.sql.text import Layers, Value
 from privet.exact import Exact
 from privet.tables.expressions import (
     CONDITIONS,
@@ -44,7 +45,6 @@ Wanted = Mode | Lattice | Test
 """What is asked of a column: its value, its key, the number of its key, its lattice code, or how it compares."""
 
 _FEW = 16  # lists up to this are written out; longer ones are looked up
-_PARTS = {"year": "year", "quarter": "quarter", "month": "month", "day": "day", "weekday": "isodow", "hour": "hour"}
 _SIGNS = {"==": "=", "!=": "<>"}
 _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
@@ -57,6 +57,11 @@ class Compiler:
     types: Types
     column: Callable[[str, Wanted], Value]
     _kinds: dict[int, tuple[Node, Type]] = field(default_factory=dict)
+
+    @property
+    def dialect(self) -> Dialect:
+        """The dialect of the statement."""
+        return self.layers.dialect
 
     def kind(self, node: Node) -> Type:
         """The type of a node."""
@@ -72,7 +77,7 @@ class Compiler:
         kind = self.kind(node)
         mode = "value" if isinstance(node, CONDITIONS) else mode
         if isinstance(kind, NumberType) and kind.constant is not None:
-            return Value(integer(kind.least), "integer", atom=True, literal=True)
+            return Value(self.dialect.integer(kind.least), "integer", atom=True, literal=True)
         match node:
             case Column(name):
                 return self.column(name, mode)
@@ -100,17 +105,16 @@ class Compiler:
                 return Value(f"({x.sql} IS NULL)", "boolean", x.level)
             case StartsWith(of, prefix):
                 x = self.value(of, mode)
-                return Value(f"starts_with({x.sql}, {self.layers.context.bind(prefix)})", "boolean", x.level)
+                found = self.dialect.starts_with(x.sql, self.layers.context.bind(prefix))
+                return Value(found, "boolean", x.level)
             case Case(branches, otherwise):
                 return self._case(branches, otherwise, kind, mode)
             case DatePart(of, part):
                 x = self.value(of, mode)
-                return Value(f"{_PARTS[part]}({x.sql})", "integer", x.level)
+                return Value(self.dialect.part(part, x.sql), "integer", x.level)
             case Truncate(of, unit):
                 x = self.value(of, mode)
-                # date_trunc gives a timestamp for a date too
-                name = "DATE" if x.kind == "date" else "TIMESTAMP"
-                return Value(f"TRY_CAST(date_trunc('{unit}', {x.sql}) AS {name})", x.kind, x.level)
+                return Value(self.dialect.truncated(unit, x.sql, x.kind), x.kind, x.level)
             case Bin():
                 assert isinstance(kind, KeyType)
                 labels = [self.layers.context.bind(str(label)) for label in kind.values]
@@ -119,7 +123,7 @@ class Compiler:
     def number(self, node: Node, mode: Mode = "value") -> tuple[Value, NumberType]:
         """A number, or a boolean as 0 or 1, with its type."""
         kind, value = self.kind(node), self.value(node, mode)
-        return numeric(value, kind), _as_number(kind)
+        return numeric(self.dialect, value, kind), _as_number(kind)
 
     def _constant(self, value: object) -> Value:
         match value:
@@ -128,21 +132,21 @@ class Compiler:
             case str():
                 return Value(self.layers.context.bind(value), "text", atom=True)
             case datetime():
-                return Value(moment(value), "time", atom=True)
-        return Value(moment(value), "date", atom=True)  # type: ignore[arg-type]
+                return Value(self.dialect.moment(value), "time", atom=True)
+        return Value(self.dialect.moment(value), "date", atom=True)  # type: ignore[arg-type]
 
     def _arithmetic(self, operator: str, left: Node, right: Node, kind: Type, mode: Mode) -> Value:
         if isinstance(self.kind(left), TimeType):
             a, b = self.value(left, mode), self.value(right, mode)
-            return _made(f"CAST({a.sql} - {b.sql} AS BIGINT)", "integer", a, b)
+            return _made(self.dialect.days(a.sql, b.sql), "integer", a, b)
         assert isinstance(kind, NumberType)
         (a, x), (b, y) = self.number(left, mode), self.number(right, mode)
         if operator == "/" and not y.constant:
             return arithmetic.divided(self.layers, a, b, x.range, y.range, quotient(x.range, y.range))
         if operator in ("*", "/"):
             divisor = inverse(y.constant) if operator == "/" and y.constant else y.range
-            return _made(arithmetic.multiplied(a, b, x.range, divisor), "integer", a, b)
-        return _made(arithmetic.added(operator, a, b, x.range, y.range, kind.range), "integer", a, b)
+            return _made(arithmetic.multiplied(self.dialect, a, b, x.range, divisor), "integer", a, b)
+        return _made(arithmetic.added(self.dialect, operator, a, b, x.range, y.range, kind.range), "integer", a, b)
 
     def _inside(self, clip: Clip, mode: Mode) -> Value:
         """What is clipped; a quotient is computed as finely as the clip allows."""
@@ -160,7 +164,7 @@ class Compiler:
             return x
         if function == "abs":
             return Value(f"abs({x.sql})", "integer", x.level)
-        sql = arithmetic.to_whole(x, number.range, kind.range, up=function == "ceil")
+        sql = arithmetic.to_whole(self.dialect, x, number.range, kind.range, up=function == "ceil")
         return Value(sql, "integer", x.level)
 
     # --- comparisons ----------------------------------------------------------------------------
@@ -171,37 +175,41 @@ class Compiler:
             return self._compare_constant(operator, left, x, y.constant, mode)
         if x is not None and y is not None and x.constant is not None and y.constant is None:
             return self._compare_constant(_MIRRORED.get(operator, operator), right, y, x.constant, mode)
-        a, b = alike((self.value(left, mode), self.kind(left)), (self.value(right, mode), self.kind(right)))
+        a, b = alike(
+            self.dialect, (self.value(left, mode), self.kind(left)), (self.value(right, mode), self.kind(right))
+        )
         return _made(f"({a.sql} {_SIGNS.get(operator, operator)} {b.sql})", "boolean", a, b)
 
     def _compare_constant(self, operator: str, of: Node, kind: NumberType, constant: Exact, mode: Mode) -> Value:
         if operator in ("==", "!="):
             k = kind.equal_to(constant)
             if k is None or not kind.least <= k <= kind.most:
-                x = numeric(self.value(of, mode), self.kind(of))
+                x = numeric(self.dialect, self.value(of, mode), self.kind(of))
                 never = str(operator == "!=").lower()
                 return Value(f"CASE WHEN {x.sql} IS NOT NULL THEN {never} END", "boolean", x.level)
         else:
             k = kind.compared(operator, constant)  # type: ignore[arg-type]
         if isinstance(of, Column) and mode == "value" and isinstance(self.kind(of), NumberType):
             return self.column(of.name, Test(operator, k))
-        return compared(numeric(self.value(of, mode), self.kind(of)), kind, Test(operator, k))
+        return compared(
+            self.dialect, numeric(self.dialect, self.value(of, mode), self.kind(of)), kind, Test(operator, k)
+        )
 
     def _is_in(self, of: Node, values: Sequence[Constant], mode: Mode) -> Value:
         value, kind = self.value(of, mode), self.kind(of)
         if value.kind == "text" and len(values) > _FEW:
             x = self.layers.named(value)
-            known = self.layers.context.enum(tuple(dict.fromkeys(str(v.value) for v in values)))
-            found = f"TRY_CAST({x.sql} AS {known}) IS NOT NULL"
+            texts = tuple(dict.fromkeys(str(v.value) for v in values))
+            found = self.dialect.is_listed(x.sql, texts, self.layers.context)
             return Value(f"CASE WHEN {x.sql} IS NOT NULL THEN {found} END", "boolean", x.level)
         if value.kind == "integer":
             number = _as_number(kind)
             places = {number.equal_to(v.value) for v in values if isinstance(v.value, Exact)}
             few = sorted(k for k in places if k is not None and number.least <= k <= number.most)
-            listed = ", ".join(integer(k) for k in few)
+            listed = ", ".join(self.dialect.integer(k) for k in few)
             found = f"{value.sql} IN ({listed})" if few else f"CASE WHEN {value.sql} IS NOT NULL THEN false END"
             return Value(f"({found})", "boolean", value.level)
-        pairs = [alike((value, kind), (self._constant(v.value), v.type(self.types))) for v in values]
+        pairs = [alike(self.dialect, (value, kind), (self._constant(v.value), v.type(self.types))) for v in values]
         listed = ", ".join(b.sql for _, b in pairs)
         return Value(f"({pairs[0][0].sql} IN ({listed}))", "boolean", value.level)
 
@@ -210,9 +218,12 @@ class Compiler:
         nodes = [value for _, value in branches] + ([] if otherwise is None else [otherwise])
         if isinstance(kind, NumberType):
             numbers = [self.number(node, mode) for node in nodes]
-            terms, name = arithmetic.in_one_unit([x for x, _ in numbers], [number.range for _, number in numbers])
+            given, ranges = [x for x, _ in numbers], [number.range for _, number in numbers]
+            terms, size = arithmetic.in_one_unit(self.dialect, given, ranges)
             level = max([x.level for x, _ in numbers], default=0)
-            values = [Value(arithmetic.narrowed(sql, name, kind.range), "integer", level) for sql in terms]
+            values = [
+                Value(arithmetic.narrowed(self.dialect, sql, size, kind.range), "integer", level) for sql in terms
+            ]
         else:
             values = [self.value(node, mode) for node in nodes]
         cases = " ".join(f"WHEN {c.sql} THEN {v.sql}" for c, v in zip(conditions, values, strict=False))
@@ -221,16 +232,16 @@ class Compiler:
 
     def _bin(self, node: Bin, results: Sequence[str], kind: Kind, mode: Mode) -> Value:
         found, number = self.number(node.of, mode)
-        x, places = self.layers.named(found), node.places(number)
+        x, places = self.layers.named(found), [_near(self.dialect, k, number) for k in node.places(number)]
 
         def search(first: int, last: int) -> str:  # the bins first..last - 1: a tree, so that 1,000 bins are 10 steps
             if last - first == 1:
                 return results[first]
             middle = (first + last) // 2
-            below = f"{x.sql} < {_near(places[middle], number)}"
+            below = f"{x.sql} < {places[middle]}"
             return f"CASE WHEN {below} THEN {search(first, middle)} ELSE {search(middle, last)} END"
 
-        inside = f"{x.sql} BETWEEN {_near(places[0], number)} AND {_near(places[-1], number)}"
+        inside = f"{x.sql} BETWEEN {places[0]} AND {places[-1]}"
         return Value(f"CASE WHEN {inside} THEN {search(0, len(places) - 1)} END", kind, x.level)
 
     # --- codes and groups -----------------------------------------------------------------------
@@ -249,45 +260,45 @@ class Compiler:
             case Column(name), KeyType() if mode == "key":
                 return self.column(name, "index")
             case Bin(), KeyType():
-                return self._bin(node, [f"{i}::INTEGER" for i in range(len(node.edges) - 1)], "integer", mode)
+                bins = [self.dialect.literal(i, self.dialect.small) for i in range(len(node.edges) - 1)]
+                return self._bin(node, bins, "integer", mode)
         x = self.layers.named(self.value(node, mode))
         match kind:
             case KeyType():
                 listed = KeyType(kind.keys())  # type: ignore[arg-type]
                 return Value(number_of(listed, x, self.layers.context), "integer", x.level)
             case BooleanType():
-                return Value(f"CAST({x.sql} AS INTEGER)", "integer", x.level)
+                return Value(self.dialect.flag(x.sql, self.dialect.small), "integer", x.level)
             case NumberType():
                 inside = f"{x.sql} BETWEEN {kind.least} AND {kind.most}"
-                found = f"TRY_CAST({x.sql} - {integer(kind.least, held(kind.range.largest))} AS INTEGER)"
+                first = self.dialect.integer(kind.least, held(kind.range.largest))
+                found = self.dialect.try_cast(f"{x.sql} - {first}", self.dialect.small)
                 if kind.step is not None:
-                    found = f"({found} // {int(kind.step / kind.unit)})"
+                    found = self.dialect.divided(found, str(int(kind.step / kind.unit)))
                 return Value(f"CASE WHEN {inside} THEN {found} END", "integer", x.level)
             case TimeType():
-                first, last = (kind.keys()[i] for i in (0, -1))
-                unit = kind.unit or "day"
-                found = f"datediff('{unit}', {moment(first)}, {x.sql})"  # type: ignore[arg-type]
-                inside = f"{x.sql} BETWEEN {moment(first)} AND {moment(last)}"  # type: ignore[arg-type]
-                return Value(f"CASE WHEN {inside} THEN TRY_CAST({found} AS INTEGER) END", "integer", x.level)
+                first, last = (self.dialect.moment(kind.keys()[i]) for i in (0, -1))  # type: ignore[arg-type]
+                found = self.dialect.periods(kind.unit or "day", first, x.sql)
+                return Value(f"CASE WHEN {x.sql} BETWEEN {first} AND {last} THEN {found} END", "integer", x.level)
         raise AssertionError(f"{kind} has no keys")
 
 
-def compared(x: Value, kind: NumberType, test: Test) -> Value:
+def compared(dialect: Dialect, x: Value, kind: NumberType, test: Test) -> Value:
     """How an integer n compares with a public one."""
     operator = _SIGNS.get(test.operator, test.operator)
-    return Value(f"({x.sql} {operator} {_near(test.k, kind)})", "boolean", x.level)
+    return Value(f"({x.sql} {operator} {_near(dialect, test.k, kind)})", "boolean", x.level)
 
 
-def _near(k: int, kind: NumberType) -> str:
+def _near(dialect: Dialect, k: int, kind: NumberType) -> str:
     """An integer to compare n with; beyond the range of n, the next one, which compares the same and is short."""
-    return integer(min(max(k, kind.least - 1), kind.most + 1))
+    return dialect.integer(min(max(k, kind.least - 1), kind.most + 1))
 
 
-def numeric(value: Value, kind: Type) -> Value:
+def numeric(dialect: Dialect, value: Value, kind: Type) -> Value:
     """A number as it is; a boolean as 0 or 1."""
     if not isinstance(kind, BooleanType):
         return value
-    return Value(f"CAST({value.sql} AS BIGINT)", "integer", value.level)
+    return Value(dialect.flag(value.sql), "integer", value.level)
 
 
 def _as_number(kind: Type) -> NumberType:
@@ -311,16 +322,15 @@ def _made(sql: str, kind: Kind, *parts: Value) -> Value:
     return Value(sql, kind, max(part.level for part in parts))
 
 
-def alike(left: tuple[Value, Type], right: tuple[Value, Type]) -> tuple[Value, Value]:
-    """Two values, in one unit and of one SQL type, so that DuckDB need not choose a cast (it would choose ones that can
-    fail).
-    """
+def alike(dialect: Dialect, left: tuple[Value, Type], right: tuple[Value, Type]) -> tuple[Value, Value]:
+    """Two values, in one unit and of one SQL type: a database would choose casts that can fail."""
     (a, left_kind), (b, right_kind) = left, right
     if a.kind == b.kind == "integer":
         ranges = [_as_number(left_kind).range, _as_number(right_kind).range]
-        (x, y), _ = arithmetic.in_one_unit([a, b], ranges)
+        (x, y), _ = arithmetic.in_one_unit(dialect, [a, b], ranges)
         return Value(x, "integer", a.level), Value(y, "integer", b.level)
     if {a.kind, b.kind} == {"date", "time"}:
-        both = [v if v.kind == "time" else Value(f"CAST({v.sql} AS TIMESTAMP)", "time", v.level) for v in (a, b)]
+        timed = dialect.moments["time"]
+        both = [v if v.kind == "time" else Value(dialect.cast(v.sql, timed), "time", v.level) for v in (a, b)]
         return both[0], both[1]
     return a, b

@@ -6,49 +6,49 @@ promised. No proof about the expression below is needed for this: it is the reas
 
 from __future__ import annotations
 
-from privet.engines.sql import Layers, Value, floor_divided, held, integer
+from privet.engines.sql.dialect import Dialect, held
+from privet.engines.sql.text import Layers, Value
 from privet.errors import InternalError
 from privet.exact import Exact
 from privet.exact.lattice import to_steps
 from privet.tables.types import NumberType
 
 
-def enforced(code: Value, *, missing: bool) -> Value:
+def enforced(dialect: Dialect, code: Value, *, missing: bool) -> Value:
     """A code that is 0 instead of NULL where a value was promised."""
-    return code if missing else Value(f"COALESCE({code.sql}, 0::BIGINT)", "integer", code.level)
+    return code if missing else Value(f"COALESCE({code.sql}, {dialect.integer(0)})", "integer", code.level)
 
 
-def clamped(n: str, least: int, most: int, inside: str, outside: str | None = None) -> str:
-    """`inside` where n is in least..most; 0 below, most - least above, or what `outside` says; else NULL."""
-    beyond = outside or f"WHEN {n} < {least} THEN 0::BIGINT WHEN {n} > {most} THEN {most - least}::BIGINT"
-    return f"CASE WHEN {n} BETWEEN {least} AND {most} THEN {inside} {beyond} END"
+def clamped(n: str, least: int, most: int, inside: str, outside: str) -> str:
+    """`inside` where n is in least..most; else what the branches `outside` say; else NULL."""
+    return f"CASE WHEN {n} BETWEEN {least} AND {most} THEN {inside} {outside} END"
 
 
 def encoded(layers: Layers, value: Value, kind: NumberType, lower: Exact, step: Exact, width: int) -> Value:
     """The code of a number: (n - l) / m, rounded half up and clamped to 0..width, where l and m are whole."""
-    constant = kind.range.constant
+    dialect, constant = layers.dialect, kind.range.constant
     if constant is not None:
         code = min(max(to_steps(constant - lower, step), 0), width)
-        return Value(f"CASE WHEN {value.sql} IS NOT NULL THEN {code}::BIGINT END", "integer", value.level)
+        return Value(f"CASE WHEN {value.sql} IS NOT NULL THEN {dialect.integer(code)} END", "integer", value.level)
     first, each = lower / kind.unit, step / kind.unit
     if first.denominator != 1 or each.denominator != 1:
         raise InternalError("a code must be a whole number of units. This is a bug in Privet.")
     least, by = int(first), int(each)
     n = layers.named(value)
-    name = held(max(kind.range.largest, abs(least)))
-    moved = f"({n.sql} - {integer(least, name)})" if least else n.sql
+    size = held(max(kind.range.largest, abs(least)))
+    moved = f"({n.sql} - {dialect.integer(least, size)})" if least else n.sql
     # no further than the type of the difference: what is beyond has the last code too
-    last = min(least + width * by, least + (2**63 if name == "BIGINT" else 2**127) - 1)
-    beyond = f"WHEN {n.sql} < {least} THEN 0::BIGINT WHEN {n.sql} > {last} THEN {width}::BIGINT"
-    # narrowing a HUGEINT can't fail here: what is inside was compared with the bounds
-    inside = f"TRY_CAST({_nearest(moved, by)} AS BIGINT)"
+    last = min(least + width * by, least + (2**63 if size == "narrow" else 2**127) - 1)
+    beyond = f"WHEN {n.sql} < {least} THEN {dialect.integer(0)} WHEN {n.sql} > {last} THEN {dialect.integer(width)}"
+    # narrowing a wide integer can't fail here: what is inside was compared with the bounds
+    inside = dialect.try_cast(_nearest(dialect, moved, by), dialect.types["narrow"])
     return Value(clamped(n.sql, least, last, inside, beyond), "integer", n.level)
 
 
-def _nearest(moved: str, by: int) -> str:
+def _nearest(dialect: Dialect, moved: str, by: int) -> str:
     """A non-negative integer divided, rounded half up. No intermediate integer exceeds it by more than 1."""
     if by == 1:
         return moved
     if by & (by - 1) == 0:
-        return f"(({floor_divided(moved, by // 2, 0)} + 1) >> 1)"
-    return f"({moved} // {by} + CAST({moved} % {by} >= {by - by // 2} AS BIGINT))"
+        return dialect.shifted(f"({dialect.floor_divided(moved, by // 2, 0)} + 1)", 1)
+    return f"({dialect.divided(moved, str(by))} + {dialect.flag(f'{moved} % {by} >= {by - by // 2}')})"

@@ -7,48 +7,34 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
-from itertools import count
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Condition, Lock, Thread
 from types import MappingProxyType, TracebackType
-from typing import Any, Protocol
+from typing import Any, ClassVar
 from weakref import WeakSet, finalize
 
 import duckdb
+from duckdb import DuckDBPyConnection
 
-from privet.engines.leaves import read
-from privet.engines.relations import Stored
-from privet.engines.sql import Context, name
-from privet.engines.statements import Compiled, compiled
+from privet.engines.base import FAILED, Private, Public, Source, Unsupported
+from privet.engines.duckdb import attaching
+from privet.engines.duckdb.dialect import DuckDBDialect
+from privet.engines.sql.leaves import read
+from privet.engines.sql.relations import Stored
+from privet.engines.sql.statements import Compiled, compiled
+from privet.engines.sql.text import Context
 from privet.errors import NoAnswer, SourceError, UserError
 from privet.system.interrupts import duckdb_interrupts, interruptible
 from privet.system.processes import forever, native
 from privet.tables.schema import Column, PublicSchema, Schema
 from privet.tables.statement import Statement
 
-FAILED = "the engine could not compute the answer. What was spent stays spent"
-"""The text of every failure: what went wrong could tell of a row."""
-
 _LISTED = "SELECT v FROM (SELECT unnest($1::VARCHAR[]) AS v, unnest(range(len($1::VARCHAR[]))) AS i) ORDER BY i"
-
-
-class Source(Protocol):
-    """Where the rows of a table are."""
-
-    def types(self) -> Mapping[str, str]:
-        """The columns, and DuckDB's names of their types."""
-
-    def files(self) -> Sequence[str]:
-        """The files that must stay readable."""
-
-    def attach(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
-        """Makes a table or view of this name."""
-
-
+_KEPT = 256  # compiled statements
 _TRIAL = "SELECT sum(hash(i)) FROM range(500_000) AS r(i)"  # as many rows as need several threads
 _PATIENCE = 30.0  # seconds that it may take to open the tables in a child; it takes less than one
 _STUCK = (
@@ -64,11 +50,50 @@ _LOST = (
 
 @dataclass(frozen=True, slots=True)
 class _Home:
-    """What one process has of an engine."""
+    """What one process has of an engine: a connection, and as many cursors of it as questions run at a time.
 
-    connection: duckdb.DuckDBPyConnection
+    A cursor runs one statement at a time, and is interrupted alone. The connection is the first of them, and the only
+    one that shows its progress.
+    """
+
+    connection: DuckDBPyConnection
     folder: str
-    lock: Lock = field(default_factory=Lock)
+    sources: tuple[tuple[str, Source], ...] = ()
+    idle: list[DuckDBPyConnection] = field(default_factory=list)
+    running: list[DuckDBPyConnection] = field(default_factory=list)
+    changed: Condition = field(default_factory=Condition)
+
+    @contextmanager
+    def cursor(self) -> Iterator[DuckDBPyConnection]:
+        """One that nobody else uses while this lasts."""
+        process = os.getpid()
+        with self.changed:
+            cursor = self.idle.pop() if self.idle else self._another()
+            self.running.append(cursor)
+        try:
+            yield cursor
+        finally:
+            if os.getpid() == process:  # else a signal handler forked: the cursor is the parent's, and so is the lock
+                with self.changed:
+                    self.running.remove(cursor)
+                    self.idle.append(cursor)
+                    self.changed.notify_all()
+
+    def _another(self) -> DuckDBPyConnection:
+        with native():
+            cursor = self.connection.cursor()
+            for name, source in self.sources:
+                attaching.attach_again(cursor, source, name)
+        return cursor
+
+    def close(self) -> None:
+        """After what is running."""
+        with self.changed:
+            self.changed.wait_for(lambda: not self.running)
+            for cursor in self.idle:
+                cursor.close()
+            self.idle.clear()
+            self.connection.close()
 
 
 class DuckDB:
@@ -78,15 +103,24 @@ class DuckDB:
     (memory, disk) is one constant `NoAnswer`. The connection reads the files of its sources, writes to a private folder
     for what does not fit into memory, which is removed, and can't be told otherwise.
 
+    Threads ask at the same time, each on a cursor of its own.
+
     A child of a fork opens a connection and a folder of its own when it first needs them. It neither uses nor closes
     what is its parent's: DuckDB's threads were not forked with it, and whoever waits for them waits for ever.
     """
 
+    name: ClassVar[str] = "duckdb"
+
+    @classmethod
+    def reads(cls, source: Source) -> bool:
+        """Whether DuckDB can read a source."""
+        return attaching.reads(source)
+
     @duckdb_interrupts()
     def __init__(
         self,
-        tables: Mapping[str, tuple[Schema, Source]],
-        public: Mapping[str, tuple[PublicSchema, Source]] = MappingProxyType({}),
+        tables: Private,
+        public: Public = MappingProxyType({}),
         *,
         salt: bytes,
         memory: str | None = None,
@@ -95,7 +129,8 @@ class DuckDB:
         progress: bool = False,
     ) -> None:
         self._key = int.from_bytes(sha256(b"privet bounding\x00" + salt).digest()[:8])
-        self._calls = count()
+        self._dialect = DuckDBDialect()
+        self._compiled: dict[int, tuple[Statement, Compiled]] = {}
         self._sources = dict(tables), dict(public)
         self._how: dict[str, Any] = {"memory": memory, "threads": threads, "progress": progress}
         self._spill = spill
@@ -124,10 +159,14 @@ class DuckDB:
                     "default_collation": "",  # texts are equal if their bytes are
                 },
             )
-            home = _Home(connection, folder)
             tables, public = self._sources
-            self._tables = self._attach(connection, "t", tables)
-            self._public = self._attach(connection, "p", public)
+            self._tables = _stored("t", tables)
+            self._public = _stored("p", public)
+            named = [(self._tables[name].name, source) for name, (_, source) in tables.items()]
+            named += [(self._public[name].name, source) for name, (_, source) in public.items()]
+            home = _Home(connection, folder, tuple(named), [connection])
+            for name, source in named:
+                attaching.attach(connection, source, name)
             files = [file for _, source in (*tables.values(), *public.values()) for file in source.files()]
             self._harden(home, files, **self._how)
             self._check_public(home)
@@ -176,29 +215,12 @@ class DuckDB:
             sys.modules["multiprocessing.util"].Finalize(self, _abandon, (self._homes,), exitpriority=0)
 
     @property
-    def _connection(self) -> duckdb.DuckDBPyConnection:
+    def _connection(self) -> DuckDBPyConnection:
         return self._homes[os.getpid()].connection
 
     @property
     def _folder(self) -> str:
         return self._homes[os.getpid()].folder
-
-    @property
-    def _lock(self) -> Lock:
-        return self._homes[os.getpid()].lock
-
-    def _attach(
-        self,
-        connection: duckdb.DuckDBPyConnection,
-        prefix: str,
-        tables: Mapping[str, tuple[Schema, Source]] | Mapping[str, tuple[PublicSchema, Source]],
-    ) -> dict[str, Stored]:
-        found = {}
-        given: list[tuple[Schema | PublicSchema, Source]] = list(tables.values())
-        for i, (schema, source) in enumerate(given):
-            source.attach(connection, f"{prefix}{i}")
-            found[schema.name] = Stored(schema, f"{prefix}{i}", dict(source.types()))
-        return found
 
     def _harden(
         self, home: _Home, files: list[str], *, memory: str | None, threads: int | None, progress: bool
@@ -220,7 +242,8 @@ class DuckDB:
         if threads is not None:
             settings["threads"] = threads
         for setting, value in settings.items():
-            home.connection.execute(f"SET {setting} = {_literal(value)}")
+            scope = "SESSION" if setting == "enable_progress_bar" else "GLOBAL"  # for all cursors
+            home.connection.execute(f"SET {scope} {setting} = {_literal(value)}")
         home.connection.execute("SET enable_external_access = false")
         home.connection.execute("SET lock_configuration = true")
 
@@ -229,51 +252,62 @@ class DuckDB:
         for stored in self._public.values():
             assert isinstance(stored.schema, PublicSchema)
             key = stored.schema.key
-            context = Context(prefix=f"u{next(self._calls)}_")
-            value = read(Column(dict(stored.schema.columns)[key]), stored.types[key], name(key), "key", context)
+            context = Context(self._dialect)
+            kind, quoted = dict(stored.schema.columns)[key], self._dialect.name(key)
+            value = read(Column(kind), stored.types[key], quoted, "key", context)
             sql = f"SELECT count(k) - count(DISTINCT k) FROM (SELECT {value.sql} AS k FROM {stored.name})"
-            if _rows(home, sql, context)[0][0]:
+            if _rows(home.connection, sql, context)[0][0]:
                 raise SourceError(f"the key {key!r} of the public table {stored.schema.name!r} stands there twice")
-
-    def _hash(self, columns: list[str]) -> str:
-        """The keyed hash. Privacy holds for every one: it chooses who survives evenly, no more."""
-        return f"hash({self._key}::UBIGINT, {', '.join(columns)})"
 
     def compile(self, statement: Statement) -> Compiled:
         """The statement as SQL; no data are read."""
-        return compiled(statement, self._tables, self._public, self._hash, f"e{next(self._calls)}_")
+        known = self._compiled.get(id(statement))
+        if known is None or known[0] is not statement:
+            if len(self._compiled) >= _KEPT:
+                self._compiled.clear()
+            made = compiled(statement, self._tables, self._public, self._dialect, self._key)
+            self._compiled[id(statement)] = known = statement, made
+        return known[1]
 
-    def tally(self, statement: Statement) -> list[list[int]]:
+    def supports(self, statement: Statement) -> str | None:
+        """Why DuckDB can't compute this statement; None if it can."""
+        try:
+            self.compile(statement)
+        except Unsupported as reason:
+            return str(reason)
+        return None
+
+    def answer(self, statement: Statement) -> list[list[int]]:
         """What the statement counts: a list for each group, in the order of `itertools.product`, of exact integers."""
-        return self.answer(self.compile(statement))
-
-    def answer(self, made: Compiled) -> list[list[int]]:
-        """The same, of a statement that was compiled before."""
+        made = self.compile(statement)
         rows: list[tuple[Any, ...]] | None = None
         self.ready()
-        with suppress(Exception):
-            rows = interruptible(lambda: self._run(made.sql, made.context), self._connection.interrupt)
+        if self._stopped:
+            raise SystemExit
+        with suppress(Exception), self._homes[os.getpid()].cursor() as cursor:
+            rows = interruptible(lambda: self._run(cursor, made.sql, made.context), cursor.interrupt)
         if rows is None and self._stopped:
             raise SystemExit
         if rows is None:  # raised out here, so that nothing of the engine's own error is attached
             raise NoAnswer(FAILED)
         return made.read(rows)
 
-    def _run(self, sql: str, context: Context) -> list[tuple[Any, ...]]:
-        return _rows(self._homes[os.getpid()], sql, context)
+    def _run(self, cursor: DuckDBPyConnection, sql: str, context: Context) -> list[tuple[Any, ...]]:
+        return _rows(cursor, sql, context)
 
     def stop(self) -> None:
         """The process ends: what is running is ended too, and its thread with it."""
         self._stopped = True
         with suppress(Exception):
-            self._connection.interrupt()
+            for cursor in list(self._homes[os.getpid()].running):
+                cursor.interrupt()
 
     def close(self) -> None:
-        """Ends this process's connection and removes its folder."""
+        """Ends this process's connection and removes its folder; what is running ends first."""
         self._closed = True
         home = self._homes.get(os.getpid())
         if home is not None:
-            with native(), home.lock:  # what is running ends first
+            with native():
                 _shut(home, home.folder)
 
     def __enter__(self) -> DuckDB:
@@ -285,22 +319,30 @@ class DuckDB:
         self.close()
 
 
-def _rows(home: _Home, sql: str, context: Context) -> list[tuple[Any, ...]]:
-    with native(), home.lock:
-        made = []
+def _stored(prefix: str, tables: Mapping[str, tuple[Schema | PublicSchema, Source]]) -> dict[str, Stored]:
+    """The tables by name, each with a name of our own."""
+    return {
+        schema.name: Stored(schema, f"{prefix}{i}", dict(source.types()))
+        for i, (schema, source) in enumerate(tables.values())
+    }
+
+
+def _rows(cursor: DuckDBPyConnection, sql: str, context: Context) -> list[tuple[Any, ...]]:
+    with native():
+        created = []
         try:
-            for values, enum in context.enums.items():
-                home.connection.execute(f"CREATE TYPE {enum} AS ENUM ({_LISTED})", [list(values)])
-                made.append(enum)
-            return home.connection.execute(sql, context.parameters).fetchall()
+            for values, name in context.lists.items():
+                cursor.execute(f"CREATE TEMP TYPE {name} AS ENUM ({_LISTED})", [list(values)])  # of this cursor alone
+                created.append(name)
+            return cursor.execute(sql, context.parameters).fetchall()
         finally:
-            for enum in made:
-                home.connection.execute(f"DROP TYPE {enum}")
+            for name in created:
+                cursor.execute(f"DROP TYPE {name}")
 
 
 def _shut(home: _Home | None, folder: str) -> None:
     if home is not None:
-        home.connection.close()
+        home.close()
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from privet.engines.bounding import Field, Hash, bounded
-from privet.engines.expressions import Compiler
-from privet.engines.hull import enforced
-from privet.engines.leaves import Lattice, indexed
-from privet.engines.relations import Relations, Stored
-from privet.engines.sql import Context, Layers, Value
+from privet.engines.sql.bounding import Bounds, Field
+from privet.engines.sql.dialect import Dialect
+from privet.engines.sql.expressions import Compiler
+from privet.engines.sql.hull import enforced
+from privet.engines.sql.leaves import Lattice, indexed
+from privet.engines.sql.relations import Relations, Stored
+from privet.engines.sql.text import Context, Layers, Value
 from privet.tables.expressions import Column
 from privet.tables.narrowing import spanned
 from privet.tables.operators import Scan, Where
 from privet.tables.statement import At, Code, Given, Place, Present, Rows, Squares, Statement, Tally, Total, Unbounded
 from privet.tables.types import KeyType, KeyValue, Type
 
-_HALF = 26  # codes have up to 53 bits; a half of one squared fits into a BIGINT
+_HALF = 26  # codes have up to 53 bits; a half of one squared fits into a narrow integer
 _SMALL = 2**31
 
 
@@ -62,7 +63,7 @@ class _Reduced:
     def code(self, of: Code) -> str:
         """The name of a column of codes, each in the hull."""
         found = self.compiler.code(of.of, Lattice(of.lower, of.step, of.width))
-        return self.add(enforced(found, missing=of.missing), of.width, nullable=of.missing)
+        return self.add(enforced(self.compiler.dialect, found, missing=of.missing), of.width, nullable=of.missing)
 
     def place(self, of: Place) -> str:
         """The name of a column of places: one for each row, or NULL."""
@@ -71,16 +72,15 @@ class _Reduced:
     def given(self, of: Given) -> str:
         """The name of a flag: whether a value is not missing."""
         value = self.compiler.value(of.of)
-        return self.add(
-            Value(f"CAST(({value.sql} IS NOT NULL) AS UTINYINT)", "integer", value.level), 1, nullable=False
-        )
+        flag = self.compiler.dialect.bit(f"{value.sql} IS NOT NULL")
+        return self.add(Value(flag, "integer", value.level), 1, nullable=False)
 
 
 def compiled(
-    statement: Statement, tables: Mapping[str, Stored], public: Mapping[str, Stored], hashed: Hash, prefix: str
+    statement: Statement, tables: Mapping[str, Stored], public: Mapping[str, Stored], dialect: Dialect, key: int
 ) -> Compiled:
-    """The statement as SQL."""
-    context = Context(prefix=prefix)
+    """The statement as SQL; `key` is that of the hash which chooses whose rows survive."""
+    context = Context(dialect)
     person = not isinstance(statement.bounding, Unbounded)
     rows = Relations(context, tables, public).start(statement.of, person=person)
     layers = Layers(context)
@@ -89,7 +89,7 @@ def compiled(
     group = layers.named(_group(compiler, statement)) if text is None else compiler.column(text[0], "text")
     reduced = _Reduced(compiler)
     columns: list[str] = []
-    tallies = [_tally(tally, reduced, columns) for tally in statement.tallies]
+    tallies = [_tally(dialect, tally, reduced, columns) for tally in statement.tallies]
     layers.source = f"({rows.select()})"
     fields = tuple(f for f, _ in reduced.fields)
     if text is not None:
@@ -99,13 +99,13 @@ def compiled(
         numbered = Layers(context, f"({by_text})")
         g = _chosen(numbered, indexed(text[1], Value("k", "text"), context), text[1], statement.domains()[0])
         read = [f"{g.sql} AS g", *(f"n{i}" for i in range(len(columns)))]
-        sums = ", ".join(f"sum(n{i})" for i in range(len(columns)))
+        sums = ", ".join(dialect.total(f"n{i}") for i in range(len(columns)))
         sql = f"SELECT g, {sums} FROM ({numbered.select(read)}) GROUP BY g"
         return Compiled(sql, context, statement.groups, tallies)
     known = f"{group.sql} IS NOT NULL AND u IS NOT NULL"
     read = [f"{group.sql} AS g", *(f"{value.sql} AS {f.name}" for f, value in reduced.fields)]
     base = layers.select(["u", *read], known) if person else layers.select(read)
-    kept = bounded(base, statement.bounding, Field("g", statement.groups - 1), fields, hashed)
+    kept = Bounds(dialect, key).kept(base, statement.bounding, Field("g", statement.groups - 1), fields)
     by = " GROUP BY g" if statement.keys else ""
     sql = f"SELECT {'g' if statement.keys else '0'}, {', '.join(columns)} FROM ({kept}){by}"
     return Compiled(sql, context, statement.groups, tallies)
@@ -123,7 +123,7 @@ def _text_key(statement: Statement) -> tuple[str, KeyType] | None:
 def _group(compiler: Compiler, statement: Statement) -> Value:
     """The number of the group, in the order of `itertools.product`; NULL if a key is none."""
     if not statement.keys:
-        return Value("0::INTEGER", "integer", atom=True)
+        return Value(compiler.dialect.literal(0, compiler.dialect.small), "integer", atom=True)
     found: Value | None = None
     for key, values in zip(statement.keys, statement.domains(), strict=True):
         kind = spanned(key.type(compiler.types), values)
@@ -131,7 +131,9 @@ def _group(compiler: Compiler, statement: Statement) -> Value:
         if found is None:
             found = index
         else:
-            sql = f"(CAST({found.sql} AS INTEGER) * {len(values)} + CAST({index.sql} AS INTEGER))"
+            dialect = compiler.dialect
+            first, second = dialect.cast(found.sql, dialect.small), dialect.cast(index.sql, dialect.small)
+            sql = f"({first} * {len(values)} + {second})"
             found = Value(sql, "integer", max(found.level, index.level))
     assert found is not None
     return found
@@ -161,7 +163,7 @@ def _chosen(layers: Layers, index: Value, kind: Type, values: tuple[KeyValue, ..
     return Value(search(runs), "integer", x.level)
 
 
-def _tally(tally: Tally, reduced: _Reduced, columns: list[str]) -> dict[int, int]:
+def _tally(dialect: Dialect, tally: Tally, reduced: _Reduced, columns: list[str]) -> dict[int, int]:
     def column(sql: str) -> int:
         if sql not in columns:
             columns.append(sql)
@@ -172,19 +174,19 @@ def _tally(tally: Tally, reduced: _Reduced, columns: list[str]) -> dict[int, int
             return {column("count(*)"): 1}
         case Present(of):
             if isinstance(of, Given):
-                return {column(f"sum({reduced.given(of)})"): 1}
+                return {column(dialect.total(reduced.given(of))): 1}
             return {column(f"count({reduced.code(of)})"): 1}
         case At(of, index):
-            return {column(f"count_if({reduced.place(of)} = {index})"): 1}
+            return {column(dialect.count_where(f"{reduced.place(of)} = {index}")): 1}
         case Total(of):
-            return {column(f"sum({reduced.code(of)})"): 1}
+            return {column(dialect.total(reduced.code(of))): 1}
         case Squares(of):
             name = reduced.code(of)
             if of.width < _SMALL:
-                return {column(f"sum({name} * {name})"): 1}
-            high, low = f"({name} >> {_HALF})", f"({name} & {(1 << _HALF) - 1})"
+                return {column(dialect.total(f"{name} * {name}")): 1}
+            high, low = dialect.shifted(name, _HALF), dialect.low_bits(name, _HALF)
             return {
-                column(f"sum({high} * {high})"): 1 << 2 * _HALF,
-                column(f"sum({high} * {low})"): 1 << _HALF + 1,
-                column(f"sum({low} * {low})"): 1,
+                column(dialect.total(f"{high} * {high}")): 1 << 2 * _HALF,
+                column(dialect.total(f"{high} * {low}")): 1 << _HALF + 1,
+                column(dialect.total(f"{low} * {low}")): 1,
             }

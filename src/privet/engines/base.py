@@ -1,0 +1,137 @@
+"""The contract of an engine: statements in, exact integers by group out; and where the rows are that it reads.
+
+An engine never sees noise, epsilon or a ledger. Whatever it is, a guarantee stays the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from privet.system.identity import Identity, of_files
+from privet.tables.schema import PublicSchema, Schema
+from privet.tables.statement import Statement
+from privet.tables.stored import StoredType
+
+FAILED = "the engine could not compute the answer. What was spent stays spent"
+"""The text of every failure: what went wrong could tell of a row."""
+
+
+class Unsupported(Exception):
+    """Why an engine can't compute a statement. It follows from the statement and the sources' types, not from rows."""
+
+
+class Source(Protocol):
+    """Where the rows of a table are; only the declared columns, and the id of the person, can be seen."""
+
+    def types(self) -> Mapping[str, StoredType]:
+        """The columns and their types."""
+
+    def files(self) -> Sequence[str]:
+        """The absolute paths of the files that must stay readable."""
+
+    @property
+    def identities(self) -> tuple[Identity, ...]:
+        """Which files or tables the rows are in, as far as that can be known."""
+
+
+Private = Mapping[str, tuple[Schema, Source]]
+Public = Mapping[str, tuple[PublicSchema, Source]]
+"""Tables by name: their declarations, and where their rows are."""
+
+
+class Engine(Protocol):
+    """Exact integers for statements over some tables.
+
+    Claim: the size and the order of an answer follow from the statement. No row can cause an error, and every failure
+    is the same `NoAnswer(FAILED)`, with nothing of the engine's own error attached. What survives bounding of a
+    person depends on that person's rows and the salt alone. Threads may ask at the same time.
+    """
+
+    name: ClassVar[str]
+    """What it is called in the registry."""
+
+    @classmethod
+    def reads(cls, source: Source) -> bool:
+        """Whether it can read rows that are there."""
+
+    def supports(self, statement: Statement) -> str | None:
+        """Why it can't compute this statement; None if it can. No row is read. To be asked before a debit."""
+
+    def answer(self, statement: Statement) -> list[list[int]]:
+        """An integer for each tally, for each group, in the order of `itertools.product`."""
+
+    def ready(self) -> None:
+        """Make sure that this process can ask; nothing is read. To be called before a debit."""
+
+    def stop(self) -> None:
+        """The process ends: every question, running or new, ends with `SystemExit`."""
+
+    def close(self) -> None:
+        """Let go of everything, after the questions that are running."""
+
+
+class OpensEngine(Protocol):
+    """How an engine is opened: what the registry leads to."""
+
+    def __call__(
+        self,
+        tables: Private,
+        public: Public,
+        *,
+        salt: bytes,
+        memory: str | None = None,
+        threads: int | None = None,
+        spill: Path | None = None,
+        progress: bool = False,
+    ) -> Engine:
+        """An engine over these tables; the salt chooses whose rows survive bounding."""
+
+    def reads(self, source: Source) -> bool:
+        """Whether it can read rows that are there."""
+
+
+# --- sources that every engine can read -----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowRows:
+    """Rows in memory, as an Arrow table that nobody else holds."""
+
+    rows: Any = field(repr=False)
+    identities: tuple[Identity, ...] = ()
+    """The files or tables they were read from, as far as that is known. A frame in memory has no identity."""
+
+    def types(self) -> Mapping[str, StoredType]:
+        """The columns and their types."""
+        from privet.engines.arrow_types import stored
+
+        return {column.name: stored(column.type) for column in self.rows.schema}
+
+    def files(self) -> Sequence[str]:
+        """No files."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetFiles:
+    """Rows in Parquet files, read where they are. A person's id that is NaN is missing."""
+
+    paths: tuple[str, ...]
+    columns: tuple[tuple[str, StoredType], ...]
+    person: str | None
+
+    def types(self) -> Mapping[str, StoredType]:
+        """The columns and their types."""
+        return dict(self.columns)
+
+    def files(self) -> Sequence[str]:
+        """The absolute paths of the files."""
+        return self.paths
+
+    @property
+    def identities(self) -> tuple[Identity, ...]:
+        """One for each file."""
+        return of_files(self.paths)

@@ -1,0 +1,120 @@
+"""DuckDB as the reader of files: a fresh connection for each look, names and paths quoted, nothing loaded by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from privet.engines.duckdb.types import stored
+from privet.system.identity import Identity, of_files, table_name
+from privet.system.interrupts import duckdb_interrupts
+from privet.system.processes import native
+from privet.tables.stored import StoredType
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+
+@dataclass(frozen=True, slots=True)
+class DuckDBFile:
+    """A table in a DuckDB file."""
+
+    path: str
+    table: str
+    schema: str
+    columns: tuple[tuple[str, StoredType], ...] = ()
+    person: str | None = None
+
+    def types(self) -> Mapping[str, StoredType]:
+        """The columns and their types."""
+        return dict(self.columns)
+
+    def files(self) -> Sequence[str]:
+        """The absolute path of the file."""
+        return (self.path,)
+
+    @property
+    def identities(self) -> tuple[Identity, ...]:
+        """The table in the file."""
+        return of_files([self.path], table=table_name(self.schema, self.table))
+
+
+@contextmanager
+def reader() -> Iterator[DuckDBPyConnection]:
+    """A connection of its own, in memory, closed at the end."""
+    import duckdb
+
+    options: dict[str, Any] = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    with native(), duckdb_interrupts(), duckdb.connect(config=options) as connection:
+        yield connection
+
+
+def identifier(name: str) -> str:
+    """A name, quoted.
+
+    Example:
+        >>> print(identifier('a "b" c'))
+        "a ""b"" c"
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """A text, quoted.
+
+    Example:
+        >>> print(literal("o'clock"))
+        'o''clock'
+    """
+    return "'" + text.replace("'", "''") + "'"
+
+
+def parquet(files: Iterable[str]) -> str:
+    """The rows of these Parquet files; none has a character of patterns in its path."""
+    listed = ", ".join(literal(file) for file in files)
+    return f"read_parquet([{listed}], union_by_name = false, hive_partitioning = false)"
+
+
+def attached(connection: DuckDBPyConnection, file: DuckDBFile, alias: str) -> str:
+    """The full name of the table, whose file is attached to be read only."""
+    database = identifier(alias)
+    connection.execute(f"ATTACH {literal(file.path)} AS {database} (TYPE duckdb, READ_ONLY)")
+    return f"{database}.{identifier(file.schema)}.{identifier(file.table)}"
+
+
+def describe(connection: DuckDBPyConnection, rows: str) -> dict[str, StoredType]:
+    """The columns of a relation, and their types."""
+    columns = connection.execute(f"DESCRIBE SELECT * FROM {rows}").fetchall()
+    return {name: stored(kind) for name, kind, *_ in columns}
+
+
+def can_fail(connection: DuckDBPyConnection, path: str, column: str, kind: StoredType) -> bool:
+    """Whether reading a value of a column of a Parquet file can fail; its footer says how the column is stored.
+
+    Claim: integers, floats, booleans and dates are read as they are stored. So are decimals and UUIDs of at most 16
+    bytes, and times in microseconds or nanoseconds. A text is checked, and milliseconds are multiplied.
+    """
+    if kind.family in ("integer", "float", "boolean", "date"):
+        return False
+    stored = connection.execute(
+        "SELECT type, TRY_CAST(type_length AS INTEGER), converted_type, duckdb_type FROM parquet_schema(?) "
+        "WHERE name = ? AND num_children IS NULL",
+        [path, column],
+    ).fetchall()
+    match kind.family, stored:
+        case "decimal" | "uuid", [("INT32" | "INT64", *_)]:
+            return False
+        case "decimal" | "uuid", [("FIXED_LEN_BYTE_ARRAY", int(length), *_)]:
+            return length > 16
+        case "timestamp", [("INT64", _, converted, engine)]:
+            return converted != "TIMESTAMP_MICROS" and engine not in ("TIMESTAMP_NS", "TIMESTAMPTZ_NS")
+    return True
+
+
+def version() -> str:
+    """The version of DuckDB, which decides what can be read."""
+    import duckdb
+
+    return duckdb.__version__

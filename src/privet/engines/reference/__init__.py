@@ -1,0 +1,1 @@
+"""A slow, obvious engine: it computes row by row, in Python, what others compute in SQL."""

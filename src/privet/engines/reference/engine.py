@@ -1,0 +1,122 @@
+"""The reference engine: every statement computed row by row, in Python, in fractions. Slow, and obvious.
+
+It shares no code with the SQL compiler, so that other engines can be compared with it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from itertools import product
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import ClassVar
+
+from privet.engines.base import FAILED, ArrowRows, ParquetFiles, Private, Public, Source, Unsupported
+from privet.engines.reference.bounding import Row, kept
+from privet.engines.reference.expressions import adds, evaluate, reading
+from privet.engines.reference.rows import Lines, Stored, value_of
+from privet.errors import NoAnswer, SourceError
+from privet.tables.schema import PublicSchema
+from privet.tables.statement import Statement
+
+
+class Reference:
+    """Exact integers for statements over some tables, in memory or in Parquet files.
+
+    Claim: that of `Engine`. What would take an SQL engine more than 126 bits is not supported.
+    """
+
+    name: ClassVar[str] = "reference"
+
+    @classmethod
+    def reads(cls, source: Source) -> bool:
+        """Whether it can read a source."""
+        return isinstance(source, ArrowRows | ParquetFiles)
+
+    def __init__(
+        self,
+        tables: Private,
+        public: Public = MappingProxyType({}),
+        *,
+        salt: bytes,
+        memory: str | None = None,
+        threads: int | None = None,
+        spill: Path | None = None,
+        progress: bool = False,
+    ) -> None:
+        self._salt = salt
+        self._lines = Lines(
+            {name: Stored.of(schema, source) for name, (schema, source) in tables.items()},
+            {name: Stored.of(schema, source) for name, (schema, source) in public.items()},
+        )
+        self._closed = self._stopped = False
+        for schema, _ in public.values():
+            self._check_public(schema)
+
+    def _check_public(self, schema: PublicSchema) -> None:
+        keys = [key for key, _ in self._lines.keys(schema) if key is not None]
+        if len(set(keys)) < len(keys):
+            raise SourceError(f"the key {schema.key!r} of the public table {schema.name!r} stands there twice")
+
+    def supports(self, statement: Statement) -> str | None:
+        """Why it can't compute this statement; None if it can: seen with a row in which everything is missing."""
+        tables, public = self._lines.tables, self._lines.public
+        missing = Lines(
+            {name: table.nothing() for name, table in tables.items()},
+            {name: table.nothing() for name, table in public.items()},
+            every=True,
+        )
+        types = statement.of.types()
+        try:
+            for _, read in missing.of(statement.of):
+                for key in statement.keys:
+                    evaluate(key, read, "key", types)
+                for tally in statement.tallies:
+                    reading(tally, read, types)
+        except Unsupported as reason:
+            return str(reason)
+        return None
+
+    def answer(self, statement: Statement) -> list[list[int]]:
+        """What the statement counts, for each group, in the order of `itertools.product`."""
+        found: list[list[int]] | None = None
+        if not self._closed:
+            with suppress(Exception):
+                found = self._counted(statement)
+        if found is None:  # raised out here, so that nothing of what went wrong is attached
+            raise NoAnswer(FAILED)
+        return found
+
+    def _counted(self, statement: Statement) -> list[list[int]]:
+        places = {group: place for place, group in enumerate(product(*statement.domains()))}
+        types, rows = statement.of.types(), []
+        for who, read in self._lines.of(statement.of):
+            if self._stopped:
+                raise SystemExit
+            place = places.get(tuple(value_of(evaluate(key, read, "key", types)) for key in statement.keys))
+            if place is not None:
+                rows.append(Row(who, place, tuple(reading(tally, read, types) for tally in statement.tallies)))
+        counted = [[0] * len(statement.tallies) for _ in places]
+        for row in kept(rows, statement.bounding, self._salt):
+            for column, tally in enumerate(statement.tallies):
+                counted[row.group][column] += adds(tally, row.values[column])
+        return counted
+
+    def ready(self) -> None:
+        """There is nothing to make ready."""
+
+    def stop(self) -> None:
+        """Every question, running or new, ends with `SystemExit`."""
+        self._stopped = True
+
+    def close(self) -> None:
+        """Answers nothing any more."""
+        self._closed = True
+
+    def __enter__(self) -> Reference:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

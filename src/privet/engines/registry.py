@@ -1,0 +1,64 @@
+"""Every engine, one line each. The first that can read all sources of a dataset is its engine, unless one is named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import import_module
+from pathlib import Path
+from typing import cast
+
+from privet.engines.base import Engine, OpensEngine, Private, Public, Source
+from privet.errors import Remedy, UserError, argument
+from privet.names.spelling import nearest
+
+ENGINES: dict[str, str] = {
+    "duckdb": "privet.engines.duckdb.engine:DuckDB",
+    "reference": "privet.engines.reference.engine:Reference",
+}
+"""By name: the module and the class. It is imported when a dataset needs it."""
+
+
+def engine_class(name: str) -> OpensEngine:
+    """The class of an engine.
+
+    Example:
+        >>> engine_class("reference").__name__
+        'Reference'
+        >>> engine_class("duckdbb")
+        Traceback (most recent call last):
+        privet.errors.UserError: there is no engine 'duckdbb'. The engines are: duckdb, reference. Write, for example:
+        engine="duckdb"
+    """
+    if name not in ENGINES:
+        near = nearest(name, list(ENGINES))
+        remedy = argument("engine", near or next(iter(ENGINES)))
+        raise UserError(f"there is no engine {name!r}", allowed=f"The engines are: {', '.join(ENGINES)}", remedy=remedy)
+    module, _, found = ENGINES[name].partition(":")
+    return cast(OpensEngine, getattr(import_module(module), found))
+
+
+def choose(sources: Iterable[Source], name: str = "") -> OpensEngine:
+    """The engine of this name, or the first that can read all of these sources."""
+    needed = list(sources)
+    for each in [name] if name else ENGINES:
+        opened = engine_class(each)
+        if all(opened.reads(source) for source in needed):
+            return opened
+    what = f"the engine {name!r} can't read all of these sources" if name else "no engine can read all of these sources"
+    raise UserError(what, remedy=Remedy("Write them to Parquet files, which every engine reads"))
+
+
+def open_engine(
+    tables: Private,
+    public: Public,
+    *,
+    salt: bytes,
+    name: str = "",
+    memory: str | None = None,
+    threads: int | None = None,
+    spill: Path | None = None,
+    progress: bool = False,
+) -> Engine:
+    """An engine over these tables."""
+    opened = choose([source for _, source in (*tables.values(), *public.values())], name)
+    return opened(tables, public, salt=salt, memory=memory, threads=threads, spill=spill, progress=progress)

@@ -1,0 +1,1 @@
+"""Statements as SQL, for every database: a dialect fills in what differs."""

@@ -1,0 +1,113 @@
+"""Several questions at a time on DuckDB: each has its own cursor and lists of keys, and is interrupted alone."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from privet.engines.base import FAILED
+from privet.engines.duckdb.engine import DuckDB
+from privet.errors import NoAnswer
+from privet.privacy.adjacency import person
+from privet.tables import schema as declared
+from privet.tables.language import col
+from privet.tables.operators import Scan, Where
+from privet.tables.schema import Schema
+from privet.tables.statement import AtMostRows, Rows, Statement
+
+from .conftest import Make
+
+NAMES = [f"key {i}" for i in range(30)]
+SCHEMA = Schema.declare("t", protect=person("id", max_rows=1), columns={"k": declared.keys(*NAMES)})
+ROWS = {"id": list(range(300)), "k": [NAMES[i % 30] for i in range(300)]}
+BY_KEY = Statement(Scan(SCHEMA), (col("k").node,), AtMostRows(1), (Rows(),))
+LISTED = Statement(Where(Scan(SCHEMA), col("k").is_in(NAMES[:20]).node), (col("k").node,), AtMostRows(1), (Rows(),))
+ENDLESS = "SELECT sum(hash(a.i, b.i) % 7) FROM range(10000000) a(i), range(10000000) b(i)"
+
+
+def test_two_questions_run_at_once(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither goes on before the other is inside the engine, too; with one lock the barrier would break."""
+    engine, both = make(SCHEMA, ROWS), threading.Barrier(2, timeout=60)
+    run, cursors = DuckDB._run, []
+
+    def together(self: DuckDB, cursor: Any, sql: str, context: Any) -> Any:
+        cursors.append(cursor)
+        both.wait()
+        return run(self, cursor, sql, context)
+
+    monkeypatch.setattr(DuckDB, "_run", together)
+    with ThreadPoolExecutor(2) as threads:
+        found = list(threads.map(engine.answer, [BY_KEY, LISTED]))
+    assert found[0] == [[10]] * 30
+    assert found[1] == [[10]] * 20 + [[0]] * 10
+    assert len({id(cursor) for cursor in cursors}) == 2
+
+
+def test_the_same_statement_at_once(make: Make) -> None:
+    """Its lists of keys have the same names, each in a cursor of its own."""
+    engine = make(SCHEMA, ROWS)
+    with ThreadPoolExecutor(6) as threads:
+        assert list(threads.map(engine.answer, [BY_KEY] * 30)) == [[[10]] * 30] * 30
+
+
+@pytest.fixture
+def endless(make: Make, monkeypatch: pytest.MonkeyPatch) -> tuple[DuckDB, list[Any]]:
+    """An engine whose first question takes hours, and the cursor of that question once it runs."""
+    engine, run = make(SCHEMA, ROWS), DuckDB._run
+    cursors: list[Any] = []
+
+    def slow(self: DuckDB, cursor: Any, sql: str, context: Any) -> Any:
+        if cursors:
+            return run(self, cursor, sql, context)
+        cursors.append(cursor)
+        return run(self, cursor, ENDLESS, replace(context, parameters=[]))
+
+    monkeypatch.setattr(DuckDB, "_run", slow)
+    return engine, cursors
+
+
+def test_an_interrupt_reaches_its_own_question_alone(endless: tuple[DuckDB, list[Any]]) -> None:
+    engine, cursors = endless
+    with ThreadPoolExecutor(1) as threads:
+        asking = threads.submit(engine.answer, BY_KEY)
+        while not cursors:
+            time.sleep(0.01)
+        assert engine.answer(LISTED)[0] == [10], "answered meanwhile"
+        (other,) = engine._homes[os.getpid()].idle
+        other.interrupt()
+        time.sleep(0.1)
+        assert not asking.done()
+        while not asking.done():
+            cursors[0].interrupt()
+            time.sleep(0.01)
+        with pytest.raises(NoAnswer, match=FAILED):
+            asking.result()
+    assert engine.answer(BY_KEY) == [[10]] * 30
+
+
+def test_stop_ends_every_question(endless: tuple[DuckDB, list[Any]]) -> None:
+    engine, cursors = endless
+    with ThreadPoolExecutor(1) as threads:
+        asking = threads.submit(engine.answer, BY_KEY)
+        while not cursors:
+            time.sleep(0.01)
+        while not asking.done():
+            engine.stop()
+            time.sleep(0.01)
+        with pytest.raises(SystemExit):
+            asking.result()
+
+
+def test_every_cursor_has_the_settings(make: Make) -> None:
+    home = make(SCHEMA, ROWS)._homes[os.getpid()]
+    settings = "SELECT name, value FROM duckdb_settings() ORDER BY name"
+    with home.cursor() as first, home.cursor() as second:
+        assert first is home.connection
+        assert second is not first
+        assert first.execute(settings).fetchall() == second.execute(settings).fetchall()

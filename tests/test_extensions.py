@@ -1,0 +1,264 @@
+"""CONTRIBUTING tells the truth: a toy added in exactly the files that a section names works end to end.
+
+Each toy is written into a copy of the sources, as a newcomer would write it, and used in a process of its own.
+Mechanisms, accountants and engines are registered at run time, in tests/mechanisms, tests/ledger and tests/engines.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+START = """
+import privet as pv
+from privet.cli.survey import make_survey
+
+make_survey(".", 2_000)
+people = pv.table(
+    "people",
+    "people.parquet",
+    protect=pv.person("person_id", max_rows=1),
+    columns={"region": pv.keys("north", "south", other="elsewhere"), "age": pv.integer(0, 110)},
+)
+session = pv.Session([people], budget=pv.PureDP(10**7), ledger="people.ledger")
+"""
+
+
+@dataclass(frozen=True)
+class Toy:
+    """What is inserted before which line of which file; a file that does not exist is created."""
+
+    section: str
+    edits: tuple[tuple[str, str, str], ...]
+    program: str
+    named_only: frozenset[str] = frozenset()
+    """Files of the section that the toy does not need."""
+
+    def files(self) -> set[str]:
+        return {file for file, _, _ in self.edits}
+
+
+AGGREGATE = Toy(
+    "How to add an aggregate",
+    (
+        (
+            "tables/aggregates.py",
+            "\n\nAggregate = Count",
+            '''
+class SumOfSquares(OfValues):
+    """The sum of the squares of the distances from the lower bound."""
+
+    __slots__ = ()
+    is_amount = True
+    needs = "squares"
+''',
+        ),
+        (
+            "tables/aggregates.py",
+            "Count | CountPeople | Sum | Mean | Variance | Std | Histogram | Ratio\n",
+            "SumOfSquares | ",
+        ),
+        ("tables/aggregates.py", '"count": Count, ', '"sum of squares": SumOfSquares, '),
+        (
+            "tables/aggregates.py",
+            "def histogram(",
+            '''def sum_of_squares(of: str | Expr) -> SumOfSquares:
+    """The sum of the squares of the distances from the lower bound."""
+    return SumOfSquares(column(of))
+
+
+''',
+        ),
+        ("planner/design.py", "CountPeople, Histogram, Mean, OfValues", "SumOfSquares, "),
+        (
+            "planner/design.py",
+            "            case Ratio(top, bottom):\n                return [(name, self._ratio",
+            """            case SumOfSquares(of):
+                place, step = self.places[of], self.columns[of].bounds.step
+                self._claim(place, 1, weight)
+                return [(name, Straight(Linear(((place, 2, step**2),)), integer=False))]
+""",
+        ),
+        ("__init__.py", '    "sum": "tables.aggregates",\n', '    "sum_of_squares": "tables.aggregates",\n'),
+        ("__init__.py", '    "sum",\n', '    "sum_of_squares",\n'),
+        (
+            "sql/functions.py",
+            '    Function("MIN", ',
+            '    Function("SUM_SQUARES", "`SUM_SQUARES(x)`", aggregate=SumOfSquares),\n',
+        ),
+        ("sql/functions.py", "Mean, OfValues, Std, Sum, Variance\n", "SumOfSquares, "),
+    ),
+    """
+question = people.group_by("region").agg(squares=pv.sum_of_squares("age"), n=pv.count(), age=pv.mean("age"))
+assert session.parse(
+    "SELECT region, SUM_SQUARES(age) AS squares, COUNT(*) AS n, AVG(age) AS age FROM people GROUP BY region"
+) == question
+answer = session.release(question, epsilon=10**6)
+ages = answer.to_pandas()
+import pyarrow.parquet as pq
+
+rows = pq.read_table("people.parquet").to_pylist()
+known = [row["age"] for row in rows if row["region"] == "north" and row["age"] is not None]
+truth = sum(min(max(age, 0), 110) ** 2 for age in known)
+assert abs(ages["squares"][0] - truth) < 1, (ages, truth)
+assert "squares = sumofsquares(age)" in session.explain(question, epsilon=1)
+assert any("age clamped to 0..110" in limit for limit in answer.limits), answer.limits
+pv.verify(answer.certificate, ledger=session.ledger)
+print(answer.chart(), session.parse("SELECT SUM_SQUARES(age) FROM people").aggregates[0][0])
+""",
+    frozenset({"planner/measurements.py", "planner/outputs.py", "release/checker.py", "tables/codec.py"}),
+)
+
+FUNCTION = Toy(
+    "How to add an SQL function",
+    (
+        (
+            "sql/functions.py",
+            '    Function("ABS", ',
+            """    Function("SQUARE", "`SQUARE(x)`: the number times itself",
+             read=lambda reader, tree: e.Arithmetic("*", *[reader.operand(tree.expressions[0])] * 2)),
+""",
+        ),
+    ),
+    """
+squared = pv.col("age") * pv.col("age")
+assert session.parse("SELECT AVG(SQUARE(age)) AS a FROM people WHERE SQUARE(age) < 400") == people.where(
+    squared < 400
+).agg(a=pv.mean(squared))
+answer = session.release("SELECT AVG(SQUARE(age)) AS a FROM people WHERE SQUARE(age) < 400", epsilon=10**6)
+assert 0 < answer.values("a")[0] < 400
+try:
+    session.parse("SELECT AVG(SQUAR(age)) FROM people")
+except pv.UserError as error:
+    print(error)
+""",
+    frozenset({"sql/expressions.py", "tables/expressions.py"}),
+)
+
+COMMAND = Toy(
+    "How to add a command",
+    (
+        (
+            "cli/greet.py",
+            "",
+            '''"""privet greet: a toy."""
+
+from typing import Annotated
+
+import typer
+
+
+def greet(name: Annotated[str, typer.Argument(help="Whom to greet.")]) -> None:
+    """Greet somebody.
+
+    Example: privet greet Ann
+    """
+    print(f"hello {name}")
+''',
+        ),
+        ("cli/__init__.py", "app.command()(verify.verify)\n", "app.command()(greet.greet)\n"),
+        ("cli/__init__.py", "import_csv, ledger, query, schema, verify\n", "greet, "),
+    ),
+    """
+import subprocess, sys
+
+run = lambda *words: subprocess.run([sys.executable, "-m", "privet", *words], capture_output=True, text=True)
+done = run("greet", "Ann")
+assert (done.returncode, done.stdout) == (0, "hello Ann\\n"), done
+assert "Greet somebody." in run("--help").stdout
+assert run("greet").returncode == 2
+""",
+    frozenset({"cli/exits.py"}),
+)
+
+KEY = Toy(
+    "How to add a policy key",
+    (
+        (
+            "policy/shape.py",
+            "    threads: fields.Whole | None = None\n",
+            '''    contact: str = ""
+    """Whom to ask about the data."""
+''',
+        ),
+        ("policy/shape.py", '    "threads": "2",\n', '    "contact": \'"steward@example.org"\',\n'),
+    ),
+    """
+from pathlib import Path
+
+from privet.policy import load
+
+text = '''
+ledger = "toy.ledger"
+[datasets.people]
+budget = { epsilon = 1 }
+adjacency = "add/remove"
+contact = "ann"
+[datasets.people.tables.people]
+source = "people.parquet"
+protect = { person = "person_id", max_rows = 1 }
+[datasets.people.tables.people.columns]
+age = { integer = [0, 110] }
+'''
+Path("privet.toml").write_text(text)
+assert load("privet.toml").datasets["people"].settings.contact == "ann"
+assert pv.Session.open("privet.toml", analyst="ann").release("SELECT COUNT(*) AS n FROM people", epsilon=0.5)
+Path("wrong.toml").write_text(text.replace('"ann"', "3"))
+try:
+    load("wrong.toml")
+except pv.UserError as error:
+    assert 'contact = "steward@example.org"' in str(error), error
+else:
+    raise AssertionError("3 was taken for a contact")
+""",
+    frozenset({"policy/template.py", "dataset.py"}),
+)
+
+TOYS = {"aggregate": AGGREGATE, "SQL function": FUNCTION, "command": COMMAND, "policy key": KEY}
+
+
+def named(section: str) -> set[str]:
+    """The source files that a section of CONTRIBUTING names."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    body = text.split(f"## {section}\n", 1)[1].split("\n## ", 1)[0]
+    sources = (ROOT / "src" / "privet").rglob("*.py")
+    known = {path.relative_to(ROOT / "src" / "privet").as_posix() for path in sources}
+    return {name for name in re.findall(r"`([\w/]+\.py)`", body) if name in known}
+
+
+@pytest.mark.parametrize("toy", TOYS.values(), ids=TOYS.keys())
+def test_contributing_names_the_files_that_a_toy_needs(toy: Toy) -> None:
+    created = {file for file, line, _ in toy.edits if not line}
+    assert toy.files() - created == named(toy.section) - toy.named_only
+
+
+@pytest.mark.parametrize("toy", TOYS.values(), ids=TOYS.keys())
+def test_a_toy_works_from_end_to_end(toy: Toy, tmp_path: Path) -> None:
+    package = tmp_path / "source" / "privet"
+    shutil.copytree(ROOT / "src" / "privet", package, ignore=shutil.ignore_patterns("__pycache__"))
+    for file, line, text in toy.edits:
+        path = package / file
+        before = path.read_text(encoding="utf-8") if line else ""
+        assert before.count(line) == 1 or not line, (file, line)
+        path.write_text(before.replace(line, text + line) if line else text, encoding="utf-8")
+    work = tmp_path / "work"
+    work.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", START + toy.program],
+        cwd=work,
+        env=os.environ | {"PYTHONPATH": str(package.parent)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
