@@ -45,18 +45,19 @@ def check_new(path: Path, text: str) -> None:
 
 def check_permissions(path: Path, text: str) -> None:
     """Refuse a ledger that this user can't write."""
-    check_writable(path, f"write the ledger {text!r}")
+    fails = f"the ledger {text!r} can't be written: you do not have permission"
+    check_writable(path, fails)
     journal = path.with_name(f"{path.name}-journal")
     if journal.exists():
-        check_writable(journal, f"write the ledger's journal {str(journal)!r}")
+        check_writable(journal, f"{fails} to write its journal {str(journal)!r}")
     elif not journal.is_symlink():
-        check_writable(path.parent, f"create the ledger's journal in the folder {str(path.parent)!r}")
+        check_writable(path.parent, f"{fails} to create its journal in the folder {str(path.parent)!r}")
 
 
-def check_writable(path: Path, action: str) -> None:
+def check_writable(path: Path, fails: str) -> None:
     """Refuse a file or folder that this user can't write."""
     if not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
-        raise LedgerError(f"you do not have permission to {action}. Ask its owner")
+        raise LedgerError(f"{fails}. Ask its owner")
 
 
 def check_whole(path: Path, text: str) -> None:

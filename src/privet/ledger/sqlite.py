@@ -177,7 +177,8 @@ def connect(text: str, path: Path, *, create: bool, read_only: bool = False) -> 
             if not create or read_only:
                 raise UserError(f"there is no ledger {text!r}")
             check_new(path, text)
-            check_writable(path.parent, f"create the ledger {text!r} in the folder {str(path.parent)!r}")
+            folder = f"you do not have permission to write the folder {str(path.parent)!r}"
+            check_writable(path.parent, f"the ledger {text!r} can't be created: {folder}")
             created = create_file(path)
         wait_for_its_name(path)
         check_whole(path, text)
