@@ -182,7 +182,7 @@ def test_a_copy_of_the_rows(path: Path, source: Path) -> None:
     try:
         is_refused(lambda: session(path, copy, name="people2"), path)
     except pytest.fail.Exception:
-        assert "A copy of a file" in limits
+        assert "a copy of a file" in limits
 
 
 def test_a_file_that_is_moved_is_still_known_by_its_dataset(path: Path, source: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from tests.ledger.common import PEOPLE, ask, cost, pay
 
 from privet.errors import LedgerError
-from privet.ledger import DatabaseLedger, deadlines, failpoints, open_ledger, search_path
+from privet.ledger import DatabaseLedger, deadlines, failpoints, open_ledger, postgres_settings
 from privet.ledger import postgres as postgres_ledger
 from privet.privacy.guarantees import PureDP
 
@@ -36,7 +36,7 @@ def stopped(ledger: DatabaseLedger) -> Iterator[None]:
 
 
 def test_the_limit_is_longer_than_the_timeouts_of_the_server() -> None:
-    assert deadlines.SILENCE > search_path.LONGEST
+    assert deadlines.SILENCE > postgres_settings.LONGEST
 
 
 @pytest.mark.parametrize("place", ["reserve: written", "settle: written"])

@@ -102,7 +102,7 @@ class ArrowRows:
 
     rows: Any = field(repr=False)
     identities: tuple[Identity, ...] = ()
-    """Which tables of a database they come from: known of Ibis tables only. What is in memory alone has no identity."""
+    """The files or tables they were read from, as far as that is known. A frame in memory has no identity."""
 
     def types(self) -> Mapping[str, StoredType]:
         """The columns and their types."""

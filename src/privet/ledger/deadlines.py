@@ -13,7 +13,7 @@ from typing import Any
 
 import psycopg
 
-from privet.ledger.search_path import LONGEST
+from privet.ledger.postgres_settings import LONGEST
 
 SILENCE = LONGEST + 5.0
 """Seconds in which a server must send something. Its own timeouts are shorter."""

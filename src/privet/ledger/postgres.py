@@ -13,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from privet.errors import LedgerError, Remedy, Subject, UserError, install
-from privet.ledger import chain, search_path, tables
+from privet.ledger import chain, postgres_settings, tables
 from privet.ledger.database import Database
 from privet.system.addresses import is_public, masked
 
@@ -157,7 +157,7 @@ class Postgres(Database):
         with self.engine.begin() as connection:
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_CREATING})")
-            search_path.check_schema(connection.connection.driver_connection, named=self.named)
+            postgres_settings.check_schema(connection.connection.driver_connection, named=self.named)
             names = _tables(connection)
             if not names and not create:
                 raise UserError(f"there is no ledger at {self.where}")
@@ -226,9 +226,9 @@ def connect(text: str, *, create: bool, read_only: bool = False) -> Postgres:
         read_only=read_only,
     )
     ledger.hidden = tuple(hidden.values())
-    ledger.named = named = search_path.names_schema(query.get("options", ""))
+    ledger.named = named = postgres_settings.names_schema(query.get("options", ""))
     sa.event.listen(engine, "do_connect", lambda *known: LimitedConnection.connect(*known[2], **known[3]))
-    sa.event.listen(engine, "connect", lambda connection, _: search_path.configure(connection, named=named))
+    sa.event.listen(engine, "connect", lambda connection, _: postgres_settings.configure(connection, named=named))
     try:
         ledger.prepare(create=create)
     except BaseException:

@@ -56,7 +56,7 @@ def is_address(text: str) -> bool:
         >>> [is_address(text) for text in ("people.ledger", "/data/10:30@lab/people.ledger", "year=2024/people.ledger")]
         [False, False, False]
     """
-    if "://" in text or _SCHEMED.match(text) or _WITH_PARAMETER.search(text):
+    if "://" in text or _SCHEMED.match(text):
         return True
     has_password = ":" in text[: text.rfind("@") + 1]
     if has_password and text.lstrip().startswith("//"):  # without a scheme
@@ -64,7 +64,7 @@ def is_address(text: str) -> bool:
     if Path(text).is_absolute() or _DRIVE.match(text):
         return False
     key = _FIRST_KEY.match(text)
-    return has_password or (key is not None and key[1].lower() in _LIBPQ)
+    return has_password or _WITH_PARAMETER.search(text) is not None or (key is not None and key[1].lower() in _LIBPQ)
 
 
 def is_public(parameter: str, value: str = "") -> bool:
