@@ -68,7 +68,6 @@ ADDRESSES = [
     f"postgresql://{NOWHERE}?user=me%3A{SECRET}",
     f"postgresql://me%3A{SECRET}@{NOWHERE}",
     f"postgresql://{NOWHERE}?dbname=host%3Dx%20password%3D{SECRET}",
-    f"host=127.0.0.1 port=1 user=me:{SECRET}",
 ]
 POLICY = """
 ledger = {ledger}
