@@ -21,7 +21,7 @@ TIERS: tuple[frozenset[str], ...] = tuple(
     frozenset(line.split())
     for line in """
         errors
-        advice codec names system
+        codec names system
         exact
         privacy noise
         accuracy plots
