@@ -70,13 +70,16 @@ class _Home:
         with self.changed:
             cursor = self.idle.pop() if self.idle else self._another()
             self.running.append(cursor)
+        usable = False
         try:
             yield cursor
+            usable = True
         finally:
             if os.getpid() == process:  # else a signal handler forked: the cursor is the parent's, and so is the lock
                 with self.changed:
                     self.running.remove(cursor)
-                    self.idle.append(cursor)
+                    if usable:  # one that was interrupted, perhaps while it removed a type, is not used again
+                        self.idle.append(cursor)
                     self.changed.notify_all()
 
     def _another(self) -> DuckDBPyConnection:

@@ -59,7 +59,7 @@ def leaf(column: Column, raw: Any, mode: str) -> Any:
             number = _declared(kind)
             if missing:
                 default = column.default
-                return number if default is None else replace(number, value=Fraction(default))
+                return number if default is None else replace(number, value=_read(kind, number, Fraction(default), "value"))
             return replace(number, value=_read(kind, number, raw, mode))
         case BooleanType():
             value = None if missing else {1: True, 0: False}.get(raw)

@@ -13,7 +13,7 @@ from typing import Literal
 from privet.engines.base import Unsupported
 from privet.engines.sql import numbers
 from privet.engines.sql.dialect import Dialect
-from privet.engines.sql.stored import NUMBERS, as_double, as_integer
+from privet.engines.sql.stored import NUMBERS, as_double, as_integer, within_precision
 from privet.engines.sql.text import Context, Value
 from privet.exact import Exact
 from privet.tables.schema import Column
@@ -46,6 +46,7 @@ def read(column: Column, stored: StoredType, sql: str, mode: Mode, context: Cont
     """The SQL that reads one column; `sql` is its quoted name. A number is read as n, in the unit of its type."""
     found: Value | None
     dialect = context.dialect
+    sql = within_precision(stored, sql)
     match column.type:
         case NumberType() as kind:
             found = numbers.read(dialect, kind, column.default, stored, sql, keyed=mode == "key")
@@ -69,7 +70,7 @@ def read_code(dialect: Dialect, column: Column, stored: StoredType, sql: str, wa
     grid = numbers.Grid.of(column.type)
     if (grid.base, grid.step, grid.width) != (wanted.lower, wanted.step, wanted.width):
         return None
-    return numbers.read_code(dialect, column.type, column.default, stored, sql)
+    return numbers.read_code(dialect, column.type, column.default, stored, within_precision(stored, sql))
 
 
 def compare_raw(dialect: Dialect, column: Column, stored: StoredType, sql: str, test: Test) -> Value | None:
@@ -205,6 +206,7 @@ def _zoned(dialect: Dialect, kind: TimeType, sql: str, mode: Mode) -> Value:
 
 def person_id(dialect: Dialect, stored: StoredType, sql: str, *, shared: bool) -> str:
     """The id of a person, NULL if there is none; `shared`: as a text that ids of other types can be compared with."""
+    sql = within_precision(stored, sql)
     if stored.family == "float":
         found = f"CASE WHEN NOT {dialect.is_nan(sql)} THEN {sql} + {dialect.float(0)} END"  # -0.0 is 0.0
         if not shared:

@@ -8,6 +8,23 @@ from privet.tables.stored import StoredType
 NUMBERS = ("integer", "float", "decimal")
 
 
+def within_precision(stored: StoredType, sql: str) -> str:
+    """A decimal; NULL if it has more digits than its type says, which a file does not rule out.
+
+    Claim: what is computed from it then fits, for every row: a product with 10^scale would overflow otherwise.
+
+    Example:
+        >>> within_precision(StoredType.decimal(3, 1), "x")
+        "CASE WHEN x BETWEEN CAST('-99.9' AS DECIMAL(3, 1)) AND CAST('99.9' AS DECIMAL(3, 1)) THEN x END"
+    """
+    if stored.family != "decimal":
+        return sql
+    nines = "9" * (stored.precision - stored.scale) or "0"
+    largest = f"{nines}.{'9' * stored.scale}" if stored.scale else nines
+    low, high = (f"CAST('{sign}{largest}' AS DECIMAL({stored.precision}, {stored.scale}))" for sign in ("-", ""))
+    return f"CASE WHEN {sql} BETWEEN {low} AND {high} THEN {sql} END"
+
+
 def as_double(dialect: Dialect, stored: StoredType, sql: str) -> str | None:
     """As a double; NULL for a text that is not a number; None for a type that has no numbers."""
     if stored.is_float64:
