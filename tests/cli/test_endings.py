@@ -127,7 +127,7 @@ def test_interrupted(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_codes_are_documented() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "sql.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "reference.md").read_text()
     for code in {0, 130, 141, *(code for _, code in cli.EXITS)}:
         assert f"\n| {code} | " in page, code
 

@@ -72,8 +72,12 @@ def test_what_can_not_be_drawn_is_not_paid_for(shell: Shell, style: list[str], m
 def test_an_answer_whose_picture_can_not_be_written_is_printed(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, suffix: str
 ) -> None:
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    real = files._name
+
+    def full(scratch: Path, target: Path, overwrite: bool) -> None:
+        if target.name == f"full{suffix}":  # and not the ledger
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(scratch, target, overwrite)
 
     with monkeypatch.context() as patched:
         patched.setattr(files, "_name", full)

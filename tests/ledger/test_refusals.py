@@ -95,9 +95,9 @@ def test_a_folder_that_may_not_be_written(path: Path, folder: Path) -> None:
     folder.chmod(0o555)
     with without_rights():
         told = refusal(lambda: open_ledger(path))
-        assert told.endswith(f"permission to create its journal in the folder {str(folder)!r}. Ask its owner")
+        assert told.endswith(f"permission to create the ledger's journal in the folder {str(folder)!r}. Ask its owner")
         told = refusal(lambda: open_ledger(folder / "new.ledger"))
-        assert f"can't be created: you do not have permission to write the folder {str(folder)!r}" in told
+        assert f"you do not have permission to create the ledger {str(folder / 'new.ledger')!r} in the folder" in told
         with closing(open_ledger(path, read_only=True)) as ledger:
             assert ledger.head().number == 3
 
@@ -106,4 +106,4 @@ def test_a_journal_that_may_not_be_written(path: Path) -> None:
     journal(path).chmod(0o444)
     with without_rights():
         told = refusal(lambda: open_ledger(path))
-    assert f"you do not have permission to write its journal {str(journal(path))!r}" in told
+    assert f"you do not have permission to write the ledger's journal {str(journal(path))!r}" in told

@@ -54,7 +54,10 @@ def is_clear(seen: Seen) -> bool:
     assert seen.get("error") == "LedgerError", seen
     assert seen["trace"].count("Traceback") == 1, seen["trace"]
     assert not any(name in seen["trace"] for name in ("sqlite3.", "sqlalchemy", "psycopg.")), seen["trace"]
-    return any(words in seen["text"] for words in ("can't be read", "can't be written")) and "\n" not in seen["text"]
+    return (
+        any(words in seen["text"] for words in ("can't be read", "can't be written", "not have permission"))
+        and "\n" not in seen["text"]
+    )
 
 
 def is_paid(where: str | Path, answers: dict[str, str]) -> None:

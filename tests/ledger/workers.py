@@ -646,7 +646,13 @@ def asks(where: str, requests: list[str], lease: float = 30.0, die: bool = False
 def interrupted(where: str, times: int) -> Counter[str]:
     """Debit and look, while a signal comes at any time; it is passed on, and then the ledger must work at once."""
     ledger, chance, seen = opened(where, PureDP(10**6)), random.Random(7), Counter[str]()
-    fired = False
+    fired = lost = False
+
+    def unraisable(_: object) -> None:  # Python can't pass on what is raised while an object is destroyed
+        nonlocal lost
+        lost = True
+
+    sys.unraisablehook = unraisable
 
     def interrupt(*_: object) -> None:
         nonlocal fired
@@ -655,7 +661,7 @@ def interrupted(where: str, times: int) -> Counter[str]:
 
     signal.signal(signal.SIGALRM, interrupt)
     for i in range(times):
-        fired = False
+        fired = lost = False
         try:
             signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.00005, 0.004))
             try:
@@ -666,7 +672,7 @@ def interrupted(where: str, times: int) -> Counter[str]:
                 ledger.balance("people")
             except Exception as error:
                 seen[f"{type(error).__name__}: {error}"] += 1
-            seen["swallowed" if fired else "done"] += 1
+            seen[("lost" if lost else "swallowed") if fired else "done"] += 1
             while not fired:  # a busy machine may deliver it late
                 time.sleep(0.001)
         except KeyboardInterrupt:

@@ -510,7 +510,7 @@ def test_t18_what_an_analyst_multiplies_is_clamped() -> None:
     ):
         asked = plan(table.agg(s=pv.sum(of)), epsilon=1)
         (part,) = asked.noised
-        step = part.measurement.tallies[1].of.step  # type: ignore[union-attr]
+        step = part.measurement.tallies[1].value.step  # type: ignore[union-attr]
         assert part.move.total * step <= most
         with DuckDB({"one": (table.schema, table.source)}, salt=b"", threads=1) as engine:
             (vectors,) = asked.coordinates([engine.answer(s) for s in asked.statements()])
@@ -526,5 +526,5 @@ def test_t15_a_column_made_anew_has_its_new_bounds() -> None:
     parts: list[NoisyMeasurement] = []
     for rows in (table.relation, table.with_columns(x=1000 * pv.col("x"))):
         parts += plan(rows.agg(s=pv.sum("x")), epsilon=1).noised
-    steps = [part.measurement.tallies[1].of.step for part in parts]  # type: ignore[union-attr]
+    steps = [part.measurement.tallies[1].value.step for part in parts]  # type: ignore[union-attr]
     assert [part.move.total * step for part, step in zip(parts, steps, strict=True)] == [1, 1000]

@@ -73,7 +73,7 @@ CAPS: list[dict[str, int]] = [
 
 @pytest.mark.parametrize("caps", CAPS, ids=str)
 def test_the_cap_has_no_default(caps: dict[str, int]) -> None:
-    with pytest.raises(UserError, match=r"max_rows, or max_groups and max_rows_per_group|max_rows must be 4"):
+    with pytest.raises(UserError, match=r"max_rows, or max_groups and max_rows_per_group|which is 4"):
         Person("id", **caps)
 
 

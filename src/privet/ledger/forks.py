@@ -28,10 +28,13 @@ class Forkable(Protocol):
 
 
 _OPEN: WeakSet[Forkable] = WeakSet()
-_changing = threading.Lock()  # held while `_OPEN` is changed or listed
+_changing = threading.Lock()  # held while `_OPEN` is changed, and from its listing until the fork is over
+_LONGEST = 10.0  # seconds to wait for it: a signal handler may fork while its own thread has it
 _forking = Turns()
 _FORKS: dict[int, tuple[Ticket, dict[Forkable, bool]]] = {}
 """By thread that forks: its ticket, the ledgers that wait for its fork, and whether they are ready."""
+_CLOSED: set[int] = set()
+"""The threads whose fork nobody can open a ledger during: SQLite's own locks would stay taken in the child."""
 
 
 def register(ledger: Forkable) -> None:
@@ -43,9 +46,9 @@ def register(ledger: Forkable) -> None:
 def _before() -> None:
     ticket, waiting = _FORKS[threading.get_ident()] = Ticket(), {}
     _forking.wait(ticket, lambda: True)
-    with _changing:
-        ledgers = sorted(_OPEN, key=id)
-    for ledger in ledgers:
+    if _changing.acquire(timeout=_LONGEST):
+        _CLOSED.add(threading.get_ident())
+    for ledger in sorted(_OPEN, key=id):
         waiting[ledger] = False
         waiting[ledger] = ledger.before_fork(ticket)
 
@@ -57,6 +60,9 @@ def _in_parent() -> None:
             for ledger in waiting:
                 ledger.in_parent(ticket)
         finally:
+            if threading.get_ident() in _CLOSED:
+                _CLOSED.remove(threading.get_ident())
+                _changing.release()
             _forking.leave(ticket)
 
 
@@ -65,6 +71,7 @@ def _in_child() -> None:
     _, waiting = _FORKS.get(threading.get_ident(), (None, {}))
     _changing, _forking = threading.Lock(), Turns()
     _FORKS.clear()
+    _CLOSED.clear()
     for ledger in list(_OPEN):
         ledger.in_child(ready=waiting.get(ledger, False))
 

@@ -26,6 +26,7 @@ from privet.ledger.locks import Held
 from privet.ledger.places import check_name, check_new, check_permission, check_whole, check_writable, identity
 from privet.ledger.schema import check_schema, create_tables
 from privet.system.files import IN_USE
+from privet.system.processes import native
 
 _ENDS = f"SELECT min(ifnull(max(cast(number AS INTEGER)), 0), {2**31 - 1}) FROM privet_ledger"
 
@@ -178,7 +179,8 @@ def connect(text: str, path: Path, *, create: bool, read_only: bool = False) -> 
                 raise UserError(f"there is no ledger {text!r}")
             check_new(path, text)
             check_writable(path.parent, f"create the ledger {text!r} in the folder {str(path.parent)!r}")
-            created = create_file(path)
+            with native():  # SQLite is at work, and no fork knows of this ledger yet
+                created = create_file(path)
         wait_for_its_name(path)
         check_whole(path, text)
         if not read_only:

@@ -16,7 +16,7 @@ def check_arguments(given: Mapping[str, Any], known: Iterable[str]) -> None:
     Example:
         >>> check_arguments({"eps": 0.5}, ["epsilon", "within"])
         Traceback (most recent call last):
-        privet.errors.UserError: the argument is called epsilon, not eps. Write: epsilon=0.5
+        privet.errors.UserError: the argument is named epsilon, not eps. Write: epsilon=0.5
     """
     names = list(known)
     for name, value in given.items():

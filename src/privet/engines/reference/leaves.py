@@ -58,8 +58,9 @@ def leaf(column: Column, raw: Any, mode: str) -> Any:
         case NumberType() as kind:
             number = _declared(kind)
             if missing:
-                default = column.default
-                return number if default is None else replace(number, value=_read(kind, number, Fraction(default), "value"))
+                if column.default is None:
+                    return number
+                return replace(number, value=_read(kind, number, Fraction(column.default), "value"))
             return replace(number, value=_read(kind, number, raw, mode))
         case BooleanType():
             value = None if missing else {1: True, 0: False}.get(raw)
