@@ -472,7 +472,8 @@ class Broken:
         return []
 
     def attach(self, connection: Any, name: str) -> None:
-        connection.register(f"raw_{name}", self.rows)
+        connection.register("rows", self.rows)
+        connection.execute(f"CREATE TABLE raw_{name} AS SELECT * FROM rows")  # registered rows are one cursor's alone
         poison = "CASE WHEN income > 500 THEN error('secret ' || income) ELSE income END"
         connection.execute(f"CREATE VIEW {name} AS SELECT who, {poison} AS income, age, region FROM raw_{name}")
 

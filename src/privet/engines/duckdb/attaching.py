@@ -13,7 +13,11 @@ from privet.tables.stored import StoredType
 
 
 def reads(source: Source) -> bool:
-    """Whether DuckDB can read a source; one that is not of these kinds may attach itself, for DuckDB alone."""
+    """Whether DuckDB can read a source; one that is not of these kinds may attach itself, for DuckDB alone.
+
+    It does so by tables and views, which every cursor of a connection knows: a name that was only registered is known
+    to one cursor.
+    """
     return isinstance(source, ArrowRows | ParquetFiles | DuckDBFile) or hasattr(source, "attach")
 
 
