@@ -17,7 +17,7 @@ from tests.sources.common import rows
 from privet import person
 from privet.errors import SourceError, UserError
 from privet.sources import ImportReport, import_csv, table
-from privet.sources.dialect import Dialect
+from privet.sources.csv.dialect import Dialect
 from privet.tables import schema
 from privet.tables.query import Table
 

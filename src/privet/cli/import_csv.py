@@ -176,7 +176,7 @@ def _declared(options: list[str]) -> dict[str, Column | str]:
 
 def _id_type(columns: Mapping[str, Column | str], person: str | None) -> str:
     """The type of the id: that of its column, if it is also declared as one."""
-    from privet.sources.kinds import reading_of
+    from privet.sources.readings import reading_of
 
     column = columns.get(person or "")
     return "integer" if column is not None and reading_of(column) in ("integer", "key") else "text"

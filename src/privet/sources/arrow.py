@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from privet.engines.arrow_types import stored
-from privet.sources.kinds import Reading
-from privet.sources.values import LEAST, MOST, convert
+from privet.sources.objects import LEAST, MOST, convert
+from privet.sources.readings import Reading
 from privet.tables.stored import Family
 
 _EDGE = 2.0**63
