@@ -29,7 +29,8 @@ from privet.privacy.guarantees.least import MIN_EPSILON
 from privet.release.signing import SigningKey, signer
 from privet.system.processes import Gate, era
 from privet.tables import operators
-from privet.tables.query import PublicTable, Query, Table
+from privet.tables.query import Query
+from privet.tables.relation import PublicTable, Table
 from privet.tables.schema import check_name
 from privet.tables.statement import Statement
 

@@ -26,7 +26,8 @@ from privet.ledger.leases import Leases
 from privet.ledger.storage import book, database
 from privet.ledger.storage.sqlite.locks import FileLocks, Held
 from privet.privacy.guarantees import PureDP
-from privet.tables.query import Query, Table
+from privet.tables.query import Query
+from privet.tables.relation import Table
 
 # --- T23: averaging ----------------------------------------------------------------------------------
 

@@ -32,8 +32,9 @@ from privet.planner import plan
 from privet.privacy import events
 from privet.privacy.accounting import PureAccountant
 from privet.session import Session
-from privet.tables.query import Query, Table
-from privet.tables.stored import StoredType
+from privet.tables.query import Query
+from privet.tables.relation import Table
+from privet.tables.stored_types import StoredType
 
 PEOPLE = pa.table(
     {

@@ -22,7 +22,8 @@ import privet as pv
 from privet import dataset as dataset_module
 from privet.errors import BudgetError, DatasetClosed, LedgerError, NoAnswer, QueryError, UserError
 from privet.ledger import Charge, TableFacts, memory_ledger
-from privet.tables.query import Query, Table
+from privet.tables.query import Query
+from privet.tables.relation import Table
 
 PEOPLE = pa.table(
     {

@@ -19,7 +19,7 @@ from privet.errors import SourceError, UserError
 from privet.sources import ImportReport, import_csv, table
 from privet.sources.csv.dialect import Dialect
 from privet.tables import schema
-from privet.tables.query import Table
+from privet.tables.relation import Table
 
 COLUMNS = {
     "age": schema.integer(0, 110),

@@ -27,7 +27,7 @@ from privet.planner import noise as planner_noise
 from privet.sql import expressions, grammar, hints, tokens
 from privet.sql.names import Catalogue
 from privet.sql.source import SqlText
-from privet.tables.query import Table
+from privet.tables.relation import Table
 from privet.tables.schema import Column
 from privet.tables.types import UNITS
 

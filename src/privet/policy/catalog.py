@@ -25,7 +25,7 @@ from privet.sources.paths import paths_of
 from privet.sources.readings import Reading
 from privet.system.addresses import is_address, masked
 from privet.tables.schema import check_name
-from privet.tables.stored import Family
+from privet.tables.stored_types import Family
 
 _CSV = (".csv", ".tsv")
 _DATABASE = (".duckdb", ".ddb", ".db")

@@ -30,7 +30,7 @@ from privet.privacy.guarantees import ApproxDP, Budget, PureDP, budget_of
 from privet.system.addresses import is_address, shown
 from privet.system.encodings import text_of, why_not
 from privet.system.files import among
-from privet.tables.query import PublicTable, Table
+from privet.tables.relation import PublicTable, Table
 from privet.tables.schema import Column
 
 _SYNTAX = re.compile(r"(?P<what>.*) \(at (line (?P<line>\d+), column \d+|end of document)\)")

@@ -17,7 +17,7 @@ from privet.engines.base import ArrowRows
 from privet.errors import Remedy, SourceError, Subject, write
 from privet.sources.readings import Reading
 from privet.system.identity import Identity
-from privet.tables.stored import StoredType
+from privet.tables.stored_types import StoredType
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from privet.privacy.adjacency import Adjacency, Person, Protected
 from privet.sources import checked_files, frames, readings
 from privet.sources.paths import paths_of
 from privet.system.interrupts import interruptible
-from privet.tables.query import Table
+from privet.tables.relation import Table
 from privet.tables.schema import Column, Schema
-from privet.tables.stored import StoredType
+from privet.tables.stored_types import StoredType
 
 _CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _SOURCES = "A source is a path to Parquet files, a pandas, Polars, Arrow or Ibis table, or a table of a DuckDB file"

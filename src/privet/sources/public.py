@@ -19,7 +19,7 @@ from privet.sources.readings import Reading
 from privet.system.encodings import text_of, why_not
 from privet.system.identity import of_files
 from privet.tables.kinds import INTEGER, TEXT, usual
-from privet.tables.query import PublicTable
+from privet.tables.relation import PublicTable
 from privet.tables.schema import Column, PublicSchema, check_name, keys
 from privet.tables.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type
 

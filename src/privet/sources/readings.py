@@ -15,7 +15,7 @@ from privet.names.spelling import nearest
 from privet.privacy.adjacency import Person
 from privet.tables.kinds import KINDS, usual
 from privet.tables.schema import Column, Schema
-from privet.tables.stored import Family, StoredType
+from privet.tables.stored_types import Family, StoredType
 from privet.tables.types import KeyType, Type
 
 Reading = Literal["number", "integer", "boolean", "text", "key", "date", "timestamp", "person"]

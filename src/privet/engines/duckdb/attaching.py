@@ -7,7 +7,7 @@ from typing import Any
 
 from privet.engines.base import ArrowRows, ParquetFiles, Source
 from privet.engines.duckdb.files import Connection, DuckDBFile, attached, identifier, parquet, query, reader
-from privet.tables.stored import StoredType
+from privet.tables.stored_types import StoredType
 
 
 def reads(source: Source) -> bool:

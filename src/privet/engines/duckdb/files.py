@@ -11,7 +11,7 @@ from privet.engines.duckdb.types import stored
 from privet.system.identity import Identity, of_files, table_name
 from privet.system.interrupts import duckdb_interrupts
 from privet.system.processes import native
-from privet.tables.stored import StoredType
+from privet.tables.stored_types import StoredType
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

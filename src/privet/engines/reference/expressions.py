@@ -22,7 +22,7 @@ from privet.engines.reference.numbers import (
     quotient,
     to_unit,
 )
-from privet.tables import expressions as e
+from privet.tables.expressions import nodes as e
 from privet.tables.statement import At, Code, Given, Place, Present, Rows, Squares, Tally, Total
 from privet.tables.types import NumberType, TimeType
 

@@ -14,10 +14,10 @@ from privet.engines.reference.leaves import check, leaf, moment, plain
 from privet.engines.reference.numbers import Number, of_person
 from privet.errors import InternalError
 from privet.privacy.adjacency import Person
-from privet.tables import expressions as e
 from privet.tables import operators as o
+from privet.tables.expressions import nodes as e
 from privet.tables.schema import Column, PublicSchema, Schema
-from privet.tables.stored import StoredType
+from privet.tables.stored_types import StoredType
 from privet.tables.types import TimeType
 
 Line = tuple[Any, Read]

@@ -17,7 +17,7 @@ from privet.engines.sql.hull import encoded
 from privet.engines.sql.leaves import Lattice, Mode, Test, number_of
 from privet.engines.sql.text import Layers, Value
 from privet.exact import Exact
-from privet.tables.expressions import (
+from privet.tables.expressions.nodes import (
     CONDITIONS,
     Arithmetic,
     Bin,
@@ -37,7 +37,7 @@ from privet.tables.expressions import (
     Truncate,
     Types,
 )
-from privet.tables.rules import as_number, clipped_quotient, inverse
+from privet.tables.expressions.typing_rules import as_number, clipped_quotient, inverse
 from privet.tables.types import BooleanType, KeyType, NumberType, TimeType, Type
 from privet.tables.units import quotient
 

@@ -12,12 +12,12 @@ from typing import Literal
 
 from privet.engines.base import Unsupported
 from privet.engines.sql import numbers
+from privet.engines.sql.casts import NUMBERS, as_double, as_integer, within_precision
 from privet.engines.sql.dialect import Dialect
-from privet.engines.sql.stored import NUMBERS, as_double, as_integer, within_precision
 from privet.engines.sql.text import Context, Value
 from privet.exact import Exact
 from privet.tables.schema import Column
-from privet.tables.stored import StoredType
+from privet.tables.stored_types import StoredType
 from privet.tables.types import BooleanType, KeyType, NumberType, TextType, TimeType
 
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from privet.engines.sql.casts import as_double
 from privet.engines.sql.dialect import Dialect, held
 from privet.engines.sql.hull import clamped
-from privet.engines.sql.stored import as_double
 from privet.engines.sql.text import Value
 from privet.exact import Exact, nearest, up
 from privet.exact.lattice import is_power_of_two, to_steps
-from privet.tables.stored import StoredType
+from privet.tables.stored_types import StoredType
 from privet.tables.types import NumberType
 from privet.tables.units import LIMIT
 

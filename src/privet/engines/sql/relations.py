@@ -19,6 +19,7 @@ from privet.engines.sql.text import Context, Layers, Value
 from privet.errors import InternalError
 from privet.privacy.adjacency import Person
 from privet.tables import units
+from privet.tables.expressions.typing_rules import as_number
 from privet.tables.operators import (
     JoinPerson,
     JoinPublic,
@@ -30,9 +31,8 @@ from privet.tables.operators import (
     WithColumns,
     tables,
 )
-from privet.tables.rules import as_number
 from privet.tables.schema import CEILING, Column, PublicSchema, Schema
-from privet.tables.stored import StoredType
+from privet.tables.stored_types import StoredType
 from privet.tables.types import NumberType, Type
 
 

@@ -12,8 +12,8 @@ from privet.engines.sql.hull import enforced
 from privet.engines.sql.leaves import Lattice, indexed
 from privet.engines.sql.relations import Relations, Stored
 from privet.engines.sql.text import Context, Layers, Value
-from privet.tables.expressions import Column
-from privet.tables.narrowing import spanned
+from privet.tables.analysis.narrowing import spanned
+from privet.tables.expressions.nodes import Column
 from privet.tables.operators import Scan, Where
 from privet.tables.statement import At, Code, Given, Place, Present, Rows, Squares, Statement, Tally, Total, Unbounded
 from privet.tables.types import KeyType, KeyValue, Type

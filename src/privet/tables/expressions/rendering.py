@@ -1,6 +1,6 @@
-"""An expression as source code, in Python and in SQL. Errors suggest lines in both languages.
+"""An expression as text: for people, and as source code in Python and in SQL, which errors suggest.
 
-Claim: the result, parsed again, is the same expression (in SQL except for bins, which SQL writes with WIDTH_BUCKET and
+Claim: source code, parsed again, is the same expression (in SQL except for bins, which SQL writes with WIDTH_BUCKET and
 FLOOR; here they appear as shown to people).
 """
 
@@ -11,8 +11,7 @@ from datetime import date, datetime
 
 from privet.exact import Exact, literal
 from privet.exact import show as show_number
-from privet.tables import expressions as e
-from privet.tables.language import show
+from privet.tables.expressions import nodes as e
 
 _RESERVED = frozenset({
     "all", "and", "any", "as", "asc", "between", "by", "case", "cast", "cross", "desc", "distinct", "else", "end",
@@ -25,11 +24,51 @@ _SIGNS = {"==": "=", "!=": "<>"}
 _NESTED = (e.Arithmetic, e.Compare, e.Logic, e.Not)
 
 
+def show(node: e.Node) -> str:
+    """An expression as a person would write it."""
+
+    def inner(part: e.Node) -> str:
+        return f"({show(part)})" if isinstance(part, _NESTED) else show(part)
+
+    match node:
+        case e.Column(name):
+            return name
+        case e.Constant(value):
+            if isinstance(value, Exact):
+                return show_number(value)
+            return repr(value) if isinstance(value, str) else str(value)
+        case e.Arithmetic(operator, a, b) | e.Compare(operator, a, b):
+            return f"{inner(a)} {operator} {inner(b)}"
+        case e.Rounded(function, of):
+            return f"{function}({show(of)})"
+        case e.Clip(of, lower, upper):
+            return f"clip({show(of)}, {show_number(lower)}, {show_number(upper)})"
+        case e.Logic(operator, of):
+            return f" {operator} ".join(map(inner, of))
+        case e.Not(of):
+            return f"not {inner(of)}"
+        case e.IsIn(of, values):
+            return f"{inner(of)} in ({', '.join(map(show, values))})"
+        case e.IsMissing(of):
+            return f"{inner(of)} is missing"
+        case e.StartsWith(of, prefix):
+            return f"{inner(of)} starts with {prefix!r}"
+        case e.Case(branches, otherwise):
+            cases = " ".join(f"when {show(c)} then {show(v)}" for c, v in branches)
+            return f"case {cases}{'' if otherwise is None else f' else {show(otherwise)}'} end"
+        case e.DatePart(of, part):
+            return f"{part}({show(of)})"
+        case e.Truncate(of, unit):
+            return f"{show(of)} by {unit}"
+        case e.Bin(of, edges):
+            return f"bins({show(of)}, [{', '.join(map(show_number, edges))}])"
+
+
 def in_python(node: e.Node) -> str:
     """An expression in Python.
 
     Example:
-        >>> from privet.tables.language import col
+        >>> from privet.tables.expressions.fluent import col
         >>> print(in_python(((col("age") >= 18) & col("region").is_in(["north"])).node))
         (pv.col("age") >= 18) & pv.col("region").is_in(["north"])
     """
@@ -75,7 +114,7 @@ def in_sql(node: e.Node) -> str:
     """An expression in SQL.
 
     Example:
-        >>> from privet.tables.language import col
+        >>> from privet.tables.expressions.fluent import col
         >>> print(in_sql((col("limit").clip(0, 10) != 3).node))
         CLIP("limit", 0, 10) <> 3
     """

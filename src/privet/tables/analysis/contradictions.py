@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import product
 
-from privet.tables import expressions as e
-from privet.tables.conditions import columns, is_strict
-from privet.tables.expressions import Node, Types
-from privet.tables.reach import FLIPPED, NEGATED, Known, moment, outcomes
+from privet.tables.analysis.conditions import columns, is_strict
+from privet.tables.analysis.outcomes import FLIPPED, NEGATED, Known, outcomes
+from privet.tables.analysis.ranges import moment
+from privet.tables.expressions import nodes as e
+from privet.tables.expressions.nodes import Node, Types
 from privet.tables.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type
 
 MOST_CASES = 64
@@ -29,7 +30,7 @@ def contradictory(conditions: Sequence[Node], types: Types) -> bool:
 
     Example:
         >>> from privet.exact import Exact
-        >>> from privet.tables.language import col
+        >>> from privet.tables.expressions.fluent import col
         >>> age = {"age": NumberType(Exact(0), Exact(110), integer=True)}
         >>> contradictory([(col("age") > 50).node, (col("age") < 51).node], age)
         True
@@ -49,7 +50,7 @@ def cases(node: Node, *, holds: bool = True) -> list[tuple[Node, ...]]:
     """The ways in which a condition can be true (or false): in each, some plain conditions are all true.
 
     Example:
-        >>> from privet.tables.language import col
+        >>> from privet.tables.expressions.fluent import col
         >>> len(cases((~((col("a") > 1) & (col("b") > 2))).node))
         2
     """

@@ -16,8 +16,9 @@ import numpy as np
 
 from privet.errors import QueryError, write
 from privet.exact import Number, exact
-from privet.exact import show as show_number
-from privet.tables import expressions as e
+from privet.tables.expressions import nodes as e
+from privet.tables.expressions import trees
+from privet.tables.expressions.rendering import show
 from privet.tables.types import Unit
 
 
@@ -69,16 +70,16 @@ class Expr:
         return Expr(e.Compare(">=", self.node, node(other)))
 
     def __and__(self, other: Any) -> Expr:
-        return Expr(e.joined("and", (self.node, node(other))))
+        return Expr(trees.joined("and", (self.node, node(other))))
 
     def __or__(self, other: Any) -> Expr:
-        return Expr(e.joined("or", (self.node, node(other))))
+        return Expr(trees.joined("or", (self.node, node(other))))
 
     def __rand__(self, other: Any) -> Expr:
-        return Expr(e.joined("and", (node(other), self.node)))
+        return Expr(trees.joined("and", (node(other), self.node)))
 
     def __ror__(self, other: Any) -> Expr:
-        return Expr(e.joined("or", (node(other), self.node)))
+        return Expr(trees.joined("or", (node(other), self.node)))
 
     def __invert__(self) -> Expr:
         return Expr(e.Not(self.node))
@@ -283,46 +284,3 @@ def _constant(value: Any) -> e.Constant:
         allowed="Numbers, text, booleans and dates are allowed",
         remedy=write('pv.col("age").is_null()', sql="age IS NULL", advice="A test for a missing value is a condition"),
     )
-
-
-# --- from nodes to text -------------------------------------------------------------------------
-
-
-def show(node: e.Node) -> str:
-    """An expression as a person would write it."""
-
-    def inner(part: e.Node) -> str:
-        return f"({show(part)})" if isinstance(part, e.Arithmetic | e.Compare | e.Logic | e.Not) else show(part)
-
-    match node:
-        case e.Column(name):
-            return name
-        case e.Constant(value):
-            if isinstance(value, Fraction):
-                return show_number(value)
-            return repr(value) if isinstance(value, str) else str(value)
-        case e.Arithmetic(operator, a, b) | e.Compare(operator, a, b):
-            return f"{inner(a)} {operator} {inner(b)}"
-        case e.Rounded(function, of):
-            return f"{function}({show(of)})"
-        case e.Clip(of, lower, upper):
-            return f"clip({show(of)}, {show_number(lower)}, {show_number(upper)})"
-        case e.Logic(operator, of):
-            return f" {operator} ".join(map(inner, of))
-        case e.Not(of):
-            return f"not {inner(of)}"
-        case e.IsIn(of, values):
-            return f"{inner(of)} in ({', '.join(map(show, values))})"
-        case e.IsMissing(of):
-            return f"{inner(of)} is missing"
-        case e.StartsWith(of, prefix):
-            return f"{inner(of)} starts with {prefix!r}"
-        case e.Case(branches, otherwise):
-            cases = " ".join(f"when {show(c)} then {show(v)}" for c, v in branches)
-            return f"case {cases}{'' if otherwise is None else f' else {show(otherwise)}'} end"
-        case e.DatePart(of, part):
-            return f"{part}({show(of)})"
-        case e.Truncate(of, unit):
-            return f"{show(of)} by {unit}"
-        case e.Bin(of, edges):
-            return f"bins({show(of)}, [{', '.join(map(show_number, edges))}])"

@@ -7,19 +7,19 @@ among them, no row satisfies the condition. Everything here is public.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, timedelta
 from functools import reduce
 
 from privet.exact import Exact
-from privet.tables import expressions as e
-from privet.tables.expressions import Node, Types
-from privet.tables.rules import as_number
+from privet.tables.analysis.ranges import moment
+from privet.tables.expressions import nodes as e
+from privet.tables.expressions import trees
+from privet.tables.expressions.nodes import Node, Types
+from privet.tables.expressions.typing_rules import as_number
 from privet.tables.types import (
     BooleanType,
     KeyType,
-    KeyValue,
     NumberType,
     TextType,
     TimeType,
@@ -118,7 +118,7 @@ def reach(node: Node, known: Known) -> Type:
         names[name] = reach(part, known)
         return e.Column(name)
 
-    return mapped(node, named).type(names)
+    return trees.mapped(node, named).type(names)
 
 
 def compared_as(node: Node, known: Known) -> Type:
@@ -299,23 +299,6 @@ def _starts_unit(kind: TimeType, point: TimeType) -> bool:
     return (kind.timed or at == truncate(at, "day")) and (kind.unit is None or at == truncate(at, kind.unit))
 
 
-def only(value: KeyValue, kind: Type) -> Type:
-    """The type of a key that has this value."""
-    match value:
-        case bool():
-            return BooleanType(missing=False)
-        case int() if not isinstance(kind, KeyType):
-            return NumberType(Exact(value), Exact(value), integer=True, missing=False)
-        case date():
-            return TimeType(value, value, missing=False)
-    return KeyType((value,), missing=False)  # type: ignore[arg-type]
-
-
-def moment(day: date) -> datetime:
-    """A date as its midnight."""
-    return day if isinstance(day, datetime) else datetime(day.year, day.month, day.day)
-
-
 def _starts(kind: Type, prefix: str) -> Truths:
     missing = {None} if kind.missing else set()
     if isinstance(kind, TextType):
@@ -337,65 +320,4 @@ def _exact(node: Node, known: Known) -> bool:
             return value.denominator < 2**20  # a long one may be rounded
         case e.Arithmetic("/", left, right):
             return isinstance(right, e.Constant) and _exact(left, known)
-    return all(_exact(part, known) for part in e.parts(node))
-
-
-def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
-    """The same expression with changed parts."""
-    match node:
-        case e.Column() | e.Constant():
-            return node
-        case e.Arithmetic(operator, a, b):
-            return e.Arithmetic(operator, change(a), change(b))
-        case e.Compare(comparison, a, b):
-            return e.Compare(comparison, change(a), change(b))
-        case e.Logic(logic, of):
-            return e.Logic(logic, tuple(map(change, of)))
-        case e.Case(branches, otherwise):
-            pairs = tuple((change(when), change(then)) for when, then in branches)
-            return e.Case(pairs, None if otherwise is None else change(otherwise))
-        case _:
-            return replace(node, operand=change(node.operand))
-
-
-def replaced(node: Node, what: Mapping[Node, Node]) -> Node:
-    """The same expression with some parts replaced by others."""
-    return what[node] if node in what else mapped(node, lambda part: replaced(part, what))
-
-
-def conjuncts(node: Node) -> tuple[Node, ...]:
-    """The conditions that are all true exactly if this one is."""
-    if isinstance(node, e.Logic) and node.operator == "and":
-        return tuple(inner for part in node.operands for inner in conjuncts(part))
-    return (node,)
-
-
-def met(a: Type, low: Exact | date | None, high: Exact | date | None) -> Type | None:
-    """A type of numbers or times, cut to low..high; None if it is empty."""
-    match a:
-        case NumberType():
-            lower = a.lower if low is None else max(a.lower, Exact(low))  # type: ignore[arg-type]
-            upper = a.upper if high is None else min(a.upper, Exact(high))  # type: ignore[arg-type]
-            if a.step is not None:  # from step to step
-                lower = a.lower + math.ceil((lower - a.lower) / a.step) * a.step
-                upper = a.lower + math.floor((upper - a.lower) / a.step) * a.step
-            elif a.integer:
-                lower, upper = Exact(math.ceil(lower)), Exact(math.floor(upper))
-            return replace(a, lower=lower, upper=upper) if lower <= upper else None
-        case TimeType():
-            assert low is None or isinstance(low, date)
-            assert high is None or isinstance(high, date)
-            first = a.first if low is None or moment(low) <= moment(a.first) else _fitted(low, a, up=True)
-            last = a.last if high is None or moment(high) >= moment(a.last) else _fitted(high, a, up=False)
-            return replace(a, first=first, last=last) if moment(first) <= moment(last) else None
-    return a
-
-
-def _fitted(at: date, like: TimeType, *, up: bool) -> date:
-    """A moment as a date or a timestamp, to fit the type; a timestamp becomes a date by rounding inwards."""
-    if like.timed:
-        return moment(at)
-    if not isinstance(at, datetime):
-        return at
-    later = up and at != truncate(at, "day")
-    return at.date() + timedelta(days=1) if later else at.date()
+    return all(_exact(part, known) for part in trees.parts(node))

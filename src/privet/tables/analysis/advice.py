@@ -12,12 +12,12 @@ from difflib import get_close_matches
 from privet.errors import QueryError, Remedy, write
 from privet.exact import Exact
 from privet.exact import show as show_number
-from privet.tables import expressions as e
-from privet.tables.constants import Never
-from privet.tables.expressions import Node
-from privet.tables.language import show
-from privet.tables.notation import in_python, in_sql
-from privet.tables.reach import moment
+from privet.tables.analysis.constant_conditions import Never
+from privet.tables.analysis.ranges import moment
+from privet.tables.expressions import nodes as e
+from privet.tables.expressions import trees
+from privet.tables.expressions.nodes import Node
+from privet.tables.expressions.rendering import in_python, in_sql, show
 from privet.tables.types import KeyType, NumberType, TimeType, Type, truncate
 
 _LISTED = 8
@@ -77,7 +77,7 @@ def _comparison(left: Node, operator: str, value: e.Constant) -> Node:
 
 def _is_binned(node: Node) -> bool:
     """Whether an expression contains bins, which SQL writes in another way."""
-    return isinstance(node, e.Bin) or any(map(_is_binned, e.parts(node)))
+    return isinstance(node, e.Bin) or any(map(_is_binned, trees.parts(node)))
 
 
 def _in_list(never: Never) -> QueryError:

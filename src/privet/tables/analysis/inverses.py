@@ -9,9 +9,9 @@ from itertools import islice
 from typing import Any
 
 from privet.exact import Exact
-from privet.tables import expressions as e
-from privet.tables.expressions import Node, Types
-from privet.tables.reach import moment
+from privet.tables.analysis.ranges import moment
+from privet.tables.expressions import nodes as e
+from privet.tables.expressions.nodes import Node, Types
 from privet.tables.types import KeyValue, NumberType, TimeType, steps
 
 _Preimage = Iterator[tuple[str, Any, Any, bool]]

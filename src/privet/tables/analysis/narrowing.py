@@ -17,13 +17,16 @@ from functools import lru_cache
 
 from privet.errors import QueryError
 from privet.exact import Exact
-from privet.tables import expressions as e
-from privet.tables.conditions import SourceRows, below, columns, ends, in_terms, is_strict, rows_of
-from privet.tables.contradictions import contradictory
-from privet.tables.expressions import Node, Types
+from privet.tables.analysis.conditions import SourceRows, below, columns, ends, in_terms, is_strict, rows_of
+from privet.tables.analysis.contradictions import contradictory
+from privet.tables.analysis.inverses import preimage, slack
+from privet.tables.analysis.outcomes import Known, outcomes, reach
+from privet.tables.analysis.ranges import met, only
+from privet.tables.expressions import nodes as e
+from privet.tables.expressions import trees
+from privet.tables.expressions.nodes import Node, Types
+from privet.tables.expressions.trees import replaced
 from privet.tables.operators import JoinPublic, Operator, PerPerson, Where
-from privet.tables.preimages import preimage, slack
-from privet.tables.reach import Known, met, only, outcomes, reach, replaced
 from privet.tables.types import MOST_GROUPS, BooleanType, KeyType, KeyValue, NumberType, TimeType, Type
 
 _KEY = e.Column("\x01key")
@@ -123,7 +126,7 @@ def _constants(node: Node) -> Iterator[object]:
             yield from edges
             yield from _constants(of)
         case _:
-            for part in e.parts(node):
+            for part in trees.parts(node):
                 yield from _constants(part)
 
 

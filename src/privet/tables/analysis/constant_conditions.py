@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from privet.exact import show as show_number
-from privet.tables import expressions as e
-from privet.tables.expressions import Node, Types
-from privet.tables.language import show
+from privet.tables.analysis.outcomes import FLIPPED, Known, Truths, compared_as, outcomes
+from privet.tables.expressions import nodes as e
+from privet.tables.expressions import trees
+from privet.tables.expressions.nodes import Node, Types
+from privet.tables.expressions.rendering import show
 from privet.tables.operators import public_columns
-from privet.tables.reach import FLIPPED, Known, Truths, compared_as, outcomes
 from privet.tables.types import KeyType, NumberType, TimeType, Type
 
 Leaf = e.Compare | e.IsIn | e.StartsWith
@@ -40,7 +41,7 @@ def nevers(node: Node, types: Types) -> Iterator[Never]:
     too.
 
     Example:
-        >>> from privet.tables.language import col
+        >>> from privet.tables.expressions.fluent import col
         >>> from privet.tables.types import KeyType
         >>> [never.value.value for never in nevers(col("k").is_in(["a", "b"]).node, {"k": KeyType(("a", "c"))})]
         ['b']
@@ -115,7 +116,7 @@ def _leaves(node: Node, *, holds: bool = True) -> Iterator[tuple[Leaf, Node, str
         case e.StartsWith(of, prefix):
             yield node, of, "starts_with", (e.Constant(prefix),), holds
     inner_holds = not holds if isinstance(node, e.Not) else holds or not isinstance(node, e.Logic)
-    for part in e.parts(node):
+    for part in trees.parts(node):
         yield from _leaves(part, holds=inner_holds)
 
 

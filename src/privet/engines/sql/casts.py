@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from privet.engines.sql.dialect import Dialect
-from privet.tables.stored import StoredType
+from privet.tables.stored_types import StoredType
 
 NUMBERS = ("integer", "float", "decimal")
 

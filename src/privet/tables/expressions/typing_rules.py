@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from datetime import date, datetime
 from typing import Literal
 
 from privet.errors import QueryError, Remedy, write
 from privet.exact import Exact
 from privet.tables.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type
-from privet.tables.units import Quotient, Range, product, quotient, sized, together
+from privet.tables.units import Quotient, Range, exactly, product, quotient, sized, to_whole, together
 
 Operator = Literal["+", "-", "*", "/"]
 
@@ -134,3 +136,49 @@ def days_between(left: TimeType, right: TimeType) -> NumberType:
         )
     low, high = (left.first - right.last).days, (left.last - right.first).days
     return NumberType(Exact(low), Exact(high), integer=True, missing=left.missing or right.missing)
+
+
+def rounded(function: str, number: NumberType) -> NumberType:
+    """A number rounded down (floor), rounded up (ceil), or its absolute value (abs)."""
+    operand = number.range
+    if function == "abs":
+        low = max(operand.least, -operand.most, 0)
+        result, is_rounded = Range(operand.unit, low, max(-operand.least, operand.most)), number.rounded
+    elif operand.unit.denominator == 1:
+        result, is_rounded = operand, False
+    else:
+        how, way = (math.floor if function == "floor" else math.ceil), to_whole(operand)
+        inner = operand.coarser(way.shift)
+        ends = (how(inner.unit * inner.least), how(inner.unit * inner.most))
+        result, is_rounded = Range(Exact(1), *ends), False
+    return NumberType.of(result, rounded=is_rounded, missing=number.missing, wide=number.wide)
+
+
+def check_exact(left: NumberType, right: NumberType) -> None:
+    """Refuse to compare two numbers whose common unit is too fine."""
+    if left.constant is None and right.constant is None and not exactly(left.range, right.range):
+        raise QueryError(
+            "these two numbers can't be compared exactly, because their common unit needs more than 126 bits",
+            remedy=write(
+                'pv.col("income").clip(0, 200_000)',
+                sql="CLIP(income, 0, 200000)",
+                advice="Round or clip one of them first",
+            ),
+        )
+
+
+def no_text_for_a_date(kind: Type, value: object) -> None:
+    """Refuse text where a date or timestamp is needed, and suggest the value to write."""
+    if not isinstance(kind, TimeType) or not isinstance(value, str):
+        return
+    name = "timestamp" if kind.timed else "date"
+    try:
+        read: date | None = (datetime if kind.timed else date).fromisoformat(value)
+    except ValueError:
+        read = None
+    exact = read is not None and getattr(read, "tzinfo", None) is None
+    line = read if exact else kind.last
+    raise QueryError(
+        f"a {name} can be compared only with a {name}, not with the text {value[:40]!r}",
+        remedy=write(repr(line), sql=f"{name.upper()} '{line}'", exact=exact),
+    )

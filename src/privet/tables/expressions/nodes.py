@@ -6,10 +6,9 @@ by interval arithmetic. A missing operand makes the result missing, as in SQL.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date
 from itertools import pairwise
 from typing import Literal as OneOf
 from typing import get_args
@@ -17,16 +16,19 @@ from typing import get_args
 from privet.errors import QueryError, Remedy, Subject, write
 from privet.exact import Exact, show
 from privet.names.spelling import there_are
-from privet.tables.rules import (
+from privet.tables.expressions.typing_rules import (
     CONDITION,
     Operator,
     arithmetic,
     as_boolean,
     as_number,
     as_time,
+    check_exact,
     clipped_quotient,
     comparable,
     days_between,
+    no_text_for_a_date,
+    rounded,
     union,
 )
 from privet.tables.types import (
@@ -41,17 +43,13 @@ from privet.tables.types import (
     clipped,
     truncate,
 )
-from privet.tables.units import LARGEST, Range, exactly, to_whole
+from privet.tables.units import LARGEST
 
 Types = Mapping[str, Type]
 """The types of columns by name."""
 
 MOST_BINS = 1_000
 BINS = write('pv.bins("age", [0, 18, 65, 110]), or pv.bins("age", list(range(0, 111, 10)))', sql="FLOOR(age / 10) * 10")
-
-MOST_NODES = 2_000
-DEEPEST = 64
-"""The maximum size of an expression, and its maximum depth."""
 
 Part = OneOf["year", "quarter", "month", "day", "weekday", "hour"]
 PARTS: dict[str, tuple[int, int]] = {
@@ -129,7 +127,7 @@ class Arithmetic:
 
     def __post_init__(self) -> None:
         _one_of(self.operator, ("+", "-", "*", "/"))
-        _nodes(self.left, self.right)
+        check_nodes(self.left, self.right)
 
     def type(self, schema: Types) -> Type:
         left, right = self.left.type(schema), self.right.type(schema)
@@ -147,22 +145,10 @@ class Rounded:
 
     def __post_init__(self) -> None:
         _one_of(self.function, ("floor", "ceil", "abs"))
-        _nodes(self.operand)
+        check_nodes(self.operand)
 
     def type(self, schema: Types) -> Type:
-        number = as_number(self.operand.type(schema), self.function)
-        operand = number.range
-        if self.function == "abs":
-            low = max(operand.least, -operand.most, 0)
-            result, rounded = Range(operand.unit, low, max(-operand.least, operand.most)), number.rounded
-        elif operand.unit.denominator == 1:
-            result, rounded = operand, False
-        else:
-            how, way = (math.floor if self.function == "floor" else math.ceil), to_whole(operand)
-            inner = operand.coarser(way.shift)
-            ends = (how(inner.unit * inner.least), how(inner.unit * inner.most))
-            result, rounded = Range(Exact(1), *ends), False
-        return NumberType.of(result, rounded=rounded, missing=number.missing, wide=number.wide)
+        return rounded(self.function, as_number(self.operand.type(schema), self.function))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +160,7 @@ class Clip:
     upper: Exact
 
     def __post_init__(self) -> None:
-        _nodes(self.operand)
+        check_nodes(self.operand)
         for bound in (self.lower, self.upper):
             if type(bound) is not Exact or abs(bound) > LARGEST:
                 raise QueryError(f"clip needs numbers as bounds, not {bound!r}")
@@ -200,12 +186,12 @@ class Compare:
 
     def __post_init__(self) -> None:
         _one_of(self.operator, ("==", "!=", "<", "<=", ">", ">="))
-        _nodes(self.left, self.right)
+        check_nodes(self.left, self.right)
 
     def type(self, schema: Types) -> Type:
         left, right = self.left.type(schema), self.right.type(schema)
-        _no_text_for_a_date(left, self.right)
-        _no_text_for_a_date(right, self.left)
+        no_text_for_a_date(left, getattr(self.right, "value", None))
+        no_text_for_a_date(right, getattr(self.left, "value", None))
         ordered = self.operator not in ("==", "!=")
         if not comparable(left, right) or (ordered and not isinstance(left, NumberType | TimeType)):
             raise QueryError(
@@ -214,7 +200,7 @@ class Compare:
                 remedy=CONDITION,
             )
         if isinstance(left, NumberType) and isinstance(right, NumberType):
-            _exactly_comparable(left, right)
+            check_exact(left, right)
         return BooleanType(missing=left.missing or right.missing)
 
 
@@ -229,7 +215,7 @@ class Logic:
         _one_of(self.operator, ("and", "or"))
         if not self.operands:
             raise QueryError(f"{self.operator} needs at least one condition")
-        _nodes(*self.operands)
+        check_nodes(*self.operands)
 
     def type(self, schema: Types) -> Type:
         types = [as_boolean(node.type(schema), self.operator) for node in self.operands]
@@ -243,7 +229,7 @@ class Not:
     operand: Node
 
     def __post_init__(self) -> None:
-        _nodes(self.operand)
+        check_nodes(self.operand)
 
     def type(self, schema: Types) -> Type:
         return as_boolean(self.operand.type(schema), "not")
@@ -257,7 +243,7 @@ class IsIn:
     values: tuple[Constant, ...]
 
     def __post_init__(self) -> None:
-        _nodes(self.operand)
+        check_nodes(self.operand)
         if not 1 <= len(self.values) <= 10_000:
             raise QueryError(
                 "a list must have 1 to 10,000 values",
@@ -269,7 +255,7 @@ class IsIn:
     def type(self, schema: Types) -> Type:
         kind = self.operand.type(schema)
         for value in self.values:
-            _no_text_for_a_date(kind, value)
+            no_text_for_a_date(kind, value.value)
             if not comparable(kind, value.type(schema)):
                 raise QueryError(
                     f"{kind} is never equal to {value.value!r}", remedy=Remedy("Use values of the same kind")
@@ -284,7 +270,7 @@ class IsMissing:
     operand: Node
 
     def __post_init__(self) -> None:
-        _nodes(self.operand)
+        check_nodes(self.operand)
 
     def type(self, schema: Types) -> Type:
         self.operand.type(schema)
@@ -299,7 +285,7 @@ class StartsWith:
     prefix: str
 
     def __post_init__(self) -> None:
-        _nodes(self.operand)
+        check_nodes(self.operand)
         as_text(self.prefix)
 
     def type(self, schema: Types) -> Type:
@@ -322,7 +308,9 @@ class Case:
     def __post_init__(self) -> None:
         if not self.branches:
             raise QueryError("a case needs at least one condition")
-        _nodes(*parts(self))
+        check_nodes(*(part for branch in self.branches for part in branch))
+        if self.otherwise is not None:
+            check_nodes(self.otherwise)
 
     def type(self, schema: Types) -> Type:
         for condition, _ in self.branches:
@@ -340,7 +328,7 @@ class DatePart:
     part: Part
 
     def __post_init__(self) -> None:
-        _nodes(self.operand)
+        check_nodes(self.operand)
         if self.part not in PARTS:
             raise QueryError(f"a date has no part {self.part!r}", allowed=f"The parts are: {', '.join(PARTS)}")
 
@@ -362,7 +350,7 @@ class Truncate:
     unit: Unit
 
     def __post_init__(self) -> None:
-        _nodes(self.operand)
+        check_nodes(self.operand)
         if self.unit not in UNITS:
             raise QueryError(
                 f"a date can't be truncated to {self.unit!r}", allowed=f"The units are: {', '.join(UNITS)}"
@@ -387,7 +375,7 @@ class Bin:
     edges: tuple[Exact, ...]
 
     def __post_init__(self) -> None:
-        _nodes(self.operand)
+        check_nodes(self.operand)
         if len(self.edges) < 2:
             raise QueryError("bins need at least two edges", remedy=BINS)
         if len(self.edges) > MOST_BINS + 1:
@@ -430,7 +418,7 @@ Node = (
 _KINDS = frozenset(get_args(Node))
 
 
-def _nodes(*parts: object) -> None:
+def check_nodes(*parts: object) -> None:
     """Refuse anything that is not an expression."""
     for part in parts:
         if type(part) not in _KINDS:
@@ -452,71 +440,3 @@ def as_text(value: object) -> str:
         else:
             return value
     raise QueryError(f"this needs text of at most 10,000 characters without NUL, not {str(value)[:40]!a}")
-
-
-def _exactly_comparable(left: NumberType, right: NumberType) -> None:
-    if left.constant is None and right.constant is None and not exactly(left.range, right.range):
-        raise QueryError(
-            "these two numbers can't be compared exactly, because their common unit needs more than 126 bits",
-            remedy=write(
-                'pv.col("income").clip(0, 200_000)',
-                sql="CLIP(income, 0, 200000)",
-                advice="Round or clip one of them first",
-            ),
-        )
-
-
-def _no_text_for_a_date(kind: Type, other: Node) -> None:
-    """Refuse text where a date or timestamp is needed, and suggest the value to write."""
-    if not isinstance(kind, TimeType) or not isinstance(other, Constant) or not isinstance(other.value, str):
-        return
-    name = "timestamp" if kind.timed else "date"
-    try:
-        read: date | None = (datetime if kind.timed else date).fromisoformat(other.value)
-    except ValueError:
-        read = None
-    exact = read is not None and getattr(read, "tzinfo", None) is None
-    line = read if exact else kind.last
-    raise QueryError(
-        f"a {name} can be compared only with a {name}, not with the text {other.value[:40]!r}",
-        remedy=write(repr(line), sql=f"{name.upper()} '{line}'", exact=exact),
-    )
-
-
-def joined(operator: OneOf["and", "or"], nodes: Sequence[Node]) -> Node:
-    """All or any of these conditions, flattened: `(a and b) and c` is `a and b and c`."""
-    flat: list[Node] = []
-    for node in nodes:
-        flat += node.operands if isinstance(node, Logic) and node.operator == operator else (node,)
-    return flat[0] if len(flat) == 1 else Logic(operator, tuple(flat))
-
-
-def sized(node: Node) -> Node:
-    """The same expression, if it is not too large; a shared part counts each time it is used."""
-    _nodes(node)
-    left, pile = MOST_NODES, [(node, 1)]
-    while pile:
-        part, depth = pile.pop()
-        left -= 1
-        if left < 0 or depth > DEEPEST:
-            raise QueryError(
-                f"an expression can have at most {MOST_NODES:,} parts, nested at most {DEEPEST} levels deep",
-                remedy=write("with_columns(rate=...)", advice="Define parts of it as columns first"),
-            )
-        pile += [(inner, depth + 1) for inner in parts(part)]
-    return node
-
-
-def parts(node: Node) -> tuple[Node, ...]:
-    """The direct parts of an expression."""
-    match node:
-        case Column() | Constant():
-            return ()
-        case Arithmetic(_, a, b) | Compare(_, a, b):
-            return (a, b)
-        case Logic(_, of):
-            return of
-        case Case(branches, otherwise):
-            return (*(part for branch in branches for part in branch), *([] if otherwise is None else [otherwise]))
-        case _:
-            return (node.operand,)

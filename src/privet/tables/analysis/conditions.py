@@ -8,10 +8,13 @@ from datetime import date
 from typing import Any
 
 from privet.exact import Exact
-from privet.tables import expressions as e
-from privet.tables.expressions import MOST_NODES, Node, Types
+from privet.tables.analysis.outcomes import FLIPPED
+from privet.tables.analysis.ranges import moment
+from privet.tables.expressions import nodes as e
+from privet.tables.expressions import trees
+from privet.tables.expressions.nodes import Node, Types
+from privet.tables.expressions.trees import MOST_NODES, conjuncts, replaced
 from privet.tables.operators import JoinPerson, JoinPublic, OfPerson, Operator, PerPerson, Scan, Where, WithColumns
-from privet.tables.reach import FLIPPED, conjuncts, moment, replaced
 from privet.tables.schema import CEILING
 from privet.tables.types import KeyType, NumberType
 
@@ -100,7 +103,7 @@ def in_terms(node: Node, rows: SourceRows) -> Node | None:
         if size > MOST_NODES or part == _UNKNOWN:
             return None
         inside = above and part in rows.definitions
-        pile += [(rows.definitions[part], False)] if inside else [(inner, above) for inner in e.parts(part)]
+        pile += [(rows.definitions[part], False)] if inside else [(inner, above) for inner in trees.parts(part)]
     return replaced(node, rows.definitions)
 
 
@@ -110,13 +113,13 @@ def columns(node: Node) -> frozenset[str]:
     while pile:
         part = pile.pop()
         names |= {part.name} if isinstance(part, e.Column) else set()
-        pile += e.parts(part)
+        pile += trees.parts(part)
     return frozenset(names)
 
 
 def is_strict(node: Node) -> bool:
     """Whether an expression has a value only if all its parts have one."""
-    return isinstance(node, _STRICT) and all(map(is_strict, e.parts(node)))
+    return isinstance(node, _STRICT) and all(map(is_strict, trees.parts(node)))
 
 
 def ends(condition: Node) -> Iterator[tuple[Node, Any, Any]]:

@@ -16,12 +16,12 @@ from tests.tables.test_expressions import CONDITIONS
 
 import privet as pv
 from privet.errors import QueryError
-from privet.tables import expressions as e
-from privet.tables import reach
-from privet.tables.advice import nearest, never_true
-from privet.tables.constants import nevers, notes
-from privet.tables.language import Expr
-from privet.tables.reach import Known, outcomes
+from privet.tables.analysis import outcomes as analysis
+from privet.tables.analysis.advice import nearest, never_true
+from privet.tables.analysis.constant_conditions import nevers, notes
+from privet.tables.analysis.outcomes import Known, outcomes
+from privet.tables.expressions import nodes as e
+from privet.tables.expressions.fluent import Expr
 from privet.tables.types import KeyType, NumberType, TimeType, Type
 
 FIRST, LAST = date(1999, 11, 20), date(2001, 2, 10)
@@ -151,9 +151,9 @@ def test_a_wrong_comparison_of_ranges_is_found(monkeypatch: pytest.MonkeyPatch, 
     condition = e.Compare("<", e.Constant(Fraction(1)), e.DatePart(e.Column("born"), "weekday"))
     monday: Row = {**dict.fromkeys(TYPES), "born": date(2000, 12, 11)}
     assert not wrong((condition, monday))
-    right: Any = reach._numbers
+    right: Any = analysis._numbers
     broken = {"<=": "<", ">=": ">"}  # touching ranges do not meet
-    monkeypatch.setattr(reach, "_numbers", lambda sign, *rest, **how: right(broken.get(sign, sign), *rest, **how))
+    monkeypatch.setattr(analysis, "_numbers", lambda sign, *rest, **how: right(broken.get(sign, sign), *rest, **how))
     assert wrong((condition, monday))
     if effort > 1:
         quick = settings(max_examples=20_000, database=None, phases=[Phase.generate])
