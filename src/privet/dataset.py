@@ -36,7 +36,7 @@ from privet.tables.statement import Statement
 
 if TYPE_CHECKING:  # pydantic takes its time, and most datasets need none of it
     from privet.policy import Policy
-    from privet.policy.contract import DatasetPolicy
+    from privet.policy.policy import DatasetPolicy
     from privet.session import Session
 
 _OPENED = write('pv.Session([people], budget=pv.PureDP(3), ledger="people.ledger")')
@@ -193,6 +193,7 @@ class Dataset:
             share_answers=chosen.settings.share_answers,
             caps=lambda analyst: agreement.caps(chosen, analyst),
             accountant=chosen.accountant,
+            engine=chosen.settings.engine or "",
         )
         try:
             agreement.grant(chosen, opened.ledger)

@@ -222,7 +222,7 @@ def _taken(csv: str, policy: str | None, table: str | None) -> Callable[[Path], 
     """Files that must not be overwritten: the CSV, and the steward's files other than the sources to import."""
     from privet.errors import UserError
     from privet.policy import load
-    from privet.policy.contract import holds
+    from privet.policy.policy import holds
     from privet.system.files import among
 
     try:

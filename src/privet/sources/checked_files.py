@@ -57,13 +57,13 @@ def is_known(mark: str | None) -> bool:
     return mark is not None and folder is not None and (folder / mark).is_file()
 
 
-def remember(found: Iterable[str]) -> None:
+def remember(marks: Iterable[str]) -> None:
     """Leave these marks; where nothing can be written, nothing is remembered."""
     folder = _folder()
     if folder is None:
         return
     with suppress(OSError):
-        for mark in found:
+        for mark in marks:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             (folder / mark).touch(mode=0o600)
 

@@ -19,13 +19,13 @@ def identities(expression: Any) -> tuple[Identity, ...]:
         read = expression.op().find(lambda node: type(node).__name__ in _READ)
     except Exception:  # a version of Ibis that is built in another way
         return ()
-    found: dict[Identity, None] = {}
+    identities: dict[Identity, None] = {}
     for each in read:
         try:
-            found.update(dict.fromkeys(_of_table(each.source, getattr(each, "name", None), _namespace(each))))
+            identities.update(dict.fromkeys(_of_table(each.source, getattr(each, "name", None), _namespace(each))))
         except Exception:
             continue
-    return tuple(found)
+    return tuple(identities)
 
 
 def _namespace(of: Any) -> tuple[str | None, str | None]:

@@ -66,7 +66,7 @@ def kinds(schema: Schema) -> dict[str, Reading]:
     return person | {name: reading_of(column) for name, column in schema.columns if name not in person}
 
 
-def check(schema: Schema, found: Mapping[str, StoredType], where: str) -> None:
+def check(schema: Schema, stored: Mapping[str, StoredType], where: str) -> None:
     """Refuse a source that lacks a column, or can't hold what one was declared to be."""
     wanted = kinds(schema)
     folded: dict[str, str] = {}
@@ -80,14 +80,14 @@ def check(schema: Schema, found: Mapping[str, StoredType], where: str) -> None:
                 remedy=Remedy("Rename one of them in the source"),
             )
     for name in wanted:
-        if name not in found:
-            raise missing_column(name, list(found), where, _subject(schema, name))
+        if name not in stored:
+            raise missing_column(name, list(stored), where, _subject(schema, name))
     types = {name: column.type for name, column in schema.columns}
     for name, kind in wanted.items():
         subject = _subject(schema, name)
-        _fits(subject, kind, found[name], where, types.get(name))
+        _fits(subject, kind, stored[name], where, types.get(name))
         if name in types and kind == "person":  # an id that is asked about, too
-            _fits(subject, reading_of(types[name]), found[name], where, types[name])
+            _fits(subject, reading_of(types[name]), stored[name], where, types[name])
 
 
 def missing_column(
@@ -115,26 +115,26 @@ def _subject(schema: Schema, name: str) -> Subject:
     return Subject("person" if person else "column", name, schema.name)
 
 
-def _fits(subject: Subject, kind: Reading, found: StoredType, where: str, of: Type | None) -> None:
-    if found.family in HOLD[kind] or found.family in ("anything", "nothing"):
+def _fits(subject: Subject, kind: Reading, stored: StoredType, where: str, of: Type | None) -> None:
+    if stored.family in HOLD[kind] or stored.family in ("anything", "nothing"):
         return
     name, allowed = subject.name, " or ".join(NAMES[family] for family in HOLD[kind])
     if kind == "person" or of is None:
         raise SourceError(
-            f"column {name!r} of {where} identifies the person, but contains {found.name}",
+            f"column {name!r} of {where} identifies the person, but contains {stored.name}",
             allowed=f"An id is read from {allowed}",
             subject=subject,
             remedy=write(_PERSON),
         )
-    if kind == "key" and found.family in ("float", "decimal"):  # pandas, where an integer is missing
+    if kind == "key" and stored.family in ("float", "decimal"):  # pandas, where an integer is missing
         cast = f'frame.astype({{"{name}": "Int64"}})'
         remedy = write(cast, advice="Convert them to integers first, in pandas with Int64")
-    elif (proper := usual(found.family)) is not None:
+    elif (proper := usual(stored.family)) is not None:
         remedy = write(f'columns={{"{name}": {proper.python}}}', policy=proper.policy)
     else:
         remedy = Remedy("Leave the column out, or convert it in the source")
     raise SourceError(
-        f"column {name!r} of {where} is declared as {of}, but contains {found.name}",
+        f"column {name!r} of {where} is declared as {of}, but contains {stored.name}",
         allowed=f"This is read from {allowed}",
         subject=Subject("column", name, subject.table),
         remedy=remedy,

@@ -197,13 +197,13 @@ class Lines:
         return both
 
 
-def value_of(found: Any) -> Any:
+def value_of(number: Any) -> Any:
     """A value as it is compared with others: a number without its unit."""
-    return found.value if isinstance(found, Number) else found
+    return number.value if isinstance(number, Number) else number
 
 
-def _comparable(found: Any) -> Any:
-    value = value_of(found)
+def _comparable(number: Any) -> Any:
+    value = value_of(number)
     if isinstance(value, date) and not isinstance(value, datetime):
         return datetime(value.year, value.month, value.day)
     return value

@@ -89,12 +89,12 @@ def _matched(texts: Any, pattern: str) -> Any:
 def _numbers(texts: Any, notation: Notation) -> Any:
     decimal, thousands = re.escape(notation.decimal), re.escape(notation.thousands)
     grouped = rf"|[1-9][0-9]{{0,2}}(?:{thousands}[0-9]{{3}}){{1,4}}" if thousands else ""
-    found = _matched(texts, rf"^-?(?:[0-9]{{1,17}}{grouped})(?:{decimal}[0-9]{{1,17}})?$")
+    digits = _matched(texts, rf"^-?(?:[0-9]{{1,17}}{grouped})(?:{decimal}[0-9]{{1,17}})?$")
     if notation.thousands:
-        found = pc.replace_substring(found, notation.thousands, "")
+        digits = pc.replace_substring(digits, notation.thousands, "")
     if notation.decimal != ".":
-        found = pc.replace_substring(found, notation.decimal, ".")
-    return found.cast(pa.float64())
+        digits = pc.replace_substring(digits, notation.decimal, ".")
+    return digits.cast(pa.float64())
 
 
 def _moments(texts: Any, form: DateFormat | None, kind: Any) -> Any:
@@ -103,8 +103,8 @@ def _moments(texts: Any, form: DateFormat | None, kind: Any) -> Any:
         if rewritten is None:
             return None
         texts = pc.replace_substring_regex(_matched(texts, rewritten[0]), *rewritten)
-    found = _matched(texts, _DAY if kind == pa.date32() or (form is not None and not form.timed) else _ISO)
+    plain = _matched(texts, _DAY if kind == pa.date32() or (form is not None and not form.timed) else _ISO)
     try:
-        return pc.ascii_rtrim(found, "Z").cast(kind)
+        return pc.ascii_rtrim(plain, "Z").cast(kind)
     except pa.ArrowInvalid:  # a day that no month has
         return None

@@ -3,43 +3,32 @@
 from __future__ import annotations
 
 import glob
-import math
 import re
-import shlex
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
-from pydantic import ValidationError
-
-from privet.errors import PolicyError, Remedy, Subject, UserError, argument, write
+from privet.errors import PolicyError, Remedy, Subject, UserError, argument
 from privet.ledger import Dataset
-from privet.policy import checks, mismatches, problems
-from privet.policy.positions import Place, positions
+from privet.policy import mismatches, problems
+from privet.policy.positions import Place
 from privet.policy.problems import Problem
-from privet.policy.shape import BudgetShape, DatasetShape, DuckDBShape, FileShape, TableShape
-from privet.privacy.accounting import accountant_for
-from privet.privacy.adjacency import Adjacency, Person, Protected
-from privet.privacy.guarantees import ApproxDP, Budget, PureDP, budget_of
-from privet.system.addresses import is_address, shown
-from privet.system.encodings import text_of, why_not
+from privet.policy.shape import DatasetShape, DuckDBShape, FileShape, TableShape
+from privet.privacy.adjacency import Adjacency, Protected
+from privet.privacy.guarantees import Budget
+from privet.system.addresses import is_address
 from privet.system.files import among
 from privet.tables.relation import PublicTable, Table
 from privet.tables.schema import Column
 
-_SYNTAX = re.compile(r"(?P<what>.*) \(at (line (?P<line>\d+), column \d+|end of document)\)")
 _TEXTS = re.compile(r"'(?:[^']|'')*'")
 _READ = re.compile(r'\b(?:FROM|JOIN)\s+("[^"]*"|\w+)', re.IGNORECASE)
 """The tables of a statement, near enough to choose a dataset by."""
 _OF_LEDGER = ("", "-journal", "-wal", "-shm", ".new", ".lock")
 """The endings of a ledger's own files."""
-_TOML = 'name = "a string in quotes", number = 3, or a header: [datasets.health]'
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +41,9 @@ class Document:
     tree: Mapping[str, Any] = field(repr=False)
     lines: dict[Place, int] = field(repr=False)
 
-    def refusal(self, found: Sequence[Problem]) -> PolicyError:
+    def refusal(self, wrong: Sequence[Problem]) -> PolicyError:
         """The error that names all of these."""
-        return problems.refusal(self.where, found, self.lines)
+        return problems.refusal(self.where, wrong, self.lines)
 
     def resolve(self, path: str) -> str:
         """A path of the policy as one that can be opened from anywhere."""
@@ -84,16 +73,16 @@ class TablePolicy:
 
     def columns(self) -> dict[str, Column]:
         """The declared columns; only `keys_from` reads a file, a public one."""
-        made: dict[str, Column] = {}
-        found: list[Problem] = []
+        columns: dict[str, Column] = {}
+        wrong: list[Problem] = []
         for name, shape in self.shape.columns.items():
             try:
-                made[name] = shape.column(self.document.resolve)
+                columns[name] = shape.column(self.document.resolve)
             except UserError as error:
-                found.append(mismatches.column(error, (*self.place, "columns", name), self.document.tree))
-        if found:
-            raise self.document.refusal(found)
-        return made
+                wrong.append(mismatches.column(error, (*self.place, "columns", name), self.document.tree))
+        if wrong:
+            raise self.document.refusal(wrong)
+        return columns
 
     def table(self) -> Table:
         """The table, its source checked against what is declared."""
@@ -147,17 +136,17 @@ class DatasetPolicy:
 
     def tables(self) -> tuple[Table, ...]:
         """The private tables, their sources checked; the error lists every mismatch."""
-        made: list[Table] = []
+        tables: list[Table] = []
         errors: list[PolicyError] = []
         for one in self.declared.values():
             try:
-                made.append(one.table())
+                tables.append(one.table())
             except PolicyError as error:
                 errors.append(error)
         if errors:
             document = next(iter(self.declared.values())).document
             raise problems.joined(document.where, [problem for error in errors for problem in error.problems])
-        return tuple(made)
+        return tuple(tables)
 
     def public(self) -> tuple[PublicTable, ...]:
         """The public tables of the policy."""
@@ -181,7 +170,7 @@ class Policy:
 
     def public(self) -> tuple[PublicTable, ...]:
         """The public tables, read now."""
-        return _public(self.document, self.shape)
+        return read_public(self.document, self.shape)
 
     def files(self) -> list[str]:
         """Every file that the policy is made of or names, or a pattern of such files."""
@@ -232,10 +221,10 @@ class Policy:
         if len(self.datasets) == 1:
             return next(iter(self.datasets.values()))
         read = {name.strip('"').casefold() for name in _READ.findall(_TEXTS.sub("''", asking))}
-        found = [each for each in self.datasets.values() if any(name.casefold() in read for name in each.declared)]
-        if len(found) == 1:
-            return found[0]
-        what = "the question uses tables of several datasets" if found else "the question uses no table of any dataset"
+        meant = [each for each in self.datasets.values() if any(name.casefold() in read for name in each.declared)]
+        if len(meant) == 1:
+            return meant[0]
+        what = "the question uses tables of several datasets" if meant else "the question uses no table of any dataset"
         raise UserError(
             what,
             allowed=f"The datasets of {self.document.where} are: {names}",
@@ -268,135 +257,17 @@ def _matched(name: str) -> list[str]:
     return [name, *glob.glob(name, recursive=True)]  # noqa: PTH207 (patterns are absolute)
 
 
-# --- reading ----------------------------------------------------------------------------------
-
-
-def load(path: str | Path = "privet.toml") -> Policy:
-    """The policy in a file. Nothing else is read: tables are opened when they are asked for."""
-    where = Path(path)
-    if where.is_dir():
-        inside = str(where / "privet.toml")
-        raise UserError(
-            f"{str(path)!r} is a folder, not a policy",
-            subject=Subject("file", str(path)),
-            remedy=write(repr(inside), terminal=f"--policy {shlex.quote(inside)}"),
-        )
-    try:
-        raw = where.read_bytes()
-    except OSError as error:
-        missing = isinstance(error, FileNotFoundError)
-        command = f"privet init people.parquet -o {'privet.toml' if is_address(str(path)) else shlex.quote(str(path))}"
-        raise UserError(
-            f"there is no policy {shown(str(path))!r}"
-            if missing
-            else f"the policy {shown(str(path))!r} can't be read: {error.strerror}",
-            subject=Subject("file", shown(str(path))),
-            remedy=write(command, terminal=command) if missing else None,
-        ) from None
-    try:
-        text = text_of(raw)
-    except UnicodeDecodeError:
-        line, why = why_not(raw, where)
-        raise problems.refusal(str(path), [Problem((), why)], {(): line}) from None
-    return parse(text, where)
-
-
-def parse(text: str, path: str | Path = "privet.toml") -> Policy:
-    """The policy in a text; `path` is where it stands, or will stand.
-
-    Example:
-        >>> policy = parse('''
-        ...     ledger = "people.ledger"
-        ...     [datasets.health]
-        ...     budget = { epsilon = 3 }
-        ...     adjacency = "add/remove"
-        ...     [datasets.health.tables.people]
-        ...     source = "people.parquet"
-        ...     protect = { person = "person_id", max_rows = 1 }
-        ...     columns = { age = { integer = [0, 110] } }
-        ... ''')
-        >>> policy.dataset_of("people").budget
-        PureDP(3)
-    """
-    where, path = str(path), Path(path).absolute()
-    tree, lines = _tree(text, where)
-    document = Document(where, path.parent, tree, lines)
-    try:
-        shape = FileShape.model_validate(tree)
-    except ValidationError as error:
-        raise document.refusal(problems.problems(error, tree)) from None
-    if found := list(checks.check(shape)):
-        raise document.refusal(found)
-    ledger = shape.ledger.strip() if is_address(shape.ledger) else document.resolve(shape.ledger)
-    datasets = {name: _dataset(name, each, document, shape) for name, each in shape.datasets.items()}
-    return Policy(path, ledger, MappingProxyType(datasets), document, shape)
-
-
-def _tree(text: str, where: str) -> tuple[dict[str, Any], dict[Place, int]]:
-    try:
-        return tomllib.loads(text, parse_float=_float), positions(text)
-    except RecursionError:
-        raise problems.refusal(where, [Problem((), "brackets are nested too deeply")], {}) from None
-    except tomllib.TOMLDecodeError as error:
-        found = _SYNTAX.fullmatch(str(error))
-        what = found["what"] if found else str(error)
-        line = int(found["line"]) if found and found["line"] else text.count("\n") + 1
-        problem = Problem((), f"this is not valid TOML: {what[:1].lower()}{what[1:]}", _TOML)
-        raise problems.refusal(where, [problem], {(): line}) from None
-    except ValueError:  # Python reads no integer of thousands of digits
-        long = re.search(r"[0-9][0-9_]{4000,}", text)
-        line = text.count("\n", 0, long.start()) + 1 if long else 1
-        raise problems.refusal(where, [Problem((), "a number has too many digits")], {(): line}) from None
-
-
-def _float(text: str) -> Decimal | float:
-    """Every digit counts; what no decimal can represent is not a number, and is refused later."""
-    try:
-        return Decimal(text)
-    except InvalidOperation:
-        return math.nan
-
-
-def _dataset(name: str, shape: DatasetShape, document: Document, file: FileShape) -> DatasetPolicy:
-    adjacency = Adjacency(shape.adjacency)
-    kind = PureDP if shape.budget.delta is None else ApproxDP
-    budget = _cap(shape.budget, kind)
-    tables = {}
-    for table, each in shape.tables.items():
-        place: Place = ("datasets", name, "tables", table)
-        tables[table] = TablePolicy(table, adjacency, each.protected(), place, document, each)
-    return DatasetPolicy(
-        name=name,
-        budget=budget,
-        adjacency=adjacency,
-        protects="person" if all(isinstance(each.protect, Person) for each in tables.values()) else "row",
-        version=shape.version,
-        accountant=accountant_for(budget, shape.accountant or "").name,
-        analysts=MappingProxyType({analyst: _cap(cap, kind) for analyst, cap in shape.analysts.items()}),
-        per_analyst=None if shape.per_analyst is None else _cap(shape.per_analyst, kind),
-        per_query=None if shape.per_query is None else _cap(shape.per_query, kind),
-        signing_key=None if shape.signing_key is None else Path(document.resolve(shape.signing_key)),
-        settings=shape,
-        declared=MappingProxyType(tables),
-        _public=lambda: _public(document, file),
-    )
-
-
-def _cap(shape: BudgetShape, kind: type[Budget]) -> Budget:
-    """A cap in the kind of the dataset's budget; where that has a delta, a cap without one allows none."""
-    return budget_of(kind, epsilon=shape.epsilon, delta=shape.delta)
-
-
-def _public(document: Document, shape: FileShape) -> tuple[PublicTable, ...]:
+def read_public(document: Document, shape: FileShape) -> tuple[PublicTable, ...]:
+    """The public tables of a policy; the error lists every mismatch."""
     from privet.sources import public_table
 
-    made: list[PublicTable] = []
-    found: list[Problem] = []
+    tables: list[PublicTable] = []
+    wrong: list[Problem] = []
     for name, each in shape.public.items():
         try:
-            made.append(public_table(name, document.resolve(each.source), key=each.key))
+            tables.append(public_table(name, document.resolve(each.source), key=each.key))
         except UserError as error:
-            found.append(mismatches.public(error, ("public", name)))
-    if found:
-        raise document.refusal(found)
-    return tuple(made)
+            wrong.append(mismatches.public(error, ("public", name)))
+    if wrong:
+        raise document.refusal(wrong)
+    return tuple(tables)
