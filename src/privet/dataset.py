@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypedDict
 from weakref import WeakSet, WeakValueDictionary
 
@@ -27,6 +26,7 @@ from privet.privacy.adjacency import Person
 from privet.privacy.guarantees import Budget
 from privet.privacy.guarantees.least import MIN_EPSILON
 from privet.release.signing import SigningKey, signer
+from privet.system.closing import Closing
 from privet.system.processes import Gate, era
 from privet.tables import operators
 from privet.tables.query import Query
@@ -69,7 +69,7 @@ class DatasetOptions(TypedDict, total=False):
     engine: str
 
 
-class Dataset:
+class Dataset(Closing):
     """Private tables about the same people, one budget for all questions about them, and a ledger that keeps count.
 
     `ledger` is a file, a postgresql:// address, or an open ledger. `ledger=None` must be written: debits are then kept
@@ -319,14 +319,6 @@ class Dataset:
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise UserError(f"a dataset {COPIED}")
-
-    def __enter__(self) -> Dataset:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"Dataset({self.name}: {', '.join(self.tables)})"

@@ -12,7 +12,6 @@ from dataclasses import replace
 from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypedDict, TypeVar, Unpack
 
 from privet.dataset import COPIED, Dataset, DatasetOptions
@@ -32,6 +31,7 @@ from privet.release import Certificate, Release, recall
 from privet.release.certificate import certify, of_query, of_value
 from privet.release.recall import asked_digest, question_digest, recalled, recalled_value
 from privet.release.value import ReleasedValue
+from privet.system.closing import Closing
 from privet.tables.query import Query
 from privet.tables.relation import PublicTable, Table
 from privet.tables.schema import check_name
@@ -59,7 +59,7 @@ def _version() -> str:
     return version("privet")
 
 
-class Session:
+class Session(Closing):
     """One analyst's view of a dataset: questions, their price and their answers, and what is left of the budget.
 
     `pv.Session([...], budget=..., ledger=...)` opens a `Dataset` of its own, which it closes at its end, and takes what
@@ -334,14 +334,6 @@ class Session:
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise UserError(f"a session {COPIED}")
-
-    def __enter__(self) -> Session:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"Session({', '.join(self.tables)}; {self.balance.left} left of {self.balance.budget})"
