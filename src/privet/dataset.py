@@ -17,6 +17,7 @@ from weakref import WeakSet, WeakValueDictionary
 
 from privet import ledger as ledgers
 from privet.engines import open_engine
+from privet.engines.base import MEMORY
 from privet.errors import QueryError, Remedy, Subject, UserError, argument, write
 from privet.exact import Number, positive, whole
 from privet.ledger import Caps, Ledger, TableFacts, memory_ledger, open_ledger
@@ -113,7 +114,7 @@ class Dataset(Closing):
         accountant: str = "",
         engine: str = "",
     ) -> None:
-        if memory is not None and not re.fullmatch(r"[1-9][0-9]*(\.[0-9]+)? ?([KMGT]i?)?B", str(memory)):
+        if memory is not None and not re.fullmatch(MEMORY, str(memory)):
             raise UserError(f"memory must be a size, not {memory!r}", remedy=argument("memory", "2GB"))
         if spill is not None and not Path(spill).is_dir():
             advice = Remedy("Leave it out to use a temporary folder")

@@ -73,6 +73,10 @@ class Engine(Protocol):
         """Let go of everything, after the questions that are running."""
 
 
+MEMORY = r"[1-9][0-9]*(\.[0-9]+)? ?([KMGT]i?)?B"
+"""An amount of memory."""
+
+
 class Resources(TypedDict, total=False):
     """What an engine may use; what it has no use for, it ignores."""
 

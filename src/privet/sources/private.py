@@ -136,7 +136,7 @@ def _parquet(schema: Schema, source: Any) -> ParquetFiles:
     agreed: dict[str, StoredType] = {}
     with files.reader() as connection:
         for path in paths:
-            types = _described(connection, path)
+            types = parquet_types(connection, path)
             readings.check(schema, types, repr(path))
             mine = {name: types[name] for name in wanted}
             for name, kind in (agreed or mine).items():
@@ -152,7 +152,8 @@ def _parquet(schema: Schema, source: Any) -> ParquetFiles:
     return ParquetFiles(paths, tuple(agreed.items()), _person(schema))
 
 
-def _described(connection: Connection, path: str) -> dict[str, StoredType]:
+def parquet_types(connection: Connection, path: str) -> dict[str, StoredType]:
+    """The columns of a Parquet file, and their types."""
     try:
         return files.describe(connection, files.parquet([path]))
     except files.Unreadable:
