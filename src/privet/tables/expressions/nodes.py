@@ -190,8 +190,9 @@ class Compare:
 
     def type(self, schema: Types) -> Type:
         left, right = self.left.type(schema), self.right.type(schema)
-        no_text_for_a_date(left, getattr(self.right, "value", None))
-        no_text_for_a_date(right, getattr(self.left, "value", None))
+        for kind, other in ((left, self.right), (right, self.left)):
+            if isinstance(other, Constant):
+                no_text_for_a_date(kind, other.value)
         ordered = self.operator not in ("==", "!=")
         if not comparable(left, right) or (ordered and not isinstance(left, NumberType | TimeType)):
             raise QueryError(
