@@ -351,7 +351,7 @@ def test_too_much_is_refused_and_explained(session: pv.Session) -> None:
         ),
         (
             lambda: pv.Session([people()], budget=pv.PureDP(1), ledger=None, public=[people()]),  # type: ignore[list-item]
-            r"contains a privet\.tables\.query\.Table",
+            r"contains a privet\.tables\.relation\.Table",
         ),
         (lambda: pv.Session([people()], budget=pv.PureDP(1), ledger=None, signing_key="none"), r"none"),
     ],
