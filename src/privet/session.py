@@ -215,14 +215,14 @@ class Session:
         event = made.event()
         engine, statements = self.dataset.engine, made.statements()
 
-        def answer(link: dict[str, Any]) -> Release:
+        def answer(link: dict[str, Any]) -> tuple[Release, str]:
             exact = made.coordinates([engine.answer(each) for each in statements])
             noisy, drawn = add_noise(made, exact)
             if drawn != event:
                 raise InternalError("the noise that was drawn is not what was paid for")
             cells = made.cells(noisy)
-            certificate = self._certify(of_query(made, noisy, cells), link)
-            return Release(made, noisy, made.guarantee(), None, certificate, cells)
+            certificate, text = self._certify(of_query(made, noisy, cells), link)
+            return Release(made, noisy, made.guarantee(), None, certificate, cells), text
 
         def again(text: str) -> Release:
             return recalled(made, text, None)
@@ -252,11 +252,11 @@ class Session:
         check_price(mechanism.epsilon, self.dataset.min_epsilon)
         self._check_open()
 
-        def answer(link: dict[str, Any]) -> ReleasedValue:
+        def answer(link: dict[str, Any]) -> tuple[ReleasedValue, str]:
             released = mechanism.release(value)
             plain = released.tolist() if hasattr(released, "tolist") else released
-            certificate = self._certify(of_value(mechanism, plain, label), link)
-            return ReleasedValue(released, mechanism, mechanism.guarantee(), None, certificate)
+            certificate, text = self._certify(of_value(mechanism, plain, label), link)
+            return ReleasedValue(released, mechanism, mechanism.guarantee(), None, certificate), text
 
         def again(text: str) -> ReleasedValue:
             released, certificate = recalled_value(text, like=value)
@@ -283,7 +283,7 @@ class Session:
     def _paid(
         self,
         event: events.PrivacyEvent,
-        answer: Callable[[dict[str, Any]], _T],
+        answer: Callable[[dict[str, Any]], tuple[_T, str]],
         again: Callable[[str], _T],
         asked: str,
         request_id: str | None,
@@ -322,7 +322,7 @@ class Session:
             "analyst": self.analyst,
         }
 
-    def _certify(self, body: dict[str, Any], link: dict[str, Any]) -> Certificate:
+    def _certify(self, body: dict[str, Any], link: dict[str, Any]) -> tuple[Certificate, str]:
         return certify(body, dataset=self.name, link=link, version=_version(), key=self.dataset.signing_key)
 
     def close(self) -> None:

@@ -110,7 +110,9 @@ def certificate(name: str, *, key: Any = KEY, link: dict[str, Any] = LINK) -> Ce
         made = made_plan(name)
         noisy = noisy_of(made)
         body = of_query(made, noisy, made.cells(noisy))
-    return certify(body, dataset="people", link=link, version="0.1.0", key=key)
+    one, text = certify(body, dataset="people", link=link, version="0.1.0", key=key)
+    assert one.to_json() == text
+    return one
 
 
 def event_of(name: str) -> Any:

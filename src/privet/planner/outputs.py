@@ -53,10 +53,11 @@ def _cells(
 
     Claim: no interval has zero width, not even after rounding to floats.
     """
-    low, high = interval(np.ones(len(found), dtype=bool), confidence)
+    low, high = np.empty_like(found), np.empty_like(found)
     near = np.equal(stands, Standing.NEAR)
-    if near.any():
-        low[near], high[near] = interval(near, marks.careful(confidence))
+    for some, level in ((~near, confidence), (near, marks.careful(confidence))):
+        if some.any():
+            low[some], high[some] = interval(some, level)
     values, low, high = shown(found), shown(low), shown(high)
     point = low == high
     low, high = np.where(point, np.nextafter(low, -np.inf), low), np.where(point, np.nextafter(high, np.inf), high)
