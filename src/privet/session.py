@@ -92,9 +92,9 @@ class Session:
     @classmethod
     def of(cls, dataset: Dataset, *, analyst: str, owns: bool = False) -> Session:
         """A session of an open dataset; one that `owns` it closes it too."""
-        made = cls.__new__(cls)
-        made._begin(dataset, check_name(analyst, "analyst"), owns=owns)
-        return made
+        session = cls.__new__(cls)
+        session._begin(dataset, check_name(analyst, "analyst"), owns=owns)
+        return session
 
     @classmethod
     def open(
@@ -188,13 +188,13 @@ class Session:
         **options: Unpack[ReleaseOptions],
     ) -> str:
         """The plan in words, and whether it is paid for already. Nothing is read and nothing is spent."""
-        made = self.plan(query, **options)
-        before = self._before(made)
+        plan = self.plan(query, **options)
+        before = self._before(plan)
         balance = self.balance
-        fits = balance.remaining.fits(made) or (before is not None and not fresh)
+        fits = balance.remaining.fits(plan) or (before is not None and not fresh)
         limit = nearest(balance.limits(self.analyst))
         left = f"{show_down(limit.left)} is left of {limit.name}{'' if fits else ': not enough'}."
-        return "\n".join([made.explain(face), *recall.stored_line(before, fresh=fresh), f"{'Budget':<11}{left}"])
+        return "\n".join([plan.explain(face), *recall.stored_line(before, fresh=fresh), f"{'Budget':<11}{left}"])
 
     def release(
         self,
@@ -211,25 +211,25 @@ class Session:
         """
         if not isinstance(fresh, bool):
             raise UserError(f"fresh must be True or False, not {fresh!r}", remedy=argument("fresh", True))
-        made = self.plan(query, **options)
-        event = made.event()
-        engine, statements = self.dataset.engine, made.statements()
+        plan = self.plan(query, **options)
+        event = plan.event()
+        engine, statements = self.dataset.engine, plan.statements()
 
         def answer(link: dict[str, Any]) -> tuple[Release, str]:
-            exact = made.coordinates([engine.answer(each) for each in statements])
-            noisy, drawn = add_noise(made, exact)
+            exact = plan.coordinates([engine.answer(each) for each in statements])
+            noisy, drawn = add_noise(plan, exact)
             if drawn != event:
                 raise InternalError("the noise that was drawn is not what was paid for")
-            cells = made.cells(noisy)
-            certificate, text = self._certify(of_query(made, noisy, cells), link)
-            return Release(made, noisy, made.guarantee(), None, certificate, cells), text
+            cells = plan.cells(noisy)
+            certificate, text = self._certify(of_query(plan, noisy, cells), link)
+            return Release(plan, noisy, plan.guarantee(), None, certificate, cells), text
 
         def again(text: str) -> Release:
-            return recalled(made, text, None)
+            return recalled(plan, text, None)
 
-        asked = asked_digest(made)
-        statement = made.text or worded(made.query)
-        digest = question_digest(made)
+        asked = asked_digest(plan)
+        statement = plan.text or worded(plan.query)
+        digest = question_digest(plan)
         self._check_open()
         self.dataset.ready(statements)  # refused here, or not at all
         return self._paid(event, answer, again, asked, request_id, statement, question=digest, fresh=fresh)
@@ -268,10 +268,10 @@ class Session:
 
     # --- inside ---------------------------------------------------------------------------------
 
-    def _before(self, made: ReleasePlan) -> PureDP | None:
+    def _before(self, plan: ReleasePlan) -> PureDP | None:
         """What the stored answer cost that this analyst would be given."""
         where = {"dataset": self.name, "version": self.version, "analyst": self.analyst}
-        return recall.paid_before(made, self.ledger, **where, share=self.dataset.share_answers)
+        return recall.paid_before(plan, self.ledger, **where, share=self.dataset.share_answers)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -307,10 +307,10 @@ class Session:
             caps=self._caps,
             share=self.dataset.share_answers,
         )
-        made = paid(self.ledger, self.dataset.turn(), reserve, self._debit, answer, again)
+        released = paid(self.ledger, self.dataset.turn(), reserve, self._debit, answer, again)
         with suppress(LedgerError):  # the answer is there, whatever is left
-            return replace(made, remaining=self.remaining)
-        return made
+            return replace(released, remaining=self.remaining)
+        return released
 
     def _debit(self, charge: Charge) -> dict[str, Any]:
         """A debit was made: how a certificate refers to it."""

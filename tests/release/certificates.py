@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 import privet as pv
 from privet.ledger import Charge, Dataset, Ledger, memory_ledger
 from privet.mechanisms import Laplace
-from privet.planner.plan import ReleasePlan, plan
+from privet.planner import ReleasePlan, plan
 from privet.privacy.adjacency import Adjacency
 from privet.privacy.events import PrivacyEvent
 from privet.privacy.guarantees import PureDP

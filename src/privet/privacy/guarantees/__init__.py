@@ -1,14 +1,14 @@
 """Privacy guarantees: PureDP, ApproxDP, ZeroConcentratedDP."""
 
 from privet.privacy.guarantees.budgets import budget_of, show_down, stricter
-from privet.privacy.guarantees.kinds import (
+from privet.privacy.guarantees.definitions import (
     ApproxDP,
     Budget,
     Guarantee,
     PureDP,
     ZeroConcentratedDP,
-    delta_for_population,
 )
+from privet.privacy.guarantees.meaning import delta_for_population
 
 __all__ = [
     "ApproxDP",
