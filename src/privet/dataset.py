@@ -25,7 +25,7 @@ from privet.planner import ReleasePlan, plan
 from privet.privacy.accounting import accountant_for
 from privet.privacy.adjacency import Person
 from privet.privacy.guarantees import Budget
-from privet.privacy.guarantees.least import MIN_EPSILON
+from privet.privacy.guarantees.budgets import MIN_EPSILON
 from privet.release.signing import SigningKey, signer
 from privet.system.closing import Closing
 from privet.system.processes import Gate, era
@@ -235,10 +235,10 @@ class Dataset(Closing):
         if isinstance(query, ReleasePlan):
             return self._planned(query)
         asked = self.parse(query) if isinstance(query, str) else query
-        made = plan(asked, min_epsilon=self.min_epsilon, text=query if isinstance(query, str) else "", **options)
+        planned = plan(asked, min_epsilon=self.min_epsilon, text=query if isinstance(query, str) else "", **options)
         self._check_tables(asked)
-        self._plans[id(made)] = made
-        return made
+        self._plans[id(planned)] = planned
+        return planned
 
     def _planned(self, given: ReleasePlan) -> ReleasePlan:
         if self._plans.get(id(given)) is given:
@@ -253,14 +253,14 @@ class Dataset(Closing):
             "weights": dict(given.weights) or None,
             "mechanism": given.mechanism.name,
         }
-        made = plan(given.query, min_epsilon=self.min_epsilon, text=given.text, **options)  # type: ignore[arg-type]
-        if made != given:
+        planned = plan(given.query, min_epsilon=self.min_epsilon, text=given.text, **options)  # type: ignore[arg-type]
+        if planned != given:
             raise QueryError(
                 "this plan was not made for this dataset: here the same question has another plan. Nothing was spent",
                 remedy=write("plan = session.plan(question, epsilon=0.5)"),
             )
-        self._plans[id(made)] = made
-        return made
+        self._plans[id(planned)] = planned
+        return planned
 
     def _check_tables(self, query: Query) -> None:
         for schema in operators.tables(query.input):

@@ -16,10 +16,10 @@ from tests.planner.tables import table
 
 import privet as pv
 from privet.errors import QueryError, UserError
+from privet.planner import ReleasePlan, plan
 from privet.planner.linear import Linear
 from privet.planner.noise import Noise
 from privet.planner.outputs import Quotient, Spread, Straight
-from privet.planner.plan import ReleasePlan, plan
 from privet.tables.query import Query
 from privet.tables.relation import Relation
 

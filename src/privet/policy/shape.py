@@ -17,7 +17,7 @@ from privet.policy.fields import Part
 from privet.privacy.accounting import ACCOUNTANTS
 from privet.privacy.adjacency import Person, Protected, each_row
 from privet.privacy.guarantees import ApproxDP, PureDP
-from privet.privacy.guarantees.least import MIN_EPSILON
+from privet.privacy.guarantees.budgets import MIN_EPSILON
 
 TAG = "\x00"
 """Marks the parts of pydantic's locations that are not keys."""
