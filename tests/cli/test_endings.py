@@ -197,6 +197,7 @@ def test_a_full_disk(shell: Shell, here: Path) -> None:
 IMPORT = ("import", "people.csv", "-o", "new.parquet", "--id", "person_id", "--column", "age=integer")
 LIMITED = """
 import resource, signal, sys
+sys.dont_write_bytecode = True  # Python would keep the half of it that fits
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, 2_000))
 from privet.__main__ import main

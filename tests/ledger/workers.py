@@ -585,6 +585,7 @@ def outcome(call: Callable[[], Any]) -> dict[str, str]:
 def limited(where: str, limit: int, before: bool, most: int) -> list[dict[str, str]]:
     """Ask until the disk is full, and three times more; files can't grow past the limit."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    sys.dont_write_bytecode = True  # Python would keep the half of it that fits
     tempfile.gettempdir()  # it is found by writing to it, once
     before_that = resource.getrlimit(resource.RLIMIT_FSIZE)
 
