@@ -108,6 +108,10 @@ class Nursery:
             self._process.stdin.flush()
             return self._process.stdout.readline()
 
+    def load(self, module: str) -> None:
+        """Import a module here, so that no child has to."""
+        self.say(load=module)
+
     def start(self, job: Callable[..., Any], **arguments: Any) -> Child:
         self._made += 1
         output = self._folder / f"{self._made}.json"
@@ -140,6 +144,10 @@ def main() -> None:
         order = json.loads(line)
         if "join" in order:
             print(os.waitstatus_to_exitcode(os.waitpid(order["join"], 0)[1]), flush=True)
+            continue
+        if "load" in order:
+            import_module(order["load"])
+            print(flush=True)
             continue
         child = os.fork()
         if child == 0:
