@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from privet.release import Certificate, Release, new_signing_key, verify
     from privet.session import Session
     from privet.sources import duckdb_file, import_csv, keys_from, public_table, table
+    from privet.sources.survey import make_survey
     from privet.tables.aggregates import count, count_people, histogram, mean, std, sum, variance  # noqa: A004
     from privet.tables.extremes import greatest, least, max, min  # noqa: A004
     from privet.tables.language import bins, col, lit, when
@@ -85,6 +86,7 @@ _HOMES = {
     "keys_from": "sources",
     "least": "tables.extremes",
     "lit": "tables.language",
+    "make_survey": "sources.survey",
     "max": "tables.extremes",
     "mean": "tables.aggregates",
     "min": "tables.extremes",
@@ -165,6 +167,7 @@ __all__ = [
     "least",
     "ledger",
     "lit",
+    "make_survey",
     "max",
     "mean",
     "mechanisms",

@@ -380,14 +380,18 @@ def test_encodings_have_several_names(given: str, name: str) -> None:
     ("column", "texts", "hint"),
     [
         ("integer", ["1", "NA", "2", "NA"], """'NA' is in x (2 times). If it means missing: missing=["", "NA"]"""),
-        ("number", ["1,5", "20,25"], 'x would parse with a different decimal or thousands separator: decimal=","'),
-        ("number", ["1,234", "5,678"], 'thousands separator: decimal=",", or thousands=","'),
+        ("number", ["1,5", "20,25"], 'x would parse with another separator: decimal=","'),
+        (
+            "number",
+            ["1,234", "5,678"],
+            "thousands=\",\" ('1,234' is 1234), or decimal=\",\" ('1,234' is 1.234)",
+        ),
         (
             "number",
             ["1.234,5", "n/a"],
-            'x would parse with a different decimal or thousands separator: decimal=",", thousands="."',
+            'x would parse with another separator: decimal=",", thousands="."',
         ),
-        ("integer", ["1,234", "5"], 'x would parse with a different decimal or thousands separator: thousands=","'),
+        ("integer", ["1,234", "5"], 'x would parse with another separator: thousands=","'),
         ("date", ["31.12.2024", "1.1.2024"], 'the dates in \'x\' match this format: date_format={"x": "%d.%m.%Y"}'),
         ("date", ["01/02/2024"], 'date_format={"x": "%d/%m/%Y"}, or date_format={"x": "%m/%d/%Y"}'),
         (

@@ -92,6 +92,8 @@ def _implied(words: list[str], listed: bool, family: Family) -> str | None:
     if pair and all(_DAY.match(word) for word in words):
         timed = family == "timestamp" or any(len(word) > 10 for word in words)
         return "timestamp" if timed and family != "date" else "date"
+    if family != "text" and not listed and pair and any(map(_NUMBER.fullmatch, words)):
+        return None  # a range with a wrong end
     if family in ("text", "anything", "nothing") and (listed or len(words) > 1):
         return "keys"
     return "keys" if family == "integer" and whole and len(words) > 2 else None

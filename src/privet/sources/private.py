@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 from privet.engines.base import ParquetFiles, Source
 from privet.engines.duckdb.files import DuckDBFile
 from privet.errors import Remedy, SourceError, Subject, argument, write
+from privet.names.spelling import listed
 from privet.privacy.adjacency import Adjacency, Person, Protected
 from privet.sources import frames, kinds, reading, verified
+from privet.system.addresses import is_address
 from privet.system.interrupts import duckdb_interrupts, interruptible
 from privet.tables.query import Table
 from privet.tables.schema import Column, Schema
@@ -69,8 +71,8 @@ def table(
         {'id': 'int64', 'age': 'int64'}
         >>> table("people", rows, protect=pv.each_row(), columns={"agee": integer(0, 110)})
         Traceback (most recent call last):
-        privet.errors.SourceError: there is no column 'agee' in the Arrow table. There are: id, age, name. Did you mean
-        'age'?
+        privet.errors.SourceError: there is no column 'agee' in the Arrow table. The columns are: id, age, name. Did
+        you mean 'age'?
     """
     schema = Schema.declare(name, protect=protect, columns=columns, adjacency=adjacency, rows=rows)
     opened = _opened(schema, source)
@@ -118,7 +120,7 @@ def _person(schema: Schema) -> str | None:
 def _parquet(schema: Schema, source: Any) -> ParquetFiles:
     listed = source if isinstance(source, list | tuple) else [source]
     for path in listed:
-        lowered = str(path).lower()
+        lowered = "" if is_address(str(path)) else str(path).lower()  # an address is refused below
         if lowered.endswith(_CSV):
             made = f"{Path(str(path)).name.partition('.')[0]}.parquet"
             raise SourceError(
@@ -220,10 +222,10 @@ def _duckdb(schema: Schema, source: DuckDBFile) -> DuckDBFile:
                 subject=Subject("file", source.path),
             ) from None
         if (source.schema, source.table) not in known:
-            names = ", ".join(sorted(t if s == "main" else f"{t} (schema {s})" for s, t in known)) or "none"
+            names = sorted(t if s == "main" else f"{t} (schema {s})" for s, t in known)
             raise SourceError(
                 f"there is no table {source.table!r} in {source.path!r}",
-                allowed=f"There are: {names}",
+                allowed=listed(names, "tables"),
                 subject=Subject("table", source.table),
             )
         types = reading.describe(connection, rows)

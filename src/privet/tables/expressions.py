@@ -211,7 +211,7 @@ class Compare:
             raise QueryError(
                 f"{left} and {right} can't be compared{' by order' if ordered else ''}",
                 allowed="Numbers and dates can be ordered; text, keys and booleans can only be equal or different",
-                remedy=CONDITION,
+                remedy=_compared(self.left, left) or _compared(self.right, right) or CONDITION,
             )
         if isinstance(left, NumberType) and isinstance(right, NumberType):
             _exactly_comparable(left, right)
@@ -464,6 +464,31 @@ def _exactly_comparable(left: NumberType, right: NumberType) -> None:
                 advice="Round or clip one of them first",
             ),
         )
+
+
+def _compared(node: Node, kind: Type) -> Remedy | None:
+    """A condition on this column that is allowed; None if it is not a column."""
+    from privet.tables.notation import in_python, in_sql
+
+    if not isinstance(node, Column):
+        return None
+    condition: Node
+    match kind:
+        case BooleanType():
+            python, sql = in_python(node), in_sql(node)
+            return write(f"{python}, or ~{python}", sql=f"{sql}, or NOT {sql}", advice="A boolean is a condition")
+        case NumberType():
+            middle = Exact(math.floor((kind.lower + kind.upper) / 2))
+            sensible = Exact(100) if kind.wide else kind.lower if middle < kind.lower else middle
+            condition = Compare(">=", node, Constant(sensible))
+        case TimeType():
+            condition = Compare(">=", node, Constant(kind.first))
+        case KeyType():
+            key = kind.values[0]
+            condition = Compare("==", node, Constant(Exact(key) if isinstance(key, int) else key))
+        case _:
+            condition = Compare("==", node, Constant("north"))
+    return write(in_python(condition), sql=in_sql(condition))
 
 
 def _no_text_for_a_date(kind: Type, other: Node) -> None:

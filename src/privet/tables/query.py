@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
-from privet.errors import QueryError, Remedy, UserError, write
+from privet.errors import QueryError, Remedy, Subject, UserError, write
 from privet.exact import whole
-from privet.privacy.adjacency import Protected
+from privet.privacy.adjacency import Person, Protected
 from privet.system.identity import Identity
 from privet.tables import caps, operators
 from privet.tables.aggregates import (
@@ -99,7 +99,7 @@ class Query:
             )
         object.__setattr__(self, "groups", Listed.of(self.input, tuple(key.expression for key in self.keys)))
         for _, aggregate in self.aggregates:
-            checked(aggregate, types)
+            checked(aggregate, types, lambda name: caps.of_person(self.input, name))
         if self.arrangement != EVERYTHING:
             numbers = {column: RELEASED for produced in columns.values() for column in produced}
             left = dict(zip((key.name for key in self.keys), self.domains(), strict=True))
@@ -273,11 +273,14 @@ class _Rows:
         if not every:
             raise QueryError("group_by needs a key", remedy=write('group_by("region")'))
         rows = self.relation
+        for key in every:
+            _check_not_person(rows.input, key.expression)
         Listed.of(rows.input, tuple(key.expression for key in every))
         return Grouped(rows.input, tuple(every), rows.at_most)
 
-    def agg(self, **aggregates: Aggregate) -> Query:
+    def agg(self, *unnamed: Aggregate, **aggregates: Aggregate) -> Query:
         """The question: aggregates, by name."""
+        _check_named(unnamed)
         rows = self.relation
         return Query(rows.input, (), tuple(aggregates.items()), at_most=rows.at_most)
 
@@ -314,9 +317,33 @@ class Grouped:
     keys: tuple[Key, ...]
     at_most: Cap | None = None
 
-    def agg(self, **aggregates: Aggregate) -> Query:
+    def agg(self, *unnamed: Aggregate, **aggregates: Aggregate) -> Query:
         """The question: aggregates of each group, by name."""
+        _check_named(unnamed)
         return Query(self.input, self.keys, tuple(aggregates.items()), at_most=self.at_most)
+
+
+def _check_named(unnamed: tuple[object, ...]) -> None:
+    """Refuse aggregates without a name, which every column of an answer needs."""
+    if unnamed:
+        raise QueryError(
+            "every aggregate needs a name, which its column in the answer will have",
+            remedy=write('.agg(n=pv.count(), pay=pv.mean("income"))'),
+        )
+
+
+def _check_not_person(rows: Operator, key: Node) -> None:
+    """Refuse to group by the id of the person, which is not a column that can be asked about."""
+    ids = {table.protect.id for table in operators.tables(rows) if isinstance(table.protect, Person)}
+    if isinstance(key, Column) and key.name in ids and key.name not in rows.types():
+        raise QueryError(
+            f"{key.name!r} identifies a person, so it can't be shown or grouped by",
+            subject=Subject("column", key.name),
+            remedy=write(
+                ".agg(n=pv.count_people())",
+                advice="Count people instead, or compute a value for each of them with per_person",
+            ),
+        )
 
 
 def _of_person(value: Any) -> OfPerson:
