@@ -141,6 +141,8 @@ def test_the_version_is_the_project_s() -> None:
 
 
 def test_a_name_that_is_not_there_is_answered_with_those_that_are() -> None:
+    with pytest.raises(AttributeError, match=r"has no attribute 'avg'\. Use pv\.mean$"):
+        privet.avg  # noqa: B018
     with pytest.raises(AttributeError, match=r"has no attribute 'Laplac'. Did you mean Laplace\?$"):
         privet.Laplac  # noqa: B018
     with pytest.raises(ImportError):

@@ -194,6 +194,19 @@ __all__ = [
 ]
 
 
+_ELSEWHERE = {
+    "avg": "Use pv.mean",
+    "average": "Use pv.mean",
+    "stddev": "Use pv.std",
+    "stdev": "Use pv.std",
+    "var": "Use pv.variance",
+    "median": "Quantiles can't be released yet; for a distribution, use pv.histogram",
+    "quantile": "Quantiles can't be released yet; for a distribution, use pv.histogram",
+    "read_csv": "Use pv.import_csv, then pv.table",
+    "read_parquet": "Use pv.table",
+}
+
+
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         value = getattr(import_module(f"privet.{_HOMES[name]}"), name)
@@ -204,7 +217,7 @@ def __getattr__(name: str) -> Any:
 
         known = {each.lower(): each for each in __all__}
         near = [known[each] for each in get_close_matches(name.lower(), known, n=3, cutoff=0.6)]
-        hint = f"Did you mean {' or '.join(near)}?" if near else "All names: dir(privet)"
+        hint = _ELSEWHERE.get(name) or (f"Did you mean {' or '.join(near)}?" if near else "All names: dir(privet)")
         raise AttributeError(f"module 'privet' has no attribute {name!r}. {hint}")
     globals()[name] = value
     return value

@@ -355,6 +355,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "a certificate in no folder": ([*COUNTED, "--certificate", "no/such/c.json"], "there is no folder 'no/such'"),
     "a certificate as a folder": ([*COUNTED, "--certificate", "folder.csv"], "'folder.csv' is a folder"),
     "a name that tells no format": ([*COUNTED, "-o", "answer.xlsx"], "The file types are .csv, .json"),
+    "a question without quotes": (["query", "SELECT", "x", "FROM", "people"], 'query "SELECT x FROM people" --epsilon'),
     "a format that is none": ([*COUNTED, "--format", "xlsx"], "The formats are table, csv, json, parquet and chart"),
     "a picture as CSV": ([*COUNTED, "-o", "answer.png", "--format", "csv"], "a .png file is always a chart"),
     "Parquet without a file": ([*COUNTED, "--format", "parquet"], "Parquet can't be printed"),

@@ -284,3 +284,17 @@ def test_reversed_bounds_are_written_again_as_they_were() -> None:
         pv.number(10, 0.5)
     with pytest.raises(UserError, match=r"Write, for example: pv\.person\("):
         pv.person("nr")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("count", r"people\.agg\(x=pv\.count\(\)\)"),
+        ("sum", r'people\.agg\(x=pv\.sum\("income"\)\)'),
+        ("groupby", "Use group_by"),
+        ("nothing", "has no attribute 'nothing'$"),
+    ],
+)
+def test_methods_of_other_libraries(name: str, said: str) -> None:
+    with pytest.raises(AttributeError, match=said):
+        getattr(people(), name)

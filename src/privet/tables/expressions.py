@@ -211,7 +211,7 @@ class Compare:
             raise QueryError(
                 f"{left} and {right} can't be compared{' by order' if ordered else ''}",
                 allowed="Numbers and dates can be ordered; text, keys and booleans can only be equal or different",
-                remedy=_compared(self.left, left) or _compared(self.right, right) or CONDITION,
+                remedy=_compared(self.left, left, ordered) or _compared(self.right, right, ordered) or CONDITION,
             )
         if isinstance(left, NumberType) and isinstance(right, NumberType):
             _exactly_comparable(left, right)
@@ -466,7 +466,7 @@ def _exactly_comparable(left: NumberType, right: NumberType) -> None:
         )
 
 
-def _compared(node: Node, kind: Type) -> Remedy | None:
+def _compared(node: Node, kind: Type, ordered: bool) -> Remedy | None:
     """A condition on this column that is allowed; None if it is not a column."""
     from privet.tables.notation import in_python, in_sql
 
@@ -479,8 +479,8 @@ def _compared(node: Node, kind: Type) -> Remedy | None:
             return write(f"{python}, or ~{python}", sql=f"{sql}, or NOT {sql}", advice="A boolean is a condition")
         case NumberType():
             middle = Exact(math.floor((kind.lower + kind.upper) / 2))
-            sensible = Exact(100) if kind.wide else kind.lower if middle < kind.lower else middle
-            condition = Compare(">=", node, Constant(sensible))
+            sensible = Exact(100) if kind.wide else middle if kind.lower < middle else kind.upper
+            condition = Compare(">=" if ordered else "==", node, Constant(sensible))
         case TimeType():
             condition = Compare(">=", node, Constant(kind.first))
         case KeyType():

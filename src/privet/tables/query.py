@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from privet.errors import QueryError, Remedy, Subject, UserError, write
 from privet.exact import whole
@@ -41,6 +41,9 @@ from privet.tables.types import KeyValue
 
 MOST_COLUMNS = 200
 """Maximum columns in one answer."""
+
+_ELSEWHERE = {"groupby": "group_by", "aggregate": "agg", "query": "where", "select": "with_columns, or agg"}
+"""What other libraries call the operations on rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +201,20 @@ class _Rows:
     def relation(self) -> Relation:
         """The rows."""
         raise NotImplementedError
+
+    if not TYPE_CHECKING:  # a type checker knows the names
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say which name was meant."""
+            what = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if name in ("count", "sum", "mean", "std", "variance", "histogram", "count_people"):
+                of = "" if name.startswith("count") else '"income"'
+                what += f". Write, for example: people.agg(x=pv.{name}({of}))"
+            elif name in ("groupby", "select", "aggregate", "query"):
+                what += (
+                    f". Use {dict(groupby='group_by', aggregate='agg', query='where').get(name, 'with_columns or agg')}"
+                )
+            raise AttributeError(what)
 
     def where(self, *conditions: Expr) -> Relation:
         """Only the rows for which all conditions are true."""

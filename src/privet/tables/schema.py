@@ -281,7 +281,7 @@ class Schema:
                 raise UserError(
                     f"column {column!r} must be declared with a kind and its bounds or keys, not {_called(kind)}",
                     subject=Subject("column", column),
-                    remedy=write(f'columns={{"{column}": {_MEANT.get(_word(kind), "pv.number(0, 200_000)")}}}'),
+                    remedy=_declared_as(column, kind),
                 )
             _private(kind)
         if not isinstance(self.adjacency, Adjacency):
@@ -302,17 +302,6 @@ class Schema:
                 raise UserError("a table has at most 2^40 rows", remedy=Remedy("Leave out rows"))
 
 
-_MEANT = {
-    **dict.fromkeys(("bool", "boolean", "bool_"), "pv.boolean()"),
-    **dict.fromkeys(("int", "integer", "int64", "int32", "bigint"), "pv.integer(0, 110)"),
-    **dict.fromkeys(("str", "text", "string", "varchar", "object"), "pv.text()"),
-    **dict.fromkeys(("keys", "key", "category", "categorical", "enum"), 'pv.keys("north", "south")'),
-    "date": 'pv.date("2024-01-01", "2024-12-31")',
-    **dict.fromkeys(("timestamp", "datetime", "datetime64"), 'pv.timestamp("2024-01-01", "2024-12-31")'),
-}
-"""The declaration that other names of a type stand for; a number, if it is none of these."""
-
-
 def _word(given: object) -> str:
     """The name of a type or a function, or the text itself."""
     name = given if isinstance(given, str) else getattr(given, "__name__", "")
@@ -323,6 +312,13 @@ def _called(given: object) -> str:
     """A wrong value as a person wrote it; a function without its address."""
     name = getattr(given, "__name__", None)
     return repr(given)[:80] if name is None else f"the {'type' if isinstance(given, type) else 'function'} {name}"
+
+
+def _declared_as(column: str, given: object) -> Remedy:
+    """A declaration of the kind that was meant."""
+    from privet.tables.kinds import NUMBER, meant
+
+    return write(f'columns={{"{column}": {(meant(_word(given)) or NUMBER).python}}}')
 
 
 def _example(columns: object) -> Remedy:
