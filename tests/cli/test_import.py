@@ -222,7 +222,7 @@ def test_the_report_tells_caps_bounds_and_markers(here: Path) -> None:
     assert ran("import", "people.csv").stderr.splitlines()[3:] == [
         "  person_id  1 missing, 0 bad",
         "  age        0 missing, 0 bad, 1 outside 0..110 (clamped in answers, in no group)",
-        "  region     0 missing, 0 bad, 1 not among the keys (left out of groups)",
+        "  region     0 missing, 0 bad, 1 not among the keys, such as 'NA' (left out of groups)",
         (
             "People: 1 by person_id, 1 with more than 1 row. "
             "Rows left out of an answer: 1 over this cap, 1 without person_id."

@@ -210,10 +210,8 @@ class _Rows:
             if name in ("count", "sum", "mean", "std", "variance", "histogram", "count_people"):
                 of = "" if name.startswith("count") else '"income"'
                 what += f". Write, for example: people.agg(x=pv.{name}({of}))"
-            elif name in ("groupby", "select", "aggregate", "query"):
-                what += (
-                    f". Use {dict(groupby='group_by', aggregate='agg', query='where').get(name, 'with_columns or agg')}"
-                )
+            elif name in _ELSEWHERE:
+                what += f". Use {_ELSEWHERE[name]}"
             raise AttributeError(what)
 
     def where(self, *conditions: Expr) -> Relation:
