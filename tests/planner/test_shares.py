@@ -269,7 +269,7 @@ def test_a_smaller_error_of_one_side_of_a_ratio_keeps_the_ratio_within() -> None
     [
         ({}, r"neither epsilon nor within is set. Set one of the two"),
         ({"epsilon": 1, "within": {"n": 5}}, r"both epsilon and within are set"),
-        ({"within": {"k": 5}}, r"within: there is no column 'k'. There are: n, m"),
+        ({"within": {"k": 5}}, r"within: there is no column 'k'. The columns are: n, m"),
         ({"within": {"n": 0}}, r"within of n must be"),
         ({"within": {"n": float("nan")}}, r"within of n must be a number"),
         ({"within": 5}, r"within must map columns to numbers. Write, for example: within=\{\"n\": 2\}"),

@@ -43,7 +43,7 @@ def _over_budget(balance: Balance, analyst: str, price: Any) -> BudgetError:
     """The error for a question over budget. It states what is left, but does not suggest spending all of it."""
     limit = nearest([limit for limit in balance.limits(analyst) if not limit.fits(price)])
     left = limit.left
-    rest = "nothing" if is_nothing(left) else f"at most {show_down(left)}"
+    rest = "nothing" if is_nothing(left) else f"only {show_down(left)}"
     return BudgetError(
         f"this costs {balance.accountant.guarantee(price)}, but {rest} is left of {limit.name}. Nothing was spent.",
         subject=Subject("argument", "epsilon"),

@@ -32,7 +32,7 @@ def named(name: object) -> NoiseMechanism:
         return NOISE[name]
     raise QueryError(
         f"there is no mechanism {str(name)[:40]!r}",
-        allowed=f"There are: {', '.join(NOISE)}",
+        allowed=f"The mechanisms are: {', '.join(NOISE)}",
         remedy=argument("mechanism", DEFAULT.name),
     )
 

@@ -79,6 +79,14 @@ def find(source: str, *, sniff: bool = False, separator: str | None = None, enco
     return [Found(own, path, {column: kind.family for column, kind in types.items()})]
 
 
+def check_csv(source: str) -> bool:
+    """Whether this is a CSV; refused if there is no such file."""
+    path = _parts(source)[1]
+    if is_csv(source) and not Path(path).expanduser().is_file():
+        raise _no_file(path, Path(path).expanduser())
+    return is_csv(source)
+
+
 def is_csv(source: str) -> bool:
     """Whether this is a CSV, whose types can be found only by reading its values."""
     return _parts(source)[1].lower().endswith(_CSV)

@@ -41,8 +41,8 @@ class Certificate:
             given = text.encode() if isinstance(text, str) else bytes(text)
             tree = parsed(given)
             again = canonical(tree).encode()
-        except (ValueError, RecursionError, TypeError) as error:
-            raise VerificationError(f"this is not a certificate: not JSON ({str(error)[:100]})") from None
+        except (ValueError, RecursionError, TypeError):
+            raise VerificationError("this is not a certificate: its text is not the JSON that Privet writes") from None
         if not isinstance(tree, dict) or set(tree) != {"document", "signature"}:
             raise VerificationError("this is not a certificate: it must have only a document and a signature")
         document, signature = tree["document"], tree["signature"]

@@ -102,7 +102,12 @@ def _load(certificate: Certificate | str | bytes | Path) -> Certificate:
         try:
             certificate = Path(certificate).read_bytes()
         except (OSError, ValueError) as error:
-            why = getattr(error, "strerror", None) or "this is not a path"
+            if isinstance(error, FileNotFoundError):
+                why = "there is no such file"
+            elif isinstance(error, IsADirectoryError):
+                why = "it is a folder"
+            else:
+                why = getattr(error, "strerror", None) or "this is not a path"
             raise UserError(f"the certificate {shown(str(certificate))[:200]!r} can't be read: {why}") from None
     if not isinstance(certificate, str | bytes):
         raise UserError(

@@ -46,7 +46,7 @@ class Style:
             if name not in values and name not in names:
                 raise QueryError(
                     f"labels name {name!r}, which is neither a column nor a key",
-                    allowed=f"There are: {_some([*names, *texts])}",
+                    allowed=f"The columns and keys are: {_some([*names, *texts])}",
                 )
         if self.order is None or self.order in ("ascending", "descending"):
             wanted: Sequence[Any] = ()
@@ -60,7 +60,7 @@ class Style:
             raise QueryError("order is for groups, and this answer has none", remedy=Remedy("Leave it out"))
         for key in wanted:
             if not isinstance(key, str | int | date) or key not in values:
-                raise QueryError(f"order names {key!r}, which is not a key", allowed=f"There are: {_some(texts)}")
+                raise QueryError(f"order names {key!r}, which is not a key", allowed=f"The keys are: {_some(texts)}")
 
     def text(self, name: str, value: Any = None) -> str:
         """What is shown for a name, or for a key of this text and value."""
