@@ -106,6 +106,31 @@ def test_an_interrupt_while_a_refusal_is_undone_keeps_no_lock(
         assert ledger.balance("people").spent == PureDP("1/50")
 
 
+def test_an_interrupt_while_the_contexts_of_a_refusal_end_keeps_no_turn(
+    ledger: DatabaseLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An `ExitStack` keeps what is raised in it alive, and with it the transaction, until the next collection."""
+
+    @contextlib.contextmanager
+    def together(*_: object, **__: object) -> Iterator[None]:
+        try:
+            yield
+        except BudgetError:
+            monkeypatch.undo()
+            raise KeyboardInterrupt from None
+
+    gc.collect()
+    gc.disable()
+    try:
+        monkeypatch.setattr(ledger._database, "_together", together)
+        with pytest.raises(KeyboardInterrupt):
+            pay(ledger, "too much", cost(100))
+        assert pay(ledger, "next", cost("1/100")).state == "reserved"
+    finally:
+        gc.enable()
+    ledger.verify()
+
+
 def test_an_interrupt_does_not_empty_a_ledger_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(memory_ledger()) as ledger:
         ledger.create(PEOPLE)

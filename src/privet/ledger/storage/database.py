@@ -330,16 +330,18 @@ class _Transaction(Generic[_T]):
     def _undo(self, error: BaseException) -> None:
         """End the transaction without a commit, and raise what the caller should see in place of a driver's error."""
         database, clean = self._database, False
-        if database._current is self._ticket:
-            try:
-                with suppress(*database._errors):
-                    self._stack.__exit__(type(error), error, error.__traceback__)
-                clean = isinstance(error, Exception) and self._rolled_back()
-            finally:
-                self._leave(clean=clean)
-        database._turns.leave(self._ticket)
-        database._writers.leave(self._ticket)
-        self._guard.detach()
+        try:
+            if database._current is self._ticket:
+                try:
+                    with suppress(*database._errors):
+                        self._stack.__exit__(type(error), error, error.__traceback__)
+                    clean = isinstance(error, Exception) and self._rolled_back()
+                finally:
+                    self._leave(clean=clean)
+        finally:  # not left to the guard: an interrupt in the stack refers to this transaction until it is collected
+            database._turns.leave(self._ticket)
+            database._writers.leave(self._ticket)
+            self._guard.detach()
         if isinstance(error, database._errors):
             if isinstance(error.__context__, KeyboardInterrupt) and error.__context__ is not self._earlier:
                 raise KeyboardInterrupt from None  # it arrived while the transaction was ending
