@@ -82,6 +82,29 @@ def test_the_mean_of_a_nearly_empty_group_is_covered(n: int, scale: float) -> No
     assert at_least((low <= v.mean()) & (v.mean() <= high), 0.95)
 
 
+@pytest.mark.parametrize("scale", [0.2, 1.0, 3.0])
+@pytest.mark.parametrize(("n", "width"), [(1, 1), (3, 2), (10, 10), (40, 1)])
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+def test_the_probability_to_cover_a_mean_is_enough_by_enumeration(
+    scale: float, n: int, width: int, confidence: float
+) -> None:
+    """No draws: the mass of all noise whose interval covers, at the ends of the range (known exactly) and inside."""
+    steps = np.arange(-math.ceil(11 * scale), math.ceil(11 * scale) + 1)
+    mass = np.tanh(0.5 / scale) * np.exp(-np.abs(steps) / scale)
+    both = np.stack(np.meshgrid(steps, steps, indexing="ij"), axis=-1).reshape(-1, 2)
+    for total in sorted({0, n * width // 2, n * width}):
+        low, high = ratio_interval(
+            np.array([total, n * width - total]) + both,
+            [scale, scale],
+            *([width, 0], [1, 1]),
+            lower=0,
+            upper=width,
+            confidence=confidence,
+        )
+        covered = (low <= total / n) & (total / n <= high)
+        assert np.outer(mass, mass).ravel()[covered].sum() >= confidence
+
+
 @pytest.mark.parametrize(("n", "scale", "width"), [(500, 1.5, 1), (500, 20.0, 1), (5000, 2.0**21, 2**20)])
 def test_intervals_from_half_the_scale_do_not_cover(n: int, scale: float, width: int) -> None:
     v = incomes(n, width) if width > 1 else (np.arange(n) % 10 < 3).astype(np.float64)
