@@ -250,6 +250,8 @@ def test_the_suggested_bound_is_that_of_sql() -> None:
     sql = "SELECT SUM(h) AS x FROM (SELECT nr, SUM(hours) AS h FROM work GROUP BY nr)"
     with pv.Session([work], budget=pv.PureDP(1), ledger=None) as session:
         assert session.parse(sql) == question
+        both = work.per_person(h=pv.sum("hours")).agg(n=pv.count_people(), x=pv.sum(pv.col("h").clip(0, 120)))
+        assert session.explain(both, epsilon=0.1).count("Each person has one row") == 1
 
 
 @pytest.mark.parametrize(
