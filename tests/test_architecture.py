@@ -23,7 +23,8 @@ TIERS: tuple[frozenset[str], ...] = tuple(
         errors
         codec names system
         exact
-        privacy noise
+        noise
+        privacy
         accuracy plots
         mechanisms tables
         textbook

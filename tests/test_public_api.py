@@ -40,8 +40,8 @@ MODULES = {
         Subject TooManyGroups UserError VerificationError argument install write
     """,
     "events": """
-        Composed DEEPEST Free LaplaceNoise PrivacyEvent Repeated Stated from_json from_tree leaves move_to_tree to_json
-        to_tree
+        BoundedRange Composed DEEPEST Free GaussianNoise LaplaceNoise PrivacyEvent Repeated Stated from_json from_tree
+        leaves move_to_tree to_json to_tree
     """,
     "exact": """
         Enclosure Exact INFINITY Number ball binary down enclose ends exact exp floor less literal nearest nonnegative
