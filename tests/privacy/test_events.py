@@ -61,7 +61,7 @@ GOLDEN: list[tuple[str, PrivacyEvent]] = [
     ('{"kind":"laplace","move":{"blocks":3,"l1":0},"scale":"2/1"}', LaplaceNoise(move=L1Move(0, blocks=3), scale=2)),
     (
         '{"coordinates":3,"epsilon":null,"kind":"gaussian","move":{"squared_l2":2},"sigma_squared":"5/2"}',
-        GaussianNoise(move=L2Move(2), sigma_squared=2.5, coordinates=3),
+        GaussianNoise(move=L2Move(2), sigma_squared=2.5, coordinates=3, epsilon=None),
     ),
     (
         '{"coordinates":1,"epsilon":"1/2","kind":"gaussian","move":{"squared_l2":1},"sigma_squared":"9/1"}',

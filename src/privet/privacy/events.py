@@ -53,10 +53,10 @@ class GaussianNoise:
     """Discrete Gaussian noise with parameter sigma^2 was added to `coordinates` integers that one unit moves by `move`.
 
     The noise N has P(N = k) proportional to e^(-k^2 / (2 sigma^2)). A question may state the epsilon at which its delta
-    is to be computed; otherwise it has no price in epsilon.
+    is to be computed; with None it has no price in epsilon.
 
     Example:
-        >>> GaussianNoise(move=L2Move(1), sigma_squared=50, coordinates=3)
+        >>> GaussianNoise(move=L2Move(1), sigma_squared=50, coordinates=3, epsilon=None)
         GaussianNoise(move=L2Move(squared=1), sigma_squared=Fraction(50, 1), coordinates=3, epsilon=None)
     """
 
@@ -65,8 +65,8 @@ class GaussianNoise:
     coordinates: int
     epsilon: Exact | None
 
-    def __init__(self, *, move: L2Move, sigma_squared: Number, coordinates: int, epsilon: Number | None = None) -> None:
-        line = "GaussianNoise(move=L2Move(1), sigma_squared=50, coordinates=1)"
+    def __init__(self, *, move: L2Move, sigma_squared: Number, coordinates: int, epsilon: Number | None) -> None:
+        line = "GaussianNoise(move=L2Move(1), sigma_squared=50, coordinates=1, epsilon=None)"
         if type(move) is not L2Move:
             raise AccountingError(f"Gaussian noise needs a move in L2, not {type(move).__name__}", remedy=write(line))
         _short(move.total, "move")
