@@ -23,7 +23,8 @@ from privet.engines.duckdb.engine import DuckDB
 from privet.planner import ReleasePlan
 from privet.planner import plan as make_plan
 from privet.planner.noise import add_noise
-from privet.tables.query import Query, Table
+from privet.tables.query import Query
+from privet.tables.relation import Table
 
 RELEASES = 2_000
 CONFIDENCE = 0.95

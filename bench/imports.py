@@ -19,10 +19,10 @@ from rich.console import Console
 from rich.table import Table
 
 import privet as pv
-from privet.sources import parsing
 from privet.sources.arrow import DECLARED
-from privet.sources.dialect import Dialect
-from privet.sources.kinds import Reading
+from privet.sources.csv import parsing
+from privet.sources.csv.dialect import Dialect
+from privet.sources.readings import Reading
 
 ROWS = 300_000
 ROUNDS = 3

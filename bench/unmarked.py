@@ -25,7 +25,8 @@ from privet.exact import Exact
 from privet.noise import DiscreteLaplace
 from privet.planner import ReleasePlan
 from privet.planner import plan as make_plan
-from privet.tables.query import Grouped, Query
+from privet.tables.query import Query
+from privet.tables.relation import Grouped
 
 SIZES = (0, 1, 2, 5, 10, 20, 50, 100, 300, 1000)
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0)

@@ -16,7 +16,7 @@ from privet.cli.exits import CLOSED, EXITS
 from privet.cli.interrupts import INTERRUPTED
 from privet.policy.shape import schema
 from privet.sql.functions import FUNCTIONS
-from privet.tables.language import Expr
+from privet.tables.expressions.fluent import Expr
 
 PAGE = Path(__file__).parent / "reference.md"
 

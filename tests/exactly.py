@@ -9,8 +9,8 @@ from privet.engines.reference.expressions import Read, cut, evaluate, part_of
 from privet.engines.reference.leaves import leaf
 from privet.engines.reference.numbers import Number, half_up, of_person
 from privet.exact.lattice import Bounds
-from privet.tables import expressions as e
-from privet.tables.rules import as_number
+from privet.tables.expressions import nodes as e
+from privet.tables.expressions.typing_rules import as_number
 from privet.tables.statement import Code, Given, Present, Squares, Total
 
 __all__ = ["Number", "Read", "cut", "evaluate", "half_up", "leaf", "of_person", "part_of"]

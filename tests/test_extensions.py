@@ -141,7 +141,7 @@ try:
 except pv.UserError as error:
     print(error)
 """,
-    frozenset({"sql/expressions.py", "tables/expressions.py"}),
+    frozenset({"sql/expressions.py", "tables/expressions/nodes.py"}),
 )
 
 COMMAND = Toy(

@@ -51,7 +51,7 @@ MODULES = {
         ApproxDP Budget Guarantee PureDP ZeroConcentratedDP budget_of delta_for_population show_down stricter
     """,
     "ledger": """
-        Balance CLOSES_AFTER CLOSES_FOR Caps Charge DatabaseLedger Dataset Entry Ledger Limit Outcome Ration Receipt
+        Balance CLOSES_AFTER CLOSES_FOR Caps Charge Dataset Entry Ledger Limit Outcome Ration Receipt
         Remaining TableFacts Totals Verified memory_ledger open_ledger verify_export
     """,
     "mechanisms": "DEFAULT Laplace NOISE NoiseMechanism SelectionMechanism epsilon_for named serves",

@@ -38,9 +38,10 @@ if TYPE_CHECKING:
     from privet.session import Session
     from privet.sources import duckdb_file, import_csv, keys_from, public_table, table
     from privet.tables.aggregates import count, count_people, histogram, mean, std, sum, variance  # noqa: A004
+    from privet.tables.expressions.fluent import bins, col, lit, when
     from privet.tables.extremes import greatest, least, max, min  # noqa: A004
-    from privet.tables.language import bins, col, lit, when
-    from privet.tables.query import PublicTable, Query, Table
+    from privet.tables.query import Query
+    from privet.tables.relation import PublicTable, Table
     from privet.tables.schema import boolean, date, integer, keys, number, text, timestamp
     from privet.textbook import distances, distributions, sensitivity, statistics
 
@@ -59,18 +60,18 @@ _HOMES = {
     "LedgerError": "errors",
     "NoAnswer": "errors",
     "PrivetError": "errors",
-    "PublicTable": "tables.query",
+    "PublicTable": "tables.relation",
     "PureDP": "privacy.guarantees",
     "Query": "tables.query",
     "Release": "release",
     "ReleasePlan": "planner",
     "Session": "session",
-    "Table": "tables.query",
+    "Table": "tables.relation",
     "UserError": "errors",
     "ZeroConcentratedDP": "privacy.guarantees",
-    "bins": "tables.language",
+    "bins": "tables.expressions.fluent",
     "boolean": "tables.schema",
-    "col": "tables.language",
+    "col": "tables.expressions.fluent",
     "count": "tables.aggregates",
     "count_people": "tables.aggregates",
     "date": "tables.schema",
@@ -84,7 +85,7 @@ _HOMES = {
     "keys": "tables.schema",
     "keys_from": "sources",
     "least": "tables.extremes",
-    "lit": "tables.language",
+    "lit": "tables.expressions.fluent",
     "max": "tables.extremes",
     "mean": "tables.aggregates",
     "min": "tables.extremes",
@@ -100,7 +101,7 @@ _HOMES = {
     "timestamp": "tables.schema",
     "variance": "tables.aggregates",
     "verify": "release",
-    "when": "tables.language",
+    "when": "tables.expressions.fluent",
 }
 
 _MODULES = {

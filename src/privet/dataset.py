@@ -29,13 +29,14 @@ from privet.privacy.guarantees.least import MIN_EPSILON
 from privet.release.signing import SigningKey, signer
 from privet.system.processes import Gate, era
 from privet.tables import operators
-from privet.tables.query import PublicTable, Query, Table
+from privet.tables.query import Query
+from privet.tables.relation import PublicTable, Table
 from privet.tables.schema import check_name
 from privet.tables.statement import Statement
 
 if TYPE_CHECKING:  # pydantic takes its time, and most datasets need none of it
     from privet.policy import Policy
-    from privet.policy.contract import DatasetPolicy
+    from privet.policy.policy import DatasetPolicy
     from privet.session import Session
 
 _OPENED = write('pv.Session([people], budget=pv.PureDP(3), ledger="people.ledger")')
@@ -192,6 +193,7 @@ class Dataset:
             share_answers=chosen.settings.share_answers,
             caps=lambda analyst: agreement.caps(chosen, analyst),
             accountant=chosen.accountant,
+            engine=chosen.settings.engine or "",
         )
         try:
             agreement.grant(chosen, opened.ledger)

@@ -32,7 +32,8 @@ from privet.release import Certificate, Release, recall
 from privet.release.certificate import certify, of_query, of_value
 from privet.release.recall import asked_digest, question_digest, recalled, recalled_value
 from privet.release.value import ReleasedValue
-from privet.tables.query import PublicTable, Query, Table
+from privet.tables.query import Query
+from privet.tables.relation import PublicTable, Table
 from privet.tables.schema import check_name
 
 if TYPE_CHECKING:  # pydantic takes its time, and most sessions need none of it

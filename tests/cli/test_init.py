@@ -28,7 +28,7 @@ from privet.policy.proposals import person, proposal
 from privet.policy.shorthand import shorthand
 from privet.sql import parse as parse_sql
 from privet.sql.quoting import quoted
-from privet.tables.query import Table
+from privet.tables.relation import Table
 from privet.tables.schema import Schema
 
 Refusal = pytest.CaptureFixture[str]

@@ -51,8 +51,8 @@ else:
     import privet.cli
     from privet import session
     from privet.engines.duckdb import engine
-    from privet.ledger import DatabaseLedger, failpoints
-    from privet.sources import reading
+    from privet.ledger import Ledger, failpoints
+    from privet.engines.duckdb import files
     if moment == "loading more":
         class Finder:
             def find_spec(name, *_):
@@ -60,22 +60,22 @@ else:
                     press()
         sys.meta_path.insert(0, Finder)
     elif moment == "opening":
-        real = reading.describe
-        reading.describe = lambda connection, rows: (busy(connection, 10_000), real(connection, rows))
+        real = files.describe
+        files.describe = lambda connection, rows: (busy(connection, 10_000), real(connection, rows))
     elif moment == "checking the file":
-        wrap(reading, "parquet", before=lambda: threading.Timer(0.05, press).start())
+        wrap(files, "parquet", before=lambda: threading.Timer(0.05, press).start())
         from privet.sources import private
         private.interruptible = lambda work, stop: threading.Event().wait(60)
     elif moment == "planning":
         wrap(session.Session, "plan", before=press)
     elif moment == "debiting":
-        wrap(DatabaseLedger, "reserve", before=press)
+        wrap(Ledger, "reserve", before=press)
     elif moment == "debited":
-        wrap(DatabaseLedger, "reserve", after=press)
+        wrap(Ledger, "reserve", after=press)
     elif moment == "the engine":
         engine.DuckDB._run = lambda self, cursor, sql, context: busy(cursor, 10**8)
     elif moment == "settling":
-        wrap(DatabaseLedger, "settle", before=press)
+        wrap(Ledger, "settle", before=press)
     elif moment == "settled":
         wrap(session.Session, "release", after=press)
     elif moment == "writing":

@@ -14,7 +14,7 @@ from privet.engines.base import ArrowRows
 from privet.engines.duckdb.engine import DuckDB
 from privet.engines.duckdb.types import stored
 from privet.tables.schema import Schema
-from privet.tables.stored import StoredType
+from privet.tables.stored_types import StoredType
 
 
 class Selected:

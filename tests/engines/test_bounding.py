@@ -20,7 +20,7 @@ from privet.engines.duckdb.engine import DuckDB
 from privet.engines.sql.bounding import Bounds, Field
 from privet.privacy.adjacency import person
 from privet.tables import schema as declared
-from privet.tables.language import col
+from privet.tables.expressions.fluent import col
 from privet.tables.operators import Scan
 from privet.tables.schema import Schema
 from privet.tables.statement import (

@@ -23,7 +23,7 @@ from privet.engines.duckdb.engine import DuckDB
 from privet.engines.duckdb.files import attached
 from privet.engines.sql import leaves
 from privet.planner import plan
-from privet.tables.stored import StoredType
+from privet.tables.stored_types import StoredType
 
 ALIKE = {
     "NOCASE": ("north", "NORTH"),

@@ -16,7 +16,7 @@ from privet.engines.duckdb.engine import DuckDB
 from privet.errors import NoAnswer
 from privet.privacy.adjacency import person
 from privet.tables import schema as declared
-from privet.tables.language import col
+from privet.tables.expressions.fluent import col
 from privet.tables.operators import Scan, Where
 from privet.tables.schema import Schema
 from privet.tables.statement import AtMostRows, Rows, Statement

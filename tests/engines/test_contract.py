@@ -31,9 +31,9 @@ from privet.errors import InternalError, NoAnswer, QueryError, UserError
 from privet.planner import plan
 from privet.privacy.adjacency import each_row, person
 from privet.tables import schema as declared
-from privet.tables.language import Expr, bins, col, when
+from privet.tables.expressions.fluent import Expr, bins, col, when
 from privet.tables.operators import Scan, Where
-from privet.tables.query import Table
+from privet.tables.relation import Table
 from privet.tables.schema import Column, Schema
 from privet.tables.statement import AtMostGroups, AtMostRows, Bounding, PeopleInGroups, Rows, Statement, Unbounded
 

@@ -20,11 +20,11 @@ from privet.errors import NoAnswer
 from privet.exact import Exact
 from privet.privacy.adjacency import each_row, person
 from privet.tables import schema as declared
-from privet.tables.language import col
+from privet.tables.expressions.fluent import col
 from privet.tables.operators import Scan, Where
 from privet.tables.schema import Schema
 from privet.tables.statement import AtMostRows, Rows, Statement, Unbounded
-from privet.tables.stored import StoredType
+from privet.tables.stored_types import StoredType
 
 from .conftest import File, Make
 

@@ -16,11 +16,11 @@ from privet.engines.base import ArrowRows
 from privet.engines.duckdb.engine import DuckDB
 from privet.exact.lattice import Bounds
 from privet.privacy.adjacency import each_row
-from privet.tables import expressions as e
 from privet.tables import schema as declared
-from privet.tables.language import bins, col, lit, when
+from privet.tables.expressions import nodes as e
+from privet.tables.expressions.fluent import bins, col, lit, when
+from privet.tables.expressions.typing_rules import as_number
 from privet.tables.operators import Operator, Scan, WithColumns
-from privet.tables.rules import as_number
 from privet.tables.schema import Schema
 from privet.tables.statement import Rows, Statement, Unbounded
 

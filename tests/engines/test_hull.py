@@ -25,10 +25,10 @@ from privet.engines.sql.expressions import Compiler
 from privet.engines.sql.relations import OpenedPerPerson
 from privet.engines.sql.text import Value
 from privet.planner import ReleasePlan, plan
-from privet.tables.expressions import Arithmetic, Case, Column, Node, Truncate
+from privet.tables.expressions.nodes import Arithmetic, Case, Column, Node, Truncate
 from privet.tables.operators import OfPerson
 from privet.tables.statement import At
-from privet.tables.stored import StoredType
+from privet.tables.stored_types import StoredType
 
 ANY = [
     None, 0, 1, -1, 7, 29, 30, 31, 32, 2**31, -(2**31), 2**53 + 1, 2**62, 2**62 + 1, 2**63 - 1, -(2**63), 2**63, 2**64,

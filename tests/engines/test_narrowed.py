@@ -19,7 +19,7 @@ from privet.errors import UserError
 from privet.tables.codec import decode, encode
 from privet.tables.groups import Listed
 from privet.tables.operators import Operator, Where
-from privet.tables.query import Table
+from privet.tables.relation import Table
 from privet.tables.statement import (
     AtMostGroups,
     AtMostRows,

@@ -10,8 +10,8 @@ from tests.exactly import holds, present, squares, summed, total
 from privet.errors import QueryError
 from privet.privacy.adjacency import person
 from privet.tables import schema as declared
-from privet.tables.expressions import Node
-from privet.tables.language import bins, col, when
+from privet.tables.expressions.fluent import bins, col, when
+from privet.tables.expressions.nodes import Node
 from privet.tables.operators import OfPerson, PerPerson, Scan, Where
 from privet.tables.schema import Column, Schema
 from privet.tables.statement import AtMostRows, Rows, Squares, Statement, Total, Unbounded

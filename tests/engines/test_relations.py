@@ -14,8 +14,8 @@ from privet.errors import InternalError, SourceError
 from privet.exact import Exact
 from privet.privacy.adjacency import each_row, person
 from privet.tables import schema as declared
-from privet.tables.expressions import Node
-from privet.tables.language import bins, col
+from privet.tables.expressions.fluent import bins, col
+from privet.tables.expressions.nodes import Node
 from privet.tables.operators import (
     JoinPublic,
     OfPerson,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from privet.ledger import Charge, DatabaseLedger, Dataset, TableFacts
+from privet.ledger import Charge, Dataset, Ledger, TableFacts
 from privet.privacy.adjacency import Adjacency
 from privet.privacy.events import LaplaceNoise, PrivacyEvent
 from privet.privacy.guarantees import Budget, PureDP
@@ -22,18 +22,18 @@ def cost(epsilon: Any) -> LaplaceNoise:
     return LaplaceNoise(move=L1Move(1), scale=1 / Fraction(epsilon))
 
 
-def opened(ledger: DatabaseLedger, budget: Budget = PEOPLE.budget) -> DatabaseLedger:
+def opened(ledger: Ledger, budget: Budget = PEOPLE.budget) -> Ledger:
     """The ledger, with the dataset in it."""
     ledger.create(replace(PEOPLE, budget=budget, accountant=""))
     return ledger
 
 
-def pay(ledger: DatabaseLedger, request: str | None, *events: PrivacyEvent, analyst: str = "ann", **how: Any) -> Charge:
+def pay(ledger: Ledger, request: str | None, *events: PrivacyEvent, analyst: str = "ann", **how: Any) -> Charge:
     """Debit the dataset."""
     return ledger.reserve(dataset="people", analyst=analyst, request_id=request, events=events, **how)
 
 
-def ask(ledger: DatabaseLedger, request: str | None, answer: str, epsilon: Any = "1/100", **how: Any) -> Charge:
+def ask(ledger: Ledger, request: str | None, answer: str, epsilon: Any = "1/100", **how: Any) -> Charge:
     """Debit the dataset, and answer unless that was done before."""
     charge = pay(ledger, request, cost(epsilon), **how)
     if charge.state == "reserved":
@@ -41,12 +41,12 @@ def ask(ledger: DatabaseLedger, request: str | None, answer: str, epsilon: Any =
     return charge
 
 
-def kinds(ledger: DatabaseLedger, dataset: str = "people") -> list[str]:
+def kinds(ledger: Ledger, dataset: str = "people") -> list[str]:
     """The kind of every entry."""
     return [entry.kind for entry in ledger.history(dataset)]
 
 
-def furnish(ledger: DatabaseLedger, dataset: str = "people") -> None:
+def furnish(ledger: Ledger, dataset: str = "people") -> None:
     """Twelve entries: two answers' worth of questions, and one that is still open. See `furnish_tables` too."""
 
     def reserve(request: str, analyst: str, epsilon: str, **how: Any) -> Charge:
@@ -81,7 +81,7 @@ KINDS = [
 ]
 
 
-def furnish_tables(ledger: DatabaseLedger, dataset: str = "patients") -> None:
+def furnish_tables(ledger: Ledger, dataset: str = "patients") -> None:
     """Eight entries of a dataset of persons, with the kinds that `furnish` leaves out."""
     source = Identity(f"/nowhere/{dataset}.parquet", inode="2049:77", written=1_800_000_000)
     made = replace(PATIENTS, name=dataset)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from privet.ledger import DatabaseLedger, memory_ledger, open_ledger
+from privet.ledger import Ledger, memory_ledger, open_ledger
 
 Where = str | Path
-Factory = Callable[[], DatabaseLedger]
+Factory = Callable[[], Ledger]
 
 LEDGERS = ("memory", "sqlite", "postgres")
 """Every kind of ledger there is. The contracts are run for each: a further one joins by its name and a line below."""
@@ -44,11 +44,11 @@ def where(request: pytest.FixtureRequest, places: Callable[[str], Where | None])
 
 
 @pytest.fixture
-def makers(places: Callable[[str], Where | None]) -> Iterator[Callable[[str], DatabaseLedger]]:
+def makers(places: Callable[[str], Where | None]) -> Iterator[Callable[[str], Ledger]]:
     """A fresh ledger of each kind; all are closed after the test."""
-    made: list[DatabaseLedger] = []
+    made: list[Ledger] = []
 
-    def fresh(kind: str) -> DatabaseLedger:
+    def fresh(kind: str) -> Ledger:
         place = places(kind)
         made.append(memory_ledger() if place is None else open_ledger(place))
         return made[-1]
@@ -59,7 +59,7 @@ def makers(places: Callable[[str], Where | None]) -> Iterator[Callable[[str], Da
 
 
 @pytest.fixture(params=LEDGERS)
-def make(request: pytest.FixtureRequest, makers: Callable[[str], DatabaseLedger]) -> Factory:
+def make(request: pytest.FixtureRequest, makers: Callable[[str], Ledger]) -> Factory:
     """Makes fresh ledgers, of each kind in turn."""
     kind: str = request.param
     return lambda: makers(kind)

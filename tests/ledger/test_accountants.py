@@ -21,7 +21,7 @@ from tests.ledger.common import cost
 
 import privet as pv
 from privet.errors import BudgetError, LedgerError, UserError
-from privet.ledger import DatabaseLedger, memory_ledger, open_ledger, verify_export
+from privet.ledger import Ledger, memory_ledger, open_ledger, verify_export
 from privet.privacy.accounting import ACCOUNTANTS, ApproxAccountant, PureAccountant
 from privet.privacy.guarantees import ApproxDP
 
@@ -34,7 +34,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[DatabaseLedger]:
+def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
     path = tmp_path / "people.ledger"
     with closing(memory_ledger() if request.param == "memory" else open_ledger(path)) as opened:
         yield opened
@@ -55,7 +55,7 @@ def ask(session: pv.Session, times: int = 1, epsilon: str = "0.1") -> Any:
     return [session.release(query, epsilon=epsilon, fresh=True) for _ in range(times)][-1]
 
 
-def test_questions_fit_by_either_meter(ledger: DatabaseLedger) -> None:
+def test_questions_fit_by_either_meter(ledger: Ledger) -> None:
     """Of 0.1, the sum of the epsilons allows 10; the sum of squares, 0.01 each of 0.25, allows 25."""
     with session_on(ledger) as session:
         answer = ask(session, 20)
@@ -78,7 +78,7 @@ def test_questions_fit_by_either_meter(ledger: DatabaseLedger) -> None:
         assert session.balance.total == Meters(Fraction(5, 2), Fraction(1, 4))
 
 
-def test_caps_are_filters_of_their_own(ledger: DatabaseLedger) -> None:
+def test_caps_are_filters_of_their_own(ledger: Ledger) -> None:
     with session_on(ledger, analyst="ann") as ann, session_on(ledger, analyst="bob") as bob:
         ledger.cap("people", ApproxDP("0.4", 0), reason="a guest", analyst="ann")
         ledger.cap("people", ApproxDP("0.2", 0), reason="small steps", query=True)

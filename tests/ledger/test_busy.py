@@ -20,7 +20,8 @@ from tests.ledger.common import PEOPLE, ask, cost, furnish, kinds, opened, pay
 from tests.ledger.workers import Nursery
 
 from privet.errors import LedgerBusy, LedgerError, UserError
-from privet.ledger import DatabaseLedger, Verified, database, failpoints, journal, open_ledger, verify_export
+from privet.ledger import Ledger, Verified, failpoints, open_ledger, verify_export
+from privet.ledger.storage import book, database
 from privet.privacy.guarantees import PureDP
 
 Where = str | Path
@@ -76,7 +77,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def ledger(where: Where) -> Iterator[DatabaseLedger]:
+def ledger(where: Where) -> Iterator[Ledger]:
     with closing(opened(open_ledger(where))) as made:
         yield made
 
@@ -94,9 +95,7 @@ def is_busy(use: Callable[[], object]) -> None:
 
 
 @pytest.mark.parametrize("how", ["IMMEDIATE", "EXCLUSIVE"])
-def test_a_ledger_whose_lock_is_held_is_busy_and_works_afterwards(
-    where: Where, ledger: DatabaseLedger, how: str
-) -> None:
+def test_a_ledger_whose_lock_is_held_is_busy_and_works_afterwards(where: Where, ledger: Ledger, how: str) -> None:
     ledger._leases.seconds = 1.0  # so long an answer is waited for
     ask(ledger, "first", "42")
     charge = pay(ledger, "running", cost("0.1"))
@@ -119,7 +118,7 @@ def test_a_ledger_whose_lock_is_held_is_busy_and_works_afterwards(
     ledger.verify()
 
 
-def test_readers_work_while_a_writer_holds_its_lock(where: Where, ledger: DatabaseLedger) -> None:
+def test_readers_work_while_a_writer_holds_its_lock(where: Where, ledger: Ledger) -> None:
     ask(ledger, "first", "42", question="q")
     with holding(where, "IMMEDIATE"):
         for read_only in (False, True):
@@ -136,7 +135,7 @@ def test_readers_work_while_a_writer_holds_its_lock(where: Where, ledger: Databa
     ask(ledger, "second", "43")
 
 
-def test_where_nobody_is_let_in_readers_are_told_too(where: Where, ledger: DatabaseLedger) -> None:
+def test_where_nobody_is_let_in_readers_are_told_too(where: Where, ledger: Ledger) -> None:
     with holding(where, "EXCLUSIVE"):
         is_busy(lambda: ledger.balance("people"))
         is_busy(ledger.verify)
@@ -313,7 +312,7 @@ def test_whoever_may_not_write_can_look(nursery: Nursery) -> None:
 def test_a_long_ledger_is_read_in_steps_and_writers_get_in_between(
     where: Where, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(journal, "CHUNK", chunk)
+    monkeypatch.setattr(book, "CHUNK", chunk)
     with closing(opened(open_ledger(where), PureDP(10))) as writer:
         for i in range(20):
             ask(writer, f"old {i}", f"answer {i}")
@@ -357,7 +356,7 @@ def test_what_changes_while_a_long_ledger_is_verified_is_found(
     where: Where, change: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Behind the place where it is being read; and nothing more is answered."""
-    monkeypatch.setattr(journal, "CHUNK", 5)
+    monkeypatch.setattr(book, "CHUNK", 5)
     with closing(opened(open_ledger(where))) as ledger:
         for i in range(20):
             ask(ledger, f"old {i}", f"answer {i}")

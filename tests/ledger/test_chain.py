@@ -19,20 +19,11 @@ from tests.ledger.common import KINDS, PATIENTS, PEOPLE, TABLE_KINDS, cost, furn
 
 from privet.codec import canonical
 from privet.errors import LedgerError, UserError
-from privet.ledger import (
-    Dataset,
-    Entry,
-    Ration,
-    Receipt,
-    TableFacts,
-    Totals,
-    chain,
-    memory_ledger,
-    verify_export,
-)
-from privet.ledger.entries import Kind
-from privet.ledger.rules import serves
-from privet.ledger.state import LedgerState
+from privet.ledger import Dataset, Entry, Ration, Receipt, TableFacts, Totals, memory_ledger, verify_export
+from privet.ledger.debits import serves
+from privet.ledger.history import chain
+from privet.ledger.history.entries import Kind
+from privet.ledger.history.state import LedgerState
 from privet.privacy import events
 from privet.privacy.accounting import ACCOUNTANTS, ApproxAccountant, PureAccountant, accountant_for
 from privet.privacy.adjacency import Adjacency

@@ -28,7 +28,6 @@ from privet.errors import AccountingError, BudgetError, DatasetClosed, InternalE
 from privet.ledger import (
     Balance,
     Charge,
-    DatabaseLedger,
     Dataset,
     Ledger,
     Ration,
@@ -38,7 +37,7 @@ from privet.ledger import (
     open_ledger,
     verify_export,
 )
-from privet.ledger.chain import digest
+from privet.ledger.history.chain import digest
 from privet.privacy.accounting import ApproxAccountant, PureAccountant
 from privet.privacy.adjacency import Adjacency
 from privet.privacy.events import Composed, Free, LaplaceNoise, PrivacyEvent, Repeated, Stated
@@ -277,7 +276,7 @@ def test_without_a_request_id_every_question_is_a_new_one(make: Factory) -> None
     assert ledger.balance("people").spent == PureDP(0.3)
 
 
-def fail(ledger: DatabaseLedger, who: str, times: int, epsilon: str = "0.01") -> None:
+def fail(ledger: Ledger, who: str, times: int, epsilon: str = "0.01") -> None:
     for _ in range(times):
         ledger.settle(pay(ledger, None, cost(epsilon), analyst=who), "failed")
 
@@ -618,7 +617,7 @@ class AgainstReference(RuleBasedStateMachine):
     """Both ledgers are asked the same, and must say the same."""
 
     place: Callable[[], Where | None]
-    ledger: DatabaseLedger
+    ledger: Ledger
     steps: ClassVar[Counter[str]] = Counter()
 
     @initialize(budget=sixtieths.map(lambda part: 20 * part))

@@ -12,10 +12,10 @@ from tests.ledger.common import PATIENTS, PEOPLE, ask, cost, pay
 from tests.ledger.conftest import Where
 
 from privet.errors import PrivetError
-from privet.ledger import DatabaseLedger, TableFacts, open_ledger
+from privet.ledger import Ledger, TableFacts, open_ledger
 from privet.system.identity import Identity
 
-Call = Callable[[DatabaseLedger], object]
+Call = Callable[[Ledger], object]
 
 
 def closing_after(number: Any, field: str = "closes_after") -> Call:

@@ -19,19 +19,12 @@ from tests.ledger.common import PEOPLE, cost, kinds, pay
 from tests.ledger.workers import Nursery
 
 from privet.errors import BudgetError, LedgerError, UserError
-from privet.ledger import (
-    DatabaseLedger,
-    database,
-    failpoints,
-    memory_ledger,
-    open_ledger,
-    sqlite,
-    state,
-    transactions,
-    turns,
-)
-from privet.ledger.journal import Journal
-from privet.ledger.locks import Held
+from privet.ledger import Ledger, failpoints, memory_ledger, open_ledger, transactions
+from privet.ledger.history import state
+from privet.ledger.storage import database, turns
+from privet.ledger.storage.book import Book
+from privet.ledger.storage.sqlite import database as sqlite
+from privet.ledger.storage.sqlite.locks import Held
 from privet.privacy.adjacency import Adjacency
 from privet.privacy.guarantees import PureDP
 
@@ -43,7 +36,7 @@ def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
 
 
 @pytest.fixture
-def ledger(where: str | Path) -> Iterator[DatabaseLedger]:
+def ledger(where: str | Path) -> Iterator[Ledger]:
     with closing(open_ledger(where)) as made:
         made.create(PEOPLE)
         yield made
@@ -63,7 +56,7 @@ def at(place: str, do: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize("step", ["reserve: written", "settle: written"])
 @pytest.mark.parametrize("what", ["balance", "pay"])
 def test_a_handler_that_asks_in_the_middle_of_a_step_is_refused(
-    where: str | Path, ledger: DatabaseLedger, step: str, what: str, monkeypatch: pytest.MonkeyPatch
+    where: str | Path, ledger: Ledger, step: str, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A signal handler runs in the thread that holds the transaction: its own must not end that one."""
 
@@ -81,7 +74,7 @@ def test_a_handler_that_asks_in_the_middle_of_a_step_is_refused(
 
 @pytest.mark.parametrize("step", ["reserve: written", "settle: written"])
 def test_a_handler_may_close_the_ledger(
-    where: str | Path, ledger: DatabaseLedger, step: str, monkeypatch: pytest.MonkeyPatch
+    where: str | Path, ledger: Ledger, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The step that runs is ended first; nothing hangs."""
     at(step, ledger.close, monkeypatch)
@@ -95,7 +88,7 @@ def test_a_handler_may_close_the_ledger(
 
 
 def test_an_interrupt_while_a_refusal_is_undone_keeps_no_lock(
-    where: str | Path, ledger: DatabaseLedger, monkeypatch: pytest.MonkeyPatch
+    where: str | Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(*errors: type[BaseException]) -> Any:
         monkeypatch.undo()
@@ -156,7 +149,7 @@ def test_facts_of_a_dataset_that_was_not_made_after_all(where: str | Path, monke
         raise KeyboardInterrupt
 
     with closing(open_ledger(where)) as first, closing(open_ledger(where)) as second:
-        monkeypatch.setattr(Journal, "append", interrupt)
+        monkeypatch.setattr(Book, "append", interrupt)
         with pytest.raises(KeyboardInterrupt):
             first.create(PEOPLE)
         monkeypatch.undo()
@@ -357,7 +350,7 @@ def test_a_closed_ledger_stays_closed(where: str | Path) -> None:
     ledger.close()
 
 
-def test_what_is_refused_leaves_the_ledger_as_it_was(ledger: DatabaseLedger) -> None:
+def test_what_is_refused_leaves_the_ledger_as_it_was(ledger: Ledger) -> None:
     for _ in range(3):
         with pytest.raises(BudgetError):
             pay(ledger, None, cost(100))

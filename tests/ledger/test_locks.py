@@ -21,8 +21,9 @@ from tests.ledger.common import cost
 from tests.ledger.workers import Nursery, opened
 
 from privet.errors import LedgerError
-from privet.ledger import locks, open_ledger
-from privet.ledger.locks import FileLocks, Held
+from privet.ledger import open_ledger
+from privet.ledger.storage.sqlite import locks
+from privet.ledger.storage.sqlite.locks import FileLocks, Held
 
 WRITES = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('BEGIN IMMEDIATE'); print('begun')"
 

@@ -20,12 +20,14 @@ from tests.ledger.conftest import Factory, Where
 
 import privet as pv
 from privet.errors import BudgetError, DatasetClosed, InternalError, LedgerBusy, UserError
-from privet.ledger import DatabaseLedger, database, journal, open_ledger
-from privet.ledger.chain import digest
+from privet.ledger import Ledger, open_ledger
+from privet.ledger.history.chain import digest
 from privet.ledger.leases import Leases
-from privet.ledger.locks import FileLocks, Held
+from privet.ledger.storage import book, database
+from privet.ledger.storage.sqlite.locks import FileLocks, Held
 from privet.privacy.guarantees import PureDP
-from privet.tables.query import Query, Table
+from privet.tables.query import Query
+from privet.tables.relation import Table
 
 # --- T23: averaging ----------------------------------------------------------------------------------
 
@@ -213,14 +215,14 @@ LEASE = 0.2
 
 
 @pytest.fixture
-def pair(where: Where) -> Iterator[tuple[DatabaseLedger, DatabaseLedger]]:
+def pair(where: Where) -> Iterator[tuple[Ledger, Ledger]]:
     """Two that share a ledger, as two processes would."""
     with closing(open_ledger(where, lease=LEASE)) as one, closing(open_ledger(where, lease=LEASE)) as two:
         opened(one)
         yield one, two
 
 
-def test_a_request_whose_owner_fell_silent_counts_as_failed(pair: tuple[DatabaseLedger, DatabaseLedger]) -> None:
+def test_a_request_whose_owner_fell_silent_counts_as_failed(pair: tuple[Ledger, Ledger]) -> None:
     one, two = pair
     number = pay(one, "x", cost("0.1")).number  # nobody holds the charge, so nobody renews it
     asked = pay(two, "x", cost("0.1"))
@@ -236,7 +238,7 @@ def test_a_request_whose_owner_fell_silent_counts_as_failed(pair: tuple[Database
         ledger.verify()
 
 
-def test_an_answer_that_comes_too_late_is_not_kept(pair: tuple[DatabaseLedger, DatabaseLedger]) -> None:
+def test_an_answer_that_comes_too_late_is_not_kept(pair: tuple[Ledger, Ledger]) -> None:
     one, two = pair
     charge = pay(one, "x", cost("0.1"), question="q")
     one._leases.drop(charge.number)  # as if its process had been suspended
@@ -248,7 +250,7 @@ def test_an_answer_that_comes_too_late_is_not_kept(pair: tuple[DatabaseLedger, D
     one.verify()
 
 
-def test_an_owner_that_works_long_keeps_its_lease(pair: tuple[DatabaseLedger, DatabaseLedger]) -> None:
+def test_an_owner_that_works_long_keeps_its_lease(pair: tuple[Ledger, Ledger]) -> None:
     one, two = pair
     charge = pay(one, "x", cost("0.1"))
     end = time.monotonic() + 4 * LEASE
@@ -305,7 +307,7 @@ def test_a_silence_counts_as_far_as_it_was_seen(monkeypatch: pytest.MonkeyPatch)
     assert at(1041, 8, writes=True) == []
 
 
-def watch(observer: DatabaseLedger) -> None:
+def watch(observer: Ledger) -> None:
     """Look until the next look shows that an owner is dead."""
     observer.verify()
     for _ in range(2):
@@ -314,7 +316,7 @@ def watch(observer: DatabaseLedger) -> None:
     time.sleep(LEASE / 2)
 
 
-def test_silent_requests_close_a_dataset_too(pair: tuple[DatabaseLedger, DatabaseLedger]) -> None:
+def test_silent_requests_close_a_dataset_too(pair: tuple[Ledger, Ledger]) -> None:
     one, two = pair
     for i in range(3):
         pay(one, str(i), cost("0.1"))
@@ -327,7 +329,7 @@ def test_silent_requests_close_a_dataset_too(pair: tuple[DatabaseLedger, Databas
 
 
 def test_silent_requests_of_many_analysts_and_datasets_are_marked_at_once(
-    pair: tuple[DatabaseLedger, DatabaseLedger],
+    pair: tuple[Ledger, Ledger],
 ) -> None:
     one, two = pair
     one.create(replace(PEOPLE, name="visits"))
@@ -345,7 +347,7 @@ def test_silent_requests_of_many_analysts_and_datasets_are_marked_at_once(
         assert [ledger.history(name)[-1 - (name == "people")].totals.failures for name in ledger.datasets()] == [5, 5]
 
 
-def test_a_refused_question_marks_silent_requests_too(pair: tuple[DatabaseLedger, DatabaseLedger]) -> None:
+def test_a_refused_question_marks_silent_requests_too(pair: tuple[Ledger, Ledger]) -> None:
     one, two = pair
     pay(one, "x", cost("0.1"), asked="a")
     watch(two)
@@ -384,7 +386,7 @@ class Clock:
             def now(cls, tz: tzinfo | None = None) -> Any:
                 return datetime.now(tz) + self.shift
 
-        monkeypatch.setattr(journal, "datetime", Shifted)
+        monkeypatch.setattr(book, "datetime", Shifted)
         monkeypatch.setattr(time, "time", lambda: real() + self.shift.total_seconds())
 
 
@@ -428,7 +430,7 @@ def test_a_clock_that_jumps_in_the_middle_changes_nothing(where: Where, clock: C
 
 @pytest.mark.parametrize("shift", [YEAR, -YEAR])
 def test_a_silent_request_ends_whatever_the_clock_says(
-    pair: tuple[DatabaseLedger, DatabaseLedger], clock: Clock, shift: timedelta
+    pair: tuple[Ledger, Ledger], clock: Clock, shift: timedelta
 ) -> None:
     one, two = pair
     pay(one, "x", cost("0.1"))
@@ -478,7 +480,7 @@ def test_sessions_share_a_ledger_and_its_answers(where: Where) -> None:
             made.ledger.verify()
     with session(where, analyst="cleo") as cleo:
         assert cleo.release(count(), epsilon=0.25, request_id="after a restart").spent == pv.PureDP.ZERO
-        assert kinds(cleo.ledger)[-1] == "served"  # type: ignore[arg-type]
+        assert kinds(cleo.ledger)[-1] == "served"
 
 
 def test_averaging_gains_nothing_for_free(tmp_path: Path) -> None:

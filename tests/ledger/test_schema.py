@@ -19,7 +19,8 @@ from tests.ledger.common import PEOPLE, ask, cost, furnish, pay
 from tests.ledger.conftest import Where
 
 from privet.errors import LedgerError, UserError
-from privet.ledger import DatabaseLedger, open_ledger, tables
+from privet.ledger import Ledger, open_ledger
+from privet.ledger.storage import tables
 from privet.privacy.guarantees import PureDP
 
 Refusal = (LedgerError, UserError)
@@ -398,7 +399,7 @@ def test_the_isolation_that_postgres_has_by_default_does_not_matter(postgres: st
     ):
         one.create(PEOPLE)
 
-        def spend(ledger: DatabaseLedger) -> None:
+        def spend(ledger: Ledger) -> None:
             for _ in range(10):
                 ledger.settle(pay(ledger, None, cost("1/100")), "answered", "42")
 

@@ -27,8 +27,10 @@ from tests.ledger.common import cost
 from tests.ledger.workers import Nursery, ask, on, opened, outcome, read
 
 from privet.errors import LedgerError, UserError
-from privet.ledger import DatabaseLedger, failpoints, open_ledger, places, sqlite
-from privet.ledger import postgres as postgres_ledger
+from privet.ledger import Ledger, failpoints, open_ledger
+from privet.ledger.storage.postgres import database as postgres_ledger
+from privet.ledger.storage.sqlite import database as sqlite
+from privet.ledger.storage.sqlite import paths
 
 Seen = dict[str, str]
 
@@ -125,7 +127,7 @@ def test_what_is_committed_is_synced(ledger_file: Path) -> None:
 
 
 def _delete(path: Path) -> None:
-    for end in ("", *places.BESIDE):
+    for end in ("", *paths.BESIDE):
         Path(f"{path}{end}").unlink(missing_ok=True)
 
 
@@ -214,7 +216,7 @@ def simple(path: Path, answers: int) -> dict[str, str]:
     return {f"old {i}": f"answer {i}" for i in range(answers)}
 
 
-def pay(ledger: DatabaseLedger, request: str) -> Any:
+def pay(ledger: Ledger, request: str) -> Any:
     return ledger.reserve(dataset="people", analyst="ann", request_id=request, events=[cost("1/100")])
 
 

@@ -21,8 +21,10 @@ from tests.ledger.conftest import Where
 
 from privet.codec import canonical
 from privet.errors import InternalError, LedgerError, UserError
-from privet.ledger import Charge, DatabaseLedger, Receipt, chain, open_ledger, tables
-from privet.ledger.state import LedgerState
+from privet.ledger import Charge, Ledger, Receipt, open_ledger
+from privet.ledger.history import chain
+from privet.ledger.history.state import LedgerState
+from privet.ledger.storage import tables
 from privet.privacy.guarantees import PureDP
 
 Rows = dict[str, list[dict[str, Any]]]
@@ -571,7 +573,7 @@ def test_the_newest_entry_is_looked_at_before_every_step(storage: Storage) -> No
             changed(rows, 12 if how.startswith("an earlier") else LAST, note="another reason")
         if how.endswith("rehashed"):
             rehashed(rows)
-        steps: list[Callable[[DatabaseLedger], object]] = [
+        steps: list[Callable[[Ledger], object]] = [
             lambda ledger: ledger.balance("people"),
             lambda ledger: pay(ledger, "x", cost("1/100")),
             lambda ledger: ledger.reopen("people", "a reason"),
@@ -700,19 +702,19 @@ def test_leases_that_are_not_those_of_the_chain_are_found_before_debits_fail(sto
 # --- answers -----------------------------------------------------------------------------------------
 
 
-def ask_by_request(ledger: DatabaseLedger) -> Charge:
+def ask_by_request(ledger: Ledger) -> Charge:
     return pay(ledger, "r1", cost("1/4"), asked="a", question="q")
 
 
-def ask_by_a_served_request(ledger: DatabaseLedger) -> Charge:
+def ask_by_a_served_request(ledger: Ledger) -> Charge:
     return pay(ledger, "r2", cost("1/4"), asked="a", question="q", analyst="bob")
 
 
-def ask_the_same_question(ledger: DatabaseLedger) -> Charge:
+def ask_the_same_question(ledger: Ledger) -> Charge:
     return pay(ledger, None, cost("1/5"), asked="a", question="q", analyst="cleo")
 
 
-WAYS: list[Callable[[DatabaseLedger], Charge]] = [ask_by_request, ask_by_a_served_request, ask_the_same_question]
+WAYS: list[Callable[[Ledger], Charge]] = [ask_by_request, ask_by_a_served_request, ask_the_same_question]
 
 
 def test_a_changed_answer_is_never_served(storage: Storage) -> None:

@@ -18,14 +18,15 @@ from tests.ledger.test_busy import holding
 from tests.ledger.workers import ROOT
 
 from privet.errors import LedgerBusy
-from privet.ledger import DatabaseLedger, database, open_ledger
-from privet.ledger.turns import Patience, Ticket, Turns
+from privet.ledger import Ledger, open_ledger
+from privet.ledger.storage import database
+from privet.ledger.storage.turns import Patience, Ticket, Turns
 
 THREADS = 6
 
 
 @pytest.fixture
-def ledger(where: str | Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DatabaseLedger]:
+def ledger(where: str | Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
     monkeypatch.setattr(database, "PATIENCE", 1.0)
     with closing(opened(open_ledger(where))) as made:
         yield made
@@ -43,7 +44,7 @@ def seconds(use: Callable[[], object]) -> float:
 # --- a lock that is stuck -----------------------------------------------------------------------------
 
 
-def test_threads_wait_for_a_stuck_lock_at_the_same_time(where: str | Path, ledger: DatabaseLedger) -> None:
+def test_threads_wait_for_a_stuck_lock_at_the_same_time(where: str | Path, ledger: Ledger) -> None:
     """Not one after the other: each is told after the same time, or after twice that."""
     times: list[float] = []
     with holding(where, "IMMEDIATE"):

@@ -38,9 +38,10 @@ from tests.ledger.common import cost
 
 import privet as pv
 from privet.errors import BudgetError, LedgerError, NoAnswer
-from privet.ledger import DatabaseLedger, Dataset, database, failpoints, open_ledger
-from privet.ledger.locks import FileLocks
-from privet.ledger.turns import Ticket
+from privet.ledger import Dataset, Ledger, failpoints, open_ledger
+from privet.ledger.storage import database
+from privet.ledger.storage.sqlite.locks import FileLocks
+from privet.ledger.storage.turns import Ticket
 from privet.privacy.adjacency import Adjacency
 from privet.privacy.guarantees import PureDP
 from privet.session import Session
@@ -177,7 +178,7 @@ def people(budget: PureDP = BUDGET) -> Dataset:
     return Dataset("people", "row", Adjacency.ADD_REMOVE, budget, closes_after=10**9, closes_for=10**9)
 
 
-def opened(where: str | Path, budget: PureDP = BUDGET, lease: float = 30.0) -> DatabaseLedger:
+def opened(where: str | Path, budget: PureDP = BUDGET, lease: float = 30.0) -> Ledger:
     ledger = open_ledger(where, lease=lease)
     ledger.create(people(budget))
     return ledger
@@ -188,7 +189,7 @@ TABLE = pv.table("people", _ROWS, protect=pv.each_row(), columns={"age": pv.inte
 QUESTION = TABLE.agg(n=pv.count())
 
 
-def on(ledger: DatabaseLedger | str | Path, budget: PureDP = BUDGET) -> Session:
+def on(ledger: Ledger | str | Path, budget: PureDP = BUDGET) -> Session:
     return pv.Session([TABLE], budget=budget, ledger=ledger, threads=1)
 
 
@@ -219,7 +220,7 @@ class State:
         }
 
 
-def read(ledger: DatabaseLedger) -> State:
+def read(ledger: Ledger) -> State:
     state, last = State(), "0" * 64
     ledger.verify()
     for number, line in enumerate(ledger.export("people"), 1):
@@ -258,7 +259,7 @@ def past(where: str | Path, statement: str) -> None:
             server.execute(statement.encode())
 
 
-def debit(ledger: DatabaseLedger, who: str, times: int) -> Counter[str]:
+def debit(ledger: Ledger, who: str, times: int) -> Counter[str]:
     """So many debits, one after the other; each is granted, refused, or shows what it should not."""
     seen: Counter[str] = Counter()
     for i in range(times):

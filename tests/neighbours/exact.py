@@ -11,7 +11,7 @@ from tests.neighbours.worlds import Data, World
 from privet.engines.duckdb.engine import DuckDB
 from privet.planner import ReleasePlan
 from privet.tables.statement import Statement
-from privet.tables.stored import StoredType
+from privet.tables.stored_types import StoredType
 
 Vectors = list[list[tuple[int, ...]]]
 """By measurement, by group."""

@@ -18,8 +18,8 @@ import numpy as np
 from tests.neighbours.worlds import Data, World
 
 from privet.exact import Exact, nearest
-from privet.tables import expressions as e
 from privet.tables import operators as o
+from privet.tables.expressions import nodes as e
 from privet.tables.schema import Column
 from privet.tables.statement import At, Present, Rows, Squares, Statement
 from privet.tables.types import BooleanType, KeyType, NumberType, TextType, TimeType, truncate

@@ -14,9 +14,10 @@ import privet as pv
 from privet.errors import UserError
 from privet.exact import Exact
 from privet.planner import ReleasePlan, plan
-from privet.tables.language import Expr
-from privet.tables.query import PublicTable, Query, Relation
-from privet.tables.rules import comparable
+from privet.tables.expressions.fluent import Expr
+from privet.tables.expressions.typing_rules import comparable
+from privet.tables.query import Query
+from privet.tables.relation import PublicTable, Relation
 from privet.tables.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type
 
 PARTS: list[Any] = ["year", "quarter", "month", "day", "weekday", "hour"]

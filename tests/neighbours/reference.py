@@ -13,11 +13,11 @@ from privet.engines.reference.engine import Reference as Engine
 from privet.engines.reference.expressions import Read, evaluate
 from privet.engines.reference.leaves import leaf, moment
 from privet.engines.reference.rows import Line, Lines, Stored, value_of
-from privet.tables.expressions import Node, Types
+from privet.tables.expressions.nodes import Node, Types
 from privet.tables.operators import Operator
 from privet.tables.schema import Column, Schema
 from privet.tables.statement import Statement
-from privet.tables.stored import StoredType
+from privet.tables.stored_types import StoredType
 from privet.tables.types import NumberType, TimeType
 
 

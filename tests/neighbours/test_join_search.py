@@ -22,7 +22,8 @@ from privet.planner import ReleasePlan, plan
 from privet.privacy.adjacency import Adjacency, Person
 from privet.tables import caps
 from privet.tables.operators import protected
-from privet.tables.query import Query, Relation, Table
+from privet.tables.query import Query
+from privet.tables.relation import Relation, Table
 from privet.tables.statement import AtMostGroups, AtMostRows
 
 WORLDS, QUESTIONS, NEIGHBOURS = 20, 5, 4

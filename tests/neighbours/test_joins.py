@@ -20,7 +20,8 @@ import privet as pv
 from privet.engines.duckdb.engine import DuckDB
 from privet.planner import ReleasePlan, plan
 from privet.privacy.moves import L1Move
-from privet.tables.query import Query, Relation, Table
+from privet.tables.query import Query
+from privet.tables.relation import Relation, Table
 from privet.tables.statement import AtMostGroups, AtMostRows, PeopleInGroups, Statement
 
 ID = "who"

@@ -23,7 +23,8 @@ import privet as pv
 from privet import session as session_module
 from privet.engines.duckdb.engine import DuckDB
 from privet.errors import BudgetError, DatasetClosed, NoAnswer, QueryError
-from privet.ledger import journal, memory_ledger, steward
+from privet.ledger import memory_ledger, steward
+from privet.ledger.storage import book
 from privet.mechanisms import laplace
 from privet.noise import DiscreteLaplace
 from privet.planner import noise as planner_noise
@@ -31,8 +32,9 @@ from privet.planner import plan
 from privet.privacy import events
 from privet.privacy.accounting import PureAccountant
 from privet.session import Session
-from privet.tables.query import Query, Table
-from privet.tables.stored import StoredType
+from privet.tables.query import Query
+from privet.tables.relation import Table
+from privet.tables.stored_types import StoredType
 
 PEOPLE = pa.table(
     {
@@ -221,7 +223,7 @@ def same_time(monkeypatch: pytest.MonkeyPatch) -> None:
         def now(cls, tz: Any = None) -> Clock:
             return cls(2026, 1, 2, 3, 4, 5, tzinfo=tz)
 
-    monkeypatch.setattr(journal, "datetime", Clock)
+    monkeypatch.setattr(book, "datetime", Clock)
     monkeypatch.setattr(steward, "SystemBits", Salt)
 
 

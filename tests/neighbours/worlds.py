@@ -20,7 +20,7 @@ import pyarrow as pa
 import privet as pv
 from privet.exact import Exact, nearest
 from privet.privacy.adjacency import Adjacency, Person, Protected
-from privet.tables.query import PublicTable, Table
+from privet.tables.relation import PublicTable, Table
 from privet.tables.schema import Column
 from privet.tables.types import NumberType
 

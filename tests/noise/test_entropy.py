@@ -444,7 +444,7 @@ def test_no_public_signature_takes_a_seed() -> None:
         "privet.audit.",
         "privet.exact.",
         "privet.engines.reference.numbers.",
-        "privet.tables.stored.",
+        "privet.tables.stored_types.",
     )
     outside = {name: thing for name, thing in everything.items() if not name.startswith(seam)}
     # a key that signs or verifies, and the key of a public table, draw nothing

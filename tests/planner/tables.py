@@ -12,9 +12,9 @@ from tests.tables.rows import Row, value
 
 import privet as pv
 from privet.planner.plan import ReleasePlan
-from privet.tables import expressions as e
+from privet.tables.expressions import nodes as e
 from privet.tables.operators import Operator, Scan, Where, WithColumns
-from privet.tables.query import Relation
+from privet.tables.relation import Relation
 from privet.tables.schema import Schema
 from privet.tables.statement import At, Code, Given, Present, Rows, Squares, Statement, Tally, Total
 

@@ -15,7 +15,8 @@ from tests.planner.tables import table
 
 import privet as pv
 from privet.planner.plan import ReleasePlan, plan
-from privet.tables.query import PublicTable, Query
+from privet.tables.query import Query
+from privet.tables.relation import PublicTable
 from privet.tables.schema import PublicSchema
 from privet.tables.types import KeyType, NumberType
 

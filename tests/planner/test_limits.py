@@ -9,9 +9,9 @@ import pytest
 import privet as pv
 from privet.errors import QueryError
 from privet.planner import plan
-from privet.tables.expressions import DEEPEST, MOST_NODES
+from privet.tables.expressions.trees import DEEPEST, MOST_NODES
 from privet.tables.operators import Scan
-from privet.tables.query import Relation
+from privet.tables.relation import Relation
 from privet.tables.schema import Schema
 
 

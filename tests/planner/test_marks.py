@@ -24,7 +24,8 @@ from privet.planner.marks import Standing, careful, standing
 from privet.planner.noise import Noise
 from privet.planner.outputs import Cells, Output, Straight
 from privet.planner.plan import ReleasePlan, plan
-from privet.tables.query import Query, Relation
+from privet.tables.query import Query
+from privet.tables.relation import Relation
 
 Floats = NDArray[np.float64]
 Rule = Callable[[Output, Any, ReleasePlan], Cells]

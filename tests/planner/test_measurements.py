@@ -20,8 +20,9 @@ from privet.exact.lattice import Bounds
 from privet.planner import measurements as m
 from privet.planner.plan import NoisyMeasurement, ReleasePlan, plan
 from privet.privacy.sensitivity import l1_move
-from privet.tables.expressions import Bin, Column
-from privet.tables.query import Query, Relation
+from privet.tables.expressions.nodes import Bin, Column
+from privet.tables.query import Query
+from privet.tables.relation import Relation
 from privet.tables.statement import At, Present, Rows, Squares, Tally, Total
 
 X = Column("x")

@@ -17,7 +17,8 @@ import privet as pv
 from privet.noise import DiscreteLaplace
 from privet.planner.outputs import Spread
 from privet.planner.plan import ReleasePlan, plan
-from privet.tables.query import Query, Relation
+from privet.tables.query import Query
+from privet.tables.relation import Relation
 
 COLUMNS: dict[str, Any] = {
     "a": pv.integer(-3, 7),

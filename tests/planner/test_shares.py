@@ -20,7 +20,8 @@ from privet.planner.linear import Linear
 from privet.planner.noise import Noise
 from privet.planner.outputs import Quotient, Spread, Straight
 from privet.planner.plan import ReleasePlan, plan
-from privet.tables.query import Query, Relation
+from privet.tables.query import Query
+from privet.tables.relation import Relation
 
 COLUMNS: dict[str, Any] = {
     "x": pv.integer(0, 10, required=True),

@@ -11,7 +11,8 @@ from tests.sql.catalogue import asked as parsed
 
 import privet as pv
 from privet.planner.plan import plan
-from privet.tables.query import Query, Relation
+from privet.tables.query import Query
+from privet.tables.relation import Relation
 
 COLUMNS: dict[str, Any] = {
     "age": pv.integer(0, 110),

@@ -22,6 +22,7 @@ per_analyst = { epsilon = 0.5 }
 share_answers = false
 signing_key = "keys/steward.key"
 population = 100_000
+engine = "duckdb"
 memory = "2GB"
 threads = 2
 

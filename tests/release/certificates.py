@@ -17,7 +17,8 @@ from privet.privacy.events import PrivacyEvent
 from privet.privacy.guarantees import PureDP
 from privet.release.certificate import Certificate, certify, of_query, of_value
 from privet.tables.operators import Scan
-from privet.tables.query import Query, Relation
+from privet.tables.query import Query
+from privet.tables.relation import Relation
 from privet.tables.schema import Schema
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))

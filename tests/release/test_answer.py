@@ -24,10 +24,11 @@ from privet.privacy.accounting import accountant_for
 from privet.privacy.guarantees import Budget, PureDP
 from privet.release import Release
 from privet.tables import aggregates as ask
-from privet.tables.expressions import Column
-from privet.tables.language import bins, col
+from privet.tables.expressions.fluent import bins, col
+from privet.tables.expressions.nodes import Column
 from privet.tables.operators import Scan
-from privet.tables.query import Query, Relation
+from privet.tables.query import Query
+from privet.tables.relation import Relation
 from privet.tables.schema import Schema, boolean, integer, keys, number, timestamp
 from privet.tables.schema import date as dates
 from privet.tables.statement import Code, Present, Rows, Squares, Tally

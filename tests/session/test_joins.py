@@ -12,7 +12,8 @@ import pytest
 import privet as pv
 from privet.errors import VerificationError
 from privet.release import Certificate
-from privet.tables.query import Query, Table
+from privet.tables.query import Query
+from privet.tables.relation import Table
 from privet.tables.statement import AtMostRows
 
 

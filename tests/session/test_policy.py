@@ -102,6 +102,23 @@ def test_a_dataset_by_name(policy: Path) -> None:
         session.release("SELECT AVG(rooms) AS m FROM homes", epsilon="0.1")
 
 
+def test_the_engine(policy: Path) -> None:
+    with pv.Session.open(policy, dataset="homes") as session:
+        assert session.dataset.engine.name == "duckdb", "the first that reads all sources"
+    changed(policy, 'adjacency = "replace"', 'adjacency = "replace"\nengine = "reference"')
+    with pv.Session.open(policy, dataset="homes") as session:
+        assert session.dataset.engine.name == "reference"
+        session.release("SELECT AVG(rooms) AS m FROM homes", epsilon="0.1")
+
+
+def test_an_unknown_engine_is_refused_before_data_are_read(policy: Path) -> None:
+    (policy.parent / "homes.parquet").unlink()
+    changed(policy, 'adjacency = "replace"', 'adjacency = "replace"\nengine = "spark"')
+    with pytest.raises(PolicyError, match="there is no engine"):
+        pv.Session.open(policy, dataset="homes")
+    assert not (policy.parent / "all.ledger").exists()
+
+
 def test_the_only_dataset(policy: Path) -> None:
     alone = policy.read_text().partition("[datasets.homes]")[0]
     policy.write_text(alone)

@@ -13,7 +13,8 @@ import privet as pv
 from privet.ledger import memory_ledger
 from privet.privacy.guarantees import PureDP
 from privet.release import Release
-from privet.tables.query import Query, Table
+from privet.tables.query import Query
+from privet.tables.relation import Table
 
 REGIONS = ["north", "south"]
 

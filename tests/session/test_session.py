@@ -22,7 +22,8 @@ import privet as pv
 from privet import dataset as dataset_module
 from privet.errors import BudgetError, DatasetClosed, LedgerError, NoAnswer, QueryError, UserError
 from privet.ledger import Charge, TableFacts, memory_ledger
-from privet.tables.query import Query, Table
+from privet.tables.query import Query
+from privet.tables.relation import Table
 
 PEOPLE = pa.table(
     {
@@ -503,7 +504,7 @@ def test_a_ledger_that_breaks_after_the_debit(session: pv.Session, monkeypatch: 
     real = session.dataset.engine.answer
 
     def breaking(statement: Any) -> Any:
-        with session.ledger._database.writing(lambda c: c) as connection:  # type: ignore[attr-defined]
+        with session.ledger._database.writing(lambda c: c) as connection:
             connection.execute("DROP TABLE privet_leases")
         return real(statement)
 
@@ -519,7 +520,7 @@ def test_a_ledger_that_breaks_after_the_debit(session: pv.Session, monkeypatch: 
 def test_a_ledger_and_an_engine_that_break_at_once(session: pv.Session) -> None:
     class Both(Broken):
         def answer(self, statement: Any) -> Any:
-            with session.ledger._database.writing(lambda c: c) as connection:  # type: ignore[attr-defined]
+            with session.ledger._database.writing(lambda c: c) as connection:
                 connection.execute("DROP TABLE privet_leases")
             raise self.error
 

@@ -11,7 +11,7 @@ from tests.cli.asking import COUNT, Shell, made
 
 import privet as pv
 from privet.cli import query as commands
-from privet.ledger import DatabaseLedger, questions
+from privet.ledger import Ledger, reservations
 from privet.policy import load
 
 Open = Callable[..., pv.Session]
@@ -95,7 +95,7 @@ def test_however_often_others_asked(opened: Open, monkeypatch: pytest.MonkeyPatc
     with opened("ann") as session:
         first = session.release(COUNT, epsilon="0.01")
     with opened("bob") as session:
-        for _ in range(questions._CANDIDATES + 1):
+        for _ in range(reservations._CANDIDATES + 1):
             session.release(COUNT, epsilon="0.002", fresh=True)
     with opened("ann") as session:
         assert session.paid_before(COUNT, epsilon="0.01") == pv.PureDP("0.01")
@@ -114,13 +114,13 @@ def test_others_answers_are_not_even_read(opened: Open, monkeypatch: pytest.Monk
     with opened("ann") as session:
         session.release(COUNT, epsilon="0.5")
     read: list[int] = []
-    state = DatabaseLedger._earlier
+    state = Ledger._earlier
 
-    def noted(self: DatabaseLedger, journal: Any, dataset: str, number: int) -> Any:
+    def noted(self: Ledger, journal: Any, dataset: str, number: int) -> Any:
         read.append(number)
         return state(self, journal, dataset, number)
 
-    monkeypatch.setattr(DatabaseLedger, "_earlier", noted)
+    monkeypatch.setattr(Ledger, "_earlier", noted)
     with opened("bob") as session:
         session.explain(COUNT, epsilon="0.5")
         session.release(COUNT, epsilon="0.5")

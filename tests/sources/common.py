@@ -19,7 +19,7 @@ from privet import each_row, person
 from privet.engines.duckdb.attaching import attach
 from privet.sources import duckdb_file, table
 from privet.tables import schema
-from privet.tables.query import Table
+from privet.tables.relation import Table
 from privet.tables.schema import Column
 
 COLUMNS: dict[str, Column] = {

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 import privet as pv
 from privet.errors import SourceError
-from privet.sources import blocks, dialect, parsing
 from privet.sources.arrow import DECLARED
-from privet.sources.blocks import Splitter
-from privet.sources.casting import cast
-from privet.sources.dialect import Dialect
-from privet.sources.moments import DateFormat
-from privet.sources.notation import Notation
+from privet.sources.csv import blocks, dialect, parsing
+from privet.sources.csv.blocks import Splitter
+from privet.sources.csv.casting import cast
+from privet.sources.csv.date_formats import DateFormat
+from privet.sources.csv.dialect import Dialect
+from privet.sources.csv.notation import Notation
 
 NAMES = ("a", "b", "c")
 SIGNS = (

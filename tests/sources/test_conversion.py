@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from privet import each_row, person
 from privet.sources import table
-from privet.sources.kinds import Reading
-from privet.sources.values import LEAST, MOST, convert
+from privet.sources.objects import LEAST, MOST, convert
+from privet.sources.readings import Reading
 from privet.tables import schema
 from privet.tables.schema import Column
 

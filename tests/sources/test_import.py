@@ -17,9 +17,9 @@ from tests.sources.common import rows
 from privet import person
 from privet.errors import SourceError, UserError
 from privet.sources import ImportReport, import_csv, table
-from privet.sources.dialect import Dialect
+from privet.sources.csv.dialect import Dialect
 from privet.tables import schema
-from privet.tables.query import Table
+from privet.tables.relation import Table
 
 COLUMNS = {
     "age": schema.integer(0, 110),

@@ -19,7 +19,7 @@ from privet.errors import SourceError, UserError
 from privet.sources import keys_from, public_table
 from privet.sources import public as module
 from privet.tables.codec import decode, encode
-from privet.tables.query import PublicTable
+from privet.tables.relation import PublicTable
 from privet.tables.types import BooleanType, KeyType, NumberType, TextType, TimeType
 
 DATA: dict[str, list[Any]] = {

@@ -20,7 +20,7 @@ from privet.engines.duckdb.engine import DuckDB
 from privet.errors import SourceError, UserError
 from privet.sources import duckdb_file, table
 from privet.tables import schema
-from privet.tables.language import col
+from privet.tables.expressions.fluent import col
 from privet.tables.statement import AtMostRows, Given, Present, Rows, Statement
 
 

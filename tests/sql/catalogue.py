@@ -9,7 +9,8 @@ from pathlib import Path
 
 import privet as pv
 from privet.sql import parse
-from privet.tables.query import PublicTable, Query, Table
+from privet.tables.query import Query
+from privet.tables.relation import PublicTable, Table
 from privet.tables.schema import PublicSchema, Schema
 from privet.tables.types import KeyType, NumberType
 

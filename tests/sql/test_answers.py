@@ -10,7 +10,8 @@ import pytest
 
 import privet as pv
 from privet.sql import parse
-from privet.tables.query import Query, Table
+from privet.tables.query import Query
+from privet.tables.relation import Table
 
 SIZES = {"north": 9_000, "south": 1_000, "east": 4_000, "west": 0}
 

@@ -122,7 +122,7 @@ def test_what_is_proposed_for_numbers_can_be_asked(number: str) -> None:
 def test_a_dash_for_an_underscore_is_told_at_once() -> None:
     from privet import boolean, each_row
     from privet.sql import parse
-    from privet.tables.query import Table
+    from privet.tables.relation import Table
     from privet.tables.schema import Schema
 
     table = Table(Schema.declare("penguins_raw", protect=each_row(), columns={"ok": boolean()}), None)

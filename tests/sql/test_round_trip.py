@@ -15,11 +15,12 @@ import privet as pv
 from privet.errors import QueryError
 from privet.planner.conditions import check
 from privet.tables import aggregates as a
-from privet.tables import expressions as e
 from privet.tables import operators as o
 from privet.tables.arrangement import EVERYTHING
-from privet.tables.language import node
-from privet.tables.query import Query, Relation
+from privet.tables.expressions import nodes as e
+from privet.tables.expressions.fluent import node
+from privet.tables.query import Query
+from privet.tables.relation import Relation
 
 # --- the printer ----------------------------------------------------------------------------------
 

@@ -11,9 +11,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 import privet as pv
-from privet.tables import expressions as e
+from privet.tables.expressions import nodes as e
 from privet.tables.operators import Scan
-from privet.tables.query import Relation
+from privet.tables.relation import Relation
 from privet.tables.schema import Column, Schema
 
 Row = Mapping[str, Any]

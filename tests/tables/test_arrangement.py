@@ -10,7 +10,7 @@ import privet as pv
 from privet.errors import QueryError
 from privet.tables.arrangement import EVERYTHING, Arrangement, Order
 from privet.tables.operators import Scan
-from privet.tables.query import Relation
+from privet.tables.relation import Relation
 from privet.tables.schema import Schema
 
 PEOPLE = Relation(

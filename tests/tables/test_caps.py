@@ -23,7 +23,8 @@ from privet.tables import caps
 from privet.tables.caps import Cap, groups_of, product, rows_of
 from privet.tables.codec import decode, encode
 from privet.tables.operators import JoinPerson, Scan
-from privet.tables.query import Query, Relation
+from privet.tables.query import Query
+from privet.tables.relation import Relation
 from privet.tables.schema import Schema
 from privet.tables.statement import AtMostGroups, AtMostRows, PeopleInGroups, Unbounded
 

@@ -20,13 +20,15 @@ from privet.codec.records import DEEPEST
 from privet.codec.text import BITS
 from privet.errors import UserError
 from privet.privacy.adjacency import each_row, person
-from privet.tables import aggregates, arrangement, expressions, operators, schema, statement, types
+from privet.tables import aggregates, arrangement, operators, schema, statement, types
 from privet.tables.aggregates import count, count_people, histogram, mean, std, variance
 from privet.tables.aggregates import sum as total
 from privet.tables.codec import KINDS, decode, encode
+from privet.tables.expressions import nodes
+from privet.tables.expressions.fluent import Expr, bins, col, lit, when
 from privet.tables.extremes import greatest, least
-from privet.tables.language import Expr, bins, col, lit, when
-from privet.tables.query import Query, Relation, Table
+from privet.tables.query import Query
+from privet.tables.relation import Relation, Table
 from privet.tables.schema import PublicSchema, Schema
 from privet.tables.statement import At, AtMostGroups, AtMostRows, PeopleInGroups, Place, Rows, Statement
 
@@ -94,11 +96,11 @@ QUERIES: list[Query] = [
 ]  # fmt: skip
 AGE, ADULT = col("age").node, (col("age") >= 18).node
 BINS = bins("age", [0, 18, 110]).node
-assert isinstance(BINS, expressions.Bin)
+assert isinstance(BINS, nodes.Bin)
 STATEMENTS = [
     Statement(
         WIDE.input,
-        (expressions.Column("region"),),
+        (nodes.Column("region"),),
         bounding,
         (Rows(), exactly.present(AGE), exactly.holds(ADULT), At(Place(BINS, 2), 1)),
     )
@@ -137,7 +139,7 @@ def test_every_kind_is_among_the_examples() -> None:
 def test_every_record_of_the_language_has_a_kind() -> None:
     classes = {
         made
-        for module in (aggregates, arrangement, expressions, operators, schema, statement, types)
+        for module in (aggregates, arrangement, nodes, operators, schema, statement, types)
         for name, made in vars(module).items()
         if isinstance(made, type)
         and not name.startswith("_")
@@ -294,14 +296,14 @@ def test_an_ill_formed_arrangement_is_refused() -> None:
 def test_nesting_is_limited_the_same_way_in_and_out() -> None:
     node = col("x").node
     for _ in range(DEEPEST - 2):  # the column is an object, and its name stands one deeper
-        node = expressions.Not(node)
+        node = nodes.Not(node)
     tree = encode(node)
     assert decode(tree) == node
     too_deep = {"kind": "not", "operand": tree}
     with pytest.raises(UserError, match="more than 200 deep"):
         decode(too_deep)
     with pytest.raises(UserError, match="more than 200 deep"):
-        encode(expressions.Not(node))
+        encode(nodes.Not(node))
     for _ in range(100_000):
         too_deep = {"kind": "not", "operand": too_deep}
     with pytest.raises(UserError, match="more than 200 deep"):
@@ -336,7 +338,7 @@ def test_many_joined_tables_take_no_time() -> None:
 
 
 def test_numbers_too_long_are_refused_both_ways() -> None:
-    assert isinstance(BINS, expressions.Bin)
+    assert isinstance(BINS, nodes.Bin)
     with pytest.raises(UserError, match="4096 bits"):
         encode(statement.Code(AGE, Fraction(0), Fraction(2**BITS), 1, missing=True))
     with pytest.raises(UserError, match=r"rows: must be"):

@@ -20,9 +20,9 @@ import privet as pv
 from privet.engines.duckdb.engine import DuckDB
 from privet.errors import UserError
 from privet.tables import aggregates as a
-from privet.tables import expressions as e
 from privet.tables import operators as o
 from privet.tables.codec import decode, encode
+from privet.tables.expressions import nodes as e
 from privet.tables.groups import Listed, Sets
 from privet.tables.operators import JoinPerson, JoinPublic, OfPerson, PerPerson, Scan, Where, WithColumns
 from privet.tables.query import Key, Query

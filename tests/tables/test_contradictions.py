@@ -15,14 +15,15 @@ import pytest
 import privet as pv
 from privet.engines.duckdb.engine import DuckDB
 from privet.errors import UserError
-from privet.tables import contradictions, reach
-from privet.tables import expressions as e
-from privet.tables.constants import nevers
-from privet.tables.contradictions import contradictory
-from privet.tables.language import Expr
-from privet.tables.narrowing import domains, impossible
+from privet.tables.analysis import contradictions, outcomes
+from privet.tables.analysis.constant_conditions import nevers
+from privet.tables.analysis.contradictions import contradictory
+from privet.tables.analysis.narrowing import domains, impossible
+from privet.tables.expressions import nodes as e
+from privet.tables.expressions import trees
+from privet.tables.expressions.fluent import Expr
 from privet.tables.operators import Operator, Where
-from privet.tables.query import Relation
+from privet.tables.relation import Relation
 from privet.tables.statement import Rows, Statement, Unbounded
 
 col = pv.col
@@ -187,7 +188,7 @@ def found(engine: DuckDB, numbers: range) -> tuple[int, int, list[str]]:
                 wrong.append(f"{Expr(leaf)}")
         if unmet:
             whole += 1
-            together = Where(base.input, e.joined("and", unmet))
+            together = Where(base.input, trees.joined("and", unmet))
             if met(engine, together) or met(engine, asked.input):
                 wrong.append(" and ".join(str(Expr(each)) for each in unmet))
     return leaves, whole, wrong
@@ -201,7 +202,7 @@ def test_no_row_meets_what_is_refused(engine: DuckDB, effort: int) -> None:
 
 
 TWINS: dict[str, tuple[Any, str, Any, int]] = {  # what is broken, how, and the number near which it is caught
-    "constants are not rounded": (reach, "_code", lambda of: lambda kind, c: (c / kind.unit, c / kind.unit, 0), 0),
+    "constants are not rounded": (outcomes, "_code", lambda of: lambda kind, c: (c / kind.unit, c / kind.unit, 0), 0),
     "every other day is left out": (contradictions, "_DAY", lambda of: 2 * of, 1440),
     "missing is never asked for": (contradictions, "is_strict", lambda of: lambda node: True, 0),
     "any of several is all of them": (contradictions, "cases", lambda of: lambda *node, **how: of(*node, **how)[:1], 0),

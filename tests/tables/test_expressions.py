@@ -16,7 +16,10 @@ from tests.tables.rows import TYPES, people, rows, value
 
 import privet as pv
 from privet.errors import QueryError, UserError
-from privet.tables import expressions as e
+from privet.tables.expressions import nodes as e
+from privet.tables.expressions import trees
+from privet.tables.expressions.fluent import Expr
+from privet.tables.expressions.rendering import show
 from privet.tables.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type
 
 col = e.Column
@@ -156,7 +159,7 @@ def test_every_value_is_in_the_range_of_its_type(node: e.Node, some: list[Any]) 
     except QueryError:
         return  # an ill-typed one, or clip to nothing: refused before anything is read
     for row in some:
-        assert is_of(kind, value(node, row)), (pv.relation.language.show(node), kind, row, value(node, row))
+        assert is_of(kind, value(node, row)), (show(node), kind, row, value(node, row))
 
 
 def corner_rows() -> list[dict[str, Any]]:
@@ -254,7 +257,7 @@ def test_numbers_that_could_be_too_large_are_refused() -> None:
     ],
     ids=str,
 )
-def test_what_can_be_missing(expression: pv.relation.language.Expr, missing: bool) -> None:
+def test_what_can_be_missing(expression: Expr, missing: bool) -> None:
     assert expression.node.type(TYPES).missing is missing
 
 
@@ -363,7 +366,7 @@ def test_every_node_is_in_the_search_above() -> None:
 def columns_of(node: e.Node) -> set[str]:
     """The columns that are read, by way of `parts`."""
     own = {node.name} if isinstance(node, e.Column) else set[str]()
-    return own.union(*(columns_of(part) for part in e.parts(node)))
+    return own.union(*(columns_of(part) for part in trees.parts(node)))
 
 
 @given(EXPRESSIONS)
@@ -418,7 +421,7 @@ def test_a_float_means_its_decimal() -> None:
 # --- size -------------------------------------------------------------------------------------------
 
 
-def doubled(times: int) -> pv.relation.language.Expr:
+def doubled(times: int) -> Expr:
     """Few objects, but 2^times parts: an expression that shares its halves."""
     made = pv.col("c")
     for _ in range(times):
@@ -426,7 +429,7 @@ def doubled(times: int) -> pv.relation.language.Expr:
     return made
 
 
-def nested(depth: int) -> pv.relation.language.Expr:
+def nested(depth: int) -> Expr:
     made = pv.col("c")
     for _ in range(depth):
         made = made + 1

@@ -22,8 +22,9 @@ from privet.errors import UserError
 from privet.policy import columns, parse, schema
 from privet.policy.proposals import proposal
 from privet.policy.shorthand import kind_only, shorthand
-from privet.sources import arrow, casting, kinds, parsing, values
-from privet.sources.notation import Notation
+from privet.sources import arrow, objects, readings
+from privet.sources.csv import casting, parsing
+from privet.sources.csv.notation import Notation
 from privet.tables.codec import decode, encode
 from privet.tables.kinds import KINDS, Kind, usual
 from privet.tables.schema import Column, Schema
@@ -91,12 +92,12 @@ def test_its_json_is_read_back(kind: Kind) -> None:
 @EVERY
 def test_sources_and_engines_read_it(kind: Kind) -> None:
     """From each family that can hold it, whatever the rows hold."""
-    reading = kinds.reading_of(declared(kind))
-    assert reading == kinds.reading_of(kind.name)
-    assert values.convert([None, object()], reading) == [None, None]
+    reading = readings.reading_of(declared(kind))
+    assert reading == readings.reading_of(kind.name)
+    assert objects.convert([None, object()], reading) == [None, None]
     assert casting.cast(pa.array(["", "NA"]), reading, Notation()).values.type == arrow.DECLARED[reading]
     assert parsing.expected(reading, None)
-    for family in kinds.HOLD[reading]:
+    for family in readings.HOLD[reading]:
         rows = pa.table({"x": STORED[family]})
         table = pv.table("t", rows, protect=pv.each_row(), columns={"x": declared(kind)})
         with pv.Session([table], budget=pv.PureDP(1000), ledger=None) as session:
@@ -120,7 +121,7 @@ def test_what_it_guesses_can_be_declared(kind: Kind) -> None:
 
 def test_each_family_has_one_usual_kind() -> None:
     assert Counter(family for kind in ALL for family in kind.usual_for) == Counter([*STORED])
-    assert all(family in kinds.HOLD[kinds.reading_of(usual(family).name)] for family in STORED)  # type: ignore[arg-type, union-attr]
+    assert all(family in readings.HOLD[readings.reading_of(usual(family).name)] for family in STORED)  # type: ignore[arg-type, union-attr]
 
 
 def test_the_public_names() -> None:

@@ -17,18 +17,18 @@ from tests.neighbours.questions import Asker, relation
 from tests.neighbours.reference import Reference
 from tests.neighbours.worlds import world
 from tests.tables.rows import TYPES, Row, people, value
-from tests.tables.test_constants import CONSTANTS, ORDERED
+from tests.tables.test_constant_conditions import CONSTANTS, ORDERED
 from tests.tables.test_expressions import SIMPLE
 
 import privet as pv
 from privet.engines.duckdb.engine import DuckDB
 from privet.errors import QueryError, UserError
-from privet.tables import conditions, narrowing, preimages
-from privet.tables import expressions as e
-from privet.tables.language import Expr
-from privet.tables.narrowing import domains, impossible, left
+from privet.tables.analysis import conditions, inverses, narrowing
+from privet.tables.analysis.narrowing import domains, impossible, left
+from privet.tables.expressions import nodes as e
+from privet.tables.expressions.fluent import Expr
 from privet.tables.operators import Scan, Where
-from privet.tables.query import Relation
+from privet.tables.relation import Relation
 from privet.tables.schema import Schema
 from privet.tables.statement import Rows, Statement, Unbounded
 from privet.tables.types import NumberType, TimeType
@@ -194,7 +194,7 @@ def _later(of: Callable[..., Any]) -> Callable[..., Any]:
 
 TWINS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "ranges end too early": (narrowing, "preimage", _shorter),
-    "bins begin too late": (preimages, "_column", _later),
+    "bins begin too late": (inverses, "_column", _later),
     "undecided is left out": (narrowing, "outcomes", lambda of: lambda *args: of(*args) - {True} or {True}),
 }
 QUICK = settings(max_examples=5_000, database=None, phases=[Phase.generate])

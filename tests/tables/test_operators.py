@@ -12,7 +12,7 @@ import privet as pv
 from privet.errors import QueryError, UserError
 from privet.privacy.adjacency import Adjacency
 from privet.tables.operators import adjacency, keeps_all_rows, one_row_each, protected, public_tables, tables
-from privet.tables.query import PublicTable, Relation
+from privet.tables.relation import PublicTable, Relation
 from privet.tables.schema import CEILING, PublicSchema, Schema
 from privet.tables.types import KeyType, NumberType
 

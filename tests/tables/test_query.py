@@ -16,7 +16,8 @@ import privet as pv
 from privet.errors import QueryError, UserError
 from privet.planner import plan
 from privet.tables.operators import Columns
-from privet.tables.query import MOST_COLUMNS, Query, Relation, Table
+from privet.tables.query import MOST_COLUMNS, Query
+from privet.tables.relation import Relation, Table
 
 ASKED: list[Callable[[Relation], Query]] = [
     lambda t: t.agg(n=pv.count()),

@@ -10,7 +10,7 @@ from tests.ledger.conftest import places, where  # noqa: F401 (fixtures)
 from tests.ledger.workers import Nursery
 from tests.threats.peers import PATIENCE, Peer, peers, write_people
 
-from privet.ledger import database
+from privet.ledger.storage import database
 
 
 @pytest.fixture(scope="module")

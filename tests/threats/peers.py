@@ -19,7 +19,8 @@ from tests.ledger.workers import Child, Nursery
 
 import privet as pv
 from privet.errors import BudgetError, LedgerError, NoAnswer, UserError
-from privet.ledger import database, failpoints, open_ledger
+from privet.ledger import failpoints, open_ledger
+from privet.ledger.storage import database
 from privet.session import Session
 
 BUDGET = pv.PureDP(1)

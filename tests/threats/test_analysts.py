@@ -17,18 +17,18 @@ from tests.ledger.common import cost
 from tests.threats.peers import Peer, Where, ask, seen, session, spent
 
 from privet.errors import DatasetClosed, LedgerError, UserError
-from privet.ledger import DatabaseLedger, open_ledger
+from privet.ledger import Ledger, open_ledger
 from privet.privacy.guarantees import PureDP
 
 PRICE = "1/100"
 LEASE = 0.2
 
 
-def reserve(ledger: DatabaseLedger, analyst: str, request: str | None, **how: Any) -> Any:
+def reserve(ledger: Ledger, analyst: str, request: str | None, **how: Any) -> Any:
     return ledger.reserve(dataset="people", analyst=analyst, request_id=request, events=[cost(PRICE)], **how)
 
 
-def fail(ledger: DatabaseLedger, analyst: str, times: int = 1) -> None:
+def fail(ledger: Ledger, analyst: str, times: int = 1) -> None:
     for _ in range(times):
         ledger.settle(reserve(ledger, analyst, None), "failed")
 

@@ -22,7 +22,9 @@ from tests.neighbours.exact import Exchangeable, Vectors, moved
 import privet as pv
 from privet.engines.duckdb.engine import DuckDB
 from privet.planner import ReleasePlan, plan
-from privet.tables.query import Query, Relation
+from privet.tables.expressions.fluent import Expr
+from privet.tables.query import Query
+from privet.tables.relation import Relation
 
 BIG = 10**9
 """Added to what is summed: a row that goes missing moves the sum by it."""
@@ -97,15 +99,15 @@ SECRET: dict[str, Any] = {"secret": pv.boolean(required=True)}
 TOLD = {"secret": (pa.bool_(), [True, False])}
 
 
-def secret(value: Any) -> pv.relation.language.Expr:
+def secret(value: Any) -> Expr:
     return pv.when(pv.col("secret"), value).otherwise(0)
 
 
-def summed(made: pv.relation.language.Expr) -> Ask:
+def summed(made: Expr) -> Ask:
     return lambda rows: rows.agg(s=pv.sum(made + BIG))
 
 
-def in_bin(of: Any, low: Any, high: Any) -> pv.relation.language.Expr:
+def in_bin(of: Any, low: Any, high: Any) -> Expr:
     """Whether a number lies in the one bin that holds its whole range: true, by its type."""
     made = pv.bins(of, [low, high])
     (label,) = made.node.type({"secret": SECRET["secret"].type, **KINDS}).keys()

@@ -15,7 +15,8 @@ from tests.cli.asking import Shell, made
 
 import privet as pv
 from privet.errors import QueryError
-from privet.tables.query import Query, Table
+from privet.tables.query import Query
+from privet.tables.relation import Table
 
 COUNTRIES = ["USA", "CAN", "DOM", "Venezuela"]
 

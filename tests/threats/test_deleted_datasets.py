@@ -15,7 +15,8 @@ from tests.threats.peers import REFUSALS, Where, ask, session, write_people
 
 from privet.codec import canonical
 from privet.errors import LedgerError
-from privet.ledger import chain, open_ledger
+from privet.ledger import open_ledger
+from privet.ledger.history import chain
 
 PRICE = "1/10"
 Row = dict[str, Any]

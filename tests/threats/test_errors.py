@@ -22,12 +22,12 @@ import privet as pv
 from privet import session as session_module
 from privet.engines.duckdb.attaching import attach
 from privet.errors import NoAnswer, NoBounds, QueryError
-from privet.ledger import DatabaseLedger, memory_ledger
+from privet.ledger import Ledger, memory_ledger
 from privet.planner import noise as planner_noise
 from privet.sql import expressions, grammar, hints, tokens
 from privet.sql.names import Catalogue
 from privet.sql.source import SqlText
-from privet.tables.query import Table
+from privet.tables.relation import Table
 from privet.tables.schema import Column
 from privet.tables.types import UNITS
 
@@ -310,7 +310,7 @@ class Asker:
 
     database: Path
     found: Seen
-    ledger: DatabaseLedger = field(default_factory=memory_ledger)
+    ledger: Ledger = field(default_factory=memory_ledger)
 
     def session(self, variant: int, *, parquet: bool = False) -> pv.Session:
         def stored(name: str) -> Any:

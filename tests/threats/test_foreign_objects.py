@@ -22,14 +22,14 @@ from tests.ledger.common import PEOPLE, cost
 from tests.threats.peers import REFUSALS, ask, holds, session
 
 from privet.errors import LedgerError
-from privet.ledger import DatabaseLedger, open_ledger
+from privet.ledger import Ledger, open_ledger
 
 PRICE = "1/10"
 TIMES = list(product(["BEFORE", "AFTER"], ["INSERT", "UPDATE", "DELETE"]))
 UNDO = "DELETE FROM privet_entries WHERE text LIKE '%reserved%'"
 
 
-def debit(ledger: DatabaseLedger, request: str | None = None) -> None:
+def debit(ledger: Ledger, request: str | None = None) -> None:
     charge = ledger.reserve(dataset="people", analyst="ann", request_id=request, events=[cost(PRICE)])
     ledger.settle(charge, "answered", "42")
 
@@ -51,7 +51,7 @@ def is_refused(where: str | Path) -> bool:
     return False
 
 
-def is_granted(ledger: DatabaseLedger) -> bool:
+def is_granted(ledger: Ledger) -> bool:
     try:
         debit(ledger)
     except LedgerError:
@@ -430,7 +430,7 @@ def test_operators_that_are_found_before_those_of_postgres(postgres: str) -> Non
         undo()
 
 
-def debit_again(ledger: DatabaseLedger) -> Any:
+def debit_again(ledger: Ledger) -> Any:
     return ledger.reserve(dataset="people", analyst="ann", request_id="again", events=[cost(PRICE)])
 
 

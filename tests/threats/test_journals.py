@@ -25,9 +25,10 @@ from tests.ledger.workers import Nursery, opened
 from tests.threats.peers import MOST, Peer, ask, holds, seen, session, total, wait_for
 
 from privet.errors import LedgerError
-from privet.ledger import open_ledger, recovery
-from privet.ledger.locks import FileLocks
-from privet.ledger.schema import MARK
+from privet.ledger import open_ledger
+from privet.ledger.storage.sqlite import recovery
+from privet.ledger.storage.sqlite.locks import FileLocks
+from privet.ledger.storage.sqlite.schema import MARK
 
 PAGE = 4096
 

@@ -19,7 +19,8 @@ from tests.ledger.common import cost
 from tests.ledger.workers import opened
 
 from privet.errors import LedgerError
-from privet.ledger import open_ledger, recovery
+from privet.ledger import open_ledger
+from privet.ledger.storage.sqlite import recovery
 
 PAGE = 4096
 

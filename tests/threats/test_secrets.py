@@ -172,7 +172,7 @@ def test_policies_with_the_address_elsewhere(address: str) -> None:
 
 
 def test_an_engine_does_not_show_it(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from privet.ledger import postgres
+    from privet.ledger.storage.postgres import database as postgres
 
     made: list[postgres.Postgres] = []
     monkeypatch.setattr(postgres.Postgres, "prepare", lambda self, create: made.append(self))

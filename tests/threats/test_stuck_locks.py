@@ -26,7 +26,8 @@ from tests.threats.peers import PATIENCE, Peer, Where, ask, seen, session, spent
 
 from privet import cli
 from privet.errors import LedgerBusy, LedgerError
-from privet.ledger import database, failpoints, open_ledger
+from privet.ledger import failpoints, open_ledger
+from privet.ledger.storage import database
 from privet.privacy.guarantees import PureDP
 
 pytestmark = pytest.mark.usefixtures("impatient")

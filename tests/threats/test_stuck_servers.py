@@ -14,8 +14,9 @@ import pytest
 from tests.ledger.common import PEOPLE, ask, cost, pay
 
 from privet.errors import LedgerError
-from privet.ledger import DatabaseLedger, deadlines, failpoints, open_ledger, postgres_settings
-from privet.ledger import postgres as postgres_ledger
+from privet.ledger import Ledger, failpoints, open_ledger
+from privet.ledger.storage.postgres import database as postgres_ledger
+from privet.ledger.storage.postgres import deadlines, settings
 from privet.privacy.guarantees import PureDP
 
 
@@ -25,7 +26,7 @@ def impatient_client(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def stopped(ledger: DatabaseLedger) -> Iterator[None]:
+def stopped(ledger: Ledger) -> Iterator[None]:
     """The process of the server that serves this ledger stands still."""
     pid = ledger._database._held[0].driver_connection.info.backend_pid  # type: ignore[union-attr]
     os.kill(pid, signal.SIGSTOP)
@@ -36,7 +37,7 @@ def stopped(ledger: DatabaseLedger) -> Iterator[None]:
 
 
 def test_the_limit_is_longer_than_the_timeouts_of_the_server() -> None:
-    assert deadlines.SILENCE > postgres_settings.LONGEST
+    assert deadlines.SILENCE > settings.LONGEST
 
 
 @pytest.mark.parametrize("place", ["reserve: written", "settle: written"])

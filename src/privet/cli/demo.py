@@ -16,7 +16,8 @@ from privet.cli.output import Files, aligned
 from privet.cli.survey import KINDS, REGIONS, Survey, make_survey
 from privet.errors import UserError, install, write
 from privet.release import Release
-from privet.tables.query import Query, Table
+from privet.tables.query import Query
+from privet.tables.relation import Table
 
 PEOPLE = 100_000
 BUDGET = 2

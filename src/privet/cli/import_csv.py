@@ -176,7 +176,7 @@ def _declared(options: list[str]) -> dict[str, Column | str]:
 
 def _id_type(columns: Mapping[str, Column | str], person: str | None) -> str:
     """The type of the id: that of its column, if it is also declared as one."""
-    from privet.sources.kinds import reading_of
+    from privet.sources.readings import reading_of
 
     column = columns.get(person or "")
     return "integer" if column is not None and reading_of(column) in ("integer", "key") else "text"
@@ -222,7 +222,7 @@ def _taken(csv: str, policy: str | None, table: str | None) -> Callable[[Path], 
     """Files that must not be overwritten: the CSV, and the steward's files other than the sources to import."""
     from privet.errors import UserError
     from privet.policy import load
-    from privet.policy.contract import holds
+    from privet.policy.policy import holds
     from privet.system.files import among
 
     try:

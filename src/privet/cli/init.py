@@ -146,7 +146,7 @@ def _taken(target: Path, ledger: str | None, sources: list[Found]) -> Callable[[
     """Files that a policy must not overwrite: data, the ledger, and the files in the previous policy."""
     from privet.errors import UserError
     from privet.policy import load
-    from privet.policy.contract import holds
+    from privet.policy.policy import holds
     from privet.system.files import among
 
     try:

@@ -196,7 +196,7 @@ class Steward:
         from privet.errors import UserError, write
         from privet.names.spelling import there_are
         from privet.policy.proposals import person
-        from privet.sources.kinds import missing_column
+        from privet.sources.readings import missing_column
 
         given = self.persons.get(found.name) or self.persons.get("")
         if given is not None:
@@ -286,7 +286,7 @@ def _fitting(name: str, value: Any, found: Found) -> None:
     from privet.policy import toml
     from privet.policy.columns import declaration
     from privet.policy.shorthand import SKIP
-    from privet.sources.kinds import HOLD, NAMES, reading_of
+    from privet.sources.readings import HOLD, NAMES, reading_of
     from privet.tables.kinds import usual
 
     family = found.columns[name]

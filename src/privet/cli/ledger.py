@@ -15,7 +15,7 @@ from privet.cli.output import aligned
 from privet.system.addresses import is_address, shown
 
 if TYPE_CHECKING:  # loaded when a command runs: `privet --help` is quick
-    from privet.ledger import Caps, DatabaseLedger, Entry, Verified
+    from privet.ledger import Caps, Entry, Ledger, Verified
     from privet.policy import Policy
     from privet.privacy.guarantees import Budget
 
@@ -38,7 +38,7 @@ _DEFAULT = Path("privet.toml")
 _LONG = 200  # characters of a question that are shown; --json shows the whole question
 
 
-def _opened(where: str | None, policy: Path | None, *, read_only: bool = True) -> tuple[DatabaseLedger, Policy | None]:
+def _opened(where: str | None, policy: Path | None, *, read_only: bool = True) -> tuple[Ledger, Policy | None]:
     """The ledger of the argument or of the policy, and the policy if that was used."""
     from privet.errors import Remedy, Subject, UserError, write
     from privet.ledger import open_ledger
@@ -77,7 +77,7 @@ def _policy_caps(policy: Policy | None, name: str, analyst: str = "") -> Caps:
     return caps(policy.datasets[name], analyst) if policy is not None and name in policy.datasets else Caps()
 
 
-def _print_differences(policy: Policy | None, ledger: DatabaseLedger, name: str, analyst: str | None = None) -> None:
+def _print_differences(policy: Policy | None, ledger: Ledger, name: str, analyst: str | None = None) -> None:
     from privet.policy.agreement import differences
 
     if policy is not None and name in policy.datasets:
@@ -85,7 +85,7 @@ def _print_differences(policy: Policy | None, ledger: DatabaseLedger, name: str,
             print(line, file=sys.stderr)
 
 
-def _one(ledger: DatabaseLedger, dataset: str | None, policy: Policy | None) -> str:
+def _one(ledger: Ledger, dataset: str | None, policy: Policy | None) -> str:
     from privet.errors import Subject, UserError, argument
 
     names = ledger.datasets()

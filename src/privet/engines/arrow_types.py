@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from privet.tables.stored import StoredType
+from privet.tables.stored_types import StoredType
 
 
 def stored(kind: Any) -> StoredType:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 from privet.system.identity import Identity, of_files
 from privet.tables.schema import PublicSchema, Schema
 from privet.tables.statement import Statement
-from privet.tables.stored import StoredType
+from privet.tables.stored_types import StoredType
 
 FAILED = "the engine could not compute the answer. What was spent stays spent"
 """The text of every failure: what went wrong could tell of a row."""

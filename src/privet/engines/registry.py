@@ -33,8 +33,8 @@ def engine_class(name: str) -> OpensEngine:
         near = nearest(name, list(ENGINES))
         remedy = argument("engine", near or next(iter(ENGINES)))
         raise UserError(f"there is no engine {name!r}", allowed=f"The engines are: {', '.join(ENGINES)}", remedy=remedy)
-    module, _, found = ENGINES[name].partition(":")
-    return cast(OpensEngine, getattr(import_module(module), found))
+    module, _, class_name = ENGINES[name].partition(":")
+    return cast(OpensEngine, getattr(import_module(module), class_name))
 
 
 def choose(sources: Iterable[Source], name: str = "") -> OpensEngine:

@@ -1,12 +1,11 @@
 """The ledger: every debit is an entry, recorded before data are read and never taken back."""
 
 from privet.ledger.balance import Balance, Caps, Limit, Remaining
-from privet.ledger.base import Ledger
-from privet.ledger.entries import Charge, Entry, Outcome, Ration, Totals
-from privet.ledger.facts import CLOSES_AFTER, CLOSES_FOR, Dataset, TableFacts
-from privet.ledger.opening import DatabaseLedger, memory_ledger, open_ledger
-from privet.ledger.receipts import Receipt, Verified
-from privet.ledger.verification import verify_export
+from privet.ledger.history.datasets import CLOSES_AFTER, CLOSES_FOR, Dataset, TableFacts
+from privet.ledger.history.entries import Charge, Entry, Outcome, Ration, Totals
+from privet.ledger.history.export import verify_export
+from privet.ledger.history.receipts import Receipt, Verified
+from privet.ledger.opening import Ledger, memory_ledger, open_ledger
 
 __all__ = [
     "CLOSES_AFTER",
@@ -14,7 +13,6 @@ __all__ = [
     "Balance",
     "Caps",
     "Charge",
-    "DatabaseLedger",
     "Dataset",
     "Entry",
     "Ledger",

@@ -12,7 +12,7 @@ from functools import reduce
 from typing import Any, NamedTuple, Protocol
 
 from privet.exact import Exact
-from privet.ledger.entries import Ration, Totals
+from privet.ledger.history.entries import Ration, Totals
 from privet.privacy.accounting import Accountant
 from privet.privacy.events import PrivacyEvent
 from privet.privacy.guarantees import Budget, show_down, stricter

@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from privet.codec import canonical
 from privet.errors import UserError
-from privet.ledger import chain
 from privet.ledger.balance import Balance, balance_of
-from privet.ledger.entries import Entry, Ration
-from privet.ledger.facts import Dataset
-from privet.ledger.receipts import Receipt, Verified, as_receipt
-from privet.ledger.state import LedgerState
+from privet.ledger.history import chain
+from privet.ledger.history.datasets import Dataset
+from privet.ledger.history.entries import Entry, Ration
+from privet.ledger.history.export import exported
+from privet.ledger.history.receipts import Receipt, Verified, as_receipt
+from privet.ledger.history.state import LedgerState
 from privet.ledger.transactions import Transactions
 from privet.privacy.accounting import Accountant
 from privet.privacy.events import Composed, Repeated
@@ -56,8 +56,8 @@ class Inspection(Transactions):
         """Every entry, read in chunks."""
         start = 1
         while True:
-            with self._reading() as journal:
-                rows = journal.rows(start)
+            with self._reading() as book:
+                rows = book.rows(start)
             if not rows:
                 return
             yield from rows
@@ -65,13 +65,13 @@ class Inspection(Transactions):
 
     def reservation(self, dataset: str, number: int) -> tuple[Entry, Entry | None]:
         """A reservation, and the entry that settled it, if there is one."""
-        with self._reading() as journal:
+        with self._reading() as book:
             self._dataset(dataset)
             settlement = self._state.settled.get(number)
             reservation = settlement or self._state.reserved.get(number)
             if reservation is None or reservation.dataset != dataset:
                 raise UserError(f"there is no reservation {number} in the dataset {dataset!r}")
-            return journal.entry(number), None if settlement is None else journal.entry(settlement.number)
+            return book.entry(number), None if settlement is None else book.entry(settlement.number)
 
     def head(self) -> Receipt:
         """The receipt of the newest entry."""
@@ -104,5 +104,4 @@ class Inspection(Transactions):
                 self._dataset(dataset)
         for _, text, hash_ in self._rows():
             name = chain.read(text).dataset
-            line = {"entry": text} if dataset in (None, name) else {"dataset": name, "digest": chain.digest(text)}
-            yield canonical({**line, "hash": hash_})
+            yield exported(name, text, hash_, visible=dataset in (None, name))

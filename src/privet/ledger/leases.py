@@ -16,7 +16,7 @@ from contextlib import suppress
 from weakref import ref
 
 from privet.errors import LedgerBusy
-from privet.ledger.entries import Charge
+from privet.ledger.history.entries import Charge
 
 
 class Leases:

@@ -5,15 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from privet.errors import Subject, UserError, write
-from privet.ledger import postgres, sqlite
 from privet.ledger.inspection import Inspection
-from privet.ledger.questions import Questions
+from privet.ledger.reservations import Reservations
 from privet.ledger.steward import Steward
+from privet.ledger.storage.postgres import database as postgres
+from privet.ledger.storage.sqlite import database as sqlite
 from privet.system.addresses import is_address, is_postgres, masked
 
 
-class DatabaseLedger(Questions, Steward, Inspection):
+class Ledger(Reservations, Steward, Inspection):
     """A ledger in a database: every step is a transaction that is on disk before the next begins.
+
+    Claim: `reserve` reads, prices, compares with every cap and appends in one atomic step that is durable before it
+    returns, so two debits that together exceed a cap cannot both pass. A reservation is spent, whatever happens next.
 
     Example:
         >>> from privet.ledger import Dataset, memory_ledger
@@ -31,14 +35,12 @@ class DatabaseLedger(Questions, Steward, Inspection):
     """
 
 
-def memory_ledger() -> DatabaseLedger:
+def memory_ledger() -> Ledger:
     """A ledger in memory: it is lost when the process ends."""
-    return DatabaseLedger(sqlite.in_memory())
+    return Ledger(sqlite.in_memory())
 
 
-def open_ledger(
-    where: str | Path, *, create: bool = True, read_only: bool = False, lease: float = 30.0
-) -> DatabaseLedger:
+def open_ledger(where: str | Path, *, create: bool = True, read_only: bool = False, lease: float = 30.0) -> Ledger:
     """Open the ledger in a file (SQLite) or at a postgresql:// address: created if missing, otherwise verified.
 
     With `read_only`, it creates and writes nothing and needs no lock. A reservation counts as failed when its process
@@ -47,7 +49,7 @@ def open_ledger(
     text = str(where)
     create = create and not read_only
     if is_postgres(text) and text.isprintable():
-        return DatabaseLedger(postgres.connect(text.strip(), create=create, read_only=read_only), lease=lease)
+        return Ledger(postgres.connect(text.strip(), create=create, read_only=read_only), lease=lease)
     if is_address(text) or not text.strip() or not text.isprintable():
         raise UserError(
             f"a ledger is a file or a Postgres address, not {masked(text)[:60]!r}",
@@ -58,4 +60,4 @@ def open_ledger(
                 policy='ledger = "people.ledger" or ledger = "postgresql://user@host/database"',
             ),
         )
-    return DatabaseLedger(sqlite.connect(text, Path(where), create=create, read_only=read_only), lease=lease)
+    return Ledger(sqlite.connect(text, Path(where), create=create, read_only=read_only), lease=lease)

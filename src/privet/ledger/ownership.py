@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from privet.errors import Remedy, Subject, UserError, write
-from privet.ledger.facts import Dataset, TableFacts
-from privet.ledger.state import DatasetState, LedgerState
+from privet.ledger.history.datasets import Dataset, TableFacts
+from privet.ledger.history.state import DatasetState, LedgerState
 from privet.names.lookalikes import confusable, normalised
 from privet.system.addresses import is_address
 from privet.system.identity import Identity, of_database, of_files, pairs, shared, table_name

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from privet.errors import Remedy, Subject, UserError, write
 from privet.ledger import ownership
-from privet.ledger.entries import Totals
-from privet.ledger.facts import Dataset, TableFacts
-from privet.ledger.state import DatasetState
+from privet.ledger.history.datasets import Dataset, TableFacts
+from privet.ledger.history.entries import Totals
+from privet.ledger.history.state import DatasetState
 from privet.ledger.transactions import Transactions
 from privet.noise.entropy import SystemBits
 from privet.privacy.guarantees import Budget
@@ -40,7 +40,7 @@ class Steward(Transactions):
             state = self._agreed(dataset, same_budget=same_budget)
             if state is not None and not ownership.arriving(self._state, name, tables):
                 return state.salt
-        with self._writing() as journal:
+        with self._writing() as book:
             ownership.check_public(self._state, tables, public)
             state = self._agreed(dataset, same_budget=same_budget)
             arriving = ownership.arriving(self._state, name, tables)
@@ -49,9 +49,9 @@ class Steward(Transactions):
             salt = SystemBits().take(16).hex() if state is None else state.salt.hex()
             if state is None:
                 ownership.check_name(self._state, name)
-                journal.append(name, "created", totals, facts=dataset, salt=salt)
+                book.append(name, "created", totals, facts=dataset, salt=salt)
             for table in arriving:
-                journal.append(name, "attached", totals, table=table)
+                book.append(name, "attached", totals, table=table)
         return bytes.fromhex(salt)
 
     def _agreed(self, dataset: Dataset, *, same_budget: bool) -> DatasetState | None:
@@ -92,18 +92,18 @@ class Steward(Transactions):
             check_name(analyst, "analyst")
         if query and analyst is not None:
             raise UserError("a cap applies to an analyst or to each question, not to both: leave one of them out")
-        with self._writing() as journal:
+        with self._writing() as book:
             state = self._dataset(dataset)
             totals = state.totals
             if cap is not None:
                 state.facts.check_budget(cap)
             if analyst is not None:
                 ration = state.ration(analyst)._replace(cap=cap)
-                journal.append(dataset, "capped", totals, analyst=analyst, ration=ration, note=note)
+                book.append(dataset, "capped", totals, analyst=analyst, ration=ration, note=note)
             elif query:
-                journal.append(dataset, "capped", totals._replace(per_query=cap), note=note)
+                book.append(dataset, "capped", totals._replace(per_query=cap), note=note)
             elif cap is not None:
-                journal.append(dataset, "capped", totals._replace(budget=cap), note=note)
+                book.append(dataset, "capped", totals._replace(budget=cap), note=note)
             else:
                 raise UserError(
                     "the budget of a dataset can't be removed, only changed",
@@ -121,29 +121,29 @@ class Steward(Transactions):
         with self._reading():
             if version in self._dataset(dataset).versions:
                 return
-        with self._writing() as journal:
+        with self._writing() as book:
             state = self._dataset(dataset)
             if version not in state.versions:
-                journal.append(dataset, "declared", state.totals, version=version, note=note)
+                book.append(dataset, "declared", state.totals, version=version, note=note)
 
     def reopen(self, dataset: str, reason: str) -> None:
         """Reopen a dataset that was closed after failures, for all analysts."""
         note = check_reason(reason, "reopen")
-        with self._writing() as journal:
-            journal.append(dataset, "reopened", self._dataset(dataset).totals._replace(failures=0), note=note)
+        with self._writing() as book:
+            book.append(dataset, "reopened", self._dataset(dataset).totals._replace(failures=0), note=note)
 
     def protect(self, dataset: str, table: str, person: str, *, reason: str) -> None:
         """Change the column of a table that identifies people: an action of the steward."""
         note = check_reason(reason, "protect")
         facts = TableFacts(check_name(table, "table"), check_name(person, "column"))
-        with self._writing() as journal:
+        with self._writing() as book:
             state = self._dataset(dataset)
             if state.facts.protect != "person":
                 raise UserError(
                     f"the dataset {dataset!r} protects each row, so it has no column that identifies people. This "
                     "can't be changed"
                 )
-            journal.append(dataset, "protected", state.totals, table=facts, note=note)
+            book.append(dataset, "protected", state.totals, table=facts, note=note)
 
     def allow_source(self, to: str, source: Identity | str | Path, *, reason: str) -> None:
         """Allow a dataset to use a source of another dataset: an action of the steward.
@@ -153,7 +153,7 @@ class Steward(Transactions):
         note = check_reason(reason, "allow_source")
         check_name(to, "dataset")
         identity = source if isinstance(source, Identity) else ownership.identity_of(str(source))
-        with self._writing() as journal:
+        with self._writing() as book:
             owners = list(ownership.owners(self._state, to, [identity]))
             if not owners:
                 raise UserError(
@@ -163,7 +163,7 @@ class Steward(Transactions):
                 )
             for owner, owned in owners:
                 table = TableFacts("", "", tuple(owned))
-                journal.append(owner, "allowed", self._dataset(owner).totals, table=table, to=to, note=note)
+                book.append(owner, "allowed", self._dataset(owner).totals, table=table, to=to, note=note)
 
 
 def check_reason(reason: object, action: str) -> str:

@@ -8,12 +8,11 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from privet.errors import LedgerError, Subject, UserError
-from privet.ledger.database import Database
-from privet.ledger.entries import Charge, Outcome
-from privet.ledger.journal import Journal
+from privet.ledger.history.entries import Charge, Outcome
+from privet.ledger.history.state import DatasetState, LedgerState
 from privet.ledger.leases import Leases
-from privet.ledger.state import DatasetState, LedgerState
-from privet.ledger.verification import check_answers, check_leases_and_answers
+from privet.ledger.storage.book import Book
+from privet.ledger.storage.database import Database
 
 
 class Transactions:
@@ -41,26 +40,26 @@ class Transactions:
         """Close the storage."""
         self._database.close()
 
-    def _writing(self) -> AbstractContextManager[Journal]:
-        return self._database.writing(self._following(self._state, lock=True), Journal.confirm)
+    def _writing(self) -> AbstractContextManager[Book]:
+        return self._database.writing(self._following(self._state, lock=True), Book.confirm)
 
-    def _reading(self) -> AbstractContextManager[Journal]:
+    def _reading(self) -> AbstractContextManager[Book]:
         return self._database.reading(self._following(self._state, lock=False))
 
-    def _following(self, state: LedgerState, *, lock: bool, once: bool = False) -> Callable[[Any], Journal]:
+    def _following(self, state: LedgerState, *, lock: bool, once: bool = False) -> Callable[[Any], Book]:
         """The start of a transaction: read the entries added since the last one."""
 
-        def start(connection: Any) -> Journal:
-            journal, head = Journal(connection, self._database.engine.dialect, state), state.head
+        def start(connection: Any) -> Book:
+            book, head = Book(connection, self._database.engine.dialect, state), state.head
             try:
                 with self._trusting():
-                    while not journal.follow(lock=lock) and not once:
+                    while not book.follow(lock=lock) and not once:
                         pass
             except BaseException:
                 state.reset_if_interrupted(head)  # Ctrl-C may have left an entry half applied
                 raise
             self._database.newest = state.hash
-            return journal
+            return book
 
         return start
 
@@ -81,20 +80,21 @@ class Transactions:
         """Read and check every entry, in chunks, so that writers don't have to wait until all are read."""
         done, after = False, 0 if answers else None
         while not done or after is not None:
-            with self._database.reading(self._following(state, lock=False, once=True)) as journal, self._trusting():
-                done = journal.complete
+            with self._database.reading(self._following(state, lock=False, once=True)) as book, self._trusting():
+                done = book.complete
                 if done and after is not None:
-                    after = check_answers(journal, after)
+                    after = book.check_answers(after)
                 if done and after is None:
-                    check_leases_and_answers(journal)
-                    self._leases.silent(journal.beats())  # start to observe them
+                    book.check_leases()
+                    book.check_answered()
+                    self._leases.silent(book.beats())  # start to observe them
 
     def _renew(self, numbers: list[int]) -> None:
-        def start(connection: Any) -> Journal:
-            return Journal(connection, self._database.engine.dialect, self._state)
+        def start(connection: Any) -> Book:
+            return Book(connection, self._database.engine.dialect, self._state)
 
-        with self._database.writing(start) as journal:
-            journal.renew(numbers)
+        with self._database.writing(start) as book:
+            book.renew(numbers)
 
     def _dataset(self, name: str) -> DatasetState:
         dataset = self._state.datasets.get(name)

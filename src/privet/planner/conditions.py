@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from privet.errors import QueryError, Remedy
-from privet.tables import constants
-from privet.tables.advice import never_true
-from privet.tables.expressions import Logic, Node
-from privet.tables.language import show
-from privet.tables.narrowing import impossible
+from privet.tables.analysis import constant_conditions
+from privet.tables.analysis.advice import never_true
+from privet.tables.analysis.narrowing import impossible
+from privet.tables.expressions.nodes import Logic, Node
+from privet.tables.expressions.rendering import show
 from privet.tables.query import Query
 
 
 def check(query: Query) -> None:
     """Refuse a query with a condition that, by the declaration, can never be true."""
     for node, rows in query.expressions():
-        for never in constants.nevers(node, rows.types()):
+        for never in constant_conditions.nevers(node, rows.types()):
             raise never_true(never)
     unmet = impossible(query.input)
     if unmet:
@@ -33,5 +33,5 @@ def _in_brackets(node: Node) -> str:
 
 def notes(query: Query) -> list[str]:
     """Notes on the conditions of a query, to show with its answer."""
-    found = (note for node, rows in query.expressions() for note in constants.notes(node, rows.types()))
+    found = (note for node, rows in query.expressions() for note in constant_conditions.notes(node, rows.types()))
     return list(dict.fromkeys(found))

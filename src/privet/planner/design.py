@@ -21,7 +21,7 @@ from privet.planner.outputs import Fixed, Output, Quotient, Spread, Straight
 from privet.privacy.adjacency import Adjacency
 from privet.privacy.sensitivity import l1_move, radius
 from privet.tables.aggregates import Aggregate, Count, CountPeople, Histogram, Mean, OfValues, Ratio, Std, Sum, Variance
-from privet.tables.expressions import Node, Types
+from privet.tables.expressions.nodes import Node, Types
 from privet.tables.operators import adjacency, keeps_all_rows, tables
 from privet.tables.query import Query
 from privet.tables.statement import Given, Present

@@ -11,9 +11,10 @@ from privet.planner import conditions, rounding
 from privet.planner.plan import NoisyMeasurement, ReleasePlan, bounding
 from privet.privacy.adjacency import Adjacency, Person
 from privet.privacy.moves import L1Move
-from privet.tables import caps, narrowing, operators
+from privet.tables import caps, operators
+from privet.tables.analysis import narrowing
 from privet.tables.arrangement import EVERYTHING
-from privet.tables.language import show as show_node
+from privet.tables.expressions.rendering import show as show_node
 from privet.tables.operators import (
     JoinPerson,
     JoinPublic,

@@ -13,14 +13,15 @@ from privet.exact import Exact, show
 from privet.planner.plan import ReleasePlan
 from privet.privacy.adjacency import Person
 from privet.tables import aggregates, caps, operators, schema
-from privet.tables import expressions as e
 from privet.tables.aggregates import Aggregate, Count, Histogram, OfValues
 from privet.tables.caps import some
-from privet.tables.language import show as show_node
+from privet.tables.expressions import nodes as e
+from privet.tables.expressions import trees
+from privet.tables.expressions.rendering import show as show_node
+from privet.tables.expressions.trees import conjuncts
+from privet.tables.expressions.typing_rules import as_number
 from privet.tables.operators import JoinPerson, JoinPublic, OfPerson, Operator, PerPerson, Scan, Where, WithColumns
 from privet.tables.query import Key
-from privet.tables.reach import conjuncts
-from privet.tables.rules import as_number
 from privet.tables.statement import AtMostGroups, AtMostRows, Bounding, PeopleInGroups
 from privet.tables.types import BooleanType, KeyType, NumberType, TimeType, Type
 
@@ -34,7 +35,7 @@ def limits(plan: ReleasePlan) -> tuple[str, ...]:
     Example:
         >>> import privet as pv
         >>> from privet.planner import plan
-        >>> from privet.tables.query import Relation
+        >>> from privet.tables.relation import Relation
         >>> from privet.tables.schema import Schema
         >>> protect, columns = pv.person("id", max_rows=3), {"income": pv.number(0, 200_000)}
         >>> people = Relation(Scan(Schema.declare("people", protect=protect, columns=columns)))
@@ -127,7 +128,7 @@ def _read_as_key(node: e.Node, of: Operator, gone: str, seen: set[tuple[str, int
             if value is not None:
                 yield from _read_as_key(value, of, gone, seen)
     elif not isinstance(node, e.Column):
-        for part in e.parts(node):
+        for part in trees.parts(node):
             yield from _read_as_key(part, of, gone, seen)
     else:
         made, inner = _made(node.name, of)
@@ -205,7 +206,7 @@ class _Values:
             if isinstance(made, e.Node) and (node.name, id(inner), None) not in self.seen:
                 self.seen.add((node.name, id(inner), None))
                 self.conditions(made, inner)
-        for part in e.parts(node):
+        for part in trees.parts(node):
             self.conditions(part, of)
 
     def read(self, aggregate: Aggregate, of: Operator) -> None:
@@ -248,7 +249,7 @@ class _Values:
                 if number.unit * 2**12 > upper - lower and number.rounded:  # what is left of it has few values
                     self.add("", _named(inner), f"read in steps of {_number(number.unit)}")
             case _:
-                for part in e.parts(node):
+                for part in trees.parts(node):
                     self.node(part, of)
 
     def column(self, name: str, of: Operator, *, compared: tuple[object, ...] | None = None) -> None:

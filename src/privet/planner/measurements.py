@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from privet.errors import QueryError
 from privet.exact.lattice import Bounds
 from privet.tables.aggregates import summed
-from privet.tables.expressions import Bin, Node, Types
-from privet.tables.language import show
+from privet.tables.expressions.nodes import Bin, Node, Types
+from privet.tables.expressions.rendering import show
 from privet.tables.schema import CEILING
 from privet.tables.statement import At, Code, Given, Place, Present, Rows, Squares, Tally, Total
 

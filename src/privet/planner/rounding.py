@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from privet.tables import expressions as e
-from privet.tables.expressions import Node, Types
-from privet.tables.language import show
+from privet.tables.expressions import nodes as e
+from privet.tables.expressions import trees
+from privet.tables.expressions.nodes import Node, Types
+from privet.tables.expressions.rendering import show
+from privet.tables.expressions.typing_rules import as_number
 from privet.tables.query import Query
-from privet.tables.rules import as_number
 from privet.tables.types import BooleanType, NumberType
 from privet.tables.units import Range, product, quotient, together
 
@@ -18,7 +19,7 @@ def rounded(query: Query) -> list[str]:
 
     Example:
         >>> import privet as pv
-        >>> from privet.tables.query import Relation
+        >>> from privet.tables.relation import Relation
         >>> from privet.tables.operators import Scan
         >>> from privet.tables.schema import Schema
         >>> people = Relation(Scan(Schema.declare("t", protect=pv.each_row(), columns={"x": pv.number(0, 1)})))
@@ -31,7 +32,7 @@ def rounded(query: Query) -> list[str]:
 
 
 def _coarse(node: Node, types: Types) -> Iterator[str]:
-    for part in e.parts(node):
+    for part in trees.parts(node):
         yield from _coarse(part, types)
     if _shifts(node, types):
         yield show(node)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from privet.planner.explain import of_person
 from privet.tables import caps
-from privet.tables.expressions import Column
-from privet.tables.language import show
+from privet.tables.expressions.nodes import Column
+from privet.tables.expressions.rendering import show
 from privet.tables.operators import (
     JoinPerson,
     JoinPublic,

@@ -4,7 +4,8 @@ Loading a policy reads no data. An error lists every problem, with its line and 
 """
 
 from privet.errors import PolicyError
-from privet.policy.contract import DatasetPolicy, Policy, TablePolicy, load, parse
+from privet.policy.loading import load, parse
+from privet.policy.policy import DatasetPolicy, Policy, TablePolicy
 from privet.policy.shape import schema
 
 __all__ = ["DatasetPolicy", "Policy", "PolicyError", "TablePolicy", "load", "parse", "schema"]

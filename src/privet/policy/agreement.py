@@ -9,7 +9,7 @@ from __future__ import annotations
 from privet.exact import literal
 from privet.ledger import Caps, Ledger
 from privet.policy import toml
-from privet.policy.contract import DatasetPolicy
+from privet.policy.policy import DatasetPolicy
 from privet.privacy.guarantees import Budget, stricter
 from privet.privacy.guarantees.budgets import numbers
 

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 
 from privet.policy.columns import kinds
 from privet.tables.kinds import usual
-from privet.tables.stored import Family
+from privet.tables.stored_types import Family
 
 _RANGE = re.compile(r"""(?<=[\d"'])\s*(?:\.\.+|\bto\b|\s-\s|–)\s*(?=[-+.\d"'])""")
 _DASH = re.compile(r"([0-9]+)-([0-9]+)", re.ASCII)

@@ -14,16 +14,18 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from privet.engines.duckdb.files import Unreadable, describe, literal, parquet, query, reader
 from privet.engines.duckdb.types import stored
 from privet.errors import Remedy, SourceError, Subject, UserError, argument, write
-from privet.sources import hints, parsing, reading
-from privet.sources.dialect import Dialect, Row, not_utf16
-from privet.sources.hints import Option
-from privet.sources.kinds import Reading
-from privet.sources.notation import Notation
+from privet.sources.csv import hints, parsing
+from privet.sources.csv.dialect import Dialect, Row, not_utf16
+from privet.sources.csv.hints import Option
+from privet.sources.csv.notation import Notation
+from privet.sources.paths import paths_of
+from privet.sources.readings import Reading
 from privet.system.addresses import is_address, masked
 from privet.tables.schema import check_name
-from privet.tables.stored import Family
+from privet.tables.stored_types import Family
 
 _CSV = (".csv", ".tsv")
 _DATABASE = (".duckdb", ".ddb", ".db")
@@ -71,7 +73,7 @@ def find(source: str, *, sniff: bool = False, separator: str | None = None, enco
             subject=Subject("file", path),
             remedy=write(line, terminal=line, advice="Unpack it first", exact=True),
         )
-    files = reading.paths(path)
+    files = paths_of(path)
     return [Found(own, path, _parquet(files))]
 
 
@@ -112,12 +114,10 @@ def _simple(name: str) -> str:
 
 
 def _parquet(files: Sequence[str]) -> dict[str, Family]:
-    import duckdb
-
-    with reading.reader() as connection:
+    with reader() as connection:
         try:
-            types = reading.describe(connection, reading.parquet(files[:1]))
-        except duckdb.Error:
+            types = describe(connection, parquet(files[:1]))
+        except Unreadable:
             raise SourceError(
                 f"{files[0]!r} is not a readable Parquet file", subject=Subject("file", files[0])
             ) from None
@@ -130,20 +130,19 @@ def _families(types: Iterable[tuple[str, str]]) -> dict[str, Family]:
 
 
 def _duckdb(path: str, name: str, table: str) -> list[Found]:
-    import duckdb
-
     file = Path(path).expanduser().absolute()
     if not file.is_file():
         raise _no_file(path, file)
-    with reading.reader() as connection:
+    with reader() as connection:
         try:
-            connection.execute(f"ATTACH {reading.literal(str(file))} AS source (TYPE duckdb, READ_ONLY)")
-            columns = connection.execute(
+            query(connection, f"ATTACH {literal(str(file))} AS source (TYPE duckdb, READ_ONLY)")
+            columns = query(
+                connection,
                 "SELECT c.schema_name, c.table_name, c.column_name, c.data_type FROM duckdb_columns() c "
                 "SEMI JOIN duckdb_tables() t USING (database_name, schema_name, table_name) "
-                "WHERE c.database_name = 'source' AND NOT c.internal ORDER BY c.table_oid, c.column_index"
-            ).fetchall()
-        except duckdb.Error:
+                "WHERE c.database_name = 'source' AND NOT c.internal ORDER BY c.table_oid, c.column_index",
+            )
+        except Unreadable:
             raise SourceError(
                 f"{path!r} is not a readable DuckDB file, or another process has it open for writing"
             ) from None

@@ -68,8 +68,8 @@ def model(kind: Kind) -> type[Part]:
         form = fields.FORMS[each.form]
         default: Any = ... if not each.optional else False if each.form == "flag" else None
         shape[each.name] = (form if default is not None else form | None, Field(default, description=each.about))
-    made: type[Part] = create_model(kind.name.title().replace("_", ""), __base__=Part, __doc__=kind.about, **shape)
-    return made
+    shaped: type[Part] = create_model(kind.name.title().replace("_", ""), __base__=Part, __doc__=kind.about, **shape)
+    return shaped
 
 
 def kind_of(value: Any) -> Kind | None:
@@ -82,8 +82,8 @@ def kind_of(value: Any) -> Kind | None:
     if isinstance(value, dict):
         named = next((kind for name, kind in kinds().items() if name in value), None)
         return named if named is not None or not isinstance(value.get("type"), str) else kind_of(value["type"])
-    found = kinds().get(value) if isinstance(value, str) else None
-    return None if found is None or found.value else found
+    kind = kinds().get(value) if isinstance(value, str) else None
+    return None if kind is None or kind.value else kind
 
 
 def example(value: Any) -> str:
@@ -128,7 +128,7 @@ ColumnShape = Annotated[Declaration, PlainValidator(declaration), WithJsonSchema
 
 def schemas() -> dict[str, Any]:
     """The JSON Schemas of the tables of all kinds, by the names of their definitions; a `Column` is one of them."""
-    parts = {made.__name__: made.model_json_schema() for made in map(model, kinds().values())}
+    parts = {each.__name__: each.model_json_schema() for each in map(model, kinds().values())}
     plain = {"enum": [name for name, kind in KINDS.items() if not kind.value], "type": "string"}
     about = "A column, in any of its forms."
     return {

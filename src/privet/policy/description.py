@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from privet.exact import Exact
-from privet.policy.contract import DatasetPolicy, Policy, TablePolicy
+from privet.policy.policy import DatasetPolicy, Policy, TablePolicy
 from privet.privacy.adjacency import Person
 from privet.privacy.guarantees.budgets import amount
 from privet.tables.schema import Column

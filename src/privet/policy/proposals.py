@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from privet.tables.kinds import INTEGER, KINDS, usual
-from privet.tables.stored import Family
+from privet.tables.stored_types import Family
 
 _PERSONS = (
     *("person", "patient", "user", "customer", "client", "member", "subject", "employee", "student", "citizen"),

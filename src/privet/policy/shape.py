@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
+from privet.engines.registry import ENGINES
 from privet.errors import UserError
 from privet.policy import fields, toml
 from privet.policy.columns import ColumnShape, schemas
@@ -143,12 +144,13 @@ TABLE_LINES: dict[str, str] = {
 """For each key of a table."""
 
 
-def _accountant(name: str) -> str:
-    if name not in ACCOUNTANTS:
-        raise UserError(
-            f"there is no accountant {toml.text(name)}", allowed=f"The accountants are: {', '.join(ACCOUNTANTS)}"
-        )
-    return name
+def _known(what: str, registry: Mapping[str, object]) -> Callable[[str], str]:
+    def check(name: str) -> str:
+        if name not in registry:
+            raise UserError(f"there is no {what} {toml.text(name)}", allowed=f"The {what}s are: {', '.join(registry)}")
+        return name
+
+    return check
 
 
 def _memory(size: str) -> str:
@@ -167,7 +169,11 @@ class DatasetShape(Part):
     version: fields.Version = "1"
     """The version of the data; change it when they change. This does not renew the budget."""
     accountant: (
-        Annotated[str, AfterValidator(_accountant), WithJsonSchema({"type": "string", "enum": list(ACCOUNTANTS)})]
+        Annotated[
+            str,
+            AfterValidator(_known("accountant", ACCOUNTANTS)),
+            WithJsonSchema({"type": "string", "enum": list(ACCOUNTANTS)}),
+        ]
         | None
     ) = None
     """How costs are added up; by default, chosen by the kind of budget. It can never change."""
@@ -185,6 +191,13 @@ class DatasetShape(Part):
     """The steward's private key, which signs certificates; relative to the policy."""
     population: fields.Whole | None = None
     """The number of people in the data, if it is public: delta must be less than 1 divided by it."""
+    engine: (
+        Annotated[
+            str, AfterValidator(_known("engine", ENGINES)), WithJsonSchema({"type": "string", "enum": list(ENGINES)})
+        ]
+        | None
+    ) = None
+    """What computes answers; by default, the first engine that can read all sources: DuckDB."""
     memory: (
         Annotated[str, AfterValidator(_memory), WithJsonSchema({"type": "string", "pattern": f"^{_MEMORY}$"})] | None
     ) = None
@@ -207,6 +220,7 @@ DATASET_LINES: dict[str, str] = {
     "share_answers": "false",
     "signing_key": '"steward.key"',
     "population": "100_000",
+    "engine": '"duckdb"',
     "memory": '"2GB"',
     "threads": "2",
 }
@@ -244,10 +258,10 @@ def schema() -> dict[str, Any]:
         >>> schema()["required"]
         ['ledger', 'datasets']
     """
-    made = FileShape.model_json_schema()
-    made["$defs"]["TableShape"]["properties"]["columns"]["additionalProperties"] = {"$ref": "#/$defs/Column"}
-    made["$defs"] = {name.removesuffix("Shape"): part for name, part in made["$defs"].items()} | schemas()
-    tidy: dict[str, Any] = _tidy(made)
+    schema = FileShape.model_json_schema()
+    schema["$defs"]["TableShape"]["properties"]["columns"]["additionalProperties"] = {"$ref": "#/$defs/Column"}
+    schema["$defs"] = {name.removesuffix("Shape"): part for name, part in schema["$defs"].items()} | schemas()
+    tidy: dict[str, Any] = _tidy(schema)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **tidy, "title": "privet.toml"}
 
 
@@ -257,12 +271,12 @@ def _tidy(part: Any) -> Any:
         return [_tidy(one) for one in part]
     if not isinstance(part, dict):
         return part.replace("Shape", "") if isinstance(part, str) and part.startswith("#/$defs/") else part
-    found = {name: _tidy(one) for name, one in part.items() if name != "default" or one}
-    if {"type": "null"} in found.get("anyOf", ()):
-        forms = [form for form in found.pop("anyOf") if form != {"type": "null"}]
-        found = {**found, **(forms[0] if len(forms) == 1 else {"anyOf": forms})}
-    if isinstance(found.get("properties"), dict):
-        found["properties"] = {name: {**one, "title": name} for name, one in found["properties"].items()}
-        if "title" in found:
-            found["title"] = found["title"].removesuffix("Shape")
-    return found
+    tidy = {name: _tidy(one) for name, one in part.items() if name != "default" or one}
+    if {"type": "null"} in tidy.get("anyOf", ()):
+        forms = [form for form in tidy.pop("anyOf") if form != {"type": "null"}]
+        tidy = {**tidy, **(forms[0] if len(forms) == 1 else {"anyOf": forms})}
+    if isinstance(tidy.get("properties"), dict):
+        tidy["properties"] = {name: {**one, "title": name} for name, one in tidy["properties"].items()}
+        if "title" in tidy:
+            tidy["title"] = tidy["title"].removesuffix("Shape")
+    return tidy

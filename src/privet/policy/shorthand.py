@@ -15,7 +15,7 @@ from privet.policy import answers, problems, toml
 from privet.policy.columns import declaration, kinds
 from privet.tables.kinds import INTEGER, Kind, usual
 from privet.tables.schema import Column
-from privet.tables.stored import Family
+from privet.tables.stored_types import Family
 
 SKIP = "skip"
 """What leaves a column out."""

@@ -11,7 +11,7 @@ from typing import Any
 from privet.errors import InternalError
 from privet.planner import ReleasePlan
 from privet.planner.outputs import Cells
-from privet.tables.expressions import Column, Compare, Constant, IsIn, Logic, Node, Not
+from privet.tables.expressions.nodes import Column, Compare, Constant, IsIn, Logic, Node, Not
 from privet.tables.query import Query
 from privet.tables.types import KeyValue
 

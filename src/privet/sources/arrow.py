@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from privet.engines.arrow_types import stored
-from privet.sources.kinds import Reading
-from privet.sources.values import LEAST, MOST, convert
-from privet.tables.stored import Family
+from privet.sources.objects import LEAST, MOST, convert
+from privet.sources.readings import Reading
+from privet.tables.stored_types import Family
 
 _EDGE = 2.0**63
 _UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}

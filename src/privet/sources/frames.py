@@ -15,9 +15,9 @@ import numpy as np
 
 from privet.engines.base import ArrowRows
 from privet.errors import Remedy, SourceError, Subject, write
-from privet.sources.kinds import Reading
+from privet.sources.readings import Reading
 from privet.system.identity import Identity
-from privet.tables.stored import StoredType
+from privet.tables.stored_types import StoredType
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +34,12 @@ class Columns:
         """A copy of these columns, cast to these kinds."""
         import pyarrow as pa
 
-        from privet.sources import databases
+        from privet.sources import ibis_tables
 
         of_ibis = _library(self.frame) == "ibis"
         frame = _of_ibis(self.frame.select(*kinds)) if of_ibis else self.frame
         arrays = {name: _column(frame, name, kind) for name, kind in kinds.items()}
-        return ArrowRows(_copied(pa.table(arrays)), databases.identities(self.frame) if of_ibis else self.identities)
+        return ArrowRows(_copied(pa.table(arrays)), ibis_tables.identities(self.frame) if of_ibis else self.identities)
 
 
 def columns(source: Any) -> Columns | None:
@@ -75,11 +75,11 @@ def settled(columns: Columns) -> Columns:
     import pyarrow as pa
 
     from privet.engines.arrow_types import stored
-    from privet.sources import databases
+    from privet.sources import ibis_tables
 
     of_ibis = _library(columns.frame) == "ibis"
     frame = _of_ibis(columns.frame) if of_ibis else columns.frame
-    identities = databases.identities(columns.frame) if of_ibis else columns.identities
+    identities = ibis_tables.identities(columns.frame) if of_ibis else columns.identities
     arrays: dict[str, Any] = {}
     for name, kind in columns.types.items():
         try:

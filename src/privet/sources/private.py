@@ -8,20 +8,20 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from privet.engines.base import ParquetFiles, Source
-from privet.engines.duckdb.files import DuckDBFile
+from privet.engines.duckdb import files
+from privet.engines.duckdb.attaching import count
+from privet.engines.duckdb.files import Connection, DuckDBFile
 from privet.errors import Remedy, SourceError, Subject, argument, write
 from privet.privacy.adjacency import Adjacency, Person, Protected
-from privet.sources import frames, kinds, reading, verified
-from privet.system.interrupts import duckdb_interrupts, interruptible
-from privet.tables.query import Table
+from privet.sources import checked_files, frames, readings
+from privet.sources.paths import paths_of
+from privet.system.interrupts import interruptible
+from privet.tables.relation import Table
 from privet.tables.schema import Column, Schema
-from privet.tables.stored import StoredType
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+from privet.tables.stored_types import StoredType
 
 _CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _SOURCES = "A source is a path to Parquet files, a pandas, Polars, Arrow or Ibis table, or a table of a DuckDB file"
@@ -74,24 +74,13 @@ def table(
     """
     schema = Schema.declare(name, protect=protect, columns=columns, adjacency=adjacency, rows=rows)
     opened = _opened(schema, source)
-    if schema.rows is not None and (found := _count(opened)) != schema.rows:
+    if schema.rows is not None and (counted := count(opened)) != schema.rows:
         raise SourceError(
-            f"{name!r} is declared with {schema.rows:,} rows, but has {found:,}",
+            f"{name!r} is declared with {schema.rows:,} rows, but has {counted:,}",
             subject=Subject("argument", "rows", name),
-            remedy=argument("rows", found, exact=True),
+            remedy=argument("rows", counted, exact=True),
         )
     return Table(schema, opened)
-
-
-def _count(source: Source) -> int:
-    import duckdb
-
-    from privet.engines.duckdb.attaching import attach
-
-    with duckdb_interrupts(), duckdb.connect() as connection:
-        attach(connection, source, "counted")
-        found = connection.execute("SELECT count(*) FROM counted").fetchall()
-    return int(found[0][0])
 
 
 def _opened(schema: Schema, source: Any) -> Source:
@@ -107,8 +96,8 @@ def _opened(schema: Schema, source: Any) -> Source:
             subject=Subject("table", schema.name),
             remedy=_FILE,
         )
-    kinds.check(schema, frame.types, frame.where)
-    return frame.read(kinds.kinds(schema))
+    readings.check(schema, frame.types, frame.where)
+    return frame.read(readings.kinds(schema))
 
 
 def _person(schema: Schema) -> str | None:
@@ -120,15 +109,15 @@ def _parquet(schema: Schema, source: Any) -> ParquetFiles:
     for path in listed:
         lowered = str(path).lower()
         if lowered.endswith(_CSV):
-            made = f"{Path(str(path)).name.partition('.')[0]}.parquet"
+            parquet = f"{Path(str(path)).name.partition('.')[0]}.parquet"
             raise SourceError(
                 f"{str(path)!r} is a CSV file",
                 allowed="A CSV is imported once, strictly, into a Parquet file",
                 subject=Subject("file", str(path)),
                 remedy=write(
-                    f'pv.import_csv({str(path)!r}, "{made}", columns=...)',
-                    terminal=f"privet import {shlex.quote(str(path))} -o {made}",
-                    policy=f'source = "{made}"',
+                    f'pv.import_csv({str(path)!r}, "{parquet}", columns=...)',
+                    terminal=f"privet import {shlex.quote(str(path))} -o {parquet}",
+                    policy=f'source = "{parquet}"',
                     exact=True,
                 ),
             )
@@ -142,13 +131,13 @@ def _parquet(schema: Schema, source: Any) -> ParquetFiles:
                     exact=True,
                 ),
             )
-    paths = reading.paths(source)
-    wanted = kinds.kinds(schema)
+    paths = paths_of(source)
+    wanted = readings.kinds(schema)
     agreed: dict[str, StoredType] = {}
-    with reading.reader() as connection:
+    with files.reader() as connection:
         for path in paths:
             types = _described(connection, path)
-            kinds.check(schema, types, repr(path))
+            readings.check(schema, types, repr(path))
             mine = {name: types[name] for name in wanted}
             for name, kind in (agreed or mine).items():
                 if mine[name] != kind:
@@ -163,12 +152,10 @@ def _parquet(schema: Schema, source: Any) -> ParquetFiles:
     return ParquetFiles(paths, tuple(agreed.items()), _person(schema))
 
 
-def _described(connection: DuckDBPyConnection, path: str) -> dict[str, StoredType]:
-    import duckdb
-
+def _described(connection: Connection, path: str) -> dict[str, StoredType]:
     try:
-        return reading.describe(connection, reading.parquet([path]))
-    except duckdb.Error:
+        return files.describe(connection, files.parquet([path]))
+    except files.Unreadable:
         raise SourceError(
             f"{path!r} is not a readable Parquet file",
             allowed=_SOURCES,
@@ -177,21 +164,19 @@ def _described(connection: DuckDBPyConnection, path: str) -> dict[str, StoredTyp
         ) from None
 
 
-def _check_readable(connection: DuckDBPyConnection, paths: Sequence[str], types: Mapping[str, StoredType]) -> None:
+def _check_readable(connection: Connection, paths: Sequence[str], types: Mapping[str, StoredType]) -> None:
     """Read what can fail to be read, once for each content of a file: a question would fail for the sake of one row."""
-    import duckdb
-
-    unsure = [name for name in types if any(reading.can_fail(connection, path, name, types[name]) for path in paths)]
-    marks = [verified.marks(path, unsure, reader=reading.version()) for path in paths]
-    names = [name for name in unsure if not all(verified.is_known(each.get(name)) for each in marks)]
+    unsure = [name for name in types if any(files.can_fail(connection, path, name, types[name]) for path in paths)]
+    marks = [checked_files.marks(path, unsure, reader=files.version()) for path in paths]
+    names = [name for name in unsure if not all(checked_files.is_known(each.get(name)) for each in marks)]
     if not names:
         return
     # reads every byte; a length or an extreme would be taken from elsewhere in the file
-    hashes = ", ".join(f"bit_xor(hash({reading.identifier(name)}))" for name in names)
+    hashes = ", ".join(f"bit_xor(hash({files.identifier(name)}))" for name in names)
     try:
-        rows = f"SELECT {hashes} FROM {reading.parquet(paths)}"
-        interruptible(lambda: connection.execute(rows).fetchall(), connection.interrupt)
-    except duckdb.Error:
+        rows = f"SELECT {hashes} FROM {files.parquet(paths)}"
+        interruptible(lambda: files.query(connection, rows), connection.interrupt)
+    except files.Unreadable:
         raise SourceError(
             f"one of the columns {', '.join(names)} of {paths[0]!r}{' and others' if len(paths) > 1 else ''} can't be "
             "read: it is damaged, or contains bytes that are not UTF-8 text, or a time beyond all calendars",
@@ -199,22 +184,21 @@ def _check_readable(connection: DuckDBPyConnection, paths: Sequence[str], types:
             remedy=Remedy("Write the file again"),
         ) from None
     for path, before in zip(paths, marks, strict=True):
-        if before == verified.marks(path, unsure, reader=reading.version()):  # it is still the same file
-            verified.remember(before.values())
+        if before == checked_files.marks(path, unsure, reader=files.version()):  # it is still the same file
+            checked_files.remember(before.values())
 
 
 def _duckdb(schema: Schema, source: DuckDBFile) -> DuckDBFile:
-    import duckdb
-
     if not Path(source.path).is_file():
         raise SourceError(f"there is no file {source.path!r}", subject=Subject("file", source.path), remedy=_DATABASE)
-    with reading.reader() as connection:
+    with files.reader() as connection:
         try:
-            rows = reading.attached(connection, source, "source")
-            known = connection.execute(
-                "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'source' AND NOT internal"
-            ).fetchall()
-        except duckdb.Error:
+            rows = files.attached(connection, source, "source")
+            known = files.query(
+                connection,
+                "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'source' AND NOT internal",
+            )
+        except files.Unreadable:
             raise SourceError(
                 f"{source.path!r} is not a readable DuckDB file, or another process has it open for writing",
                 subject=Subject("file", source.path),
@@ -226,8 +210,8 @@ def _duckdb(schema: Schema, source: DuckDBFile) -> DuckDBFile:
                 allowed=f"There are: {names}",
                 subject=Subject("table", source.table),
             )
-        types = reading.describe(connection, rows)
+        types = files.describe(connection, rows)
     where = f"table {source.table!r} of {source.path!r}"
-    kinds.check(schema, types, where)
-    chosen = tuple((name, types[name]) for name in kinds.kinds(schema))
+    readings.check(schema, types, where)
+    chosen = tuple((name, types[name]) for name in readings.kinds(schema))
     return DuckDBFile(source.path, source.table, source.schema, chosen, _person(schema))

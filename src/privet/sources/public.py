@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
 from privet.engines.base import ArrowRows
+from privet.engines.duckdb.files import Unreadable, read_public
 from privet.errors import Remedy, SourceError, Subject, UserError, write
 from privet.exact import Exact, binary
-from privet.sources import frames, kinds, reading
-from privet.sources.kinds import Reading
+from privet.sources import frames, readings
+from privet.sources.paths import paths_of
+from privet.sources.readings import Reading
 from privet.system.encodings import text_of, why_not
 from privet.system.identity import of_files
 from privet.tables.kinds import INTEGER, TEXT, usual
-from privet.tables.query import PublicTable
+from privet.tables.relation import PublicTable
 from privet.tables.schema import Column, PublicSchema, check_name, keys
 from privet.tables.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type
 
@@ -50,12 +53,12 @@ def public_table(name: str, source: Any, *, key: str) -> PublicTable:
         ['region: one of 2 keys', 'people: an integer in 7..9']
     """
     check_name(name, "table")
-    found = _read(source)
-    if key not in found.types:
-        raise kinds.missing_column(key, list(found.types), found.where, Subject("key", key, name), _TABLE)
-    chosen = {column: reading for column in found.types if (reading := _reading(found, column)) is not None}
+    columns = _read(source)
+    if key not in columns.types:
+        raise readings.missing_column(key, list(columns.types), columns.where, Subject("key", key, name), _TABLE)
+    chosen = {column: reading for column in columns.types if (reading := _reading(columns, column)) is not None}
     if chosen.get(key) not in ("integer", "text", "boolean", "date", "timestamp"):
-        held = found.types[key].name
+        held = columns.types[key].name
         raise SourceError(
             f"the key {key!r} of {name!r} contains {held}",
             allowed="A key contains integers, texts, dates or booleans",
@@ -70,7 +73,7 @@ def public_table(name: str, source: Any, *, key: str) -> PublicTable:
             subject=Subject("table", name),
             remedy=Remedy("Rename one of them"),
         )
-    frame = found.read(chosen)
+    frame = columns.read(chosen)
     rows = frame.rows
     if rows.num_rows > MOST_ROWS:
         raise SourceError(
@@ -97,22 +100,22 @@ def keys_from(source: Any, column: str, *, other: str | int | None = None) -> Co
         >>> keys_from(pa.table({"region": ["south", "north", None, "south"]}), "region").type.keys()
         ('south', 'north')
     """
-    found = _read(source)
-    if column not in found.types:
-        raise kinds.missing_column(column, list(found.types), found.where, line=_KEYS)
-    kind = found.types[column]
+    columns = _read(source)
+    if column not in columns.types:
+        raise readings.missing_column(column, list(columns.types), columns.where, line=_KEYS)
+    kind = columns.types[column]
     if kind.family not in ("integer", "text"):
         raise SourceError(
-            f"column {column!r} of {found.where} contains {kind.name}",
+            f"column {column!r} of {columns.where} contains {kind.name}",
             allowed="Keys are texts or integers",
             subject=Subject("column", column),
             remedy=_KEYS,
         )
-    read = found.read({column: "key" if kind.family == "integer" else "text"})
+    read = columns.read({column: "key" if kind.family == "integer" else "text"})
     values = [value for value in read.rows.column(column).unique().to_pylist() if value is not None]
     if not 1 <= len(values) <= MOST_KEYS:
         raise SourceError(
-            f"column {column!r} of {found.where} has {len(values):,} keys",
+            f"column {column!r} of {columns.where} has {len(values):,} keys",
             allowed=f"1 to {MOST_KEYS:,} are allowed",
             subject=Subject("column", column),
         )
@@ -122,38 +125,33 @@ def keys_from(source: Any, column: str, *, other: str | int | None = None) -> Co
 def _read(source: Any) -> frames.Columns:
     """The columns of a public file or frame, as a frame."""
     if isinstance(source, str | Path | list | tuple):
-        paths = reading.paths(source)
+        paths = paths_of(source)
         where = repr(paths[0]) if len(paths) == 1 else f"{len(paths)} files"
         return _file(paths, where)
-    found = frames.columns(source)
-    if found is None:
+    columns = frames.columns(source)
+    if columns is None:
         raise SourceError(
             f"a public table is a path to Parquet or CSV, or a frame, not {type(source).__name__}", remedy=_TABLE
         )
-    return frames.settled(found)
+    return frames.settled(columns)
 
 
 def _file(paths: tuple[str, ...], where: str) -> frames.Columns:
-    import duckdb
-
-    listed = ", ".join(map(reading.literal, paths))
-    as_csv = all(Path(path).suffix.lower() in (".csv", ".tsv") for path in paths)
-    rows = f"read_csv([{listed}])" if as_csv else reading.parquet(paths)
-    with reading.reader() as connection:
-        try:
-            table = connection.sql(f"SELECT * FROM {rows} LIMIT {MOST_ROWS + 1}").to_arrow_table()
-        except duckdb.Error as error:
-            for path in paths if as_csv else ():
-                _check_encoding(path)
-            told = str(error).splitlines()[0][:200]
-            raise SourceError(
-                f"{where} can't be read as {'CSV' if as_csv else 'Parquet'} ({told})",
-                subject=Subject("file", paths[0]),
-                remedy=_TABLE,
-            ) from None
-    found = frames.columns(table)
-    assert found is not None
-    return frames.Columns(where, found.types, found.frame, of_files(paths))
+    csv = all(Path(path).suffix.lower() in (".csv", ".tsv") for path in paths)
+    try:
+        table = read_public(paths, csv=csv, most=MOST_ROWS + 1)
+    except Unreadable as error:
+        for path in paths if csv else ():
+            _check_encoding(path)
+        told = str(error).splitlines()[0][:200]
+        raise SourceError(
+            f"{where} can't be read as {'CSV' if csv else 'Parquet'} ({told})",
+            subject=Subject("file", paths[0]),
+            remedy=_TABLE,
+        ) from None
+    columns = frames.columns(table)
+    assert columns is not None
+    return replace(columns, where=where, identities=of_files(paths))
 
 
 def _check_encoding(path: str) -> None:
@@ -165,17 +163,17 @@ def _check_encoding(path: str) -> None:
         raise SourceError(f"{path}, line {line}: {why}", subject=Subject("file", path)) from None
 
 
-def _reading(found: frames.Columns, column: str) -> Reading | None:
+def _reading(columns: frames.Columns, column: str) -> Reading | None:
     """How a public column is read, None if it is left out: integers beyond 2^62 as floats."""
     import pyarrow.compute as pc
 
-    family = found.types[column].family
+    family = columns.types[column].family
     kind = TEXT if family == "nothing" else usual(family)
     if kind is INTEGER:
-        ends = pc.min_max(found.frame.column(column)).as_py()
+        ends = pc.min_max(columns.frame.column(column)).as_py()
         if ends["min"] is not None and max(-ends["min"], ends["max"]) > 2**62:
             return "number"
-    return None if kind is None else kinds.reading_of(kind.name)
+    return None if kind is None else readings.reading_of(kind.name)
 
 
 def _unique(name: str, key: str, values: list[Any]) -> None:

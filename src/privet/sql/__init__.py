@@ -14,7 +14,8 @@ from privet.sql.names import Catalogue
 from privet.sql.questions import SelectReader
 from privet.sql.source import SqlText
 from privet.sql.tokens import EXAMPLE as _EXAMPLE
-from privet.tables.query import PublicTable, Query, Table
+from privet.tables.query import Query
+from privet.tables.relation import PublicTable, Table
 
 __all__ = ["parse"]
 

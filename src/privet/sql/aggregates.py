@@ -20,10 +20,10 @@ from privet.sql.literals import number
 from privet.sql.source import SqlText
 from privet.tables.aggregates import Aggregate, Count, CountPeople, OfValues, Ratio, Sum
 from privet.tables.caps import of_person
-from privet.tables.expressions import Clip, Column, Node
-from privet.tables.language import show
+from privet.tables.expressions.nodes import Clip, Column, Node
+from privet.tables.expressions.rendering import show
+from privet.tables.expressions.typing_rules import as_number
 from privet.tables.operators import OfPerson, Operator
-from privet.tables.rules import as_number
 
 _LONGEST = 100
 _OPERATORS: dict[type[Tree], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Neg: "-"}
@@ -142,7 +142,7 @@ def name_of(what: Aggregate | OfPerson | Node) -> str:
 
     Example:
         >>> from privet.tables.aggregates import count, mean, sum
-        >>> from privet.tables.language import col
+        >>> from privet.tables.expressions.fluent import col
         >>> name_of(count()), name_of(mean("income")), name_of(sum(col("pay") / 12) / count())
         ('count', 'avg_income', 'sum_pay_12_per_count')
     """

@@ -12,9 +12,9 @@ from privet.exact import Exact, show
 from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.literals import number
 from privet.sql.source import SqlText
-from privet.tables import expressions as e
-from privet.tables.language import Expr, bins
-from privet.tables.rules import as_number
+from privet.tables.expressions import nodes as e
+from privet.tables.expressions.fluent import Expr, bins
+from privet.tables.expressions.typing_rules import as_number
 from privet.tables.types import NumberType
 
 MOST_BINS = 1_000

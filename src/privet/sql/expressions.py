@@ -16,10 +16,12 @@ from privet.sql.functions import called, is_aggregate
 from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.literals import constant, fitted
 from privet.sql.source import SqlText
-from privet.tables import expressions as e
-from privet.tables.advice import never_true
-from privet.tables.constants import nevers
-from privet.tables.language import Expr
+from privet.tables.analysis.advice import never_true
+from privet.tables.analysis.constant_conditions import nevers
+from privet.tables.expressions import nodes as e
+from privet.tables.expressions import trees
+from privet.tables.expressions.fluent import Expr
+from privet.tables.expressions.trees import MOST_NODES
 from privet.tables.types import UNITS
 
 _ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
@@ -45,7 +47,7 @@ class ExpressionReader:
         self._sizes.clear()
         node = self.operand(tree)
         try:
-            e.sized(node).type(self.types)
+            trees.sized(node).type(self.types)
         except UserError as error:
             where, why = tree, error
             for part, inner in self._nodes:
@@ -100,15 +102,17 @@ class ExpressionReader:
         if node is None:
             node = self._compound(tree)
         self._nodes.append((tree, node))
-        if self._size(node) > e.MOST_NODES:  # a part that is used twice, as in COALESCE, counts twice
+        if self._size(node) > MOST_NODES:  # a part that is used twice, as in COALESCE, counts twice
             raise self._no(
-                tree, f"an expression can have at most {e.MOST_NODES:,} parts", "Define parts of it in a WITH clause"
+                tree,
+                f"an expression can have at most {MOST_NODES:,} parts",
+                "Define parts of it in a WITH clause",
             )
         return node
 
     def _size(self, node: e.Node) -> int:
         if id(node) not in self._sizes:
-            self._sizes[id(node)] = 1 + sum(map(self._size, e.parts(node)))
+            self._sizes[id(node)] = 1 + sum(map(self._size, trees.parts(node)))
         return self._sizes[id(node)]
 
     def _compound(self, tree: Tree) -> e.Node:
@@ -122,7 +126,7 @@ class ExpressionReader:
                 left, right = self.operand(tree.this), self.operand(tree.expression)
                 return e.Arithmetic(cast(Any, _ARITHMETIC[kind]), left, right)
             case exp.And() | exp.Or():
-                return e.joined("and" if kind is exp.And else "or", [self.operand(part) for part in _chain(tree)])
+                return trees.joined("and" if kind is exp.And else "or", [self.operand(part) for part in _chain(tree)])
             case exp.Not():
                 return e.Not(self.operand(tree.this))
             case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from privet.tables import expressions as e
 from privet.tables.aggregates import Mean, OfValues, Std, Sum, Variance
+from privet.tables.expressions import nodes as e
 
 if TYPE_CHECKING:
     from privet.sql.expressions import ExpressionReader

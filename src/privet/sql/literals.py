@@ -12,8 +12,8 @@ from privet.errors import UserError
 from privet.exact import Exact
 from privet.sql.grammar import Tree, span
 from privet.sql.source import SqlText
-from privet.tables.expressions import Constant
-from privet.tables.language import lit
+from privet.tables.expressions.fluent import lit
+from privet.tables.expressions.nodes import Constant
 from privet.tables.types import NumberType, TimeType, Type
 from privet.tables.units import LARGEST
 

@@ -11,8 +11,8 @@ from privet.names.spelling import nearest
 from privet.privacy.adjacency import Person
 from privet.sql.grammar import Tree, span
 from privet.sql.source import SqlText
-from privet.tables.expressions import Types
-from privet.tables.query import PublicTable, Relation, Table
+from privet.tables.expressions.nodes import Types
+from privet.tables.relation import PublicTable, Relation, Table
 
 
 @dataclass(frozen=True, slots=True)

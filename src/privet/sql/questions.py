@@ -17,9 +17,9 @@ from privet.sql.names import Catalogue, NamedRows
 from privet.sql.relations import RelationReader
 from privet.sql.source import SqlText
 from privet.tables.aggregates import Aggregate
+from privet.tables.analysis.narrowing import domains
 from privet.tables.arrangement import RELEASED, Arrangement, Order, can_pass, names
-from privet.tables.expressions import Bin, Column, Node, Truncate
-from privet.tables.narrowing import domains
+from privet.tables.expressions.nodes import Bin, Column, Node, Truncate
 from privet.tables.operators import Columns
 from privet.tables.query import Key, Query
 from privet.tables.types import NumberType, TimeType

@@ -8,7 +8,7 @@ from functools import lru_cache
 from privet.errors import QueryError
 from privet.privacy.adjacency import each_row
 from privet.sql import parse
-from privet.tables.query import Table
+from privet.tables.relation import Table
 from privet.tables.schema import Schema, boolean
 
 _PLAIN = re.compile(r"[^\W\d]\w*")

@@ -15,10 +15,10 @@ from privet.sql.functions import is_aggregate
 from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.names import Catalogue, NamedRows, Visible
 from privet.sql.source import SqlText
-from privet.tables.expressions import Column, Node
-from privet.tables.narrowing import impossible
+from privet.tables.analysis.narrowing import impossible
+from privet.tables.expressions.nodes import Column, Node
 from privet.tables.operators import MOST_TABLES, JoinPublic, PerPerson, Where, WithColumns
-from privet.tables.query import PublicTable, Relation
+from privet.tables.relation import PublicTable, Relation
 from privet.tables.schema import check_name
 
 _ELSEWHERE = {

@@ -3,14 +3,15 @@
 Every node (schema, expression, operator, aggregate, query, statement) validates itself when it is constructed, so no
 ill-typed tree can exist, whether it comes from Python, SQL, JSON or a constructor.
 
-Declarations: `schema` (tables and columns), `types` (the public range of a value), `units` (numbers as integers
-of a unit), `rules` (how expressions are typed). Questions: `expressions`, `language` (how Python writes them),
-`notation` (an expression as a line of Python or SQL), `operators`, `aggregates`, `extremes`, `groups`, `caps` (rows
-per person), `arrangement` (order and limit of an answer), `query` (the question and its fluent interface),
-`statement` (the request to an engine), `codec` (all of them as JSON).
+Declarations: `schema` (tables and columns), `kinds` (what a steward can declare), `types` (the public range of a
+value), `units` (numbers as integers of a unit), `stored_types` (how a source stores a column).
 
-Consequences of conditions, from public facts alone: `reach` (the possible values of an expression), `conditions` (what
-is true of every row), `preimages` (from a key back to its columns), `narrowing` (the remaining groups), `constants`
-(comparisons that can never be true), `advice` (the error for one of these), `contradictions` (conditions that exclude
-each other).
+Questions: `expressions/`, `operators`, `aggregates`, `extremes`, `groups`, `caps` (rows per person), `arrangement`
+(order and limit of an answer), `query`, `relation` (how Python builds one), `statement` (the request to an engine),
+`codec` (all of them as JSON).
+
+`analysis/` draws conclusions from public facts alone: `outcomes` (what a condition can be), `conditions` (what is true
+of every row), `inverses` (from a key back to its columns), `narrowing` (the remaining groups), `constant_conditions`
+(comparisons that are never true), `advice` (the error for one of these), `contradictions` (conditions that exclude each
+other), `ranges` (types cut to what is known).
 """

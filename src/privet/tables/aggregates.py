@@ -11,10 +11,11 @@ from typing import Any, ClassVar, Literal
 
 from privet.errors import NoBounds, QueryError, write
 from privet.exact import Exact, Number
-from privet.tables.expressions import Bin, Clip, Node, Types, sized
-from privet.tables.language import Expr, bins, column, show
-from privet.tables.notation import in_python, in_sql
-from privet.tables.rules import as_number
+from privet.tables.expressions.fluent import Expr, bins, column
+from privet.tables.expressions.nodes import Bin, Clip, Node, Types
+from privet.tables.expressions.rendering import in_python, in_sql, show
+from privet.tables.expressions.trees import sized
+from privet.tables.expressions.typing_rules import as_number
 from privet.tables.types import NumberType
 
 MOST_BINS = 100

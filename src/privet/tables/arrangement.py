@@ -11,13 +11,15 @@ from itertools import product
 
 from privet.errors import QueryError, Remedy, Subject, write
 from privet.names.spelling import there_are
-from privet.tables.advice import never_true
-from privet.tables.constants import nevers
-from privet.tables.expressions import Column, Compare, Constant, IsIn, Logic, Node, Not, Types, parts, sized
-from privet.tables.language import show
+from privet.tables.analysis.advice import never_true
+from privet.tables.analysis.constant_conditions import nevers
+from privet.tables.analysis.outcomes import Known, outcomes
+from privet.tables.analysis.ranges import only
+from privet.tables.expressions.nodes import Column, Compare, Constant, IsIn, Logic, Node, Not, Types
+from privet.tables.expressions.rendering import show
+from privet.tables.expressions.trees import parts, sized
+from privet.tables.expressions.typing_rules import as_boolean
 from privet.tables.operators import Columns
-from privet.tables.reach import Known, only, outcomes
-from privet.tables.rules import as_boolean
 from privet.tables.types import MOST_GROUPS, KeyValue, NumberType
 from privet.tables.units import LARGEST
 
@@ -123,7 +125,7 @@ def can_pass(having: Node, keys: Types, values: Mapping[str, Values]) -> bool:
     """Whether some group can satisfy a condition on the answer, judging by its keys; numbers can be anything.
 
     Example:
-        >>> from privet.tables.language import col
+        >>> from privet.tables.expressions.fluent import col
         >>> from privet.tables.types import KeyType
         >>> key, listed = {"k": KeyType(("a", "b"))}, {"k": ("a", "b")}
         >>> can_pass(((col("k") == "a") & (col("n") > 5)).node, key, listed)

@@ -13,7 +13,7 @@ from math import prod
 from privet.errors import QueryError, Remedy, write
 from privet.exact import Exact, whole
 from privet.privacy.adjacency import Person
-from privet.tables.expressions import Column
+from privet.tables.expressions.nodes import Column
 from privet.tables.operators import JoinPerson, Operator, PerPerson, Scan, WithColumns, one_row_each, sides, tables
 from privet.tables.schema import CEILING
 from privet.tables.statement import AtMostGroups, AtMostRows
@@ -115,6 +115,12 @@ def checked(rows: Operator, cap: Cap, *, before: Cap | None = None) -> None:
                 f"{in_words(limit)}{why}",
                 remedy=lowered(line),
             )
+
+
+def as_stored(rows: Operator, before: Cap | None, cap: Cap) -> Cap | None:
+    """The cap of a query, as it is stored: None if it is the declared one."""
+    checked(rows, cap, before=before)
+    return None if cap == holding(rows) else cap
 
 
 def tightens(declared: Cap, cap: Cap) -> bool:

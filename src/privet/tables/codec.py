@@ -5,9 +5,9 @@ from __future__ import annotations
 from privet.codec import Codec
 from privet.privacy.adjacency import EachRow, Person
 from privet.tables import aggregates, arrangement, groups, query, schema, statement
-from privet.tables import expressions as e
 from privet.tables import operators as o
 from privet.tables import types as t
+from privet.tables.expressions import nodes as e
 
 KINDS: dict[str, type] = {
     # declarations

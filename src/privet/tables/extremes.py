@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, overload
 
-from privet.tables.expressions import Case, Compare
-from privet.tables.language import Expr, column, node
+from privet.tables.expressions.fluent import Expr, column, node
+from privet.tables.expressions.nodes import Case, Compare
 from privet.tables.operators import OfPerson
 
 

@@ -13,8 +13,8 @@ from math import prod
 from typing import Protocol, Self
 
 from privet.errors import QueryError, TooManyGroups, write
-from privet.tables import narrowing
-from privet.tables.expressions import Node
+from privet.tables.analysis import narrowing
+from privet.tables.expressions.nodes import Node
 from privet.tables.operators import Operator
 from privet.tables.types import MOST_GROUPS, BooleanType, KeyType, KeyValue, TimeType, Type
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from privet.tables.schema import Column, boolean, date, integer, keys, number, text, timestamp
-from privet.tables.stored import Family
+from privet.tables.stored_types import Family
 
 Form = Literal["integers", "numbers", "dates", "timestamps", "keys", "file", "text", "key", "step", "flag"]
 """How a parameter is written: two ends of a range, a list of keys, a path, a text, a key, a positive number, a flag."""

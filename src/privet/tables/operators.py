@@ -16,10 +16,10 @@ from privet.errors import NoBounds, QueryError, Remedy, Subject, write
 from privet.exact import Exact
 from privet.names.spelling import there_are
 from privet.privacy.adjacency import Adjacency, EachRow, Person, Protected
-from privet.tables.expressions import DEEPEST, Clip, Node, Types, sized
-from privet.tables.language import show
-from privet.tables.notation import in_python, in_sql
-from privet.tables.rules import CONDITION, as_number, comparable
+from privet.tables.expressions.nodes import Clip, Node, Types
+from privet.tables.expressions.rendering import in_python, in_sql, show
+from privet.tables.expressions.trees import DEEPEST, sized
+from privet.tables.expressions.typing_rules import CONDITION, as_number, comparable
 from privet.tables.schema import CEILING, PublicSchema, Schema, different
 from privet.tables.types import BooleanType, NumberType, Type
 from privet.tables.units import Range, exactly, mean, summable

@@ -1,7 +1,8 @@
-"""Tables and queries: immutable, compared by value, built step by step.
+"""Queries: immutable, compared by value.
 
 >>> import privet as pv
 >>> people = Schema.declare("people", protect=pv.each_row(), columns={"age": pv.integer(0, 110)})
+>>> from privet.tables.relation import Relation
 >>> adults = Relation(Scan(people)).where(pv.col("age") >= 18)
 >>> adults.agg(n=pv.count()) == adults.agg(n=pv.count())
 True
@@ -11,32 +12,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn
+from typing import Any
 
-from privet.errors import QueryError, Remedy, UserError, write
+from privet.errors import QueryError, Remedy, write
 from privet.exact import whole
-from privet.privacy.adjacency import Protected
-from privet.system.identity import Identity
 from privet.tables import caps, operators
 from privet.tables.aggregates import (
     Aggregate,
-    Count,
     CountPeople,
     Histogram,
-    Mean,
     Ratio,
-    Sum,
     checked,
     parts,
 )
 from privet.tables.arrangement import EVERYTHING, RELEASED, Arrangement, Order
 from privet.tables.caps import Cap
-from privet.tables.expressions import Column, Node, joined, sized
+from privet.tables.expressions.fluent import Expr, node
+from privet.tables.expressions.nodes import Node
+from privet.tables.expressions.trees import joined, sized
 from privet.tables.groups import Listed
-from privet.tables.language import Expr, column, node, show
-from privet.tables.operators import JoinPublic, OfPerson, Operator, PerPerson, Scan, Where, WithColumns
-from privet.tables.rules import CONDITION
-from privet.tables.schema import PublicSchema, Schema, check_name
+from privet.tables.operators import Operator
+from privet.tables.schema import check_name
 from privet.tables.types import KeyValue
 
 MOST_COLUMNS = 200
@@ -172,7 +168,7 @@ class Query:
     ) -> Query:
         """Use fewer rows per person than the tables allow: less noise, but more rows left out."""
         cap = caps.requested(max_rows=max_rows, max_groups=max_groups, max_rows_per_group=max_rows_per_group)
-        return replace(self, at_most=_capped(self.input, self.at_most, cap))
+        return replace(self, at_most=caps.as_stored(self.input, self.at_most, cap))
 
     def _arranged(self, **changes: Any) -> Query:
         return replace(self, arrangement=replace(self.arrangement, **changes))
@@ -181,223 +177,3 @@ class Query:
         by = f" by {', '.join(key.name for key in self.keys)}" if self.keys else ""
         cap = f", at most {caps.in_words(self.at_most)} per person" if self.at_most is not None else ""
         return f"{', '.join(f'{name} = {what}' for name, what in self.aggregates)}{by}{self.arrangement}{cap}"
-
-
-def _capped(rows: Operator, before: Cap | None, cap: Cap) -> Cap | None:
-    """The cap of a query, as it is stored: None if it is the declared one."""
-    caps.checked(rows, cap, before=before)
-    return None if cap == caps.holding(rows) else cap
-
-
-class _Rows:
-    """The operations on rows, shared by tables and relations."""
-
-    __slots__ = ()
-
-    @property
-    def relation(self) -> Relation:
-        """The rows."""
-        raise NotImplementedError
-
-    def where(self, *conditions: Expr) -> Relation:
-        """Only the rows for which all conditions are true."""
-        if not conditions:
-            raise QueryError("where needs a condition", remedy=CONDITION)
-        for condition in conditions:
-            if not isinstance(condition, Expr | bool):
-                raise QueryError(f"where needs a condition, not {condition!r}", remedy=CONDITION)
-        rows = self.relation
-        return Relation(Where(rows.input, joined("and", tuple(map(node, conditions)))), rows.at_most)
-
-    def filter(self, *conditions: Expr) -> Relation:
-        """The same as `where`."""
-        return self.where(*conditions)
-
-    def with_columns(self, **columns: Any) -> Relation:
-        """Add columns, each computed from its own row; an existing column of the same name is replaced."""
-        rows, added = self.relation, tuple((name, node(value)) for name, value in columns.items())
-        return Relation(WithColumns(rows.input, added), rows.at_most)
-
-    def cap(
-        self, *, max_rows: int | None = None, max_groups: int | None = None, max_rows_per_group: int | None = None
-    ) -> Relation:
-        """Use fewer rows per person than the table allows: less noise, but more rows left out.
-
-        The cap applies to the whole question, whatever comes after it; joined tables multiply it by their own.
-        """
-        cap = caps.requested(max_rows=max_rows, max_groups=max_groups, max_rows_per_group=max_rows_per_group)
-        rows = self.relation
-        return replace(rows, at_most=_capped(rows.input, rows.at_most, cap))
-
-    def join(self, other: Any, *, on: str | None = None, how: str = "inner") -> Relation:
-        """Join with a public table on its unique key, or with another table of the same people on the person."""
-        rows = self.relation
-        if isinstance(other, PublicTable):
-            step = JoinPublic(rows.input, other.schema, on or other.schema.key, how)  # type: ignore[arg-type]
-            return Relation(step, rows.at_most)
-        if not isinstance(other, Relation | Table):
-            raise QueryError(
-                f"join needs a public table or a table of the same people, not {type(other).__name__}",
-                remedy=write('people.join(regions, on="region")'),
-            )
-        if on is not None or how != "inner":
-            raise QueryError(
-                "tables of the same people can only be joined on the person, as an inner join",
-                remedy=write("people.join(visits)", advice="Remove on= and how="),
-            )
-        right = other.relation
-        both = operators.join_person(rows.input, right.input)
-        if rows.at_most is None and right.at_most is None:
-            return Relation(both)
-        both_caps = [each.at_most or caps.holding(each.input) for each in (rows, right)]
-        return Relation(both, _capped(both, None, caps.product(cap for cap in both_caps if cap is not None)))
-
-    def per_person(self, **values: Any) -> Relation:
-        """One row per person, with values computed from all their rows.
-
-        Values are `pv.count()`, `pv.sum(...)`, `pv.mean(...)`, `pv.min(...)`, `pv.max(...)`. Counts and sums have no
-        bounds of their own: clip them before you sum them over people.
-        """
-        rows = self.relation
-        if rows.at_most is not None:
-            raise QueryError(
-                "per_person combines all rows of a person into one, so a cap before it has no effect",
-                remedy=caps.BOUNDS_INSTEAD,
-            )
-        return Relation(PerPerson(rows.input, tuple((name, _of_person(value)) for name, value in values.items())))
-
-    def group_by(self, *keys: str | Expr, **named: str | Expr) -> Grouped:
-        """One answer for each value of these keys, or for each combination of values."""
-        every = [Key(_key_name(key), column(key)) for key in keys]
-        every += [Key(name, column(key)) for name, key in named.items()]
-        if not every:
-            raise QueryError("group_by needs a key", remedy=write('group_by("region")'))
-        rows = self.relation
-        Listed.of(rows.input, tuple(key.expression for key in every))
-        return Grouped(rows.input, tuple(every), rows.at_most)
-
-    def agg(self, **aggregates: Aggregate) -> Query:
-        """The question: aggregates, by name."""
-        rows = self.relation
-        return Query(rows.input, (), tuple(aggregates.items()), at_most=rows.at_most)
-
-
-@dataclass(frozen=True, slots=True)
-class Relation(_Rows):
-    """Rows to ask about: a table, possibly filtered, joined, or with further columns."""
-
-    input: Operator
-    at_most: Cap | None = None
-    """A cap on the rows per person, if it is lower than the declared one."""
-
-    @property
-    def relation(self) -> Relation:
-        """These rows."""
-        return self
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of its columns."""
-        return tuple(self.input.types())
-
-    @property
-    def protect(self) -> Protected:
-        """What is protected."""
-        return operators.protected(self.input)
-
-
-@dataclass(frozen=True, slots=True)
-class Grouped:
-    """Rows in groups."""
-
-    input: Operator
-    keys: tuple[Key, ...]
-    at_most: Cap | None = None
-
-    def agg(self, **aggregates: Aggregate) -> Query:
-        """The question: aggregates of each group, by name."""
-        return Query(self.input, self.keys, tuple(aggregates.items()), at_most=self.at_most)
-
-
-def _of_person(value: Any) -> OfPerson:
-    match value:
-        case Count(of):
-            return OfPerson("count", of)
-        case Sum(of):
-            return OfPerson("sum", of)
-        case Mean(of):
-            return OfPerson("mean", of)
-        case OfPerson():
-            return value
-    raise QueryError(
-        f"{value!r} can't be computed per person",
-        allowed="Count, sum, mean, min and max are supported",
-        remedy=write('per_person(visits=pv.count(), last=pv.max("day"))'),
-    )
-
-
-def _key_name(key: str | Expr) -> str:
-    expression = column(key)
-    while not isinstance(expression, Column):
-        inner = getattr(expression, "operand", None)
-        if inner is None or isinstance(inner, tuple):
-            raise QueryError(f"this key needs a name: {show(column(key))}", remedy=write("group_by(kind=...)"))
-        expression = inner
-    return expression.name
-
-
-# --- tables -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Table(_Rows):
-    """A private table: its declaration, and the source of its rows. A session answers questions about it."""
-
-    schema: Schema
-    source: Any = field(repr=False, compare=False)
-
-    @property
-    def name(self) -> str:
-        return self.schema.name
-
-    @property
-    def identities(self) -> tuple[Identity, ...]:
-        """The files or tables that contain the rows; none for rows in memory."""
-        return tuple(getattr(self.source, "identities", ()))
-
-    @property
-    def relation(self) -> Relation:
-        """All its rows."""
-        return Relation(Scan(self.schema))
-
-    def _no_rows(self) -> NoReturn:
-        raise UserError(
-            f"the rows of {self.name!r} are private, so they can't be shown, counted or iterated over",
-            remedy=write("session.release(people.agg(n=pv.count()), epsilon=0.5)"),
-        )
-
-    def __len__(self) -> int:
-        self._no_rows()
-
-    def __iter__(self) -> NoReturn:
-        self._no_rows()
-
-    def __bool__(self) -> bool:
-        return True
-
-
-@dataclass(frozen=True, slots=True)
-class PublicTable:
-    """A public table to join with; everyone may know its contents."""
-
-    schema: PublicSchema
-    source: Any = field(repr=False, compare=False)
-
-    @property
-    def name(self) -> str:
-        return self.schema.name
-
-    @property
-    def identities(self) -> tuple[Identity, ...]:
-        """Where its rows are stored, as far as that can be known."""
-        return tuple(getattr(self.source, "identities", ()))

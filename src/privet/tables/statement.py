@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from privet.errors import QueryError
 from privet.exact import Exact
-from privet.tables.expressions import Bin, Node, sized
+from privet.tables.expressions.nodes import Bin, Node
+from privet.tables.expressions.trees import sized
+from privet.tables.expressions.typing_rules import as_number
 from privet.tables.groups import Listed
 from privet.tables.operators import Operator
-from privet.tables.rules import as_number
 from privet.tables.types import KeyValue
 
 # --- what is read of a row: the hull --------------------------------------------------------------

@@ -24,7 +24,7 @@ from privet.release.render.numerals import numerals
 from privet.release.render.view import Column, Keys
 from privet.tables import aggregates as ask
 from privet.tables.operators import Scan
-from privet.tables.query import Relation
+from privet.tables.relation import Relation
 from privet.tables.schema import Schema, boolean, integer, keys
 from privet.tables.schema import date as dates
 

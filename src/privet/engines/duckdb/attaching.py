@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from duckdb import DuckDBPyConnection
-
 from privet.engines.base import ArrowRows, ParquetFiles, Source
-from privet.engines.duckdb.files import DuckDBFile, attached, identifier, parquet
-from privet.tables.stored import StoredType
+from privet.engines.duckdb.files import Connection, DuckDBFile, attached, identifier, parquet, query, reader
+from privet.tables.stored_types import StoredType
 
 
 def reads(source: Source) -> bool:
@@ -21,7 +19,7 @@ def reads(source: Source) -> bool:
     return isinstance(source, ArrowRows | ParquetFiles | DuckDBFile) or hasattr(source, "attach")
 
 
-def attach(connection: DuckDBPyConnection, source: Any, name: str) -> None:
+def attach(connection: Connection, source: Any, name: str) -> None:
     """Make the rows known under this name."""
     match source:
         case ArrowRows():
@@ -35,13 +33,20 @@ def attach(connection: DuckDBPyConnection, source: Any, name: str) -> None:
             source.attach(connection, name)
 
 
-def attach_again(cursor: DuckDBPyConnection, source: Any, name: str) -> None:
+def attach_again(cursor: Connection, source: Any, name: str) -> None:
     """The same for a cursor of that connection: it knows tables and views already, but not what was registered."""
     if isinstance(source, ArrowRows):
         cursor.register(name, source.rows)
 
 
-def _view(connection: DuckDBPyConnection, name: str, columns: str, rows: str) -> None:
+def count(source: Source) -> int:
+    """The number of rows of a source."""
+    with reader() as connection:
+        attach(connection, source, "counted")
+        return int(query(connection, "SELECT count(*) FROM counted")[0][0])
+
+
+def _view(connection: Connection, name: str, columns: str, rows: str) -> None:
     connection.execute(f"CREATE VIEW {identifier(name)} AS SELECT {columns} FROM {rows}")
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from privet.engines.sql.dialect import Dialect, Kind, Part, Period, scientific
 from privet.engines.sql.text import Context
 from privet.exact import Exact
-from privet.tables.stored import StoredType
+from privet.tables.stored_types import StoredType
 
 _PARTS = {"weekday": "isodow"}
 

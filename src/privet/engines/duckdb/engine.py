@@ -268,8 +268,8 @@ class DuckDB:
         if known is None or known[0] is not statement:
             if len(self._compiled) >= _KEPT:
                 self._compiled.clear()
-            made = compiled(statement, self._tables, self._public, self._dialect, self._key)
-            self._compiled[id(statement)] = known = statement, made
+            program = compiled(statement, self._tables, self._public, self._dialect, self._key)
+            self._compiled[id(statement)] = known = statement, program
         return known[1]
 
     def supports(self, statement: Statement) -> str | None:
@@ -282,18 +282,18 @@ class DuckDB:
 
     def answer(self, statement: Statement) -> list[list[int]]:
         """What the statement counts: a list for each group, in the order of `itertools.product`, of exact integers."""
-        made = self.compile(statement)
+        program = self.compile(statement)
         rows: list[tuple[Any, ...]] | None = None
         self.ready()
         if self._stopped:
             raise SystemExit
         with suppress(Exception), self._homes[os.getpid()].cursor() as cursor:
-            rows = interruptible(lambda: self._run(cursor, made.sql, made.context), cursor.interrupt)
+            rows = interruptible(lambda: self._run(cursor, program.sql, program.context), cursor.interrupt)
         if rows is None and self._stopped:
             raise SystemExit
         if rows is None:  # raised out here, so that nothing of the engine's own error is attached
             raise NoAnswer(FAILED)
-        return made.read(rows)
+        return program.read(rows)
 
     def _run(self, cursor: DuckDBPyConnection, sql: str, context: Context) -> list[tuple[Any, ...]]:
         return _rows(cursor, sql, context)

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from privet.engines.duckdb.types import stored
 from privet.system.identity import Identity, of_files, table_name
 from privet.system.interrupts import duckdb_interrupts
 from privet.system.processes import native
-from privet.tables.stored import StoredType
+from privet.tables.stored_types import StoredType
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+Connection: TypeAlias = "DuckDBPyConnection"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +43,28 @@ class DuckDBFile:
         return of_files([self.path], table=table_name(self.schema, self.table))
 
 
+class Unreadable(Exception):
+    """DuckDB can't read this, or not in the memory it has."""
+
+
 @contextmanager
-def reader() -> Iterator[DuckDBPyConnection]:
+def reader() -> Iterator[Connection]:
     """A connection of its own, in memory, closed at the end."""
     import duckdb
 
     options: dict[str, Any] = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
     with native(), duckdb_interrupts(), duckdb.connect(config=options) as connection:
         yield connection
+
+
+def query(connection: Connection, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
+    """The rows of a query; `Unreadable` if it fails."""
+    import duckdb
+
+    try:
+        return connection.execute(sql, parameters).fetchall()
+    except duckdb.Error as error:
+        raise Unreadable(str(error)) from None
 
 
 def identifier(name: str) -> str:
@@ -77,20 +93,32 @@ def parquet(files: Iterable[str]) -> str:
     return f"read_parquet([{listed}], union_by_name = false, hive_partitioning = false)"
 
 
-def attached(connection: DuckDBPyConnection, file: DuckDBFile, alias: str) -> str:
+def attached(connection: Connection, file: DuckDBFile, alias: str) -> str:
     """The full name of the table, whose file is attached to be read only."""
     database = identifier(alias)
-    connection.execute(f"ATTACH {literal(file.path)} AS {database} (TYPE duckdb, READ_ONLY)")
+    query(connection, f"ATTACH {literal(file.path)} AS {database} (TYPE duckdb, READ_ONLY)")
     return f"{database}.{identifier(file.schema)}.{identifier(file.table)}"
 
 
-def describe(connection: DuckDBPyConnection, rows: str) -> dict[str, StoredType]:
+def describe(connection: Connection, rows: str) -> dict[str, StoredType]:
     """The columns of a relation, and their types."""
-    columns = connection.execute(f"DESCRIBE SELECT * FROM {rows}").fetchall()
+    columns = query(connection, f"DESCRIBE SELECT * FROM {rows}")
     return {name: stored(kind) for name, kind, *_ in columns}
 
 
-def can_fail(connection: DuckDBPyConnection, path: str, column: str, kind: StoredType) -> bool:
+def read_public(paths: Sequence[str], *, csv: bool, most: int) -> Any:
+    """The first rows of files, as an Arrow table."""
+    import duckdb
+
+    rows = f"read_csv([{', '.join(map(literal, paths))}])" if csv else parquet(paths)
+    with reader() as connection:
+        try:
+            return connection.sql(f"SELECT * FROM {rows} LIMIT {most}").to_arrow_table()
+        except duckdb.Error as error:
+            raise Unreadable(str(error)) from None
+
+
+def can_fail(connection: Connection, path: str, column: str, kind: StoredType) -> bool:
     """Whether reading a value of a column of a Parquet file can fail; its footer says how the column is stored.
 
     Claim: integers, floats, booleans and dates are read as they are stored. So are decimals and UUIDs of at most 16
@@ -98,11 +126,12 @@ def can_fail(connection: DuckDBPyConnection, path: str, column: str, kind: Store
     """
     if kind.family in ("integer", "float", "boolean", "date"):
         return False
-    stored = connection.execute(
+    stored = query(
+        connection,
         "SELECT type, TRY_CAST(type_length AS INTEGER), converted_type, duckdb_type FROM parquet_schema(?) "
         "WHERE name = ? AND num_children IS NULL",
         [path, column],
-    ).fetchall()
+    )
     match kind.family, stored:
         case "decimal" | "uuid", [("INT32" | "INT64", *_)]:
             return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from privet.tables.stored import StoredType
+from privet.tables.stored_types import StoredType
 
 _SIZES = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGEINT": 128}
 _TYPES: dict[str, StoredType] = {

@@ -79,13 +79,13 @@ class Reference:
 
     def answer(self, statement: Statement) -> list[list[int]]:
         """What the statement counts, for each group, in the order of `itertools.product`."""
-        found: list[list[int]] | None = None
+        counts: list[list[int]] | None = None
         if not self._closed:
             with suppress(Exception):
-                found = self._counted(statement)
-        if found is None:  # raised out here, so that nothing of what went wrong is attached
+                counts = self._counted(statement)
+        if counts is None:  # raised out here, so that nothing of what went wrong is attached
             raise NoAnswer(FAILED)
-        return found
+        return counts
 
     def _counted(self, statement: Statement) -> list[list[int]]:
         places = {group: place for place, group in enumerate(product(*statement.domains()))}

@@ -22,7 +22,7 @@ from privet.engines.reference.numbers import (
     quotient,
     to_unit,
 )
-from privet.tables import expressions as e
+from privet.tables.expressions import nodes as e
 from privet.tables.statement import At, Code, Given, Place, Present, Rows, Squares, Tally, Total
 from privet.tables.types import NumberType, TimeType
 
@@ -80,8 +80,8 @@ def evaluate(node: e.Node, read: Read, mode: str, types: e.Types) -> Any:
             return None if x is None else not x
         case e.IsIn(inner, listed):
             x = of(inner)
-            found = [compare("==", x, evaluate(v, read, mode, types)) for v in listed]
-            return None if None in found else any(found)
+            equal = [compare("==", x, evaluate(v, read, mode, types)) for v in listed]
+            return None if None in equal else any(equal)
         case e.IsMissing(inner):
             x = of(inner)
             return x is None or (isinstance(x, Number) and x.value is None)

@@ -12,7 +12,7 @@ from typing import Any
 from privet.engines.base import Unsupported
 from privet.engines.reference.numbers import Number, fits, gcd, half_up, power_of_two, to_unit
 from privet.tables.schema import Column
-from privet.tables.stored import StoredType
+from privet.tables.stored_types import StoredType
 from privet.tables.types import BooleanType, KeyType, NumberType, TextType, TimeType
 
 _NUMBERS = ("integer", "float", "decimal", "boolean")

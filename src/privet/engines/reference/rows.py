@@ -14,10 +14,10 @@ from privet.engines.reference.leaves import check, leaf, moment, plain
 from privet.engines.reference.numbers import Number, of_person
 from privet.errors import InternalError
 from privet.privacy.adjacency import Person
-from privet.tables import expressions as e
 from privet.tables import operators as o
+from privet.tables.expressions import nodes as e
 from privet.tables.schema import Column, PublicSchema, Schema
-from privet.tables.stored import StoredType
+from privet.tables.stored_types import StoredType
 from privet.tables.types import TimeType
 
 Line = tuple[Any, Read]
@@ -197,13 +197,13 @@ class Lines:
         return both
 
 
-def value_of(found: Any) -> Any:
+def value_of(number: Any) -> Any:
     """A value as it is compared with others: a number without its unit."""
-    return found.value if isinstance(found, Number) else found
+    return number.value if isinstance(number, Number) else number
 
 
-def _comparable(found: Any) -> Any:
-    value = value_of(found)
+def _comparable(number: Any) -> Any:
+    value = value_of(number)
     if isinstance(value, date) and not isinstance(value, datetime):
         return datetime(value.year, value.month, value.day)
     return value

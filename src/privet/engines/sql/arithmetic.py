@@ -61,38 +61,38 @@ def added(dialect: Dialect, operator: str, a: Value, b: Value, x: Range, y: Rang
 
 def multiplied(dialect: Dialect, a: Value, b: Value, x: Range, y: Range) -> str:
     """A product."""
-    made = units.product(x, y)
-    size = held(max(made.result.largest, x.largest << (made.shifts[0] > 0), y.largest << (made.shifts[1] > 0)))
+    product = units.product(x, y)
+    size = held(max(product.result.largest, x.largest << (product.shifts[0] > 0), y.largest << (product.shifts[1] > 0)))
     for one, other, mine, theirs in ((a, b, x, y), (b, a, y, x)):
-        if other.literal and abs(theirs.least) == 1 and not any(made.shifts):  # only the unit changes
+        if other.literal and abs(theirs.least) == 1 and not any(product.shifts):  # only the unit changes
             sign = "" if theirs.least == 1 else "-"
-            return narrowed(dialect, f"({sign}{cast(dialect, one, mine.largest, size)})", size, made.result)
+            return narrowed(dialect, f"({sign}{cast(dialect, one, mine.largest, size)})", size, product.result)
     terms = [
         coarser(dialect, cast(dialect, value, r.largest, size), bits, r.largest)
-        for value, r, bits in zip((a, b), (x, y), made.shifts, strict=True)
+        for value, r, bits in zip((a, b), (x, y), product.shifts, strict=True)
     ]
-    return narrowed(dialect, f"({terms[0]} * {terms[1]})", size, made.result)
+    return narrowed(dialect, f"({terms[0]} * {terms[1]})", size, product.result)
 
 
-def divided(layers: Layers, a: Value, b: Value, x: Range, y: Range, made: units.Quotient) -> Value:
+def divided(layers: Layers, a: Value, b: Value, x: Range, y: Range, quotient: units.Quotient) -> Value:
     """A quotient, rounded half up; NULL where the divisor is 0."""
     dialect = layers.dialect
-    if made.top == 0:
+    if quotient.top == 0:
         known = f"{a.sql} IS NOT NULL AND {b.sql} <> 0"
         return Value(f"CASE WHEN {known} THEN {dialect.integer(0)} END", "integer", max(a.level, b.level))
-    size = held(max(made.largest, x.largest << (made.shifts[0] > 0), y.largest << (made.shifts[1] > 0)))
+    size = held(max(quotient.largest, x.largest << (quotient.shifts[0] > 0), y.largest << (quotient.shifts[1] > 0)))
     sides = [
         layers.named(
             Value(coarser(dialect, cast(dialect, value, r.largest, size), bits, r.largest), "integer", value.level)
         )
-        for value, r, bits in zip((a, b), (x, y), made.shifts, strict=True)
+        for value, r, bits in zip((a, b), (x, y), quotient.shifts, strict=True)
     ]
     n, d = sides
     top = layers.named(
-        Value(_times(dialect, f"abs({n.sql})" if x.least < 0 else n.sql, 2 * made.top), "integer", n.level)
+        Value(_times(dialect, f"abs({n.sql})" if x.least < 0 else n.sql, 2 * quotient.top), "integer", n.level)
     )
     bottom = layers.named(
-        Value(_times(dialect, f"abs({d.sql})" if y.least < 0 else d.sql, made.bottom), "integer", d.level)
+        Value(_times(dialect, f"abs({d.sql})" if y.least < 0 else d.sql, quotient.bottom), "integer", d.level)
     )
     twice = f"nullif(2 * {bottom.sql}, 0)"
     up = dialect.divided(f"({top.sql} + {bottom.sql})", twice)
@@ -102,20 +102,20 @@ def divided(layers: Layers, a: Value, b: Value, x: Range, y: Range, made: units.
         down = dialect.divided(f"({top.sql} + {bottom.sql} - 1)", twice)
         sql = f"CASE WHEN {same} THEN {up} ELSE -{down} END"
     return Value(
-        narrowed(dialect, f"({sql})", size, made.result), "integer", max(top.level, bottom.level, n.level, d.level)
+        narrowed(dialect, f"({sql})", size, quotient.result), "integer", max(top.level, bottom.level, n.level, d.level)
     )
 
 
-def mean(dialect: Dialect, total: str, many: str, made: units.Mean) -> Value:
+def mean(dialect: Dialect, total: str, many: str, mean_of: units.Mean) -> Value:
     """The mean of a person: their sum (wide) over their count, rounded half up; NULL if they have no value."""
-    bottom = f"({dialect.cast(many, dialect.types['wide'])} * {made.bottom})"
+    bottom = f"({dialect.cast(many, dialect.types['wide'])} * {mean_of.bottom})"
     twice = f"nullif(2 * {bottom}, 0)"
-    top = f"(2 * abs({total}) * {made.top})" if made.result.least < 0 else f"(2 * {total} * {made.top})"
+    top = f"(2 * abs({total}) * {mean_of.top})" if mean_of.result.least < 0 else f"(2 * {total} * {mean_of.top})"
     up = dialect.divided(f"({top} + {bottom})", twice)
-    if made.result.least < 0:
+    if mean_of.result.least < 0:
         down = dialect.divided(f"({top} + {bottom} - 1)", twice)
         up = f"CASE WHEN {total} >= 0 THEN {up} ELSE -{down} END"
-    return Value(narrowed(dialect, f"({up})", "wide", made.result), "integer")
+    return Value(narrowed(dialect, f"({up})", "wide", mean_of.result), "integer")
 
 
 def _times(dialect: Dialect, sql: str, factor: int) -> str:

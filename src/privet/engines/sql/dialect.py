@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from privet.errors import InternalError
 from privet.exact import Exact, nearest
-from privet.tables.stored import StoredType
+from privet.tables.stored_types import StoredType
 from privet.tables.units import NARROW
 
 if TYPE_CHECKING:

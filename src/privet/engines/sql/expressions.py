@@ -17,7 +17,7 @@ from privet.engines.sql.hull import encoded
 from privet.engines.sql.leaves import Lattice, Mode, Test, number_of
 from privet.engines.sql.text import Layers, Value
 from privet.exact import Exact
-from privet.tables.expressions import (
+from privet.tables.expressions.nodes import (
     CONDITIONS,
     Arithmetic,
     Bin,
@@ -37,7 +37,7 @@ from privet.tables.expressions import (
     Truncate,
     Types,
 )
-from privet.tables.rules import as_number, clipped_quotient, inverse
+from privet.tables.expressions.typing_rules import as_number, clipped_quotient, inverse
 from privet.tables.types import BooleanType, KeyType, NumberType, TimeType, Type
 from privet.tables.units import quotient
 
@@ -105,8 +105,8 @@ class Compiler:
                 return Value(f"({x.sql} IS NULL)", "boolean", x.level)
             case StartsWith(of, prefix):
                 x = self.value(of, mode)
-                found = self.dialect.starts_with(x.sql, self.layers.context.bind(prefix))
-                return Value(found, "boolean", x.level)
+                starts = self.dialect.starts_with(x.sql, self.layers.context.bind(prefix))
+                return Value(starts, "boolean", x.level)
             case Case(branches, otherwise):
                 return self._case(branches, otherwise, kind, mode)
             case DatePart(of, part):
@@ -154,8 +154,8 @@ class Compiler:
         if not isinstance(of, Arithmetic) or of.operator != "/" or _as_number(self.kind(of.right)).constant:
             return self.number(of, mode)[0]
         (a, x), (b, y) = self.number(of.left, mode), self.number(of.right, mode)
-        made, _ = clipped_quotient(x, y, clip.lower, clip.upper)
-        return arithmetic.divided(self.layers, a, b, x.range, y.range, made)
+        quotient, _ = clipped_quotient(x, y, clip.lower, clip.upper)
+        return arithmetic.divided(self.layers, a, b, x.range, y.range, quotient)
 
     def _rounded(self, function: str, of: Node, kind: Type, mode: Mode) -> Value:
         assert isinstance(kind, NumberType)
@@ -200,15 +200,15 @@ class Compiler:
         if value.kind == "text" and len(values) > _FEW:
             x = self.layers.named(value)
             texts = tuple(dict.fromkeys(str(v.value) for v in values))
-            found = self.dialect.is_listed(x.sql, texts, self.layers.context)
-            return Value(f"CASE WHEN {x.sql} IS NOT NULL THEN {found} END", "boolean", x.level)
+            listed = self.dialect.is_listed(x.sql, texts, self.layers.context)
+            return Value(f"CASE WHEN {x.sql} IS NOT NULL THEN {listed} END", "boolean", x.level)
         if value.kind == "integer":
             number = _as_number(kind)
             places = {number.equal_to(v.value) for v in values if isinstance(v.value, Exact)}
             few = sorted(k for k in places if k is not None and number.least <= k <= number.most)
             listed = ", ".join(self.dialect.integer(k) for k in few)
-            found = f"{value.sql} IN ({listed})" if few else f"CASE WHEN {value.sql} IS NOT NULL THEN false END"
-            return Value(f"({found})", "boolean", value.level)
+            is_listed = f"{value.sql} IN ({listed})" if few else f"CASE WHEN {value.sql} IS NOT NULL THEN false END"
+            return Value(f"({is_listed})", "boolean", value.level)
         pairs = [alike(self.dialect, (value, kind), (self._constant(v.value), v.type(self.types))) for v in values]
         listed = ", ".join(b.sql for _, b in pairs)
         return Value(f"({pairs[0][0].sql} IN ({listed}))", "boolean", value.level)
@@ -231,8 +231,8 @@ class Compiler:
         return _made(f"CASE {cases}{end} END", values[0].kind, *conditions, *values)
 
     def _bin(self, node: Bin, results: Sequence[str], kind: Kind, mode: Mode) -> Value:
-        found, number = self.number(node.operand, mode)
-        x, places = self.layers.named(found), [_near(self.dialect, k, number) for k in node.places(number)]
+        operand, number = self.number(node.operand, mode)
+        x, places = self.layers.named(operand), [_near(self.dialect, k, number) for k in node.places(number)]
 
         def search(first: int, last: int) -> str:  # the bins first..last - 1: a tree, so that 1,000 bins are 10 steps
             if last - first == 1:
@@ -272,14 +272,14 @@ class Compiler:
             case NumberType():
                 inside = f"{x.sql} BETWEEN {kind.least} AND {kind.most}"
                 first = self.dialect.integer(kind.least, held(kind.range.largest))
-                found = self.dialect.try_cast(f"{x.sql} - {first}", self.dialect.small)
+                place = self.dialect.try_cast(f"{x.sql} - {first}", self.dialect.small)
                 if kind.step is not None:
-                    found = self.dialect.divided(found, str(int(kind.step / kind.unit)))
-                return Value(f"CASE WHEN {inside} THEN {found} END", "integer", x.level)
+                    place = self.dialect.divided(place, str(int(kind.step / kind.unit)))
+                return Value(f"CASE WHEN {inside} THEN {place} END", "integer", x.level)
             case TimeType():
                 first, last = (self.dialect.moment(kind.keys()[i]) for i in (0, -1))  # type: ignore[arg-type]
-                found = self.dialect.periods(kind.unit or "day", first, x.sql)
-                return Value(f"CASE WHEN {x.sql} BETWEEN {first} AND {last} THEN {found} END", "integer", x.level)
+                place = self.dialect.periods(kind.unit or "day", first, x.sql)
+                return Value(f"CASE WHEN {x.sql} BETWEEN {first} AND {last} THEN {place} END", "integer", x.level)
         raise AssertionError(f"{kind} has no keys")
 
 

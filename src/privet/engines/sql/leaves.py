@@ -12,12 +12,12 @@ from typing import Literal
 
 from privet.engines.base import Unsupported
 from privet.engines.sql import numbers
+from privet.engines.sql.casts import NUMBERS, as_double, as_integer, within_precision
 from privet.engines.sql.dialect import Dialect
-from privet.engines.sql.stored import NUMBERS, as_double, as_integer, within_precision
 from privet.engines.sql.text import Context, Value
 from privet.exact import Exact
 from privet.tables.schema import Column
-from privet.tables.stored import StoredType
+from privet.tables.stored_types import StoredType
 from privet.tables.types import BooleanType, KeyType, NumberType, TextType, TimeType
 
 
@@ -44,23 +44,23 @@ Mode = Literal["value", "key", "index", "text"]
 
 def read(column: Column, stored: StoredType, sql: str, mode: Mode, context: Context) -> Value:
     """The SQL that reads one column; `sql` is its quoted name. A number is read as n, in the unit of its type."""
-    found: Value | None
+    value: Value | None
     dialect = context.dialect
     sql = within_precision(stored, sql)
     match column.type:
         case NumberType() as kind:
-            found = numbers.read(dialect, kind, column.default, stored, sql, keyed=mode == "key")
+            value = numbers.read(dialect, kind, column.default, stored, sql, keyed=mode == "key")
         case BooleanType():
-            found = _boolean(dialect, column.default, stored, sql)
+            value = _boolean(dialect, column.default, stored, sql)
         case KeyType() as kind:
-            found = _key(kind, stored, sql, mode, context)
+            value = _key(kind, stored, sql, mode, context)
         case TextType():
-            found = Value(_text(dialect, stored, sql), "text")
+            value = Value(_text(dialect, stored, sql), "text")
         case TimeType() as kind:
-            found = _time(dialect, kind, stored, sql, mode)
-    if found is None:
+            value = _time(dialect, kind, stored, sql, mode)
+    if value is None:
         raise Unsupported(f"a column of type {stored.name} can't be read as {column.type}")
-    return found
+    return value
 
 
 def read_code(dialect: Dialect, column: Column, stored: StoredType, sql: str, wanted: Lattice) -> Value | None:
@@ -103,15 +103,15 @@ def _or_default(sql: str, default: str | None) -> str:
 
 def _boolean(dialect: Dialect, default: Exact | bool | None, stored: StoredType, sql: str) -> Value | None:
     if stored.family == "boolean":
-        found = sql
+        truth = sql
     elif stored.family == "text" and not stored.enumerated:
-        found = dialect.try_cast(sql, dialect.boolean, stored)
+        truth = dialect.try_cast(sql, dialect.boolean, stored)
     elif stored.family in NUMBERS:
         d = as_double(dialect, stored, sql)
-        found = f"CASE WHEN {d} = {dialect.float(1)} THEN true WHEN {d} = {dialect.float(0)} THEN false END"
+        truth = f"CASE WHEN {d} = {dialect.float(1)} THEN true WHEN {d} = {dialect.float(0)} THEN false END"
     else:
         return None
-    return Value(_or_default(found, None if default is None else str(bool(default)).lower()), "boolean")
+    return Value(_or_default(truth, None if default is None else str(bool(default)).lower()), "boolean")
 
 
 def _text(dialect: Dialect, stored: StoredType, sql: str) -> str:
@@ -123,7 +123,7 @@ def _text(dialect: Dialect, stored: StoredType, sql: str) -> str:
 def _key(kind: KeyType, stored: StoredType, sql: str, mode: Mode, context: Context) -> Value | None:
     dialect = context.dialect
     if kind.textual:
-        found = Value(_text(dialect, stored, sql), "text")
+        key = Value(_text(dialect, stored, sql), "text")
     else:
         t, d = as_integer(dialect, stored, sql), as_double(dialect, stored, sql)
         if t is None or d is None:
@@ -131,19 +131,19 @@ def _key(kind: KeyType, stored: StoredType, sql: str, mode: Mode, context: Conte
         whole = stored.family in ("integer", "boolean")
         # What is not a whole number, or is too large, is not a key; 2^62 + 1 represents all of these.
         other = f"WHEN NOT {dialect.is_nan(d)} THEN {dialect.integer(2**62 + 1, 'narrow')}"
-        found = Value(
+        key = Value(
             f"CASE WHEN {t if whole else f'floor({d}) = {d} AND {t}'} IS NOT NULL THEN {t} {other} END", "integer"
         )
     if mode == "text":
-        return found
+        return key
     if mode == "index":
-        return indexed(kind, found, context)
-    at = number_of(kind, found, context)
-    known = f"CASE WHEN {at} IS NOT NULL THEN {found.sql}"
+        return indexed(kind, key, context)
+    at = number_of(kind, key, context)
+    known = f"CASE WHEN {at} IS NOT NULL THEN {key.sql}"
     if kind.other is None:
-        return Value(f"{known} END", found.kind)
+        return Value(f"{known} END", key.kind)
     other = context.bind(kind.other) if isinstance(kind.other, str) else dialect.integer(kind.other)
-    return Value(f"{known} WHEN {found.sql} IS NOT NULL THEN {other} END", found.kind)
+    return Value(f"{known} WHEN {key.sql} IS NOT NULL THEN {other} END", key.kind)
 
 
 def indexed(kind: KeyType, value: Value, context: Context) -> Value:
@@ -208,13 +208,13 @@ def person_id(dialect: Dialect, stored: StoredType, sql: str, *, shared: bool) -
     """The id of a person, NULL if there is none; `shared`: as a text that ids of other types can be compared with."""
     sql = within_precision(stored, sql)
     if stored.family == "float":
-        found = f"CASE WHEN NOT {dialect.is_nan(sql)} THEN {sql} + {dialect.float(0)} END"  # -0.0 is 0.0
+        number = f"CASE WHEN NOT {dialect.is_nan(sql)} THEN {sql} + {dialect.float(0)} END"  # -0.0 is 0.0
         if not shared:
-            return found
+            return number
         d = dialect.try_cast(sql, dialect.double, stored)
         whole = f"{d} = floor({d}) AND abs({d}) < {dialect.float(10**18)}"
         as_whole = dialect.try_cast(dialect.try_cast(d, dialect.types["narrow"]), dialect.text)
-        return f"CASE WHEN {whole} THEN {as_whole} ELSE {dialect.try_cast(found, dialect.text)} END"
+        return f"CASE WHEN {whole} THEN {as_whole} ELSE {dialect.try_cast(number, dialect.text)} END"
     if stored.family == "text" and not stored.enumerated:
         return dialect.bytewise(sql)
     if shared or stored.family in ("text", "uuid", "nothing", "no use"):

@@ -12,13 +12,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from privet.engines.sql.casts import as_double
 from privet.engines.sql.dialect import Dialect, held
 from privet.engines.sql.hull import clamped
-from privet.engines.sql.stored import as_double
 from privet.engines.sql.text import Value
 from privet.exact import Exact, nearest, up
 from privet.exact.lattice import is_power_of_two, to_steps
-from privet.tables.stored import StoredType
+from privet.tables.stored_types import StoredType
 from privet.tables.types import NumberType
 from privet.tables.units import LIMIT
 
@@ -64,8 +64,8 @@ def read_code(
     dialect: Dialect, kind: NumberType, default: Exact | bool | None, stored: StoredType, sql: str
 ) -> Value | None:
     """The code of a column on its own grid: the hull is enforced where it is read."""
-    found = _code(dialect, kind, Grid.of(kind), default, stored, sql, keyed=False)
-    return None if found is None else Value(found, "integer")
+    code = _code(dialect, kind, Grid.of(kind), default, stored, sql, keyed=False)
+    return None if code is None else Value(code, "integer")
 
 
 def _code(
@@ -81,14 +81,14 @@ def _code(
     d = as_double(dialect, stored, sql)
     if d is None:
         return None
-    found = _of_whole(dialect, kind, grid, stored, sql, keyed=keyed)
-    found = found or _of_double(dialect, kind, grid, d, keyed=keyed)
+    code = _of_whole(dialect, kind, grid, stored, sql, keyed=keyed)
+    code = code or _of_double(dialect, kind, grid, d, keyed=keyed)
     if default is None:
-        return found
+        return code
     instead = dialect.integer(grid.code(Exact(default)))
     if keyed:  # out of range is no key; only what is missing reads as the default
-        return f"CASE WHEN {d} IS NULL OR {dialect.is_nan(d)} THEN {instead} ELSE {found} END"
-    return f"COALESCE({found}, {instead})"
+        return f"CASE WHEN {d} IS NULL OR {dialect.is_nan(d)} THEN {instead} ELSE {code} END"
+    return f"COALESCE({code}, {instead})"
 
 
 # --- integers and decimals ------------------------------------------------------------------------------
@@ -98,10 +98,10 @@ def _of_whole(
     dialect: Dialect, kind: NumberType, grid: Grid, stored: StoredType, sql: str, *, keyed: bool
 ) -> str | None:
     """From a whole number m that stands for m / scale; None if the source has none, or it would take too many bits."""
-    found = _whole(dialect, stored, sql)
-    if found is None:
+    whole = _whole(dialect, stored, sql)
+    if whole is None:
         return None
-    m, scale, reach = found
+    m, scale, reach = whole
     low, high = math.ceil(kind.lower * scale), math.floor(kind.upper * scale)
     if keyed and _whole_first(kind):
         low, high = math.ceil((kind.lower - _HALF) * scale), math.ceil((kind.upper + _HALF) * scale) - 1

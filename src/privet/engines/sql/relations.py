@@ -19,6 +19,7 @@ from privet.engines.sql.text import Context, Layers, Value
 from privet.errors import InternalError
 from privet.privacy.adjacency import Person
 from privet.tables import units
+from privet.tables.expressions.typing_rules import as_number
 from privet.tables.operators import (
     JoinPerson,
     JoinPublic,
@@ -30,9 +31,8 @@ from privet.tables.operators import (
     WithColumns,
     tables,
 )
-from privet.tables.rules import as_number
 from privet.tables.schema import CEILING, Column, PublicSchema, Schema
-from privet.tables.stored import StoredType
+from privet.tables.stored_types import StoredType
 from privet.tables.types import NumberType, Type
 
 
@@ -77,10 +77,10 @@ class Relations:
 
     def stored(self, schema: Schema | PublicSchema) -> Stored:
         """The engine's own table for a declaration; the declaration must be the one it was made with."""
-        found = (self.tables if isinstance(schema, Schema) else self.public).get(schema.name)
-        if found is None or found.schema != schema:
+        bound = (self.tables if isinstance(schema, Schema) else self.public).get(schema.name)
+        if bound is None or bound.schema != schema:
             raise InternalError(f"the engine has no table {schema.name!r} with this declaration")
-        return found
+        return bound
 
     def start(self, of: Operator, *, person: bool) -> Opened[Operator]:
         """The rows of a statement; with `person`, and who each belongs to."""
@@ -149,11 +149,11 @@ class Opened(Generic[Kind]):
     def ask(self, column: str, wanted: Wanted) -> Value:
         """A column of the SELECT that this will be."""
         if (column, wanted) not in self.asked:
-            found = self.find(column, wanted)
-            passed_on = found.atom and found.level == 0 and re.fullmatch(r"c\d+", found.sql)
-            alias = found.sql if passed_on else self.layers.context.fresh()
-            self.columns[alias] = found.sql
-            self.asked[column, wanted] = Value(alias, found.kind, atom=True)
+            value = self.find(column, wanted)
+            passed_on = value.atom and value.level == 0 and re.fullmatch(r"c\d+", value.sql)
+            alias = value.sql if passed_on else self.layers.context.fresh()
+            self.columns[alias] = value.sql
+            self.asked[column, wanted] = Value(alias, value.kind, atom=True)
         return self.asked[column, wanted]
 
     def select(self) -> str:
@@ -332,10 +332,10 @@ class OpenedPerPerson(Opened[PerPerson]):
             assert isinstance(result, NumberType)
             summed = self._grouped(self.dialect.total(each))
             return Value(arithmetic.narrowed(self.dialect, summed, "wide", result.range), "integer")
-        made = units.mean(mine, CEILING)
-        each = arithmetic.coarser(self.dialect, value.sql, made.shift, mine.largest)
+        mean = units.mean(mine, CEILING)
+        each = arithmetic.coarser(self.dialect, value.sql, mean.shift, mine.largest)
         total, many = self._grouped(self.dialect.total(each)), self._grouped(f"count({each})")
-        return arithmetic.mean(self.dialect, total, many, made)
+        return arithmetic.mean(self.dialect, total, many, mean)
 
     def _grouped(self, sql: str) -> str:
         for alias, known in self.grouped.items():

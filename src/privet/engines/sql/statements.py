@@ -12,8 +12,8 @@ from privet.engines.sql.hull import enforced
 from privet.engines.sql.leaves import Lattice, indexed
 from privet.engines.sql.relations import Relations, Stored
 from privet.engines.sql.text import Context, Layers, Value
-from privet.tables.expressions import Column
-from privet.tables.narrowing import spanned
+from privet.tables.analysis.narrowing import spanned
+from privet.tables.expressions.nodes import Column
 from privet.tables.operators import Scan, Where
 from privet.tables.statement import At, Code, Given, Place, Present, Rows, Squares, Statement, Tally, Total, Unbounded
 from privet.tables.types import KeyType, KeyValue, Type
@@ -34,16 +34,16 @@ class Compiled:
 
     def read(self, rows: list[tuple[int | None, ...]]) -> list[list[int]]:
         """Dense: every group, in order, with zeros where nothing was found."""
-        found = [[0] * len(self.tallies) for _ in range(self.groups)]
+        counts = [[0] * len(self.tallies) for _ in range(self.groups)]
         for group, *numbers in rows:
             if (
                 group is not None and 0 <= group < self.groups
             ):  # rows without a group are counted together, which is quicker than a filter
-                found[int(group)] = [
+                counts[int(group)] = [
                     sum(int(numbers[column] or 0) * weight for column, weight in tally.items())
                     for tally in self.tallies
                 ]
-        return found
+        return counts
 
 
 @dataclass(slots=True)
@@ -62,8 +62,8 @@ class _Reduced:
 
     def code(self, of: Code) -> str:
         """The name of a column of codes, each in the hull."""
-        found = self.compiler.code(of.expression, Lattice(of.lower, of.step, of.width))
-        return self.add(enforced(self.compiler.dialect, found, missing=of.missing), of.width, nullable=of.missing)
+        code = self.compiler.code(of.expression, Lattice(of.lower, of.step, of.width))
+        return self.add(enforced(self.compiler.dialect, code, missing=of.missing), of.width, nullable=of.missing)
 
     def place(self, of: Place) -> str:
         """The name of a column of places: one for each row, or NULL."""
@@ -124,19 +124,19 @@ def _group(compiler: Compiler, statement: Statement) -> Value:
     """The number of the group, in the order of `itertools.product`; NULL if a key is none."""
     if not statement.keys:
         return Value(compiler.dialect.literal(0, compiler.dialect.small), "integer", atom=True)
-    found: Value | None = None
+    place: Value | None = None
     for key, values in zip(statement.keys, statement.domains(), strict=True):
         kind = spanned(key.type(compiler.types), values)
         index = _chosen(compiler.layers, compiler.index(key, kind=kind), kind, values)
-        if found is None:
-            found = index
+        if place is None:
+            place = index
         else:
             dialect = compiler.dialect
-            first, second = dialect.cast(found.sql, dialect.small), dialect.cast(index.sql, dialect.small)
+            first, second = dialect.cast(place.sql, dialect.small), dialect.cast(index.sql, dialect.small)
             sql = f"({first} * {len(values)} + {second})"
-            found = Value(sql, "integer", max(found.level, index.level))
-    assert found is not None
-    return found
+            place = Value(sql, "integer", max(place.level, index.level))
+    assert place is not None
+    return place
 
 
 def _chosen(layers: Layers, index: Value, kind: Type, values: tuple[KeyValue, ...]) -> Value:

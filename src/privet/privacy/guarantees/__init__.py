@@ -1,7 +1,7 @@
 """Privacy guarantees: PureDP, ApproxDP, ZeroConcentratedDP."""
 
 from privet.privacy.guarantees.budgets import budget_of, show_down, stricter
-from privet.privacy.guarantees.kinds import (
+from privet.privacy.guarantees.definitions import (
     ApproxDP,
     Budget,
     Guarantee,

@@ -8,7 +8,7 @@ from typing import Any
 from privet.codec import ratio, read_amount
 from privet.errors import UserError
 from privet.exact import Exact, Number, literal, show
-from privet.privacy.guarantees.kinds import ApproxDP, Budget, PureDP
+from privet.privacy.guarantees.definitions import ApproxDP, Budget, PureDP
 
 _KINDS: dict[str, type[Budget]] = {"pure": PureDP, "approx": ApproxDP}
 _FIELDS = {PureDP: ("epsilon",), ApproxDP: ("epsilon", "delta")}

@@ -12,7 +12,7 @@ from privet.planner.outputs import Cell
 from privet.release.render.text import cut, ends, numbers, places
 from privet.release.render.view import Column, Keys, View, joined, marks
 from privet.tables.aggregates import Histogram
-from privet.tables.language import show
+from privet.tables.expressions.rendering import show
 
 LEAST_WIDTH = 40
 """A terminal that is narrower is taken for this wide."""

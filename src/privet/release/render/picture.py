@@ -19,8 +19,8 @@ from privet.release.render.style import Style, keyed, unit
 from privet.release.render.view import Column, Keys, View, joined, marks
 from privet.system import files
 from privet.tables.aggregates import Histogram
-from privet.tables.expressions import Bin, Types
-from privet.tables.language import show
+from privet.tables.expressions.nodes import Bin, Types
+from privet.tables.expressions.rendering import show
 from privet.tables.query import Query
 from privet.tables.types import KeyValue, TimeType
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from privet.errors import QueryError, Remedy, write
 from privet.release.render import periods
 from privet.tables.aggregates import Histogram
-from privet.tables.expressions import Types
+from privet.tables.expressions.nodes import Types
 from privet.tables.query import Key, Query
 from privet.tables.types import KeyValue, TimeType, Unit
 

@@ -1,0 +1,1 @@
+"""How a ledger is stored: its tables (`tables`, `book`), and durable transactions on them (`database`)."""

@@ -1,0 +1,242 @@
+"""A ledger in Postgres, for teams. Statements whose results are not needed at once are sent together."""
+
+from __future__ import annotations
+
+import logging
+import select
+import time
+from contextlib import AbstractContextManager, suppress
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from privet.errors import LedgerError, Remedy, Subject, UserError, install
+from privet.ledger.history import chain
+from privet.ledger.storage import tables
+from privet.ledger.storage.database import Database
+from privet.ledger.storage.postgres import settings
+from privet.system.addresses import is_public, masked
+
+_WRITING = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"  # statements see commits made during the wait
+_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_FRESH = 1.0  # seconds: a connection that was used more recently is not tested first
+_CREATING = 7236838  # the key of an advisory lock
+_ALIVE = 10.0  # seconds in which a server must respond to a test that needs no lock
+_NETWORK = {
+    "connect_timeout": "10",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "60000",
+}
+"""Defaults that detect an unresponsive server; the address can override them."""
+_BUSY = ("55P03", "57014", "40P01")
+"""The error codes of a lock timeout, a statement timeout and a deadlock."""
+
+_PLACES = ", ".join(f"to_regclass('{name}')" for name in tables.NAMES)
+_SUSPECT = (
+    f"SELECT count(*) <> {len(tables.NAMES)} OR bool_or(relkind <> 'r' OR relpersistence <> 'p' OR relhastriggers OR "
+    "relhasrules OR relrowsecurity OR relhassubclass OR relispartition OR relchecks > 0 OR "
+    "EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.oid AND atthasdef) OR "
+    "EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND NOT indisprimary)) "
+    f"FROM pg_class c WHERE oid IN ({_PLACES})"
+)
+"""Whether our tables could have foreign objects: a quick check in every transaction."""
+_FOREIGN = f"""
+    WITH ours AS (SELECT oid, relname, relkind, relpersistence, relrowsecurity FROM pg_class WHERE oid IN ({_PLACES}))
+    SELECT 'trigger ' || tgname, relname FROM pg_trigger t JOIN ours ON tgrelid = ours.oid WHERE NOT tgisinternal
+    UNION ALL SELECT 'rule ' || rulename, relname FROM pg_rewrite r JOIN ours ON ev_class = ours.oid
+    UNION ALL SELECT 'policy ' || polname, relname FROM pg_policy p JOIN ours ON polrelid = ours.oid
+    UNION ALL SELECT 'table ' || inhrelid::regclass, relname FROM pg_inherits
+        JOIN ours ON ours.oid IN (inhparent, inhrelid)
+    UNION ALL SELECT 'constraint ' || conname, relname FROM pg_constraint c JOIN ours ON conrelid = ours.oid
+        WHERE contype NOT IN ('p', 'n')
+    UNION ALL SELECT 'index ' || indexrelid::regclass, relname FROM pg_index JOIN ours ON indrelid = ours.oid
+        WHERE NOT indisprimary
+    UNION ALL SELECT 'default of ' || attname, relname FROM pg_attribute JOIN ours ON attrelid = ours.oid
+        WHERE atthasdef
+    UNION ALL SELECT 'column ' || attname, relname FROM pg_attribute JOIN ours ON attrelid = ours.oid
+        WHERE attnum > 0 AND NOT attisdropped AND atttypid NOT IN ('int4'::regtype, 'int8'::regtype, 'text'::regtype)
+    UNION ALL SELECT 'kind of table', relname FROM ours
+        WHERE relkind <> 'r' OR relpersistence <> 'p' OR relrowsecurity
+"""
+"""The foreign objects on our tables, by name."""
+
+
+class Postgres(Database):
+    """A database at an address.
+
+    A transaction is a pipeline: statements are sent when a result is needed, and the last ones with the commit.
+    An error in any of them is raised at the pipeline's end at the latest, and then nothing was written.
+    """
+
+    named = False
+    """Whether the address sets the search path."""
+    _used = 0.0
+    _suspect: Any = None  # the result of this transaction's quick check
+
+    def _connection(self) -> Any:
+        """The driver's connection. One that may be dead is tested, and replaced."""
+        if self._held and not self._is_alive(self._held[0].driver_connection):
+            with suppress(Exception):
+                self._held[0].invalidate()
+            self._held.clear()
+        fresh = not self._held
+        connection = super()._connection()
+        if fresh:
+            connection.autocommit = True  # we begin transactions explicitly
+            self._check_tables(connection)
+        return connection
+
+    def _is_alive(self, connection: Any) -> bool:
+        try:
+            if time.monotonic() - self._used > _FRESH or _has_message(connection):
+                connection.silence, usual = min(_ALIVE, connection.silence), connection.silence
+                connection.execute("SELECT 1")
+                connection.silence = usual
+        except self._errors:
+            return False
+        return True
+
+    def _together(self, connection: Any, *, write: bool) -> AbstractContextManager[object]:
+        pipeline: AbstractContextManager[object] = connection.pipeline()
+        return pipeline
+
+    def _begin(self, connection: Any, *, write: bool) -> None:
+        connection.execute(_WRITING if write else _READING)
+        self._suspect = connection.execute(_SUSPECT)
+
+    def _begun(self, connection: Any) -> None:
+        if self._suspect.fetchone()[0]:
+            self._check_tables(connection)
+
+    def _commit(self, connection: Any) -> None:
+        connection.execute("COMMIT")  # sent with the writes; an error is raised at the pipeline's end
+        self._used = time.monotonic()
+
+    def _is_busy(self, error: BaseException) -> bool:
+        return getattr(getattr(error, "orig", None) or error, "sqlstate", None) in _BUSY
+
+    def _moved(self) -> bool:
+        before = self.newest
+        with self.engine.connect() as connection:  # a new one: the transaction of the other was aborted
+            self.newest = connection.execute(sa.select(tables.ledger.c.hash)).scalar() or ""
+        return self.newest != before
+
+    def _check_tables(self, connection: Any) -> None:
+        """Refuse foreign objects on our tables: a trigger could undo a debit."""
+        foreign = connection.execute(_FOREIGN).fetchone()
+        if foreign is not None:
+            raise LedgerError(
+                f"the table {foreign[1]!r} of the ledger {self.where} has a {foreign[0][:100]} that Privet did not "
+                "create and that could undo debits. Privet answers nothing until you remove it"
+            )
+        for name, table in zip(tables.NAMES, connection.execute(f"SELECT {_PLACES}").fetchone(), strict=True):
+            if table is None:
+                raise self._missing(name)
+
+    def prepare(self, *, create: bool) -> None:
+        """Check that the tables exist, or create them; only one of several processes does so."""
+        try:
+            with self.engine.begin() as connection:
+                names = _tables(connection)
+            if len(names) < len(tables.NAMES):  # another process may be creating them
+                names = self._ensure_tables(create=create)
+            if len(names) < len(tables.NAMES):
+                raise self._missing(min({*tables.NAMES} - {*names}))
+        except self._errors as error:
+            if self._is_busy(error):
+                raise self._busy() from None
+            raise LedgerError(self._storage_error(error)) from None
+
+    def _missing(self, name: str) -> LedgerError:
+        return LedgerError(f"the ledger {self.where} has no table {name!r}: it was tampered with")
+
+    def _ensure_tables(self, *, create: bool) -> list[str]:
+        """The tables, created if there are none. This needs a new connection: the old one caches their absence."""
+        with self.engine.begin() as connection:
+            connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_CREATING})")
+            settings.check_schema(connection.connection.driver_connection, named=self.named)
+            names = _tables(connection)
+            if not names and not create:
+                raise UserError(f"there is no ledger at {self.where}")
+            if not names:
+                tables.metadata.create_all(connection, checkfirst=False)
+                first = {"version": tables.VERSION, "number": 0, "hash": chain.GENESIS}
+                connection.execute(sa.insert(tables.ledger).values(first))
+                self.created = True
+        return names or [*tables.NAMES]
+
+
+def _tables(connection: sa.Connection) -> list[str]:
+    """The names of our tables that exist."""
+    return [name for name in tables.NAMES if connection.exec_driver_sql(f"SELECT to_regclass('{name}')").scalar()]
+
+
+def _has_message(connection: Any) -> bool:
+    """Whether the server sent something unasked, usually that it closes the connection."""
+    try:
+        return bool(select.select([connection.fileno()], [], [], 0)[0])
+    except ValueError:  # the descriptor is too large for `select`
+        return True
+
+
+def connect(text: str, *, create: bool, read_only: bool = False) -> Postgres:
+    """Open the ledger at an address."""
+    try:
+        from privet.ledger.storage.postgres.deadlines import LimitedConnection
+    except ImportError:
+        raise UserError("a ledger in Postgres needs psycopg", remedy=install("postgres")) from None
+    if (
+        "@" in text.partition("@")[2] or "?" in text.rpartition("@")[0]
+    ):  # part of a password could be mistaken for a host
+        raise UserError(
+            "it is not clear where the password in this address ends",
+            remedy=Remedy("In the password, write %40 for @ and %3F for ?"),
+        )
+    try:
+        url = sa.make_url(text).set(drivername="postgresql+psycopg")
+        query = {name: value if isinstance(value, str) else value[-1] for name, value in url.query.items()}
+        hidden = {name: value for name, value in query.items() if not is_public(name, value)}
+        if url.password:
+            hidden["password"] = str(url.password)
+        if url.username and not is_public("user", url.username):
+            hidden["user"] = url.username
+        public = url._replace(
+            password=None, username=None if "user" in hidden else url.username
+        ).difference_update_query(hidden)  # an engine can show its address
+        arguments = {name: value for name, value in _NETWORK.items() if name not in query} | hidden
+        engine = sa.create_engine(public, poolclass=NullPool, pool_reset_on_return=None, connect_args=arguments)
+    except (SQLAlchemyError, ValueError):
+        raise UserError(
+            "this is not a valid Postgres address",
+            allowed="An address looks like postgresql://user@host/database",
+            subject=Subject("ledger"),
+        ) from None
+    if not url.database and not {"dbname", "service"} & query.keys():  # the default is the name of the user
+        raise UserError(
+            "this address does not name a database, so it would lead each user to another ledger",
+            allowed="An address looks like postgresql://user@host/database",
+            subject=Subject("ledger"),
+        )
+    ledger = Postgres(
+        engine,
+        repr(masked(public.set(drivername="postgresql").render_as_string(hide_password=True))),
+        read_only=read_only,
+    )
+    ledger.hidden = tuple(hidden.values())
+    ledger.named = named = settings.names_schema(query.get("options", ""))
+    sa.event.listen(engine, "do_connect", lambda *known: LimitedConnection.connect(*known[2], **known[3]))
+    sa.event.listen(engine, "connect", lambda connection, _: settings.configure(connection, named=named))
+    try:
+        ledger.prepare(create=create)
+    except BaseException:
+        ledger.close()
+        raise
+    return ledger
+
+
+logging.getLogger("psycopg").addHandler(logging.NullHandler())  # otherwise it prints what it can't raise

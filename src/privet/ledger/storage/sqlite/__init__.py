@@ -1,0 +1,1 @@
+"""A ledger in a file, with SQLite."""

@@ -1,0 +1,1 @@
+"""CSV files, imported once and strictly into Parquet."""
