@@ -17,6 +17,7 @@ from functools import cache
 from typing import Any
 
 from privet.privacy.accounting import Accountant
+from privet.privacy.accounting.meters import MeterAccountant, Readings
 from privet.privacy.events import BoundedRange, LaplaceNoise, PrivacyEvent, Stated
 from privet.privacy.guarantees import ApproxDP
 from privet.privacy.moves import L1Move
@@ -24,9 +25,25 @@ from privet.privacy.moves import L1Move
 
 @dataclass(frozen=True)
 class Question:
-    event: PrivacyEvent
+    event: PrivacyEvent | None
+    """None for a question that is priced by its laws."""
     laws: tuple[tuple[float, float], ...]
     """The probabilities of each answer, with the person and without."""
+
+    def price(self, accountant: Accountant[Any]) -> Any:
+        if self.event is not None:
+            return accountant.price(self.event)
+        assert isinstance(accountant, MeterAccountant)
+        worst = max(abs(math.log(p / q)) for p, q in self.laws)
+        taus = tuple(Fraction(self.divergence(order) + 1e-12) for order in accountant.orders)
+        return Readings(Fraction(worst + 1e-12), Fraction(0), taus)
+
+    def divergence(self, order: int) -> float:
+        """The Renyi divergence of this order, in both directions."""
+        moments = [
+            sum(p**order * q ** (1 - order) for p, q in laws) for laws in (self.laws, [w[::-1] for w in self.laws])
+        ]
+        return math.log(max(moments)) / (order - 1)
 
 
 def randomized_response(epsilon: Fraction, delta: Fraction = Fraction(0)) -> Question:
@@ -54,11 +71,16 @@ def choice(epsilon: Fraction, top: float) -> Question:
     return Question(BoundedRange(epsilon=epsilon), ((q * high, q), ((1 - q) * low, 1 - q)))
 
 
+def coin(p: float, q: float) -> Question:
+    """Heads with probability p with the person, and q without."""
+    return Question(None, ((p, q), (1 - p, 1 - q)))
+
+
 def worst_delta(
     accountant: Accountant[Any], budget: ApproxDP, menu: Sequence[Question], most: int, *, swapped: bool = False
 ) -> float:
     """The largest delta at the budget's epsilon of any analyst who asks at most so many questions."""
-    prices = [accountant.price(question.event) for question in menu]
+    prices = [question.price(accountant) for question in menu]
     factor = math.exp(budget.epsilon)
     answers = [(i, law[::-1] if swapped else law) for i, question in enumerate(menu) for law in question.laws]
 
@@ -118,7 +140,11 @@ def attack(case: int, meters: Meters) -> float:
 
 def _question(draw: random.Random, budget: ApproxDP) -> Question:
     epsilon = budget.epsilon * Fraction(draw.randint(1, 40), 40)
-    kind = draw.choice(["response", "response", "leak", "laplace", "choice"])
+    kind = draw.choice(["response", "response", "leak", "laplace", "choice", "coin"])
+    if kind == "coin":
+        heads = 10 ** draw.uniform(-3, -0.05)
+        other = heads * math.exp(-epsilon)
+        return coin(heads, other) if draw.random() < 0.5 else coin(other, heads)
     if kind == "leak":
         return randomized_response(epsilon, budget.delta * Fraction(draw.randint(1, 20), 40))
     if kind == "laplace":

@@ -1,7 +1,7 @@
 """Renyi divergences of mechanisms at integer orders, in closed form, each rounded up to a multiple of 2^-128.
 
-The Renyi divergence of order alpha of P from Q is log(sum of P^alpha Q^(1 - alpha)) / (alpha - 1). A bound for all pairs
-of neighbours, in both orders, is what a question costs at that order. These costs add up, also over adaptive questions.
+The Renyi divergence of order alpha of P from Q is log(sum of P^alpha Q^(1 - alpha)) / (alpha - 1). A bound for all
+pairs of neighbours, both ways, is what a question costs at that order. These costs add up, also for adaptive questions.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def laplace(orders: Orders, scale: Exact, shift: int) -> Divergences:
     """Discrete Laplace noise of this scale on one integer that moves by at most `shift`.
 
     Claim: with r = e^(-1/scale) and p = r^(2 alpha - 1), the divergence of two copies that are `shift` steps apart is
-    log{[(1 + (1 - r) p/(1 - p)) r^(-(alpha - 1) shift) + (r - p)/(1 - p) r^(alpha shift)]/(1 + r)}/(alpha - 1), from the
-    sums over the integers left of both centres, between them, and right of both. It is superadditive in the shift: of
-    all moves of a vector with the same L1 norm, those in one coordinate cost most.
+    log{[(1 + (1 - r) p/(1 - p)) r^(-(alpha - 1) shift) + (r - p)/(1 - p) r^(alpha shift)]/(1 + r)}/(alpha - 1), the sum
+    over the integers left of both centres, between them, and right of both. It is superadditive in the shift: of all
+    moves of a vector with the same L1 norm, those in one coordinate cost most.
 
     Example:
         >>> [round(float(tau), 12) for tau in laplace((2, 22), Exact(1), 1)]
@@ -103,6 +103,7 @@ def concentrated(orders: Orders, rho: Exact) -> Divergences:
     return tuple(Exact(-((-alpha * rho.numerator << _GRID) // rho.denominator), 1 << _GRID) for alpha in orders)
 
 
+@lru_cache(maxsize=_CACHED)
 def allowance(order: int, epsilon: Exact, delta: Exact) -> Exact:
     """The largest total divergence of this order that implies (epsilon, delta)-DP; rounded down, 0 if there is none.
 

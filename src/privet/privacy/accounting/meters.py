@@ -46,7 +46,7 @@ class MeterAccountant(Accountant[Readings]):
     Example:
         >>> meters = MeterAccountant().for_budget(ApproxDP(1, 1e-6))
         >>> meters.orders, [str(share) for share in meters.shares]
-        ((22,), ['1/2'])
+        ((23,), ['1/2'])
         >>> from privet.privacy.events import Repeated
         >>> question = Stated(epsilon=0.01, delta=0)
         >>> total = meters.price(Repeated(question, 460))
@@ -205,7 +205,7 @@ def _read(tree: object) -> Exact | None:
 
 
 def _best_order(epsilon: Exact, delta: Exact) -> int | None:
-    """The order with the largest allowance divided by itself, in floats: every order is valid. None if none is of use."""
+    """The order with the largest allowance per order, in floats, because every order is valid; None if all have none."""
     if not delta:
         return None
     e, log_delta = nearest(epsilon), math.log(delta.numerator) - math.log(delta.denominator)
