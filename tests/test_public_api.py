@@ -45,7 +45,7 @@ MODULES = {
     """,
     "exact": """
         Enclosure Exact INFINITY Number ball binary down enclose ends exact exp floor less literal nearest nonnegative
-        positive precision probability shorter_up show show_up sqrt_up up whole
+        positive precision probability rounded_up shorter_up show show_up sqrt_up up whole
     """,
     "guarantees": """
         ApproxDP Budget Guarantee PureDP ZeroConcentratedDP budget_of delta_for_population show_down stricter

@@ -1,4 +1,4 @@
-"""Renyi divergences of mechanisms at integer orders, in closed form, each rounded up to a multiple of 2^-128.
+"""Renyi divergences of mechanisms at integer orders, in closed form, each rounded up to the next multiple of 2^-128.
 
 The Renyi divergence of order alpha of P from Q is log(sum of P^alpha Q^(1 - alpha)) / (alpha - 1). A bound for all
 pairs of neighbours, both ways, is what a question costs at that order. These costs add up, also for adaptive questions.
@@ -7,12 +7,11 @@ pairs of neighbours, both ways, is what a question costs at that order. These co
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from flint import arb
 
-from privet.errors import InternalError
-from privet.exact import Exact, ball, enclose, precision
+from privet.exact import Exact, ball, rounded_up
 
 Orders = tuple[int, ...]
 Divergences = tuple[Exact, ...]
@@ -123,8 +122,7 @@ def allowance(order: int, epsilon: Exact, delta: Exact) -> Exact:
         gain = ball(delta).log() + arb(order - 1).log() - order * ball(Exact(order - 1, order)).log()
         return ball(epsilon) + gain / (order - 1)
 
-    lower = enclose(total).lower
-    return max(Exact((lower.numerator << _GRID) // lower.denominator, 1 << _GRID), Exact(0))
+    return max(-rounded_up(lambda: -total(), _GRID), Exact(0))
 
 
 def _nothing(orders: Orders) -> Divergences:
@@ -132,16 +130,4 @@ def _nothing(orders: Orders) -> Divergences:
 
 
 def _up(divergence: Callable[[int], arb], orders: Orders) -> Divergences:
-    """The divergences, enclosed to 64 bits of themselves and rounded up."""
-    for bits in (128, 256, 512, 2048, 8192, 32768, 131072):  # a large scale loses bits: 1 - r and 1 - p are small
-        with precision(bits):
-            reals = [divergence(alpha) for alpha in orders]
-            if all(real.is_finite() and real.rel_accuracy_bits() >= 64 for real in reals):
-                return tuple(map(_rounded_up, reals))
-    raise InternalError("a Renyi divergence could not be enclosed. This is probably a bug in Privet")
-
-
-def _rounded_up(real: arb) -> Exact:
-    mantissa, exponent = map(int, real.upper().man_exp())
-    shift = exponent + _GRID
-    return Exact(mantissa << shift if shift >= 0 else -(-mantissa >> -shift), 1 << _GRID)
+    return tuple(rounded_up(partial(divergence, alpha), _GRID) for alpha in orders)

@@ -62,7 +62,7 @@ class ApproxAccountant(Accountant[ApproxDP]):
         """Whether both sums are at most the budget's."""
         return at_most(total.epsilon, budget.epsilon) and at_most(total.delta, budget.delta)
 
-    def guarantee(self, total: ApproxDP, /) -> ApproxDP:
+    def spent(self, total: ApproxDP, budget: ApproxDP, /) -> ApproxDP:
         """The total itself."""
         return total
 

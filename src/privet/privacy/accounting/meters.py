@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 from privet.codec import ratio, read_amount
 from privet.exact import Exact, nearest, shorter_up
 from privet.exact.rounding import add_up, at_most
 from privet.privacy import renyi
-from privet.privacy.accounting.base import Accountant
+from privet.privacy.accounting.base import Accountant, Share, Shown, percent_down, percent_up
 from privet.privacy.events import BoundedRange, Free, GaussianNoise, LaplaceNoise, PrivacyEvent, Stated, leaves
-from privet.privacy.guarantees import ApproxDP
+from privet.privacy.guarantees import ApproxDP, show_down
 
 _HIGHEST = 2**40  # the highest order that is considered
 _LEAKS = Exact(1, 2)  # the share of delta for questions that have a delta of their own
@@ -126,28 +127,42 @@ class MeterAccountant(Accountant[Readings]):
             reading is not None and at_most(reading, limit) for reading, limit in _meters(total, limits)
         )
 
-    def share(self, total: Readings, budget: ApproxDP, /) -> Exact:
-        """What is left on the meter that has most left, as a fraction of its limit."""
+    def spent(self, total: Readings, budget: ApproxDP, /) -> Share:
+        """The share that is used of the meter that has most left: what is promised is the budget, and nothing less."""
         parts = [
-            1 - reading / limit
-            for reading, limit in _meters(total, self.limits(budget))
-            if limit and reading is not None
+            reading / limit for reading, limit in _meters(total, self.limits(budget)) if limit and reading is not None
         ]
-        return max([Exact(0), *parts])
+        return Share(min(parts, default=Exact(1)), budget)
+
+    def share(self, total: Readings, budget: ApproxDP, /) -> Exact:
+        """The share that is left of the meter that has most left."""
+        return max(1 - self.spent(total, budget).used, Exact(0))
 
     def left(self, total: Readings, budget: ApproxDP, /) -> ApproxDP:
-        """The largest epsilon and the largest delta that one more question may have, whatever it is; to six digits."""
-        delta = max(self.limits(budget).delta - total.delta, Exact(0))
+        """The largest epsilon, to six digits, and delta that one more question may have, whatever it is."""
+        return _left(self, total, budget)
 
-        def fits(step: int) -> bool:
-            question = Stated(epsilon=budget.epsilon * step / _DIGITS, delta=0)
-            return self.fits(_sum(total, self.price(question)), budget)
+    def show(self, total: Readings, budget: ApproxDP, /) -> Shown:
+        """Shares, in percent."""
+        used = self.spent(total, budget).used
+        rest = show_down(self.left(total, budget))
+        return Shown(f"{percent_up(used)}", f"{percent_down(1 - used)}, at most {rest} for one question")
 
-        low, high = 0, _DIGITS + 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if fits(middle) else (low, middle)
-        return ApproxDP.capped(budget.epsilon * low / _DIGITS, delta)
+    # --- settings ---------------------------------------------------------------------------------
+
+    def settings(self) -> dict[str, Any]:
+        """The orders and their shares of delta."""
+        return {"orders": list(self.orders), "shares": [ratio(share) for share in self.shares]}
+
+    def with_settings(self, tree: dict[str, Any], /) -> MeterAccountant:
+        """The inverse."""
+        if tree.keys() != {"orders", "shares"}:
+            raise ValueError("meters must have orders and shares")
+        orders, shares = tuple(tree["orders"]), tuple(map(read_amount, tree["shares"]))
+        sound = all(type(order) is int and 1 < order <= _HIGHEST for order in orders) and len(shares) == len(orders)
+        if not sound or list(orders) != sorted(set(orders)) or sum(shares) > 1:
+            raise ValueError("meters must have rising orders, each with a share of delta")
+        return MeterAccountant(orders, shares)
 
     # --- texts ------------------------------------------------------------------------------------
 
@@ -167,6 +182,20 @@ class MeterAccountant(Accountant[Readings]):
         if not isinstance(taus, list) or len(taus) != len(self.orders):
             raise ValueError(f"there must be {len(self.orders)} Renyi divergences")
         return Readings(_read(tree["epsilon"]), read_amount(tree["delta"]), tuple(map(_read, taus)))
+
+
+@lru_cache(maxsize=256)
+def _left(accountant: MeterAccountant, total: Readings, budget: ApproxDP) -> ApproxDP:
+    def fits(step: int) -> bool:
+        question = Stated(epsilon=budget.epsilon * step / _DIGITS, delta=0)
+        return accountant.fits(_sum(total, accountant.price(question)), budget)
+
+    low, high = 0, _DIGITS + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    delta = max(accountant.limits(budget).delta - total.delta, Exact(0))
+    return ApproxDP.capped(budget.epsilon * low / _DIGITS, delta)
 
 
 def _sum(one: Readings, other: Readings) -> Readings:
@@ -193,7 +222,7 @@ def _meters(total: Readings, limits: Readings) -> list[tuple[Exact | None, Exact
     limit = limits.epsilon
     assert limit is not None
     pairs = [(reading, most) for reading, most in zip(total.renyi, limits.renyi, strict=True) if most]
-    return [(total.epsilon, limit), *pairs]  # type: ignore[list-item]
+    return [(total.epsilon, limit), *pairs]
 
 
 def _write(reading: Exact | None) -> str | None:
@@ -205,7 +234,7 @@ def _read(tree: object) -> Exact | None:
 
 
 def _best_order(epsilon: Exact, delta: Exact) -> int | None:
-    """The order with the largest allowance per order, in floats, because every order is valid; None if all have none."""
+    """The order with the largest allowance for its size, in floats: every order is valid. None if all have none."""
     if not delta:
         return None
     e, log_delta = nearest(epsilon), math.log(delta.numerator) - math.log(delta.denominator)

@@ -71,7 +71,7 @@ class PureAccountant(Accountant[PureDP]):
         """Whether the sum of the epsilons is at most the budget's."""
         return at_most(total.epsilon, budget.epsilon)
 
-    def guarantee(self, total: PureDP, /) -> PureDP:
+    def spent(self, total: PureDP, budget: PureDP, /) -> PureDP:
         """The total itself."""
         return total
 
