@@ -35,7 +35,7 @@ class Dataset:
         object.__setattr__(self, "accountant", accountant_for(self.budget, self.accountant).name)
 
     def new_accountant(self) -> Accountant[Any]:
-        """The accountant, with settings for this budget; a ledger that has the dataset keeps to those that it stored."""
+        """The accountant with settings for this budget, if the dataset is new; a ledger keeps what it stored."""
         return accountant_for(self.budget, self.accountant)
 
     def check_budget(self, budget: Budget) -> None:
