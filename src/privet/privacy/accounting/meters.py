@@ -139,7 +139,7 @@ class MeterAccountant(Accountant[Readings]):
         return max(1 - self.spent(total, budget).used, Exact(0))
 
     def left(self, total: Readings, budget: ApproxDP, /) -> ApproxDP:
-        """The largest epsilon, to six digits, and delta that one more question may have, whatever it is."""
+        """The largest epsilon, to six digits and at most the budget's, and delta that one more question may have."""
         return _left(self, total, budget)
 
     def show(self, total: Readings, budget: ApproxDP, /) -> Shown:
