@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.timing import seconds
-from privet.cli.survey import make_survey
 from privet.policy import load
 from privet.session import Session
+from privet.sources.survey import make_survey
 
 ROUNDS = 11
 COLUMNS = ("region=keys north east south west other elsewhere", "income=number 0 200000", "age=integer 0 110")

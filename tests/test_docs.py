@@ -3,8 +3,9 @@ r"""Every example in README.md and docs/ is run, and what it shows is compared w
 - ```python blocks of one file run in order, in one namespace and one empty directory.
 - A ```text (or ```output) block with nothing but blank lines before it is the expected output of the block above.
 - ```sh and ```console blocks: lines `$ command`, each followed by its expected output, if any is shown (a line that
-  ends in a backslash goes on in the next). `privet`, `python` and a few harmless commands run; `./dev` and
-  `pip install` are checked for commands and extras that exist. A command that should fail ends in `# exit 2`.
+  ends in a backslash goes on in the next). `privet`, `python` and a few harmless commands run (`privet` in this
+  process if the line needs nothing of a shell); `./dev` and `pip install` are checked for commands and extras that
+  exist. A command that should fail ends in `# exit 2`.
 - Noise is random, so any number matches any number, and spaces around numbers and the length of rules don't count;
   words, signs and lines do. `...` matches anything. After ```text exact (or ```console exact) every character counts.
 - A block inside an HTML comment runs and isn't shown. `<!-- not run: reason -->` before a block excludes it.
@@ -14,6 +15,7 @@ import contextlib
 import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -23,6 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from privet import cli
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -149,7 +153,7 @@ SAID_ONLY = {"cd", "git"}  # how to fetch the repository
 
 def run(command: Command, directory: Path) -> str:
     """What a command prints, both streams together; it must end with the status it says, 0 if it says none."""
-    environment = os.environ | {
+    environment = {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
         "HOME": str(directory),
         "COLUMNS": WIDTH,
@@ -157,10 +161,26 @@ def run(command: Command, directory: Path) -> str:
         "TERM": "dumb",
         "PYTHONUTF8": "1",
     }
+    words = privet_alone(command.text)
+    code, printed = in_shell(command.text, directory, environment) if words is None else in_process(words, environment)
+    stated = re.search(r"#\s*exit (\d+)\s*$", command.text)
+    if code != (int(stated[1]) if stated else 0):
+        raise Mismatch(f"line {command.line}: `{command.text}` ended with {code}\n{printed}")
+    return printed
+
+
+def privet_alone(text: str) -> list[str] | None:
+    """The arguments of a line that starts `privet` and asks nothing else of a shell."""
+    bare = re.sub(r"\"[^\"$`\\]*\"|'[^']*'", "", text)
+    words = shlex.split(text, comments=True) if re.fullmatch(r"privet(\s[\w\s.,:=/%-]*)?(#.*)?", bare) else []
+    return words[1:] if words else None
+
+
+def in_shell(text: str, directory: Path, environment: dict[str, str]) -> tuple[int, str]:
     done = subprocess.run(
-        ["sh", "-c", command.text],
+        ["sh", "-c", text],
         cwd=directory,
-        env=environment,
+        env=os.environ | environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -168,10 +188,23 @@ def run(command: Command, directory: Path) -> str:
         timeout=300,
         check=False,
     )
-    stated = re.search(r"#\s*exit (\d+)\s*$", command.text)
-    if done.returncode != (int(stated[1]) if stated else 0):
-        raise Mismatch(f"line {command.line}: `{command.text}` ended with {done.returncode}\n{done.stdout}")
-    return done.stdout
+    return done.returncode, done.stdout
+
+
+def in_process(arguments: list[str], environment: dict[str, str]) -> tuple[int, str]:
+    """The same without the second that a process takes to load; tests/cli has the processes."""
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        patch.setattr(sys, "argv", ["privet", *arguments])
+        patch.setattr(sys, "stdin", io.StringIO())
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+    code = stopped.value.code
+    assert code is None or isinstance(code, int)
+    assert isinstance(out.buffer, io.BytesIO)
+    return code or 0, out.buffer.getvalue().decode()
 
 
 def check_only(command: Command) -> None:
@@ -384,6 +417,36 @@ def test_a_right_page_passes(page: str, tmp_path: Path) -> None:
 def test_a_broken_twin_fails(page: str, tmp_path: Path) -> None:
     with pytest.raises((Mismatch, ZeroDivisionError)):
         run_page(page, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ("privet", []),
+        (
+            'privet query "SELECT a > 1 FROM t; --" --epsilon 0.5',
+            ["query", "SELECT a > 1 FROM t; --", "--epsilon", "0.5"],
+        ),
+        ("privet import a.csv --separator ';'  # exit 2", ["import", "a.csv", "--separator", ";"]),
+        ("privet ledger verify a.ledger | head", None),
+        ("privet curve > curve.txt", None),
+        ('privet query "$(cat question.sql)"', None),
+        ("privet verify *.json", None),
+        ("privet budget; privet ledger head", None),
+        ("privets", None),
+        ("echo privet", None),
+    ],
+)
+def test_what_needs_a_shell(text: str, arguments: list[str] | None) -> None:
+    assert privet_alone(text) == arguments
+
+
+def test_a_process_and_this_one_print_the_same(tmp_path: Path) -> None:
+    for text, code in (("privet budget no.ledger", 2), ("privet audit nothing", 2), ("privet --version", 0)):
+        with contextlib.chdir(tmp_path):
+            here = in_process(text.split()[1:], {"COLUMNS": WIDTH})
+        assert here == in_shell(f"{Path(sys.executable).parent}/{text}", tmp_path, {"COLUMNS": WIDTH})
+        assert here[0] == code
 
 
 def test_an_error_names_the_line_of_the_page(tmp_path: Path) -> None:

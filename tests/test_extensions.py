@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 
 START = """
 import privet as pv
-from privet.cli.survey import make_survey
+from privet.sources.survey import make_survey
 
 make_survey(".", 2_000)
 people = pv.table(

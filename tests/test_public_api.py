@@ -21,8 +21,8 @@ FACE = """
     NoAnswer PrivetError PublicTable PureDP Query Release ReleasePlan Session Table UserError ZeroConcentratedDP
     accounting adjacency audit bins boolean col count count_people date distances distributions divergences duckdb_file
     each_row epsilon_for errors events exact greatest guarantees histogram import_csv integer keys keys_from least
-    ledger lit max mean mechanisms min new_signing_key noise number open_ledger person planner public_table release
-    sensitivity sources statistics std sum table text timestamp variance verify when
+    ledger lit make_survey max mean mechanisms min new_signing_key noise number open_ledger person planner public_table
+    release sensitivity sources statistics std sum table text timestamp variance verify when
 """
 MODULES = {
     "accounting": "ACCOUNTANTS Accountant ApproxAccountant PureAccountant Shown accountant_for accountant_named",
@@ -141,6 +141,8 @@ def test_the_version_is_the_project_s() -> None:
 
 
 def test_a_name_that_is_not_there_is_answered_with_those_that_are() -> None:
+    with pytest.raises(AttributeError, match=r"has no attribute 'avg'\. Use pv\.mean$"):
+        privet.avg  # noqa: B018
     with pytest.raises(AttributeError, match=r"has no attribute 'Laplac'. Did you mean Laplace\?$"):
         privet.Laplac  # noqa: B018
     with pytest.raises(ImportError):

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from privet.release import Certificate, Release, new_signing_key, verify
     from privet.session import Session
     from privet.sources import duckdb_file, import_csv, keys_from, public_table, table
+    from privet.sources.survey import make_survey
     from privet.tables.aggregates import count, count_people, histogram, mean, std, sum, variance  # noqa: A004
     from privet.tables.expressions.fluent import bins, col, lit, when
     from privet.tables.extremes import greatest, least, max, min  # noqa: A004
@@ -86,6 +87,7 @@ _HOMES = {
     "keys_from": "sources",
     "least": "tables.extremes",
     "lit": "tables.expressions.fluent",
+    "make_survey": "sources.survey",
     "max": "tables.extremes",
     "mean": "tables.aggregates",
     "min": "tables.extremes",
@@ -166,6 +168,7 @@ __all__ = [
     "least",
     "ledger",
     "lit",
+    "make_survey",
     "max",
     "mean",
     "mechanisms",
@@ -192,6 +195,19 @@ __all__ = [
 ]
 
 
+_ELSEWHERE = {
+    "avg": "Use pv.mean",
+    "average": "Use pv.mean",
+    "stddev": "Use pv.std",
+    "stdev": "Use pv.std",
+    "var": "Use pv.variance",
+    "median": "Quantiles can't be released yet; for a distribution, use pv.histogram",
+    "quantile": "Quantiles can't be released yet; for a distribution, use pv.histogram",
+    "read_csv": "Use pv.import_csv, then pv.table",
+    "read_parquet": "Use pv.table",
+}
+
+
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         value = getattr(import_module(f"privet.{_HOMES[name]}"), name)
@@ -202,7 +218,7 @@ def __getattr__(name: str) -> Any:
 
         known = {each.lower(): each for each in __all__}
         near = [known[each] for each in get_close_matches(name.lower(), known, n=3, cutoff=0.6)]
-        hint = f"Did you mean {' or '.join(near)}?" if near else "All names: dir(privet)"
+        hint = _ELSEWHERE.get(name) or (f"Did you mean {' or '.join(near)}?" if near else "All names: dir(privet)")
         raise AttributeError(f"module 'privet' has no attribute {name!r}. {hint}")
     globals()[name] = value
     return value

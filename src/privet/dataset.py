@@ -12,21 +12,25 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypedDict
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex, TypedDict
 from weakref import WeakSet, WeakValueDictionary
 
 from privet import ledger as ledgers
 from privet.engines import open_engine
+from privet.engines.base import MEMORY, Engine
 from privet.errors import QueryError, Remedy, Subject, UserError, argument, write
 from privet.exact import Number, positive, whole
 from privet.ledger import Caps, Ledger, TableFacts, memory_ledger, open_ledger
+from privet.ledger.opening import existing_ledger
 from privet.planner import ReleasePlan, plan
 from privet.privacy.accounting import accountant_for
 from privet.privacy.adjacency import Person
 from privet.privacy.guarantees import Budget
-from privet.privacy.guarantees.least import MIN_EPSILON
+from privet.privacy.guarantees.budgets import MIN_EPSILON
 from privet.release.signing import SigningKey, signer
+from privet.system.closing import Closing
+from privet.system.identity import Identity
 from privet.system.processes import Gate, era
 from privet.tables import operators
 from privet.tables.query import Query
@@ -69,7 +73,7 @@ class DatasetOptions(TypedDict, total=False):
     engine: str
 
 
-class Dataset:
+class Dataset(Closing):
     """Private tables about the same people, one budget for all questions about them, and a ledger that keeps count.
 
     `ledger` is a file, a postgresql:// address, or an open ledger. `ledger=None` must be written: debits are then kept
@@ -78,7 +82,8 @@ class Dataset:
     asked. With `share_answers=False` an answer that somebody else paid for is not free: nobody learns who asked what.
     `caps` says what a policy allows to each analyst: of that and the ledger's caps, the smaller hold. `accountant`
     names the one that keeps the budget; by default the kind of the budget decides. `engine` names the one that
-    computes; by default the first that can read all sources.
+    computes; by default the first that can read all sources. With `connect=False` the ledger is only looked at, and not
+    created, until a question is to be paid for.
 
     Threads may share a dataset; so may the children of a fork, if the ledger is not in memory.
 
@@ -112,8 +117,9 @@ class Dataset:
         caps: Callable[[str], Caps] | None = None,
         accountant: str = "",
         engine: str = "",
+        connect: bool = True,
     ) -> None:
-        if memory is not None and not re.fullmatch(r"[1-9][0-9]*(\.[0-9]+)? ?([KMGT]i?)?B", str(memory)):
+        if memory is not None and not re.fullmatch(MEMORY, str(memory)):
             raise UserError(f"memory must be a size, not {memory!r}", remedy=argument("memory", "2GB"))
         if spill is not None and not Path(spill).is_dir():
             advice = Remedy("Leave it out to use a temporary folder")
@@ -141,39 +147,84 @@ class Dataset:
         self._era = era()
         self._plans: WeakValueDictionary[int, ReleasePlan] = WeakValueDictionary()
         self.signing_key = None if signing_key is None else signer(signing_key)
-        self._opened = open_ledger(ledger) if isinstance(ledger, str | Path) else None
-        self._ledger: Ledger = self._opened or ledger or memory_ledger()  # type: ignore[assignment]
-        unit = "person" if isinstance(first.protect, Person) else "row"
-        try:
-            facts = ledgers.Dataset(self.name, unit, first.adjacency, budget, accountant)  # type: ignore[arg-type]
-            salt = self._ledger.create(
-                facts,
-                tables=_kept(self.tables.values()),
-                public=[identity for table in self.public.values() for identity in table.identities],
-                same_budget=caps is None,
-            )
-            self._ledger.declare(self.name, self.version)
-            self.engine = open_engine(
-                {table.name: (table.schema, table.source) for table in self.tables.values()},
-                {table.name: (table.schema, table.source) for table in self.public.values()},
-                salt=salt,
-                name=engine,
-                memory=memory,
-                threads=threads,
-                spill=None if spill is None else Path(spill),
-                progress=sys.stderr.isatty(),
-            )
-        except BaseException:
-            if self._opened is not None:
-                self._opened.close()
-            raise
-        _OPEN.add(self)
+        self._where = ledger
+        self._opened: Ledger | None = None
+        self._ledger: Ledger | None = None
+        self._looked: Ledger | None = None
+        self._engine: Engine | None = None
+        self._connecting = RLock()
+        unit: Literal["person", "row"] = "person" if isinstance(first.protect, Person) else "row"
+        self._facts = ledgers.Dataset(self.name, unit, first.adjacency, budget, accountant)
+        self._engine_options: dict[str, Any] = {
+            "name": engine,
+            "memory": memory,
+            "threads": threads,
+            "spill": None if spill is None else Path(spill),
+        }
+        self._grant: Callable[[Ledger], None] = lambda ledger: None
+        if connect or not isinstance(ledger, str | Path):
+            self.connect()
+
+    def connect(self) -> None:
+        """Open the ledger, which is created if it is missing, and the engine; does nothing if they are open."""
+        with self._connecting:
+            if self._engine is not None:
+                return
+            if self._looked is not None:
+                self._looked.close()
+                self._looked = None
+            self._opened = open_ledger(self._where) if isinstance(self._where, str | Path) else None
+            ledger: Ledger = self._opened or self._where or memory_ledger()  # type: ignore[assignment]
+            try:
+                salt = self.record(ledger)
+                self._engine = open_engine(
+                    {table.name: (table.schema, table.source) for table in self.tables.values()},
+                    {table.name: (table.schema, table.source) for table in self.public.values()},
+                    salt=salt,
+                    progress=sys.stderr.isatty(),
+                    **self._engine_options,
+                )
+            except BaseException:
+                if self._opened is not None:
+                    self._opened.close()
+                raise
+            self._ledger = ledger
+            _OPEN.add(self)
+
+    def record(self, ledger: Ledger) -> bytes:
+        """Record the dataset in a ledger, or check that it is the recorded one; returns its salt."""
+        salt = ledger.create(
+            self._facts,
+            tables=_kept(self.tables.values()),
+            public=_public(self.tables.values(), self.public.values()),
+            same_budget=self._caps is None,
+        )
+        ledger.declare(self.name, self.version)
+        self._grant(ledger)
+        return salt
+
+    def _look(self) -> Ledger:
+        """A ledger to look at before the dataset is connected: the present one, or one in which nothing is spent."""
+        with self._connecting:
+            if self._looked is None:
+                assert isinstance(self._where, str | Path)
+                present = existing_ledger(self._where)
+                if present is not None and self.name not in present.datasets():
+                    present.close()
+                    present = None
+                self._looked = present or memory_ledger()
+                if present is None:
+                    self.record(self._looked)
+            return self._looked
 
     @classmethod
-    def open(cls, policy: Policy | str | Path, *, dataset: str | None = None, asking: str = "") -> Dataset:
+    def open(
+        cls, policy: Policy | str | Path, *, dataset: str | None = None, asking: str = "", connect: bool = True
+    ) -> Dataset:
         """A dataset by the steward's policy.
 
         If the policy has several, name one, or give the statement that is `asking`: its tables tell which one it is.
+        With `connect=False`, the ledger is only looked at until a question is to be paid for.
         """
         from privet.policy import agreement, load
 
@@ -194,12 +245,11 @@ class Dataset:
             caps=lambda analyst: agreement.caps(chosen, analyst),
             accountant=chosen.accountant,
             engine=chosen.settings.engine or "",
+            connect=False,
         )
-        try:
-            agreement.grant(chosen, opened.ledger)
-        except BaseException:
-            opened.close()
-            raise
+        opened._grant = lambda ledger: agreement.grant(chosen, ledger)
+        if connect:
+            opened.connect()
         return opened
 
     def session(self, *, analyst: str = "analyst") -> Session:
@@ -214,7 +264,19 @@ class Dataset:
     def ledger(self) -> Ledger:
         """The ledger, for `verify` and for the steward."""
         self._check_era()
-        return self._ledger
+        return self._ledger or self._look()
+
+    @property
+    def engine(self) -> Engine:
+        """The engine that reads the tables."""
+        if self._engine is None:
+            self.connect()
+        assert self._engine is not None
+        return self._engine
+
+    @engine.setter
+    def engine(self, engine: Engine) -> None:
+        self._engine = engine
 
     def caps(self, analyst: str) -> Caps:
         """What the policy allows to an analyst; nothing is said if there is no policy."""
@@ -234,10 +296,10 @@ class Dataset:
         if isinstance(query, ReleasePlan):
             return self._planned(query)
         asked = self.parse(query) if isinstance(query, str) else query
-        made = plan(asked, min_epsilon=self.min_epsilon, text=query if isinstance(query, str) else "", **options)
+        planned = plan(asked, min_epsilon=self.min_epsilon, text=query if isinstance(query, str) else "", **options)
         self._check_tables(asked)
-        self._plans[id(made)] = made
-        return made
+        self._plans[id(planned)] = planned
+        return planned
 
     def _planned(self, given: ReleasePlan) -> ReleasePlan:
         if self._plans.get(id(given)) is given:
@@ -252,14 +314,14 @@ class Dataset:
             "weights": dict(given.weights) or None,
             "mechanism": given.mechanism.name,
         }
-        made = plan(given.query, min_epsilon=self.min_epsilon, text=given.text, **options)  # type: ignore[arg-type]
-        if made != given:
+        planned = plan(given.query, min_epsilon=self.min_epsilon, text=given.text, **options)  # type: ignore[arg-type]
+        if planned != given:
             raise QueryError(
                 "this plan was not made for this dataset: here the same question has another plan. Nothing was spent",
                 remedy=write("plan = session.plan(question, epsilon=0.5)"),
             )
-        self._plans[id(made)] = made
-        return made
+        self._plans[id(planned)] = planned
+        return planned
 
     def _check_tables(self, query: Query) -> None:
         for schema in operators.tables(query.input):
@@ -307,26 +369,21 @@ class Dataset:
     def close(self) -> None:
         """Let go of the data, and of a ledger that the dataset opened; questions that were paid for end first."""
         self._gate.shut()
-        self.engine.close()
+        if self._looked is not None:
+            self._looked.close()
+        if self._engine is not None:
+            self._engine.close()
         if self._opened is not None and era() == self._era:
             self._opened.close()
 
     def _end(self) -> None:
         """The interpreter ends: a thread that is still in the middle of a question settles it first."""
-        if not self._gate.shut(_PATIENCE):
-            self.engine.stop()
+        if not self._gate.shut(_PATIENCE) and self._engine is not None:
+            self._engine.stop()
             self._gate.shut(_PATIENCE)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise UserError(f"a dataset {COPIED}")
-
-    def __enter__(self) -> Dataset:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"Dataset({self.name}: {', '.join(self.tables)})"
@@ -349,6 +406,12 @@ def _kept(tables: Iterable[Table]) -> list[TableFacts]:
         person = protect.id if isinstance(protect, Person) else ""
         kept.append(TableFacts(table.name, person, table.identities))
     return kept
+
+
+def _public(tables: Iterable[Table], public: Iterable[PublicTable]) -> list[Identity]:
+    """What is used as public: the public tables, and the files that gave private tables their keys."""
+    keys = [one for table in tables for _, column in table.schema.columns for one in column.public]
+    return [*keys, *(one for table in public for one in table.identities)]
 
 
 def _named(tables: Any, kind: Any, what: str) -> dict[str, Any]:

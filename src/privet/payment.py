@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from privet.errors import InternalError, LedgerBusy, NoAnswer, Remedy, UserError
 from privet.ledger import Charge, Ledger, failpoints
-from privet.release import Certificate
 from privet.system.interrupts import Deferred
 
 _FAILED = "The question could not be answered. It was paid for, and nothing was released."
@@ -26,12 +25,7 @@ _FORKED = (
 _PERHAPS_PAID = "interrupted in the middle of a debit; the ledger's history says whether it was made"
 
 
-class _Answer(Protocol):
-    @property
-    def certificate(self) -> Certificate: ...
-
-
-_T = TypeVar("_T", bound=_Answer)
+_T = TypeVar("_T")
 _Link = dict[str, Any]
 
 
@@ -40,10 +34,10 @@ def paid(
     turn: AbstractContextManager[None],
     reserve: Callable[[], Charge],
     debit: Callable[[Charge], _Link],
-    answer: Callable[[_Link], _T],
+    answer: Callable[[_Link], tuple[_T, str]],
     again: Callable[[str], _T],
 ) -> _T:
-    """The answer to a question: a new one, or the one that was paid for before.
+    """The answer to a question: a new one, or the one that was paid for before, from the text that the ledger keeps.
 
     Claim: whatever goes wrong in the engine looks the same. A debit that was made is settled whenever Ctrl-C is
     pressed, and what is passed on then says that it was made. It is settled by the process that made it, and no other.
@@ -85,16 +79,17 @@ def _answer_and_settle(
     ledger: Ledger,
     charge: Charge,
     link: _Link,
-    answer: Callable[[_Link], _T],
+    answer: Callable[[_Link], tuple[_T, str]],
     waiting: Deferred,
     process: int,
 ) -> tuple[_T | None, BaseException | None]:
     """An answer, or what interrupted it, or neither."""
     released: _T | None = None
+    text = ""
     interrupt: BaseException | None = None
     try:
         with waiting.allowed():
-            released = answer(link)
+            released, text = answer(link)
             failpoints.reached("answer: drawn")
     except Exception:
         released = None
@@ -104,7 +99,7 @@ def _answer_and_settle(
     # settled out here, so that nothing of the engine's own error is attached to what the ledger may raise
     try:
         if released is not None:
-            ledger.settle(charge, "answered", released.certificate.to_json())
+            ledger.settle(charge, "answered", text)
         else:
             ledger.settle(charge, "failed" if interrupt is None else "interrupted")
     except LedgerBusy:

@@ -12,7 +12,6 @@ from dataclasses import replace
 from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypedDict, TypeVar, Unpack
 
 from privet.dataset import COPIED, Dataset, DatasetOptions
@@ -33,6 +32,7 @@ from privet.release import Certificate, Release, recall
 from privet.release.certificate import certify, of_query, of_value
 from privet.release.recall import asked_digest, question_digest, recalled, recalled_value
 from privet.release.value import ReleasedValue
+from privet.system.closing import Closing
 from privet.tables.query import Query
 from privet.tables.relation import PublicTable, Table
 from privet.tables.schema import check_name
@@ -60,7 +60,7 @@ def _version() -> str:
     return version("privet")
 
 
-class Session:
+class Session(Closing):
     """One analyst's view of a dataset: questions, their price and their answers, and what is left of the budget.
 
     `pv.Session([...], budget=..., ledger=...)` opens a `Dataset` of its own, which it closes at its end, and takes what
@@ -94,9 +94,9 @@ class Session:
     @classmethod
     def of(cls, dataset: Dataset, *, analyst: str, owns: bool = False) -> Session:
         """A session of an open dataset; one that `owns` it closes it too."""
-        made = cls.__new__(cls)
-        made._begin(dataset, check_name(analyst, "analyst"), owns=owns)
-        return made
+        session = cls.__new__(cls)
+        session._begin(dataset, check_name(analyst, "analyst"), owns=owns)
+        return session
 
     @classmethod
     def open(
@@ -190,13 +190,13 @@ class Session:
         **options: Unpack[ReleaseOptions],
     ) -> str:
         """The plan in words, and whether it is paid for already. Nothing is read and nothing is spent."""
-        made = self.plan(query, **options)
-        before = self._before(made)
+        plan = self.plan(query, **options)
+        before = self._before(plan)
         balance = self.balance
-        fits = balance.remaining.fits(made) or (before is not None and not fresh)
+        fits = balance.remaining.fits(plan) or (before is not None and not fresh)
         limit = nearest(balance.limits(self.analyst))
         left = f"{show_down(limit.left)} is left of {limit.name}{'' if fits else ': not enough'}."
-        return "\n".join([made.explain(face), *recall.stored_line(before, fresh=fresh), f"{'Budget':<11}{left}"])
+        return "\n".join([plan.explain(face), *recall.stored_line(before, fresh=fresh), f"{'Budget':<11}{left}"])
 
     def release(
         self,
@@ -213,25 +213,25 @@ class Session:
         """
         if not isinstance(fresh, bool):
             raise UserError(f"fresh must be True or False, not {fresh!r}", remedy=argument("fresh", True))
-        made = self.plan(query, **options)
-        event = made.event()
-        engine, statements = self.dataset.engine, made.statements()
+        plan = self.plan(query, **options)
+        event = plan.event()
+        engine, statements = self.dataset.engine, plan.statements()
 
-        def answer(link: dict[str, Any]) -> Release:
-            exact = made.coordinates([engine.answer(each) for each in statements])
-            noisy, drawn = add_noise(made, exact)
+        def answer(link: dict[str, Any]) -> tuple[Release, str]:
+            exact = plan.coordinates([engine.answer(each) for each in statements])
+            noisy, drawn = add_noise(plan, exact)
             if drawn != event:
                 raise InternalError("the noise that was drawn is not what was paid for")
-            cells = made.cells(noisy)
-            certificate = self._certify(of_query(made, noisy, cells), link)
-            return Release(made, noisy, made.guarantee(), None, certificate, cells)
+            cells = plan.cells(noisy)
+            certificate, text = self._certify(of_query(plan, noisy, cells), link)
+            return Release(plan, noisy, plan.guarantee(), None, certificate, cells), text
 
         def again(text: str) -> Release:
-            return recalled(made, text, None)
+            return recalled(plan, text, None)
 
-        asked = asked_digest(made)
-        statement = made.text or worded(made.query)
-        digest = question_digest(made)
+        asked = asked_digest(plan)
+        statement = plan.text or worded(plan.query)
+        digest = question_digest(plan)
         self._check_open()
         self.dataset.ready(statements)  # refused here, or not at all
         return self._paid(event, answer, again, asked, request_id, statement, question=digest, fresh=fresh)
@@ -254,11 +254,11 @@ class Session:
         check_price(mechanism.epsilon, self.dataset.min_epsilon)
         self._check_open()
 
-        def answer(link: dict[str, Any]) -> ReleasedValue:
+        def answer(link: dict[str, Any]) -> tuple[ReleasedValue, str]:
             released = mechanism.release(value)
             plain = released.tolist() if hasattr(released, "tolist") else released
-            certificate = self._certify(of_value(mechanism, plain, label), link)
-            return ReleasedValue(released, mechanism, mechanism.guarantee(), None, certificate)
+            certificate, text = self._certify(of_value(mechanism, plain, label), link)
+            return ReleasedValue(released, mechanism, mechanism.guarantee(), None, certificate), text
 
         def again(text: str) -> ReleasedValue:
             released, certificate = recalled_value(text, like=value)
@@ -270,10 +270,10 @@ class Session:
 
     # --- inside ---------------------------------------------------------------------------------
 
-    def _before(self, made: ReleasePlan) -> PureDP | None:
+    def _before(self, plan: ReleasePlan) -> PureDP | None:
         """What the stored answer cost that this analyst would be given."""
         where = {"dataset": self.name, "version": self.version, "analyst": self.analyst}
-        return recall.paid_before(made, self.ledger, **where, share=self.dataset.share_answers)
+        return recall.paid_before(plan, self.ledger, **where, share=self.dataset.share_answers)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -285,7 +285,7 @@ class Session:
     def _paid(
         self,
         event: events.PrivacyEvent,
-        answer: Callable[[dict[str, Any]], _T],
+        answer: Callable[[dict[str, Any]], tuple[_T, str]],
         again: Callable[[str], _T],
         asked: str,
         request_id: str | None,
@@ -309,10 +309,10 @@ class Session:
             caps=self._caps,
             share=self.dataset.share_answers,
         )
-        made = paid(self.ledger, self.dataset.turn(), reserve, self._debit, answer, again)
+        released = paid(self.ledger, self.dataset.turn(), reserve, self._debit, answer, again)
         with suppress(LedgerError):  # the answer is there, whatever is left
-            return replace(made, remaining=self.remaining)
-        return made
+            return replace(released, remaining=self.remaining)
+        return released
 
     def _debit(self, charge: Charge) -> dict[str, Any]:
         """A debit was made: how a certificate refers to it."""
@@ -324,7 +324,7 @@ class Session:
             "analyst": self.analyst,
         }
 
-    def _certify(self, body: dict[str, Any], link: dict[str, Any]) -> Certificate:
+    def _certify(self, body: dict[str, Any], link: dict[str, Any]) -> tuple[Certificate, str]:
         return certify(body, dataset=self.name, link=link, version=_version(), key=self.dataset.signing_key)
 
     def close(self) -> None:
@@ -335,14 +335,6 @@ class Session:
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise UserError(f"a session {COPIED}")
-
-    def __enter__(self) -> Session:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"Session({', '.join(self.tables)}; {self.balance.left} left of {self.balance.budget})"

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from tests.effort import some
 
 from privet.audit import SamplerReport, verify_sampler
-from privet.exact import ball
+from privet.exact import ball, precision
 from privet.exact.lattice import Integers
 from privet.noise import DiscreteLaplace, Geometric
 from privet.noise.digits import BASE, CHUNK, GROUP, SMALL, Digits
 from privet.noise.entropy import Bits
 from privet.noise.geometric import geometric_digits
-from privet.noise.inversion import UNDECIDED, Inversion, Rare, certified_prefixes
+from privet.noise.inversion import UNDECIDED, Inversion, Rare
 from privet.noise.laplace import laplace_digits
 
 # around every change of shape: one table or two (16), two or three (16 * 256), seven or eight (what fits 64 bits)
@@ -318,7 +318,9 @@ def separate_sign(scale: Fraction, twice: bool) -> Inversion:
 
     boundaries = list(range(-reach, reach))
     whole = [k for k in boundaries if not (not twice and k == -1)]  # there F(-1) is 1/2, exactly
-    prefixes = dict(zip(whole, certified_prefixes(lambda: [cdf(k) for k in whole], 256), strict=True))
+    with precision(256):
+        floors = [int((cdf(k) * arb(2) ** 64).floor().fmpz()) for k in whole]
+    prefixes = dict(zip(whole, floors, strict=True))
     return Inversion(-reach, [prefixes.get(k, 1 << 63) for k in boundaries], cdf)
 
 

@@ -158,7 +158,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert text.count("95 % intervals for each cell separately") == 3
     assert text.count("The certificate is valid: epsilon 0.5") == 3
     assert "Budget: epsilon 1.5 is spent, epsilon 0.5 is left." in text
-    assert "this costs epsilon 2, but at most epsilon 0.5 is left of epsilon 2. Nothing was spent." in text
+    assert "this costs epsilon 2, but only epsilon 0.5 is left of epsilon 2. Nothing was spent." in text
     assert "62 %" in text
     folder = tmp_path / "a [bold]folder"
     assert text.rstrip().endswith(str(folder))

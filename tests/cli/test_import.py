@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import shlex
 import subprocess
 import sys
 from contextlib import suppress
@@ -191,12 +192,12 @@ def test_a_refusal_names_the_flags_that_help(here: Path, capsys: Capture, monkey
         "  line 3: born: '1.2.1991' is not a date such as 2024-12-31",
         "  line 3: ok: 'nein' is not true or false (t or f, yes or no, y or n, 1 or 0)",
         "'NA' is in age (1 time). If it means missing: --missing NA",
-        "pay would parse with a different decimal or thousands separator: --decimal , --thousands .",
+        "pay would parse with another separator: --decimal ',' --thousands .",
         "the dates in 'born' match this format: --date-format born=%d.%m.%Y",
         "If you know which words of ok mean true and false: --true ja --false nein",
         "Fix the file, change the declaration, or read them all as missing: --bad-values missing",
     ]
-    proposed = [word for line in told[7:11] for word in line.rpartition(": ")[2].split()]
+    proposed = [word for line in told[7:11] for word in shlex.split(line.rpartition(": ")[2])]
     ran(*first, "--separator", ";", *proposed)
     assert pq.read_table("odd.parquet").to_pydict() == {
         "person_id": ["a", "b"],
@@ -221,7 +222,7 @@ def test_the_report_tells_caps_bounds_and_markers(here: Path) -> None:
     assert ran("import", "people.csv").stderr.splitlines()[3:] == [
         "  person_id  1 missing, 0 bad",
         "  age        0 missing, 0 bad, 1 outside 0..110 (clamped in answers, in no group)",
-        "  region     0 missing, 0 bad, 1 not among the keys (left out of groups)",
+        "  region     0 missing, 0 bad, 1 not among the keys, such as 'NA' (left out of groups)",
         (
             "People: 1 by person_id, 1 with more than 1 row. "
             "Rows left out of an answer: 1 over this cap, 1 without person_id."

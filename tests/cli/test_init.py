@@ -20,12 +20,12 @@ from typer.testing import CliRunner
 
 import privet as pv
 from privet import cli
-from privet.cli.survey import make_survey
 from privet.errors import UserError
 from privet.policy import load, parse
 from privet.policy.catalog import find
 from privet.policy.proposals import person, proposal
 from privet.policy.shorthand import shorthand
+from privet.sources.survey import make_survey
 from privet.sql import parse as parse_sql
 from privet.sql.quoting import quoted
 from privet.tables.relation import Table
@@ -148,11 +148,12 @@ def test_questions(here: Path) -> None:
     )
     result = ran("init", "people.parquet", "visits.parquet", answers=answers)
     for said in (
-        "There is no column 'nobody'. There are: person_id, region, age, income, smoker",
+        "There is no column 'nobody'. The columns are: person_id, region, age, income, smoker",
         "max_rows must be a whole number, 1 or greater, not 'zero'",
         "keys north south other elsewhere",
         "income: lower must be less than upper, not [9, 0].",
         "epsilon must be a number",
+        '"either" is neither of them. Type add/remove, or replace.',
     ):
         assert said in result.output
     dataset = load().datasets["health"]
@@ -302,7 +303,8 @@ def test_only_the_schema_is_read(here: Path) -> None:
         (("nowhere.parquet", "--yes"), "there is no file 'nowhere.parquet'"),
         (("nowhere.csv", "--yes"), "there is no file 'nowhere.csv'"),
         (("nowhere.duckdb", "--yes"), "there is no file 'nowhere.duckdb'"),
-        (("people.parquet", "--yes", "--person", "persn_id"), "Did you mean 'person_id'?"),
+        (("nowhere.csv",), "there is no file 'nowhere.csv'"),  # before anything is asked
+        (("people.parquet", "--yes", "--person", "persn_id"), "'person_id'? Write, for example: --person person_id"),
         (
             ("people.parquet", "--yes", "--person", "person_id", "--each-row"),
             "--person and --each-row contradict each other. Use --person COLUMN if a column identifies the person",
@@ -467,6 +469,7 @@ def test_forms_of_answers(family: Any, line: str, value: Any) -> None:
         ("integer", "0, 200,000", "give two numbers, without commas"),
         ("text", "keys", "list the keys"),
         ("float", "0", "'0' is not a range: give two numbers"),
+        ("anything", "0 abc", "'0 abc' is not a range: give two numbers"),
         ("text", '"', "is not a declaration"),
         ("text", '""', "is not a kind of column"),
     ],

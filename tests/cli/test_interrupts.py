@@ -6,11 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.cli.asking import COUNT, NEW, made
+from tests.cli.asking import COUNT, NEW, Done, made
+from tests.cli.processes import ran, warm
+from tests.ledger.workers import Nursery
 
 import privet
 from privet.ledger import open_ledger
@@ -94,16 +97,23 @@ def people(tmp_path: Path) -> Path:
     return made(tmp_path)
 
 
-def pressed(folder: Path, moment: str, *arguments: str) -> str:
+ASKED = ("query", COUNT, "--epsilon", "0.25", "--fresh")
+
+
+@pytest.fixture(scope="module")
+def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
+    with warm(tmp_path_factory.mktemp("nursery")) as made:
+        yield made
+
+
+def pressed(nursery: Nursery, folder: Path, moment: str, *arguments: str) -> str:
     """What a command says on stderr when Ctrl-C is pressed; its code is 130, and it prints nothing else."""
-    given = arguments or ("query", COUNT, "--epsilon", "0.25", "--fresh")
-    done = subprocess.run(
-        [sys.executable, "-c", PRESSING, moment, *given],
-        cwd=folder, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=100, env=HERE,
-    )  # fmt: skip
-    assert done.returncode == 130, done
-    assert done.stdout == ""
-    return NEW.sub("", done.stderr)
+    return said(ran(nursery, folder, moment, *(arguments or ASKED), program=PRESSING))
+
+
+def said(done: Done) -> str:
+    assert (done.code, done.out) == (130, ""), done
+    return NEW.sub("", done.err)
 
 
 def kinds(folder: Path) -> list[str]:
@@ -117,8 +127,6 @@ def kinds(folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("moment", "says", "entries"),
     [
-        ("loading", NOTHING, []),
-        ("loading more", NOTHING, []),
         ("opening", NOTHING, []),
         ("checking the file", NOTHING, []),
         ("planning", NOTHING, []),
@@ -130,38 +138,45 @@ def kinds(folder: Path) -> list[str]:
         ("writing", KEPT, ["reserved", "answered"]),
     ],
 )
-def test_one_line_that_is_true(people: Path, moment: str, says: str, entries: list[str]) -> None:
-    assert pressed(people, moment) == says
+def test_one_line_that_is_true(nursery: Nursery, people: Path, moment: str, says: str, entries: list[str]) -> None:
+    assert pressed(nursery, people, moment) == says
     assert kinds(people) == entries
 
 
-def test_interrupts_do_not_close_a_dataset(people: Path) -> None:
+@pytest.mark.parametrize("moment", ["loading", "loading more", "the engine"])
+def test_and_in_a_process_that_starts(people: Path, moment: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PRESSING, moment, *ASKED],
+        cwd=people, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=100, env=HERE,
+    )  # fmt: skip
+    loading = moment.startswith("loading")
+    assert said(Done(done.returncode, done.stdout, done.stderr)) == (NOTHING if loading else STAYS)
+    assert kinds(people) == ([] if loading else ["reserved", "interrupted"])
+
+
+def test_interrupts_do_not_close_a_dataset(nursery: Nursery, people: Path) -> None:
     for _ in range(4):
-        assert pressed(people, "the engine") == STAYS
+        assert pressed(nursery, people, "the engine") == STAYS
     with closing(open_ledger(people / "people.ledger")) as ledger:
         assert ledger.balance("people").spent.epsilon == 1
         assert [entry.totals.failures for entry in ledger.history("people")][-1] == 0
-    done = subprocess.run(
-        [sys.executable, "-m", "privet", "query", COUNT, "--epsilon", "0.25", "--json"],
-        cwd=people, capture_output=True, text=True, check=True, env=HERE,
-    )  # fmt: skip
-    assert len(json.loads(done.stdout)["rows"]) == 3
+    done = ran(nursery, people, "query", COUNT, "--epsilon", "0.25", "--json")
+    assert done.code == 0
+    assert len(json.loads(done.out)["rows"]) == 3
 
 
-def test_explain_and_others_say_it_too(people: Path) -> None:
-    assert pressed(people, "planning", "explain", COUNT, "--epsilon", "1") == NOTHING
-    assert pressed(people, "opening", "init", "people.parquet", "--yes", "-o", "other.toml") == "interrupted\n"
+def test_explain_and_others_say_it_too(nursery: Nursery, people: Path) -> None:
+    assert pressed(nursery, people, "planning", "explain", COUNT, "--epsilon", "1") == NOTHING
+    assert pressed(nursery, people, "opening", "init", "people.parquet", "--yes", "-o", "other.toml") == "interrupted\n"
     assert not (people / "other.toml").exists()
 
 
-def test_a_request_that_was_interrupted_is_not_drawn_again(people: Path) -> None:
+def test_a_request_that_was_interrupted_is_not_drawn_again(nursery: Nursery, people: Path) -> None:
     query = ("query", COUNT, "--epsilon", "0.25", "--request-id", "report")
-    assert pressed(people, "the engine", *query) == STAYS
-    done = subprocess.run(
-        [sys.executable, "-m", "privet", *query], cwd=people, capture_output=True, text=True, check=False, env=HERE
-    )
-    assert (done.returncode, done.stdout) == (4, "")
-    assert done.stderr == (
+    assert pressed(nursery, people, "the engine", *query) == STAYS
+    done = ran(nursery, people, *query)
+    assert (done.code, done.out) == (4, "")
+    assert done.err == (
         "error: This request was interrupted. It was paid for, and nothing was released. "
         "To pay for it again, leave out its request id, or use a new one\n"
     )

@@ -59,8 +59,11 @@ def test_an_order(shell: Shell, here: Path, order: list[str], found: list[str]) 
     ("style", "message"),
     [
         (["--label", "People"], "a label is NAME=TEXT, not 'People'. Write, for example: --label n=People"),
-        (["--label", "m=People"], "labels name 'm', which is neither a column nor a key. There are: region, n, north"),
-        (["--order", "nort"], "order names 'nort', which is not a key. There are: north, south, elsewhere"),
+        (
+            ["--label", "m=People"],
+            "neither a column nor a key. The columns and keys are: region, n, north",
+        ),
+        (["--order", "nort"], "order names 'nort', which is not a key. The keys are: north, south, elsewhere"),
     ],
 )
 def test_what_can_not_be_drawn_is_not_paid_for(shell: Shell, style: list[str], message: str) -> None:

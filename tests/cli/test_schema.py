@@ -20,7 +20,7 @@ people: epsilon 3 for all questions, add/remove
     smoker  a boolean
     day     a date in 2025-01-01..2025-03-31
 
-In SQL: COUNT(*), COUNT(column), COUNT(DISTINCT person), SUM, AVG, VAR_POP, STDDEV_POP, SUM(a) / SUM(b), CLIP(x, 0, 9)
+In SQL: COUNT(*), COUNT(x), COUNT(DISTINCT person_id), SUM(x), AVG(x), VAR_POP(x), STDDEV_POP(x), SUM(x) / SUM(y)
 """
 MORE = """
 ledger = "all.ledger"

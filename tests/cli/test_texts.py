@@ -158,7 +158,7 @@ def test_explain_speaks_of_flags(shell: Shell) -> None:
 def test_amounts_that_are_left_are_short(shell: Shell) -> None:
     shell("query", COUNT, "--epsilon", "500000000000000001/1000000000000000003")
     error = shell.refused(3, "query", COUNT, "--epsilon", "3")
-    found = re.search(r"at most epsilon (\S+) is left", error)
+    found = re.search(r"only epsilon (\S+) is left", error)
     assert found is not None
     assert re.fullmatch(r"\d\.\d{1,5}", found[1]), "and not 1117499999999999999/25000000000000000"
     shell("query", COUNT, "--epsilon", found[1])

@@ -190,6 +190,18 @@ def test_dates_before_1970(name: str) -> None:
     assert asked(name, table, Rows(), where=x < date(1960, 2, 29)) == [[2]]
 
 
+def test_dates_without_a_timestamp(name: str, tmp_path: Path) -> None:
+    """A date too far from 1970 to be a timestamp is before or after all of them: clamped, and missing as a key."""
+    days = [106_751_992, -106_751_992, 2**31 - 2, 2 - 2**31, 2**31 - 1, 1 - 2**31, 0, 1, -1, None]
+    pq.write_table(pa.table({"x": pa.array(days, pa.int32()).cast(pa.date32())}), tmp_path / "t.parquet")
+    column = declared.timestamp("1970-01-01", "1970-01-02")
+    table = pv.table("t", tmp_path / "t.parquet", protect=each_row(), columns={"x": column})
+    assert asked(name, table, total(x.hour(), 0, 1, 23), exactly.present(x.node)) == [[3 * 23, 9]]
+    for condition, count in ((x < datetime(1970, 1, 2), 5), (x > datetime(1970, 1, 2), 3), (x.is_missing(), 1)):
+        assert asked(name, table, Rows(), where=condition) == [[count]], str(condition)
+    assert asked(name, table, Rows(), keys=(x.truncate("day"),)) == [[1], [1]]
+
+
 @pytest.mark.parametrize("unit", ["ms", "us", "ns"])
 @pytest.mark.parametrize("zone", [None, "UTC", "America/New_York"])
 def test_timestamps(name: str, unit: str, zone: str | None, tmp_path: Path) -> None:

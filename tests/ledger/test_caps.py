@@ -34,7 +34,7 @@ def test_a_cap_holds_for_one_analyst(make: Factory) -> None:
     pay(ledger, None, cost("1.5"))
     with pytest.raises(
         BudgetError,
-        match=r"^this costs epsilon 0\.6, but at most epsilon 0\.5 is left of epsilon 2 for 'ann'\. "
+        match=r"^this costs epsilon 0\.6, but only epsilon 0\.5 is left of epsilon 2 for 'ann'\. "
         r"Nothing was spent\.$",
     ):
         pay(ledger, None, cost("0.6"))
@@ -263,7 +263,7 @@ def test_a_debit_is_granted_if_and_only_if_every_cap_covers_it(
             pay(ledger, "x", cost(price))
         said = str(caught.value)
         assert ledger.balance("people", "ann") == balance
-        advice = re.search(r"at most epsilon (\S+) is left", said) if min(left) else None
+        advice = re.search(r"only epsilon (\S+) is left", said) if min(left) else None
         if min(left) == 0:
             assert advice is None
             assert said.endswith("Ask the steward for a larger budget.")

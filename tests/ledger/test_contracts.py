@@ -131,6 +131,14 @@ def test_nothing_is_refunded(make: Factory) -> None:
     assert ledger.balance("people").spent == PureDP(0.9)
 
 
+def test_an_answer_is_text(make: Factory) -> None:
+    ledger = opened(make())
+    charge = pay(ledger, "a", cost("0.3"))
+    with pytest.raises(InternalError, match="an answer is stored as text, not as bytes"):
+        ledger.settle(charge, "answered", b"42")  # type: ignore[arg-type]
+    ledger.settle(charge, "answered", "42")
+
+
 def test_an_approximate_budget_counts_both(make: Factory) -> None:
     ledger = opened(make(), ApproxDP(1, 1e-6))
     assert pay(ledger, "a", cost("0.5")).cost == ApproxDP(0.5, 0)
@@ -139,7 +147,7 @@ def test_an_approximate_budget_counts_both(make: Factory) -> None:
     assert ledger.balance("people").remaining.guarantee == ApproxDP(0.25, 4e-7)
     with pytest.raises(BudgetError, match="Nothing was spent"):
         pay(ledger, "c", Stated(epsilon=0, delta="5e-7"))  # too much delta
-    with pytest.raises(BudgetError, match=r"at most epsilon 0\.25, delta 4e-7 is left"):
+    with pytest.raises(BudgetError, match=r"only epsilon 0\.25, delta 4e-7 is left"):
         pay(ledger, "c", cost("0.3"))  # too much epsilon
     pay(ledger, "c", Stated(epsilon=0.25, delta="4e-7"))
     assert ledger.balance("people").remaining.guarantee == ApproxDP(0, 0)
@@ -450,7 +458,7 @@ def test_a_budget_is_of_its_accountants_kind() -> None:
     for budget, accountant in ((PureDP(1), "approx"), (ApproxDP(1, 1e-6), "pure")):
         with pytest.raises(UserError, match=f"the {accountant} accountant needs"):
             Dataset("people", "row", Adjacency.REPLACE, budget, accountant)
-    with pytest.raises(UserError, match=r"no accountant 'renyi'\. There are: pure, approx"):
+    with pytest.raises(UserError, match=r"no accountant 'renyi'\. The accountants are: pure, approx"):
         Dataset("people", "row", Adjacency.REPLACE, PureDP(1), "renyi")
 
 

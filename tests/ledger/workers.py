@@ -109,6 +109,10 @@ class Nursery:
             self._process.stdin.flush()
             return self._process.stdout.readline()
 
+    def load(self, module: str) -> None:
+        """Import a module here, so that no child has to."""
+        self.say(load=module)
+
     def start(self, job: Callable[..., Any], **arguments: Any) -> Child:
         self._made += 1
         output = self._folder / f"{self._made}.json"
@@ -141,6 +145,10 @@ def main() -> None:
         order = json.loads(line)
         if "join" in order:
             print(os.waitstatus_to_exitcode(os.waitpid(order["join"], 0)[1]), flush=True)
+            continue
+        if "load" in order:
+            import_module(order["load"])
+            print(flush=True)
             continue
         child = os.fork()
         if child == 0:
@@ -586,6 +594,7 @@ def outcome(call: Callable[[], Any]) -> dict[str, str]:
 def limited(where: str, limit: int, before: bool, most: int) -> list[dict[str, str]]:
     """Ask until the disk is full, and three times more; files can't grow past the limit."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    sys.dont_write_bytecode = True  # Python would keep the half of it that fits
     tempfile.gettempdir()  # it is found by writing to it, once
     before_that = resource.getrlimit(resource.RLIMIT_FSIZE)
 

@@ -106,5 +106,5 @@ def test_less_noise_serves_for_more_and_no_other_move(
 
 
 def test_a_name_that_nobody_has_is_refused() -> None:
-    with pytest.raises(QueryError, match=r"no mechanism 'gauss'. There are: laplace/1"):
+    with pytest.raises(QueryError, match=r"no mechanism 'gauss'. The mechanisms are: laplace/1"):
         named("gauss")

@@ -437,7 +437,7 @@ def test_what_is_said_to_be_left_fits(left: str) -> None:
         query = session.tables["people"].group_by("region").agg(n=pv.count(), s=pv.std("income"), p=pv.count_people())
         with pytest.raises(BudgetError) as caught:
             session.release(query, epsilon=10)
-        said = re.search(r"at most epsilon (\S+) is left", str(caught.value))
+        said = re.search(r"only epsilon (\S+) is left", str(caught.value))
         assert said is not None
         assert len(said[1]) <= 12, "long numbers are rounded, down"
         session.release(query, epsilon=said[1])

@@ -356,7 +356,7 @@ WRONG_ASKS: dict[str, Callable[[Any], Any]] = {
 
 HELP = re.compile(
     r"[Ww]rite|at most|[Tt]here are|[Gg]ive|[Tt]ake|[Ll]eave|[Cc]hoose|[Mm]ust be|[Aa]llowed|[Cc]ombine|[Cc]lip|"
-    r"[Ss]ay |It has|The (parts|units) are: |Create it|Name another|"
+    r"[Ss]ay |It has|The (parts|units|columns) are: |only epsilon|Create it|Name another|"
     r"Ask |Make |Declare|Convert|need|years 2 to 9000|is of|within|would be only noise|Rename|"
     r"A key contains|which holds|"
     r"too large or too small|"

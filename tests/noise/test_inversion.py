@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from privet.audit.script import Script
 from privet.errors import InternalError
-from privet.exact import ball
+from privet.exact import ball, precision
 from privet.noise.digits import BASE
 from privet.noise.entropy import Bits
 from privet.noise.geometric import geometric_digits
-from privet.noise.inversion import UNDECIDED, Inversion, UniformReal, certified_prefixes, exp_minus
+from privet.noise.inversion import UNDECIDED, Inversion, UniformReal, certified_prefixes, exp_minus, powers
 from privet.noise.laplace import laplace_digits
 
 LARGEST = (1 << 64) - 1
@@ -275,15 +275,34 @@ def test_a_boundary_that_is_never_sharp_is_an_internal_error() -> None:
 
 
 def test_prefixes_are_floors() -> None:
-    def boundaries() -> list[arb]:
-        return [exp_minus(Fraction(k, 7)) for k in range(1, 30)]
+    def boundaries(bits: int) -> tuple[list[int], int]:
+        numbers, error = powers(lambda: arb(1), Fraction(7), 29, bits)
+        return numbers[1:], error
 
     with localcontext() as context:
         context.prec = 120
         wanted = [int((-Decimal(k) / 7).exp() * (1 << 64)) for k in range(1, 30)]
-    assert certified_prefixes(boundaries, 64) == wanted
+    for bits in (64, 65, 70, 128):  # with few bits no floor is certain, and more are taken
+        assert certified_prefixes(boundaries, bits) == wanted
     with pytest.raises(InternalError):
-        certified_prefixes(lambda: [arb(0, 1)], 1 << 18)
+        certified_prefixes(lambda bits: ([1 << bits - 1], 1), 1 << 18)  # 1/2 is where two cells meet
+
+
+@pytest.mark.parametrize("scale", ["1/1000000000", "1/50", "1/3", "1", "15", "5000", "1e12", "1e80"])
+@pytest.mark.parametrize("bits", [64, 128, 300])
+def test_powers_are_below_the_truth_by_no_more_than_their_error(scale: str, bits: int) -> None:
+    """The truth is e^(-k/scale) / (1 - e^(-256/scale)), each evaluated alone."""
+    s = Fraction(scale)
+
+    def first() -> arb:
+        return -1 / ball(-256 / s).expm1()
+
+    numbers, error = powers(first, s, 513, bits)
+    with precision(20 * bits + 2000):
+        for k, number in enumerate(numbers):
+            missing = first() * exp_minus(k / s) * arb(2) ** bits - number
+            assert missing >= 0
+            assert missing <= error
 
 
 # --- broken twins of the check itself ----------------------------------------------------------

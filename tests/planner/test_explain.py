@@ -14,7 +14,7 @@ import pytest
 from tests.planner.tables import table
 
 import privet as pv
-from privet.planner.plan import ReleasePlan, plan
+from privet.planner import ReleasePlan, plan
 from privet.tables.query import Query
 from privet.tables.relation import PublicTable
 from privet.tables.schema import PublicSchema

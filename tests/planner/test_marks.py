@@ -19,11 +19,11 @@ import privet as pv
 from privet import accuracy
 from privet.exact import Exact
 from privet.mechanisms import DEFAULT
+from privet.planner import ReleasePlan, plan
 from privet.planner.linear import Linear
 from privet.planner.marks import Standing, careful, standing
 from privet.planner.noise import Noise
 from privet.planner.outputs import Cells, Output, Straight
-from privet.planner.plan import ReleasePlan, plan
 from privet.tables.query import Query
 from privet.tables.relation import Relation
 

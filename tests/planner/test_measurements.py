@@ -17,8 +17,9 @@ from tests.planner.tables import ROWS, exact, flat, table
 import privet as pv
 from privet.errors import InternalError, QueryError
 from privet.exact.lattice import Bounds
+from privet.planner import ReleasePlan, plan
 from privet.planner import measurements as m
-from privet.planner.plan import NoisyMeasurement, ReleasePlan, plan
+from privet.planner.plan import NoisyMeasurement
 from privet.privacy.sensitivity import l1_move
 from privet.tables.expressions.nodes import Bin, Column
 from privet.tables.query import Query

@@ -15,8 +15,8 @@ from tests.planner.tables import exact, table
 
 import privet as pv
 from privet.noise import DiscreteLaplace
+from privet.planner import ReleasePlan, plan
 from privet.planner.outputs import Spread
-from privet.planner.plan import ReleasePlan, plan
 from privet.tables.query import Query
 from privet.tables.relation import Relation
 

@@ -16,10 +16,10 @@ from tests.planner.tables import table
 
 import privet as pv
 from privet.errors import QueryError, UserError
+from privet.planner import ReleasePlan, plan
 from privet.planner.linear import Linear
 from privet.planner.noise import Noise
 from privet.planner.outputs import Quotient, Spread, Straight
-from privet.planner.plan import ReleasePlan, plan
 from privet.tables.query import Query
 from privet.tables.relation import Relation
 
@@ -269,7 +269,7 @@ def test_a_smaller_error_of_one_side_of_a_ratio_keeps_the_ratio_within() -> None
     [
         ({}, r"neither epsilon nor within is set. Set one of the two"),
         ({"epsilon": 1, "within": {"n": 5}}, r"both epsilon and within are set"),
-        ({"within": {"k": 5}}, r"within: there is no column 'k'. There are: n, m"),
+        ({"within": {"k": 5}}, r"within: there is no column 'k'. The columns are: n, m"),
         ({"within": {"n": 0}}, r"within of n must be"),
         ({"within": {"n": float("nan")}}, r"within of n must be a number"),
         ({"within": 5}, r"within must map columns to numbers. Write, for example: within=\{\"n\": 2\}"),

@@ -10,7 +10,7 @@ from tests.planner.test_explain import REGIONS
 from tests.sql.catalogue import asked as parsed
 
 import privet as pv
-from privet.planner.plan import plan
+from privet.planner import plan
 from privet.tables.query import Query
 from privet.tables.relation import Relation
 

@@ -273,6 +273,9 @@ def test_a_database(tmp_path: Path) -> None:
 # --- sources that are not what is declared -----------------------------------------------------
 
 AT = "datasets.health.tables.people"
+COLUMNS = "The columns are: person_id, age, region"
+TEXTS = "This is read from booleans. Convert it in the source, or declare it as it is."
+FLAGS = "This is read from booleans. Declare a 0 or 1 as an integer."
 BESIDE = "That folder contains: people.parquet."
 
 
@@ -283,28 +286,28 @@ BESIDE = "That folder contains: people.parquet."
             "age = ",
             "agee = ",
             "line 12, columns.agee",
-            "there is no column 'agee' in 'PEOPLE'. There are: person_id, age, region. Did you mean 'age'?",
+            f"there is no column 'agee' in 'PEOPLE'. {COLUMNS}. Did you mean 'age'?",
             "age = { integer = [0, 110] }",
         ),
         (
             AGE,
             'region = "boolean"',
             "line 12, columns.region",
-            "column 'region' of 'PEOPLE' is declared as a boolean, but contains VARCHAR. This is read from booleans.",
+            f"column 'region' of 'PEOPLE' is declared as a boolean, but contains VARCHAR. {TEXTS}",
             'region = { keys = ["north", "south"], other = "elsewhere" }',
         ),
         (
             AGE,
             'age = "boolean"',
             "line 12, columns.age",
-            "column 'age' of 'PEOPLE' is declared as a boolean, but contains BIGINT. This is read from booleans.",
-            "age = { integer = [0, 110] }",
+            f"column 'age' of 'PEOPLE' is declared as a boolean, but contains BIGINT. {FLAGS}",
+            "age = { integer = [0, 1] }",
         ),
         (
             '"person_id"',
             '"persons_id"',
             "line 9, protect",
-            "there is no column 'persons_id' in 'PEOPLE'. There are: person_id, age, region. Did you mean 'person_id'?",
+            f"there is no column 'persons_id' in 'PEOPLE'. {COLUMNS}. Did you mean 'person_id'?",
             'protect = { person = "person_id", max_rows = 1 }',
         ),
         (

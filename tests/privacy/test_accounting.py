@@ -260,7 +260,11 @@ def test_the_kind_of_a_budget_chooses_its_accountant_and_it_can_be_named(monkeyp
     ("budget", "name", "said"),
     [
         (3, "", "budget must be a guarantee, not 3"),
-        (PureDP(1), "generous", "there is no accountant 'generous'. There are: pure, meters, approx, concentrated"),
+        (
+            PureDP(1),
+            "generous",
+            "there is no accountant 'generous'. The accountants are: pure, meters, approx, concentrated",
+        ),
         (PureDP(1), "approx", r"the approx accountant needs a budget of type ApproxDP, not PureDP\(1\)"),
         (ApproxDP(1, 0), "pure", r"the pure accountant needs a budget of type PureDP"),
         (ApproxDP(1, 0), "batches", "is for fixed batches"),

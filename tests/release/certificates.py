@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 import privet as pv
 from privet.ledger import Charge, Dataset, Ledger, memory_ledger
 from privet.mechanisms import Laplace
-from privet.planner.plan import ReleasePlan, plan
+from privet.planner import ReleasePlan, plan
 from privet.privacy.adjacency import Adjacency
 from privet.privacy.events import PrivacyEvent
 from privet.privacy.guarantees import PureDP
@@ -111,7 +111,9 @@ def certificate(name: str, *, key: Any = KEY, link: dict[str, Any] = LINK) -> Ce
         made = made_plan(name)
         noisy = noisy_of(made)
         body = of_query(made, noisy, made.cells(noisy))
-    return certify(body, dataset="people", link=link, version="0.1.0", key=key)
+    one, text = certify(body, dataset="people", link=link, version="0.1.0", key=key)
+    assert one.to_json() == text
+    return one
 
 
 def event_of(name: str) -> Any:

@@ -410,7 +410,7 @@ def test_odd_datasets(dataset: Any) -> None:
     body = {
         k: v for k, v in certificate("count").document.items() if k in ("kind", "asked", "derived", "noisy", "answer")
     }
-    made = certify(body, dataset=dataset, link=LINK, version="0", key=None)
+    made, _ = certify(body, dataset=dataset, link=LINK, version="0", key=None)
     with pytest.raises(VerificationError, match="dataset"):
         verify(made, ledger=certified("count")[1])
 

@@ -16,7 +16,7 @@ from tests.cli.asking import made as folder
 import privet as pv
 from privet.errors import QueryError, UserError
 from privet.planner import plan
-from privet.privacy.guarantees.least import MIN_EPSILON
+from privet.privacy.guarantees.budgets import MIN_EPSILON
 from privet.release.recall import asked_digest
 
 ROWS = pa.table({"id": list(range(40)), "age": [20 + i for i in range(40)], "region": ["north", "south"] * 20})

@@ -181,7 +181,7 @@ def test_two_tables_share_a_budget() -> None:
         session.release(two.agg(m=pv.mean("minutes")), epsilon=1)
         session.release(one.join(two).agg(n=pv.count(), k=pv.count_people()), epsilon="0.5")
         assert session.remaining.guarantee == pv.PureDP(0.5)
-        with pytest.raises(BudgetError, match=r"at most epsilon 0\.5 is left"):
+        with pytest.raises(BudgetError, match=r"only epsilon 0\.5 is left"):
             session.release(count(two), epsilon=1)
 
 
@@ -315,7 +315,7 @@ def test_refused_questions_cost_nothing(session: pv.Session, how: dict[str, Any]
 
 
 def test_too_much_is_refused_and_explained(session: pv.Session) -> None:
-    with pytest.raises(BudgetError, match=r"this costs epsilon 4, but at most epsilon 3 is left.*Nothing was spent\.$"):
+    with pytest.raises(BudgetError, match=r"this costs epsilon 4, but only epsilon 3 is left.*Nothing was spent\.$"):
         session.release(count(), epsilon=4)
     assert session.explain(count(), epsilon=4).endswith("epsilon 3 is left of epsilon 3: not enough.")
     assert session.spent == pv.PureDP.ZERO
@@ -351,7 +351,7 @@ def test_too_much_is_refused_and_explained(session: pv.Session) -> None:
         ),
         (
             lambda: pv.Session([people()], budget=pv.PureDP(1), ledger=None, public=[people()]),  # type: ignore[list-item]
-            r"contains a privet\.tables\.query\.Table",
+            r"contains a privet\.tables\.relation\.Table",
         ),
         (lambda: pv.Session([people()], budget=pv.PureDP(1), ledger=None, signing_key="none"), r"none"),
     ],

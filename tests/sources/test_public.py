@@ -125,7 +125,7 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     )
     assert refused(pa.table({"k": ["a", None]})) == "the key 'k' of 't' is missing in a row. Every row needs one"
     assert refused(pa.table({"K": ["a"]})).startswith(
-        "there is no column 'k' in the Arrow table. There are: K. Did you mean 'K'?"
+        "there is no column 'k' in the Arrow table. The columns are: K. Did you mean 'K'?"
     )
     assert (
         refused(pa.table({"k": [1.5]}))

@@ -186,24 +186,26 @@ def test_files_that_can_not_be_read(tmp_path: Path) -> None:
 def test_a_duckdb_file_that_does_not_fit(tmp_path: Path) -> None:
     made = as_duckdb(tmp_path)
     assert refused(duckdb_file(tmp_path / "no.duckdb", "people")).startswith("there is no file ")
-    assert refused(duckdb_file(made.path, "peple")) == f"there is no table 'peple' in {made.path!r}. There are: people"
+    tables = f"in {made.path!r}. The tables are: people"
+    assert refused(duckdb_file(made.path, "peple")) == f"there is no table 'peple' {tables}"
     (tmp_path / "junk.duckdb").write_bytes(b"junk" * 1000)
     assert "is not a readable DuckDB file" in refused(duckdb_file(tmp_path / "junk.duckdb", "people"))
     with duckdb.connect(made.path) as connection:  # a view could read anything, and fail for one row
         connection.execute("CREATE VIEW seen AS SELECT * FROM people")
-    assert refused(duckdb_file(made.path, "seen")) == f"there is no table 'seen' in {made.path!r}. There are: people"
+    assert refused(duckdb_file(made.path, "seen")) == f"there is no table 'seen' {tables}"
 
 
 def test_columns_that_do_not_fit(tmp_path: Path) -> None:
     path = as_parquet(tmp_path)
     there = "id, age, income, region, zone, note, born, seen, member, secret"
     assert refused(path, Age=COLUMNS["age"]) == (
-        f"there is no column 'Age' in {str(path)!r}. There are: {there}. Did you mean 'age'?"
+        f"there is no column 'Age' in {str(path)!r}. The columns are: {there}. Did you mean 'age'?"
     )
-    assert refused(path, xyz=COLUMNS["age"]) == f"there is no column 'xyz' in {str(path)!r}. There are: {there}"
+    assert refused(path, xyz=COLUMNS["age"]) == f"there is no column 'xyz' in {str(path)!r}. The columns are: {there}"
     assert refused(path, region=COLUMNS["age"]) == (
         f"column 'region' of {str(path)!r} is declared as an integer in 0..110, but contains VARCHAR. This is read "
-        'from integers or floats or decimals. Write, for example: columns={"region": pv.keys("north", "south")}'
+        "from integers or floats or decimals. Convert it in the source, or declare it as it is. Write, for example: "
+        'columns={"region": pv.keys("north", "south")}'
     )
     assert refused(arrow(), age=COLUMNS["region"]) == (
         "column 'age' of the Arrow table is declared as one of 3 keys, but contains int64. This is read from texts. "
@@ -211,9 +213,12 @@ def test_columns_that_do_not_fit(tmp_path: Path) -> None:
     )
     with pytest.raises(SourceError) as caught:
         table("people", path, protect=person("person_id", max_rows=1), columns=COLUMNS)
-    assert str(caught.value) == (
-        f"there is no column 'person_id' in {str(path)!r}. There are: {there}. Write, for example: "
-        'protect=pv.person("person_id", max_rows=3)'
+    assert str(caught.value) == (f"there is no column 'person_id' in {str(path)!r}. The columns are: {there}")
+    with pytest.raises(SourceError, match=r"Did you mean 'id'\? Write, for example: protect=pv\.person\(\"id\","):
+        table("people", path, protect=person("idd", max_rows=1), columns=COLUMNS)
+    flags = pa.table({"flag": [0, 1]})
+    assert refused(flags, flag=schema.boolean()).endswith(
+        'Declare a 0 or 1 as an integer. Write, for example: columns={"flag": pv.integer(0, 1)}'
     )
     with pytest.raises(SourceError, match="An id is read from integers or texts or UUIDs or decimals or floats"):
         table("people", path, protect=person("member", max_rows=1), columns=COLUMNS)
@@ -222,6 +227,21 @@ def test_columns_that_do_not_fit(tmp_path: Path) -> None:
         "the columns 'a' and 'A' of 'people' differ only"
     )
     assert rows(table("t", both, protect=each_row(), columns={"A": COLUMNS["age"]}).source) == [(2,)]
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["host=x user=me:hush dbname=y", "dbname=y user=me:hush.duckdb", "user='me hush' host=x.csv", "user=me:hush"],
+)
+def test_a_source_that_is_an_address_is_shown_without_secrets(address: str) -> None:
+    said = refused(address)
+    assert "is not a file on this machine" in said
+    assert "hush" not in said
+
+
+def test_a_file_that_was_not_imported_yet(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("id,age\n1,2\n")
+    assert f"privet import {tmp_path}/people.csv -o {tmp_path}/people.parquet" in refused(tmp_path / "people.parquet")
 
 
 HOLD = {

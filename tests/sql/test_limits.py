@@ -6,10 +6,12 @@ import sys
 
 import pytest
 from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.tokenizer_core import Token
 from tests.sql.catalogue import asked
 
 from privet.errors import QueryError
-from privet.sql import grammar, tokens
+from privet.sql import grammar, misquoted, tokens
 from privet.sql.source import SqlText
 
 COUNT = "SELECT COUNT(*) AS n FROM people WHERE "
@@ -27,6 +29,23 @@ def test_length() -> None:
     refused(longest + " ", "at most 16 KB")
     refused(COUNT + "name = '" + "é" * 9_000 + "'", "at most 16 KB")
     refused("SELECT " * 10**6, "at most 16 KB")
+
+
+def test_a_text_that_is_too_long_is_not_even_split_into_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Counted:
+        seen = 0
+
+        def tokenize(self, text: str) -> list[Token]:
+            self.seen += 1
+            return list(DuckDB().tokenize(text))
+
+    counted = Counted()
+    for module in (tokens, misquoted):
+        monkeypatch.setattr(module, "DIALECT", counted)
+    refused("SELECT " * 5_000, "at most 16 KB")
+    assert counted.seen == 0
+    refused("SELECT a, b", "FROM")
+    assert counted.seen > 0
 
 
 def test_number_of_words() -> None:

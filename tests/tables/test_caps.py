@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 import privet as pv
 from privet.engines.duckdb.engine import DuckDB
 from privet.errors import QueryError, UserError
-from privet.planner.plan import bounding, plan
+from privet.planner import plan
+from privet.planner.plan import bounding
 from privet.tables import caps
 from privet.tables.caps import Cap, groups_of, product, rows_of
 from privet.tables.codec import decode, encode

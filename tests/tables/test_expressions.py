@@ -267,12 +267,12 @@ def test_what_can_be_missing(expression: Expr, missing: bool) -> None:
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: pv.col("age") + 1, r"there is no column 'age'. There are: a, b, c"),
+        (lambda: pv.col("age") + 1, r"there is no column 'age'. The columns are: a, b, c"),
         (lambda: pv.col("region") + 1, r"\+ needs a number, but this is one of 3 keys. Numbers and"),
         (lambda: pv.col("note") * 2, r"\* needs a number, but this is a text"),
         (lambda: pv.col("born") + pv.col("born"), r"\+ needs a number, but this is a date"),
         (lambda: pv.col("seen") - pv.col("seen"), r"only dates can be subtracted"),
-        (lambda: pv.col("a") == "north", r"can't be compared.*pv\.col\(\"age\"\) >= 18"),
+        (lambda: pv.col("a") == "north", r"can't be compared.*pv\.col\(\"a\"\) >= "),
         (lambda: pv.col("region") < "north", r"can't be compared by order"),
         (lambda: pv.col("f") < pv.col("g"), r"can't be compared by order"),
         (lambda: pv.col("f") == 1, r"can't be compared"),

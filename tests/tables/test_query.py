@@ -9,11 +9,12 @@ from dataclasses import FrozenInstanceError, fields, is_dataclass
 from fractions import Fraction
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from tests.tables.rows import people, schema, value
 
 import privet as pv
-from privet.errors import QueryError, UserError
+from privet.errors import NoBounds, QueryError, UserError
 from privet.planner import plan
 from privet.tables.operators import Columns
 from privet.tables.query import MOST_COLUMNS, Query
@@ -221,3 +222,77 @@ def test_least_and_greatest_of_several_are_row_wise() -> None:
         assert value(high.node, row) == max(row.values())
     assert value(low.node, {"a": None, "c": Fraction(1)}) is None
     assert value(high.node, {"a": Fraction(1), "c": None}) is None
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda t: t.agg(pv.count()), r"every aggregate needs a name.*\.agg\(n=pv\.count\(\)"),
+        (lambda t: t.group_by("region").agg(pv.count()), "every aggregate needs a name"),
+        (lambda t: t.where(pv.col("region") > "north"), r'Write, for example: pv\.col\("region"\) == "'),
+    ],
+)
+def test_what_to_write_instead(ask: Callable[[Relation], Any], said: str) -> None:
+    with pytest.raises(QueryError, match=said):
+        ask(people())
+
+
+def test_the_suggested_bound_is_that_of_sql() -> None:
+    declared = {"hours": pv.number(0, 40)}
+    rows = pa.table({"nr": [1], "hours": [1.0]})
+    work = pv.table("work", rows, protect=pv.person("nr", max_rows=3), columns=declared)
+    with pytest.raises(NoBounds) as caught:
+        work.per_person(h=pv.sum("hours")).agg(x=pv.sum("h"))
+    assert str(caught.value).endswith('Write: pv.col("h").clip(0, 120)')
+    with pytest.raises(QueryError, match=r"'nr' identifies a person, so it can't be shown or grouped by.*count_people"):
+        work.group_by("nr")
+    question = work.per_person(h=pv.sum("hours")).agg(x=pv.sum(pv.col("h").clip(0, 120)))
+    sql = "SELECT SUM(h) AS x FROM (SELECT nr, SUM(hours) AS h FROM work GROUP BY nr)"
+    with pv.Session([work], budget=pv.PureDP(1), ledger=None) as session:
+        assert session.parse(sql) == question
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            {"columns": ["hours"]},
+            r'a dict .*, not list\. .*columns=\{"hours": pv\.number\(0, 100\), \.\.\.\}',
+        ),
+        ({"columns": {"hours": "bool"}}, r'not \'bool\'\. Write, for example: columns=\{"hours": pv\.boolean\(\)\}'),
+        ({"columns": {"hours": int}}, r'not the type int\. Write, for example: columns=\{"hours": pv\.integer\('),
+        (
+            {"protect": "each_row"},
+            r"what is protected, not 'each_row'\. Write: protect=pv\.each_row\(\)$",
+        ),
+        ({"protect": pv.each_row}, r"not the function each_row\. Write: protect=pv\.each_row\(\)$"),
+        ({"protect": "nr"}, r'protect=pv\.person\("nr", max_rows=3\)'),
+    ],
+)
+def test_declarations_in_other_words(arguments: dict[str, Any], said: str) -> None:
+    given: dict[str, Any] = {"protect": pv.each_row(), "columns": {"hours": pv.number(0, 40)}} | arguments
+    with pytest.raises(UserError, match=said):
+        pv.table("work", pa.table({"hours": [1.0]}), **given)
+
+
+def test_reversed_bounds_are_written_again_as_they_were() -> None:
+    with pytest.raises(UserError, match=r"10 is greater than 0\. Write: pv\.integer\(0, 10\)$"):
+        pv.integer(10, 0)
+    with pytest.raises(UserError, match=r"Write: pv\.number\(0\.5, 10\)$"):
+        pv.number(10, 0.5)
+    with pytest.raises(UserError, match=r"Write, for example: pv\.person\("):
+        pv.person("nr")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("count", r"people\.agg\(x=pv\.count\(\)\)"),
+        ("sum", r'people\.agg\(x=pv\.sum\("income"\)\)'),
+        ("groupby", "Use group_by"),
+        ("nothing", "has no attribute 'nothing'$"),
+    ],
+)
+def test_methods_of_other_libraries(name: str, said: str) -> None:
+    with pytest.raises(AttributeError, match=said):
+        getattr(people(), name)

@@ -155,15 +155,29 @@ def test_private_rows_as_a_public_table(
     def both() -> pv.Session:
         return pv.Session([people(own, name)], public=[visits], budget=BUDGET, ledger=path)
 
-    assert "can't be a public table" in is_refused(both, path)
+    assert "can't be public" in is_refused(both, path)
     others = pv.public_table("visits", write_people(source.with_name("more.parquet")), key="visit")
     pv.Session([people(own, name)], public=[others], budget=BUDGET, ledger=path).close()
 
 
 def test_private_rows_as_a_public_table_in_a_new_ledger_at_once(tmp_path: Path, source: Path) -> None:
     visits = pv.public_table("visits", source, key="visit")
-    with pytest.raises(UserError, match="belong to the private table 'people', so they can't be a public table"):
+    with pytest.raises(UserError, match="belong to the private table 'people', so they can't be public"):
         pv.Session([people(source)], public=[visits], budget=BUDGET, ledger=tmp_path / "new.ledger")
+
+
+def test_private_rows_as_a_public_list_of_keys(tmp_path: Path, source: Path) -> None:
+    keys = pv.keys_from(source, "visit")
+    columns = {"visit": keys}
+    made = pv.table("people", source, protect=pv.person("person_id", max_rows=1), columns=columns)
+    with pytest.raises(UserError, match="belong to the private table 'people', so they can't be public"):
+        pv.Session([made], budget=BUDGET, ledger=tmp_path / "new.ledger")
+    own = write_people(tmp_path / "keys.parquet")
+    again = pv.table(
+        "people", source, protect=pv.person("person_id", max_rows=1), columns={"visit": pv.keys_from(own, "visit")}
+    )
+    assert again.schema == made.schema  # only the values count
+    pv.Session([again], budget=BUDGET, ledger=tmp_path / "new.ledger").close()
 
 
 def test_a_part_of_a_glob(tmp_path: Path) -> None:

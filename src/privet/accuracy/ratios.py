@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from privet.accuracy.sums import Bools, Floats, NoiseSums
-from privet.exact import Number
+from privet.exact import Number, nearest, probability
 
 ROUNDING = 2.0**-49
 """The share of a value that floats may have lost in it, or in a sum of a few such products."""
 
-_STEPS = 18  # of bisection between 2^-64 and 1 (or 2^64) on a logarithmic axis: the width is found to 0.02% (0.04%)
+_POINTS = 2**18  # between 2^-64 and 1 (or 2^64) on a logarithmic axis: the width is found to 0.02% (0.04%)
 _SMALL = 200  # for so many ends of intervals, several points at once take hardly longer than one
+_AROUND = np.array([-4096.0, -1024.0, -512.0, 0.0, 512.0, 1024.0, 4096.0])  # places around a guess
+_PARTS = np.arange(1, 8) / 8
 
 
 def ratio_estimate(
@@ -34,14 +38,14 @@ def ratio_estimate(
 
 
 def _clamped_ratio(top: Floats, bottom: Floats, lower: float, upper: float) -> Floats:
-    middle = lower / 2 + upper / 2 if np.isfinite([lower, upper]).all() else np.nan
+    middle = lower / 2 + upper / 2 if math.isfinite(lower) and math.isfinite(upper) else math.nan
     with np.errstate(all="ignore"):
-        found = np.where(
+        ratio = np.where(
             bottom > 0,
             np.clip(top / np.where(bottom > 0, bottom, 1.0), lower, upper),
-            np.select([top > 0, top < 0], [upper, lower], middle),
+            np.where(top > 0, upper, np.where(top < 0, lower, middle)),
         )
-    return np.where(np.isfinite(found), found, np.clip(0.0, lower, upper))
+    return np.where(np.isfinite(ratio), ratio, min(max(0.0, lower), upper))
 
 
 def ratio_interval(
@@ -88,70 +92,94 @@ def ratio_interval(
         for side in (numerator, denominator)
     )
     top, bottom = (alpha * columns).sum(axis=0), (beta * columns).sum(axis=0)
-    size_top, size_bottom = (np.abs(side * columns).sum(axis=0) for side in (alpha, beta))
+    size_alpha, size_beta = (ROUNDING * np.abs(side) for side in (alpha, beta))
+    lost_top, lost_bottom = (ROUNDING * np.abs(side * columns).sum(axis=0) for side in (alpha, beta))
     estimate = _clamped_ratio(top, bottom, lower, upper)
     test = noise.test(scales, confidence)
     few = test.few
-    finite = bool(np.isfinite([lower, upper]).all())
+    finite = math.isfinite(lower) and math.isfinite(upper)
     with np.errstate(all="ignore"):
-        beyond = np.where(bottom > 0, top - np.clip(top, lower * bottom, upper * bottom), 0.0)
+        brought = top - np.where(bottom > 0, top - np.clip(top, lower * bottom, upper * bottom), 0.0)
 
     def accepts(t: Floats) -> Bools:
-        nearer: Floats = np.ones(())
+        spread = (len(columns), *[1] * (t.ndim - bottom.ndim), *bottom.shape)
+        a, size_a, top_here, size_top_here = alpha.reshape(spread), size_alpha.reshape(spread), brought, lost_top
         if not finite:
             far = np.isinf(t)  # there only the denominator counts
             nearer, t = np.where(far, 0.0, 1.0), np.where(far, 1.0, t)
-        spread = (len(columns), *[1] * (t.ndim - bottom.ndim), *bottom.shape)
-        a, b = nearer * alpha.reshape(spread), t * beta.reshape(spread)
-        w = np.abs(a - b)
-        lost = ROUNDING * (np.abs(a) + np.abs(b))
-        distance = np.abs(nearer * (top - beyond) - t * bottom)
-        distance -= ROUNDING * (nearer * size_top + np.abs(t) * size_bottom)
-        accepted = test.plausible(np.moveaxis(w + lost, 0, -1), distance)
+            a, size_a, top_here, size_top_here = (nearer * each for each in (a, size_a, top_here, size_top_here))
+        w = np.abs(a - t * beta.reshape(spread))
+        lost = size_a + np.abs(t) * size_beta.reshape(spread)
+        distance = np.abs(top_here - t * bottom)
+        distance -= size_top_here + np.abs(t) * lost_bottom
+        accepted = test.plausible(_coordinates_last(w + lost), distance)
         if finite:
             accepted |= bottom <= 0
         if few is None:
             return accepted
-        exactly = few.plausible(np.moveaxis(w, 0, -1), distance - lost.sum(axis=0) * few.reach)
+        exactly = few.plausible(_coordinates_last(w), distance - lost.sum(axis=0) * few.reach)
         exactly |= distance <= w.max(axis=0)
         return np.where(np.abs(bottom) > few.reach * np.abs(beta).sum(axis=0) * 1.01, exactly, accepted)
 
     with np.errstate(all="ignore"):
         root = np.where(bottom == 0, estimate, top / bottom)
         start = np.clip(np.where(np.isfinite(root), root, estimate), lower, upper)
-        noisy = (np.abs(alpha - start * beta).T * (np.asarray(scales, dtype=np.float64) + 1)).T.sum(axis=0)
-        spread = noisy / np.abs(bottom)
+        noisy = (np.abs(alpha - start * beta).T * (np.asarray(scales, dtype=np.float64) + 1)).T
+        spread = noisy.sum(axis=0) / np.abs(bottom)
         unit = np.where(np.isfinite(spread) & (spread > 0), spread, 1.0)
         # both ends at once: cells that look downwards, then cells that look upwards
         start, unit = np.stack([start, start]), np.stack([unit, unit])
         ends = np.stack([np.full_like(estimate, lower), np.full_like(estimate, upper)])
-        low, high = outermost(accepts, start, ends, unit, at_once=7 if few is None and start.size <= _SMALL else 1)
+        guess = None
+        if few is None and start.size <= _SMALL:  # about the quantile of the noise at the estimate
+            level = max(nearest(1 - probability(confidence, name="confidence")), sys.float_info.min)
+            guess = -math.log(level) * np.sqrt((noisy * noisy).sum(axis=0)) / np.abs(bottom)
+        low, high = outermost(accepts, start, ends, unit, guess)
     return np.minimum(low, estimate), np.maximum(high, estimate)
 
 
 def outermost(
-    accepts: Callable[[Floats], Bools], start: Floats, end: Floats, unit: Floats, *, at_once: int = 1
+    accepts: Callable[[Floats], Bools], start: Floats, end: Floats, unit: Floats, guess: Floats | None = None
 ) -> Floats:
     """How far from `start` towards `end` points are accepted: `end` itself, or a rejected point just past the last.
 
-    `unit` is where the search begins if `end` is infinite. If `accepts` takes points in a further axis, asking for
-    2^b - 1 of them `at_once` gives the same result as bisection, in b times fewer calls.
+    `unit` is where the search begins if `end` is infinite. It ends between two neighbours of 2^18 + 1 points on a
+    logarithmic axis, so how it gets there makes no difference. If `accepts` takes points in a further axis, tell it by
+    a `guess` at the distance: several points around it are tried at once, and then several between the two.
     """
     endless = np.isinf(end)
     reach = np.where(endless, np.copysign(unit, end), np.where(endless, 0.0, end) - start)
-    near, width = np.full_like(start, -64.0), np.where(endless, 128.0, 64.0)
-    found = end.copy()
-    parts = np.arange(1, at_once + 1).reshape(-1, *[1] * start.ndim)
-    for _ in range(_STEPS // at_once.bit_length()):
-        width = width / (at_once + 1)
-        t = start + reach * np.exp2(near + parts * width)
-        inside = accepts(t) if at_once > 1 else accepts(t[0])[None]
-        passed = np.logical_and.accumulate(inside).sum(axis=0)
-        near = near + passed * width
-        rejected = np.take_along_axis(t, np.minimum(passed, at_once - 1)[None], axis=0)[0]
-        found = np.where(passed == at_once, found, rejected)
-    at_end, at_start = accepts(np.stack([end, start])) if at_once > 1 else (accepts(end), accepts(start))
-    return np.where(at_end, end, np.where(at_start, found, start))
+    step = np.where(endless, 128.0, 64.0) / _POINTS
+    near, far = np.zeros_like(start), np.full_like(start, _POINTS)
+
+    several = (-1, *[1] * start.ndim)
+
+    def towards(place: Floats) -> Floats:
+        reached: Floats = start + reach * np.exp2(place * step - 64)
+        return reached
+
+    def between(places: Floats, inside: Bools) -> tuple[Floats, Floats]:
+        return np.where(inside, places, near).max(axis=0), np.where(inside, far, places).min(axis=0)
+
+    if guess is None:
+        at_end, at_start = accepts(end), accepts(start)
+        parts = np.full(1, 0.5).reshape(several)
+    else:
+        parts = _PARTS.reshape(several)
+        middle = np.rint((np.log2(guess / np.abs(reach)) + 64) / step)
+        places = np.fmax(np.fmin(middle + _AROUND.reshape(several), _POINTS), 1.0)
+        inside = accepts(np.concatenate([towards(places), end[None], start[None]]))
+        at_end, at_start = inside[-2], inside[-1]
+        near, far = between(places, inside[:-2])
+    near = np.where(at_end | ~at_start, far, near)  # nothing to look for
+    while (far - near).max(initial=0.0) > 1:
+        places = np.ceil(near + (far - near) * parts)
+        near, far = between(places, accepts(towards(places[0]))[None] if guess is None else accepts(towards(places)))
+    return np.where(at_end | (at_start & (far == _POINTS)), end, np.where(at_start, towards(far), start))
+
+
+def _coordinates_last(columns: Floats) -> Floats:
+    return columns.transpose(*range(1, columns.ndim), 0)
 
 
 def _dot(weights: ArrayLike, x: Floats) -> Floats:

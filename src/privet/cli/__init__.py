@@ -15,7 +15,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from privet import __version__
-from privet.cli import import_csv, ledger, query, schema, verify
+from privet.cli import check, import_csv, ledger, query, schema, verify
 from privet.cli import init as policies
 from privet.cli.exits import EXITS, bug, closed, failed
 from privet.cli.interrupts import INTERRUPTED, one_line
@@ -29,6 +29,7 @@ _SCALES = ["1", "2.5", "10000"]
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 app.command()(policies.init)
 app.command("import")(import_csv.import_)
+app.command()(check.check)
 app.command()(schema.schema)
 app.command(cls=StatementCommand)(query.query)
 app.command(cls=StatementCommand)(query.explain)

@@ -13,9 +13,9 @@ import typer
 
 import privet as pv
 from privet.cli.output import Files, aligned
-from privet.cli.survey import KINDS, REGIONS, Survey, make_survey
 from privet.errors import UserError, install, write
 from privet.release import Release
+from privet.sources.survey import KINDS, REGIONS, Survey, make_survey
 from privet.tables.query import Query
 from privet.tables.relation import Table
 

@@ -77,16 +77,17 @@ def init(
     from privet.cli.interview import Steward
     from privet.errors import InternalError, PrivetError
     from privet.policy import parse
-    from privet.policy.catalog import find, is_csv
+    from privet.policy.catalog import check_csv, find
     from privet.policy.template import PolicyTemplate
 
     target = Path(output)
     sources: list[Found] = []
     files = Files.checked(target, force=force, taken=_taken(target, ledger, sources))
+    csvs = {name for name in data if check_csv(name)}  # refused before anything is asked
     with _answers(data):
         for name in data:
             read_values = sniff
-            if is_csv(name) and not sniff and not yes:
+            if name in csvs and not sniff and not yes:
                 typer.echo(f"{name} has no types. Privet can read its values to guess them. It shows no value.")
                 read_values = _agreed("Read the values?")
             sources += find(name, sniff=read_values, separator=separator, encoding=encoding)

@@ -119,8 +119,11 @@ class Steward:
 
         if given is None and self.ask:
             typer.echo("Neighbouring tables differ in one person, who is added or removed, or replaced by another.")
-            while given not in ("add/remove", "replace"):
-                given = str(typer.prompt("add/remove or replace", default="add/remove"))
+            while True:
+                given = str(typer.prompt("add/remove or replace", default="add/remove")).strip().lower()
+                if given in ("add/remove", "replace"):
+                    break
+                typer.echo(f'"{given}" is neither of them. Type add/remove, or replace.', err=True)
         return str(Adjacency(given or "add/remove"))
 
     # --- a table --------------------------------------------------------------------------------
@@ -194,14 +197,16 @@ class Steward:
     def _person(self, found: Found) -> str | None:
         """The column that identifies the person; None if every row belongs to a different person."""
         from privet.errors import UserError, write
-        from privet.names.spelling import there_are
+        from privet.names.spelling import nearest, there_are
         from privet.policy.proposals import person
         from privet.sources.readings import missing_column
 
         given = self.persons.get(found.name) or self.persons.get("")
         if given is not None:
             if given not in found.columns:
-                line = write("", terminal=f"--person {found.name}=COLUMN")
+                near = nearest(given, found.columns) or "COLUMN"
+                one = f"{found.name}={near}" if len(self.found) > 1 else near
+                line = write("", terminal=f"--person {shlex.quote(one)}")
                 raise missing_column(given, list(found.columns), f"{found.name!r} ({found.path})", line=line)
             return given
         proposed, sure = person(found.columns.items())

@@ -89,7 +89,7 @@ class StatementCommand(TyperCommand):
 
         if any(word.partition("=")[0] == "--eps" for word in args):
             raise UserError("there is no option --eps", remedy=argument("epsilon", 0.5))
-        _, extra, _ = self.make_parser(ctx).parse_args(args=list(args))
+        values, extra, _ = self.make_parser(ctx).parse_args(args=list(args))
         flags = {flag for parameter in self.params for flag in parameter.opts}
         for word in extra:
             name, equals, value = word.partition("=")
@@ -97,4 +97,7 @@ class StatementCommand(TyperCommand):
             if equals and value and flag in flags:
                 line = f"{flag} {shlex.quote(value)}"
                 raise UserError("options begin with two dashes", remedy=write(terminal=line, exact=True))
+        if extra and str(values.get("sql")).upper() in ("SELECT", "WITH"):
+            line = f'privet {ctx.info_name} "{" ".join([str(values["sql"]), *extra])}" --epsilon 0.5'
+            raise UserError("the question must be one argument, in quotes", remedy=write(terminal=line))
         return super().parse_args(ctx, args)

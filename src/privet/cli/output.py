@@ -103,10 +103,18 @@ class Files:
         return None
 
 
-def choose_format(form: Format | None, output: Path | None) -> Format:
+def choose_format(name: str | None, output: Path | None) -> Format:
     """The format of the answer; an impossible one is refused before anything is spent."""
     from privet.errors import Remedy, UserError, write
 
+    if name is not None and name not in {*Format}:
+        *names, last = (str(each) for each in Format)
+        raise UserError(
+            f"unknown format {name!r}",
+            allowed=f"The formats are {', '.join(names)} and {last}",
+            remedy=write(terminal="--format csv"),
+        )
+    form = None if name is None else Format(name)
     suffix = "" if output is None else output.suffix.lower()
     if suffix in _PICTURES:
         if form not in (None, Format.CHART):
@@ -115,7 +123,7 @@ def choose_format(form: Format | None, output: Path | None) -> Format:
     if form is None:
         form = _BY_NAME.get(suffix, Format.TABLE)
         if suffix and suffix not in _BY_NAME:
-            *names, last = *_BY_NAME, *sorted(_PICTURES)
+            *names, last = (*_BY_NAME, *sorted(_PICTURES))
             raise UserError(
                 f"unknown file type {suffix!r}",
                 allowed=f"The file types are {', '.join(names)} and {last}",

@@ -31,7 +31,12 @@ _EXAMPLE = 'privet query "SELECT COUNT(*) FROM people" --epsilon 0.5'
 def query(
     question: Question,
     form: Annotated[
-        Format | None, typer.Option("--format", help="By default a table, or as the name of the output file says.")
+        str | None,
+        typer.Option(
+            "--format",
+            metavar=f"[{'|'.join(Format)}]",
+            help="By default a table, or as the name of the output file says.",
+        ),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A file: .csv, .json, .parquet, .txt, .png, .svg or .pdf.")
@@ -63,7 +68,7 @@ def query(
     with stopped(lambda: "nothing was spent"):
         options, caps, text = _options(question), _caps(question), _statement(question.sql, question.file)
         files = Files.checked(output, certificate, force=force, taken=stewards_files(question.policy))
-        kind = choose_format(Format.JSON if as_json else form, output)
+        kind = choose_format("json" if as_json else form, output)
         style = chart_style(title, label, order, output)
         session = _session(question, text)
     with stopped(lambda: _PAID if session.debited else "nothing was spent"), session:
@@ -72,6 +77,7 @@ def query(
             _explain(session, plan, fresh=fresh, as_json=kind is Format.JSON)
             return
         check_output(plan, kind, output, style)
+        _connect(session, question.policy)
         with _states_cost(session, plan):
             answer = session.release(plan, request_id=request_id, fresh=fresh)
             uncertified = certificate and files.try_write(certificate, answer.certificate.to_bytes)
@@ -208,18 +214,26 @@ def _whole(name: str, text: str | None, example: int) -> int | None:
 
 
 def _session(question: Question, text: str) -> Session:
+    from privet.dataset import Dataset
     from privet.policy import load
     from privet.session import Session
 
-    policy = load(question.policy)
-    session = Session.open(policy, dataset=question.dataset, asking=text, analyst=question.analyst)
+    dataset = Dataset.open(load(question.policy), dataset=question.dataset, asking=text, connect=False)
+    return Session.of(dataset, analyst=question.analyst, owns=True)
+
+
+def _connect(session: Session, policy: Path) -> None:
+    """Open the ledger, and say so if that created it."""
+    from privet.policy import load
+
+    session.dataset.connect()
     if session.ledger.created:
-        name = masked(policy.ledger) if is_address(policy.ledger) else Path(policy.ledger).name
+        where = load(policy).ledger
+        name = masked(where) if is_address(where) else Path(where).name
         print(
             f"Created a new ledger, {name}. If there was one before, stop: the new one does not know what was spent.",
             file=sys.stderr,
         )
-    return session
 
 
 def _capped(session: Session, text: str, caps: dict[str, int | None]) -> Query | str:

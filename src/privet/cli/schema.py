@@ -11,11 +11,10 @@ import typer
 from privet.cli.options import AsJson, PolicyFile
 
 if TYPE_CHECKING:  # loaded when the command runs: `privet --help` is quick
-    from privet.policy import TablePolicy
+    from privet.policy import Policy, TablePolicy
     from privet.tables.schema import Column
 
 _FEW = 8  # how many keys are shown
-_ASK = "COUNT(*), COUNT(column), COUNT(DISTINCT person), SUM, AVG, VAR_POP, STDDEV_POP, SUM(a) / SUM(b), CLIP(x, 0, 9)"
 
 
 def schema(
@@ -47,7 +46,20 @@ def schema(
     for public in found.public():
         columns = ", ".join(dict(public.schema.columns))
         lines.append(f"\n  {public.name}: public, joined on {public.schema.key}: {columns}")
-    print("\n".join([*lines, f"\nIn SQL: {_ASK}"]))
+    print("\n".join([*lines, f"\nIn SQL: {_aggregates(found)}"]))
+
+
+def _aggregates(policy: Policy) -> str:
+    """The aggregates that can be asked for in SQL, and a ratio of them."""
+    from privet.privacy.adjacency import Person
+    from privet.sql.functions import FUNCTIONS
+    from privet.sql.quoting import quoted
+
+    units = [table.protect for dataset in policy.datasets.values() for table in dataset.declared.values()]
+    person = next((quoted(unit.id) for unit in units if isinstance(unit, Person)), None)
+    every = [form for each in FUNCTIONS.values() if each.is_aggregate and each.suggested for form in each.forms]
+    asked = [form.replace("person_id", person or "") for form in every if person or "person_id" not in form]
+    return ", ".join([*asked, "SUM(x) / SUM(y)"])
 
 
 def _lines(table: TablePolicy) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypedDict, Unpack
 
 from privet.system.identity import Identity, of_files
 from privet.tables.schema import PublicSchema, Schema
@@ -73,6 +73,22 @@ class Engine(Protocol):
         """Let go of everything, after the questions that are running."""
 
 
+MEMORY = r"[1-9][0-9]*(\.[0-9]+)? ?([KMGT]i?)?B"
+"""An amount of memory."""
+
+
+class Resources(TypedDict, total=False):
+    """What an engine may use; what it has no use for, it ignores."""
+
+    memory: str | None
+    """Such as "2GB"."""
+    threads: int | None
+    spill: Path | None
+    """A folder for what does not fit into memory."""
+    progress: bool
+    """Whether to show a progress bar."""
+
+
 class OpensEngine(Protocol):
     """How an engine is opened: what the registry leads to."""
 
@@ -82,10 +98,7 @@ class OpensEngine(Protocol):
         public: Public,
         *,
         salt: bytes,
-        memory: str | None = None,
-        threads: int | None = None,
-        spill: Path | None = None,
-        progress: bool = False,
+        **resources: Unpack[Resources],
     ) -> Engine:
         """An engine over these tables; the salt chooses whose rows survive bounding."""
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib import import_module
-from pathlib import Path
-from typing import cast
+from typing import Unpack, cast
 
-from privet.engines.base import Engine, OpensEngine, Private, Public, Source
+from privet.engines.base import Engine, OpensEngine, Private, Public, Resources, Source
 from privet.errors import Remedy, UserError, argument
 from privet.names.spelling import nearest
 
@@ -54,11 +53,8 @@ def open_engine(
     *,
     salt: bytes,
     name: str = "",
-    memory: str | None = None,
-    threads: int | None = None,
-    spill: Path | None = None,
-    progress: bool = False,
+    **resources: Unpack[Resources],
 ) -> Engine:
     """An engine over these tables."""
     opened = choose([source for _, source in (*tables.values(), *public.values())], name)
-    return opened(tables, public, salt=salt, memory=memory, threads=threads, spill=spill, progress=progress)
+    return opened(tables, public, salt=salt, **resources)

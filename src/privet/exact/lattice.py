@@ -109,8 +109,10 @@ def _may_overflow(*arrays: Integers) -> bool:
     return any(a.size and (int(a.max()) >= _SAFE or int(a.min()) < -_SAFE) for a in arrays)
 
 
-def public_bounds(lower: object, upper: object, *, statistic: str = "answer") -> tuple[Exact, Exact]:
-    """Two exact bounds; refused if missing, infinite or reversed.
+def public_bounds(
+    lower: object, upper: object, *, statistic: str = "answer", line: str = "lower={}, upper={}"
+) -> tuple[Exact, Exact]:
+    """Two exact bounds; refused if missing, infinite or reversed: `line` says how to write them.
 
     Example:
         >>> public_bounds(0, "0.5")
@@ -126,7 +128,8 @@ def public_bounds(lower: object, upper: object, *, statistic: str = "answer") ->
     low, high = (exact(bound, name=name, example=_BOUNDS) for name, bound in (("lower", lower), ("upper", upper)))
     if low > high:
         raise NumberError(
-            "lower must be less than upper", remedy=write(f"lower={literal(high)}, upper={literal(low)}", exact=True)
+            f"lower must be less than upper, but {show(low)} is greater than {show(high)}",
+            remedy=write(line.format(literal(high), literal(low)), exact=True),
         )
     return low, high
 

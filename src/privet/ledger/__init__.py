@@ -1,4 +1,8 @@
-"""The ledger: every debit is an entry, recorded before data are read and never taken back."""
+"""The ledger: every debit is an entry, recorded before data are read and never taken back.
+
+Its operations are `reservations` (questions), `steward` and `inspection`; `balance` and `debits` are the rules.
+`history/` has the entries, their chain and the state after them; `storage/` keeps them.
+"""
 
 from privet.ledger.balance import Balance, Caps, Limit, Remaining
 from privet.ledger.history.datasets import CLOSES_AFTER, CLOSES_FOR, Dataset, TableFacts

@@ -50,7 +50,7 @@ def _over_budget(balance: Balance, analyst: str, events: Sequence[PrivacyEvent],
     """The error for a question over budget. It states what is left, but does not suggest spending all of it."""
     limit = nearest([limit for limit in balance.limits(analyst) if not limit.fits(price)])
     left = limit.left
-    rest = "nothing" if is_nothing(left) else f"at most {show_down(left)}"
+    rest = "nothing" if is_nothing(left) else f"only {show_down(left)}"
     return BudgetError(
         f"this costs {guarantee_of(events)}, but {rest} is left of {limit.name}. Nothing was spent.",
         subject=Subject("argument", "epsilon"),

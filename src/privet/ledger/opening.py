@@ -61,3 +61,13 @@ def open_ledger(where: str | Path, *, create: bool = True, read_only: bool = Fal
             ),
         )
     return Ledger(sqlite.connect(text, Path(where), create=create, read_only=read_only), lease=lease)
+
+
+def existing_ledger(where: str | Path) -> Ledger | None:
+    """The ledger at this place, opened to be read only; None if there is none yet."""
+    try:
+        return open_ledger(where, read_only=True)
+    except UserError as error:
+        if error.subject is not None and error.subject.kind == "ledger":
+            return None
+        raise

@@ -60,10 +60,10 @@ def _check_public(private: Sequence[Identity], public: Sequence[Identity], owner
     both = shared(private, public)
     if both is not None:
         raise UserError(
-            f"the rows of {str(both[1])!r} belong to {owner}, so they can't be a public table: each value would be "
+            f"the rows of {str(both[1])!r} belong to {owner}, so they can't be public: each value would be "
             "used without protection",
             subject=Subject("argument", "public"),
-            remedy=Remedy("Leave it out of the public tables. A public table needs a file of its own"),
+            remedy=Remedy("Use another file, which contains nothing but what is public"),
         )
 
 

@@ -179,6 +179,8 @@ class Reservations(Transactions):
         """
         if outcome not in get_args(Outcome):
             raise InternalError(f"a question is settled as answered, failed or interrupted, not as {outcome}")
+        if not isinstance(answer, str):
+            raise InternalError(f"an answer is stored as text, not as {type(answer).__name__}")
         deadline = time.monotonic() + self._leases.seconds
         while True:
             try:

@@ -4,10 +4,10 @@ A noise mechanism for tables is one file with a `NoiseMechanism`, and one line i
 """
 
 from privet.errors import QueryError, argument
-from privet.mechanisms.bare import Laplace
 from privet.mechanisms.base import NoiseMechanism, SelectionMechanism
 from privet.mechanisms.calibration import epsilon_for
 from privet.mechanisms.laplace import LAPLACE
+from privet.mechanisms.standalone import Laplace
 from privet.privacy.events import PrivacyEvent
 
 __all__ = ["DEFAULT", "NOISE", "Laplace", "NoiseMechanism", "SelectionMechanism", "epsilon_for", "named", "serves"]
@@ -32,7 +32,7 @@ def named(name: object) -> NoiseMechanism:
         return NOISE[name]
     raise QueryError(
         f"there is no mechanism {str(name)[:40]!r}",
-        allowed=f"There are: {', '.join(NOISE)}",
+        allowed=f"The mechanisms are: {', '.join(NOISE)}",
         remedy=argument("mechanism", DEFAULT.name),
     )
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from privet.errors import NumberError, write
 from privet.exact import Exact, Number, positive, probability, show, up
-from privet.mechanisms.bare import Laplace
+from privet.mechanisms.standalone import Laplace
 
 _EXAMPLE = "epsilon_for(error=50, confidence=0.95, sensitivity=1)"
 

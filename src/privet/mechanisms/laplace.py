@@ -1,4 +1,4 @@
-"""Laplace noise on integers for any L1 move, used by tables and by the bare `Laplace`."""
+"""Laplace noise on integers for any L1 move, used by tables and by `Laplace` on its own."""
 
 from __future__ import annotations
 

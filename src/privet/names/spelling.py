@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 
 _SIMILAR = 0.7
+_MOST = 50  # names that are listed
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
@@ -23,16 +24,27 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     return by_case[matches[0]] if matches else None
 
 
-def there_are(name: str, names: Iterable[str], written: Callable[[str], str] = repr) -> str:
+def listed(names: Iterable[str], what: str = "columns") -> str:
+    """The existing names, for the end of an error; at most 50.
+
+    Example:
+        >>> listed(["weight", "height"]), listed([], "tables")
+        ('The columns are: weight, height', 'There are no tables')
+    """
+    existing = list(names)
+    shown = ", ".join(existing[:_MOST]) + (", ..." if len(existing) > _MOST else "")
+    return f"The {what} are: {shown}" if existing else f"There are no {what}"
+
+
+def there_are(name: str, names: Iterable[str], what: str = "columns", written: Callable[[str], str] = repr) -> str:
     """The existing names, for the end of an error, and the most likely one.
 
     Example:
         >>> there_are("hieght", ["weight", "height"])
-        "There are: weight, height. Did you mean 'height'?"
+        "The columns are: weight, height. Did you mean 'height'?"
         >>> there_are("x", [])
-        'There are: none'
+        'There are no columns'
     """
     existing = list(names)
     near = nearest(name, existing)
-    listed = f"There are: {', '.join(existing) or 'none'}"
-    return listed if near is None else f"{listed}. Did you mean {written(near)}?"
+    return listed(existing, what) if near is None else f"{listed(existing, what)}. Did you mean {written(near)}?"

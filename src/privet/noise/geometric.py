@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import accumulate
 from typing import overload
 
 from flint import arb
@@ -15,7 +16,7 @@ from privet.exact import Enclosure, Exact, Number, ball, enclose, exact, floor, 
 from privet.exact.lattice import Integers
 from privet.noise.digits import BASE, CACHED, REACH, TOP, Digits, drawable, size_of
 from privet.noise.entropy import SYSTEM
-from privet.noise.inversion import Inversion, certified_prefixes, exp_minus
+from privet.noise.inversion import Inversion, certified_prefixes, exp_minus, powers
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +86,20 @@ def _digit_cdf(scale: Exact, k: int) -> arb:
 def _level(scale: Exact, reach: int, whole: int | None) -> Inversion:
     """The boundaries F(0), ..., F(reach - 1) of a digit (whole = 256 values) or of the open top (whole = None)."""
 
-    def beyond() -> Iterator[arb]:  # 1 - F(k), which stays accurate however small e^(-1/scale) is
-        q = exp_minus(1 / scale)
-        last = 0 if whole is None else q**whole
-        power = arb(1)
-        for _ in range(reach):
-            power *= q
-            yield (power - last) / (1 - last)
+    def first() -> arb:
+        x = ball(1 / scale)
+        return (-x).exp() if whole is None else (-x).expm1() / (-whole * x).expm1()
 
-    bits = 192 + 2 * (scale.numerator // scale.denominator).bit_length()
+    def beyond(bits: int) -> tuple[Sequence[int], int]:
+        """1 - F(k): q^(k+1), or (q^(k+1) + ... + q^(n-1)) / (1 + ... + q^(n-1)), where n is the whole."""
+        terms, error = powers(first, scale, reach if whole is None else whole - 1, bits)
+        if whole is None:
+            return terms[:reach], error
+        sums = list(accumulate(terms))
+        return [sums[-1] - below for below in sums[:reach]], whole * error
+
     cdf = geometric_cdf if whole is None else _digit_cdf
-    prefixes = [(1 << 64) - 1 - p for p in certified_prefixes(beyond, bits)]
+    prefixes = [(1 << 64) - 1 - p for p in certified_prefixes(beyond, 128 + int(scale).bit_length())]
     return Inversion(0, prefixes, lambda k: cdf(scale, k))
 
 

@@ -8,9 +8,10 @@ exact boundary.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate, repeat
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,7 +19,7 @@ from flint import arb
 from numpy.typing import NDArray
 
 from privet.errors import InternalError
-from privet.exact import ball, precision
+from privet.exact import Exact, ball, precision
 from privet.noise.entropy import Bits
 
 UNDECIDED = -(1 << 15)
@@ -169,16 +170,45 @@ def _frozen(table: Table) -> Table:
     return table
 
 
-def certified_prefixes(boundaries: Callable[[], Iterable[arb]], bits: int) -> list[int]:
-    """floor(2^64 x) of each boundary x, evaluated with at least `bits` bits, until every floor is certain."""
+def certified_prefixes(boundaries: Callable[[int], tuple[Sequence[int], int]], bits: int = 128) -> list[int]:
+    """floor(2^64 x) of each boundary x > 0, computed with at least `bits` bits, until every floor is certain.
+
+    `boundaries(bits)` are integers, and how far each may be from 2^bits x.
+    """
     while bits < 1 << 20:
-        with precision(bits):
-            scale = arb(2) ** 64
-            floors = [(x * scale).floor() for x in boundaries()]
-            if all(floor.is_exact() for floor in floors):
-                return [int(floor.fmpz()) for floor in floors]
+        numbers, error = boundaries(bits)
+        rest = bits - 64
+        floors = [(number - error) >> rest if number > error else 0 for number in numbers]
+        if floors == [(number + error) >> rest for number in numbers]:
+            return floors
         bits *= 2
     raise InternalError("a boundary could not be certified. This is probably a bug in Privet")
+
+
+def powers(first: Callable[[], arb], scale: Exact, count: int, bits: int) -> tuple[list[int], int]:
+    """`first` q^k for k = 0, ..., count, with q = e^(-1/scale), as integers over 2^bits, and a bound on their error.
+
+    Claim: each integer n has 0 <= 2^bits first q^k - n <= error, for `first` > 0. Why: n_0 and the factor are at most 2
+    too small, n_(k+1) is the floor of n_k factor / 2^w, n_k < 2^w, and q < 1. So every step adds 3 at most to the
+    error: 1 for the floor, and 2 for the factor.
+    """
+    start = _at_most_2_below(first, bits)
+    width = start.bit_length()
+    factor = _at_most_2_below(lambda: exp_minus(1 / scale), width)
+    return list(accumulate(repeat(factor, count), lambda n, q: n * q >> width, initial=start)), 3 * count + 2
+
+
+def _at_most_2_below(real: Callable[[], arb], bits: int) -> int:
+    """An integer n with n <= 2^bits x <= n + 2, for an Arb expression x >= 0."""
+    precise = bits + 64
+    while precise < 1 << 22:
+        with precision(precise):
+            scaled = real() * arb(2) ** bits
+            below = scaled.lower().floor()
+            if scaled <= below + 2:
+                return max(0, int(below.fmpz()))
+        precise *= 2
+    raise InternalError("an Arb expression stayed uncertain. This is probably a bug in Privet")
 
 
 def exp_minus(exponent: Fraction) -> arb:

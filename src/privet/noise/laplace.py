@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import accumulate
 from typing import overload
 
 import numpy as np
@@ -17,7 +18,7 @@ from privet.exact import Enclosure, Exact, Number, ball, enclose, exact, floor, 
 from privet.exact.lattice import Integers, add_exactly
 from privet.noise.digits import BASE, CACHED, REACH, TOP, Digits, drawable, size_of
 from privet.noise.entropy import SYSTEM
-from privet.noise.inversion import Inversion, certified_prefixes, exp_minus
+from privet.noise.inversion import Inversion, certified_prefixes, exp_minus, powers
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,37 +153,35 @@ def _mirrored(lower: list[int]) -> list[int]:
 
 
 def _digit(scale: Exact) -> Inversion:
-    """One digit's difference, on -255..255, at scale / 256^j."""
+    """One digit's difference, on -255..255, at scale / 256^j.
 
-    def tails() -> Iterator[arb]:
-        q = exp_minus(1 / scale)
-        powers = [arb(1)]
-        for _ in range(BASE):
-            powers.append(powers[-1] * q)
-        rest = [1 - p for p in powers]
-        factor = 1 / (rest[BASE] ** 2 * (1 + q))
-        for m in range(BASE - 1, 0, -1):
-            yield factor * powers[m] * rest[BASE - m] * rest[BASE + 1 - m]
+    Claim: `_digit_lower_tail` is (c_m + ... + c_(n-1)) (c_0 + ... + c_(n-m)), where c_k = q^k (1-q) / ((1-q^n) r),
+    r^2 = 1+q and n = 256. Both sums are at most 1, and only positive terms are added.
+    """
 
-    bits = 128 + (scale.numerator // scale.denominator).bit_length()
-    prefixes = _mirrored(certified_prefixes(tails, bits))
-    return Inversion(1 - BASE, prefixes, lambda k: _digit_cdf(scale, k))
+    def first() -> arb:
+        x = ball(1 / scale)
+        return (-x).expm1() / (-BASE * x).expm1() / (1 + (-x).exp()).sqrt()
+
+    def tails(bits: int) -> tuple[Sequence[int], int]:
+        terms, error = powers(first, scale, BASE - 1, bits // 2)
+        sums = [0, *accumulate(terms)]
+        numbers = [(sums[BASE] - sums[m]) * sums[BASE + 1 - m] for m in range(BASE - 1, 0, -1)]
+        return numbers, 2 * BASE * error << bits // 2
+
+    bits = 256 + 2 * int(scale).bit_length()  # at a large scale boundaries are close to multiples of 2^-17
+    return Inversion(1 - BASE, _mirrored(certified_prefixes(tails, bits)), lambda k: _digit_cdf(scale, k))
 
 
 def _top(scale: Exact) -> Inversion:
     """The part above the digits: again discrete Laplace, with as many boundaries as 64 bits can distinguish."""
     reach = int(REACH * scale) + 1  # the outermost prefixes are 0 and 2^64 - 1
 
-    def tails() -> Iterator[arb]:
-        q = exp_minus(1 / scale)
-        tail = q**reach / (1 + q)
-        grow = 1 / q
-        for _ in range(reach):
-            yield tail
-            tail *= grow
+    def tails(bits: int) -> tuple[Sequence[int], int]:  # q^m / (1 + q)
+        c, error = powers(lambda: 1 / (1 + exp_minus(1 / scale)), scale, reach, bits)
+        return c[:0:-1], error
 
-    prefixes = _mirrored(certified_prefixes(tails, 128))
-    return Inversion(-reach, prefixes, lambda k: two_sided_cdf(scale, k))
+    return Inversion(-reach, _mirrored(certified_prefixes(tails)), lambda k: two_sided_cdf(scale, k))
 
 
 @lru_cache(maxsize=CACHED)

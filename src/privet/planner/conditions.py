@@ -33,5 +33,5 @@ def _in_brackets(node: Node) -> str:
 
 def notes(query: Query) -> list[str]:
     """Notes on the conditions of a query, to show with its answer."""
-    found = (note for node, rows in query.expressions() for note in constant_conditions.notes(node, rows.types()))
-    return list(dict.fromkeys(found))
+    told = (note for node, rows in query.expressions() for note in constant_conditions.notes(node, rows.types()))
+    return list(dict.fromkeys(told))

@@ -51,10 +51,10 @@ def designs(query: Query, weights: Mapping[str, Exact]) -> list[Design]:
     rows = _fixed_rows(query)
     groups = query.groups.most
     lattices: dict[tuple[Node, bool], Bounds] = {}
-    found = [_Builder(query, weights, rows, groups, None, lattices).build()]
+    candidates = [_Builder(query, weights, rows, groups, None, lattices).build()]
     if rows is None and _counts_rows(query):  # any of the first few is as good as any other
-        found += [_Builder(query, weights, rows, groups, of, lattices).build() for of in _summed(query)[:_TRIED]]
-    return found
+        candidates += [_Builder(query, weights, rows, groups, of, lattices).build() for of in _summed(query)[:_TRIED]]
+    return candidates
 
 
 def best(candidates: Sequence[Design]) -> Design:
@@ -82,10 +82,10 @@ def _fixed_rows(query: Query) -> int | None:
 
 
 def _parts(query: Query) -> list[Aggregate]:
-    found: list[Aggregate] = []
+    parts: list[Aggregate] = []
     for _, aggregate in query.aggregates:
-        found += [aggregate.numerator, aggregate.denominator] if isinstance(aggregate, Ratio) else [aggregate]
-    return found
+        parts += [aggregate.numerator, aggregate.denominator] if isinstance(aggregate, Ratio) else [aggregate]
+    return parts
 
 
 def _counts_rows(query: Query) -> bool:

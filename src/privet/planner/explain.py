@@ -119,9 +119,8 @@ def _shown(plan: ReleasePlan) -> Iterator[str]:
 
 def _bounding(plan: ReleasePlan) -> Iterator[str]:
     kinds = dict.fromkeys(part.measurement.people for part in plan.noised)
-    for people in kinds:
-        how, rows = bounding(plan.query, people=people)
-        yield _how(plan, how, rows)
+    bounds = (bounding(plan.query, people=people) for people in kinds)
+    yield from dict.fromkeys(_how(plan, how, rows) for how, rows in bounds)
 
 
 def _how(plan: ReleasePlan, how: Bounding, rows: int) -> str:

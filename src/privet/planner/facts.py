@@ -7,28 +7,29 @@ from typing import Any
 from privet.codec import ratio
 from privet.errors import UserError
 from privet.exact import Exact
-from privet.planner.plan import NoisyMeasurement, ReleasePlan, plan
+from privet.planner.plan import NoisyMeasurement, ReleasePlan
+from privet.planner.planning import plan
 from privet.privacy import events
 from privet.tables.codec import decode, encode
 from privet.tables.query import Query
 
 
-def asked(made: ReleasePlan) -> dict[str, Any]:
+def asked(plan: ReleasePlan) -> dict[str, Any]:
     """The question; everything in `derived` follows from it alone."""
-    return made.once("asked", _asked)
+    return plan.once("asked", _asked)
 
 
-def _asked(made: ReleasePlan) -> dict[str, Any]:
+def _asked(plan: ReleasePlan) -> dict[str, Any]:
     return {
-        "query": encode(made.query),
-        "epsilon": _maybe(made.asked),
-        "within": None if made.within is None else {name: ratio(error) for name, error in made.within},
-        "confidence": ratio(made.confidence),
-        "simultaneous": made.simultaneous,
-        "assuming": made.assuming,
-        "weights": {name: ratio(weight) for name, weight in made.weights},
-        "mechanism": made.mechanism.name,
-        "raised_to": _maybe(made.raised_to),
+        "query": encode(plan.query),
+        "epsilon": _maybe(plan.asked),
+        "within": None if plan.within is None else {name: ratio(error) for name, error in plan.within},
+        "confidence": ratio(plan.confidence),
+        "simultaneous": plan.simultaneous,
+        "assuming": plan.assuming,
+        "weights": {name: ratio(weight) for name, weight in plan.weights},
+        "mechanism": plan.mechanism.name,
+        "raised_to": _maybe(plan.raised_to),
     }
 
 
@@ -63,27 +64,27 @@ def plan_again(tree: Any) -> ReleasePlan:
     )
 
 
-def derived(made: ReleasePlan) -> dict[str, Any]:
+def derived(plan: ReleasePlan) -> dict[str, Any]:
     """The consequences by the rules: sensitivities, scales, event, guarantee and errors."""
-    return made.once("derived", _derived)
+    return plan.once("derived", _derived)
 
 
-def _derived(made: ReleasePlan) -> dict[str, Any]:
+def _derived(plan: ReleasePlan) -> dict[str, Any]:
     return {
-        "statements": [encode(statement) for statement in made.statements()],
-        "measurements": [_measurement(part, made.statement_of(part)) for part in made.noised],
+        "statements": [encode(statement) for statement in plan.statements()],
+        "measurements": [_measurement(part, plan.statement_of(part)) for part in plan.noised],
         "columns": [
-            {"name": name, "kind": type(output).__name__.lower(), "expected_error": _maybe(made.expected(name))}
-            for name, output in made.columns
+            {"name": name, "kind": type(output).__name__.lower(), "expected_error": _maybe(plan.expected(name))}
+            for name, output in plan.columns
         ],
         "groups": [
             {"name": key.name, "values": [str(value) for value in values]}
-            for key, values in zip(made.query.keys, made.query.domains(), strict=True)
+            for key, values in zip(plan.query.keys, plan.query.domains(), strict=True)
         ],
-        "design": made.design.reason,
-        "event": events.to_tree(made.event()),
-        "epsilon": ratio(made.epsilon),
-        "guarantee": {"kind": "pure", "epsilon": ratio(made.guarantee().epsilon), "delta": "0/1"},
+        "design": plan.design.reason,
+        "event": events.to_tree(plan.event()),
+        "epsilon": ratio(plan.epsilon),
+        "guarantee": {"kind": "pure", "epsilon": ratio(plan.guarantee().epsilon), "delta": "0/1"},
     }
 
 

@@ -98,8 +98,8 @@ def _key(key: Key, of: Operator) -> Iterator[str]:
         if isinstance(each, NumberType) and each.step is not None and each.step != 1:
             yield f"{name} rounded to steps of {_number(each.step)}"
     if isinstance(kind, KeyType) and isinstance(key.expression, e.Column):
-        made, _ = _made(key.expression.name, of)
-        if made is not None:
+        origin, _ = _origin(key.expression.name, of)
+        if origin is not None:
             yield f"rows whose {key.name} is missing or not listed left out"
         elif kind.missing:
             yield f"rows with no {key.name} left out"
@@ -131,19 +131,20 @@ def _read_as_key(node: e.Node, of: Operator, gone: str, seen: set[tuple[str, int
         for part in trees.parts(node):
             yield from _read_as_key(part, of, gone, seen)
     else:
-        made, inner = _made(node.name, of)
+        origin, inner = _origin(node.name, of)
         if (node.name, id(inner)) in seen:
             return
         seen.add((node.name, id(inner)))
-        if isinstance(made, schema.Column):
-            yield node.name, made.type, gone
-        elif isinstance(made, OfPerson):
-            yield from () if made.expression is None else _read_as_key(made.expression, inner, "read as missing", seen)
-        elif made is not None:
-            yield from _read_as_key(made, inner, gone, seen)
+        if isinstance(origin, schema.Column):
+            yield node.name, origin.type, gone
+        elif isinstance(origin, OfPerson):
+            if origin.expression is not None:
+                yield from _read_as_key(origin.expression, inner, "read as missing", seen)
+        elif origin is not None:
+            yield from _read_as_key(origin, inner, gone, seen)
 
 
-def _made(name: str, of: Operator) -> tuple[schema.Column | OfPerson | e.Node | None, Operator]:
+def _origin(name: str, of: Operator) -> tuple[schema.Column | OfPerson | e.Node | None, Operator]:
     """The origin of a column: its declaration, or its definition and the rows that it reads; None if it is public."""
     match of:
         case Scan(table):
@@ -153,11 +154,11 @@ def _made(name: str, of: Operator) -> tuple[schema.Column | OfPerson | e.Node | 
         case PerPerson(inner, values):
             return dict(values)[name], inner
         case JoinPerson(left, right):
-            return _made(name, left if name in left.types() else right)
+            return _origin(name, left if name in left.types() else right)
         case JoinPublic(inner):
-            return _made(name, inner) if name in inner.types() else (None, of)
+            return _origin(name, inner) if name in inner.types() else (None, of)
         case Where(inner) | WithColumns(inner):
-            return _made(name, inner)
+            return _origin(name, inner)
 
 
 # --- values ---------------------------------------------------------------------------------------------
@@ -169,16 +170,17 @@ class _Values:
 
     named: set[str]
     """Columns that the answer is grouped by; their other values are described with the groups."""
-    found: dict[tuple[str, str], dict[str, None]] = field(default_factory=dict)
+    changes: dict[tuple[str, str], dict[str, None]] = field(default_factory=dict)
     seen: set[tuple[str, int, bool | None]] = field(default_factory=set)
     """Columns that were read: as values, only in comparisons, or only for the conditions inside."""
 
     def clauses(self) -> Iterator[str]:
-        for (before, after), names in sorted(self.found.items(), key=lambda each: each[0][0]):  # what is missing, last
+        in_order = sorted(self.changes.items(), key=lambda change: change[0][0])  # what is missing, last
+        for (before, after), names in in_order:
             yield f"{before}{', '.join(names)} {after}"
 
     def add(self, before: str, name: str, after: str) -> None:
-        self.found.setdefault((before, after), {})[name] = None
+        self.changes.setdefault((before, after), {})[name] = None
 
     def step(self, step: Operator) -> None:
         """A condition on rows, or the key of a join with a public table."""
@@ -202,10 +204,10 @@ class _Values:
             self.node(node, of)
             return
         if isinstance(node, e.Column):
-            made, inner = _made(node.name, of)
-            if isinstance(made, e.Node) and (node.name, id(inner), None) not in self.seen:
+            origin, inner = _origin(node.name, of)
+            if isinstance(origin, e.Node) and (node.name, id(inner), None) not in self.seen:
                 self.seen.add((node.name, id(inner), None))
-                self.conditions(made, inner)
+                self.conditions(origin, inner)
         for part in trees.parts(node):
             self.conditions(part, of)
 
@@ -258,17 +260,17 @@ class _Values:
         With `compared` it is only compared with these constants, or asked whether it is missing. A clamp changes no
         comparison with a constant between the bounds.
         """
-        made, below = _made(name, of)
+        origin, below = _origin(name, of)
         if (name, id(below), compared is None) in self.seen and not compared:
             return
         self.seen.add((name, id(below), compared is None))
-        if isinstance(made, OfPerson):
-            if made.expression is not None and made.function != "count":
-                self.node(made.expression, below)
-        elif isinstance(made, schema.Column):
-            self.declared(name, made, compared)
-        elif made is not None:
-            self.node(made, below)
+        if isinstance(origin, OfPerson):
+            if origin.expression is not None and origin.function != "count":
+                self.node(origin.expression, below)
+        elif isinstance(origin, schema.Column):
+            self.declared(name, origin, compared)
+        elif origin is not None:
+            self.node(origin, below)
 
     def declared(self, name: str, column: schema.Column, compared: tuple[object, ...] | None) -> None:
         """The effect of reading a declared column on values out of its range, off its step, or not listed."""

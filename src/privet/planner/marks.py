@@ -59,9 +59,9 @@ def standings(
         ['MARKED', 'NEAR', 'NEAR', 'CLEAR']
     """
     half = usual_error(form, noise, confidence)
-    found, unit = form.wholes(groups, also=half.denominator)
+    numbers, unit = form.wholes(groups, also=half.denominator)
     error = int(half * unit)
-    return [standing(abs(x) if signed else x, error, line) for x in found]
+    return [standing(abs(x) if signed else x, error, line) for x in numbers]
 
 
 def standing(size: int, half: int, line: int = LINE) -> Standing:

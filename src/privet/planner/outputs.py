@@ -43,7 +43,7 @@ class Cells:
 
 
 def _cells(
-    found: Floats,
+    estimates: Floats,
     stands: ArrayLike,
     interval: Callable[[Bools, Exact], tuple[Floats, Floats]],
     confidence: Exact,
@@ -53,11 +53,12 @@ def _cells(
 
     Claim: no interval has zero width, not even after rounding to floats.
     """
-    low, high = interval(np.ones(len(found), dtype=bool), confidence)
+    low, high = np.empty_like(estimates), np.empty_like(estimates)
     near = np.equal(stands, Standing.NEAR)
-    if near.any():
-        low[near], high[near] = interval(near, marks.careful(confidence))
-    values, low, high = shown(found), shown(low), shown(high)
+    for some, level in ((~near, confidence), (near, marks.careful(confidence))):
+        if some.any():
+            low[some], high[some] = interval(some, level)
+    values, low, high = shown(estimates), shown(low), shown(high)
     point = low == high
     low, high = np.where(point, np.nextafter(low, -np.inf), low), np.where(point, np.nextafter(high, np.inf), high)
     noisy = np.equal(stands, Standing.MARKED)
@@ -105,20 +106,20 @@ class Straight:
         """
         half = noise.half_width(self.form, confidence)
         usual = half if confidence >= marks.USUAL else marks.usual_error(self.form, noise, confidence)
-        found, unit = self.form.wholes(groups, also=math.lcm(half.denominator, usual.denominator))
+        numbers, unit = self.form.wholes(groups, also=math.lcm(half.denominator, usual.denominator))
         room, error = int(half * unit), int(usual * unit)
         below = (marks.LINE - 1) * error
-        stands = [marks.standing(x if self.integer else abs(x), error) for x in found]  # a count is not below 0
+        stands = [marks.standing(x if self.integer else abs(x), error) for x in numbers]  # a count is not below 0
         near = [stand is Standing.NEAR for stand in stands]
-        low = [below if close and x > 0 else x - room for x, close in zip(found, near, strict=True)]
-        high = [-below if close and x < 0 else x + room for x, close in zip(found, near, strict=True)]
+        low = [below if close and x > 0 else x - room for x, close in zip(numbers, near, strict=True)]
+        high = [-below if close and x < 0 else x + room for x, close in zip(numbers, near, strict=True)]
         noisy = tuple(stand is Standing.MARKED for stand in stands)
         if self.integer:
-            whole = [_wholes(x, a, b, unit) for x, a, b in zip(found, low, high, strict=True)]
+            whole = [_wholes(x, a, b, unit) for x, a, b in zip(numbers, low, high, strict=True)]
             values, least, most = zip(*whole, strict=True)
             return Cells(values, least, most, noisy)
         return Cells(
-            tuple([quotient_nearest(x, unit) for x in found]),
+            tuple([quotient_nearest(x, unit) for x in numbers]),
             tuple([quotient_down(a, unit) for a in low]),
             tuple([quotient_up(b, unit) for b in high]),
             noisy,
@@ -170,7 +171,7 @@ class Quotient:
         sides = [self._row(form, places) for form in (self.numerator, self.denominator)]
         scales = np.array([up(noise.scales[m]) for m, _ in places])
         lower, upper = (0.0, nearest(self.most)) if self.most is not None else (-math.inf, math.inf)
-        found = accuracy.ratio_estimate(x, *sides, lower=lower, upper=upper)
+        estimates = accuracy.ratio_estimate(x, *sides, lower=lower, upper=upper)
 
         def interval(some: Bools, level: Exact) -> tuple[Floats, Floats]:
             return accuracy.ratio_interval(
@@ -182,7 +183,7 @@ class Quotient:
             for form, line in ((self._size(), marks.LINE), (self.denominator, marks.UNDER))
         ]
         start, unit = nearest(self.lower), nearest(self.unit)
-        return _cells(found, np.min(stands, axis=0), interval, confidence, lambda part: start + unit * part)
+        return _cells(estimates, np.min(stands, axis=0), interval, confidence, lambda part: start + unit * part)
 
     def _size(self) -> Linear:
         """What of the numerator must be known: of a mean, the sum of the values, or of what they are below 0.

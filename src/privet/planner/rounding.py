@@ -49,11 +49,11 @@ def _shifts(node: Node, types: Types) -> bool:
                 return any(product(a, b).shifts)
             return any(quotient(a, b).shifts if operator == "/" else together(a, b).shifts)
         case e.Compare(_, left, right):
-            sides = [found for part in (left, right) if (found := _range(part, types)) is not None]
+            sides = [side for part in (left, right) if (side := _range(part, types)) is not None]
             return len(sides) == 2 and all(side.constant is None for side in sides) and any(together(*sides).shifts)
         case e.Case(branches, otherwise):
             values = [value for _, value in branches] + ([] if otherwise is None else [otherwise])
-            numbers = [found for part in values if (found := _range(part, types)) is not None]
+            numbers = [number for part in values if (number := _range(part, types)) is not None]
             return len(numbers) == len(values) > 1 and any(together(*numbers).shifts)
     return False
 

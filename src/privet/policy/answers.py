@@ -12,7 +12,7 @@ from collections.abc import Collection
 from difflib import get_close_matches
 
 from privet.policy.columns import kinds
-from privet.tables.kinds import usual
+from privet.tables.kinds import FOREIGN, usual
 from privet.tables.stored_types import Family
 
 _RANGE = re.compile(r"""(?<=[\d"'])\s*(?:\.\.+|\bto\b|\s-\s|–)\s*(?=[-+.\d"'])""")
@@ -25,22 +25,6 @@ _THOUSANDS = re.compile(
     re.ASCII,
 )
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
-_FOREIGN = (
-    "int",
-    "bigint",
-    "float",
-    "double",
-    "decimal",
-    "real",
-    "str",
-    "string",
-    "varchar",
-    "bool",
-    "datetime",
-    "enum",
-)
-"""Names of column kinds in other systems, so not keys."""
-
 _NUMERIC = ("integer", "float", "decimal")
 
 
@@ -57,7 +41,7 @@ def canonical(line: str, known: Collection[str], family: Family = "anything") ->
     if kind in known:
         body = rest.strip().removeprefix("=").strip()
         return [kind, *_words(body, ranged=_ranged(kind))]
-    near = kind in _FOREIGN or get_close_matches(kind, list(known), n=1, cutoff=0.75)
+    near = kind in FOREIGN or get_close_matches(kind, list(known), n=1, cutoff=0.75)
     if near and "," not in text:
         return [kind, *shlex.split(rest)]
     values, tail = _tail(text)
@@ -92,6 +76,8 @@ def _implied(words: list[str], listed: bool, family: Family) -> str | None:
     if pair and all(_DAY.match(word) for word in words):
         timed = family == "timestamp" or any(len(word) > 10 for word in words)
         return "timestamp" if timed and family != "date" else "date"
+    if family != "text" and not listed and pair and any(map(_NUMBER.fullmatch, words)):
+        return None  # a range with a wrong end
     if family in ("text", "anything", "nothing") and (listed or len(words) > 1):
         return "keys"
     return "keys" if family == "integer" and whole and len(words) > 2 else None

@@ -9,12 +9,12 @@ from __future__ import annotations
 import glob
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from privet.engines.duckdb.files import Unreadable, describe, literal, parquet, query, reader
+from privet.engines.duckdb.files import Unreadable, literal, query, reader
 from privet.engines.duckdb.types import stored
 from privet.errors import Remedy, SourceError, Subject, UserError, argument, write
 from privet.sources.csv import hints, parsing
@@ -22,6 +22,7 @@ from privet.sources.csv.dialect import Dialect, Row, not_utf16
 from privet.sources.csv.hints import Option
 from privet.sources.csv.notation import Notation
 from privet.sources.paths import paths_of
+from privet.sources.private import parquet_types
 from privet.sources.readings import Reading
 from privet.system.addresses import is_address, masked
 from privet.tables.schema import check_name
@@ -73,8 +74,17 @@ def find(source: str, *, sniff: bool = False, separator: str | None = None, enco
             subject=Subject("file", path),
             remedy=write(line, terminal=line, advice="Unpack it first", exact=True),
         )
-    files = paths_of(path)
-    return [Found(own, path, _parquet(files))]
+    with reader() as connection:
+        types = parquet_types(connection, paths_of(path)[0])
+    return [Found(own, path, {column: kind.family for column, kind in types.items()})]
+
+
+def check_csv(source: str) -> bool:
+    """Whether this is a CSV; refused if there is no such file."""
+    path = _parts(source)[1]
+    if is_csv(source) and not Path(path).expanduser().is_file():
+        raise _no_file(path, Path(path).expanduser())
+    return is_csv(source)
 
 
 def is_csv(source: str) -> bool:
@@ -111,17 +121,6 @@ def _simple(name: str) -> str:
     """
     simple = re.sub(r"\W+", "_", name).strip("_")
     return f"table_{simple}" if not simple or simple[0].isdigit() else simple
-
-
-def _parquet(files: Sequence[str]) -> dict[str, Family]:
-    with reader() as connection:
-        try:
-            types = describe(connection, parquet(files[:1]))
-        except Unreadable:
-            raise SourceError(
-                f"{files[0]!r} is not a readable Parquet file", subject=Subject("file", files[0])
-            ) from None
-    return {name: kind.family for name, kind in types.items()}
 
 
 def _families(types: Iterable[tuple[str, str]]) -> dict[str, Family]:

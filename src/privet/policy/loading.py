@@ -49,7 +49,7 @@ def load(path: str | Path = "privet.toml") -> Policy:
             if missing
             else f"the policy {shown(str(path))!r} can't be read: {error.strerror}",
             subject=Subject("file", shown(str(path))),
-            remedy=write(command, terminal=command) if missing else None,
+            remedy=write(command, terminal=command, advice="Make one first, in a terminal") if missing else None,
         ) from None
     try:
         text = text_of(raw)

@@ -28,7 +28,8 @@ def table(error: UserError, place: Place, shape: TableShape, tree: Any) -> Probl
     if subject.kind == "argument" and subject.name == "rows":
         return problems.of_error(error, (*place, "rows"), _line(error))
     where = (*place, "source")
-    return problems.of_error(error, where, problems.example(where, problems.value_at(tree, where)))
+    imports = error.remedy is not None and "privet import" in error.remedy.advice  # the line is right
+    return problems.of_error(error, where, "" if imports else problems.example(where, problems.value_at(tree, where)))
 
 
 def public(error: UserError, place: Place) -> Problem:
@@ -39,7 +40,7 @@ def public(error: UserError, place: Place) -> Problem:
 
 def _column(error: UserError, place: Place, tree: Any) -> Problem:
     line = _line(error)
-    if line and error.remedy is not None and error.remedy.advice:  # the column has another name
+    if line and error.remedy is not None and error.remedy.advice.startswith("Did you mean"):  # it has another name
         return problems.of_error(error, place, f"{toml.key(line)} = {toml.value(problems.value_at(tree, place))}")
     return problems.of_error(error, place, f"{toml.key(str(place[-1]))} = {line}" if line else "")
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
+from privet.engines.base import MEMORY
 from privet.engines.registry import ENGINES
 from privet.errors import UserError
 from privet.policy import fields, toml
@@ -16,14 +17,13 @@ from privet.policy.fields import Part
 from privet.privacy.accounting import ACCOUNTANTS
 from privet.privacy.adjacency import Person, Protected, each_row
 from privet.privacy.guarantees import ApproxDP, PureDP
-from privet.privacy.guarantees.least import MIN_EPSILON
+from privet.privacy.guarantees.budgets import MIN_EPSILON
 
 TAG = "\x00"
 """Marks the parts of pydantic's locations that are not keys."""
 
 _CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _DATABASE = (".duckdb", ".ddb")
-_MEMORY = r"[1-9][0-9]*(\.[0-9]+)? ?([KMGT]i?)?B"
 
 
 class BudgetShape(Part):
@@ -154,7 +154,7 @@ def _known(what: str, registry: Mapping[str, object]) -> Callable[[str], str]:
 
 
 def _memory(size: str) -> str:
-    if not re.fullmatch(_MEMORY, size):
+    if not re.fullmatch(MEMORY, size):
         raise UserError(f"memory must be a size, not {toml.text(size)}")
     return size
 
@@ -199,7 +199,7 @@ class DatasetShape(Part):
     ) = None
     """What computes answers; by default, the first engine that can read all sources: DuckDB."""
     memory: (
-        Annotated[str, AfterValidator(_memory), WithJsonSchema({"type": "string", "pattern": f"^{_MEMORY}$"})] | None
+        Annotated[str, AfterValidator(_memory), WithJsonSchema({"type": "string", "pattern": f"^{MEMORY}$"})] | None
     ) = None
     """The memory that the engine may use."""
     threads: fields.Whole | None = None

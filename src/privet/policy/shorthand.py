@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from privet.errors import Subject, UserError, write
 from privet.policy import answers, problems, toml
 from privet.policy.columns import declaration, kinds
-from privet.tables.kinds import INTEGER, Kind, usual
+from privet.tables.kinds import INTEGER, Kind, meant, usual
 from privet.tables.schema import Column
 from privet.tables.stored_types import Family
 
@@ -83,7 +83,7 @@ def _split(name: str, line: str, family: Family = "anything") -> tuple[Kind | No
         what = f"{line!r} is not a range: give two numbers, without commas or exponents"
         raise _refusal(name, what, None if family == "text" else usual(family))
     allowed = f"The kinds are: {', '.join(sorted(kinds()))}, {SKIP}"
-    raise _refusal(name, f"{head!r} is not a kind of column", allowed=allowed)
+    raise _refusal(name, f"{head!r} is not a kind of column", meant(head) or usual(family), allowed=allowed)
 
 
 def _value(name: str, kind: Kind, words: list[str], *, textual: bool) -> Any:

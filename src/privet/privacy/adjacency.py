@@ -27,9 +27,9 @@ class Adjacency(StrEnum):
         )
 
 
-_PERSON = 'person("person_id", max_rows=3)'
+_PERSON = 'pv.person("person_id", max_rows=3)'
 _CAPPED = write(_PERSON, terminal="--max-rows 3", policy='{ person = "person_id", max_rows = 3 }')
-_PERSON_GROUPS = 'person("person_id", max_groups=2, max_rows_per_group=3)'
+_PERSON_GROUPS = 'pv.person("person_id", max_groups=2, max_rows_per_group=3)'
 
 _MOST_ROWS = 2**30
 """The largest cap on the rows of a person."""

@@ -149,9 +149,9 @@ class Release:
             import pandas  # noqa: F401
         except ImportError as error:
             raise UserError("to_pandas needs pandas", remedy=install("frames")) from error
-        made: pd.DataFrame = self.to_arrow(intervals).to_pandas()
-        made.attrs["notes"] = self.notes()
-        return made
+        table: pd.DataFrame = self.to_arrow(intervals).to_pandas()
+        table.attrs["notes"] = self.notes()
+        return table
 
     def to_polars(self, intervals: bool = True) -> pl.DataFrame:
         """A Polars DataFrame, with the columns of `to_arrow`."""

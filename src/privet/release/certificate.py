@@ -32,7 +32,7 @@ class Certificate:
 
     def to_json(self) -> str:
         """The canonical text: sorted keys, no blanks."""
-        return canonical({"document": self.document, "signature": self.signature})
+        return _whole(canonical(self.document), self.signature)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Certificate:
@@ -41,8 +41,8 @@ class Certificate:
             given = text.encode() if isinstance(text, str) else bytes(text)
             tree = parsed(given)
             again = canonical(tree).encode()
-        except (ValueError, RecursionError, TypeError) as error:
-            raise VerificationError(f"this is not a certificate: not JSON ({str(error)[:100]})") from None
+        except (ValueError, RecursionError, TypeError):
+            raise VerificationError("this is not a certificate: its text is not the JSON that Privet writes") from None
         if not isinstance(tree, dict) or set(tree) != {"document", "signature"}:
             raise VerificationError("this is not a certificate: it must have only a document and a signature")
         document, signature = tree["document"], tree["signature"]
@@ -71,14 +71,19 @@ class Certificate:
         return json.dumps(self.document, indent=2, ensure_ascii=False)
 
 
+def _whole(document: str, signature: str | None) -> str:
+    """The canonical text of a certificate, from that of its document."""
+    return f'{{"document":{document},"signature":{canonical(signature)}}}'
+
+
 def certify(
     body: dict[str, Any], *, dataset: str, link: dict[str, Any], version: str, key: SigningKey | None
-) -> Certificate:
-    """A certificate for a release: the question, its consequences, the answer, and the ledger's entry."""
+) -> tuple[Certificate, str]:
+    """A certificate for a release, and its text: the question, its consequences, the answer, and the ledger's entry."""
     document = {"format": FORMAT, "version": version, "dataset": dataset, "ledger": link, **body}
     text = canonical(document)
     signature = signer(key).sign(text.encode()).hex() if key is not None else None
-    return Certificate(json.loads(text), signature)  # sign exactly what will be read
+    return Certificate(json.loads(text), signature), _whole(text, signature)  # sign exactly what will be read
 
 
 def of_query(plan: ReleasePlan, noisy: Any, cells: Mapping[str, Cells]) -> dict[str, Any]:

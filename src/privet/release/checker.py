@@ -60,14 +60,14 @@ def _check(derived: Any, noisy: Any) -> Fraction:
         mechanism = mechanisms.NOISE.get(measured["mechanism"])
         if mechanism is None:
             raise VerificationError(f"{where}.mechanism: there is no mechanism {str(measured['mechanism'])[:40]!r}")
-        found = moved(statement, measured, len(groups), mechanism.norm)
+        implied = moved(statement, measured, len(groups), mechanism.norm)
         claimed = _move(measured["move"], f"{where}.move", mechanism.norm)
-        if not _within(found, claimed):
-            raise VerificationError(f"{where}.move: is {claimed}, but the statement implies {found}")
+        if not _within(implied, claimed):
+            raise VerificationError(f"{where}.move: is {claimed}, but the statement implies {implied}")
         scale, epsilon = _positive(measured["scale"], f"{where}.scale"), _positive(measured["epsilon"], where)
         if event != events.to_tree(mechanism.event(claimed, scale=scale)):
             raise VerificationError(f"derived.event.events[{i}]: is not the noise of the measurement")
-        price = PureAccountant().account(mechanism.event(found, scale=scale)).epsilon
+        price = PureAccountant().account(mechanism.event(implied, scale=scale)).epsilon
         if epsilon < price:
             raise VerificationError(f"{where}.scale: is too small for the move and this epsilon")
         loss += price
@@ -79,10 +79,10 @@ def _check(derived: Any, noisy: Any) -> Fraction:
 
 def _positive(text: Any, where: str) -> Fraction:
     """A positive rational, written as p/q."""
-    found = _RATIO.fullmatch(text) if isinstance(text, str) and len(text) < 10_000 else None
-    if found is None:
+    match = _RATIO.fullmatch(text) if isinstance(text, str) and len(text) < 10_000 else None
+    if match is None:
         raise VerificationError(f"{where}: must be a positive number, written as p/q")
-    return Fraction(int(found[1]), int(found[2]))
+    return Fraction(int(match[1]), int(match[2]))
 
 
 def _move(tree: Any, where: str, norm: Norm) -> Move:
@@ -93,11 +93,11 @@ def _move(tree: Any, where: str, norm: Norm) -> Move:
     return L1Move(tree["l1"], blocks=tree["blocks"]) if norm == "L1" else L2Move(tree["squared_l2"])
 
 
-def _within(found: Move, claimed: Move) -> bool:
+def _within(implied: Move, claimed: Move) -> bool:
     """Whether one move is within the other: block by block, or with all blocks combined."""
-    if isinstance(found, L1Move) and isinstance(claimed, L1Move):
-        return (found.blocks <= claimed.blocks and found.l1 <= claimed.l1) or found.total <= claimed.l1
-    return type(found) is type(claimed) and found.total <= claimed.total
+    if isinstance(implied, L1Move) and isinstance(claimed, L1Move):
+        return (implied.blocks <= claimed.blocks and implied.l1 <= claimed.l1) or implied.total <= claimed.l1
+    return type(implied) is type(claimed) and implied.total <= claimed.total
 
 
 def moved(statement: Any, measured: Any, groups: int, norm: Norm = "L1") -> Move:
@@ -245,11 +245,11 @@ class _Points:
 
     def diameter(self, *, zero: bool, coordinates: int | None = None) -> int:
         """The greatest L1 distance between two vectors; with the zero vector among them, if a row can be absent."""
-        found = 0
+        widest = 0
         for signs in self._signs(coordinates):
             low, high = self._ends(signs)
-            found = max(found, max(high, 0) - min(low, 0) if zero else high - low)
-        return found
+            widest = max(widest, max(high, 0) - min(low, 0) if zero else high - low)
+        return widest
 
     def _signs(self, coordinates: int | None = None) -> Iterator[Vector]:
         size = len(self.curve) or len(self.single[0])

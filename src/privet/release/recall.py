@@ -20,23 +20,23 @@ from privet.release.answer import Release
 from privet.release.certificate import Certificate
 
 
-def asked_digest(made: ReleasePlan | dict[str, Any]) -> str:
+def asked_digest(plan: ReleasePlan | dict[str, Any]) -> str:
     """The digest of the whole request: two requests with the same id must agree in it."""
-    return _digest(asked(made) if isinstance(made, ReleasePlan) else made)
+    return _digest(asked(plan) if isinstance(plan, ReleasePlan) else plan)
 
 
-def question_digest(made: ReleasePlan) -> str:
+def question_digest(plan: ReleasePlan) -> str:
     """The digest of the measurement without its noise; names, intervals and arrangement make no difference."""
-    return made.once("question", _question_digest)
+    return plan.once("question", _question_digest)
 
 
-def _question_digest(made: ReleasePlan) -> str:
+def _question_digest(plan: ReleasePlan) -> str:
     measured = [
         {name: fact for name, fact in part.items() if name not in ("epsilon", "scale")}
-        for part in derived(made)["measurements"]
+        for part in derived(plan)["measurements"]
     ]
-    bounded = [statement["bounding"] for statement in derived(made)["statements"]]
-    query = asked(made)["query"]
+    bounded = [statement["bounding"] for statement in derived(plan)["statements"]]
+    query = asked(plan)["query"]
     rows, by = query["input"], [key["expression"] for key in query["keys"]]
     return _digest({"rows": rows, "by": by, "at most": bounded, "what": measured})
 
@@ -45,42 +45,42 @@ def _digest(tree: Any) -> str:
     return hashlib.sha256(canonical(tree).encode()).hexdigest()
 
 
-def recalled(made: ReleasePlan, text: str, remaining: Remaining | None = None) -> Release:
+def recalled(plan: ReleasePlan, text: str, remaining: Remaining | None = None) -> Release:
     """The answer to a plan from the certificate of an earlier one that measured the same, with its noise."""
     certificate = Certificate.from_json(text)
     derived_then = certificate.document["derived"]
     event = events.from_tree(derived_then["event"])
     noised = []
-    for part, measured in zip(made.noised, derived_then["measurements"], strict=True):
+    for part, measured in zip(plan.noised, derived_then["measurements"], strict=True):
         scale = Exact(measured["scale"])
         noised.append(replace(part, scale=scale, epsilon=part.mechanism.epsilon(part.move, scale=scale)))
-    price = sum((part.epsilon for part in noised), 0 * made.epsilon)
-    raised_to = made.raised_to if price == made.epsilon else None
-    plan = replace(made, noised=tuple(noised), epsilon=price, raised_to=raised_to)
-    if plan.event() != event:
+    price = sum((part.epsilon for part in noised), 0 * plan.epsilon)
+    raised_to = plan.raised_to if price == plan.epsilon else None
+    stored_plan = replace(plan, noised=tuple(noised), epsilon=price, raised_to=raised_to)
+    if stored_plan.event() != event:
         raise InternalError("the stored answer belongs to another question. This is a bug in Privet.")
     noisy = tuple(tuple(tuple(vector) for vector in part) for part in certificate.document["noisy"])
-    return Release(plan, noisy, PureDP.ZERO, remaining, certificate)
+    return Release(stored_plan, noisy, PureDP.ZERO, remaining, certificate)
 
 
 def paid_before(
-    made: ReleasePlan, ledger: Ledger, *, dataset: str, analyst: str, version: str, share: bool = True
+    plan: ReleasePlan, ledger: Ledger, *, dataset: str, analyst: str, version: str, share: bool = True
 ) -> PureDP | None:
     """The cost of the stored answer that asking would return; None if there is none, so asking costs budget.
 
     Claim: it is found by the rule of `Ledger.reserve`, so it tells an analyst nothing that asking would not.
     """
-    found = ledger.stored(
+    stored = ledger.stored(
         dataset=dataset,
         analyst=analyst,
-        events=[made.event()],
-        question=question_digest(made),
+        events=[plan.event()],
+        question=question_digest(plan),
         version=version,
         share=share,
     )
-    if found is None or found.answer is None or not made.noised:
+    if stored is None or stored.answer is None or not plan.noised:
         return None
-    return recalled(made, found.answer).guarantee
+    return recalled(plan, stored.answer).guarantee
 
 
 def stored_line(before: PureDP | None, *, fresh: bool) -> list[str]:
@@ -98,8 +98,8 @@ def recalled_value(text: str, *, like: Any) -> tuple[Any, Certificate]:
     released = certificate.document["answer"]
     if not isinstance(like, np.ndarray):
         return released, certificate
-    found = np.array(released, dtype=object)
-    numbers = found.ravel().tolist()
+    array = np.array(released, dtype=object)
+    numbers = array.ravel().tolist()
     whole = all(isinstance(x, int) for x in numbers)
     kind: Any = np.float64 if not whole else np.int64 if all(-(2**63) <= x < 2**63 for x in numbers) else object
-    return found.astype(kind).reshape(like.shape), certificate
+    return array.astype(kind).reshape(like.shape), certificate

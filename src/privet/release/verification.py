@@ -69,8 +69,8 @@ def verify(
 
     Claim: a certificate whose derived fields were altered is rejected by the rules; any altered byte, by the signature.
     """
-    found = _load(certificate)
-    document = found.document
+    loaded = _load(certificate)
+    document = loaded.document
     if document.get("format") != FORMAT:
         raise VerificationError(f"format: this version checks {FORMAT!r}, not {str(document.get('format'))[:40]!r}")
     for name, kind in (("dataset", str), ("version", str), ("ledger", dict)):
@@ -81,12 +81,12 @@ def verify(
     except (UserError, LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
         raise VerificationError(f"the document is malformed: {str(error)[:200]}") from None
     if key is not None:
-        _check_signature(found, verifier(key))
+        _check_signature(loaded, verifier(key))
     if ledger is not None:
         try:
             with _reached(ledger) as opened:
                 opened.verify(receipt, answers=False)
-                _check_ledger(found, opened)
+                _check_ledger(loaded, opened)
         except LedgerError as error:
             raise VerificationError(f"ledger: {error}") from None
     elif receipt is not None:
@@ -102,7 +102,12 @@ def _load(certificate: Certificate | str | bytes | Path) -> Certificate:
         try:
             certificate = Path(certificate).read_bytes()
         except (OSError, ValueError) as error:
-            why = getattr(error, "strerror", None) or "this is not a path"
+            if isinstance(error, FileNotFoundError):
+                why = "there is no such file"
+            elif isinstance(error, IsADirectoryError):
+                why = "it is a folder"
+            else:
+                why = getattr(error, "strerror", None) or "this is not a path"
             raise UserError(f"the certificate {shown(str(certificate))[:200]!r} can't be read: {why}") from None
     if not isinstance(certificate, str | bytes):
         raise UserError(
@@ -154,14 +159,14 @@ def _check_lattice(mechanism: Laplace, answer: Any) -> None:
             raise VerificationError(f"answer: {number!r} is not a multiple of the step {ratio(mechanism.step)}")
 
 
-def _check_signature(found: Certificate, key: Ed25519PublicKey) -> None:
-    if found.signature is None:
+def _check_signature(certificate: Certificate, key: Ed25519PublicKey) -> None:
+    if certificate.signature is None:
         raise VerificationError("signature: it is missing")
     try:
-        signature = bytes.fromhex(found.signature)
+        signature = bytes.fromhex(certificate.signature)
     except ValueError:
         signature = b""
-    if found.signature != signature.hex() or not signs(key, signature, canonical(found.document).encode()):
+    if certificate.signature != signature.hex() or not signs(key, signature, canonical(certificate.document).encode()):
         raise VerificationError("signature: it is not this key's signature of this document")
 
 
@@ -175,8 +180,8 @@ def _reached(ledger: Ledger | str | Path) -> Iterator[Ledger]:
         yield opened
 
 
-def _check_ledger(found: Certificate, ledger: Ledger) -> None:
-    link, dataset = found.document["ledger"], found.document["dataset"]
+def _check_ledger(certificate: Certificate, ledger: Ledger) -> None:
+    link, dataset = certificate.document["ledger"], certificate.document["dataset"]
     number = link.get("entry")
     try:
         entry, end = ledger.reservation(dataset, number if type(number) is int and 0 < number < 2**62 else 0)
@@ -184,10 +189,10 @@ def _check_ledger(found: Certificate, ledger: Ledger) -> None:
         raise VerificationError(f"ledger: it has no such entry: {error}") from None
     if (entry.request_id, entry.analyst, entry.hash) != (link.get("request_id"), link.get("analyst"), link.get("hash")):
         raise VerificationError("ledger: it has no such entry")
-    event = events.from_tree(found.document["derived"]["event"])
+    event = events.from_tree(certificate.document["derived"]["event"])
     if entry.events != (event,):
         raise VerificationError("ledger: the entry paid for something else")
-    if end is None or end.answer != hashlib.sha256(found.to_json().encode()).hexdigest():
+    if end is None or end.answer != hashlib.sha256(certificate.to_json().encode()).hexdigest():
         raise VerificationError("ledger: the entry has a different answer")
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from privet.engines.base import ArrowRows
 from privet.errors import Remedy, SourceError, Subject, write
+from privet.sources.objects import misfit
 from privet.sources.readings import Reading
 from privet.system.identity import Identity
 from privet.tables.stored_types import StoredType
@@ -38,6 +39,8 @@ class Columns:
 
         of_ibis = _library(self.frame) == "ibis"
         frame = _of_ibis(self.frame.select(*kinds)) if of_ibis else self.frame
+        for name, kind in kinds.items():
+            _check_objects(frame, name, kind, self.where)
         arrays = {name: _column(frame, name, kind) for name, kind in kinds.items()}
         return ArrowRows(_copied(pa.table(arrays)), ibis_tables.identities(self.frame) if of_ibis else self.identities)
 
@@ -168,6 +171,41 @@ def _column(frame: Any, name: str, kind: Reading) -> Any:
     if library == "polars":
         return _polars_column(frame[name], kind)
     return arrow.column(frame.column(name), kind)
+
+
+def _check_objects(frame: Any, name: str, kind: Reading, where: str) -> None:
+    """Refuse Python objects of other types, such as numbers as texts: all of them would be missing."""
+    from privet.sources.readings import HOLD, NAMES
+
+    found = misfit(_objects(frame, name), kind)
+    if found is None:
+        return
+    polars = _library(frame) == "polars"
+    source, read_as = f"frame[{name!r}]".replace("'", '"'), " or ".join(NAMES[family] for family in HOLD[kind])
+    fixes = {"boolean": f'{source}.map({{"yes": True, "no": False}})', "text": f"{source}.astype(str)"}
+    if kind in ("number", "integer", "key"):
+        fixes[kind] = f'pd.to_numeric({source}, errors="coerce")'
+    elif kind in ("date", "timestamp"):
+        fixes[kind] = f'pd.to_datetime({source}, errors="coerce")'
+    line = write(f"{source} = {fixes[kind]}") if kind in fixes and not polars else None
+    raise SourceError(
+        f"column {name!r} of {where} contains Python objects, and one of them is of type {found.__name__!r}",
+        allowed=f"Here it must contain {read_as} only",
+        subject=Subject("column", name),
+        remedy=line or Remedy("Convert the column first"),
+    )
+
+
+def _objects(frame: Any, name: str) -> Any:
+    """The different Python objects of a column, if it has such."""
+    match _library(frame):
+        case "pandas":
+            series = _at(frame, [str(column) for column in frame.columns].index(name))
+            values = series.cat.categories if str(series.dtype) == "category" else series
+            return list(values) if isinstance(values.dtype, np.dtype) and values.dtype.kind == "O" else ()
+        case "polars":
+            return frame[name].to_list() if str(frame[name].dtype) == "Object" else ()
+    return ()
 
 
 def _of_pandas(series: Any) -> StoredType:

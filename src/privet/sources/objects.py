@@ -1,5 +1,7 @@
 """Python objects as values of a declared kind, one by one; an object that does not convert is missing.
 
+`misfit` finds those that should not be there at all, so that a table is refused before anybody asks about it.
+
 Claim: each function here is total. For any object, whatever its methods raise, it returns a plain value or None, which
 depends only on that object. Text is never read as a number or a date, nor a boolean as a number.
 """
@@ -39,6 +41,32 @@ def convert(values: Iterable[Any], kind: Reading) -> list[Any]:
     with warnings.catch_warnings():  # a warning would depend on a row
         warnings.simplefilter("ignore")
         return [_total(one, value) for value in values]
+
+
+def misfit(values: Iterable[Any], kind: Reading) -> type | None:
+    """The type of the first object that can't be of this kind, whatever its value; None if there is none.
+
+    Example:
+        >>> misfit([1, None, float("nan"), "3"], "integer"), misfit([1, 2.5, None], "number"), misfit([0, 1], "boolean")
+        (<class 'str'>, None, <class 'int'>)
+    """
+    seen: set[type] = set()
+    for value in values:
+        if type(value) in seen or (type(value) is float and value != value):
+            continue
+        if not _is(value, kind):
+            return type(value)
+        seen.add(type(value))
+    return None
+
+
+def _is(value: Any, kind: Reading) -> bool:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    try:
+        return isinstance(value, _TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool | np.bool_))
+    except Exception:  # an object that only looks like a value
+        return False
 
 
 def _total(one: Callable[[Any], Value | None], value: Any) -> Value | None:
@@ -125,6 +153,17 @@ def _person(value: Any) -> str | None:
     return None if moment is None else moment.isoformat()
 
 
+_MOMENTS = (date, np.datetime64)
+_TYPES: dict[Reading, tuple[type, ...]] = {
+    "number": (numbers.Real, Decimal),
+    "integer": (numbers.Real, Decimal),
+    "boolean": (bool, np.bool_),
+    "text": (str,),
+    "key": (numbers.Real,),
+    "date": _MOMENTS,
+    "timestamp": _MOMENTS,
+    "person": (str, numbers.Real, Decimal, uuid.UUID, *_MOMENTS),
+}
 _CONVERTERS: dict[Reading, Callable[[Any], Value | None]] = {
     "number": _number,
     "integer": _integer,

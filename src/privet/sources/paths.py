@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import shlex
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -80,4 +81,8 @@ def _absent(what: str, given: str, path: Path) -> SourceError:
         more = ", ..." if len(names) > 10 else ""
         allowed = f"That folder contains: {', '.join(names[:10])}{more}" if names else "That folder has no Parquet file"
         remedy = Remedy() if names else _FILE
+        csv = next((each for each in (path.with_suffix(end) for end in (".csv", ".tsv")) if each.is_file()), None)
+        if csv is not None and not glob.has_magic(str(path)):
+            line = f"privet import {shlex.quote(str(csv))} -o {shlex.quote(str(path))}"
+            remedy = Remedy(f"There is {csv.name}: import it first, in a terminal: {line}")
     return SourceError(told, allowed=allowed, subject=subject, remedy=remedy)

@@ -15,9 +15,11 @@ from privet.engines.duckdb import files
 from privet.engines.duckdb.attaching import count
 from privet.engines.duckdb.files import Connection, DuckDBFile
 from privet.errors import Remedy, SourceError, Subject, argument, write
+from privet.names.spelling import listed
 from privet.privacy.adjacency import Adjacency, Person, Protected
 from privet.sources import checked_files, frames, readings
 from privet.sources.paths import paths_of
+from privet.system.addresses import is_address
 from privet.system.interrupts import interruptible
 from privet.tables.relation import Table
 from privet.tables.schema import Column, Schema
@@ -69,8 +71,8 @@ def table(
         {'id': 'int64', 'age': 'int64'}
         >>> table("people", rows, protect=pv.each_row(), columns={"agee": integer(0, 110)})
         Traceback (most recent call last):
-        privet.errors.SourceError: there is no column 'agee' in the Arrow table. There are: id, age, name. Did you mean
-        'age'?
+        privet.errors.SourceError: there is no column 'agee' in the Arrow table. The columns are: id, age, name. Did
+        you mean 'age'?
     """
     schema = Schema.declare(name, protect=protect, columns=columns, adjacency=adjacency, rows=rows)
     opened = _opened(schema, source)
@@ -107,7 +109,7 @@ def _person(schema: Schema) -> str | None:
 def _parquet(schema: Schema, source: Any) -> ParquetFiles:
     listed = source if isinstance(source, list | tuple) else [source]
     for path in listed:
-        lowered = str(path).lower()
+        lowered = "" if is_address(str(path)) else str(path).lower()  # an address is refused below
         if lowered.endswith(_CSV):
             parquet = f"{Path(str(path)).name.partition('.')[0]}.parquet"
             raise SourceError(
@@ -136,7 +138,7 @@ def _parquet(schema: Schema, source: Any) -> ParquetFiles:
     agreed: dict[str, StoredType] = {}
     with files.reader() as connection:
         for path in paths:
-            types = _described(connection, path)
+            types = parquet_types(connection, path)
             readings.check(schema, types, repr(path))
             mine = {name: types[name] for name in wanted}
             for name, kind in (agreed or mine).items():
@@ -152,7 +154,8 @@ def _parquet(schema: Schema, source: Any) -> ParquetFiles:
     return ParquetFiles(paths, tuple(agreed.items()), _person(schema))
 
 
-def _described(connection: Connection, path: str) -> dict[str, StoredType]:
+def parquet_types(connection: Connection, path: str) -> dict[str, StoredType]:
+    """The columns of a Parquet file, and their types."""
     try:
         return files.describe(connection, files.parquet([path]))
     except files.Unreadable:
@@ -204,10 +207,10 @@ def _duckdb(schema: Schema, source: DuckDBFile) -> DuckDBFile:
                 subject=Subject("file", source.path),
             ) from None
         if (source.schema, source.table) not in known:
-            names = ", ".join(sorted(t if s == "main" else f"{t} (schema {s})" for s, t in known)) or "none"
+            names = sorted(t if s == "main" else f"{t} (schema {s})" for s, t in known)
             raise SourceError(
                 f"there is no table {source.table!r} in {source.path!r}",
-                allowed=f"There are: {names}",
+                allowed=listed(names, "tables"),
                 subject=Subject("table", source.table),
             )
         types = files.describe(connection, rows)

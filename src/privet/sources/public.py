@@ -119,7 +119,7 @@ def keys_from(source: Any, column: str, *, other: str | int | None = None) -> Co
             allowed=f"1 to {MOST_KEYS:,} are allowed",
             subject=Subject("column", column),
         )
-    return keys(*values, other=other)
+    return replace(keys(*values, other=other), public=read.identities)
 
 
 def _read(source: Any) -> frames.Columns:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Literal
 
 from privet.errors import Remedy, SourceError, Subject, write
-from privet.names.spelling import nearest
+from privet.names.spelling import listed, nearest
 from privet.privacy.adjacency import Person
 from privet.tables.kinds import KINDS, usual
 from privet.tables.schema import Column, Schema
@@ -94,17 +94,16 @@ def missing_column(
     name: str, existing: Sequence[str], where: str, subject: Subject | None = None, line: Remedy | None = None
 ) -> SourceError:
     """The refusal of a name that does not exist, with the nearest one that does: for a policy, that name alone."""
-    shown = ", ".join(existing[:50]) + (", ..." if len(existing) > 50 else "")
     near = nearest(name, existing)
     remedy = Remedy() if line is None else line
     if near is not None:
         remedy = replace(remedy, advice=f"Did you mean {near!r}?", policy=near)
     subject = Subject("column", name) if subject is None else subject
-    if subject.kind == "person":
-        remedy = replace(remedy, python=_PERSON)
+    if subject.kind == "person" and near is not None:
+        remedy = replace(remedy, python=f'protect=pv.person("{near}", max_rows=3)')
     return SourceError(
         f"there is no column {name!r} in {where}",
-        allowed=f"There are: {shown or 'none'}",
+        allowed=listed(existing),
         subject=subject,
         remedy=remedy,
     )
@@ -129,8 +128,15 @@ def _fits(subject: Subject, kind: Reading, stored: StoredType, where: str, of: T
     if kind == "key" and stored.family in ("float", "decimal"):  # pandas, where an integer is missing
         cast = f'frame.astype({{"{name}": "Int64"}})'
         remedy = write(cast, advice="Convert them to integers first, in pandas with Int64")
+    elif kind == "boolean" and stored.family == "integer":
+        remedy = write(
+            f'columns={{"{name}": pv.integer(0, 1)}}',
+            policy="{ integer = [0, 1] }",
+            advice="Declare a 0 or 1 as an integer",
+        )
     elif (proper := usual(stored.family)) is not None:
-        remedy = write(f'columns={{"{name}": {proper.python}}}', policy=proper.policy)
+        advice = "Convert it in the source, or declare it as it is" if stored.family == "text" else ""
+        remedy = write(f'columns={{"{name}": {proper.python}}}', policy=proper.policy, advice=advice)
     else:
         remedy = Remedy("Leave the column out, or convert it in the source")
     raise SourceError(

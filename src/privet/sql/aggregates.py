@@ -12,6 +12,7 @@ from sqlglot import exp
 from privet.errors import NoBounds, QueryError, UserError, write
 from privet.exact import Exact
 from privet.exact import show as show_number
+from privet.privacy.adjacency import Person
 from privet.sql import hints
 from privet.sql.expressions import ExpressionReader
 from privet.sql.functions import FUNCTIONS, called, is_aggregate
@@ -21,9 +22,9 @@ from privet.sql.source import SqlText
 from privet.tables.aggregates import Aggregate, Count, CountPeople, OfValues, Ratio, Sum
 from privet.tables.caps import of_person
 from privet.tables.expressions.nodes import Clip, Column, Node
-from privet.tables.expressions.rendering import show
+from privet.tables.expressions.rendering import in_sql, show
 from privet.tables.expressions.typing_rules import as_number
-from privet.tables.operators import OfPerson, Operator
+from privet.tables.operators import OfPerson, Operator, protected
 
 _LONGEST = 100
 _OPERATORS: dict[type[Tree], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Neg: "-"}
@@ -75,17 +76,24 @@ class AggregateReader:
                 return CountPeople()
             for column in argument.expressions:
                 self.reader.read(column)  # report an unknown name first
-            raise self._no(argument, *hints.word("DISTINCT"))
+            raise self._no(argument, "only people can be counted as distinct", self._people())
         if argument is None:
             raise self._no(tree, "COUNT needs an argument", "Write COUNT(*)")
         if number(self.reader.source, argument) is not None:
             return Count()
         return Count(self.reader.read(argument))
 
+    def _people(self) -> str:
+        """How to count people here."""
+        protect = protected(self.rows)
+        if not isinstance(protect, Person):
+            return "Here every row is another person, so write COUNT(*)"
+        return f"To count people, write COUNT(DISTINCT {in_sql(Column(protect.id))})"
+
     def _of(self, tree: Tree) -> Node:
         argument = _argument(tree)
         if isinstance(argument, exp.Distinct):
-            raise self._no(argument, *hints.word("DISTINCT"))
+            raise self._no(argument, "DISTINCT is not supported", self._people())
         inner = next((part for part in argument.walk() if is_aggregate(part)), None)
         if inner is not None:
             why = f"{self._words(inner)} can't be used inside {self._words(tree)}"
@@ -141,6 +149,7 @@ def name_of(what: Aggregate | OfPerson | Node) -> str:
     """The default name of a column: the function, and the words of its argument.
 
     Example:
+        >>> from privet.privacy.adjacency import Person
         >>> from privet.tables.aggregates import count, mean, sum
         >>> from privet.tables.expressions.fluent import col
         >>> name_of(count()), name_of(mean("income")), name_of(sum(col("pay") / 12) / count())

@@ -5,6 +5,7 @@ The grammar allows what is listed here, hints suggest it, and the readers look u
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,16 @@ class Function:
     """Whether it is an aggregate, of this or another form."""
     suggested: bool = True
     """Whether errors suggest this name."""
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """How it is called, in each of its forms.
+
+        Example:
+            >>> FUNCTIONS["COUNT"].forms, FUNCTIONS["SUM"].forms
+            (('COUNT(*)', 'COUNT(x)', 'COUNT(DISTINCT person_id)'), ('SUM(x)',))
+        """
+        return tuple(re.findall("`([^`]*)`", self.use.partition(": ")[0]))
 
     @property
     def is_aggregate(self) -> bool:

@@ -211,6 +211,7 @@ def _check(source: SqlText, tree: Tree) -> None:
 
 def _check_node(source: SqlText, node: Tree) -> None:
     allowed = ARGUMENTS.get(type(node))
+    nested = node.find_ancestor(exp.Subquery, exp.CTE) is not None
     called = source.text[node.meta["start"] : node.meta["end"] + 1] if "start" in node.meta else ""
     if allowed is None:
         inner = next((part for part in node.walk() if isinstance(part, exp.Func) and type(part) not in ARGUMENTS), node)
@@ -219,9 +220,9 @@ def _check_node(source: SqlText, node: Tree) -> None:
         is_call = called.upper() in hints.CALLS or (isinstance(node, exp.Func) and called[:1].isalpha())
         placed = any("start" in part.meta for part in node.walk())
         name = called or (source.words(whole(node)) if placed else type(node).key.upper())
-        raise source.refusal(span(node), *(hints.call(name) if is_call else hints.word(name)))
+        raise source.refusal(span(node), *(hints.call(name, per_person=nested) if is_call else hints.word(name)))
     if type(node) in CALLED and called.upper() not in CALLED[type(node)]:
-        raise source.refusal(span(node), *hints.call(called or type(node).key.upper()))
+        raise source.refusal(span(node), *hints.call(called or type(node).key.upper(), per_person=nested))
     if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
         raise source.refusal(span(node), "* is not supported", "Rows are private; ask for aggregates, such as COUNT(*)")
     for name, value in node.args.items():

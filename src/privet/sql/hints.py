@@ -25,7 +25,7 @@ WORDS: dict[str, str] = {
     **dict.fromkeys(("OVER", "WINDOW", "PARTITION BY", "ROWS", "RANGE"), _WINDOW),
     "QUALIFY": "Filter groups with HAVING",
     "FILTER": "Put the condition inside the aggregate: COUNT(CASE WHEN smoker THEN 1 END)",
-    "DISTINCT": "COUNT(DISTINCT person_id) counts people; other distinct values can't be released",
+    "DISTINCT": "Only people can be counted as distinct: COUNT(DISTINCT ...) of the column that identifies them",
     "OFFSET": "To show the first groups, write LIMIT 10",
     "FETCH": "Write LIMIT 10",
     "TOP": "Write ORDER BY n DESC LIMIT 10",
@@ -75,17 +75,24 @@ WORDS: dict[str, str] = {
 }  # fmt: skip
 """What to write instead of an SQL keyword or symbol."""
 
+PER_PERSON = "In a subquery, a value per person is a COUNT, SUM, AVG, MIN or MAX of that person's rows"
+_QUANTILES = (
+    "MEDIAN", "QUANTILE", "QUANTILE_CONT", "PERCENTILE_CONT", "PERCENTILE_DISC", "MODE", "APPROX_QUANTILE"
+)  # fmt: skip
+_SPREADS = ("VARIANCE", "VAR_SAMP", "VARIANCE_SAMP", "VARIANCE_POP", "STDDEV", "STDDEV_SAMP", "STD", "STDEV")
+_PAIRS = ("CORR", "COVAR_POP", "COVAR_SAMP", "REGR_SLOPE")
+_STATISTICS = frozenset((*_QUANTILES, *_SPREADS, *_PAIRS, "FIRST", "LAST", "ANY_VALUE", "ARG_MIN", "ARG_MAX"))
+
 CALLS: dict[str, str] = {
     **dict.fromkeys(("VARIANCE", "VAR_SAMP", "VARIANCE_SAMP"), f"It {_SAMPLE}. Write VAR_POP"),
     **dict.fromkeys(("STDDEV", "STDDEV_SAMP", "STD", "STDEV"), f"It {_SAMPLE}. Write STDDEV_POP"),
     "VARIANCE_POP": "Write VAR_POP",
     **dict.fromkeys(("MIN", "MAX", "FIRST", "LAST", "ANY_VALUE", "ARG_MIN", "ARG_MAX"), _PERSON),
-    **dict.fromkeys(("MEDIAN", "QUANTILE", "QUANTILE_CONT", "PERCENTILE_CONT", "PERCENTILE_DISC", "MODE",
-                     "APPROX_QUANTILE"),
+    **dict.fromkeys(_QUANTILES,
                     f"Use {', '.join(AGGREGATES)}; for a distribution, count bins: GROUP BY FLOOR(x / 10)"),
-    "APPROX_COUNT_DISTINCT": "COUNT(DISTINCT person_id) counts people",
+    "APPROX_COUNT_DISTINCT": "COUNT(DISTINCT ...) of the column that identifies people counts them",
     **dict.fromkeys(("COUNT_IF", "COUNTIF", "SUM_IF"), "Write COUNT(CASE WHEN smoker THEN 1 END)"),
-    **dict.fromkeys(("CORR", "COVAR_POP", "COVAR_SAMP", "REGR_SLOPE"),
+    **dict.fromkeys(_PAIRS,
                     f"Use {', '.join(AGGREGATES)}; they also take products: AVG(a * b)"),
     **dict.fromkeys(("CAST", "TRY_CAST", "CONVERT", "DATE", "TIMESTAMP", "DATETIME", "STRFTIME", "STRPTIME", "TO_DATE"),
                     _CAST),
@@ -119,9 +126,11 @@ def word(text: str) -> Refusal:
     return f"{text} is not supported", WORDS.get(text.upper(), "")
 
 
-def call(name: str, *, cast: bool = False) -> Refusal:
-    """The refusal of a function; `cast` means that the name is that of a type."""
+def call(name: str, *, cast: bool = False, per_person: bool = False) -> Refusal:
+    """The refusal of a function; `cast`: the name is that of a type; `per_person`: it is in a subquery."""
     hint = CALLS.get(name.upper(), _CAST if cast else None)
+    if hint is not None and per_person and name.upper() in _STATISTICS:
+        hint = PER_PERSON
     if hint is not None:
         return f"{name} is not supported", hint
     others = [each for each in FUNCTIONS if each != name.upper()]

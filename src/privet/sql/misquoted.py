@@ -9,13 +9,15 @@ from sqlglot.tokenizer_core import Token, TokenType
 from privet.errors import QueryError
 from privet.sql import hints
 from privet.sql.source import Span, SqlText
-from privet.sql.tokens import DIALECT
+from privet.sql.tokens import DIALECT, is_too_long
 
 _BEFORE = {TokenType.SELECT, TokenType.GROUP_BY, TokenType.ORDER_BY}
 
 
 def better(source: SqlText, names: Iterable[str]) -> QueryError | None:
     """A clearer error if the statement contains a name with spaces without quotes, else None."""
+    if is_too_long(source.text):
+        return None
     try:
         tokens = list(DIALECT.tokenize(source.text))
         spaced = [(name, list(DIALECT.tokenize(name))) for name in sorted(names, key=len, reverse=True) if " " in name]

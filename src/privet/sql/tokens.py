@@ -45,10 +45,15 @@ _LITERALS = {"DATE": _T.DATE, "TIMESTAMP": _T.TIMESTAMPNTZ}
 _TYPES = DIALECT.parser_class.TYPE_TOKENS
 
 
+def is_too_long(text: str) -> bool:
+    """Whether a statement is refused for its length alone; then nothing may read its words."""
+    return len(text) > LONGEST or len(text.encode(errors="replace")) > LONGEST
+
+
 def read(source: SqlText, names: frozenset[str]) -> list[Token]:
     """The tokens of a statement, if all are allowed; `names` are the catalogue's, in lower case."""
     text = source.text
-    if len(text) > LONGEST or len(text.encode(errors="replace")) > LONGEST:
+    if is_too_long(text):
         raise QueryError(
             f"a statement can have at most {LONGEST // 1024} KB of text; this one has {len(text):,} characters"
         )

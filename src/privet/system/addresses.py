@@ -25,8 +25,8 @@ _FIRST_KEY = re.compile(r"\s*(\w{1,40})\s*=")
 _PARAMETER = re.compile(r"(\?(?=[\w%])|&)")
 _KEY = re.compile(r"[^\s=&?;,:/'\"(){}\[\]]*\Z")
 _LONGEST = 100  # characters: a longer value is not shown, so that no text takes long to mask
-_VALUE = re.compile(rf"\s*([^\s'\"&?]{{0,{_LONGEST + 1}}})")
-_COMPOUND = re.compile(r"[:@=]|%3a|%3d|%40", re.IGNORECASE)  # in a value, it may separate a secret
+_VALUE = re.compile(rf"\s*(?:'([^']{{0,{_LONGEST + 1}}})|([^\s'\"&?]{{0,{_LONGEST + 1}}}))")
+_COMPOUND = re.compile(r"[:@=\s]|%3a|%3d|%40", re.IGNORECASE)  # in a value, it may separate a secret
 _SPELT_OUT = re.compile(r"(?:pass|pwd|secret|token)\w{0,20}['\"]?\s{0,9}[:=]", re.IGNORECASE)
 _INSIDE = re.compile(r":(?=[^\s])")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,40}\Z")
@@ -95,6 +95,8 @@ def masked(text: str, secrets: Iterable[str] = ()) -> str:
         "can't reach PostgreSQL://***@host:5432/base?***&sslmode=require"
         >>> masked("host=x password='hush hush' user=me")
         'host=x ***'
+        >>> masked("host=x user='me hush' port=5432"), masked("dbname=x user=me:hush.duckdb")
+        ('host=x ***', 'dbname=x ***')
     """
     for secret in sorted({secret for secret in secrets if secret}, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
@@ -115,7 +117,7 @@ def _value(text: str, start: int) -> str:
     """The value that begins there, or as much of it as matters."""
     match = _VALUE.match(text, start)
     assert match is not None  # it may be empty
-    return match[1]
+    return match[1] or match[2] or ""
 
 
 def _hidden(part: str) -> str:

@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from privet.errors import NoBounds, QueryError, write
 from privet.exact import Exact, Number
+from privet.exact import show as show_number
 from privet.tables.expressions.fluent import Expr, bins, column
-from privet.tables.expressions.nodes import Bin, Clip, Node, Types
+from privet.tables.expressions.nodes import Bin, Clip, Column, Node, Types
 from privet.tables.expressions.rendering import in_python, in_sql, show
 from privet.tables.expressions.trees import sized
 from privet.tables.expressions.typing_rules import as_number
@@ -232,19 +233,28 @@ def histogram(of: str | Expr, edges: Sequence[Number]) -> Histogram:
     return Histogram(bins(of, edges).node)  # type: ignore[arg-type]
 
 
-def summed(node: Node, types: Types, what: object) -> NumberType:
-    """The type of a summed expression; refused if it has no bounds."""
+Known = Callable[[str], tuple[Exact, Exact, int] | None]
+"""The bounds of a column if a person has no more rows than the declared cap, and that cap; None if there are none."""
+
+
+def summed(node: Node, types: Types, what: object, known: Known = lambda name: None) -> NumberType:
+    """The type of a summed expression; refused if it has no bounds. The error suggests those that are `known`."""
     number = as_number(node.type(types), str(what))
     if number.wide:
-        clipped = Clip(node, Exact(0), Exact(1000))
+        ends = known(node.name) if isinstance(node, Column) else None
+        lower, upper = (Exact(0), Exact(1000)) if ends is None else ends[:2]
+        clipped, advice = Clip(node, lower, upper), "Choose bounds"
+        if ends is not None:
+            reach = f"{show_number(lower)} to {show_number(upper)}"
+            advice += f": with the declared {ends[2]} row{'s' * (ends[2] != 1)}, a person reaches {reach}"
         raise NoBounds(
             f"{what}: one person could change this without limit, so no amount of noise is enough",
-            remedy=write(in_python(clipped), sql=in_sql(clipped), advice="Choose bounds"),
+            remedy=write(in_python(clipped), sql=in_sql(clipped), advice=advice, exact=ends is not None),
         )
     return number
 
 
-def checked(aggregate: Aggregate, types: Types) -> None:
+def checked(aggregate: Aggregate, types: Types, known: Known = lambda name: None) -> None:
     """Refuse anything that is not an aggregate of these columns."""
     match aggregate:
         case Count(of):
@@ -253,12 +263,12 @@ def checked(aggregate: Aggregate, types: Types) -> None:
         case CountPeople():
             pass
         case OfValues(of):
-            summed(of, types, aggregate)
+            summed(of, types, aggregate, known)
         case Histogram(of):
             of.type(types)
         case Ratio(numerator, denominator):
-            checked(numerator, types)
-            checked(denominator, types)
+            checked(numerator, types, known)
+            checked(denominator, types, known)
         case _:
             raise QueryError(
                 f"{aggregate!r} is not a supported aggregate",

@@ -164,3 +164,21 @@ TEXT = Kind("text", "Any text, for filters.", text, (), python="pv.text()", poli
 
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (INTEGER, NUMBER, BOOLEAN, KEYS, DATE, TIMESTAMP, TEXT)}
 """Every kind, by its name."""
+
+_OTHERS = {
+    INTEGER: "int int32 int64 bigint smallint", NUMBER: "float float32 float64 double decimal numeric real",
+    BOOLEAN: "bool bool_ logical", TEXT: "str string varchar object char", KEYS: "key enum category categorical factor",
+    TIMESTAMP: "datetime datetime64",
+}  # fmt: skip
+FOREIGN: dict[str, Kind] = {word: kind for kind, words in _OTHERS.items() for word in words.split()}
+"""The kinds that names of types in other systems stand for."""
+
+
+def meant(word: str) -> Kind | None:
+    """The kind that a person may mean by this word.
+
+    Example:
+        >>> meant("Float").name, meant("boolean").name, meant("thing")
+        ('number', 'boolean', None)
+    """
+    return KINDS.get(word.strip().lower()) or FOREIGN.get(word.strip().lower())

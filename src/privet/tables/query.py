@@ -38,6 +38,9 @@ from privet.tables.types import KeyValue
 MOST_COLUMNS = 200
 """Maximum columns in one answer."""
 
+_ELSEWHERE = {"groupby": "group_by", "aggregate": "agg", "query": "where", "select": "with_columns, or agg"}
+"""What other libraries call the operations on rows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Key:
@@ -95,7 +98,7 @@ class Query:
             )
         object.__setattr__(self, "groups", Listed.of(self.input, tuple(key.expression for key in self.keys)))
         for _, aggregate in self.aggregates:
-            checked(aggregate, types)
+            checked(aggregate, types, lambda name: caps.of_person(self.input, name))
         if self.arrangement != EVERYTHING:
             numbers = {column: RELEASED for produced in columns.values() for column in produced}
             left = dict(zip((key.name for key in self.keys), self.domains(), strict=True))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from privet.errors import QueryError, UserError, write
-from privet.privacy.adjacency import Protected
+from privet.errors import QueryError, Subject, UserError, write
+from privet.privacy.adjacency import Person, Protected
 from privet.system.identity import Identity
 from privet.tables import caps, operators
 from privet.tables.aggregates import (
@@ -17,7 +17,7 @@ from privet.tables.aggregates import (
 )
 from privet.tables.caps import Cap
 from privet.tables.expressions.fluent import Expr, column, node
-from privet.tables.expressions.nodes import Column
+from privet.tables.expressions.nodes import Column, Node
 from privet.tables.expressions.rendering import show
 from privet.tables.expressions.trees import joined
 from privet.tables.expressions.typing_rules import CONDITION
@@ -25,6 +25,9 @@ from privet.tables.groups import Listed
 from privet.tables.operators import JoinPublic, OfPerson, Operator, PerPerson, Scan, Where, WithColumns
 from privet.tables.query import Key, Query
 from privet.tables.schema import PublicSchema, Schema
+
+_ELSEWHERE = {"groupby": "group_by", "aggregate": "agg", "query": "where", "select": "with_columns, or agg"}
+"""What other libraries call the operations on rows."""
 
 
 class _Rows:
@@ -36,6 +39,18 @@ class _Rows:
     def relation(self) -> Relation:
         """The rows."""
         raise NotImplementedError
+
+    if not TYPE_CHECKING:  # a type checker knows the names
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say which name was meant."""
+            what = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if name in ("count", "sum", "mean", "std", "variance", "histogram", "count_people"):
+                of = "" if name.startswith("count") else '"income"'
+                what += f". Write, for example: people.agg(x=pv.{name}({of}))"
+            elif name in _ELSEWHERE:
+                what += f". Use {_ELSEWHERE[name]}"
+            raise AttributeError(what)
 
     def where(self, *conditions: Expr) -> Relation:
         """Only the rows for which all conditions are true."""
@@ -111,11 +126,14 @@ class _Rows:
         if not every:
             raise QueryError("group_by needs a key", remedy=write('group_by("region")'))
         rows = self.relation
+        for key in every:
+            _check_not_person(rows.input, key.expression)
         Listed.of(rows.input, tuple(key.expression for key in every))
         return Grouped(rows.input, tuple(every), rows.at_most)
 
-    def agg(self, **aggregates: Aggregate) -> Query:
+    def agg(self, *unnamed: Aggregate, **aggregates: Aggregate) -> Query:
         """The question: aggregates, by name."""
+        _check_named(unnamed)
         rows = self.relation
         return Query(rows.input, (), tuple(aggregates.items()), at_most=rows.at_most)
 
@@ -152,9 +170,33 @@ class Grouped:
     keys: tuple[Key, ...]
     at_most: Cap | None = None
 
-    def agg(self, **aggregates: Aggregate) -> Query:
+    def agg(self, *unnamed: Aggregate, **aggregates: Aggregate) -> Query:
         """The question: aggregates of each group, by name."""
+        _check_named(unnamed)
         return Query(self.input, self.keys, tuple(aggregates.items()), at_most=self.at_most)
+
+
+def _check_named(unnamed: tuple[object, ...]) -> None:
+    """Refuse aggregates without a name, which every column of an answer needs."""
+    if unnamed:
+        raise QueryError(
+            "every aggregate needs a name, which its column in the answer will have",
+            remedy=write('.agg(n=pv.count(), pay=pv.mean("income"))'),
+        )
+
+
+def _check_not_person(rows: Operator, key: Node) -> None:
+    """Refuse to group by the id of the person, which is not a column that can be asked about."""
+    ids = {table.protect.id for table in operators.tables(rows) if isinstance(table.protect, Person)}
+    if isinstance(key, Column) and key.name in ids and key.name not in rows.types():
+        raise QueryError(
+            f"{key.name!r} identifies a person, so it can't be shown or grouped by",
+            subject=Subject("column", key.name),
+            remedy=write(
+                ".agg(n=pv.count_people())",
+                advice="Count people instead, or compute a value for each of them with per_person",
+            ),
+        )
 
 
 def _of_person(value: Any) -> OfPerson:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date as Date
 from datetime import datetime as DateTime
 from datetime import time as Time
@@ -16,8 +16,9 @@ from typing import Any
 
 from privet.errors import QueryError, Remedy, Subject, UserError, write
 from privet.exact import Exact, Number, exact, literal, show, whole
-from privet.exact.lattice import Bounds
+from privet.exact.lattice import Bounds, public_bounds
 from privet.privacy.adjacency import Adjacency, EachRow, Person, Protected
+from privet.system.identity import Identity
 from privet.tables.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type
 from privet.tables.units import LARGEST, LIMIT
 
@@ -38,6 +39,8 @@ class Column:
     type: Type
     default: Exact | bool | None = None
     kind_name: str = ""
+    public: tuple[Identity, ...] = field(default=(), compare=False, repr=False)
+    """The public files from which its keys were read: none of them may hold the rows of a private table."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind_name", check_name(self.kind_name or self.type.kind, "kind"))
@@ -63,6 +66,7 @@ def number(lower: Number, upper: Number, *, step: Number | None = None, required
         >>> print(number(0, 200_000))
         a number in 0..200000
     """
+    public_bounds(lower, upper, line="pv.number({}, {})")
     bounds = Bounds(lower, upper, step=step)
     size = bounds.step if step is not None else None
     kind = NumberType(bounds.lower, bounds.upper, step=size, missing=not _flag(required))
@@ -82,6 +86,7 @@ def integer(lower: int, upper: int, *, required: bool = False) -> Column:
             f"the bounds of an integer are integers, not {show(low)} and {show(high)}",
             remedy=write(f"pv.number({literal(low)}, {literal(high)})", exact=True),
         )
+    public_bounds(low, high, line="pv.integer({}, {})")
     Bounds(low, high, step=1)
     kind = NumberType(low, high, integer=True, missing=not _flag(required))
     return _private(Column(kind, low if required else None))
@@ -251,7 +256,12 @@ class Schema:
     ) -> Schema:
         """The schema, from what a person writes."""
         if not hasattr(columns, "items"):
-            raise UserError("columns must declare at least one column", remedy=_COLUMNS)
+            raise UserError(
+                f"columns must be a dict from each column's name to its kind and public bounds, not "
+                f"{type(columns).__name__}",
+                subject=Subject("argument", "columns"),
+                remedy=_example(columns),
+            )
         rows = None if rows is None else whole(rows, name="rows", example="rows=10_000")
         return cls(name, protect, Adjacency(adjacency), tuple(columns.items()), rows)
 
@@ -259,9 +269,9 @@ class Schema:
         check_name(self.name, "table")
         if not isinstance(self.protect, EachRow | Person):
             raise UserError(
-                f"protect must say what is protected, not {self.protect!r}",
+                f"protect must say what is protected, not {_called(self.protect)}",
                 subject=Subject("argument", "protect"),
-                remedy=write('protect=pv.person("person_id", max_rows=3), or protect=pv.each_row()'),
+                remedy=_protection(self.protect, dict(self.columns)),
             )
         if not self.columns:
             raise UserError("columns must declare at least one column", remedy=_COLUMNS)
@@ -269,9 +279,9 @@ class Schema:
         for column, kind in self.columns:
             if not isinstance(kind, Column):
                 raise UserError(
-                    f"column {column!r} must be declared, not {kind!r}",
+                    f"column {column!r} must be declared with a kind and its bounds or keys, not {_called(kind)}",
                     subject=Subject("column", column),
-                    remedy=_COLUMNS,
+                    remedy=_declared_as(column, kind),
                 )
             _private(kind)
         if not isinstance(self.adjacency, Adjacency):
@@ -290,6 +300,41 @@ class Schema:
                 )
             if self.rows > CEILING:
                 raise UserError("a table has at most 2^40 rows", remedy=Remedy("Leave out rows"))
+
+
+def _word(given: object) -> str:
+    """The name of a type or a function, or the text itself."""
+    name = given if isinstance(given, str) else getattr(given, "__name__", "")
+    return str(name).strip().lower()
+
+
+def _called(given: object) -> str:
+    """A wrong value as a person wrote it; a function without its address."""
+    name = getattr(given, "__name__", None)
+    return repr(given)[:80] if name is None else f"the {'type' if isinstance(given, type) else 'function'} {name}"
+
+
+def _declared_as(column: str, given: object) -> Remedy:
+    """A declaration of the kind that was meant."""
+    from privet.tables.kinds import NUMBER, meant
+
+    return write(f'columns={{"{column}": {(meant(_word(given)) or NUMBER).python}}}')
+
+
+def _example(columns: object) -> Remedy:
+    """A dict that declares the columns of a list, or an example."""
+    named = list(columns) if isinstance(columns, list | tuple | set) else [columns]
+    names = [name for name in named if isinstance(name, str) and name.isprintable()]
+    return write(f'columns={{"{names[0]}": pv.number(0, 100), ...}}') if names else _COLUMNS
+
+
+def _protection(given: object, columns: Mapping[str, object]) -> Remedy:
+    """What was meant by a text or a function in place of the unit."""
+    word = _word(given).replace(" ", "_").removesuffix("()")
+    if word in ("each_row", "row", "rows"):
+        return write("protect=pv.each_row()", exact=True)
+    person = given if isinstance(given, str) and given.isidentifier() and word != "person" else "person_id"
+    return write(f'protect=pv.person("{person}", max_rows=3), or protect=pv.each_row()')
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,8 @@ class NumberType:
 
     def __str__(self) -> str:
         kind = "an integer" if self.integer else "a number"
+        if self.lower == self.upper and not self.wide:
+            return f"the number {show(self.lower)}"
         return f"{kind} without bounds" if self.wide else f"{kind} in {show(self.lower)}..{show(self.upper)}"
 
     @property

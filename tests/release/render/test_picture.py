@@ -241,14 +241,14 @@ def test_order_of_dates(session: pv.Session) -> None:
         ({"title": 5}, "title must be text, not 5. Write"),
         (
             {"labels": {"m": "x"}},
-            r"name 'm', which is neither a column nor a key. There are: region, n, north, south, east$",
+            r"name 'm', which is neither a column nor a key. The columns and keys are: region, n, north, south, east$",
         ),
         ({"labels": {"n": 5}}, "labels must map columns and keys to texts"),
         ({"labels": ["n"]}, "labels must map columns and keys to texts"),
         ({"order": "down"}, r'order must be "ascending", "descending" or a list of keys, not \'down\'. Write'),
         ({"order": 5}, "order must be"),
         ({"order": [["north"]]}, r"order names \['north'\], which is not a key"),
-        ({"order": ["nort"]}, r"order names 'nort', which is not a key. There are: north, south, east$"),
+        ({"order": ["nort"]}, r"order names 'nort', which is not a key. The keys are: north, south, east$"),
     ],
 )
 def test_what_can_not_be_drawn_is_refused(session: pv.Session, style: Any, message: str) -> None:

@@ -56,5 +56,4 @@ class LaplaceTest:
         self.few = Box(noise, self._level) if few else None
 
     def plausible(self, weights: Floats, distance: Floats) -> Bools:
-        margin = (weights * self._half).sum(axis=-1)
-        return tail_of_sum(weights * self._smooth, distance - margin) >= self._level
+        return tail_of_sum(weights * self._smooth, distance - weights @ self._half) >= self._level

@@ -72,11 +72,11 @@ def _sorted(scales: Floats) -> list[Floats]:
     count = scales.shape[-1]
     if count > _EXCHANGED:
         scales, count = np.sort(scales, axis=-1), 0
-    found = [scales[..., i] for i in range(scales.shape[-1])]
+    rising = [scales[..., i] for i in range(scales.shape[-1])]
     for last in range(count - 1, 0, -1):
         for i in range(last):
-            found[i], found[i + 1] = np.minimum(found[i], found[i + 1]), np.maximum(found[i], found[i + 1])
-    return found
+            rising[i], rising[i + 1] = np.minimum(rising[i], rising[i + 1]), np.maximum(rising[i], rising[i + 1])
+    return rising
 
 
 def smoothed(scales: Floats) -> Floats:

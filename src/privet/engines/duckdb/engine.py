@@ -11,16 +11,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
-from pathlib import Path
 from threading import Condition, Lock, Thread
-from types import MappingProxyType, TracebackType
-from typing import Any, ClassVar
+from types import MappingProxyType
+from typing import Any, ClassVar, Unpack
 from weakref import WeakSet, finalize
 
 import duckdb
 from duckdb import DuckDBPyConnection
 
-from privet.engines.base import FAILED, Private, Public, Source, Unsupported
+from privet.engines.base import FAILED, Private, Public, Resources, Source, Unsupported
 from privet.engines.duckdb import attaching
 from privet.engines.duckdb.dialect import DuckDBDialect
 from privet.engines.sql.leaves import read
@@ -28,6 +27,7 @@ from privet.engines.sql.relations import Stored
 from privet.engines.sql.statements import Compiled, compiled
 from privet.engines.sql.text import Context
 from privet.errors import NoAnswer, SourceError, UserError
+from privet.system.closing import Closing
 from privet.system.interrupts import duckdb_interrupts, interruptible
 from privet.system.processes import forever, native
 from privet.tables.schema import Column, PublicSchema, Schema
@@ -99,7 +99,7 @@ class _Home:
             self.connection.close()
 
 
-class DuckDB:
+class DuckDB(Closing):
     """Exact integers for statements over some tables.
 
     Claim: the size and order of a result depend on the statement alone. No row can cause an error; what else fails
@@ -126,17 +126,13 @@ class DuckDB:
         public: Public = MappingProxyType({}),
         *,
         salt: bytes,
-        memory: str | None = None,
-        threads: int | None = None,
-        spill: Path | None = None,
-        progress: bool = False,
+        **resources: Unpack[Resources],
     ) -> None:
         self._key = int.from_bytes(sha256(b"privet bounding\x00" + salt).digest()[:8])
         self._dialect = DuckDBDialect()
         self._compiled: dict[int, tuple[Statement, Compiled]] = {}
         self._sources = dict(tables), dict(public)
-        self._how: dict[str, Any] = {"memory": memory, "threads": threads, "progress": progress}
-        self._spill = spill
+        self._resources = resources
         self._homes: dict[int, _Home] = {}  # by process
         self._opening: dict[int, Lock] = {}
         self._stuck: set[int] = set()
@@ -149,7 +145,7 @@ class DuckDB:
     def _open(self, trial: str = "") -> None:
         """A connection and a folder for this process."""
         home = None
-        folder = tempfile.mkdtemp(prefix="privet-", dir=self._spill)
+        folder = tempfile.mkdtemp(prefix="privet-", dir=self._resources.get("spill"))
         try:
             connection = duckdb.connect(
                 ":memory:",
@@ -171,7 +167,7 @@ class DuckDB:
             for name, source in named:
                 attaching.attach(connection, source, name)
             files = [file for _, source in (*tables.values(), *public.values()) for file in source.files()]
-            self._harden(home, files, **self._how)
+            self._harden(home, files)
             self._check_public(home)
             if trial:
                 connection.execute(trial).fetchall()
@@ -225,10 +221,9 @@ class DuckDB:
     def _folder(self) -> str:
         return self._homes[os.getpid()].folder
 
-    def _harden(
-        self, home: _Home, files: list[str], *, memory: str | None, threads: int | None, progress: bool
-    ) -> None:
-        shown = progress and sys.stderr.isatty()
+    def _harden(self, home: _Home, files: list[str]) -> None:
+        memory, threads = self._resources.get("memory"), self._resources.get("threads")
+        shown = self._resources.get("progress", False) and sys.stderr.isatty()
         settings: dict[str, Any] = {
             "TimeZone": "UTC",
             "preserve_insertion_order": False,
@@ -312,14 +307,6 @@ class DuckDB:
         if home is not None:
             with native():
                 _shut(home, home.folder)
-
-    def __enter__(self) -> DuckDB:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _stored(prefix: str, tables: Mapping[str, tuple[Schema | PublicSchema, Source]]) -> dict[str, Stored]:

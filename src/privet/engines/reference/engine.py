@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from contextlib import suppress
 from itertools import product
-from pathlib import Path
-from types import MappingProxyType, TracebackType
-from typing import ClassVar
+from types import MappingProxyType
+from typing import ClassVar, Unpack
 
-from privet.engines.base import FAILED, ArrowRows, ParquetFiles, Private, Public, Source, Unsupported
+from privet.engines.base import FAILED, ArrowRows, ParquetFiles, Private, Public, Resources, Source, Unsupported
 from privet.engines.reference.bounding import Row, kept
 from privet.engines.reference.expressions import adds, evaluate, reading
 from privet.engines.reference.rows import Lines, Stored, value_of
 from privet.errors import NoAnswer, SourceError
+from privet.system.closing import Closing
 from privet.tables.schema import PublicSchema
 from privet.tables.statement import Statement
 
 
-class Reference:
+class Reference(Closing):
     """Exact integers for statements over some tables, in memory or in Parquet files.
 
     Claim: that of `Engine`. What would take an SQL engine more than 126 bits is not supported.
@@ -39,10 +39,7 @@ class Reference:
         public: Public = MappingProxyType({}),
         *,
         salt: bytes,
-        memory: str | None = None,
-        threads: int | None = None,
-        spill: Path | None = None,
-        progress: bool = False,
+        **resources: Unpack[Resources],
     ) -> None:
         self._salt = salt
         self._lines = Lines(
@@ -112,11 +109,3 @@ class Reference:
     def close(self) -> None:
         """Answers nothing any more."""
         self._closed = True
-
-    def __enter__(self) -> Reference:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()

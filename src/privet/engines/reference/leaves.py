@@ -129,14 +129,10 @@ def _within(kind: NumberType, raw: Any) -> bool:
     return kind.lower <= Fraction(raw) <= kind.upper
 
 
-def moment(kind: TimeType, stored: StoredType, raw: int) -> date | None:
+def moment(kind: TimeType, stored: StoredType, raw: int) -> date:
     """A count of days, or of microseconds, since 1970, as near to it as Python has dates."""
     if stored.family == "date":
-        if not kind.timed:
-            return _clamped_date(raw)
-        endless = abs(raw) >= 2**31 - 1  # no date, but before or after all of them
-        ticks = raw * _DAY
-        return None if abs(ticks) >= 2**63 and not endless else _clamped(ticks)
+        return _clamped(raw * _DAY) if kind.timed else _clamped_date(raw)
     return _clamped(raw) if kind.timed else _clamped_date(raw // _DAY)
 
 

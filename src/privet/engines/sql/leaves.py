@@ -7,6 +7,7 @@ value, a number or a date out of its range is clamped to it; as a key (mode "key
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date as Date
 from datetime import datetime, time, timedelta
 from typing import Literal
 
@@ -19,6 +20,8 @@ from privet.exact import Exact
 from privet.tables.schema import Column
 from privet.tables.stored_types import StoredType
 from privet.tables.types import BooleanType, KeyType, NumberType, TextType, TimeType
+
+_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +178,18 @@ def _time(dialect: Dialect, kind: TimeType, stored: StoredType, sql: str, mode: 
         return _zoned(dialect, kind, sql, mode)
     if stored.enumerated or stored.family not in ("date", "timestamp", "text"):
         return None
+    if isinstance(kind.first, datetime) and stored.family == "date":
+        sql = _near(dialect, kind, sql)
     same = stored.family == "date" if held == "date" else stored.family == "timestamp" and stored.unit == "us"
     value = sql if same else dialect.try_cast(sql, dialect.moments[held], stored)
     sides = "" if mode == "key" else f" WHEN {value} < {first} THEN {first} WHEN {value} > {last} THEN {last}"
     return Value(f"CASE WHEN {value} BETWEEN {first} AND {last} THEN {value}{sides} END", held)
+
+
+def _near(dialect: Dialect, kind: TimeType, sql: str) -> str:
+    """A date, moved to at most a day outside of a range of timestamps: dates further away have no timestamp."""
+    low, high = (dialect.moment(Date(end.year, end.month, end.day)) for end in (kind.first - _DAY, kind.last + _DAY))
+    return f"CASE WHEN {sql} < {low} THEN {low} WHEN {sql} > {high} THEN {high} ELSE {sql} END"
 
 
 def _zoned(dialect: Dialect, kind: TimeType, sql: str, mode: Mode) -> Value:

@@ -30,7 +30,7 @@ def accountant_named(name: str) -> Accountant[Any]:
     if accountant is None:
         raise UserError(
             f"there is no accountant {name!r}",
-            allowed=f"There are: {', '.join(ACCOUNTANTS)}",
+            allowed=f"The accountants are: {', '.join(ACCOUNTANTS)}",
             subject=Subject("argument", "accountant"),
             remedy=argument("accountant", next(iter(ACCOUNTANTS))),
         )

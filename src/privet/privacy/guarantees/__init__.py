@@ -7,8 +7,8 @@ from privet.privacy.guarantees.definitions import (
     Guarantee,
     PureDP,
     ZeroConcentratedDP,
-    delta_for_population,
 )
+from privet.privacy.guarantees.meaning import delta_for_population
 
 __all__ = [
     "ApproxDP",

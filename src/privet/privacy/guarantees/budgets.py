@@ -11,6 +11,9 @@ from privet.errors import UserError
 from privet.exact import Exact, Number, literal, show
 from privet.privacy.guarantees.definitions import ApproxDP, Budget, PureDP, ZeroConcentratedDP
 
+MIN_EPSILON = Exact(1, 1000)
+"""The default minimum cost of a question, which limits their number: epsilon 3 pays for at most 3,000 questions."""
+
 _KINDS: dict[str, type[Budget]] = {"pure": PureDP, "approx": ApproxDP, "concentrated": ZeroConcentratedDP}
 _FIELDS = {PureDP: ("epsilon",), ApproxDP: ("epsilon", "delta"), ZeroConcentratedDP: ("rho",)}
 _DERIVED: dict[type[Budget], Callable[..., Budget]] = {

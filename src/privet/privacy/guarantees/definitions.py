@@ -255,7 +255,7 @@ class ApproxDP:
             delta 1e-6 is above 1/n^2 = 1e-8: if each failure exposes one person, expect 0.01 of 10000 to be exposed.
         """
         n = whole(population, name="population", example="advice(population=1_000_000)")
-        small = delta_for_population(n)
+        small = meaning.delta_for_population(n)
         if self.delta <= small:
             return f"delta {show(self.delta)} is at most 1/n^2 = {show(small)}: small enough for {n} people."
         where = f"1/n^2 = {show(small)}" if self.delta < Exact(1, n) else f"1/n = {show(Exact(1, n))}, far too large"
@@ -373,19 +373,6 @@ Guarantee = PureDP | ApproxDP | ZeroConcentratedDP
 """Every kind of guarantee."""
 Budget = Guarantee
 """The kinds of guarantee that an accountant promises; at run time the registry decides."""
-
-
-def delta_for_population(n: int) -> Exact:
-    """1/n^2 for a declared population of n people (public knowledge, never the number of rows in the data).
-
-    Example:
-        >>> delta_for_population(1000)
-        Fraction(1, 1000000)
-    """
-    return Exact(1, whole(n, name="n", example="delta_for_population(1_000_000)") ** 2)
-
-
-# --- helpers ----------------------------------------------------------------------------------
 
 
 def _size(k: object) -> int:

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from privet.errors import NumberError, UserError, write
-from privet.exact import Exact, Number, exact, exp, show, show_up
+from privet.exact import Exact, Number, exact, exp, show, show_up, whole
 
 HUGE = 4096  # from this epsilon on, e^-epsilon is rounded down to 0, which is the safe direction
+
+
+def delta_for_population(n: int) -> Exact:
+    """1/n^2 for a declared population of n people (public knowledge, never the number of rows in the data).
+
+    Example:
+        >>> delta_for_population(1000)
+        Fraction(1, 1000000)
+    """
+    return Exact(1, whole(n, name="n", example="delta_for_population(1_000_000)") ** 2)
 
 
 def posterior(epsilon: Exact, prior: Number) -> Exact:

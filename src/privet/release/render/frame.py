@@ -44,8 +44,8 @@ def arrow(answer: Release, *, intervals: bool = True) -> pa.Table:
             f"with intervals, two columns would be called {twice[0]!r}",
             remedy=write("to_arrow(intervals=False)", sql=f"{twice[0]} AS another_name"),
         )
-    made = pa.table([pa.array(values, kind) for _, values, kind in columns], names=names)
-    return made.replace_schema_metadata({"notes": "\n".join(answer.notes())})
+    table = pa.table([pa.array(values, kind) for _, values, kind in columns], names=names)
+    return table.replace_schema_metadata({"notes": "\n".join(answer.notes())})
 
 
 def csv(answer: Release) -> str:

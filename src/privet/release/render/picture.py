@@ -47,27 +47,27 @@ def panels(view: View, column: str | None, style: Style) -> list[Panel]:
     """One panel for each column that is asked for; without keys, one for all bins of a histogram."""
     query, keys, columns = view.query, view.keys, view.columns
     cells = {each.name: each for each in columns}
-    found: list[Panel] = []
+    chosen: list[Panel] = []
     for name, aggregate in query.aggregates:
         names = query.columns()[name]
         if names[0] not in cells:  # measured, not shown
             continue
         if isinstance(aggregate, Histogram) and not keys:
             if column in (None, name):
-                found.append(_histogram(name, aggregate, [cells[each] for each in names], query.input.types(), style))
+                chosen.append(_histogram(name, aggregate, [cells[each] for each in names], query.input.types(), style))
         else:
-            found += [_grouped(query, keys, cells[each], style) for each in names if column in (None, name, each)]
-    if not found:
+            chosen += [_grouped(query, keys, cells[each], style) for each in names if column in (None, name, each)]
+    if not chosen:
         raise QueryError(f"the answer has no numeric column {column!r}", allowed=f"The columns are: {', '.join(cells)}")
     if not columns[0].cells.values:
         look = write("print(answer)", terminal="--format table", exact=True)
         raise UserError("no group is shown, so there is nothing to draw", remedy=look)
-    if len(found) > MOST_PANELS:
+    if len(chosen) > MOST_PANELS:
         raise UserError(
-            f"a picture shows at most {MOST_PANELS} columns, not {len(found)}",
-            remedy=write(f"plot({found[0].name!r})"),
+            f"a picture shows at most {MOST_PANELS} columns, not {len(chosen)}",
+            remedy=write(f"plot({chosen[0].name!r})"),
         )
-    return _sorted(query, keys, found, style) if style.order is not None else found
+    return _sorted(query, keys, chosen, style) if style.order is not None else chosen
 
 
 def titled(query: Query, column: str | None, style: Style) -> str:
@@ -82,13 +82,13 @@ def titled(query: Query, column: str | None, style: Style) -> str:
     return f"{', '.join(drawn) or style.text(str(column))}{by}"
 
 
-def draw(found: Sequence[Panel], *, title: str, caption: str, path: str | Path | None) -> Figure:
+def draw(shown: Sequence[Panel], *, title: str, caption: str, path: str | Path | None) -> Figure:
     """The figure, saved if a path is given."""
     target = None if path is None else Path(path)
     line = write('plot(path="answer.png")', terminal="-o answer.png")
     if target is not None and target.suffix.lower() not in FORMATS:
         raise UserError(f"a picture is saved as .png, .svg or .pdf, not as {target.name!r}", remedy=line)
-    figure = draw_panels(found, title=title, caption=caption)
+    figure = draw_panels(shown, title=title, caption=caption)
     if target is not None:
         try:
             save(figure, target)
@@ -110,8 +110,8 @@ def drawn(figure: Figure, suffix: str) -> bytes:
     form = suffix.lower()[1:]
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     with rc_context({"svg.hashsalt": "privet"}):
-        figure.savefig(made := BytesIO(), format=form, dpi=150, metadata=undated.get(form))
-    return made.getvalue()
+        figure.savefig(buffer := BytesIO(), format=form, dpi=150, metadata=undated.get(form))
+    return buffer.getvalue()
 
 
 # --- panels ---------------------------------------------------------------------------------------
@@ -198,9 +198,9 @@ def _panel(
     return Panel(column.name, axis, values, low, high, array(list(marks(cells))), column.level, series, by, text)
 
 
-def _sorted(query: Query, keys: Sequence[Keys], found: list[Panel], style: Style) -> list[Panel]:
+def _sorted(query: Query, keys: Sequence[Keys], shown: list[Panel], style: Style) -> list[Panel]:
     """All panels in the order that is wanted: by the values of the first, or the keys that are named first."""
-    first = found[0]
+    first = shown[0]
     groups = [(label,) for label in first.axis.labels]
     rows, places = list(range(len(first.values))), list(range(first.groups))
     if isinstance(style.order, str):
@@ -217,7 +217,7 @@ def _sorted(query: Query, keys: Sequence[Keys], found: list[Panel], style: Style
 
         places.sort(key=lambda i: rank(groups[i]))
         rows.sort(key=lambda i: rank(first.series[i : i + 1]))
-    return [_placed(panel, rows, places) for panel in found]
+    return [_placed(panel, rows, places) for panel in shown]
 
 
 def _placed(panel: Panel, rows: list[int], places: list[int]) -> Panel:

@@ -38,7 +38,7 @@ class Style:
         if not isinstance(given, Mapping) or not all(isinstance(text, str) for text in given.values()):
             raise QueryError(f"labels must map columns and keys to texts, not {self.labels!r}", remedy=line)
         known = keyed(query)
-        columns = [column for made in query.columns().values() for column in made]
+        columns = [column for names in query.columns().values() for column in names]
         names = [*(key.name for key, _ in known), *dict(query.aggregates), *columns, *map(str, _bins(query))]
         texts = [text for _, pairs in known for text, _ in pairs]
         values = {*texts, *(value for _, pairs in known for _, value in pairs)}
@@ -46,7 +46,7 @@ class Style:
             if name not in values and name not in names:
                 raise QueryError(
                     f"labels name {name!r}, which is neither a column nor a key",
-                    allowed=f"There are: {_some([*names, *texts])}",
+                    allowed=f"The columns and keys are: {_some([*names, *texts])}",
                 )
         if self.order is None or self.order in ("ascending", "descending"):
             wanted: Sequence[Any] = ()
@@ -60,7 +60,7 @@ class Style:
             raise QueryError("order is for groups, and this answer has none", remedy=Remedy("Leave it out"))
         for key in wanted:
             if not isinstance(key, str | int | date) or key not in values:
-                raise QueryError(f"order names {key!r}, which is not a key", allowed=f"There are: {_some(texts)}")
+                raise QueryError(f"order names {key!r}, which is not a key", allowed=f"The keys are: {_some(texts)}")
 
     def text(self, name: str, value: Any = None) -> str:
         """What is shown for a name, or for a key of this text and value."""
@@ -91,8 +91,8 @@ def keyed(query: Query) -> list[tuple[Key, list[tuple[str, KeyValue]]]]:
 
 def _bins(query: Query) -> list[KeyValue]:
     types = query.input.types()
-    made = [what.expression.type(types) for _, what in query.aggregates if isinstance(what, Histogram)]
-    return [label for kind in made for label in kind.keys()]  # noqa: SIM118
+    binned = [what.expression.type(types) for _, what in query.aggregates if isinstance(what, Histogram)]
+    return [label for kind in binned for label in kind.keys()]  # noqa: SIM118
 
 
 def _some(names: Sequence[str]) -> str:

@@ -71,8 +71,8 @@ class View:
 
 def levels(query: Query) -> set[str]:
     """The columns that are not amounts: means, ratios and spreads, for which a bar from zero would say nothing."""
-    made = query.columns()
-    return {column for name, what in query.aggregates if not what.is_amount for column in made[name]}
+    columns = query.columns()
+    return {column for name, what in query.aggregates if not what.is_amount for column in columns[name]}
 
 
 def joined(parts: Sequence[Cells]) -> Cells:

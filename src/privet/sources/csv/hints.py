@@ -6,6 +6,7 @@ Nothing here is applied automatically: the steward decides what the texts mean.
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ _DAYS = (
     *("%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%Y", "%d-%b-%y", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y"),
 )
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S")
+_GROUPED = re.compile(r"[+-]?[0-9]{1,3}([^0-9][0-9]{3})+", re.ASCII)
 _LOOKED_AT = 1_000
 _CURRENCIES = "$€£¥₹"
 _MARKS = ((",", ""), (".", ","), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "\u00a0"), (",", "\u202f"))
@@ -67,7 +69,8 @@ class Option:
             --date-format born=%d.%m.%Y --missing N/A
         """
         value = f"{self.column}={self.value}" if self.column else self.value.replace("\t", "tab")
-        return f"--{self.name.replace('_', '-')} {shlex.quote(value)}"
+        quoted = "','" if value == "," else shlex.quote(value)  # a comma in a sentence needs quotes to be seen
+        return f"--{self.name.replace('_', '-')} {quoted}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,8 @@ class Hint:
     """Empty if there is no option; then `seen` says what to do."""
     typed: str = ""
     """The observation in the words of the command line, if they differ."""
+    means: tuple[str, ...] = ()
+    """What each choice would make of a text of the file, to tell them apart."""
 
     def text(self, *, flags: bool = False) -> str:
         """A line to show.
@@ -92,6 +97,8 @@ class Hint:
             (" " if flags else ", ").join(option.flag() if flags else str(option) for option in choice)
             for choice in self.choices
         ]
+        if len(self.means) > 1:
+            proposals = [f"{line} ({meaning})" for line, meaning in zip(proposals, self.means, strict=True)]
         return f"{seen}: {', or '.join(proposals)}" if proposals else seen
 
 
@@ -140,8 +147,8 @@ def readings(column: str, kind: Reading, texts: Iterable[str], notation: Notatio
     """Options with which all bad texts of a column would parse, except those that may mean missing values.
 
     Example:
-        >>> readings("pay", "number", ["1,5", "20,25"], Notation())[0].text()
-        'pay would parse with a different decimal or thousands separator: decimal=","'
+        >>> print(readings("pay", "number", ["1,5", "20,25"], Notation())[0].text())
+        pay would parse with another separator: decimal=","
     """
     left = [text for text in texts if text not in MARKERS and text.strip()]
     if not left:
@@ -155,6 +162,8 @@ def readings(column: str, kind: Reading, texts: Iterable[str], notation: Notatio
         for decimal, thousands in _MARKS:
             if _all(left, kind, Notation(notation.missing, decimal, thousands)):
                 fitting.setdefault(decimal, thousands)
+        if all(_GROUPED.fullmatch(text.strip()) for text in left):  # more likely thousands than decimals
+            fitting = dict(sorted(fitting.items(), key=lambda each: not each[1]))
         separators = [
             tuple(
                 Option(name, mark)
@@ -167,7 +176,11 @@ def readings(column: str, kind: Reading, texts: Iterable[str], notation: Notatio
             return [Hint(f"Amounts in {column} begin with {sign}. Remove the currency sign from the file.", ())]
         if not separators:
             return []
-        return [_hint(f"{column} would parse with a different decimal or thousands separator", *separators)]
+        means = tuple(
+            f"{shown(left[0])} is {parsing.parse(left[:1], kind, Notation(notation.missing, *marks))[0][0]:.15g}"
+            for marks in fitting.items()
+        )
+        return [Hint(f"{column} would parse with another separator", tuple(separators), means=means)]
     if kind == "boolean":
         return [_words(column, {text.strip().lower() for text in left})]
     return []

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from privet.exact import show
+from privet.sources.csv.dialect import shown
 from privet.sources.csv.hints import Hint
 from privet.system.files import Swept
 from privet.tables.schema import Column
@@ -46,6 +47,8 @@ class ImportReport:
     """The first bad rows and values: where they are, and what is wrong."""
     hints: tuple[Hint, ...] = field(default=(), repr=False)
     declared: Mapping[str, Column] = field(default_factory=dict, repr=False)
+    unlisted: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    """The most frequent values of each column with declared keys that are none of them."""
     alike: Mapping[str, int] = field(default_factory=dict)
     """The number of ids that differ from another only in surrounding spaces, capital letters or forms of a letter
     (NFKC); without an id, the number of such values in each text column."""
@@ -79,10 +82,10 @@ class ImportReport:
                 return f"{counts}, {count} outside {bounds} (clamped in answers, in no group)"
             case TimeType():
                 return f"{counts}, {count} outside {kind.first}..{kind.last} (clamped in answers, in no group)"
-            case KeyType(other=None):
-                return f"{counts}, {count} not among the keys (left out of groups)"
             case KeyType():
-                return f"{counts}, {count} not among the keys (counted as {kind.other})"
+                some = ", ".join(shown(key) for key in self.unlisted.get(name, ()))
+                effect = "left out of groups" if kind.other is None else f"counted as {kind.other}"
+                return f"{counts}, {count} not among the keys{f', such as {some}' if some else ''} ({effect})"
             case _:
                 return counts
 

@@ -21,6 +21,9 @@ from privet.tables.types import KeyType
 SHOWN = 20
 """Maximum bad rows and values in a report; equal ones count once."""
 
+_EACH = 3
+"""Maximum bad values of one column in a report."""
+
 _LINES = 3
 """Maximum lines to list for equal ones."""
 
@@ -52,13 +55,22 @@ class Tally:
     """The first lines of each problem, by its message."""
     often: Counter[str] = field(default_factory=Counter)
     """The number of occurrences of each problem."""
+    told: dict[str, list[str]] = field(default_factory=dict)
+    """The problems of each column that are told; bad rows are under the empty name."""
+    unlisted: dict[str, Counter[str]] = field(default_factory=dict)
+    """The values of each column with declared keys that are none of them."""
     strays: dict[str, dict[str, None]] = field(default_factory=dict)
     """The first texts of each column with declared keys, until one of them is a key."""
 
     @property
     def examples(self) -> tuple[str, ...]:
         """The first bad rows and values, equal ones together: where they are, and what is wrong."""
-        return tuple(f"{_lines(lines, self.often[why])}: {why}" for why, lines in self.places.items())
+        named = [f"{_lines(lines, self.often[why])}: {why}" for why, lines in self.places.items()]
+        for name, texts in self.bad.items():
+            more = sum(texts.values()) - sum(self.often[why] for why in self.told.get(name, ()))
+            if more:
+                named.append(f"{name}: {_count(more, 'more bad value')}")
+        return tuple(named)
 
     def add(self, texts: Texts, casts: Mapping[str, Cast], beyond: Mapping[str, int], kept: Mapping[str, Any]) -> None:
         """Count some more rows."""
@@ -70,6 +82,7 @@ class Tally:
         for row in texts.bad:
             lines_by_problem.setdefault(row.why, []).append(row.line)
         often = Counter({why: len(lines) for why, lines in lines_by_problem.items()})
+        column_of = dict.fromkeys(lines_by_problem, "")
         for name, cast in casts.items():
             self.missing[name] += cast.values.null_count
             self.outside[name] += beyond[name]
@@ -80,12 +93,18 @@ class Tally:
                 expected = parsing.expected(self.kinds[name], self.notation.date(name))
                 for text, first, count in _different(bad_texts):
                     why = f"{name}: {shown(text)} is not {expected}"
+                    column_of[why] = name
                     lines_by_problem.setdefault(why, []).extend(int(texts.lines[cast.bad[place]]) for place in first)
                     often[why] += count
             if isinstance(getattr(self.declared.get(name), "type", None), KeyType):
                 self._stray(name, cast.values, beyond[name])
+                self._note_unlisted(name, cast.values, beyond[name])
         for why, lines in sorted(lines_by_problem.items(), key=lambda each: each[1][0]):
-            if why in self.places or len(self.places) < SHOWN:
+            told = self.told.setdefault(column_of[why], [])
+            few = len(told) < (_EACH if column_of[why] else SHOWN)
+            if why in self.places or (few and len(self.places) < SHOWN):
+                if why not in self.places:
+                    told.append(why)
                 shown_lines = self.places.setdefault(why, [])
                 shown_lines += lines[: _LINES - len(shown_lines)]
                 self.often[why] += often[why]
@@ -96,6 +115,16 @@ class Tally:
         if beyond == len(values) - values.null_count and len(seen) < _STRAYS:
             for value in values.drop_null()[:_DIFFERENT].unique()[:_STRAYS].to_pylist():
                 seen[shown(str(value))] = None
+
+    def _note_unlisted(self, name: str, values: Any, beyond: int) -> None:
+        """Count the values that are none of the keys."""
+        counts, kind = self.unlisted.setdefault(name, Counter()), self.declared[name].type
+        assert isinstance(kind, KeyType)
+        keys = {*kind.keys()}
+        for each in values.value_counts().to_pylist() if beyond and len(counts) < _DIFFERENT else ():
+            value = each["values"]
+            if value is not None and value not in keys and (value in counts or len(counts) < _DIFFERENT):
+                counts[value] += each["counts"]
 
     def _remember(self, name: str, texts: Any) -> None:
         counts = self.bad.setdefault(name, Counter())
@@ -189,6 +218,7 @@ class Tally:
             examples=self.examples,
             hints=(*hints.keys_kept(self.notation), *hints.markers(self.kept, kept=True)),
             declared=self.declared,
+            unlisted={name: tuple(str(key) for key, _ in n.most_common(_EACH)) for name, n in self.unlisted.items()},
         )
 
 

@@ -7,6 +7,6 @@ is ever dropped, and only the noisy answer depends on the data.
 """
 
 from privet.textbook.statistics.estimate import Estimate
-from privet.textbook.statistics.textbook import max, mean, median, min, quantile, std, sum, variance  # noqa: A004
+from privet.textbook.statistics.functions import max, mean, median, min, quantile, std, sum, variance  # noqa: A004
 
 __all__ = ["Estimate", "max", "mean", "median", "min", "quantile", "std", "sum", "variance"]

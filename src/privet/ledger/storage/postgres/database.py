@@ -162,7 +162,7 @@ class Postgres(Database):
             settings.check_schema(connection.connection.driver_connection, named=self.named)
             names = _tables(connection)
             if not names and not create:
-                raise UserError(f"there is no ledger at {self.where}")
+                raise UserError(f"there is no ledger at {self.where}", subject=Subject("ledger"))
             if not names:
                 tables.metadata.create_all(connection, checkfirst=False)
                 first = {"version": tables.VERSION, "number": 0, "hash": chain.GENESIS}

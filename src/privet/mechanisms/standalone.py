@@ -1,4 +1,4 @@
-"""The bare Laplace mechanism, for any value of known sensitivity, without tables or a ledger."""
+"""The Laplace mechanism on its own, for any value of known sensitivity, without tables or a ledger."""
 
 from __future__ import annotations
 

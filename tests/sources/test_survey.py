@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from privet.cli import survey
-from privet.cli.survey import Survey, make_survey
 from privet.errors import UserError
+from privet.sources import survey
+from privet.sources.survey import Survey, make_survey
 
 FIRST = [(1, "south", 65, False), (2, "east", 71, True)]
 
