@@ -26,8 +26,7 @@ from privet.planner.arguments import check_arguments, check_price
 from privet.planner.noise import add_noise
 from privet.planner.wording import worded
 from privet.privacy import events
-from privet.privacy.accounting import Share
-from privet.privacy.guarantees import Budget, Guarantee, PureDP, show_down
+from privet.privacy.guarantees import Budget, PureDP, show_down
 from privet.release import Certificate, Release, recall
 from privet.release.certificate import certify, of_query, of_value
 from privet.release.recall import asked_digest, question_digest, recalled, recalled_value
@@ -145,8 +144,8 @@ class Session(Closing):
         return self._caps.lower(self.ledger.balance(self.name, self.analyst))
 
     @property
-    def spent(self) -> Guarantee | Share:
-        """What is spent; under meters, the share of the budget that is used."""
+    def spent(self) -> Any:
+        """What is spent, as a guarantee of the budget's kind; under meters, the share of the budget that is used."""
         return self.balance.spent
 
     @property

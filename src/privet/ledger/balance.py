@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, Protocol
 from privet.errors import UserError, write
 from privet.exact import Exact
 from privet.ledger.history.entries import Ration, Totals
-from privet.privacy.accounting import Accountant, Share
+from privet.privacy.accounting import Accountant
 from privet.privacy.events import PrivacyEvent, Repeated
-from privet.privacy.guarantees import Budget, Guarantee, ZeroConcentratedDP, show_down, stricter
+from privet.privacy.guarantees import Budget, ZeroConcentratedDP, show_down, stricter
 
 _MOST = 10**6  # questions that are counted
 
@@ -128,8 +128,8 @@ class Balance:
     per_query: Budget | None = None
 
     @property
-    def spent(self) -> Guarantee | Share:
-        """The guarantee of all debits together, or the share of the budget that they used."""
+    def spent(self) -> Any:
+        """The guarantee of all debits together, of the budget's kind; under meters, the share that they used of it."""
         return self.accountant.spent(self.total, self.budget)
 
     @property

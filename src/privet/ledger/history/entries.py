@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from privet.ledger.history.datasets import Dataset, TableFacts
-from privet.privacy.accounting import Accountant, Share, guarantee_of
+from privet.privacy.accounting import Accountant, guarantee_of
 from privet.privacy.events import PrivacyEvent
 from privet.privacy.guarantees import Budget, Guarantee
 
@@ -92,8 +92,8 @@ class Entry(NamedTuple):
         return None if self.cost is None else guarantee_of(self.events)
 
     @property
-    def spent(self) -> Guarantee | Share:
-        """The guarantee of everything up to this entry, or the share of the budget that it used."""
+    def spent(self) -> Any:
+        """The guarantee of everything up to this entry, of the budget's kind; under meters, the share that it used."""
         return self.totals.accountant.spent(self.totals.spent, self.totals.budget)
 
 
