@@ -40,7 +40,7 @@ class Twice(LaplaceSums):
         return (
             isinstance(stored, Stated)
             and isinstance(asked, Stated)
-            and (stored.delta, asked.delta) == (0, 0)
+            and stored.delta == asked.delta == 0
             and stored.epsilon >= asked.epsilon
         )
 
