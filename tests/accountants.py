@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from privet.codec import ratio, read_amount
 from privet.privacy.accounting import Accountant, Shown
-from privet.privacy.events import Free, LaplaceNoise, PrivacyEvent, Stated, leaves
+from privet.privacy.events import BoundedRange, Free, LaplaceNoise, PrivacyEvent, Stated, leaves
 from privet.privacy.guarantees import ApproxDP
 
 
@@ -36,7 +36,7 @@ class TwoMeters(Accountant[Meters]):
     def _epsilon(self, leaf: PrivacyEvent, path: str) -> Fraction:
         if type(leaf) is LaplaceNoise:
             return leaf.move.total / leaf.scale
-        if type(leaf) is Stated and leaf.delta == 0:
+        if type(leaf) is BoundedRange or (type(leaf) is Stated and leaf.delta == 0):
             return leaf.epsilon
         if type(leaf) is Free:
             return Fraction(0)
@@ -51,7 +51,7 @@ class TwoMeters(Accountant[Meters]):
     def fits(self, total: Meters, budget: ApproxDP, /) -> bool:
         return total.epsilon <= budget.epsilon or total.squares <= budget.epsilon**2 / 4
 
-    def guarantee(self, total: Meters, /) -> ApproxDP:
+    def spent(self, total: Meters, budget: ApproxDP, /) -> ApproxDP:
         return ApproxDP(total.epsilon, 0)
 
     def left(self, total: Meters, budget: ApproxDP, /) -> ApproxDP:

@@ -40,12 +40,12 @@ MODULES = {
         Subject TooManyGroups UserError VerificationError argument install write
     """,
     "events": """
-        Composed DEEPEST Free LaplaceNoise PrivacyEvent Repeated Stated from_json from_tree leaves move_to_tree to_json
-        to_tree
+        BoundedRange Composed DEEPEST Free GaussianNoise LaplaceNoise PrivacyEvent Repeated Stated from_json from_tree
+        leaves move_to_tree to_json to_tree
     """,
     "exact": """
         Enclosure Exact INFINITY Number ball binary down enclose ends exact exp floor less literal nearest nonnegative
-        positive precision probability shorter_up show show_up sqrt_up up whole
+        positive precision probability rounded_up shorter_up show show_up sqrt_up up whole
     """,
     "guarantees": """
         ApproxDP Budget Guarantee PureDP ZeroConcentratedDP budget_of delta_for_population show_down stricter

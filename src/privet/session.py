@@ -144,8 +144,8 @@ class Session(Closing):
         return self._caps.lower(self.ledger.balance(self.name, self.analyst))
 
     @property
-    def spent(self) -> Budget:
-        """What is spent."""
+    def spent(self) -> Any:
+        """What is spent, as a guarantee of the budget's kind; under meters, the share of the budget that is used."""
         return self.balance.spent
 
     @property

@@ -254,7 +254,7 @@ def test_a_debit_is_granted_if_and_only_if_every_cap_covers_it(
         left += [] if mine is None else [max(mine - spent, Fraction(0))]
         left += [] if query is None else [query]
         balance = ledger.balance("people", "ann")
-        assert balance.remaining.guarantee.epsilon == min(left[:1] if mine is None else left[:2])
+        assert balance.remaining.epsilon == min(left[:1] if mine is None else left[:2])
         assert balance.remaining.fits(cost(price)) == (price <= min(left))
         if price <= min(left):
             assert pay(ledger, "x", cost(price)).cost == PureDP(price)

@@ -37,8 +37,12 @@ class Twice(LaplaceSums):
         return DiscreteLaplace(scale).sample(count), self.event(move, scale=scale)
 
     def serves(self, stored: PrivacyEvent, asked: PrivacyEvent) -> bool:
-        kinds = isinstance(stored, Stated) and isinstance(asked, Stated)
-        return kinds and (stored.delta, asked.delta) == (0, 0) and stored.epsilon >= asked.epsilon  # type: ignore[union-attr]
+        return (
+            isinstance(stored, Stated)
+            and isinstance(asked, Stated)
+            and stored.delta == asked.delta == 0
+            and stored.epsilon >= asked.epsilon
+        )
 
 
 @dataclass(frozen=True)

@@ -401,7 +401,7 @@ def test_over_budget_is_refused_before_anything_is_read(calls: list[str]) -> Non
         assert "is left" in str(caught.value)
         assert "Write" not in str(caught.value), "nobody should be led to spend all that is left"
         release = session.release(query, epsilon=Fraction(11, 30))
-        assert session.remaining.guarantee.epsilon == 0
+        assert session.remaining.epsilon == 0
         assert str(release.remaining) == "epsilon 0"
         with pytest.raises(BudgetError, match="Ask the steward"):
             session.release(query, epsilon="0.001", fresh=True)
@@ -441,7 +441,7 @@ def test_what_is_said_to_be_left_fits(left: str) -> None:
         assert said is not None
         assert len(said[1]) <= 12, "long numbers are rounded, down"
         session.release(query, epsilon=said[1])
-        assert session.remaining.guarantee.epsilon <= Fraction(left) / 100_000
+        assert session.remaining.epsilon <= Fraction(left) / 100_000
 
 
 def test_a_request_id_is_used_once(draws: Draws) -> None:

@@ -15,10 +15,22 @@ from tests.accountants import TwoMeters
 
 from privet.codec import canonical
 from privet.errors import AccountingError, UserError
-from privet.privacy.accounting import ACCOUNTANTS, Accountant, ApproxAccountant, PureAccountant, accountant_for
+from privet.privacy.accounting import (
+    ACCOUNTANTS,
+    Accountant,
+    ApproxAccountant,
+    ConcentratedAccountant,
+    MeterAccountant,
+    PureAccountant,
+    Share,
+    accountant_for,
+    registry,
+)
 from privet.privacy.events import (
+    BoundedRange,
     Composed,
     Free,
+    GaussianNoise,
     LaplaceNoise,
     PrivacyEvent,
     Repeated,
@@ -28,10 +40,13 @@ from privet.privacy.events import (
     to_json,
 )
 from privet.privacy.guarantees import ApproxDP, Budget, PureDP, ZeroConcentratedDP, stricter
-from privet.privacy.moves import L1Move
+from privet.privacy.moves import L1Move, L2Move
 
-EVERY: list[Accountant[Any]] = [*ACCOUNTANTS.values(), TwoMeters()]
-every_accountant = pytest.mark.parametrize("accountant", EVERY, ids=lambda accountant: accountant.name)
+METERS = MeterAccountant((3, 22), (Fraction(1, 4), Fraction(1, 2)))
+EVERY: list[Accountant[Any]] = [*ACCOUNTANTS.values(), METERS, TwoMeters()]
+every_accountant = pytest.mark.parametrize(
+    "accountant", EVERY, ids=lambda accountant: f"{accountant.name}{getattr(accountant, 'orders', '') or ''}"
+)
 
 ratios = st.fractions(min_value=Fraction(1, 100), max_value=10, max_denominator=100)
 deltas = st.sampled_from([Fraction(0), Fraction(1, 10**6), Fraction(1, 50)])
@@ -41,6 +56,7 @@ def trees(delta: st.SearchStrategy[Fraction]) -> st.SearchStrategy[PrivacyEvent]
     leaf: st.SearchStrategy[PrivacyEvent] = st.one_of(
         st.builds(lambda n, s: LaplaceNoise(move=L1Move(n), scale=s), st.integers(0, 5), ratios),
         st.builds(lambda e, d: Stated(epsilon=e, delta=d), ratios, delta),
+        st.builds(lambda e: BoundedRange(epsilon=e), ratios),
         st.just(Free()),
     )
     return st.recursive(
@@ -56,11 +72,12 @@ WITHOUT_DELTA, WITH_DELTA = trees(st.just(Fraction(0))), trees(deltas)
 BUDGETS: dict[type, st.SearchStrategy[Budget]] = {
     PureDP: st.builds(PureDP, ratios),
     ApproxDP: st.builds(ApproxDP, ratios, deltas),
+    ZeroConcentratedDP: st.builds(ZeroConcentratedDP, ratios),
 }
 
 
 def tree_for(accountant: Accountant[Any]) -> st.SearchStrategy[PrivacyEvent]:
-    return WITH_DELTA if accountant.name == "approx" else WITHOUT_DELTA
+    return WITH_DELTA if accountant.name in ("approx", "meters") else WITHOUT_DELTA
 
 
 @every_accountant
@@ -68,7 +85,6 @@ def tree_for(accountant: Accountant[Any]) -> st.SearchStrategy[PrivacyEvent]:
 def test_repeated_is_composed(accountant: Accountant[Any], data: st.DataObject, n: int) -> None:
     event = data.draw(tree_for(accountant))
     assert accountant.price(Repeated(event, n)) == accountant.price(Composed([event] * n))
-    assert accountant.account(Repeated(event, n)) == accountant.account(Composed([event] * n))
 
 
 @every_accountant
@@ -99,12 +115,28 @@ def test_prices_are_an_ordered_commutative_monoid(accountant: Accountant[Any], d
 
 @every_accountant
 @given(data=st.data())
-def test_the_guarantee_follows_from_the_price(accountant: Accountant[Any], data: st.DataObject) -> None:
+def test_what_is_spent_follows_from_the_price(accountant: Accountant[Any], data: st.DataObject) -> None:
     one, two = data.draw(tree_for(accountant)), data.draw(tree_for(accountant))
-    promised = accountant.account(one)
-    assert type(promised) is accountant.promises
-    assert promised == accountant.guarantee(accountant.price(one))
-    assert promised.implies(accountant.account(Composed([one, two])))
+    budget = data.draw(BUDGETS[accountant.promises])
+    spent, more = (accountant.spent(accountant.price(event), budget) for event in (one, Composed([one, two])))
+    if isinstance(spent, Share):
+        assert isinstance(more, Share)
+        assert spent.used <= more.used
+        assert spent.budget == budget
+    else:
+        assert type(spent) is accountant.promises
+        assert not isinstance(more, Share)
+        assert spent.implies(more)
+
+
+@every_accountant
+def test_settings_are_stored_and_never_chosen_again(accountant: Accountant[Any]) -> None:
+    tree = json.loads(canonical(registry.to_tree(accountant)))
+    if accountant.name in ACCOUNTANTS:
+        assert registry.from_tree(tree) == accountant
+    for wrong in (None, 3, "", "generous", {}, {"name": "pure", "orders": [2]}, {"name": "meters"}, {"name": "pure"}):
+        with pytest.raises(ValueError, match=r"."):
+            registry.from_tree(wrong)
 
 
 @every_accountant
@@ -123,19 +155,28 @@ def test_what_fits_fits_with_less(accountant: Accountant[Any], data: st.DataObje
 def test_what_is_left_is_just_enough(accountant: Accountant[Any], data: st.DataObject) -> None:
     total, budget = accountant.price(data.draw(tree_for(accountant))), data.draw(BUDGETS[accountant.promises])
     left, share = accountant.left(total, budget), accountant.share(total, budget)
-    delta = left.delta if isinstance(left, ApproxDP) else 0
     assert 0 <= share <= 1
     assert accountant.share(accountant.zero, budget) == 1
     assert accountant.share(accountant.add(total, total), budget) <= share
     if accountant.fits(total, budget):
-        assert accountant.fits(
-            accountant.add(total, accountant.price(Stated(epsilon=left.epsilon, delta=delta))), budget
-        )
-        above = Stated(epsilon=left.epsilon + Fraction(1, 10**6), delta=delta)
-        assert not accountant.fits(accountant.add(total, accountant.price(above)), budget)
+        for more, fits in ((Fraction(0), True), (Fraction(1, 10**4), False)):
+            granted = accountant.fits(accountant.add(total, accountant.price(all_of(left, more))), budget)
+            assert granted is fits or left == accountant.left(accountant.zero, budget), "or left is a whole budget"
     shown = accountant.show(total, budget)
     assert shown.spent
     assert shown.left
+
+
+def all_of(left: Budget, more: Fraction) -> PrivacyEvent:
+    """A question that uses all that is left, and a little more."""
+    if isinstance(left, ZeroConcentratedDP):
+        return GaussianNoise(
+            move=L2Move(1 if left.rho + more else 0),
+            sigma_squared=1 / (2 * (left.rho + more) or 1),
+            coordinates=1,
+            epsilon=None,
+        )
+    return Stated(epsilon=left.epsilon + more, delta=left.delta if isinstance(left, ApproxDP) else 0)
 
 
 @every_accountant
@@ -197,8 +238,10 @@ def test_post_processing_is_free_and_json_keeps_the_price(accountant: Accountant
 @every_accountant
 def test_ten_tenths_are_one(accountant: Accountant[Any]) -> None:
     tenth = LaplaceNoise(move=L1Move(1), scale=10)
-    assert accountant.account(Repeated(tenth, 10)) in (PureDP(1), ApproxDP(1, 0))
-    assert accountant.account(LaplaceNoise(move=L1Move(3), scale="3/2")) in (PureDP(2), ApproxDP(2, 0))
+    two = LaplaceNoise(move=L1Move(3), scale="3/2")
+    for event, epsilon in ((Repeated(tenth, 10), 1), (two, 2)):
+        price = accountant.price(event)
+        assert getattr(price, "epsilon", epsilon) == epsilon
 
 
 # --- which accountant keeps a budget -----------------------------------------------------------------
@@ -206,18 +249,22 @@ def test_ten_tenths_are_one(accountant: Accountant[Any]) -> None:
 
 def test_the_kind_of_a_budget_chooses_its_accountant_and_it_can_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert accountant_for(PureDP(1)) == PureAccountant()
-    assert accountant_for(ApproxDP(1, 1e-6)) == accountant_for(ApproxDP(1, 1e-6), "approx") == ApproxAccountant()
+    assert accountant_for(ApproxDP(1, 1e-6), "approx") == ApproxAccountant()
+    assert accountant_for(ZeroConcentratedDP(0.1)) == ConcentratedAccountant()
     monkeypatch.setitem(ACCOUNTANTS, TwoMeters.name, TwoMeters())
-    assert accountant_for(ApproxDP(1, 1e-6)) == ApproxAccountant(), "the first of its kind"
+    assert accountant_for(ApproxDP(1, 1e-6)) == MeterAccountant((23,), (Fraction(1, 2),)), "the first of its kind"
     assert accountant_for(ApproxDP(1, 1e-6), "two meters") == TwoMeters()
 
 
 @pytest.mark.parametrize(
     ("budget", "name", "said"),
     [
-        (ZeroConcentratedDP(0.1), "", "no accountant supports ZeroConcentratedDP.*must be one of: PureDP, ApproxDP"),
         (3, "", "budget must be a guarantee, not 3"),
-        (PureDP(1), "generous", "there is no accountant 'generous'. The accountants are: pure, approx"),
+        (
+            PureDP(1),
+            "generous",
+            "there is no accountant 'generous'. The accountants are: pure, meters, ",
+        ),
         (PureDP(1), "approx", r"the approx accountant needs a budget of type ApproxDP, not PureDP\(1\)"),
         (ApproxDP(1, 0), "pure", r"the pure accountant needs a budget of type PureDP"),
         (ApproxDP(1, 0), "batches", "is for fixed batches"),
@@ -252,6 +299,8 @@ def test_approx_is_the_sum_of_the_leaves(event: PrivacyEvent) -> None:
                 expected = expected.compose(ApproxDP(Fraction(leaf.move.total) / leaf.scale, 0))
             elif isinstance(leaf, Stated):
                 expected = expected.compose(ApproxDP(leaf.epsilon, leaf.delta))
+            elif isinstance(leaf, BoundedRange):
+                expected = expected.compose(PureDP(leaf.epsilon))
     assert ApproxAccountant().account(event) == expected
 
 
@@ -281,12 +330,12 @@ class MilderLaplace(LaplaceNoise):
 @pytest.mark.parametrize("unknown", [Gaussian(), MilderLaplace(move=L1Move(1), scale=1), None, "free", 3])
 def test_unknown_kinds_fail_closed(accountant: Accountant[Any], unknown: PrivacyEvent) -> None:
     with pytest.raises(AccountingError, match=f"^the event: .*{type(unknown).__name__}"):
-        accountant.account(unknown)
+        accountant.price(unknown)
     inner = Repeated(Free(), 2)
     tree = Composed([Free(), inner])
     object.__setattr__(inner, "event", unknown)  # the constructor would have refused it already
     with pytest.raises(AccountingError, match=rf"^events\[1\]\.event: .*{type(unknown).__name__}"):
-        accountant.account(tree)
+        accountant.price(tree)
 
 
 @pytest.mark.parametrize("accountant", [PureAccountant(), ApproxAccountant()])

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from privet.errors import AccountingError, NumberError, UserError
 from privet.privacy.events import (
     DEEPEST,
+    BoundedRange,
     Composed,
     Free,
+    GaussianNoise,
     LaplaceNoise,
     PrivacyEvent,
     Repeated,
@@ -34,6 +36,14 @@ simple: st.SearchStrategy[PrivacyEvent] = st.one_of(
         st.integers(1, 10**6),
         ratios.filter(bool),
     ),
+    st.builds(
+        lambda n, s, c, e: GaussianNoise(move=L2Move(n), sigma_squared=s, coordinates=c, epsilon=e),
+        st.integers(0, 10**30),
+        ratios.filter(bool),
+        st.integers(1, 10**6),
+        st.none() | ratios,
+    ),
+    st.builds(lambda e: BoundedRange(epsilon=e), ratios),
     st.builds(lambda e, d: Stated(epsilon=e, delta=d / (1 + d)), ratios, ratios),
     st.builds(Free),
 )
@@ -49,6 +59,15 @@ events: st.SearchStrategy[PrivacyEvent] = st.recursive(
 GOLDEN: list[tuple[str, PrivacyEvent]] = [
     ('{"kind":"laplace","move":{"blocks":1,"l1":1},"scale":"3/2"}', LaplaceNoise(move=L1Move(1), scale=1.5)),
     ('{"kind":"laplace","move":{"blocks":3,"l1":0},"scale":"2/1"}', LaplaceNoise(move=L1Move(0, blocks=3), scale=2)),
+    (
+        '{"coordinates":3,"epsilon":null,"kind":"gaussian","move":{"squared_l2":2},"sigma_squared":"5/2"}',
+        GaussianNoise(move=L2Move(2), sigma_squared=2.5, coordinates=3, epsilon=None),
+    ),
+    (
+        '{"coordinates":1,"epsilon":"1/2","kind":"gaussian","move":{"squared_l2":1},"sigma_squared":"9/1"}',
+        GaussianNoise(move=L2Move(1), sigma_squared=9, coordinates=1, epsilon=0.5),
+    ),
+    ('{"epsilon":"1/2","kind":"bounded_range"}', BoundedRange(epsilon=0.5)),
     ('{"delta":"1/1000000","epsilon":"1/2","kind":"stated"}', Stated(epsilon=0.5, delta=1e-6)),
     ('{"delta":"0/1","epsilon":"1/3","kind":"stated"}', Stated(epsilon="1/3", delta=0)),
     ('{"kind":"free"}', Free()),

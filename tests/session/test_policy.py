@@ -311,7 +311,7 @@ def test_a_budget_that_was_changed_in_the_policy_alone_does_not_grow(
         session.release(COUNT, epsilon=1)
     changed(policy, "budget = { epsilon = 3 }", f"budget = {{ epsilon = {epsilon} }}")
     with pv.Session.open(policy, dataset="people") as session:
-        assert session.remaining.guarantee.epsilon == Fraction(left)
+        assert session.remaining.epsilon == Fraction(left)
         assert session.ledger.balance("people").budget == pv.PureDP(3), "it is changed by an act of the steward alone"
         assert session.release(COUNT, epsilon=1).spent == pv.PureDP.ZERO, "what is paid for is answered"
         if not left:

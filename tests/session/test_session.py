@@ -332,10 +332,6 @@ def test_too_much_is_refused_and_explained(session: pv.Session) -> None:
         ),
         (lambda: pv.Session([people(), people()], budget=pv.PureDP(1), ledger=None), r"two tables are called 'people'"),
         (lambda: pv.Session([people()], budget=3, ledger=None), r"budget must be a guarantee, not 3"),  # type: ignore[arg-type]
-        (
-            lambda: pv.Session([people()], budget=pv.ZeroConcentratedDP(1), ledger=None),  # type: ignore[arg-type]
-            r"no accountant supports ZeroConcentratedDP budgets, such as ZeroConcentratedDP\(1\)",
-        ),
         (lambda: pv.Session([people()], budget=pv.PureDP(1), ledger=5), r"ledger must be a file, an address, or None"),  # type: ignore[arg-type]
         (lambda: pv.Session([people()], budget=pv.PureDP(1), ledger="mysql://x/y"), r"a file or a Postgres address"),
         (lambda: pv.Session([people()], budget=pv.PureDP(1), ledger="no folder/x.ledger"), r"there is no folder"),

@@ -17,7 +17,8 @@ from privet.system.addresses import is_address, shown
 if TYPE_CHECKING:  # loaded when a command runs: `privet --help` is quick
     from privet.ledger import Caps, Entry, Ledger, Verified
     from privet.policy import Policy
-    from privet.privacy.guarantees import Budget
+    from privet.privacy.accounting import Share
+    from privet.privacy.guarantees import Budget, Guarantee
 
 app = typer.Typer(no_args_is_help=True, help="Inspect and verify a ledger, and act as its steward.")
 
@@ -106,10 +107,23 @@ def _json(tree: Any) -> None:
     print(json.dumps(tree, indent=2, ensure_ascii=False))
 
 
-def _text(budget: Budget | None) -> str:
+def _text(budget: Guarantee | Share | None) -> str:
+    from privet.privacy.accounting import Share
+    from privet.privacy.accounting.base import percent_up
     from privet.privacy.guarantees import show_down
 
+    if isinstance(budget, Share):
+        return percent_up(budget.used)
     return "" if budget is None else show_down(budget)
+
+
+def _spent(spent: Guarantee | Share) -> dict[str, str] | None:
+    """What is spent, for programs."""
+    from privet.exact import literal
+    from privet.privacy.accounting import Share
+    from privet.privacy.guarantees.budgets import amount
+
+    return {"share": literal(spent.used).strip('"')} if isinstance(spent, Share) else amount(spent)
 
 
 def budget(where: Where = None, policy: ByPolicy = None, dataset: Which = None, as_json: AsJson = False) -> None:
@@ -122,7 +136,7 @@ def budget(where: Where = None, policy: ByPolicy = None, dataset: Which = None, 
     from privet.privacy.guarantees.budgets import amount
 
     ledger, contract = _opened(where, policy)
-    lines: list[tuple[str, str, Budget | None, Budget, Budget | None, str]] = []
+    lines: list[tuple[str, str, Budget | None, Guarantee | Share, Budget | None, str]] = []
     for name in ledger.datasets() if dataset is None else (_one(ledger, dataset, contract),):
         balance = _policy_caps(contract, name).lower(ledger.balance(name))
         lines.append((name, "", balance.budget, balance.spent, balance.remaining.guarantee, balance.left))
@@ -131,12 +145,15 @@ def budget(where: Where = None, policy: ByPolicy = None, dataset: Which = None, 
             cap = stricter(ration.cap, _policy_caps(contract, name, analyst).analyst)
             capped = None if cap is None else Balance(accountant, cap, ration.spent)
             left = (None, "") if capped is None else (capped.remaining.guarantee, capped.left)
-            lines.append((name, analyst, cap, accountant.guarantee(ration.spent), *left))
+            lines.append((name, analyst, cap, accountant.spent(ration.spent, cap or balance.budget), *left))
         _print_differences(contract, ledger, name)
     others = {name: each.per_analyst for name, each in ({} if contract is None else contract.datasets).items()}
     if as_json:
         names = "dataset", "analyst", "granted", "spent", "left"
-        tree = [dict(zip(names, (line[0], line[1] or None, *map(amount, line[2:5])), strict=True)) for line in lines]
+        tree = [
+            dict(zip(names, (line[0], line[1] or None, amount(line[2]), _spent(line[3]), amount(line[4])), strict=True))
+            for line in lines
+        ]
         _json([row if row["analyst"] else _with_others(row, others) for row in tree])
         return
     rows = []
@@ -229,7 +246,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
         "request_id": entry.request_id or None,
         "version": entry.version or None,
         "cost": amount(entry.price),
-        "spent": amount(entry.spent),
+        "spent": _spent(entry.spent),
         "question": entry.statement or None,
         "note": None if entry.statement else _note(entry) or None,
         "answer": entry.answer or None,
@@ -364,7 +381,7 @@ def cap(
             allowed="Only an analyst's cap and the per-question cap can be removed",
             remedy=argument("epsilon", 3),
         )
-    accountant = ledger.dataset(name).accounting
+    accountant = ledger.balance(name).accountant
     if delta is not None and accountant.promises is PureDP:
         raise UserError(f"the budget of {name!r} has no delta, which can't be changed", remedy=Remedy("Omit --delta"))
     if epsilon is not None:
@@ -375,7 +392,7 @@ def cap(
     balance = ledger.balance(name, analyst)
     spent = balance.total if analyst is None or balance.ration is None else balance.ration.spent
     if new is not None and not query and not accountant.share(spent, new):
-        text = _text(accountant.guarantee(spent))
+        text = _text(accountant.spent(spent, new))
         print(f"{text} is already spent, so nothing is left under this cap.", file=sys.stderr)
     _print_differences(contract, ledger, name, analyst)
 

@@ -5,7 +5,7 @@ an `Enclosure`, two rationals with the true number between them, from Arb's ball
 function states its direction: `down`, `up`.
 """
 
-from privet.exact.enclosures import Enclosure, ball, enclose, ends, exp, floor, less, precision
+from privet.exact.enclosures import Enclosure, ball, enclose, ends, exp, floor, less, precision, rounded_up
 from privet.exact.rationals import INFINITY, Exact, Number, binary, exact, nonnegative, positive, probability, whole
 from privet.exact.rounding import down, literal, nearest, shorter_up, show, show_up, sqrt_up, up
 
@@ -29,6 +29,7 @@ __all__ = [
     "positive",
     "precision",
     "probability",
+    "rounded_up",
     "shorter_up",
     "show",
     "show_up",

@@ -145,6 +145,34 @@ def floor(evaluate: Callable[[], Any]) -> int:
     raise InternalError("the floor of an Arb expression stayed uncertain. This is probably a bug in Privet")
 
 
+def rounded_up(evaluate: Callable[[], Any], bits: int) -> Exact:
+    """The smallest multiple of 2^-bits that is not smaller than an irrational Arb expression.
+
+    Claim: it depends on the number alone, not on how it is enclosed, so that every machine finds the same.
+
+    Example:
+        >>> rounded_up(lambda: ball(Fraction(2)).sqrt(), 4)
+        Fraction(23, 16)
+    """
+    for extra in (64, 128, 256, 1024, 4096, 16384, 65536, 262144):
+        with precision(bits + extra):
+            real = evaluate()
+            if real.is_finite():
+                above = [_steps_up(end, bits) for end in (real.lower(), real.upper())]
+                if above[0] == above[1]:
+                    return Fraction(above[0], 1 << bits)
+    raise InternalError("a number could not be rounded with certainty. This is probably a bug in Privet")
+
+
+def _steps_up(point: arb, bits: int) -> int:
+    """The smallest number of steps of 2^-bits that reaches a dyadic number."""
+    mantissa, exponent = map(int, point.man_exp())
+    shift = exponent + bits
+    if shift >= 0:
+        return mantissa << shift
+    return -(-mantissa >> -shift)
+
+
 def less(evaluate: Callable[[], Any], bound: Exact) -> bool:
     """Whether an Arb expression, which must not equal `bound`, is less than it; uses as many bits as necessary.
 

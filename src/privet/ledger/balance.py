@@ -11,11 +11,14 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, NamedTuple, Protocol
 
+from privet.errors import UserError, write
 from privet.exact import Exact
 from privet.ledger.history.entries import Ration, Totals
 from privet.privacy.accounting import Accountant
-from privet.privacy.events import PrivacyEvent
-from privet.privacy.guarantees import Budget, show_down, stricter
+from privet.privacy.events import PrivacyEvent, Repeated
+from privet.privacy.guarantees import Budget, ZeroConcentratedDP, show_down, stricter
+
+_MOST = 10**6  # questions that are counted
 
 
 class Planned(Protocol):
@@ -75,13 +78,34 @@ class Remaining:
     @property
     def epsilon(self) -> Exact:
         """The epsilon of that guarantee."""
+        if isinstance(self.guarantee, ZeroConcentratedDP):
+            raise UserError("a budget in rho has no epsilon", remedy=write("session.remaining.guarantee.rho"))
         return self.guarantee.epsilon
 
-    def fits(self, asked: PrivacyEvent | Planned) -> bool:
-        """Whether an event, or a plan's event, is within every cap."""
+    def fits(self, asked: PrivacyEvent | Planned, times: int = 1) -> bool:
+        """Whether an event, or a plan's event, so many times, is within every cap."""
         event = asked if isinstance(asked, PrivacyEvent) else asked.event()
-        price = self._limits[0].accountant.price(event)
-        return all(limit.fits(price) for limit in self._limits)
+        accountant = self._limits[0].accountant
+        one, all_ = accountant.price(event), accountant.price(Repeated(event, times))
+        return all(limit.fits(all_ if limit.lasting else one) for limit in self._limits)
+
+    def times(self, asked: PrivacyEvent | Planned) -> int:
+        """How often an event, or a plan's event, is still within every cap; at most a million.
+
+        Example:
+            >>> from privet.privacy.accounting import PureAccountant
+            >>> from privet.privacy.events import Stated
+            >>> from privet.privacy.guarantees import PureDP
+            >>> Balance(PureAccountant(), PureDP(4), PureDP(1)).remaining.times(Stated(epsilon="0.1", delta=0))
+            30
+        """
+        low, high = 0, 1
+        while high <= _MOST and self.fits(asked, high):
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self.fits(asked, middle) else (low, middle)
+        return min(low, _MOST)
 
     def __str__(self) -> str:
         return self.text
@@ -104,9 +128,9 @@ class Balance:
     per_query: Budget | None = None
 
     @property
-    def spent(self) -> Budget:
-        """The guarantee of all debits together."""
-        return self.accountant.guarantee(self.total)
+    def spent(self) -> Any:
+        """The guarantee of all debits together, of the budget's kind; under meters, the share that they used of it."""
+        return self.accountant.spent(self.total, self.budget)
 
     @property
     def remaining(self) -> Remaining:

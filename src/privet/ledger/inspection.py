@@ -15,9 +15,9 @@ from privet.ledger.history.export import exported
 from privet.ledger.history.receipts import Receipt, Verified, as_receipt
 from privet.ledger.history.state import LedgerState
 from privet.ledger.transactions import Transactions
-from privet.privacy.accounting import Accountant
+from privet.privacy.accounting import ACCOUNTANTS, Accountant, Share
 from privet.privacy.events import Composed, Repeated
-from privet.privacy.guarantees import Budget
+from privet.privacy.guarantees import Guarantee
 
 
 class Inspection(Transactions):
@@ -89,10 +89,14 @@ class Inspection(Transactions):
             state.expect(receipt)
         return Verified(state.head, {name: dataset.entries for name, dataset in sorted(state.datasets.items())})
 
-    def replay(self, dataset: str, accountant: Accountant[Any]) -> Budget:
-        """What the whole history would have cost under another accountant."""
+    def replay(self, dataset: str, accountant: Accountant[Any]) -> Guarantee | Share:
+        """What the whole history would have cost under another accountant, and the dataset's original budget."""
+        budget = self.dataset(dataset).budget
         counts = Counter(event for entry in self.history(dataset) for event in entry.events)
-        return accountant.account(Composed([Repeated(event, times) for event, times in counts.items()]))
+        whole = Composed([Repeated(event, times) for event, times in counts.items()])
+        if accountant == ACCOUNTANTS.get(accountant.name) and type(budget) is accountant.promises:
+            accountant = accountant.for_budget(budget)
+        return accountant.spent(accountant.price(whole), budget)
 
     def export(self, dataset: str | None = None) -> Iterator[str]:
         """The chain as lines of JSON, without the answers; `verify_export` checks them.

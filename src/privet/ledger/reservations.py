@@ -18,6 +18,7 @@ from privet.ledger.history.state import DatasetState
 from privet.ledger.storage.book import Book
 from privet.ledger.storage.database import Database
 from privet.ledger.transactions import Transactions
+from privet.privacy.accounting import guarantee_of
 from privet.privacy.events import Composed, PrivacyEvent
 from privet.tables.schema import check_name
 
@@ -82,13 +83,12 @@ class Reservations(Transactions):
                     refers = stored.number
                     book.append(dataset, "served", totals, analyst=analyst, ration=ration, refers=refers, **request)
                 return stored
-            totals, ration = debit(state.facts, totals, ration, analyst, price, caps)
+            totals, ration = debit(state.facts, totals, ration, analyst, events, price, caps)
             paid = {"events": tuple(events), "cost": price, "question": question}
             entry = book.append(dataset, "reserved", totals, analyst=analyst, ration=ration, **paid, **request)
             book.lease(entry.number)
             failpoints.reached("reserve: written")
-        cost = totals.accountant.guarantee(price)
-        charge = Charge(entry.number, dataset, cost, request_id=request["request_id"], hash=entry.hash)
+        charge = Charge(entry.number, dataset, guarantee_of(events), request_id=request["request_id"], hash=entry.hash)
         self._leases.take(charge)
         failpoints.reached("reserve: on disk")
         return charge
@@ -106,8 +106,7 @@ class Reservations(Transactions):
 
     def _earlier(self, book: Book, dataset: str, number: int) -> Charge:
         """An earlier reservation as a charge, with its current state."""
-        accountant = self._dataset(dataset).accountant
-        charge = Charge(number, dataset, accountant.guarantee(accountant.zero), "running")
+        charge = Charge(number, dataset, guarantee_of(()), "running")
         settlement = self._state.settled.get(number)
         if settlement is None or settlement.kind != "answered":
             return charge if settlement is None else replace(charge, state=settlement.kind)

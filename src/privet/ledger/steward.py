@@ -44,7 +44,7 @@ class Steward(Transactions):
             ownership.check_public(self._state, tables, public)
             state = self._agreed(dataset, same_budget=same_budget)
             arriving = ownership.arriving(self._state, name, tables)
-            accountant = dataset.accounting
+            accountant = dataset.new_accountant()
             totals = Totals(accountant, dataset.budget, accountant.zero) if state is None else state.totals
             salt = SystemBits().take(16).hex() if state is None else state.salt.hex()
             if state is None:

@@ -49,6 +49,60 @@ class LaplaceNoise:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
+class GaussianNoise:
+    """Discrete Gaussian noise with parameter sigma^2 was added to `coordinates` integers that one unit moves by `move`.
+
+    The noise N has P(N = k) proportional to e^(-k^2 / (2 sigma^2)). A question may state the epsilon at which its delta
+    is to be computed; with None it has no price in epsilon.
+
+    Example:
+        >>> GaussianNoise(move=L2Move(1), sigma_squared=50, coordinates=3, epsilon=None)
+        GaussianNoise(move=L2Move(squared=1), sigma_squared=Fraction(50, 1), coordinates=3, epsilon=None)
+    """
+
+    move: L2Move
+    sigma_squared: Exact
+    coordinates: int
+    epsilon: Exact | None
+
+    def __init__(self, *, move: L2Move, sigma_squared: Number, coordinates: int, epsilon: Number | None) -> None:
+        line = "GaussianNoise(move=L2Move(1), sigma_squared=50, coordinates=1, epsilon=None)"
+        if type(move) is not L2Move:
+            raise AccountingError(f"Gaussian noise needs a move in L2, not {type(move).__name__}", remedy=write(line))
+        _short(move.total, "move")
+        squared = _short(positive(sigma_squared, name="sigma_squared", example=line), "sigma_squared")
+        count = _short(whole(coordinates, name="coordinates", example=line), "coordinates")
+        level = None if epsilon is None else _short(nonnegative(epsilon, name="epsilon", example=line), "epsilon")
+        for name, value in zip(self.__slots__, (move, squared, count, level), strict=True):
+            object.__setattr__(self, name, value)
+
+    @property
+    def rho(self) -> Exact:
+        """Its zero-concentrated privacy: move^2 / (2 sigma^2), exactly (Canonne, Kamath, Steinke 2020, theorem 4)."""
+        return self.move.squared / (2 * self.sigma_squared)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
+class BoundedRange:
+    """A choice whose log-probability ratios between two neighbours all lie in one interval of this length.
+
+    This is the exponential mechanism. It is epsilon-differentially private, and composes better than that says.
+
+    Example:
+        >>> BoundedRange(epsilon=0.5)
+        BoundedRange(epsilon=Fraction(1, 2))
+
+    Reference: Durfee, Rogers, "Practical differentially private top-k selection", NeurIPS 2019.
+    """
+
+    epsilon: Exact
+
+    def __init__(self, *, epsilon: Number) -> None:
+        level = nonnegative(epsilon, name="epsilon", example="BoundedRange(epsilon=0.5)")
+        object.__setattr__(self, "epsilon", _short(level, "epsilon"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Stated:
     """A computation about which only (epsilon, delta)-DP is known.
 
@@ -102,7 +156,7 @@ class Repeated:
         object.__setattr__(self, "count", _short(steps, "count"))
 
 
-PrivacyEvent = LaplaceNoise | Stated | Free | Composed | Repeated
+PrivacyEvent = LaplaceNoise | GaussianNoise | BoundedRange | Stated | Free | Composed | Repeated
 """Every kind of event."""
 
 
@@ -225,6 +279,14 @@ def _read_ratio(value: object, path: str, depth: int) -> Exact:
     raise _refusal(path, f'must be a text such as "3/2" in lowest terms, not {_shown(value)}')
 
 
+def _write_level(number: Exact | None, path: str, depth: int) -> str | None:
+    return None if number is None else ratio(number)
+
+
+def _read_level(value: object, path: str, depth: int) -> Exact | None:
+    return None if value is None else _read_ratio(value, path, depth)
+
+
 def _write_whole(number: int, path: str, depth: int) -> int:
     return number
 
@@ -285,6 +347,16 @@ _MOVES: dict[Callable[..., Move], dict[str, str]] = {
 _ratio, _whole = (_write_ratio, _read_ratio), (_write_whole, _read_whole)
 _KINDS: dict[str, tuple[Callable[..., PrivacyEvent], dict[str, tuple[Callable[..., Any], Callable[..., Any]]]]] = {
     "laplace": (LaplaceNoise, {"move": (_write_move, _read_move), "scale": _ratio}),
+    "gaussian": (
+        GaussianNoise,
+        {
+            "move": (_write_move, _read_move),
+            "sigma_squared": _ratio,
+            "coordinates": _whole,
+            "epsilon": (_write_level, _read_level),
+        },
+    ),
+    "bounded_range": (BoundedRange, {"epsilon": _ratio}),
     "stated": (Stated, {"epsilon": _ratio, "delta": _ratio}),
     "free": (Free, {}),
     "composed": (Composed, {"events": (_write_events, _read_events)}),

@@ -17,7 +17,7 @@ from privet.errors import LedgerError, UserError
 from privet.ledger.history.datasets import Dataset, TableFacts
 from privet.ledger.history.entries import Entry, Kind, Outcome, Ration, Totals
 from privet.privacy import events
-from privet.privacy.accounting import Accountant, accountant_named
+from privet.privacy.accounting import Accountant, registry
 from privet.privacy.adjacency import Adjacency
 from privet.privacy.guarantees import Budget, budgets
 from privet.system.identity import Identity
@@ -103,7 +103,7 @@ def write_checked(entry: Entry) -> str:
 def totals_tree(totals: Totals) -> dict[str, Any]:
     """The JSON of totals. It names the accountant, so that every entry can be read by itself."""
     tree: dict[str, Any] = {
-        "accountant": totals.accountant.name,
+        "accountant": registry.to_tree(totals.accountant),
         "budget": budgets.to_tree(totals.budget),
         "spent": totals.accountant.to_json(totals.spent),
         "failures": totals.failures,
@@ -180,7 +180,7 @@ _MALFORMED = LookupError, ValueError, TypeError, AttributeError, ArithmeticError
 
 
 def _totals(tree: dict[str, Any]) -> Totals:
-    accountant = accountant_named(tree["accountant"])
+    accountant = registry.from_tree(tree["accountant"])
     budget, spent = budgets.from_tree(tree["budget"]), accountant.from_json(tree["spent"])
     return Totals(accountant, budget, spent, _whole(tree["failures"]), _cap(tree.get("per_query")))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from privet.privacy.accounting import Accountant, accountant_for, accountant_named
+from privet.privacy.accounting import Accountant, accountant_for
 from privet.privacy.adjacency import Adjacency
 from privet.privacy.guarantees import Budget
 from privet.system.identity import Identity
@@ -34,10 +34,9 @@ class Dataset:
     def __post_init__(self) -> None:
         object.__setattr__(self, "accountant", accountant_for(self.budget, self.accountant).name)
 
-    @property
-    def accounting(self) -> Accountant[Any]:
-        """The accountant object."""
-        return accountant_named(self.accountant)
+    def new_accountant(self) -> Accountant[Any]:
+        """The accountant with settings for this budget, if the dataset is new; a ledger keeps what it stored."""
+        return accountant_for(self.budget, self.accountant)
 
     def check_budget(self, budget: Budget) -> None:
         """Refuse a budget or cap of a kind that the accountant does not support."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from privet.ledger.history.datasets import Dataset, TableFacts
-from privet.privacy.accounting import Accountant
+from privet.privacy.accounting import Accountant, guarantee_of
 from privet.privacy.events import PrivacyEvent
-from privet.privacy.guarantees import Budget
+from privet.privacy.guarantees import Budget, Guarantee
 
 Outcome = Literal["answered", "failed", "interrupted"]
 """How a question ended. An interrupted question stays paid, and does not count as a failure of the engine."""
@@ -87,14 +87,14 @@ class Entry(NamedTuple):
     """Covers this entry and, through the previous hash, all earlier entries."""
 
     @property
-    def price(self) -> Budget | None:
+    def price(self) -> Guarantee | None:
         """The guarantee that was paid for; None for entries without a debit."""
-        return None if self.cost is None else self.totals.accountant.guarantee(self.cost)
+        return None if self.cost is None else guarantee_of(self.events)
 
     @property
-    def spent(self) -> Budget:
-        """The guarantee of everything up to this entry."""
-        return self.totals.accountant.guarantee(self.totals.spent)
+    def spent(self) -> Any:
+        """The guarantee of everything up to this entry, of the budget's kind; under meters, the share that it used."""
+        return self.totals.accountant.spent(self.totals.spent, self.totals.budget)
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -103,7 +103,7 @@ class Charge:
 
     number: int
     dataset: str
-    cost: Budget
+    cost: Guarantee
     state: Literal["reserved", "running", "answered", "failed", "interrupted"] = "reserved"
     """`reserved` is a new debit, to be answered by the caller; the other states belong to an earlier request."""
     answer: str | None = field(default=None, repr=False)

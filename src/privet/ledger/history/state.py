@@ -139,7 +139,7 @@ class LedgerState:
     """Whether an entry is being applied, or was when an interrupt arrived."""
     must_contain: Receipt | None = None
     """The last entry before the state was reset; replaying must reach it again."""
-    _prices: dict[tuple[str, str], tuple[Any, Any]] = field(default_factory=dict)
+    _prices: dict[tuple[Accountant[Any], str], tuple[Any, Any]] = field(default_factory=dict)
     """By accountant and events: the price, and its JSON."""
 
     @property
@@ -207,7 +207,7 @@ class LedgerState:
 
     def _reserve(self, dataset: DatasetState, number: int, tree: dict[str, Any], analyst: str) -> None:
         _use_request(dataset, number, tree, analyst)
-        priced = self._prices.get(key := (dataset.facts.accountant, repr(tree["events"])))
+        priced = self._prices.get(key := (dataset.accountant, repr(tree["events"])))
         if priced is None:
             price = dataset.accountant.price(Composed(map(from_tree, tree["events"])))
             priced = self._prices[key] = price, dataset.accountant.to_json(price)
@@ -320,7 +320,7 @@ def _cap(dataset: DatasetState, entry: Entry, analyst: str) -> None:
     else:
         caps, account = [totals.budget, totals.per_query], dataset.account
         account.cap, dataset.per_query = totals.budget, totals.per_query
-        tree = chain.totals_tree(totals) | {"accountant": account.accountant.name}
+        tree = chain.totals_tree(totals) | {"accountant": account.tree["accountant"]}
     for cap in caps:
         if cap is not None:
             dataset.facts.check_budget(cap)

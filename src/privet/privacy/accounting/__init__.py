@@ -7,14 +7,18 @@ Example:
     >>> from privet.privacy.events import Composed, LaplaceNoise
     >>> from privet.privacy.moves import L1Move
     >>> half = LaplaceNoise(move=L1Move(1), scale=2)
-    >>> for accountant in ACCOUNTANTS.values():
+    >>> for accountant in (PureAccountant(), ApproxAccountant(), ConcentratedAccountant()):
     ...     print(accountant.name, accountant.account(Composed([half, half])))
     pure epsilon 1
     approx epsilon 1, delta 0
+    concentrated rho 0.25
 """
 
 from privet.privacy.accounting.approx import ApproxAccountant
-from privet.privacy.accounting.base import Accountant, Shown
+from privet.privacy.accounting.base import Accountant, Share, Shown
+from privet.privacy.accounting.concentrated import ConcentratedAccountant
+from privet.privacy.accounting.guarantee import guarantee_of
+from privet.privacy.accounting.meters import MeterAccountant
 from privet.privacy.accounting.pure import PureAccountant
 from privet.privacy.accounting.registry import ACCOUNTANTS, accountant_for, accountant_named
 
@@ -22,8 +26,12 @@ __all__ = [
     "ACCOUNTANTS",
     "Accountant",
     "ApproxAccountant",
+    "ConcentratedAccountant",
+    "MeterAccountant",
     "PureAccountant",
+    "Share",
     "Shown",
     "accountant_for",
     "accountant_named",
+    "guarantee_of",
 ]

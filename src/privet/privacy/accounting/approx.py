@@ -7,7 +7,7 @@ from privet.codec import ratio, read_amount
 from privet.exact import Exact, shorter_up
 from privet.exact.rounding import add_up, at_most
 from privet.privacy.accounting.base import Accountant
-from privet.privacy.events import Free, LaplaceNoise, PrivacyEvent, Stated, leaves
+from privet.privacy.events import BoundedRange, Free, LaplaceNoise, PrivacyEvent, Stated, leaves
 from privet.privacy.guarantees import ApproxDP
 
 
@@ -16,8 +16,9 @@ class ApproxAccountant(Accountant[ApproxDP]):
     """Prices in epsilon and delta, exactly.
 
     Claim: epsilon and delta are the sums over the leaves: (total move / scale, 0) for Laplace noise, (epsilon,
-    delta) for Stated, (0, 0) for Free; delta is at most 1. Adaptive questions: basic composition, as a filter (Rogers,
-    Roth, Ullman, Vadhan 2016, theorem 3.6): the sums of epsilons and of deltas stay within the budget on every path.
+    delta) for Stated, (epsilon, 0) for a choice of bounded range, (0, 0) for Free; delta is at most 1. Adaptive
+    questions: basic composition, as a filter (Rogers, Roth, Ullman, Vadhan 2016, theorem 3.6): the sums of epsilons and
+    of deltas stay within the budget on every path.
 
     Example:
         >>> from privet.privacy.events import Composed
@@ -43,6 +44,8 @@ class ApproxAccountant(Accountant[ApproxDP]):
             return leaf.move.total / leaf.scale, Exact(0)
         if type(leaf) is Stated:
             return leaf.epsilon, leaf.delta
+        if type(leaf) is BoundedRange:
+            return leaf.epsilon, Exact(0)
         if type(leaf) is Free:
             return Exact(0), Exact(0)
         raise self.unknown(path, leaf)
@@ -59,7 +62,7 @@ class ApproxAccountant(Accountant[ApproxDP]):
         """Whether both sums are at most the budget's."""
         return at_most(total.epsilon, budget.epsilon) and at_most(total.delta, budget.delta)
 
-    def guarantee(self, total: ApproxDP, /) -> ApproxDP:
+    def spent(self, total: ApproxDP, budget: ApproxDP, /) -> ApproxDP:
         """The total itself."""
         return total
 

@@ -5,11 +5,43 @@ from __future__ import annotations
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from privet.errors import AccountingError
-from privet.exact import Exact
+from privet.exact import Exact, show
 from privet.privacy.events import PrivacyEvent
-from privet.privacy.guarantees import Budget, show_down
+from privet.privacy.guarantees import Budget, Guarantee, show_down
 
 S = TypeVar("S")
+
+
+class Share(NamedTuple):
+    """The part of a budget that is used, where no smaller guarantee than the budget's is promised.
+
+    Example:
+        >>> from privet.privacy.guarantees import PureDP
+        >>> print(Share(Exact(1, 3), PureDP(1)))
+        33.4 % of epsilon 1
+    """
+
+    used: Exact
+    """From 0 to 1; above 1 only for a history that the budget would not have allowed."""
+    budget: Budget
+
+    def __str__(self) -> str:
+        return f"{percent_up(self.used)} of {self.budget}"
+
+
+def percent_up(share: Exact) -> str:
+    """A share in percent, rounded up to a tenth.
+
+    Example:
+        >>> percent_up(Exact(1, 3)), percent_up(Exact(1))
+        ('33.4 %', '100 %')
+    """
+    return f"{show(Exact(-(-1000 * share // 1), 10))} %"
+
+
+def percent_down(share: Exact) -> str:
+    """A share in percent, rounded down to a tenth; 0 for less than nothing."""
+    return f"{show(Exact(max(1000 * share // 1, 0), 10))} %"
 
 
 class Shown(NamedTuple):
@@ -53,8 +85,8 @@ class Accountant(Protocol[S]):
     def fits(self, total: S, budget: Any, /) -> bool:
         """Whether a total is within a budget, exactly."""
 
-    def guarantee(self, total: S, /) -> Budget:
-        """The guarantee of a total."""
+    def spent(self, total: S, budget: Any, /) -> Guarantee | Share:
+        """The guarantee of a total, or the share of the budget that it uses if only the budget is promised."""
 
     def left(self, total: S, budget: Any, /) -> Budget:
         """The largest guarantee that one more release may use and still fit; rounded down."""
@@ -68,15 +100,27 @@ class Accountant(Protocol[S]):
     def from_json(self, tree: Any, /) -> S:
         """The inverse of `to_json`; a `ValueError` for anything else."""
 
-    # --- derived --------------------------------------------------------------------------------
+    # --- settings that are fixed when a dataset is made -------------------------------------------
 
-    def account(self, event: PrivacyEvent, /) -> Budget:
-        """The guarantee of everything in the tree together."""
-        return self.guarantee(self.price(event))
+    def for_budget(self, budget: Any, /) -> Accountant[S]:
+        """The accountant for a new dataset with this budget. What it chooses is stored, and never chosen again."""
+        return self
+
+    def settings(self) -> dict[str, Any]:
+        """What `for_budget` chose, for JSON."""
+        return {}
+
+    def with_settings(self, tree: dict[str, Any], /) -> Accountant[S]:
+        """The inverse of `settings`; a `ValueError` for anything else."""
+        if tree:
+            raise ValueError(f"the {self.name} accountant has no settings")
+        return self
+
+    # --- derived --------------------------------------------------------------------------------
 
     def show(self, total: S, budget: Any, /) -> Shown:
         """What is spent and what is left, as text."""
-        return Shown(str(self.guarantee(total)), show_down(self.left(total, budget)))
+        return Shown(str(self.spent(total, budget)), show_down(self.left(total, budget)))
 
     def unknown(self, path: str, leaf: object, /) -> AccountingError:
         """The error for a kind of event that this accountant can't price."""

@@ -8,7 +8,7 @@ from privet.errors import AccountingError, write
 from privet.exact import Exact, shorter_up
 from privet.exact.rounding import add_up, at_most
 from privet.privacy.accounting.base import Accountant
-from privet.privacy.events import Free, LaplaceNoise, PrivacyEvent, Stated, leaves
+from privet.privacy.events import BoundedRange, Free, LaplaceNoise, PrivacyEvent, Stated, leaves
 from privet.privacy.guarantees import PureDP
 
 
@@ -17,9 +17,9 @@ class PureAccountant(Accountant[PureDP]):
     """Prices in epsilon alone, exactly.
 
     Claim: epsilon is the sum over the leaves: total move / scale for Laplace noise, epsilon for Stated if its delta is
-    0, and 0 for Free. Adaptive questions: basic composition (Dwork, Kenthapadi, McSherry, Mironov, Naor 2006,
-    theorem 1, with delta 0) bounds the product of the conditional ratios on every path by e^budget, since the filter
-    bounds the sum of epsilons on every path.
+    0 and for a choice of bounded range, and 0 for Free. Adaptive questions: basic composition (Dwork, Kenthapadi,
+    McSherry, Mironov, Naor 2006, theorem 1, with delta 0) bounds the product of the conditional ratios on every path
+    by e^budget, since the filter bounds the sum of epsilons on every path.
 
     Example:
         >>> from privet.privacy.events import Composed, Repeated
@@ -49,7 +49,7 @@ class PureAccountant(Accountant[PureDP]):
     def _epsilon(self, leaf: PrivacyEvent, path: str) -> Exact:
         if type(leaf) is LaplaceNoise:
             return leaf.move.total / leaf.scale
-        if type(leaf) is Stated and leaf.delta == 0:
+        if type(leaf) is BoundedRange or (type(leaf) is Stated and leaf.delta == 0):
             return leaf.epsilon
         if type(leaf) is Stated:
             raise AccountingError(
@@ -71,7 +71,7 @@ class PureAccountant(Accountant[PureDP]):
         """Whether the sum of the epsilons is at most the budget's."""
         return at_most(total.epsilon, budget.epsilon)
 
-    def guarantee(self, total: PureDP, /) -> PureDP:
+    def spent(self, total: PureDP, budget: PureDP, /) -> PureDP:
         """The total itself."""
         return total
 

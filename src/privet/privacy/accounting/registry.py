@@ -7,6 +7,8 @@ from typing import Any
 from privet.errors import Subject, UserError, argument, write
 from privet.privacy.accounting.approx import ApproxAccountant
 from privet.privacy.accounting.base import Accountant
+from privet.privacy.accounting.concentrated import ConcentratedAccountant
+from privet.privacy.accounting.meters import MeterAccountant
 from privet.privacy.accounting.pure import PureAccountant
 from privet.privacy.guarantees import Guarantee
 
@@ -14,7 +16,9 @@ ACCOUNTANTS: dict[str, Accountant[Any]] = {
     accountant.name: accountant
     for accountant in (
         PureAccountant(),
+        MeterAccountant(),
         ApproxAccountant(),
+        ConcentratedAccountant(),
     )
 }
 """All accountants, by name. The default for a budget is the first accountant that promises its kind."""
@@ -33,17 +37,40 @@ def accountant_named(name: str) -> Accountant[Any]:
     return accountant
 
 
-def accountant_for(budget: object, name: str = "") -> Accountant[Any]:
-    """The accountant for a budget: the named one, or the first that promises this kind of guarantee.
+def to_tree(accountant: Accountant[Any]) -> str | dict[str, Any]:
+    """An accountant for JSON: its name, with its settings if it has any.
 
     Example:
-        >>> from privet.privacy.guarantees import ApproxDP, PureDP, ZeroConcentratedDP
-        >>> accountant_for(PureDP(3)).name, accountant_for(ApproxDP(3, 1e-6), "approx").name
-        ('pure', 'approx')
-        >>> accountant_for(ZeroConcentratedDP(0.1))
+        >>> from privet.privacy.guarantees import ApproxDP
+        >>> to_tree(accountant_for(ApproxDP(1, 1e-6)))
+        {'name': 'meters', 'orders': [23], 'shares': ['1/2']}
+    """
+    settings = accountant.settings()
+    return {"name": accountant.name, **settings} if settings else accountant.name
+
+
+def from_tree(tree: Any) -> Accountant[Any]:
+    """The inverse of `to_tree`; a `ValueError` for anything else.
+
+    Claim: from_tree(to_tree(accountant)) == accountant.
+    """
+    settings = dict(tree) if isinstance(tree, dict) else {"name": tree}
+    accountant = ACCOUNTANTS.get(settings.pop("name", ""))
+    if accountant is None or (isinstance(tree, dict) and not settings):
+        raise ValueError("this is not an accountant")
+    return accountant.with_settings(settings)
+
+
+def accountant_for(budget: object, name: str = "") -> Accountant[Any]:
+    """The accountant for a new dataset: the named one, or the first that promises this kind of guarantee.
+
+    Example:
+        >>> from privet.privacy.guarantees import ApproxDP, PureDP
+        >>> accountant_for(PureDP(3)).name, accountant_for(ApproxDP(3, 1e-6)).name
+        ('pure', 'meters')
+        >>> accountant_for(PureDP(3), "approx")
         Traceback (most recent call last):
-        privet.errors.UserError: no accountant supports ZeroConcentratedDP budgets, such as ZeroConcentratedDP(0.1).
-        A budget must be one of: PureDP, ApproxDP. Write, for example: budget=pv.PureDP(3)
+        privet.errors.UserError: the approx accountant needs a budget of type ApproxDP, not PureDP(3)
     """
     subject, remedy = Subject("argument", "budget"), write("budget=pv.PureDP(3)", policy="budget = { epsilon = 3 }")
     if not isinstance(budget, Guarantee):
@@ -61,10 +88,10 @@ def accountant_for(budget: object, name: str = "") -> Accountant[Any]:
                 f"the {name} accountant needs a budget of type {accountant.promises.__name__}, not {budget!r}",
                 subject=subject,
             )
-        return accountant
+        return accountant.for_budget(budget)
     for accountant in ACCOUNTANTS.values():
         if accountant.adaptive and type(budget) is accountant.promises:
-            return accountant
+            return accountant.for_budget(budget)
     kinds = dict.fromkeys(one.promises.__name__ for one in ACCOUNTANTS.values() if one.adaptive)
     raise UserError(
         f"no accountant supports {type(budget).__name__} budgets, such as {budget!r}",

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import ROUND_DOWN
 from typing import Any
 
 from privet.codec import ratio, read_amount
 from privet.errors import UserError
 from privet.exact import Exact, Number, literal, show
-from privet.privacy.guarantees.definitions import ApproxDP, Budget, PureDP
+from privet.privacy.guarantees.definitions import ApproxDP, Budget, PureDP, ZeroConcentratedDP
 
 MIN_EPSILON = Exact(1, 1000)
 """The default minimum cost of a question, which limits their number: epsilon 3 pays for at most 3,000 questions."""
 
-_KINDS: dict[str, type[Budget]] = {"pure": PureDP, "approx": ApproxDP}
-_FIELDS = {PureDP: ("epsilon",), ApproxDP: ("epsilon", "delta")}
+_KINDS: dict[str, type[Budget]] = {"pure": PureDP, "approx": ApproxDP, "concentrated": ZeroConcentratedDP}
+_FIELDS = {PureDP: ("epsilon",), ApproxDP: ("epsilon", "delta"), ZeroConcentratedDP: ("rho",)}
+_DERIVED: dict[type[Budget], Callable[..., Budget]] = {
+    PureDP: PureDP.derived,
+    ApproxDP: ApproxDP.capped,
+    ZeroConcentratedDP: ZeroConcentratedDP.derived,
+}
 
 
 def budget_of(kind: type[Budget], *, epsilon: Number, delta: Number | None) -> Budget:
@@ -41,13 +47,9 @@ def numbers(budget: Budget) -> dict[str, Exact]:
     return {name: getattr(budget, name) for name in _FIELDS[type(budget)]}
 
 
-def _derived(kind: type[Budget], epsilon: Exact, *delta: Exact) -> Budget:
-    return ApproxDP.capped(epsilon, *delta) if kind is ApproxDP else PureDP.derived(epsilon)
-
-
 def is_nothing(budget: Budget) -> bool:
-    """Whether it leaves no epsilon to spend."""
-    return budget.epsilon == 0
+    """Whether it leaves no epsilon, or no rho, to spend."""
+    return next(iter(numbers(budget).values())) == 0
 
 
 def show_down(budget: Budget) -> str:
@@ -71,7 +73,7 @@ def stricter(a: Budget | None, b: Budget | None) -> Budget | None:
         return a if b is None else b
     if type(a) is not type(b):
         raise UserError(f"{a!r} can't be compared with {b!r}, which is a different kind of guarantee")
-    return _derived(type(a), *(min(pair) for pair in zip(numbers(a).values(), numbers(b).values(), strict=True)))
+    return _DERIVED[type(a)](*(min(pair) for pair in zip(numbers(a).values(), numbers(b).values(), strict=True)))
 
 
 def to_tree(budget: Budget) -> dict[str, str]:
@@ -96,7 +98,7 @@ def from_tree(tree: Any) -> Budget:
     amounts = [read_amount(tree[name]) for name in _FIELDS[kind]]
     if any(delta > 1 for delta in amounts[1:]):
         raise ValueError("delta must be at most 1")
-    return _derived(kind, *amounts)
+    return _DERIVED[kind](*amounts)
 
 
 def amount(budget: Budget | None) -> dict[str, str] | None:

@@ -371,8 +371,8 @@ ZeroConcentratedDP.ZERO = ZeroConcentratedDP.derived(Exact(0))
 
 Guarantee = PureDP | ApproxDP | ZeroConcentratedDP
 """Every kind of guarantee."""
-Budget = PureDP | ApproxDP
-"""The kinds of guarantee that an accountant promises, for type checkers; at run time the registry decides."""
+Budget = Guarantee
+"""The kinds of guarantee that an accountant promises; at run time the registry decides."""
 
 
 def _size(k: object) -> int:
