@@ -107,7 +107,7 @@ def test_an_interrupt_while_a_refusal_is_undone_keeps_no_lock(
 
 
 def test_an_interrupt_while_the_contexts_of_a_refusal_end_keeps_no_turn(
-    ledger: DatabaseLedger, monkeypatch: pytest.MonkeyPatch
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An `ExitStack` keeps what is raised in it alive, and with it the transaction, until the next collection."""
 
