@@ -10,6 +10,7 @@ BENCHMARKS = {
     "tables": "private tables, compared with DuckDB, Polars, OpenDP, Tumult, PipelineDP, SmartNoise and diffprivlib",
     "expressions": "expressions in exact integers, compared with plain DuckDB in doubles",
     "large": "10^8 rows with 2 GB of memory",
+    "accounting": "questions that a budget allows under each accountant, and prices a second",
     "ledger": "durable debits on SQLite and Postgres, compared with the disk's fsync rate; long histories",
     "commands": "commands, started cold, compared with python and with DuckDB alone",
     "imports": "the strict CSV import, compared with a row-by-row reader, Arrow and DuckDB",

@@ -18,7 +18,7 @@ from privet.dataset import COPIED, Dataset, DatasetOptions
 from privet.errors import Face, InternalError, LedgerError, QueryError, Remedy, UserError, argument, write
 from privet.exact import Number
 from privet.ledger import Balance, Charge, Ledger, Remaining
-from privet.ledger.balance import nearest
+from privet.ledger.balance import how_often, nearest
 from privet.mechanisms import Laplace
 from privet.payment import paid
 from privet.planner import ReleasePlan
@@ -26,7 +26,7 @@ from privet.planner.arguments import check_arguments, check_price
 from privet.planner.noise import add_noise
 from privet.planner.wording import worded
 from privet.privacy import events
-from privet.privacy.guarantees import Budget, PureDP, show_down
+from privet.privacy.guarantees import Budget, PureDP
 from privet.release import Certificate, Release, recall
 from privet.release.certificate import certify, of_query, of_value
 from privet.release.recall import asked_digest, question_digest, recalled, recalled_value
@@ -192,10 +192,12 @@ class Session(Closing):
         plan = self.plan(query, **options)
         before = self._before(plan)
         balance = self.balance
-        fits = balance.remaining.fits(plan) or (before is not None and not fresh)
         limit = nearest(balance.limits(self.analyst))
-        left = f"{show_down(limit.left)} is left of {limit.name}{'' if fits else ': not enough'}."
-        return "\n".join([plan.explain(face), *recall.stored_line(before, fresh=fresh), f"{'Budget':<11}{left}"])
+        left = f"{limit.text} is left of {limit.name}"
+        if before is None or fresh:
+            times = balance.remaining.times(plan)
+            left += f": enough for {how_often(times)} like this" if times else ": not enough"
+        return "\n".join([plan.explain(face), *recall.stored_line(before, fresh=fresh), f"{'Budget':<11}{left}."])
 
     def release(
         self,

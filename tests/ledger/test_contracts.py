@@ -459,7 +459,7 @@ def test_a_budget_is_of_its_accountants_kind() -> None:
     for budget, accountant in ((PureDP(1), "approx"), (ApproxDP(1, 1e-6), "pure")):
         with pytest.raises(UserError, match=f"the {accountant} accountant needs"):
             Dataset("people", "row", Adjacency.REPLACE, budget, accountant)
-    with pytest.raises(UserError, match=r"no accountant 'renyi'\. The accountants are: pure, approx"):
+    with pytest.raises(UserError, match=r"no accountant 'renyi'\. The accountants are: pure, meters, approx"):
         Dataset("people", "row", Adjacency.REPLACE, PureDP(1), "renyi")
 
 

@@ -56,7 +56,7 @@ protect = { person = "patient", max_rows = 20 }
 columns.cost.number = [0, 2_000]
 
 [datasets.homes]
-budget.epsilon = 1
+budget.rho = 0.1
 adjacency = "replace"
 [datasets.homes.tables."all homes"]
 source = { duckdb = "homes.db", table = "homes", schema = "raw" }

@@ -43,7 +43,7 @@ def test_every_form(tmp_path: Path) -> None:
     assert health.signing_key == tmp_path / "keys" / "steward.key"
     assert health.accountant == "approx"
     assert (health.settings.population, health.settings.memory, health.settings.threads) == (100_000, "2GB", 2)
-    assert homes.facts() == Dataset("homes", "row", pv.Adjacency.REPLACE, pv.PureDP(1), "pure")
+    assert homes.facts() == Dataset("homes", "row", pv.Adjacency.REPLACE, pv.ZeroConcentratedDP(0.1), "concentrated")
     assert list(homes.declared) == ["all homes"]
     assert homes.declared["all homes"].shape.rows == 10_000
     people, visits = health.declared["people"], health.declared["visits"]

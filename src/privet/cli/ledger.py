@@ -132,14 +132,19 @@ def budget(where: Where = None, policy: ByPolicy = None, dataset: Which = None, 
     Example: privet budget people.ledger
     """
     from privet.ledger import Balance
+    from privet.ledger.balance import how_often
     from privet.privacy.guarantees import stricter
     from privet.privacy.guarantees.budgets import amount
 
     ledger, contract = _opened(where, policy)
     lines: list[tuple[str, str, Budget | None, Guarantee | Share, Budget | None, str]] = []
+    more: dict[str, str] = {}
     for name in ledger.datasets() if dataset is None else (_one(ledger, dataset, contract),):
         balance = _policy_caps(contract, name).lower(ledger.balance(name))
         lines.append((name, "", balance.budget, balance.spent, balance.remaining.guarantee, balance.left))
+        latest = ledger.latest(name)
+        if latest is not None:
+            more[name] = how_often(balance.remaining.times(latest))
         accountant = balance.accountant
         for analyst, ration in ledger.analysts(name).items():
             cap = stricter(ration.cap, _policy_caps(contract, name, analyst).analyst)
@@ -163,6 +168,8 @@ def budget(where: Where = None, policy: ByPolicy = None, dataset: Which = None, 
         if last and others.get(line[0]) is not None:
             rows.append(("", "every other", _text(others[line[0]]), "", ""))
     print(aligned(("dataset", "analyst", "granted", "spent", "left"), *rows))
+    for name, words in more.items():
+        print(f"{name}: enough for {words} like the latest.")
 
 
 def _with_others(row: dict[str, Any], others: dict[str, Budget | None]) -> dict[str, Any]:
@@ -361,6 +368,7 @@ def cap(
         typer.Option(help="The new cap, such as 3 or 1/3; omit it to remove an analyst's cap or the per-question cap."),
     ] = None,
     delta: Annotated[str | None, typer.Option(help="The delta of the cap, if the budget has one.")] = None,
+    rho: Annotated[str | None, typer.Option(help="The new cap, if the budget is in rho.")] = None,
     analyst: Annotated[str | None, typer.Option(help="Set this analyst's cap.")] = None,
     query: Annotated[bool, typer.Option("--query", help="Set the cap for each single question.")] = False,
     dataset: Which = None,
@@ -375,7 +383,7 @@ def cap(
     ledger, contract = _opened(where, policy, read_only=False)
     name = _one(ledger, dataset, contract)
     new: Budget | None = None
-    if epsilon is None and (delta is not None or (analyst is None and not query)):
+    if epsilon is rho is None and (delta is not None or (analyst is None and not query)):
         raise UserError(
             "the new budget is missing",
             allowed="Only an analyst's cap and the per-question cap can be removed",
@@ -384,8 +392,8 @@ def cap(
     accountant = ledger.balance(name).accountant
     if delta is not None and accountant.promises is PureDP:
         raise UserError(f"the budget of {name!r} has no delta, which can't be changed", remedy=Remedy("Omit --delta"))
-    if epsilon is not None:
-        new = budget_of(accountant.promises, epsilon=epsilon, delta=delta)
+    if epsilon is not None or rho is not None:
+        new = budget_of(accountant.promises, epsilon=epsilon, delta=delta, rho=rho)
     ledger.cap(name, new, reason=reason, analyst=analyst, query=query)
     print(ledger.head())
     print("This is the receipt of the newest entry. Keep it elsewhere (see privet ledger head).", file=sys.stderr)

@@ -48,6 +48,11 @@ class Limit:
         """The fraction that is left, from 0 to 1."""
         return self.accountant.share(self.total, self.cap)
 
+    @property
+    def text(self) -> str:
+        """What is left, as text, rounded down."""
+        return self.accountant.show(self.total, self.cap).left
+
     def fits(self, price: Any) -> bool:
         """Whether one more price is within the cap; computed exactly, never in floats."""
         return self.accountant.fits(self.accountant.add(self.total, price), self.cap)
@@ -111,6 +116,21 @@ class Remaining:
         return self.text
 
 
+def how_often(times: int) -> str:
+    """A number of questions in words, rounded down to two digits.
+
+    Example:
+        >>> how_often(1), how_often(30), how_often(487), how_often(10**6)
+        ('1 question', '30 questions', 'about 480 questions', 'over a million questions')
+    """
+    if times >= _MOST:
+        return "over a million questions"
+    if times < 100:
+        return f"{times} question{'' if times == 1 else 's'}"
+    unit = 10 ** (len(str(times)) - 2)
+    return f"about {times // unit * unit:,} questions"
+
+
 def nearest(limits: Sequence[Limit]) -> Limit:
     """The tightest limit; the first one if they can't be compared."""
     return reduce(lambda a, b: b if b.left != a.left and b.left.implies(a.left) else a, limits)
@@ -146,7 +166,7 @@ class Balance:
         lasting = [limit for limit in limits if limit.lasting]
         least = reduce(lambda a, b: stricter(a, b) or a, [limit.left for limit in lasting])
         near = nearest(lasting)
-        text = near.accountant.show(near.total, near.cap).left if near.left == least else show_down(least)
+        text = near.text if near.left == least else show_down(least)
         return Remaining(least, near.share, text, tuple(limits))
 
     def limits(self, analyst: str = "this analyst") -> list[Limit]:

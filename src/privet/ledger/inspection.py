@@ -16,7 +16,7 @@ from privet.ledger.history.receipts import Receipt, Verified, as_receipt
 from privet.ledger.history.state import LedgerState
 from privet.ledger.transactions import Transactions
 from privet.privacy.accounting import ACCOUNTANTS, Accountant, Share
-from privet.privacy.events import Composed, Repeated
+from privet.privacy.events import Composed, PrivacyEvent, Repeated, from_tree
 from privet.privacy.guarantees import Guarantee
 
 
@@ -38,6 +38,12 @@ class Inspection(Transactions):
         with self._reading():
             state = self._dataset(dataset)
             return balance_of(state.totals, None if analyst is None else state.ration(analyst))
+
+    def latest(self, dataset: str) -> PrivacyEvent | None:
+        """The event of the newest question; None if there is none."""
+        with self._reading():
+            trees = self._dataset(dataset).latest
+            return Composed(map(from_tree, trees)) if trees else None
 
     def analysts(self, dataset: str) -> dict[str, Ration]:
         """Each analyst's spending and cap."""

@@ -11,7 +11,8 @@ from privet.policy.positions import Place
 from privet.policy.problems import Problem
 from privet.policy.shape import BudgetShape, DatasetShape, FileShape, PersonShape
 from privet.privacy.accounting import ACCOUNTANTS
-from privet.privacy.guarantees import ApproxDP, PureDP
+from privet.privacy.guarantees import ApproxDP, PureDP, ZeroConcentratedDP
+from privet.privacy.guarantees.budgets import FIELDS as _NUMBERS
 from privet.system.addresses import is_address, is_postgres, masked
 
 
@@ -45,27 +46,31 @@ def _unique(names: dict[str, str], table: str, place: Place, where: str) -> Iter
 
 def _budgets(place: Place, shape: DatasetShape) -> Iterator[Problem]:
     budget = shape.budget
-    pure = budget.delta is None
-    if shape.accountant is not None and ACCOUNTANTS[shape.accountant].promises is not (PureDP if pure else ApproxDP):
-        what = "needs a delta" if pure else "allows no delta"
-        other = {"epsilon": budget.epsilon} | ({} if budget.delta is not None else {"delta": "1e-6"})
+    kind = budget.kind
+    if shape.accountant is not None and ACCOUNTANTS[shape.accountant].promises is not kind:
+        promised = ACCOUNTANTS[shape.accountant].promises
+        what = f"the {shape.accountant} accountant needs a budget in {' and '.join(_NUMBERS[promised])}"
+        examples = {"epsilon": budget.epsilon or "3", "delta": "1e-6", "rho": "0.1"}
         yield Problem(
-            (*place, "accountant"), f"the {shape.accountant} accountant {what} in the budget", _line("budget", other)
+            (*place, "accountant"), what, _line("budget", {name: examples[name] for name in _NUMBERS[promised]})
         )
     caps: dict[Place, BudgetShape] = {(*place, "analysts", name): cap for name, cap in shape.analysts.items()}
     for name, each in (("per_query", shape.per_query), ("per_analyst", shape.per_analyst)):
         if each is not None:
             caps[*place, name] = each
     for where, cap in caps.items():
-        if pure and cap.delta is not None:
+        if kind is PureDP and cap.kind is ApproxDP:
             what = "the budget has no delta, so a cap can't have one"
             yield Problem(where, what, _line(str(where[-1]), {"epsilon": cap.epsilon}))
+        elif (kind is ZeroConcentratedDP) != (cap.kind is ZeroConcentratedDP):
+            what = f"the budget is in {_NUMBERS[kind][0]}, so a cap must be too"
+            yield Problem(where, what, _line(str(where[-1]), {_NUMBERS[kind][0]: "0.1" if cap.rho is None else "1"}))
     if shape.population is not None and budget.delta is not None and budget.delta * shape.population >= 1:
         what = (
             f"delta {show(budget.delta)} is too large for {shape.population:,} people: someone's data could be "
             "published unchanged"
         )
-        line = _line("budget", {"epsilon": budget.epsilon, "delta": "1e-9"})
+        line = _line("budget", {"epsilon": budget.epsilon or "3", "delta": "1e-9"})
         allowed = f"It must be far less than 1/{shape.population:,}"
         yield Problem((*place, "budget"), what, line, allowed=allowed)
 

@@ -18,10 +18,9 @@ from privet.policy import checks, problems
 from privet.policy.policy import DatasetPolicy, Document, Policy, TablePolicy, read_public
 from privet.policy.positions import Place, positions
 from privet.policy.problems import Problem
-from privet.policy.shape import BudgetShape, DatasetShape, FileShape
+from privet.policy.shape import DatasetShape, FileShape
 from privet.privacy.accounting import accountant_for
 from privet.privacy.adjacency import Adjacency, Person
-from privet.privacy.guarantees import ApproxDP, Budget, PureDP, budget_of
 from privet.system.addresses import is_address, shown
 from privet.system.encodings import text_of, why_not
 
@@ -117,8 +116,8 @@ def _float(text: str) -> Decimal | float:
 
 def _dataset(name: str, shape: DatasetShape, document: Document, file: FileShape) -> DatasetPolicy:
     adjacency = Adjacency(shape.adjacency)
-    kind = PureDP if shape.budget.delta is None else ApproxDP
-    budget = _cap(shape.budget, kind)
+    kind = shape.budget.kind
+    budget = shape.budget.guarantee(kind)
     tables = {}
     for table, each in shape.tables.items():
         place: Place = ("datasets", name, "tables", table)
@@ -130,16 +129,11 @@ def _dataset(name: str, shape: DatasetShape, document: Document, file: FileShape
         protects="person" if all(isinstance(each.protect, Person) for each in tables.values()) else "row",
         version=shape.version,
         accountant=accountant_for(budget, shape.accountant or "").name,
-        analysts=MappingProxyType({analyst: _cap(cap, kind) for analyst, cap in shape.analysts.items()}),
-        per_analyst=None if shape.per_analyst is None else _cap(shape.per_analyst, kind),
-        per_query=None if shape.per_query is None else _cap(shape.per_query, kind),
+        analysts=MappingProxyType({analyst: cap.guarantee(kind) for analyst, cap in shape.analysts.items()}),
+        per_analyst=None if shape.per_analyst is None else shape.per_analyst.guarantee(kind),
+        per_query=None if shape.per_query is None else shape.per_query.guarantee(kind),
         signing_key=None if shape.signing_key is None else Path(document.resolve(shape.signing_key)),
         settings=shape,
         declared=MappingProxyType(tables),
         _public=lambda: read_public(document, file),
     )
-
-
-def _cap(shape: BudgetShape, kind: type[Budget]) -> Budget:
-    """A cap in the kind of the dataset's budget; where that has a delta, a cap without one allows none."""
-    return budget_of(kind, epsilon=shape.epsilon, delta=shape.delta)

@@ -280,8 +280,8 @@ def _unknown(place: Place, tree: Any) -> Problem:
             return Problem(place, what, _whole_example(place, tree))
     if name in _MEANT and inside[:1] == ("datasets",) and len(inside) == 2:
         return Problem(place, *_MEANT[name])
-    if name in _ZERO_CONCENTRATED and inside[:1] == ("datasets",):
-        return Problem(place, _RHO, "budget = { epsilon = 3 }", allowed=_BUDGETS)
+    if name == "zcdp" and inside[:1] == ("datasets",):
+        return Problem(place, _RHO, "budget = { rho = 0.1 }")
     near = _nearest(place, tree)
     if near is None:
         return Problem(place, f"unknown key {toml.brief(name)}", allowed=f"The keys here are: {', '.join(allowed)}")
@@ -311,12 +311,11 @@ def _nearest(place: Place, tree: Any) -> str | None:
     return next(iter(get_close_matches(str(place[-1]), free, n=1)), None)
 
 
-_ZERO_CONCENTRATED = ("rho", "zcdp")
-_RHO = "budgets in rho (zero-concentrated privacy) are not supported yet"
-_BUDGETS = "A budget has an epsilon, and possibly a delta"
+_RHO = "the number of zero-concentrated differential privacy is called rho"
 _MEANT = {
     "epsilon": ("epsilon belongs in budget", "budget = { epsilon = 3 }"),
     "delta": ("delta belongs in budget", "budget = { epsilon = 3, delta = 1e-6 }"),
+    "rho": ("rho belongs in budget", "budget = { rho = 0.1 }"),
     "protect": ("protect belongs in each table", "[datasets.health.tables.people]"),
     "columns": ("columns belong in each table", "[datasets.health.tables.people.columns]"),
     "source": ("source belongs in each table", "[datasets.health.tables.people]"),

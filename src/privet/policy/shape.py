@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
+from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
 from privet.engines.base import MEMORY
 from privet.engines.registry import ENGINES
@@ -16,8 +16,8 @@ from privet.policy.columns import ColumnShape, schemas
 from privet.policy.fields import Part
 from privet.privacy.accounting import ACCOUNTANTS
 from privet.privacy.adjacency import Person, Protected, each_row
-from privet.privacy.guarantees import ApproxDP, PureDP
-from privet.privacy.guarantees.budgets import MIN_EPSILON
+from privet.privacy.guarantees import Budget, budget_of
+from privet.privacy.guarantees.budgets import MIN_EPSILON, kind_of
 
 TAG = "\x00"
 """Marks the parts of pydantic's locations that are not keys."""
@@ -29,19 +29,27 @@ _DATABASE = (".duckdb", ".ddb")
 class BudgetShape(Part):
     """An amount of privacy loss. Numbers are exact: 0.1 is 1/10, and "1/3" is allowed."""
 
-    epsilon: fields.Epsilon
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["epsilon"]}, {"required": ["rho"]}]})
+    epsilon: fields.Epsilon | None = None
     """The privacy loss."""
     delta: fields.Delta | None = None
     """The probability that the loss is greater; without it, the guarantee is pure."""
+    rho: fields.Epsilon | None = None
+    """The loss of zero-concentrated differential privacy, in place of epsilon and delta."""
 
     @model_validator(mode="after")
     def _check(self) -> BudgetShape:
-        self.guarantee()
+        self.guarantee(self.kind)
         return self
 
-    def guarantee(self) -> PureDP | ApproxDP:
-        """The amount, as a guarantee."""
-        return PureDP(self.epsilon) if self.delta is None else ApproxDP(self.epsilon, self.delta)
+    @property
+    def kind(self) -> type[Budget]:
+        """The kind of guarantee that these numbers belong to."""
+        return kind_of(delta=self.delta, rho=self.rho)
+
+    def guarantee(self, kind: type[Budget]) -> Budget:
+        """The amount, as a guarantee of a kind; where that has a delta, an amount without one allows none."""
+        return budget_of(kind, epsilon=self.epsilon, delta=self.delta, rho=self.rho)
 
 
 class PersonShape(Part):

@@ -89,6 +89,8 @@ class DatasetState:
     allowed: list[tuple[str, Identity]] = field(default_factory=list)
     """Which other datasets may use which sources."""
     entries: int = 0
+    latest: list[Any] = field(default_factory=list)
+    """The events of the newest reservation, as JSON."""
 
     @property
     def accountant(self) -> Accountant[Any]:
@@ -225,6 +227,7 @@ class LedgerState:
             raise ValueError(f"it costs more than was left for {analyst!r}")
         if dataset.per_query is not None and not dataset.accountant.fits(price, dataset.per_query):
             raise ValueError("it costs more than one question may")
+        dataset.latest = tree["events"]
         self.reserved[number] = Reservation(dataset.facts.name, analyst, tree.get("question", ""))
 
     def _settle(self, dataset: DatasetState, at: int, kind: Outcome, tree: dict[str, Any], analyst: str) -> None:

@@ -7,7 +7,7 @@ from decimal import ROUND_DOWN
 from typing import Any
 
 from privet.codec import ratio, read_amount
-from privet.errors import UserError
+from privet.errors import UserError, write
 from privet.exact import Exact, Number, literal, show
 from privet.privacy.guarantees.definitions import ApproxDP, Budget, PureDP, ZeroConcentratedDP
 
@@ -15,7 +15,12 @@ MIN_EPSILON = Exact(1, 1000)
 """The default minimum cost of a question, which limits their number: epsilon 3 pays for at most 3,000 questions."""
 
 _KINDS: dict[str, type[Budget]] = {"pure": PureDP, "approx": ApproxDP, "concentrated": ZeroConcentratedDP}
-_FIELDS = {PureDP: ("epsilon",), ApproxDP: ("epsilon", "delta"), ZeroConcentratedDP: ("rho",)}
+FIELDS = {PureDP: ("epsilon",), ApproxDP: ("epsilon", "delta"), ZeroConcentratedDP: ("rho",)}
+_EXAMPLES = {
+    PureDP: write("PureDP(3)", terminal="--epsilon 3", policy="{ epsilon = 3 }"),
+    ApproxDP: write("ApproxDP(3, 1e-6)", terminal="--epsilon 3 --delta 1e-6", policy="{ epsilon = 3, delta = 1e-6 }"),
+    ZeroConcentratedDP: write("ZeroConcentratedDP(0.1)", terminal="--rho 0.1", policy="{ rho = 0.1 }"),
+}
 _DERIVED: dict[type[Budget], Callable[..., Budget]] = {
     PureDP: PureDP.derived,
     ApproxDP: ApproxDP.capped,
@@ -23,18 +28,31 @@ _DERIVED: dict[type[Budget], Callable[..., Budget]] = {
 }
 
 
-def budget_of(kind: type[Budget], *, epsilon: Number, delta: Number | None) -> Budget:
+def kind_of(*, delta: Number | None, rho: Number | None) -> type[Budget]:
+    """The kind of a budget that is given by these numbers, besides epsilon."""
+    if rho is not None:
+        return ZeroConcentratedDP
+    return PureDP if delta is None else ApproxDP
+
+
+def budget_of(kind: type[Budget], *, epsilon: Number | None, delta: Number | None, rho: Number | None = None) -> Budget:
     """A budget of a kind. If the kind has a delta, it is 0 by default.
 
     Example:
         >>> budget_of(PureDP, epsilon=3, delta=None), budget_of(ApproxDP, epsilon=3, delta=None)
         (PureDP(3), ApproxDP(3, 0))
+        >>> budget_of(ZeroConcentratedDP, epsilon=None, delta=None, rho=0.1)
+        ZeroConcentratedDP(0.1)
     """
-    if kind is ApproxDP:
-        return ApproxDP(epsilon, 0 if delta is None else delta)
-    if kind is PureDP and delta is None:
-        return PureDP(epsilon)
-    raise UserError(f"a {kind.__name__} budget has no delta")
+    given = {name for name, number in (("epsilon", epsilon), ("delta", delta), ("rho", rho)) if number is not None}
+    names = FIELDS[kind]
+    if extra := sorted(given - set(names)):
+        raise UserError(f"a budget in {' and '.join(names)} can't have {extra[0]}", remedy=_EXAMPLES[kind])
+    if names[0] not in given:
+        raise UserError(f"{names[0]} is missing", remedy=_EXAMPLES[kind])
+    if kind is ZeroConcentratedDP:
+        return ZeroConcentratedDP(rho or 0)
+    return PureDP(epsilon or 0) if kind is PureDP else ApproxDP(epsilon or 0, delta or 0)
 
 
 def numbers(budget: Budget) -> dict[str, Exact]:
@@ -44,7 +62,7 @@ def numbers(budget: Budget) -> dict[str, Exact]:
         >>> list(numbers(ApproxDP(1, 1e-6)))
         ['epsilon', 'delta']
     """
-    return {name: getattr(budget, name) for name in _FIELDS[type(budget)]}
+    return {name: getattr(budget, name) for name in FIELDS[type(budget)]}
 
 
 def is_nothing(budget: Budget) -> bool:
@@ -93,9 +111,9 @@ def from_tree(tree: Any) -> Budget:
     Claim: from_tree(to_tree(budget)) == budget.
     """
     kind = _KINDS.get(tree["kind"]) if isinstance(tree, dict) and isinstance(tree.get("kind"), str) else None
-    if kind is None or tree.keys() != {"kind", *_FIELDS[kind]}:
+    if kind is None or tree.keys() != {"kind", *FIELDS[kind]}:
         raise ValueError("this is not a budget")
-    amounts = [read_amount(tree[name]) for name in _FIELDS[kind]]
+    amounts = [read_amount(tree[name]) for name in FIELDS[kind]]
     if any(delta > 1 for delta in amounts[1:]):
         raise ValueError("delta must be at most 1")
     return _DERIVED[kind](*amounts)
