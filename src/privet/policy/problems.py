@@ -179,7 +179,7 @@ def problems(error: ValidationError, tree: Any) -> list[Problem]:
     for each in details:
         if each["type"] != "extra_forbidden":
             continue
-        if _place(each)[-1] in _ZERO_CONCENTRATED:
+        if _place(each)[-1] == "zcdp":
             meant.add((*_place(each)[:-1], "epsilon"))
         elif near := _nearest(_place(each), tree):
             meant.add((*_place(each)[:-1], near))
