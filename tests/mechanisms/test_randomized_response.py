@@ -60,7 +60,7 @@ def test_truth_is_decided_by_the_exact_probability() -> None:
     word, rest = cut >> 64, cut & (1 << 64) - 1
 
     def reported(word: int, *more: int, lie: int = 0) -> Any:
-        parts = [np.array([word], dtype=np.uint64), *(m.to_bytes(8, "little") for m in more)]
+        parts: list[Any] = [np.array([word], dtype=np.uint64), *(m.to_bytes(8, "little") for m in more)]
         script = Script(*parts, np.array([lie << 63], dtype=np.uint64))
         answer = mechanism.draw("b", script)
         script.finish()
@@ -159,9 +159,10 @@ def test_values_and_answers_have_the_same_form() -> None:
 
 
 def test_what_is_wrong_is_refused() -> None:
+    wrong: Any
     for wrong in (1, 0, "ab", None, 2.5, {"a", "b"}):
         with pytest.raises(NumberError, match="categories must be a whole number, 2 or greater"):
-            RandomizedResponse(wrong, epsilon=1)  # type: ignore[arg-type]
+            RandomizedResponse(wrong, epsilon=1)
     for wrong in (["a"], ["a", "a"], []):
         with pytest.raises(NumberError, match="categories must be at least 2, all different"):
             RandomizedResponse(wrong, epsilon=1)

@@ -258,7 +258,7 @@ def test_coins_are_resolved_by_the_exact_probability() -> None:
     with precision(400):
         third = int((ball(Fraction(1)).exp() / 3 * arb(2) ** 128).floor().fmpz())
     lower = np.array([third >> 64] * 2, dtype=np.uint64)
-    tie = [np.array([third >> 64] * 2, dtype=np.uint64), block((third & (1 << 64) - 1) - 1, 8)]
+    tie: list[Any] = [np.array([third >> 64] * 2, dtype=np.uint64), block((third & (1 << 64) - 1) - 1, 8)]
     script = Script(*tie, block((third & (1 << 64) - 1) + 1, 8))
     shown = toss(lower, 1, lambda i: ball(Fraction(1)).exp() / 3, script)
     script.finish()
@@ -313,18 +313,18 @@ def test_scores_may_be_fractions_of_any_size() -> None:
 def test_what_can_t_be_selected_is_refused(kind: Any) -> None:
     mechanism = kind(sensitivity=1, epsilon=1)
     for wrong in ([], 3, "abc", [1, math.nan], [math.inf], [[1, 2]], np.zeros((2, 2), dtype=int), None, [True],
-                  np.array([1.0, math.nan]), np.ma.array([1, 2], mask=[0, 1])):  # fmt: skip
+                  np.array([1.0, math.nan]), np.ma.array([1, 2], mask=[False, True])):  # fmt: skip
         with pytest.raises(DataError, match=r"Write, for example: select\(\[3, 5, 4\]\)"):
             mechanism.select(wrong)
     with pytest.raises(DataError, match="there are 3 candidates and 2 scores"):
         mechanism.select([1, 2], candidates=["a", "b", "c"])
     with pytest.raises(DataError, match="candidates must be a list, not set"):
         mechanism.select([1, 2], candidates={1, 2})
-    for wrong in (0, -1, math.nan, True, "x"):
+    for number in (0, -1, math.nan, True, "x"):
         with pytest.raises(NumberError, match="epsilon must be a number greater than 0"):
-            kind(sensitivity=1, epsilon=wrong)
+            kind(sensitivity=1, epsilon=number)
         with pytest.raises(NumberError, match="sensitivity must be a number greater than 0"):
-            kind(sensitivity=wrong, epsilon=1)
+            kind(sensitivity=number, epsilon=1)
     with pytest.raises(NumberError, match="monotone must be True or False"):
         kind(sensitivity=1, epsilon=1, monotone=1)
 

@@ -112,7 +112,7 @@ def test_no_other_width_has_a_smaller_error(sensitivity: int, epsilon: str) -> N
 
     def mean_size(width: int) -> float:
         law = staircase(width, sensitivity, b, int(50 * sensitivity / Fraction(epsilon)) + sensitivity)
-        return sum(abs(i) * p for i, p in law.items())
+        return float(sum(abs(i) * p for i, p in law.items()))
 
     widths = range(1, sensitivity + 1) if sensitivity <= 7 else {1, noise.width - 1, noise.width + 1, sensitivity}
     best = mean_size(noise.width)

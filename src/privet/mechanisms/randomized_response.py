@@ -66,7 +66,7 @@ class RandomizedResponse:
 
     def __init__(self, categories: int | Sequence[Any], *, epsilon: Number) -> None:
         codes, labels = None, categories
-        if isinstance(categories, str | bytes | dict | set) or not hasattr(categories, "__len__"):
+        if isinstance(categories, int | str | bytes | dict | set) or not hasattr(categories, "__len__"):
             labels = range(whole(categories, name="categories", least=2, example=_EXAMPLE))
         else:
             try:

@@ -108,11 +108,11 @@ class WeightedChoice:
         return below / (below + beyond)
 
     def _sum(self, start: int, end: int) -> arb:
-        distances, counts = self.distances[start:end], np.ones(0)
-        if self.counts is None:
+        distances, counts = self.distances[start:end], self.counts
+        if counts is None:
             distances, counts = np.unique(distances, return_counts=True)
         else:
-            counts = self.counts[start:end]
+            counts = counts[start:end]
         terms = (int(n) * self.powers.exactly(d) for d, n in zip(distances.tolist(), counts.tolist(), strict=True))
         return sum(terms, arb(0))
 
