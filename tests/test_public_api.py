@@ -27,7 +27,7 @@ FACE = """
 """
 MODULES = {
     "accounting": "ACCOUNTANTS Accountant ApproxAccountant PureAccountant Shown accountant_for accountant_named",
-    "audit": "SamplerReport verify_sampler",
+    "audit": "SamplerReport verify_choice verify_sampler",
     "adjacency": "Adjacency EachRow Person Protected each_row person",
     "distances": "hamming l1 l2_squared l2_up linf symmetric",
     "distributions": "Laplace",

@@ -155,6 +155,10 @@ def test_values_and_answers_have_the_same_form() -> None:
     assert numbers.release(np.array([0, 1, 2], dtype=np.uint8)).tolist() == [0, 1, 2]
     pairs = RandomizedResponse([(0, 1), (1, 0)], epsilon=60)
     assert pairs.release((0, 1)) == (0, 1)
+    listed = np.empty(2, dtype=object)
+    listed[:] = [(0, 1), (1, 0)]
+    assert pairs.release(listed).tolist() == [(0, 1), (1, 0)]
+    assert pairs.release([(0, 1), (1, 0)]) == [(0, 1), (1, 0)]
     assert repr(mechanism) == "RandomizedResponse(['yes', 'no'], epsilon=60)"
 
 

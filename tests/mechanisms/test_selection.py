@@ -31,7 +31,7 @@ from privet.mechanisms.noisy_max import NOISY_MAX
 from privet.mechanisms.permute_and_flip import PERMUTE_AND_FLIP
 from privet.noise.choice import CHUNK, WeightedChoice
 from privet.noise.coins import toss
-from privet.noise.powers import powers
+from privet.noise.powers import Powers
 from privet.privacy.events import BoundedRange, Stated
 
 SCORES = [(0,), (2, 2), (0, 1, 5), (-3, 0, 2, 2), (7, -7, 0, 1, 1)]
@@ -219,18 +219,46 @@ def test_the_first_bits_say_the_first_candidate() -> None:
     assert EXPONENTIAL.draw((-2000, 0), scale=Fraction(1), bits=Script(*zero)) == 0
 
 
-@pytest.mark.parametrize("rate", ["1/3", "2", "1/5000", "1/100000000", "100"])
+@pytest.mark.parametrize("rate", ["1/3", "2", "1/5000", "1/100000000", "100", "1e300", "1e-300"])
 def test_powers_are_enclosed(rate: str) -> None:
-    table = powers(Fraction(rate))
-    steps = sorted({0, 1, 2, 44, 4095, 4096, 4097, 10**6, table.reach - 1, table.reach, table.reach + 1, 10**12})
-    bounds = table.lower(np.array([s for s in steps if s >= 0])).tolist()
-    for step, bound in zip([s for s in steps if s >= 0], bounds, strict=True):
-        with precision(400):
-            true = ends(ball(-Fraction(rate) * step).exp() * arb(2) ** 64)
-        assert bound <= true.lower
-        assert true.upper <= bound + table.slack
-    big = np.array([0, 10**30, 3], dtype=object)
-    assert table.lower(big).tolist() == table.lower(np.array([0, 10**12, 3])).tolist()
+    table = Powers(Fraction(rate))
+    near = {0, 1, 2, 44, 4095, 4096, 4097, 10**6, 10**12, 2**62, table.reach - 1, table.reach, table.reach + 1}
+    steps = sorted(step for step in near if step < 2**62)
+    for step, bound in zip(steps, table.bounds(np.array(steps))[0].tolist(), strict=True):
+        true = ends_of(Fraction(rate) * step)
+        assert bound <= true[0]
+        assert true[1] <= bound + table.bounds(np.array(steps))[1]
+    big = np.array([0, 3, 2**62, 10**30, 10**303], dtype=object)
+    bounds, slack = table.bounds(big)
+    for step, bound in zip(big.tolist(), bounds.tolist(), strict=True):
+        true = ends_of(Fraction(rate) * step)
+        assert bound <= true[0]
+        assert true[1] <= bound + slack
+
+
+def ends_of(exponent: Fraction) -> tuple[Fraction, Fraction]:
+    """2^64 e^-exponent between two rationals."""
+    if exponent > 10**6:
+        return Fraction(0), Fraction(1)
+    with precision(400):
+        true = ends(ball(-exponent).exp() * arb(2) ** 64)
+    return true.lower, true.upper
+
+
+def test_extreme_epsilons_draw() -> None:
+    for kind in (Exponential, PermuteAndFlip):
+        assert kind(sensitivity=1, epsilon="1e300").select([0, 1]) == 1
+        assert {kind(sensitivity=1, epsilon="1e-300").select([0, 10**6]) for _ in range(200)} == {0, 1}
+        assert kind(sensitivity=1, epsilon="1e-300").select([0, 10**310]) == 1
+
+
+def test_permute_and_flip_is_never_worse_in_any_tail() -> None:
+    """The exponential mechanism's tail is a bound for it, exactly, at every score."""
+    for scores in [*SCORES, *SMALL]:
+        laws = [law(scores, R) for law in (permute_and_flip, exponential)]
+        for gap in range(1, 15):
+            flip, plain = (sum(p for i, p in law.items() if max(scores) - scores[i] >= gap) for law in laws)
+            assert flip <= plain
 
 
 def test_groups_are_drawn_as_their_members_would_be() -> None:

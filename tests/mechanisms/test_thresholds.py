@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 from flint import arb, fmpq
+from scipy.stats import norm
 from tests.mechanisms.exactly import hockey
 
 from privet.audit.script import Script
 from privet.errors import DataError, NumberError, UserError
 from privet.exact import ball, precision
-from privet.mechanisms.thresholds import LaplaceThreshold, OptimalSelection
+from privet.mechanisms.thresholds import UNIT, LaplaceThreshold, OptimalSelection, key_weight, weighted_threshold
 from privet.noise import DiscreteLaplace
 from privet.privacy.events import Stated
 from privet.privacy.guarantees import ApproxDP
@@ -234,6 +235,52 @@ def test_people_for_an_even_chance(keys: int, optimal: int, threshold: int) -> N
     terms = {"epsilon": 1, "delta": 1e-6, "max_keys": keys, "adjacency": "add/remove"}
     assert OptimalSelection(**terms).people_for(0.5) == optimal  # type: ignore[arg-type]
     assert LaplaceThreshold(**terms).people_for(0.5) == threshold  # type: ignore[arg-type]
+
+
+# --- weighted counts --------------------------------------------------------------------------
+
+
+class Normal:
+    """Continuous Gaussian noise: close enough to the discrete one for a threshold in units of 2^-20."""
+
+    def __init__(self, sigma: float) -> None:
+        self.sigma = sigma
+
+    def cdf_ball(self, k: int) -> arb:
+        return (-arb(k) / (arb(self.sigma) * arb(2).sqrt())).erfc() / 2
+
+
+def deviation(epsilon: float, delta: float) -> float:
+    """The smallest sigma of (epsilon, delta)-private Gaussian noise of sensitivity 1 (Balle, Wang 2018)."""
+    low, high = 0.1, 100.0
+    for _ in range(80):
+        sigma = (low + high) / 2
+        a, b = 1 / (2 * sigma), epsilon * sigma
+        low, high = (sigma, high) if norm.cdf(a - b) - math.exp(epsilon) * norm.cdf(-a - b) > delta else (low, sigma)
+    return high
+
+
+@pytest.mark.parametrize(("keys", "people"), [(1, 22), (3, 40), (10, 75), (100, 251)])
+def test_people_for_an_even_chance_with_weights(keys: int, people: int) -> None:
+    """Half of delta for the noise and half for the threshold."""
+    noise = Normal(deviation(1, 5e-7) * UNIT)
+    threshold = weighted_threshold(noise, delta=Fraction("5e-7"), max_keys=keys)
+    assert math.ceil(threshold / key_weight(keys)) == pytest.approx(people, abs=1)
+
+
+@pytest.mark.parametrize("keys", [1, 2, 7])
+def test_weighted_thresholds_are_the_smallest_that_hide_every_number_of_keys(keys: int) -> None:
+    noise, delta = DiscreteLaplace(UNIT // 20), Fraction(1, 1000)
+    threshold = weighted_threshold(noise, delta=delta, max_keys=keys)
+
+    def leak(at: int, held: int) -> float:
+        return 1 - (1 - (1 - float(noise.cdf(at - math.floor(2**20 / math.sqrt(held)) - 1)))) ** held
+
+    assert max(leak(threshold, held) for held in range(1, keys + 1)) <= 1e-3
+    assert max(leak(threshold - 5, held) for held in range(1, keys + 1)) > 1e-3
+    if keys > 1:  # the twin looks at the most keys only, where the weight is smallest
+        assert leak(threshold, 1) > leak(threshold, keys)
+    assert all(held * key_weight(held) ** 2 <= 2**40 for held in range(1, 2000))
 
 
 # --- draws ------------------------------------------------------------------------------------

@@ -41,8 +41,8 @@ class AboveThreshold:
     With `monotone=True` (no query rises while another falls, as counts under add/remove; not under replace) noise of
     scale sensitivity / e2 suffices for the queries. e1 is 2/5 of epsilon, or 1/2 if monotone: close to the best split.
 
-    Only the position is released. One call answers one list; for another threshold or list, pay again. The whole list
-    gets noise, so the work does not depend on the answer. Queries are integers.
+    Only the position is released. One call answers one list; for another threshold or list, pay again. All queries get
+    noise, wherever the first one above is. Queries are integers.
 
     Example:
         >>> mechanism = AboveThreshold(sensitivity=1, epsilon=1, threshold=100)

@@ -21,7 +21,7 @@ from privet.noise.choice import CHUNK
 from privet.noise.coins import toss
 from privet.noise.entropy import SYSTEM, Bits
 from privet.noise.inversion import exp_minus
-from privet.noise.powers import powers
+from privet.noise.powers import Powers
 from privet.noise.uniform import uniform_below
 from privet.privacy.events import Stated
 
@@ -52,11 +52,11 @@ class PermuteAndFlipMechanism:
 
     def draw(self, scores: Sequence[int] | Integers, *, scale: Exact, bits: Bits) -> int:
         """The same from these bits."""
-        away, heads = distances(np.asarray(scores)), powers(1 / scale)
+        away, heads = distances(np.asarray(scores)), Powers(1 / scale)
         shown = []
         for start in range(0, len(away), CHUNK):
             part = away[start : start + CHUNK]
-            coins = toss(heads.lower(part), heads.slack, lambda i, part=part: heads.exactly(part[i]), bits)  # type: ignore[misc]
+            coins = toss(*heads.bounds(part), lambda i, part=part: heads.exactly(part[i]), bits)  # type: ignore[misc]
             shown.append(start + np.flatnonzero(coins))
         places = np.concatenate(shown)
         return int(places[uniform_below(len(places), bits)])
@@ -94,8 +94,8 @@ class PermuteAndFlip(Selection):
     = 2 sensitivity / epsilon (sensitivity / epsilon if monotone, see `Exponential`). It is exactly that. It is not of
     bounded range epsilon, so it must not be accounted for as an exponential mechanism: its event is a pure epsilon.
 
-    `tail` and `error` are those of the exponential mechanism, which are never smaller. The work does not depend on
-    the choice.
+    `tail` and `error` are those of the exponential mechanism, which are never smaller. Every candidate's coin is
+    tossed, whichever is chosen.
 
     Example:
         >>> mechanism = PermuteAndFlip(sensitivity=1, epsilon=1)

@@ -134,11 +134,16 @@ class RandomizedResponse:
         """The same from these bits."""
         if isinstance(value, np.ndarray):
             reports = self._report(self._read(value.ravel()), bits)
-            labels = reports if self._codes is None else np.array(self.categories)[reports]
-            return labels.reshape(value.shape)
+            return (reports if self._codes is None else self._labels(value.dtype)[reports]).reshape(value.shape)
         if isinstance(value, list | tuple) and (self._codes is None or not _is_label(value, self._codes)):
             return [self.categories[code] for code in self._report(self._read(value), bits).tolist()]
         return self.categories[int(self._report(np.array([self._code(value)]), bits)[0])]
+
+    def _labels(self, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """The categories as an array; of objects if the values are, because numpy would unpack tuples."""
+        labels = np.empty(len(self.categories), dtype=object)
+        labels[:] = self.categories
+        return labels if dtype.kind == "O" else np.array(self.categories)
 
     def _report(self, codes: NDArray[np.int64], bits: Bits) -> NDArray[np.int64]:
         lower = np.full(len(codes), self._prefix, dtype=np.uint64)

@@ -6,6 +6,7 @@ key that exists through one person must be unlikely to appear: that is what delt
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol
@@ -235,6 +236,52 @@ class LaplaceThreshold(Terms, _Chances):
         noisy = add_exactly(people, laplace_digits(self.noise.scale).array(len(people), bits))
         kept = np.flatnonzero(noisy >= self.threshold)
         return kept, noisy[kept]
+
+
+# --- keys with noisy weighted counts ----------------------------------------------------------
+
+UNIT = 1 << 20
+"""The weight of a person who holds one key."""
+
+
+def key_weight(keys: int) -> int:
+    """What a person who holds this many keys adds to each: floor(2^20 / sqrt(keys)).
+
+    Claim: the squares of what one person adds sum to at most 2^40, however many keys they hold.
+
+    Example:
+        >>> key_weight(1), key_weight(2)
+        (1048576, 741455)
+    """
+    return math.isqrt(UNIT**2 // keys)
+
+
+class UpperTail(Protocol):
+    """Integer noise, symmetric around 0, whose tail is known."""
+
+    def cdf_ball(self, k: int) -> arb:
+        """P(noise <= k), at the precision of the block."""
+
+
+def weighted_threshold(noise: UpperTail, *, delta: Exact, max_keys: int) -> int:
+    """The smallest T for weighted counts with this noise: keep a key if its noisy weighted count is at least T.
+
+    Claim: a person who alone holds all of their g <= max_keys keys makes one of them appear with probability at most
+    delta: 1 - (1 - P(key_weight(g) + noise >= T))^g <= delta for every g. The largest is not always at g = max_keys.
+
+    Example:
+        >>> weighted_threshold(DiscreteLaplace(UNIT), delta=Exact(1, 1000), max_keys=1) / UNIT
+        7.214609146118164
+    """
+
+    def leaks(threshold: int) -> bool:
+        def leak(keys: int) -> arb:
+            appears = noise.cdf_ball(key_weight(keys) - threshold)  # P(noise >= threshold - weight), by symmetry
+            return -(keys * (-appears).log1p()).expm1()
+
+        return not all(less(lambda keys=keys: leak(keys), delta) for keys in range(1, max_keys + 1))  # type: ignore[misc]
+
+    return first(lambda threshold: not leaks(threshold), key_weight(max_keys))
 
 
 def _people(counts: Any) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ from privet.exact import Enclosure, Exact, enclose
 from privet.exact.lattice import Integers
 from privet.noise.entropy import Bits
 from privet.noise.inversion import UniformReal
-from privet.noise.powers import powers
+from privet.noise.powers import Powers
 
 CHUNK = 1 << 14
 """Weights are added in chunks of this many, which stay in the cache."""
@@ -42,13 +42,13 @@ class WeightedChoice:
 
     def __init__(self, distances: Integers, counts: Integers | None = None, *, rate: Exact) -> None:
         self.distances, self.counts = distances, counts
-        self.powers = powers(rate)
+        self.powers = Powers(rate)
 
     def draw(self, bits: Bits) -> int:
         """The index of a group."""
         starts = range(0, len(self.distances), CHUNK)
         members, weights = (list(accumulate(sums)) for sums in zip(*map(self._total, starts), strict=True))
-        slack = self.powers.slack
+        _, slack = self.powers.bounds(self.distances[:1])
         known = int.from_bytes(bits.take(_FIRST // 8), "little")
         # U S lies between these two, in units of 2^(-64 - 128), and S_j between w and w + slack m
         low, high = known * weights[-1], (known + 1) * (weights[-1] + slack * members[-1])
@@ -60,7 +60,7 @@ class WeightedChoice:
 
     def _total(self, start: int) -> tuple[int, int]:
         """The members of a chunk, and a lower bound of their weight in units of 2^-64."""
-        words = self.powers.lower(self.distances[start : start + CHUNK])
+        words, _ = self.powers.bounds(self.distances[start : start + CHUNK])
         if self.counts is None:
             return len(words), (int((words >> _HALF).sum()) << 32) + int((words & _LOW).sum())
         counts = self.counts[start : start + CHUNK].astype(object)
@@ -73,7 +73,7 @@ class WeightedChoice:
         chunk = bisect_left(range(len(starts) - 1), True, key=lambda i: holds(members[i], weights[i]))
         start = starts[chunk]
         before = (members[chunk - 1], weights[chunk - 1]) if chunk else (0, 0)
-        words = self.powers.lower(self.distances[start : start + CHUNK])
+        words, _ = self.powers.bounds(self.distances[start : start + CHUNK])
         if self.counts is None:
             high, low = np.cumsum(words >> _HALF), np.cumsum(words & _LOW)
 

@@ -28,53 +28,50 @@ _LN2_64 = Exact(4437, 100)
 class Powers:
     """Certified lower bounds of e^(-rate d), for integers d >= 0.
 
-    Claim: with w = lower(d), w <= 2^64 e^(-rate d) <= w + slack. No float takes part. The work depends on how many
-    numbers there are and on `rate`, not on the numbers (if they fit 64 bits).
+    Claim: with w, slack = bounds(d), w <= 2^64 e^(-rate d) <= w + slack. No float takes part. The work depends on how
+    many numbers there are, on `rate`, and on whether all fit 64 bits; not on the numbers.
     Why: a table entry is a floor (or 2^64 - 1 for the power 1), so it is at most 1 too small. A product of two bounds
     that are a and b too small is at most a + b too small before it is rounded, which takes off less than 3.
 
     Example:
-        >>> powers = Powers(Exact(1, 3))
-        >>> (powers.lower(np.array([0, 1, 5000])) / 2.0**64).round(6).tolist()
-        [1.0, 0.716531, 0.0]
+        >>> lower, slack = Powers(Exact(1, 3)).bounds(np.array([0, 1, 5000]))
+        >>> (lower / 2.0**64).round(6).tolist(), slack
+        ([1.0, 0.716531, 0.0], 1)
     """
 
     def __init__(self, rate: Exact) -> None:
         self.rate = rate
         self.reach = int(_LN2_64 / rate) + 1
-        """Powers beyond this d are below 2^-64."""
-        count = max(1, -(-self.reach.bit_length() // DIGIT))
-        self.tables = [_table(rate * (1 << DIGIT * j)) for j in range(count)]
-        self.slack = 4 * count - 3
+        """Powers from here on are below 2^-64."""
 
-    def lower(self, distances: Integers) -> Words:
-        """The bounds for an array of integers, 0 or greater."""
-        near = np.minimum(distances, self.reach)  # its bound is 0, since a bound is a whole number
-        words: Words = self.tables[0][(near & _MASK).astype(np.intp)]
-        for table in self.tables[1:]:
+    def bounds(self, distances: Integers) -> tuple[Words, int]:
+        """Lower bounds for an array of integers, 0 or greater, and how much too small they are at most."""
+        farthest = self.reach if distances.dtype == object else min(self.reach, (1 << 63) - 1)
+        count = max(1, -(-farthest.bit_length() // DIGIT))
+        near = np.minimum(distances, farthest)  # its bound is 0, since a bound is a whole number
+        words: Words = _table(self.rate)[(near & _MASK).astype(np.intp)]
+        for j in range(1, count):
             near >>= DIGIT
-            words = _product(words, table[(near & _MASK).astype(np.intp)])
-        return words
+            words = _product(words, _table(self.rate * (1 << DIGIT * j))[(near & _MASK).astype(np.intp)])
+        return words, 4 * count - 3
 
     def exactly(self, distance: int) -> arb:
         """The power itself, at the precision of the block."""
         return exp_minus(self.rate * int(distance)) if distance else ball(1)
 
 
-@lru_cache(maxsize=32)
-def powers(rate: Exact) -> Powers:
-    """The powers for one rate, with their tables."""
-    return Powers(rate)
-
-
+@lru_cache(maxsize=256)
 def _table(rate: Exact) -> Words:
+    near = min(_MASK, int(_LN2_64 / rate))  # the powers beyond are below 2^-64
+
     def entries() -> Iterator[arb]:
         ratio, power = exp_minus(rate), arb(1)
-        for _ in range(_MASK):
+        for _ in range(near):
             power *= ratio
             yield power
 
-    table = np.array([_LARGEST, *certified_prefixes(entries, 160)], dtype=np.uint64)
+    table = np.zeros(1 << DIGIT, dtype=np.uint64)
+    table[: near + 1] = [_LARGEST, *certified_prefixes(entries, 160)]
     table.setflags(write=False)
     return table
 

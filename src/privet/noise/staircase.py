@@ -11,6 +11,7 @@ from flint import arb
 
 from privet.exact import Enclosure, Exact, Number, ball, enclose, exact, less, positive, probability, whole
 from privet.exact.search import first
+from privet.noise.digits import drawable
 from privet.noise.entropy import SYSTEM, Bits
 from privet.noise.geometric import geometric_digits
 from privet.noise.inversion import UniformReal, certified_prefixes, exp_minus
@@ -45,6 +46,7 @@ class DiscreteStaircase:
         example = "DiscreteStaircase(sensitivity=10, epsilon=0.5)"
         move = whole(sensitivity, name="sensitivity", example=example)
         level = positive(epsilon, name="epsilon", example=example)
+        drawable(1 / level, "Geometric")
         object.__setattr__(self, "sensitivity", move)
         object.__setattr__(self, "epsilon", level)
         object.__setattr__(self, "width", best_width(move, level))
