@@ -31,6 +31,7 @@ from privet.mechanisms.noisy_max import NOISY_MAX
 from privet.mechanisms.permute_and_flip import PERMUTE_AND_FLIP
 from privet.noise.choice import CHUNK, WeightedChoice
 from privet.noise.coins import toss
+from privet.noise.entropy import SYSTEM
 from privet.noise.powers import Powers
 from privet.privacy.events import BoundedRange, Stated
 
@@ -202,20 +203,19 @@ def test_a_choice_inverts_the_exact_boundaries(scores: tuple[int, ...], scale: s
 
 def test_far_candidates_are_never_dropped() -> None:
     """A candidate of weight e^-2000 is chosen by the bits that say so; a twin that drops it can't."""
-    ones = [b"\xff" * 16] + [b"\xff" * 8] * 44
+    ones = [b"\xff" * 32] + [b"\xff" * 8] * 42
     assert EXPONENTIAL.draw((0, -2000), scale=Fraction(1), bits=Script(*ones)) == 1
-    assert (
-        EXPONENTIAL.draw((0, -2000), scale=Fraction(1), bits=Script(b"\xff" * 16, *[b"\xff" * 8] * 30, bytes(8))) == 0
-    )
-    assert EXPONENTIAL.draw((0, -2000), scale=Fraction(1), bits=Script(b"\xfe" * 16)) == 0
+    some = [b"\xff" * 32] + [b"\xff" * 8] * 30 + [bytes(8)]
+    assert EXPONENTIAL.draw((0, -2000), scale=Fraction(1), bits=Script(*some)) == 0
+    assert EXPONENTIAL.draw((0, -2000), scale=Fraction(1), bits=Script(b"\xfe" * 32)) == 0
     with np.errstate(under="ignore"):
         weights = np.exp(np.array([0.0, -2000.0]))
     assert np.searchsorted(np.cumsum(weights / weights.sum()), np.nextafter(1, 0), side="right") == 0  # floats
 
 
 def test_the_first_bits_say_the_first_candidate() -> None:
-    assert EXPONENTIAL.draw((0, -5), scale=Fraction(1), bits=Script(bytes(16))) == 0
-    zero = [bytes(16)] + [bytes(8)] * 44
+    assert EXPONENTIAL.draw((0, -5), scale=Fraction(1), bits=Script(bytes(32))) == 0
+    zero = [bytes(32)] + [bytes(8)] * 42
     assert EXPONENTIAL.draw((-2000, 0), scale=Fraction(1), bits=Script(*zero)) == 0
 
 
@@ -236,12 +236,12 @@ def test_powers_are_enclosed(rate: str) -> None:
         assert true[1] <= bound + slack
 
 
-def ends_of(exponent: Fraction) -> tuple[Fraction, Fraction]:
-    """2^64 e^-exponent between two rationals."""
+def ends_of(exponent: Fraction, bits: int = 64) -> tuple[Fraction, Fraction]:
+    """2^bits e^-exponent between two rationals."""
     if exponent > 10**6:
         return Fraction(0), Fraction(1)
     with precision(400):
-        true = ends(ball(-exponent).exp() * arb(2) ** 64)
+        true = ends(ball(-exponent).exp() * arb(2) ** bits)
     return true.lower, true.upper
 
 
@@ -267,9 +267,25 @@ def test_groups_are_drawn_as_their_members_would_be() -> None:
     weights = [1, 5 * math.exp(-3), 1e12 * math.exp(-9)]
     for enclosed, weight in zip(choice.probabilities(), weights, strict=True):
         assert float(enclosed) == pytest.approx(weight / sum(weights), rel=1e-12)
-    first = int(2**128 * weights[0] / sum(weights))
-    assert choice.draw(Script(block(first - 2**90, 16))) == 0
-    assert choice.draw(Script(block(first + 2**90, 16))) == 1
+    with precision(600):
+        first = 1 / (1 + 5 * ball(-3).exp() + 10**12 * ball(-9).exp())
+        cut = int((first * arb(2) ** 384).floor().fmpz())
+    for away in (100, 160, 250, 300):
+        assert choice.draw(Source(cut - (1 << 384 - away), 384)) == 0
+        assert choice.draw(Source(cut + (1 << 384 - away), 384)) == 1
+    many = WeightedChoice(np.arange(40_000), np.full(40_000, 2**40), rate=Fraction(1, 100))
+    assert 0 <= many.draw(SYSTEM) < 40_000
+    assert many.draw(Script(b"\xff" * 31 + b"\x7f")) == pytest.approx(100 * math.log(2), abs=1)
+
+
+@pytest.mark.parametrize("rate", ["1/3", "2", "1/5000", "100", "1e300", "1e-30"])
+def test_fine_powers_are_enclosed(rate: str) -> None:
+    steps = [0, 1, 2, 44, 4095, 4096, 4097, 10**6, 10**12, 10**40]
+    bounds, slack = Powers(Fraction(rate)).fine_bounds(np.array(steps, dtype=object))
+    for step, bound in zip(steps, bounds.tolist(), strict=True):
+        low, high = ends_of(Fraction(rate) * step, 128)
+        assert bound <= low
+        assert high <= bound + slack
 
 
 def test_chunks_are_joined_without_a_seam() -> None:
@@ -279,7 +295,7 @@ def test_chunks_are_joined_without_a_seam() -> None:
     away[:5] = 1
     choice = WeightedChoice(away, rate=Fraction(1, 10**9))
     for place in (0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, n - 2, n - 1):
-        assert choice.draw(Script(block(((2 * place + 1) << 127) // n, 16))) == place
+        assert choice.draw(Script(block(((2 * place + 1) << 255) // n, 32))) == place
 
 
 def test_coins_are_resolved_by_the_exact_probability() -> None:

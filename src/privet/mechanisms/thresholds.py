@@ -33,19 +33,9 @@ _EXAMPLE = "epsilon=1, delta=1e-6, max_keys=1, adjacency='add/remove'"
 _ZERO, _ONE = Enclosure(Fraction(0), Fraction(0)), Enclosure(Fraction(1), Fraction(1))
 
 
-class KeySelection(Protocol):
-    """What decides which keys appear."""
-
-    def probability(self, people: int) -> Enclosure:
-        """The probability that a key that this many people hold appears."""
-
-    def event(self) -> Stated:
-        """The event of one answer, for accountants."""
-
-
 @dataclass(frozen=True, slots=True, init=False)
-class Terms:
-    """The privacy of one choice of keys: epsilon and delta in total, keys per person, and what neighbours are."""
+class KeySelection:
+    """What decides which keys appear: epsilon and delta in total, keys per person, and what neighbours are."""
 
     epsilon: Exact
     delta: Exact
@@ -72,13 +62,8 @@ class Terms:
         """The guarantee of one answer."""
         return ApproxAccountant().account(self.event())
 
-
-class _Chances:
-    """What follows from the probability that a key appears."""
-
-    __slots__ = ()
-
     def probability(self, people: int) -> Enclosure:
+        """The probability that a key that this many people hold appears."""
         raise NotImplementedError
 
     def people_for(self, chance: Number) -> int:
@@ -91,7 +76,7 @@ class _Chances:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class OptimalSelection(Terms, _Chances):
+class OptimalSelection(KeySelection):
     """Keys without their counts: each appears with the largest probability that privacy allows.
 
     Claim: `select` is (epsilon, delta)-differentially private. With e = epsilon / c and d = delta / c, c the number of
@@ -116,7 +101,7 @@ class OptimalSelection(Terms, _Chances):
     """From here on keys always appear."""
 
     def __init__(self, *, epsilon: Number, delta: Number, max_keys: int, adjacency: Adjacency | str) -> None:
-        Terms.__init__(self, epsilon=epsilon, delta=delta, max_keys=max_keys, adjacency=adjacency)
+        KeySelection.__init__(self, epsilon=epsilon, delta=delta, max_keys=max_keys, adjacency=adjacency)
         e, d = self._each()
         # pi(n) = d (e^(n e) - 1)/(e^e - 1) while it is at most (1 - d)/(e^e + 1); the next one is the turn
         steps = floor(lambda: (1 + ball((1 - d) / d) * ball(e).expm1() / (1 + ball(e).exp())).log() / ball(e))
@@ -174,7 +159,7 @@ class OptimalSelection(Terms, _Chances):
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class LaplaceThreshold(Terms, _Chances):
+class LaplaceThreshold(KeySelection):
     """Keys with their counts: discrete Laplace noise on each count, and only noisy counts of at least T are released.
 
     Claim: `release` is (epsilon, delta)-differentially private: noise of scale c / epsilon, c the number of keys whose
@@ -205,7 +190,7 @@ class LaplaceThreshold(Terms, _Chances):
     noise: DiscreteLaplace = field(compare=False)
 
     def __init__(self, *, epsilon: Number, delta: Number, max_keys: int, adjacency: Adjacency | str) -> None:
-        Terms.__init__(self, epsilon=epsilon, delta=delta, max_keys=max_keys, adjacency=adjacency)
+        KeySelection.__init__(self, epsilon=epsilon, delta=delta, max_keys=max_keys, adjacency=adjacency)
         object.__setattr__(self, "noise", DiscreteLaplace(self.changed / self.epsilon))
         object.__setattr__(self, "threshold", first(lambda t: less(lambda: self._leak(t), self.delta), 1))
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 from flint import arb
+from numpy.typing import NDArray
 
 from privet.exact import Enclosure, Exact, enclose
 from privet.exact.lattice import Integers
@@ -18,7 +20,7 @@ from privet.noise.powers import Powers
 CHUNK = 1 << 14
 """Weights are added in chunks of this many, which stay in the cache."""
 
-_FIRST = 128  # bits of the uniform real that are drawn at once
+_FIRST = 256  # bits of the uniform real that are drawn at once
 _LOW, _HALF = np.uint64((1 << 32) - 1), np.uint64(32)
 
 
@@ -27,12 +29,13 @@ class WeightedChoice:
 
     Claim: `draw` returns j with probability counts[j] e^(-rate distances[j]) / (the sum over all groups), exactly.
     Why: a uniform real U is compared with the exact boundaries S_j / S, S_j the sum up to group j. Certified integers
-    bound every S_j from both sides, far groups too, and 128 bits of U decide unless they fall between the bounds of a
+    bound every S_j from both sides, far groups too, and 256 bits of U decide unless they fall between the bounds of a
     boundary. Then the sums are refined, with more bits of U, until U is on one side.
 
     The distances are integers, 0 or greater, of which one is 0; without `counts` each group has one member. Unless
     refined, the work depends on the number of groups, and not on which is chosen. With n groups of one member and
-    two tables of powers, refining has a probability below 5 n^2 2^-64.
+    two tables of powers, refining has a probability below 5 n^2 2^-64; with counts, of n groups and m members in all,
+    below 5 n m 2^-128.
 
     Example:
         >>> choice = WeightedChoice(np.array([0, 7]), rate=Exact(1))
@@ -48,9 +51,9 @@ class WeightedChoice:
         """The index of a group."""
         starts = range(0, len(self.distances), CHUNK)
         members, weights = (list(accumulate(sums)) for sums in zip(*map(self._total, starts), strict=True))
-        _, slack = self.powers.bounds(self.distances[:1])
+        _, slack = self._words(0)
         known = int.from_bytes(bits.take(_FIRST // 8), "little")
-        # U S lies between these two, in units of 2^(-64 - 128), and S_j between w and w + slack m
+        # U S lies between these two, in units of 2^-256 of the weights' own, and S_j between w and w + slack m
         low, high = known * weights[-1], (known + 1) * (weights[-1] + slack * members[-1])
         last = self._first(starts, members, weights, lambda m, w: w << _FIRST >= high)
         before = self._first(starts, members, weights, lambda m, w: (w + slack * m) << _FIRST > low)
@@ -58,13 +61,18 @@ class WeightedChoice:
             return last
         return self._resolve(UniformReal(bits, known, _FIRST), before, last)
 
+    def _words(self, start: int) -> tuple[NDArray[Any], int]:
+        """Lower bounds of the weights of a chunk, one member each, and how much too small they are at most."""
+        part = self.distances[start : start + CHUNK]
+        return self.powers.bounds(part) if self.counts is None else self.powers.fine_bounds(part)
+
     def _total(self, start: int) -> tuple[int, int]:
-        """The members of a chunk, and a lower bound of their weight in units of 2^-64."""
-        words, _ = self.powers.bounds(self.distances[start : start + CHUNK])
+        """The members of a chunk, and a lower bound of their weight."""
+        words, _ = self._words(start)
         if self.counts is None:
             return len(words), (int((words >> _HALF).sum()) << 32) + int((words & _LOW).sum())
         counts = self.counts[start : start + CHUNK].astype(object)
-        return int(counts.sum()), int((counts * words.astype(object)).sum())
+        return int(counts.sum()), int((counts * words).sum())
 
     def _first(
         self, starts: range, members: Sequence[int], weights: Sequence[int], holds: Callable[[int, int], bool]
@@ -73,7 +81,7 @@ class WeightedChoice:
         chunk = bisect_left(range(len(starts) - 1), True, key=lambda i: holds(members[i], weights[i]))
         start = starts[chunk]
         before = (members[chunk - 1], weights[chunk - 1]) if chunk else (0, 0)
-        words, _ = self.powers.bounds(self.distances[start : start + CHUNK])
+        words, _ = self._words(start)
         if self.counts is None:
             high, low = np.cumsum(words >> _HALF), np.cumsum(words & _LOW)
 
@@ -81,7 +89,7 @@ class WeightedChoice:
                 return j + 1, (int(high[j]) << 32) + int(low[j])
         else:
             counts = self.counts[start : start + CHUNK].astype(object)
-            some, weight = np.cumsum(counts), np.cumsum(counts * words.astype(object))
+            some, weight = np.cumsum(counts), np.cumsum(counts * words)
 
             def upto(j: int) -> tuple[int, int]:
                 return int(some[j]), int(weight[j])

@@ -1,4 +1,4 @@
-"""Powers e^(-rate d) for whole arrays of integers d, as certified integers in units of 2^-64."""
+"""Powers e^(-rate d) for whole arrays of integers d, as certified integers in units of 2^-64 or 2^-128."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from privet.exact import Exact, ball
+from privet.exact import Exact, ball, precision
 from privet.exact.lattice import Integers
 from privet.noise.inversion import certified_prefixes, exp_minus
 
@@ -23,6 +23,9 @@ _LARGEST = (1 << 64) - 1
 _LOW, _HALF = np.uint64((1 << 32) - 1), np.uint64(32)
 _LN2_64 = Exact(4437, 100)
 """More than 64 ln 2."""
+
+FINE = 128
+"""The bits of the finer bounds."""
 
 
 class Powers:
@@ -55,6 +58,17 @@ class Powers:
             words = _product(words, _table(self.rate * (1 << DIGIT * j))[(near & _MASK).astype(np.intp)])
         return words, 4 * count - 3
 
+    def fine_bounds(self, distances: Integers) -> tuple[NDArray[np.object_], int]:
+        """The same in units of 2^-128, as Python integers: about thirty times slower."""
+        farthest = 2 * self.reach
+        count = max(1, -(-farthest.bit_length() // DIGIT))
+        near = np.minimum(distances.astype(object), farthest)
+        words = _fine_table(self.rate)[(near & _MASK).astype(np.intp)]
+        for j in range(1, count):
+            near = near >> DIGIT
+            words = words * _fine_table(self.rate * (1 << DIGIT * j))[(near & _MASK).astype(np.intp)] >> FINE
+        return words, 3 * count - 1
+
     def exactly(self, distance: int) -> arb:
         """The power itself, at the precision of the block."""
         return exp_minus(self.rate * int(distance)) if distance else ball(1)
@@ -72,6 +86,20 @@ def _table(rate: Exact) -> Words:
 
     table = np.zeros(1 << DIGIT, dtype=np.uint64)
     table[: near + 1] = [_LARGEST, *certified_prefixes(entries, 160)]
+    table.setflags(write=False)
+    return table
+
+
+@lru_cache(maxsize=64)
+def _fine_table(rate: Exact) -> NDArray[np.object_]:
+    """Bounds that are at most 2 too small; the powers beyond are below 2^-128."""
+    near = min(_MASK, int(2 * _LN2_64 / rate))
+    table = np.zeros(1 << DIGIT, dtype=object)
+    with precision(FINE + 96):
+        ratio, power = exp_minus(rate), arb(1)
+        for k in range(near + 1):
+            table[k] = int((power * arb(2) ** FINE).lower().floor().fmpz())
+            power *= ratio
     table.setflags(write=False)
     return table
 
