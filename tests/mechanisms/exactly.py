@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from fractions import Fraction
 from itertools import combinations, permutations, product
 from typing import Any
 
@@ -101,24 +100,22 @@ def permute_and_flip(scores: Sequence[int], r: Any) -> dict[Any, Any]:
     return law
 
 
-def noisy_max(
-    scores: Sequence[int], r: Fraction, reach: int, *, ties: str = "uniform", value: bool = False
-) -> dict[Any, Fraction]:
+def noisy_max(scores: Sequence[int], r: Any, reach: int, *, ties: str = "uniform", value: bool = False) -> Law:
     """Each maximum up to `reach` away from the best score, and each set of candidates that reach it."""
-    law: dict[Any, Fraction] = {}
-    left, everyone = Fraction(1), range(len(scores))
+    law: Law = {}
+    left, everyone = r * 0 + 1, range(len(scores))
     c = (1 - r) / (1 + r)
     for v in range(max(scores) - reach, max(scores) + reach + 1):
         at = [c * r ** abs(v - s) for s in scores]
         under = [below(r, v - s) for s in scores]
         for size in range(1, len(scores) + 1):
             for best in combinations(everyone, size):
-                mass = math.prod((at[i] if i in best else under[i] for i in everyone), start=Fraction(1))
+                mass = math.prod(at[i] if i in best else under[i] for i in everyone)
                 left -= mass
                 winners = best[:1] if ties == "first" else best
                 for i in winners:
                     outcome = (i, v) if value else i
-                    law[outcome] = law.get(outcome, Fraction(0)) + mass / len(winners)
+                    law[outcome] = law.get(outcome, 0) + mass / len(winners)
     return {**law, ELSEWHERE: left}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import time
 from fractions import Fraction
 from functools import cache, partial
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flint import arb
+from flint import arb, fmpq
 from tests.mechanisms.exactly import (
     broken,
     exponential,
@@ -25,7 +26,7 @@ from tests.mechanisms.exactly import (
 from privet.audit.script import Script
 from privet.errors import DataError, NumberError
 from privet.exact import ball, ends, precision
-from privet.mechanisms import Exponential, PermuteAndFlip, ReportNoisyMax
+from privet.mechanisms import SELECTION, Exponential, PermuteAndFlip, ReportNoisyMax
 from privet.mechanisms.exponential import EXPONENTIAL
 from privet.mechanisms.noisy_max import NOISY_MAX
 from privet.mechanisms.permute_and_flip import PERMUTE_AND_FLIP
@@ -261,6 +262,16 @@ def test_permute_and_flip_is_never_worse_in_any_tail() -> None:
             assert flip <= plain
 
 
+def test_integers_of_every_kind_are_taken_exactly() -> None:
+    """Numpy makes floats of a list like the first, and int8 can't hold the difference of its ends."""
+    small = np.array([-128, 127], dtype=np.int8)
+    for mechanism in SELECTION.values():
+        assert mechanism.select([2**63, -1], scale=Fraction(1)) == 0
+        assert mechanism.select([2**63, 2**63 + 2000], scale=Fraction(1)) == 1
+        assert mechanism.select(small, scale=Fraction(1)) == 1
+        assert float(mechanism.weights(small, scale=Fraction(1))[1]) > 0.999999
+
+
 def test_groups_are_drawn_as_their_members_would_be() -> None:
     away, counts = np.array([0, 3, 9]), np.array([1, 5, 10**12])
     choice = WeightedChoice(away, counts, rate=Fraction(1))
@@ -270,9 +281,9 @@ def test_groups_are_drawn_as_their_members_would_be() -> None:
     with precision(600):
         first = 1 / (1 + 5 * ball(-3).exp() + 10**12 * ball(-9).exp())
         cut = int((first * arb(2) ** 384).floor().fmpz())
-    for away in (100, 160, 250, 300):
-        assert choice.draw(Source(cut - (1 << 384 - away), 384)) == 0
-        assert choice.draw(Source(cut + (1 << 384 - away), 384)) == 1
+    for power in (100, 160, 250, 300):
+        assert choice.draw(Source(cut - (1 << 384 - power), 384)) == 0
+        assert choice.draw(Source(cut + (1 << 384 - power), 384)) == 1
     many = WeightedChoice(np.arange(40_000), np.full(40_000, 2**40), rate=Fraction(1, 100))
     assert 0 <= many.draw(SYSTEM) < 40_000
     assert many.draw(Script(b"\xff" * 31 + b"\x7f")) == pytest.approx(100 * math.log(2), abs=1)
@@ -408,3 +419,20 @@ def test_a_million_candidates() -> None:
             mechanism.select(scores)
             times.append(time.process_time() - start)
         assert min(times) < 0.1
+
+
+def test_a_search_finds_no_pair_beyond_epsilon_and_some_that_reach_it(effort: int) -> None:
+    """Random scores and moves, monotone or not, in exact rationals; with a third less epsilon the search finds some."""
+    source, found = random.Random(14), {"exponential": 0, "permute_and_flip": 0, "noisy_max": 0}
+    for _ in range(60 * effort):
+        move, ratio = source.choice([1, 2]), source.choice([fmpq(1, 2), fmpq(1, 3)])
+        one = tuple(source.randint(-4, 4) for _ in range(source.choice([2, 3, 4])))
+        monotone = source.random() < 0.5
+        other = tuple(score + source.randint(0 if monotone else -move, move) for score in one)
+        e_epsilon = (1 / ratio) ** (move * (1 if monotone else 2))
+        for law in (exponential, permute_and_flip, partial(noisy_max, reach=40)):
+            laws = partial(law, r=ratio)
+            assert private(laws, [(one, other)], e_epsilon)
+            name = law.func.__name__ if isinstance(law, partial) else law.__name__
+            found[name] += broken(laws, [(one, other)], e_epsilon * fmpq(2, 3))
+    assert all(found.values())

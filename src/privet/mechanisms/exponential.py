@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from privet.exact import Enclosure, Exact
 from privet.exact.lattice import Integers
 from privet.mechanisms.base import SelectionMechanism
@@ -35,14 +33,14 @@ class ExponentialMechanism:
         return BoundedRange(epsilon=2 * move / scale)
 
     def weights(self, scores: Sequence[int] | Integers, *, scale: Exact) -> list[Enclosure]:
-        return WeightedChoice(distances(np.asarray(scores)), rate=1 / scale).probabilities()
+        return WeightedChoice(distances(scores), rate=1 / scale).probabilities()
 
     def select(self, scores: Sequence[int] | Integers, *, scale: Exact) -> int:
         return self.draw(scores, scale=scale, bits=SYSTEM)
 
     def draw(self, scores: Sequence[int] | Integers, *, scale: Exact, bits: Bits) -> int:
         """The same from these bits."""
-        return WeightedChoice(distances(np.asarray(scores)), rate=1 / scale).draw(bits)
+        return WeightedChoice(distances(scores), rate=1 / scale).draw(bits)
 
 
 EXPONENTIAL = ExponentialMechanism()

@@ -18,6 +18,7 @@ from privet.exact import Enclosure, Exact, Number, ball, enclose, ends, precisio
 from privet.exact.lattice import Integers, add_exactly
 from privet.exact.search import first
 from privet.mechanisms.base import SelectionMechanism
+from privet.mechanisms.scores import integers_of
 from privet.mechanisms.selection import Selection
 from privet.noise import DiscreteLaplace
 from privet.noise.digits import REACH
@@ -43,7 +44,7 @@ class NoisyMaxMechanism:
         return Stated(epsilon=2 * move / scale, delta=0)
 
     def weights(self, scores: Sequence[int] | Integers, *, scale: Exact) -> list[Enclosure]:
-        numbers = [int(score) for score in np.asarray(scores).tolist()]
+        numbers = [int(score) for score in integers_of(scores).tolist()]
         chances = _chances(Counter(numbers), scale)
         return [chances[score] for score in numbers]
 
@@ -52,7 +53,7 @@ class NoisyMaxMechanism:
 
     def draw(self, scores: Sequence[int] | Integers, *, scale: Exact, bits: Bits) -> int:
         """The same from these bits."""
-        numbers = np.asarray(scores)
+        numbers = integers_of(scores)
         noisy = add_exactly(numbers, laplace_digits(DiscreteLaplace(scale).scale).array(len(numbers), bits))
         best = np.flatnonzero(noisy == noisy.max())
         return int(best[uniform_below(len(best), bits)])

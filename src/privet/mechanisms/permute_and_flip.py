@@ -43,16 +43,16 @@ class PermuteAndFlipMechanism:
         return Stated(epsilon=2 * move / scale, delta=0)
 
     def weights(self, scores: Sequence[int] | Integers, *, scale: Exact) -> list[Enclosure]:
-        groups = Counter(int(d) for d in distances(np.asarray(scores)).tolist())
+        groups = Counter(int(d) for d in distances(scores).tolist())
         chances = {d: enclose(lambda d=d: _chance(d, groups, scale)) for d in groups}  # type: ignore[misc]
-        return [chances[int(d)] for d in distances(np.asarray(scores)).tolist()]
+        return [chances[int(d)] for d in distances(scores).tolist()]
 
     def select(self, scores: Sequence[int] | Integers, *, scale: Exact) -> int:
         return self.draw(scores, scale=scale, bits=SYSTEM)
 
     def draw(self, scores: Sequence[int] | Integers, *, scale: Exact, bits: Bits) -> int:
         """The same from these bits."""
-        away, heads = distances(np.asarray(scores)), Powers(1 / scale)
+        away, heads = distances(scores), Powers(1 / scale)
         shown = []
         for start in range(0, len(away), CHUNK):
             part = away[start : start + CHUNK]

@@ -71,13 +71,28 @@ def whole_scores(scores: Any, *, name: str, example: str) -> Integers:
     return content.integers
 
 
-def distances(integers: Integers) -> Integers:
+def integers_of(scores: Sequence[int] | Integers) -> Integers:
+    """Integers as an array of int64, or of Python integers; numpy by itself would make floats of large ones.
+
+    Example:
+        >>> integers_of([2**63, -1])
+        array([9223372036854775808, -1], dtype=object)
+    """
+    if isinstance(scores, np.ndarray):
+        return _narrow(scores)
+    integers = np.empty(len(scores), dtype=object)
+    integers[:] = [int(score) for score in scores]
+    return _narrow(integers)
+
+
+def distances(scores: Sequence[int] | Integers) -> Integers:
     """How far each score is below the best.
 
     Example:
-        >>> distances(np.array([3, 5, 4])).tolist()
+        >>> distances([3, 5, 4]).tolist()
         [2, 0, 1]
     """
+    integers = integers_of(scores)
     best, least = int(integers.max()), int(integers.min())
     if integers.dtype == object or best - least >= _SAFE:
         return best - integers.astype(object) if best - least >= _SAFE else (best - integers).astype(np.int64)
