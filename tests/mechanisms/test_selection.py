@@ -69,6 +69,14 @@ def test_noisy_max_s_probabilities_are_those_of_all_noise_vectors(scores: tuple[
         assert not close(NOISY_MAX.weights(scores, scale=scale), first, to=1e-3)
 
 
+def test_noisy_max_s_probabilities_with_far_candidates() -> None:
+    near = NOISY_MAX.weights((0, 2), scale=Fraction(2))
+    far = NOISY_MAX.weights((0, -(10**12), 2), scale=Fraction(2))
+    assert [float(far[0]), float(far[2])] == pytest.approx([float(p) for p in near], abs=1e-15)
+    assert far[1].lower == 0
+    assert far[1].upper < Fraction(1, 10**15)
+
+
 def test_a_wrong_scale_has_other_probabilities() -> None:
     for mechanism in (EXPONENTIAL, PERMUTE_AND_FLIP, NOISY_MAX):
         right, wrong = (mechanism.weights((0, 3), scale=Fraction(s)) for s in ("2", "2.0001"))

@@ -65,10 +65,13 @@ def _chances(groups: Counter[int], scale: Exact) -> dict[int, Enclosure]:
     Claim: it is the sum over v of P(its noisy score is v) times the integral over t in [0, 1] of the product over the
     others of P(theirs is below v) + t P(theirs is v), since a tie with b others is won with probability 1/(b + 1). The
     terms below `first` are at most the probability that the best score's noise is that low, those above `last` at most
-    the sum of the probabilities that a noisy score is that high.
+    the sum of the probabilities that a noisy score is that high. One of these must happen, too, if a score that is more
+    than twice as far below the best is to matter, so those are left out of the sum.
     """
-    best, least, total = max(groups), min(groups), groups.total()
+    best, total = max(groups), groups.total()
     reach = int((REACH + total.bit_length()) * scale) + 1
+    everyone, groups = groups, Counter({score: n for score, n in groups.items() if best - score <= 2 * reach})
+    least = min(groups)
     first, last = best - reach, best + reach
     with precision(160):
         ratio = ball(-1 / scale).exp()
@@ -85,7 +88,12 @@ def _chances(groups: Counter[int], scale: Exact) -> dict[int, Enclosure]:
                 sums[score] += powers[abs(v - score)] * shares
         outside = ends(two_sided_cdf(scale, -reach - 1) * (1 + total)).upper
         inside = {score: ends(each) for score, each in sums.items()}
-    return {score: Enclosure(each.lower, min(Fraction(1), each.upper + outside)) for score, each in inside.items()}
+    nothing = Enclosure(Fraction(0), Fraction(0))
+    chances = {score: inside.get(score, nothing) for score in everyone}
+    return {
+        score: Enclosure(max(Fraction(0), each.lower - outside), min(Fraction(1), each.upper + outside))
+        for score, each in chances.items()
+    }
 
 
 NOISY_MAX = NoisyMaxMechanism()
