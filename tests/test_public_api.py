@@ -17,16 +17,20 @@ import pytest
 import privet
 
 FACE = """
-    Adjacency ApproxDP BudgetError Certificate Dataset DatasetClosed InternalError Laplace LedgerBusy LedgerError
-    NoAnswer PrivetError PublicTable PureDP Query Release ReleasePlan Session Table UserError ZeroConcentratedDP
-    accounting adjacency audit bins boolean col count count_people date distances distributions divergences duckdb_file
-    each_row epsilon_for errors events exact greatest guarantees histogram import_csv integer keys keys_from least
-    ledger lit make_survey max mean mechanisms min new_signing_key noise number open_ledger person planner public_table
-    release sensitivity sources statistics std sum table text timestamp variance verify when
+    AboveThreshold Adjacency ApproxDP BudgetError Certificate Dataset DatasetClosed Exponential InternalError
+    Laplace LedgerBusy LedgerError NoAnswer PermuteAndFlip PrivetError PublicTable PureDP Query RandomizedResponse
+    Release ReleasePlan ReportNoisyMax Session Staircase Table UserError ZeroConcentratedDP accounting adjacency
+    audit bins boolean col count count_people date distances distributions divergences duckdb_file each_row
+    epsilon_for errors events exact greatest guarantees histogram import_csv integer keys keys_from least ledger lit
+    make_survey max mean mechanisms min new_signing_key noise number open_ledger person planner public_table release
+    sensitivity sources statistics std sum table text timestamp variance verify when
 """
 MODULES = {
-    "accounting": "ACCOUNTANTS Accountant ApproxAccountant PureAccountant Shown accountant_for accountant_named",
-    "audit": "SamplerReport verify_sampler",
+    "accounting": """
+        ACCOUNTANTS Accountant ApproxAccountant ConcentratedAccountant MeterAccountant PureAccountant Share Shown
+        accountant_for accountant_named guarantee_of
+    """,
+    "audit": "SamplerReport verify_choice verify_sampler",
     "adjacency": "Adjacency EachRow Person Protected each_row person",
     "distances": "hamming l1 l2_squared l2_up linf symmetric",
     "distributions": "Laplace",
@@ -54,8 +58,11 @@ MODULES = {
         Balance CLOSES_AFTER CLOSES_FOR Caps Charge Dataset Entry Ledger Limit Outcome Ration Receipt
         Remaining TableFacts Totals Verified memory_ledger open_ledger verify_export
     """,
-    "mechanisms": "DEFAULT Laplace NOISE NoiseMechanism SelectionMechanism epsilon_for named serves",
-    "noise": "Bernoulli BernoulliExp DiscreteLaplace Geometric UniformInteger",
+    "mechanisms": """
+        AboveThreshold DEFAULT Exponential Laplace NOISE NoiseMechanism PermuteAndFlip RandomizedResponse ReportNoisyMax
+        ResponseCount SELECTION SelectionMechanism Staircase epsilon_for named serves
+    """,
+    "noise": "Bernoulli BernoulliExp DiscreteLaplace DiscreteStaircase Geometric UniformInteger",
     "planner": "ReleasePlan plan",
     "release": "Certificate Release Verification new_signing_key verify",
     "sensitivity": """
@@ -76,6 +83,12 @@ ALLOWED = {
     # no privacy parameters: how sure a reader wants to be, and (epsilon, 0) as the question that is asked
     ("mechanisms.Laplace.error", "confidence"),
     ("mechanisms.Laplace.interval", "confidence"),
+    ("mechanisms.AboveThreshold.error", "confidence"),
+    ("mechanisms.RandomizedResponse.error", "confidence"),
+    ("mechanisms.RandomizedResponse.estimate", "confidence"),
+    ("mechanisms.ReportNoisyMax.error", "confidence"),
+    ("mechanisms.Staircase.error", "confidence"),
+    ("mechanisms.Staircase.interval", "confidence"),
     ("statistics.Estimate.error", "confidence"),
     ("statistics.Estimate.interval", "confidence"),
     ("divergences.indistinguishable", "delta"),

@@ -29,7 +29,16 @@ if TYPE_CHECKING:
         UserError,
     )
     from privet.ledger import open_ledger
-    from privet.mechanisms import Laplace, epsilon_for
+    from privet.mechanisms import (
+        AboveThreshold,
+        Exponential,
+        Laplace,
+        PermuteAndFlip,
+        RandomizedResponse,
+        ReportNoisyMax,
+        Staircase,
+        epsilon_for,
+    )
     from privet.planner import ReleasePlan
     from privet.privacy import accounting, adjacency, divergences, events, guarantees
     from privet.privacy.adjacency import Adjacency, each_row, person
@@ -49,24 +58,30 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AboveThreshold": "mechanisms",
     "Adjacency": "privacy.adjacency",
     "ApproxDP": "privacy.guarantees",
     "BudgetError": "errors",
     "Certificate": "release",
     "Dataset": "dataset",
     "DatasetClosed": "errors",
+    "Exponential": "mechanisms",
     "InternalError": "errors",
     "Laplace": "mechanisms",
     "LedgerBusy": "errors",
     "LedgerError": "errors",
     "NoAnswer": "errors",
+    "PermuteAndFlip": "mechanisms",
     "PrivetError": "errors",
     "PublicTable": "tables.relation",
     "PureDP": "privacy.guarantees",
     "Query": "tables.query",
+    "RandomizedResponse": "mechanisms",
     "Release": "release",
     "ReleasePlan": "planner",
+    "ReportNoisyMax": "mechanisms",
     "Session": "session",
+    "Staircase": "mechanisms",
     "Table": "tables.relation",
     "UserError": "errors",
     "ZeroConcentratedDP": "privacy.guarantees",
@@ -119,24 +134,30 @@ _MODULES = {
 }
 
 __all__ = [
+    "AboveThreshold",
     "Adjacency",
     "ApproxDP",
     "BudgetError",
     "Certificate",
     "Dataset",
     "DatasetClosed",
+    "Exponential",
     "InternalError",
     "Laplace",
     "LedgerBusy",
     "LedgerError",
     "NoAnswer",
+    "PermuteAndFlip",
     "PrivetError",
     "PublicTable",
     "PureDP",
     "Query",
+    "RandomizedResponse",
     "Release",
     "ReleasePlan",
+    "ReportNoisyMax",
     "Session",
+    "Staircase",
     "Table",
     "UserError",
     "ZeroConcentratedDP",

@@ -1,4 +1,4 @@
-"""What every selection mechanism promises; a toy keeps to it, from a table's counts to a debit."""
+"""What every selection mechanism promises: the registered ones, and a toy."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import pytest
 from scipy.stats import binomtest
 from tests.mechanisms.toys import Exponential
 
-from privet.mechanisms import SelectionMechanism
+from privet.mechanisms import SELECTION, SelectionMechanism
 from privet.privacy import events
 from privet.privacy.accounting import PureAccountant
 
-DRAWS = 20_000
+DRAWS = 4_000
 SCORES = [[0], [3, 3], [0, 1, 5], [-40, 0, 2, 2, 1]]
 
 
-@pytest.fixture(params=[Exponential()], ids=lambda each: each.name)
+@pytest.fixture(params=[*SELECTION.values(), Exponential()], ids=lambda each: type(each).__name__)
 def mechanism(request: pytest.FixtureRequest) -> SelectionMechanism:
     made: SelectionMechanism = request.param
     return made

@@ -37,12 +37,9 @@ class Twice(LaplaceSums):
         return DiscreteLaplace(scale).sample(count), self.event(move, scale=scale)
 
     def serves(self, stored: PrivacyEvent, asked: PrivacyEvent) -> bool:
-        return (
-            isinstance(stored, Stated)
-            and isinstance(asked, Stated)
-            and stored.delta == asked.delta == 0
-            and stored.epsilon >= asked.epsilon
-        )
+        if not isinstance(stored, Stated) or not isinstance(asked, Stated):
+            return False
+        return stored.delta == asked.delta == 0 and stored.epsilon >= asked.epsilon
 
 
 @dataclass(frozen=True)

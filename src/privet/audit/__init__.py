@@ -1,5 +1,6 @@
 """An independent audit of Privet: checks that trust none of its own claims."""
 
+from privet.audit.choice import verify_choice
 from privet.audit.sampler import SamplerReport, verify_sampler
 
-__all__ = ["SamplerReport", "verify_sampler"]
+__all__ = ["SamplerReport", "verify_choice", "verify_sampler"]

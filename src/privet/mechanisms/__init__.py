@@ -1,22 +1,51 @@
 """Mechanisms: from a value of bounded sensitivity to a private answer and its event.
 
-A noise mechanism for tables is one file with a `NoiseMechanism`, and one line in `NOISE`.
+A noise mechanism for tables is one file with a `NoiseMechanism`, and one line in `NOISE`; a selection mechanism is one
+with a `SelectionMechanism`, and one line in `SELECTION`.
 """
 
 from privet.errors import QueryError, argument
+from privet.mechanisms.above_threshold import AboveThreshold
 from privet.mechanisms.base import NoiseMechanism, SelectionMechanism
 from privet.mechanisms.calibration import epsilon_for
+from privet.mechanisms.exponential import EXPONENTIAL, Exponential
 from privet.mechanisms.laplace import LAPLACE
+from privet.mechanisms.noisy_max import NOISY_MAX, ReportNoisyMax
+from privet.mechanisms.permute_and_flip import PERMUTE_AND_FLIP, PermuteAndFlip
+from privet.mechanisms.randomized_response import RandomizedResponse, ResponseCount
+from privet.mechanisms.staircase import Staircase
 from privet.mechanisms.standalone import Laplace
 from privet.privacy.events import PrivacyEvent
 
-__all__ = ["DEFAULT", "NOISE", "Laplace", "NoiseMechanism", "SelectionMechanism", "epsilon_for", "named", "serves"]
+__all__ = [
+    "DEFAULT",
+    "NOISE",
+    "SELECTION",
+    "AboveThreshold",
+    "Exponential",
+    "Laplace",
+    "NoiseMechanism",
+    "PermuteAndFlip",
+    "RandomizedResponse",
+    "ReportNoisyMax",
+    "ResponseCount",
+    "SelectionMechanism",
+    "Staircase",
+    "epsilon_for",
+    "named",
+    "serves",
+]
 
 DEFAULT: NoiseMechanism = LAPLACE
 """The mechanism for questions that do not name one."""
 
 NOISE: dict[str, NoiseMechanism] = {mechanism.name: mechanism for mechanism in (LAPLACE,)}
 """All noise mechanisms for tables, by name."""
+
+SELECTION: dict[str, SelectionMechanism] = {
+    mechanism.name: mechanism for mechanism in (EXPONENTIAL, PERMUTE_AND_FLIP, NOISY_MAX)
+}
+"""All selection mechanisms, by name."""
 
 
 def named(name: object) -> NoiseMechanism:

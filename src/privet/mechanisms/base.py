@@ -68,8 +68,8 @@ class SelectionMechanism(Protocol):
     def event(self, move: int, *, scale: Exact) -> PrivacyEvent:
         """The event of a choice, for accountants."""
 
-    def weights(self, scores: Sequence[int], *, scale: Exact) -> Sequence[Enclosure]:
+    def weights(self, scores: Sequence[int] | Integers, *, scale: Exact) -> Sequence[Enclosure]:
         """The probability of each candidate, enclosed."""
 
-    def select(self, scores: Sequence[int], *, scale: Exact) -> int:
+    def select(self, scores: Sequence[int] | Integers, *, scale: Exact) -> int:
         """The index of the chosen candidate."""

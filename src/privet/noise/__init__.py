@@ -3,6 +3,7 @@
 from privet.noise.bernoulli import Bernoulli, BernoulliExp
 from privet.noise.geometric import Geometric
 from privet.noise.laplace import DiscreteLaplace
+from privet.noise.staircase import DiscreteStaircase
 from privet.noise.uniform import UniformInteger
 
-__all__ = ["Bernoulli", "BernoulliExp", "DiscreteLaplace", "Geometric", "UniformInteger"]
+__all__ = ["Bernoulli", "BernoulliExp", "DiscreteLaplace", "DiscreteStaircase", "Geometric", "UniformInteger"]

@@ -8,7 +8,7 @@ exact boundary.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, repeat
@@ -209,6 +209,18 @@ def _at_most_2_below(real: Callable[[], arb], bits: int) -> int:
                 return max(0, int(below.fmpz()))
         precise *= 2
     raise InternalError("an Arb expression stayed uncertain. This is probably a bug in Privet")
+
+
+def enclosed_prefixes(boundaries: Callable[[], Iterable[arb]], bits: int) -> list[int]:
+    """The same for boundaries that are enclosed by Arb, evaluated with at least `bits` bits."""
+    while bits < 1 << 20:
+        with precision(bits):
+            scale = arb(2) ** 64
+            floors = [(x * scale).floor() for x in boundaries()]
+            if all(floor.is_exact() for floor in floors):
+                return [int(floor.fmpz()) for floor in floors]
+        bits *= 2
+    raise InternalError("a boundary could not be certified. This is probably a bug in Privet")
 
 
 def exp_minus(exponent: Fraction) -> arb:

@@ -1,0 +1,125 @@
+"""Scores of candidates, as exact integers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from privet.errors import DataError, write
+from privet.exact.lattice import Integers
+from privet.mechanisms.values import read
+
+_SAFE = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Scores as integers over a common denominator; equality compares identity, because arrays have no truth value."""
+
+    integers: Integers
+    denominator: int
+
+    def __len__(self) -> int:
+        return len(self.integers)
+
+
+def read_scores(scores: Any, *, example: str = "select([3, 5, 4])") -> Scores:
+    """Parse scores: a list, a tuple or a one-dimensional array of integers, fractions or finite floats.
+
+    A float means its exact binary value.
+
+    Example:
+        >>> read_scores([1, 0.5]).integers.tolist(), read_scores([1, 0.5]).denominator
+        ([2, 1], 2)
+    """
+    try:
+        array = np.asarray(read(scores).array)
+    except DataError:
+        array = np.empty(())
+    if array.ndim != 1:
+        raise DataError(
+            "scores must be a list or a one-dimensional array of finite numbers, one for each candidate",
+            remedy=write(example),
+        )
+    if not len(array):
+        raise DataError("there is no candidate to select", remedy=write(example))
+    if array.dtype.kind in "iu":
+        return Scores(_narrow(array), 1)
+    numbers = [Fraction(x) for x in array.tolist()]
+    denominator = math.lcm(*(x.denominator for x in numbers))
+    integers = np.empty(len(numbers), dtype=object)
+    integers[:] = [x.numerator * (denominator // x.denominator) for x in numbers]
+    return Scores(_narrow(integers), denominator)
+
+
+def whole_scores(scores: Any, *, name: str, example: str) -> Integers:
+    """The same for mechanisms that add noise to the scores.
+
+    The lattice of the noise must not follow the data, so the scores must be integers.
+    """
+    content = read_scores(scores, example=example)
+    if content.denominator != 1:
+        raise DataError(
+            f"{name} must be whole numbers: noise has a step, which may not depend on the data",
+            remedy=write(example, advice="Multiply them and the sensitivity by the same public number, and round"),
+        )
+    return content.integers
+
+
+def integers_of(scores: Sequence[int] | Integers) -> Integers:
+    """Integers as an array of int64, or of Python integers; numpy by itself would make floats of large ones.
+
+    Example:
+        >>> integers_of([2**63, -1])
+        array([9223372036854775808, -1], dtype=object)
+    """
+    if isinstance(scores, np.ndarray):
+        return _narrow(scores)
+    integers = np.empty(len(scores), dtype=object)
+    integers[:] = [int(score) for score in scores]
+    return _narrow(integers)
+
+
+def distances(scores: Sequence[int] | Integers) -> Integers:
+    """How far each score is below the best.
+
+    Example:
+        >>> distances([3, 5, 4]).tolist()
+        [2, 0, 1]
+    """
+    integers = integers_of(scores)
+    best, least = int(integers.max()), int(integers.min())
+    if integers.dtype == object or best - least >= _SAFE:
+        return best - integers.astype(object) if best - least >= _SAFE else (best - integers).astype(np.int64)
+    return best - integers
+
+
+def pick(candidates: Sequence[Any] | None, length: int) -> Sequence[Any]:
+    """The candidates that the scores belong to: their positions if None."""
+    if candidates is None:
+        return range(length)
+    if not hasattr(candidates, "__len__") or not hasattr(candidates, "__getitem__") or isinstance(candidates, dict):
+        raise DataError(
+            f"candidates must be a list, not {type(candidates).__name__}",
+            remedy=write('select([3, 5], candidates=["a", "b"])'),
+        )
+    if len(candidates) != length:
+        raise DataError(
+            f"there are {len(candidates)} candidates and {length} scores",
+            allowed="Each candidate needs one score",
+            remedy=write('select([3, 5], candidates=["a", "b"])'),
+        )
+    return candidates
+
+
+def _narrow(integers: Integers) -> Integers:
+    """As int64 if they fit, whatever integers they were."""
+    if integers.dtype.kind == "i":
+        return integers.astype(np.int64, copy=False)
+    fits = int(integers.min()) > -_SAFE and int(integers.max()) < _SAFE
+    return integers.astype(np.int64) if fits else integers.astype(object)
