@@ -35,11 +35,11 @@ def kind_of(*, delta: Number | None, rho: Number | None) -> type[Budget]:
     return PureDP if delta is None else ApproxDP
 
 
-def budget_of(kind: type[Budget], *, epsilon: Number | None, delta: Number | None, rho: Number | None = None) -> Budget:
+def budget_of(kind: type[Budget], *, epsilon: Number | None, delta: Number | None, rho: Number | None) -> Budget:
     """A budget of a kind. If the kind has a delta, it is 0 by default.
 
     Example:
-        >>> budget_of(PureDP, epsilon=3, delta=None), budget_of(ApproxDP, epsilon=3, delta=None)
+        >>> budget_of(PureDP, epsilon=3, delta=None, rho=None), budget_of(ApproxDP, epsilon=3, delta=None, rho=None)
         (PureDP(3), ApproxDP(3, 0))
         >>> budget_of(ZeroConcentratedDP, epsilon=None, delta=None, rho=0.1)
         ZeroConcentratedDP(0.1)
