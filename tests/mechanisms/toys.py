@@ -37,8 +37,9 @@ class Twice(LaplaceSums):
         return DiscreteLaplace(scale).sample(count), self.event(move, scale=scale)
 
     def serves(self, stored: PrivacyEvent, asked: PrivacyEvent) -> bool:
-        kinds = isinstance(stored, Stated) and isinstance(asked, Stated)
-        return kinds and (stored.delta, asked.delta) == (0, 0) and stored.epsilon >= asked.epsilon  # type: ignore[union-attr]
+        if not (isinstance(stored, Stated) and isinstance(asked, Stated)):
+            return False
+        return stored.delta == asked.delta == 0 and stored.epsilon >= asked.epsilon
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from privet.exact import Enclosure, Exact, Number, ball, enclose, exact, floor, 
 from privet.exact.lattice import Integers, add_exactly
 from privet.noise.digits import BASE, CACHED, REACH, TOP, Digits, drawable, size_of
 from privet.noise.entropy import SYSTEM
-from privet.noise.inversion import Inversion, certified_prefixes, exp_minus
+from privet.noise.inversion import Inversion, certified_prefixes, exp_minus, mirrored
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +146,6 @@ def _digit_cdf(scale: Exact, k: int) -> arb:
     return _digit_lower_tail(scale, -k) if k < 0 else 1 - _digit_lower_tail(scale, k + 1)
 
 
-def _mirrored(lower: list[int]) -> list[int]:
-    """Prefixes of F(-m), ..., F(-1) and of their mirror images F(0), ..., F(m - 1) = 1 - F(-m)."""
-    return lower + [(1 << 64) - 1 - p for p in reversed(lower)]
-
-
 def _digit(scale: Exact) -> Inversion:
     """One digit's difference, on -255..255, at scale / 256^j."""
 
@@ -165,7 +160,7 @@ def _digit(scale: Exact) -> Inversion:
             yield factor * powers[m] * rest[BASE - m] * rest[BASE + 1 - m]
 
     bits = 128 + (scale.numerator // scale.denominator).bit_length()
-    prefixes = _mirrored(certified_prefixes(tails, bits))
+    prefixes = mirrored(certified_prefixes(tails, bits))
     return Inversion(1 - BASE, prefixes, lambda k: _digit_cdf(scale, k))
 
 
@@ -181,7 +176,7 @@ def _top(scale: Exact) -> Inversion:
             yield tail
             tail *= grow
 
-    prefixes = _mirrored(certified_prefixes(tails, 128))
+    prefixes = mirrored(certified_prefixes(tails, 128))
     return Inversion(-reach, prefixes, lambda k: two_sided_cdf(scale, k))
 
 
