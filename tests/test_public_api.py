@@ -17,9 +17,10 @@ import pytest
 import privet
 
 FACE = """
-    Adjacency ApproxDP BudgetError Certificate Dataset DatasetClosed InternalError Laplace LedgerBusy LedgerError
-    NoAnswer PrivetError PublicTable PureDP Query Release ReleasePlan Session Table UserError ZeroConcentratedDP
-    accounting adjacency audit bins boolean col count count_people date distances distributions divergences duckdb_file
+    Adjacency ApproxDP BudgetError Certificate Dataset DatasetClosed Gaussian InternalError Laplace LedgerBusy
+    LedgerError NoAnswer PrivetError PublicTable PureDP Query Release ReleasePlan Session Table UserError
+    ZeroConcentratedDP accounting adjacency audit bins boolean col count count_people date distances distributions
+    divergences duckdb_file
     each_row epsilon_for errors events exact greatest guarantees histogram import_csv integer keys keys_from least
     ledger lit max mean mechanisms min new_signing_key noise number open_ledger person planner public_table release
     sensitivity sources statistics std sum table text timestamp variance verify when
@@ -54,8 +55,10 @@ MODULES = {
         Balance CLOSES_AFTER CLOSES_FOR Caps Charge DatabaseLedger Dataset Entry Ledger Limit Outcome Ration Receipt
         Remaining TableFacts Totals Verified memory_ledger open_ledger verify_export
     """,
-    "mechanisms": "DEFAULT Laplace NOISE NoiseMechanism SelectionMechanism epsilon_for named serves",
-    "noise": "Bernoulli BernoulliExp DiscreteLaplace Geometric UniformInteger",
+    "mechanisms": """
+        DEFAULT GAUSSIAN Gaussian Laplace NOISE NoiseMechanism PricedNoise SelectionMechanism epsilon_for named serves
+    """,
+    "noise": "Bernoulli BernoulliExp DiscreteGaussian DiscreteLaplace Geometric UniformInteger",
     "planner": "ReleasePlan plan",
     "release": "Certificate Release Verification new_signing_key verify",
     "sensitivity": """
@@ -73,9 +76,11 @@ ALLOWED = {
     # one of epsilon and scale must be given; neither has a value of its own
     ("mechanisms.Laplace", "epsilon"),
     ("mechanisms.Laplace", "scale"),
+    # one of rho, sigma, and epsilon with delta must be given; none has a value of its own
+    ("mechanisms.Gaussian", "delta"),
+    ("mechanisms.Gaussian", "epsilon"),
+    ("mechanisms.Gaussian", "rho"),
     # no privacy parameters: how sure a reader wants to be, and (epsilon, 0) as the question that is asked
-    ("mechanisms.Laplace.error", "confidence"),
-    ("mechanisms.Laplace.interval", "confidence"),
     ("statistics.Estimate.error", "confidence"),
     ("statistics.Estimate.interval", "confidence"),
     ("divergences.indistinguishable", "delta"),

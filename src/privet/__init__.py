@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         UserError,
     )
     from privet.ledger import open_ledger
-    from privet.mechanisms import Laplace, epsilon_for
+    from privet.mechanisms import Gaussian, Laplace, epsilon_for
     from privet.planner import ReleasePlan
     from privet.privacy import accounting, adjacency, divergences, events, guarantees
     from privet.privacy.adjacency import Adjacency, each_row, person
@@ -53,6 +53,7 @@ _HOMES = {
     "Certificate": "release",
     "Dataset": "dataset",
     "DatasetClosed": "errors",
+    "Gaussian": "mechanisms",
     "InternalError": "errors",
     "Laplace": "mechanisms",
     "LedgerBusy": "errors",
@@ -122,6 +123,7 @@ __all__ = [
     "Certificate",
     "Dataset",
     "DatasetClosed",
+    "Gaussian",
     "InternalError",
     "Laplace",
     "LedgerBusy",

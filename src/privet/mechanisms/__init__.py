@@ -4,13 +4,26 @@ A noise mechanism for tables is one file with a `NoiseMechanism`, and one line i
 """
 
 from privet.errors import QueryError, argument
-from privet.mechanisms.bare import Laplace
-from privet.mechanisms.base import NoiseMechanism, SelectionMechanism
+from privet.mechanisms.bare import Gaussian, Laplace
+from privet.mechanisms.base import NoiseMechanism, PricedNoise, SelectionMechanism
 from privet.mechanisms.calibration import epsilon_for
+from privet.mechanisms.gaussian import GAUSSIAN
 from privet.mechanisms.laplace import LAPLACE
 from privet.privacy.events import PrivacyEvent
 
-__all__ = ["DEFAULT", "NOISE", "Laplace", "NoiseMechanism", "SelectionMechanism", "epsilon_for", "named", "serves"]
+__all__ = [
+    "DEFAULT",
+    "GAUSSIAN",
+    "NOISE",
+    "Gaussian",
+    "Laplace",
+    "NoiseMechanism",
+    "PricedNoise",
+    "SelectionMechanism",
+    "epsilon_for",
+    "named",
+    "serves",
+]
 
 DEFAULT: NoiseMechanism = LAPLACE
 """The mechanism for questions that do not name one."""
