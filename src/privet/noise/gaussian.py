@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import overload
 
 import numpy as np
-from flint import arb
+from flint import arb, ctx
 
 from privet.errors import NumberError, write
 from privet.exact import (
@@ -154,6 +154,11 @@ class DiscreteGaussian:
 
 def _beyond(sigma_squared: Exact, m: int) -> arb:
     """P(X >= m) for m >= 1."""
+    return _beyond_at(sigma_squared, m, ctx.prec)
+
+
+@lru_cache(maxsize=8192)
+def _beyond_at(sigma_squared: Exact, m: int, bits: int) -> arb:
     return upper(sigma_squared, m) / total(sigma_squared)
 
 
@@ -234,7 +239,7 @@ def one_sided(sigma_squared: Exact) -> Inversion:
         return (tail * whole for tail in _tails(sigma_squared, reach))
 
     def cdf(k: int) -> arb:
-        return 1 - 2 * upper(sigma_squared, k + 1) / (total(sigma_squared) + 1) if k >= 0 else arb(0)
+        return 1 - 2 * _beyond(sigma_squared, k + 1) / (1 + 1 / total(sigma_squared)) if k >= 0 else arb(0)
 
     prefixes = [(1 << 64) - 1 - p for p in reversed(certified_prefixes(beyond, 192))]
     return Inversion(0, prefixes, cdf)
