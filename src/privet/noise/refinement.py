@@ -74,7 +74,7 @@ class Refined:
                 dropped = decider < lost - MARGIN
                 if not dropped and decider < lost + MARGIN:
                     dropped = self._drops(q, r, UniformReal(bits, decider, 64))
-            if not (dropped or (negative and not value)):
+            if not dropped | (negative & (value == 0)):  # the same bytecodes for both signs
                 return value
 
     def array(self, count: int, bits: Bits) -> Integers:
