@@ -19,7 +19,7 @@ from privet.noise import DiscreteGaussian, DiscreteLaplace
 from privet.noise.digits import Digits
 from privet.noise.entropy import Bits
 from privet.noise.gaussian import TABLE, gaussian_sampler, one_sided, two_sided
-from privet.noise.inversion import Inversion, Rare, UniformReal, certified_prefixes, mirrored
+from privet.noise.inversion import Inversion, Rare, UniformReal, Words, certified_prefixes, mirrored
 from privet.noise.laplace import laplace_digits
 from privet.noise.refinement import Refined
 
@@ -172,9 +172,9 @@ class _FewLoose(Refined):
 class _BulkLoose(Refined):
     """Long arrays know x to 2^-20 only, and do not look closer."""
 
-    def _many(self, count: int, bits: Bits) -> tuple[Integers, NDArray[np.bool_], Rare]:
+    def _many(self, count: int, bits: Bits, *, scratch: Words) -> tuple[Integers, NDArray[np.bool_], Rare]:
         fixed, self._fixed = self._fixed, self._fixed + (1 << 42)
-        found = super()._many(count, bits)
+        found = super()._many(count, bits, scratch=scratch)
         self._fixed = fixed
         return found
 

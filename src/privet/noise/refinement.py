@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -20,7 +21,7 @@ from privet.noise.entropy import Bits
 from privet.noise.inversion import Inversion, Rare, UniformReal, Words
 
 CHUNK = 1 << 17
-"""Bulk arrays are drawn in chunks of this length: the calls for dropped candidates take a share of each."""
+"""Bulk arrays are drawn in chunks of this length, in 5 MB of memory."""
 
 TERMS = 12
 """The number of terms of the series for 1 - e^-x: the next one is below 2^-66 for x <= 0.16."""
@@ -80,17 +81,21 @@ class Refined:
     def array(self, count: int, bits: Bits) -> Integers:
         """`count` values."""
         total = np.zeros(count, dtype=np.int64 if self.shift <= _INT64_BITS else object)
-        candidates = self._many if count > SMALL and self.shift <= _BULK_BITS else self._few
+        bulk = count > SMALL and self.shift <= _BULK_BITS
+        candidates = partial(self._many, scratch=np.empty((5, CHUNK), np.uint64)) if bulk else self._few
         exceptions: Rare = []
+        pending = []
         for start in range(0, count, CHUNK):
             part = total[start : start + CHUNK]
             part[:], dropped, rare = candidates(len(part), bits)
             exceptions += [(start + at, value) for at, value in rare]
-            places = np.flatnonzero(dropped)
-            while len(places):  # a place takes the first of its candidates that is kept
-                part[places], dropped, rare = candidates(len(places), bits)
-                exceptions += [(start + int(places[at]), value) for at, value in rare]
-                places = places[dropped]
+            pending.append(start + np.flatnonzero(dropped))
+        places = np.concatenate([np.zeros(0, dtype=np.intp), *pending])
+        while len(places):  # a place takes the first of its candidates that is kept
+            left, places = places[CHUNK:], places[:CHUNK]
+            total[places], dropped, rare = candidates(len(places), bits)
+            exceptions += [(int(places[at]), value) for at, value in rare]
+            places = np.concatenate([left, places[dropped]])
         return with_exceptions(total, exceptions)
 
     # --- candidates: their values, whether each is dropped, and rare values, which are 0 in the array ----------
@@ -122,39 +127,46 @@ class Refined:
         found = [(at, q_at, *self._fine(fine[:, at].tolist()), int(decider[at])) for at, q_at in sorted(single.items())]
         return values, dropped, self._settle(values, dropped, found, 64, bits)
 
-    def _many(self, count: int, bits: Bits) -> tuple[Integers, Bools, Rare]:
-        """With 32 bits for each decision: x is known to 2^-16, and x - x^2/2 <= 1 - e^-x <= x."""
+    def _many(self, count: int, bits: Bits, *, scratch: Words) -> tuple[Integers, Bools, Rare]:
+        """With 32 bits for each decision: x is known to 2^-16, and x - x^2/2 <= 1 - e^-x <= x.
+
+        The rows of `scratch` are overwritten, because fresh arrays would take a third of the time.
+        """
+        words, share, x, decider, whole = scratch[:, :count]
         leading, coarse = np.empty(count, dtype=np.uint16), np.empty(count, dtype=np.int16)
         bits.fill(leading)
         rare = self.coarse.many(leading, coarse, bits)
-        words = np.empty(count, dtype=np.uint64)
         bits.fill(words)
-        share = words >> np.uint64(32)
+        np.right_shift(words, np.uint64(32), out=share)
         share &= np.uint64((1 << 32) - (1 << 32 - self.shift))
-        values = coarse.astype(np.int64)
-        x = values.view(np.uint64) << np.uint64(33)
+        values = whole.view(np.int64)
+        values[:] = coarse
+        np.left_shift(whole, np.uint64(33), out=x)
         x += share
         x *= np.uint64(self._fixed >> 34)
         x >>= np.uint64(30)
         x *= share
         x >>= np.uint64(32)
-        decider = words & _HALF
-        near = np.flatnonzero(decider < x + _BULK_MARGIN)
         share >>= np.uint64(32 - self.shift)
         values <<= self.shift
         values += share.view(np.int64)
+        np.bitwise_and(words, _HALF, out=decider)
+        x += _BULK_MARGIN
+        near = np.flatnonzero(decider < x)
+        some = x[near] - _BULK_MARGIN
+        surely = decider[near] < some - (some * some >> np.uint64(33)) - np.minimum(some, np.uint64(2))
         zero = np.flatnonzero(values == 0)
         words >>= np.uint64(32)
         words &= np.uint64(1)
         negative = words.view(np.int64)
         dropped = np.zeros(count, dtype=np.bool_)
         dropped[zero] = negative[zero]
-        some = x[near]
-        surely = decider[near] < some - (some * some >> np.uint64(33)) - np.minimum(some, np.uint64(2))
         dropped[near[surely]] = True
         single = {at: int(coarse[at]) for at in near[~surely].tolist()} | dict(rare)
         found = [(at, q, int(share[at]), int(negative[at]), int(decider[at])) for at, q in sorted(single.items())]
-        np.negative(values, out=values, where=words.view(np.bool_)[::8])
+        np.negative(negative, out=share.view(np.int64))
+        values ^= share.view(np.int64)
+        values += negative
         return values, dropped, self._settle(values, dropped, found, 32, bits)
 
     def _settle(
