@@ -121,6 +121,7 @@ def test_no_terms_and_no_scale() -> None:
     assert SUMS.scale_for_sum([1, "1e-12"], [1, 1], 0.95, "0.1") is None
     assert half_width(SUMS, [1], ["1/100"], 0.95) == 1
     assert SUMS.error_of_sum([2], [9], 0.95) == 2 * 6
+    assert SUMS.error_of_sum([1, 1], ["1e-390", "1e-390"], 0.95) == 0
     assert gaussian._quantile(Fraction(1, 20)) == pytest.approx(1.959963984540054, abs=1e-15)
 
 

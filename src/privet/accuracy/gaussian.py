@@ -140,7 +140,7 @@ def _enumerated(terms: list[tuple[int, Exact]], level: Exact) -> int | None:
         return None
     law, outside = np.ones(1), 0.0
     for (n, square), reach in zip(terms, reaches, strict=True):
-        mass, beyond = _masses(float(square), reach)
+        mass, beyond = _masses(max(float(square), 1e-300), reach)
         outside += beyond
         wider = np.zeros(len(law) + 2 * n * reach)
         for k in range(2 * reach + 1):
