@@ -19,6 +19,7 @@ from privet.mechanisms.bare import _squared_steps
 from privet.mechanisms.laplace import LAPLACE
 from privet.noise import DiscreteGaussian
 from privet.privacy import events
+from privet.privacy.divergences import privacy_profile
 from privet.privacy.gaussian import gaussian_delta
 from privet.privacy.guarantees import ApproxDP, Guarantee, PureDP, ZeroConcentratedDP
 from privet.privacy.moves import L1Move, L2Move
@@ -235,6 +236,17 @@ def test_prices_that_make_no_sense_are_refused(price: dict[str, Any]) -> None:
 def test_bad_sensitivities_are_refused(sensitivity: Any) -> None:
     with pytest.raises(NumberError):
         Gaussian(sensitivity=sensitivity, rho=1)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1, "1e-6"), ("0.1", "1e-9"), (5, "1e-4")])
+def test_the_profile_shows_what_was_claimed_and_catches_less_noise(epsilon: Any, delta: str) -> None:
+    """Claimed against exact, by the hockey-stick divergence of neighbours; half the noise is the broken twin."""
+    mechanism = Gaussian(sensitivity=3, epsilon=epsilon, delta=delta)
+    assert mechanism.privacy_profile()(epsilon).upper <= Fraction(delta)
+    half = DiscreteGaussian(mechanism.noise.sigma_squared / 4)
+    assert privacy_profile(half, half.at(3))(epsilon).lower > Fraction(delta)
+    barely = DiscreteGaussian(mechanism.noise.sigma_squared * Fraction(999, 1000))
+    assert privacy_profile(barely, barely.at(3))(epsilon).lower > Fraction(delta)
 
 
 def test_epsilon_zero_is_total_variation() -> None:

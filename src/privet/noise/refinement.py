@@ -47,7 +47,8 @@ class Refined:
     Q = q >= 0 with weight e^(-rate q^2), R is uniform, and the candidate (q, r) is kept with probability e^-x,
     x = rate (2 q + r/2^b) (r/2^b), so it has weight e^(-rate (q + r/2^b)^2). A sign is drawn, and -0 is dropped.
     A candidate is dropped if a uniform real is below 1 - e^-x: its first 64 bits are compared with a fixed-point value
-    of known error, and in the rare case that they are too close, with 1 - e^-x itself.
+    of known error, and in the rare case that they are too close, with 1 - e^-x itself. The bounds on errors are for
+    tables with sigma^2 from 2^12 to 2^14, which is up to the caller.
 
     `one`, and `array` up to 4,096 draws, do the same work for every candidate, except in that case (probability below
     2^-50). How many candidates are dropped is independent of the values that are returned. Longer arrays compare 32
@@ -82,7 +83,7 @@ class Refined:
         """`count` values."""
         total = np.zeros(count, dtype=np.int64 if self.shift <= _INT64_BITS else object)
         bulk = count > SMALL and self.shift <= _BULK_BITS
-        candidates = partial(self._many, scratch=np.empty((5, CHUNK), np.uint64)) if bulk else self._few
+        candidates = partial(self._many, scratch=np.empty((5, min(count, CHUNK)), np.uint64)) if bulk else self._few
         exceptions: Rare = []
         pending = []
         for start in range(0, count, CHUNK):
@@ -130,7 +131,7 @@ class Refined:
     def _many(self, count: int, bits: Bits, *, scratch: Words) -> tuple[Integers, Bools, Rare]:
         """With 32 bits for each decision: x is known to 2^-16, and x - x^2/2 <= 1 - e^-x <= x.
 
-        The rows of `scratch` are overwritten, because fresh arrays would take a third of the time.
+        The rows of `scratch` are overwritten, because fresh arrays would take half of the time.
         """
         words, share, x, decider, whole = scratch[:, :count]
         leading, coarse = np.empty(count, dtype=np.uint16), np.empty(count, dtype=np.int16)
@@ -204,7 +205,7 @@ class Refined:
         return x > 0 and uniform.below(lambda: -(-ball(x)).expm1())
 
     def _exponent(self, q: Fixed, share: Fixed, times: Callable[[Fixed, Fixed], Fixed]) -> Fixed:
-        """X in units of 2^-64, at most 2 q + 4 too small; `share` is r/2^b in the same units."""
+        """The exponent x in units of 2^-64, at most 2 q + 4 too small; `share` is r/2^b in the same units."""
         return times(share, 2 * q * self._fixed + times(share, share * 0 + self._fixed))
 
 
