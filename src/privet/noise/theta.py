@@ -32,6 +32,11 @@ def total(sigma_squared: Exact) -> arb:
         >>> total(Exact(1))
         [2.50662828804...]
     """
+    return _total(sigma_squared, ctx.prec)
+
+
+@lru_cache(maxsize=64)
+def _total(sigma_squared: Exact, bits: int) -> arb:
     if 6 * sigma_squared < 1:
         return 1 + 2 * _direct(1 / ball(2 * sigma_squared), 1)
     return (2 * arb.pi() * ball(sigma_squared)).sqrt() * (1 + 2 * _direct(_dual(sigma_squared), 1))
