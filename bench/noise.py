@@ -6,6 +6,7 @@ import platform
 import statistics
 import subprocess
 import sys
+from fractions import Fraction
 
 import numpy as np
 from rich.console import Console
@@ -14,10 +15,12 @@ from rich.table import Table
 from bench.peer import Peer
 from bench.timing import seconds
 from privet import Laplace
-from privet.noise import DiscreteLaplace
+from privet.noise import DiscreteGaussian, DiscreteLaplace
+from privet.noise.gaussian import gaussian_sampler
 from privet.noise.laplace import laplace_digits
 
 SCALES = ("1", "10", "1e4", "1e6", "1e12")
+SIGMAS = ("1", "10", "100", "1000", "1e4", "1e6", "1e9")
 COUNT = 10**6
 PEER_COUNT = 20_000
 ROUNDS = 9
@@ -41,7 +44,36 @@ def main() -> None:
     with Peer(OPENDP, "opendp_laplace.py") as opendp:
         _arrays(console, opendp)
         _single(console, opendp)
+    gaussian(console)
     _process(console)
+
+
+def gaussian(console: Console) -> None:
+    """Gaussian noise: arrays, a single release, 4,096 draws at once, and the first draw at a new sigma."""
+    titles = ("sigma", "Privet", "numpy + rint", "x numpy", "one, us", "4,096, us", "new sigma, ms")
+    table = Table(*titles, title=f"\nGaussian noise: million draws a second, arrays of {COUNT:,}", box=None)
+    generator = np.random.default_rng()
+    for sigma in SIGMAS:
+        width = Fraction(sigma)
+        noise, square = DiscreteGaussian(width**2), width**2
+        noise.sample(COUNT)
+        ours, numpys, single, small, fresh = [], [], [], [], []
+        for _ in range(ROUNDS):
+            ours.append(COUNT / seconds(lambda n=noise: n.sample(COUNT)))  # type: ignore[misc]
+            numpys.append(COUNT / seconds(lambda w=float(width): np.rint(generator.normal(0, w, COUNT))))  # type: ignore[misc]
+            single.append(seconds(lambda n=noise: [n.sample() for _ in range(500)]) / 500)  # type: ignore[misc]
+            small.append(seconds(lambda n=noise: n.sample(4096)))  # type: ignore[misc]
+            gaussian_sampler.cache_clear()
+            fresh.append(seconds(lambda s=square: gaussian_sampler(s)))  # type: ignore[misc]
+        rate, other = statistics.median(ours) / 1e6, statistics.median(numpys) / 1e6
+        times = (statistics.median(each) for each in (single, small))
+        table.add_row(
+            sigma,
+            *(f"{rate:.0f}", f"{other:.0f}", f"{rate / other:.2f}"),
+            *(f"{each * 1e6:.1f}" for each in times),
+            f"{statistics.median(fresh) * 1e3:.1f}",
+        )
+    console.print(table)
 
 
 def _arrays(console: Console, opendp: Peer) -> None:

@@ -17,8 +17,8 @@ import pytest
 import privet
 
 FACE = """
-    AboveThreshold Adjacency ApproxDP BudgetError Certificate Dataset DatasetClosed Exponential InternalError
-    Laplace LedgerBusy LedgerError NoAnswer PermuteAndFlip PrivetError PublicTable PureDP Query RandomizedResponse
+    AboveThreshold Adjacency ApproxDP BudgetError Certificate Dataset DatasetClosed Exponential Gaussian
+    InternalError Laplace LedgerBusy LedgerError NoAnswer PermuteAndFlip PrivetError PublicTable PureDP Query RandomizedResponse
     Release ReleasePlan ReportNoisyMax Session Staircase Table UserError ZeroConcentratedDP accounting adjacency
     audit bins boolean col count count_people date distances distributions divergences duckdb_file each_row
     epsilon_for errors events exact greatest guarantees histogram import_csv integer keys keys_from least ledger lit
@@ -59,10 +59,10 @@ MODULES = {
         Remaining TableFacts Totals Verified memory_ledger open_ledger verify_export
     """,
     "mechanisms": """
-        AboveThreshold DEFAULT Exponential Laplace NOISE NoiseMechanism PermuteAndFlip RandomizedResponse ReportNoisyMax
-        ResponseCount SELECTION SelectionMechanism Staircase epsilon_for named serves
+        AboveThreshold DEFAULT Exponential GAUSSIAN Gaussian Laplace NOISE NoiseMechanism PermuteAndFlip PricedNoise
+        RandomizedResponse ReportNoisyMax ResponseCount SELECTION SelectionMechanism Staircase epsilon_for named serves
     """,
-    "noise": "Bernoulli BernoulliExp DiscreteLaplace DiscreteStaircase Geometric UniformInteger",
+    "noise": "Bernoulli BernoulliExp DiscreteGaussian DiscreteLaplace DiscreteStaircase Geometric UniformInteger",
     "planner": "ReleasePlan plan",
     "release": "Certificate Release Verification new_signing_key verify",
     "sensitivity": """
@@ -80,9 +80,11 @@ ALLOWED = {
     # one of epsilon and scale must be given; neither has a value of its own
     ("mechanisms.Laplace", "epsilon"),
     ("mechanisms.Laplace", "scale"),
+    # one of rho, sigma, and epsilon with delta must be given; none has a value of its own
+    ("mechanisms.Gaussian", "delta"),
+    ("mechanisms.Gaussian", "epsilon"),
+    ("mechanisms.Gaussian", "rho"),
     # no privacy parameters: how sure a reader wants to be, and (epsilon, 0) as the question that is asked
-    ("mechanisms.Laplace.error", "confidence"),
-    ("mechanisms.Laplace.interval", "confidence"),
     ("mechanisms.AboveThreshold.error", "confidence"),
     ("mechanisms.RandomizedResponse.error", "confidence"),
     ("mechanisms.RandomizedResponse.estimate", "confidence"),

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from privet.mechanisms import (
         AboveThreshold,
         Exponential,
+        Gaussian,
         Laplace,
         PermuteAndFlip,
         RandomizedResponse,
@@ -66,6 +67,7 @@ _HOMES = {
     "Dataset": "dataset",
     "DatasetClosed": "errors",
     "Exponential": "mechanisms",
+    "Gaussian": "mechanisms",
     "InternalError": "errors",
     "Laplace": "mechanisms",
     "LedgerBusy": "errors",
@@ -142,6 +144,7 @@ __all__ = [
     "Dataset",
     "DatasetClosed",
     "Exponential",
+    "Gaussian",
     "InternalError",
     "Laplace",
     "LedgerBusy",

@@ -15,7 +15,7 @@ from scipy import stats
 from privet import accuracy
 from privet.accuracy import ratio_estimate
 from privet.accuracy.laplace import LaplaceSums
-from privet.accuracy.laplace.small import Box
+from privet.accuracy.laplace.small import laplace_box
 from privet.accuracy.laplace.sums import tail_of_sum
 
 Floats = NDArray[np.float64]
@@ -159,7 +159,7 @@ def test_nothing_outside_is_accepted_on_a_fine_grid(a: int, b: int, scale: float
     low, high = mean_interval(x[None, :], scale, 1)
     t = np.linspace(0, 1, 2001)
     w = np.stack([1 - t, -t], axis=-1)
-    box = Box(np.array([scale, scale]), 1e-9)  # larger than the interval's own
+    box = laplace_box(np.array([scale, scale]), 1e-9)  # larger than the interval's own
     p = box.tail(np.abs(w), np.abs(w @ x)) if scale < 3 else tail_of_sum(np.abs(w) * scale, np.abs(w @ x))
     accepted = t[p >= 0.05 * (1 + 1e-3)]
     root = a / (a + b) if a + b else math.inf
@@ -176,7 +176,7 @@ def test_enumerated_noise_is_bounded_from_above_and_closely(
     mass = [np.tanh(0.5 / s) * np.exp(-np.abs(k) / s) for s in (first, second)]
     true = float(np.outer(*mass)[np.abs(np.add.outer(w1 * k, w2 * k)) >= t * (1 - 1e-12)].sum())
     sharp = float(np.outer(*mass)[np.abs(np.add.outer(w1 * k, w2 * k)) >= t * (1 - 1e-8) - 4e-8].sum())
-    found = float(Box(np.array([first, second]), 0.05).tail(np.array([w1, w2]), np.array(t)))
+    found = float(laplace_box(np.array([first, second]), 0.05).tail(np.array([w1, w2]), np.array(t)))
     assert true * (1 - 1e-9) - 1e-12 <= found <= sharp + 4e-4
 
 

@@ -13,6 +13,7 @@ from privet.exact import Enclosure, Exact, ball, enclose
 from privet.exact.lattice import Integers
 from privet.noise import BernoulliExp, DiscreteLaplace, UniformInteger
 from privet.privacy.events import LaplaceNoise, PrivacyEvent, Stated
+from privet.privacy.guarantees import Guarantee, PureDP
 from privet.privacy.moves import L1Move, L2Move, Move, Norm
 
 
@@ -23,6 +24,7 @@ class Twice(LaplaceSums):
     name: ClassVar[str] = "twice/1"
     label: ClassVar[str] = "Twice the noise"
     norm: ClassVar[Norm] = "L1"
+    prices: ClassVar[tuple[type[Guarantee], ...]] = (PureDP,)
 
     def scale(self, move: Move, *, epsilon: Exact) -> Exact:
         return 2 * move.total / epsilon
@@ -30,10 +32,17 @@ class Twice(LaplaceSums):
     def epsilon(self, move: Move, *, scale: Exact) -> Exact:
         return 2 * move.total / scale
 
-    def event(self, move: Move, *, scale: Exact) -> Stated:
+    def calibrate(self, move: Move, price: Guarantee, *, coordinates: int) -> Exact:
+        assert isinstance(price, PureDP)
+        return self.scale(move, epsilon=price.epsilon)
+
+    def cost(self, move: Move, *, scale: Exact, coordinates: int, like: Guarantee) -> PureDP:
+        return PureDP(self.epsilon(move, scale=scale))
+
+    def event(self, move: Move, *, scale: Exact, coordinates: int = 1, price: Guarantee | None = None) -> Stated:
         return Stated(epsilon=self.epsilon(move, scale=scale), delta=0)
 
-    def draw(self, move: Move, *, scale: Exact, count: int) -> tuple[Integers, Stated]:
+    def draw(self, move: Move, *, scale: Exact, count: int, price: Guarantee | None = None) -> tuple[Integers, Stated]:
         return DiscreteLaplace(scale).sample(count), self.event(move, scale=scale)
 
     def serves(self, stored: PrivacyEvent, asked: PrivacyEvent) -> bool:
@@ -49,6 +58,7 @@ class Squares(LaplaceSums):
     name: ClassVar[str] = "squares/1"
     label: ClassVar[str] = "Noise for squares"
     norm: ClassVar[Norm] = "L2"
+    prices: ClassVar[tuple[type[Guarantee], ...]] = (PureDP,)
 
     def scale(self, move: Move, *, epsilon: Exact) -> Exact:
         assert isinstance(move, L2Move)
@@ -57,11 +67,20 @@ class Squares(LaplaceSums):
     def epsilon(self, move: Move, *, scale: Exact) -> Exact:
         return move.total / scale
 
-    def event(self, move: Move, *, scale: Exact) -> LaplaceNoise:
+    def calibrate(self, move: Move, price: Guarantee, *, coordinates: int) -> Exact:
+        assert isinstance(price, PureDP)
+        return self.scale(move, epsilon=price.epsilon)
+
+    def cost(self, move: Move, *, scale: Exact, coordinates: int, like: Guarantee) -> PureDP:
+        return PureDP(self.epsilon(move, scale=scale))
+
+    def event(self, move: Move, *, scale: Exact, coordinates: int = 1, price: Guarantee | None = None) -> LaplaceNoise:
         assert isinstance(move, L2Move)
         return LaplaceNoise(move=L1Move(move.squared), scale=scale)
 
-    def draw(self, move: Move, *, scale: Exact, count: int) -> tuple[Integers, LaplaceNoise]:
+    def draw(
+        self, move: Move, *, scale: Exact, count: int, price: Guarantee | None = None
+    ) -> tuple[Integers, LaplaceNoise]:
         return DiscreteLaplace(scale).sample(count), self.event(move, scale=scale)
 
     def serves(self, stored: PrivacyEvent, asked: PrivacyEvent) -> bool:

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from privet.noise import Bernoulli, BernoulliExp, DiscreteLaplace, Geometric, UniformInteger
+from privet.noise import Bernoulli, BernoulliExp, DiscreteGaussian, DiscreteLaplace, Geometric, UniformInteger
 from privet.noise.digits import BASE, SMALL
 from privet.noise.entropy import SYSTEM
 from privet.noise.laplace import laplace_digits
@@ -25,7 +25,7 @@ Z = 9.4  # a standard normal variable exceeds this with probability below 1e-20
 Draws = NDArray[np.float64]
 
 
-def drawn(distribution: DiscreteLaplace | Geometric, way: str, count: int = COUNT) -> list[int]:
+def drawn(distribution: DiscreteLaplace | Geometric | DiscreteGaussian, way: str, count: int = COUNT) -> list[int]:
     if way == "one":
         return [distribution.sample() for _ in range(count)]
     if way == "few":
@@ -34,7 +34,7 @@ def drawn(distribution: DiscreteLaplace | Geometric, way: str, count: int = COUN
     return [int(x) for x in distribution.sample(count)]
 
 
-def p_value(values: list[int], distribution: DiscreteLaplace | Geometric) -> float:
+def p_value(values: list[int], distribution: DiscreteLaplace | Geometric | DiscreteGaussian) -> float:
     """A chi-squared test in about 40 bins of nearly equal probability."""
     edges = sorted({distribution.quantile(Fraction(i, 41)) for i in range(1, 41)})
     cumulative = [0.0, *(float(distribution.cdf(edge)) for edge in edges), 1.0]
@@ -70,6 +70,49 @@ def test_geometric_scales_are_told_apart(scale: str, way: str) -> None:
     assert p_value(values, true) > NEVER
     for wrong in (true.scale * Fraction(13, 10), true.scale / Fraction(13, 10)):
         assert p_value(values, Geometric(wrong)) < NEVER
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("way", "square"),
+    [
+        *(("one", square) for square in ("3", "1e8")),
+        *((way, square) for way in ("few", "many") for square in ("0.6", "3", "16000", "20000", "1e8", "1e21", "1e40")),
+    ],
+)
+def test_gaussian_scales_are_told_apart(way: str, square: str) -> None:
+    true = DiscreteGaussian(square)
+    values = drawn(true, way)
+    assert p_value(values, true) > NEVER
+    for wrong in (Fraction(13, 10), Fraction(10, 13)):
+        assert p_value(values, DiscreteGaussian(true.sigma_squared * wrong**2)) < NEVER
+    if square == "1e8":  # Laplace noise of the same variance is another distribution
+        assert p_value(values, DiscreteLaplace("7071")) < NEVER
+
+
+@pytest.mark.parametrize("square", ["3", "20000", "1e8"])
+def test_gaussian_signs_are_symmetric_and_draws_independent(square: str) -> None:
+    noise = DiscreteGaussian(square)
+    values = noise.sample(COUNT)
+    up, down = int((values > 0).sum()), int((values < 0).sum())
+    assert abs(up - down) / math.sqrt(up + down) < Z
+    zero = float(noise.pmf(0))
+    assert abs(COUNT - up - down - COUNT * zero) / math.sqrt(COUNT * zero * (1 - zero) + 1) < Z
+    x = values / math.sqrt(float(noise.variance))
+    for lag in (1, 2, 7, 4096):
+        assert dependence(x[:-lag], x[lag:]) < Z
+    if square == "1e8":  # the fine part is all but independent of the coarse one
+        assert abs(float(np.corrcoef(values % 64, np.abs(x))[0, 1])) * math.sqrt(COUNT) < Z
+
+
+def test_few_values_are_as_frequent_as_they_should_be() -> None:
+    """At sigma = 128, just above the table's end, each single value is counted."""
+    noise, count = DiscreteGaussian(2**14), 4 * COUNT
+    counts = np.bincount(noise.sample(count) + 2000, minlength=4001)
+    expected = np.array([float(noise.pmf(k)) for k in range(-300, 301)]) * count
+    chi = float(np.sum((counts[1700:2301] - expected) ** 2 / expected))
+    assert stats.chi2.sf(chi, 600) > NEVER
+    assert counts[2000] / expected[300] < 1.3, "0 comes once, not twice"
 
 
 def z_of_mean(values: Draws, mean: float, deviation: float) -> float:

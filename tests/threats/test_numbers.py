@@ -25,10 +25,12 @@ from privet.exact.lattice import Bounds
 from privet.mechanisms import Laplace
 from privet.noise import DiscreteLaplace, entropy
 from privet.noise import laplace as noise_module
-from privet.noise.digits import SMALL
+from privet.noise.digits import SMALL, Digits
 from privet.noise.entropy import Bits
+from privet.noise.gaussian import gaussian_sampler
 from privet.noise.inversion import Inversion
 from privet.noise.laplace import laplace_digits
+from privet.noise.refinement import Refined
 from privet.privacy.accounting import PureAccountant
 from privet.privacy.events import Composed, Repeated
 from privet.privacy.guarantees import ApproxDP, PureDP
@@ -386,6 +388,50 @@ def test_t10_releasing_reals_does_the_same_work(epsilon: str, value: Any, monkey
     count = 0 if isinstance(value, float) else len(value)
     scale = str(mechanism.fit(value).noise.scale)
     assert work_is_constant(lambda *_: mechanism.release(value), scale, count, monkeypatch)
+
+
+class _LooksAtTheValue(Refined):
+    """The twin that skips the comparison where it is not needed: for candidates that are multiples of 2^b."""
+
+    def _exponent(self, q: Any, share: Any, times: Any) -> Any:
+        return super()._exponent(q, share, times) if np.any(share) else share
+
+
+def gaussian_work_is_constant(sampler: Digits | Refined, count: int) -> bool:
+    """Whether the same bytecodes run whatever value the bits lead to, if none is dropped; count 0 is a single draw."""
+    levels = [sampler.coarse] if isinstance(sampler, Refined) else list(sampler.levels)
+    rows = sampler.shift // 64 + 1 if isinstance(sampler, Refined) else 0
+    traces = []
+    for warm in (True, False):
+        for kind in (*KINDS[:-1], "mixed"):
+            words = words_for(levels, kind, max(1, count))
+            if rows:  # a decider that keeps every candidate, and fine parts of all sizes, with both signs
+                keep = np.full(max(1, count), (1 << 64) - 99, dtype=np.uint64)
+                fine = [np.roll(words[0] ^ np.uint64(len(kind) & 1), row) for row in range(rows)]
+                fine = [np.zeros_like(keep) + np.uint64(1 << 62)] * rows if kind == "low" else fine
+                fine = [fine[0] & np.uint64(1) for _ in fine] if kind == "above" else fine
+                words = [*words, keep, *fine]
+            script = Script(*words) if count else Script(b"".join(w.tobytes() for w in words))
+            trace = work_of(partial(sampler.array, count, script) if count else partial(sampler.one, script))
+            script.finish()
+            if not warm:
+                traces.append(trace)
+    assert min(map(len, traces)) > 20
+    return all(trace == traces[0] for trace in traces)
+
+
+@pytest.mark.parametrize("square", ["1/3", "15", "16000", "1e6", "1e17", "1e30", "1e50"])
+@pytest.mark.parametrize("count", [0, 1, 7, SMALL])
+def test_t10_gaussian_draws_do_the_same_work_for_every_value(square: str, count: int) -> None:
+    if square != "1e50" or count < SMALL:
+        assert gaussian_work_is_constant(gaussian_sampler(Fraction(square)), count)
+
+
+@pytest.mark.parametrize("count", [0, 7])
+def test_t10_a_gaussian_draw_that_looks_at_its_value_is_seen(count: int) -> None:
+    honest = gaussian_sampler(Fraction(10**6))
+    assert isinstance(honest, Refined)
+    assert not gaussian_work_is_constant(_LooksAtTheValue(honest.coarse, honest.shift, honest.rate), count)
 
 
 def test_t10_the_searches_compare_equally_often() -> None:

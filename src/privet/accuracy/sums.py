@@ -6,14 +6,15 @@ Intervals, errors expected before data are read, and the scale that an error all
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privet.exact import Exact, Number, exact
+from privet.errors import NumberError
+from privet.exact import Exact, Number, exact, nonnegative
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -90,3 +91,32 @@ def common_divisor(weights: Sequence[Exact]) -> Exact:
     """The largest step of which all weights are multiples."""
     whole = math.lcm(*(weight.denominator for weight in weights))
     return Fraction(math.gcd(*(int(weight * whole) for weight in weights)), whole)
+
+
+def present(weights: Sequence[Number], scales: Sequence[Number]) -> list[tuple[Exact, Exact]]:
+    """|a_i| and s_i of the terms that are present."""
+    if len(weights) != len(scales):
+        raise NumberError(f"{len(weights)} weights were given for {len(scales)} scales; give one for each.")
+    pairs = [
+        (abs(exact(weight, name="weight")), nonnegative(scale, name="scale"))
+        for weight, scale in zip(weights, scales, strict=True)
+    ]
+    return [(weight, scale) for weight, scale in pairs if weight and scale]
+
+
+LEAST_SCALE = Fraction(1, 10**6)
+"""Smaller noise is no noise."""
+
+
+def largest_scale(fits: Callable[[Exact], bool]) -> Exact:
+    """The largest scale that fits, to 10^-9 of itself, rounded down."""
+    low = Fraction(1)
+    while not fits(low):
+        low /= 2
+    while fits(2 * low):
+        low *= 2
+    step = low
+    for _ in range(32):
+        step /= 2
+        low = low + step if fits(low + step) else low
+    return low

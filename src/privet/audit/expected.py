@@ -4,7 +4,8 @@ difference of two digits, the product of two polynomials. They do not use the fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
@@ -70,6 +71,39 @@ def expected_levels(scale: Exact, count: int, two_sided: bool) -> tuple[Expected
     masses = [w / total for w in weights]
     levels.append(Expected(-reach if two_sided else 0, masses, beyond / total if two_sided else arb(0)))
     return tuple(levels)
+
+
+def gaussian_level(sigma_squared: Exact, two_sided: bool) -> Expected:
+    """The discrete Gaussian distribution on all integers, or on 0, 1, ..., from plain sums of its weights."""
+    reach = math.isqrt(int(280 * sigma_squared)) + 2  # e^-140 < 2^-200: the mass beyond is below the probed precision
+    weights = [ball(-k * k / (2 * sigma_squared)).exp() for k in range(reach + 1)]
+    beyond = _rest(sigma_squared, reach + 1)
+    if two_sided:
+        weights = weights[:0:-1] + weights
+    total = sum(weights, arb(0)) + (2 * beyond if two_sided else beyond)
+    return Expected(-reach if two_sided else 0, [w / total for w in weights], beyond / total if two_sided else arb(0))
+
+
+def gaussian_away(sigma_squared: Exact, two_sided: bool) -> Callable[[Exact], int]:
+    """The last m for which P(X >= m) exceeds a mass, down to 2^-1600, from the same sums."""
+    reach = math.isqrt(int(2300 * sigma_squared)) + 2  # e^-1150 < 2^-1650
+    weights = [ball(-k * k / (2 * sigma_squared)).exp() for k in range(reach + 1)]
+    tails = [_rest(sigma_squared, reach + 1)]
+    for w in reversed(weights):
+        tails.append(tails[-1] + w)
+    total = 2 * tails[-1] - 1 if two_sided else tails[-1]
+
+    def away(mass: Exact) -> int:
+        least = ball(mass) * total
+        return next(m for m in range(reach, -1, -1) if tails[reach + 1 - m] > least)
+
+    return away
+
+
+def _rest(sigma_squared: Exact, first: int) -> arb:
+    """The sum of the weights from `first` on: between 0 and a geometric series."""
+    ratio = ball(-(2 * first + 1) / (2 * sigma_squared)).exp()
+    return arb(0).union(ball(-first * first / (2 * sigma_squared)).exp() / (1 - ratio))
 
 
 def differences(distribution: DiscreteLaplace | Geometric, expected: tuple[Expected, ...]) -> Iterator[str]:

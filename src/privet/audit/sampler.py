@@ -14,24 +14,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privet.audit.expected import PROBE_BITS, Expected, differences, expected_levels
+from privet.audit.expected import Expected, differences, expected_levels, gaussian_away, gaussian_level
 from privet.audit.script import Probes, Script
+from privet.audit.tables import TableCheck
+from privet.audit.thinning import check_thinning
 from privet.exact import Exact, ball, floor, precision, show
-from privet.noise import DiscreteLaplace, Geometric
+from privet.noise import DiscreteGaussian, DiscreteLaplace, Geometric
 from privet.noise.digits import BASE, CHUNK, GROUP, SMALL, Digits
+from privet.noise.gaussian import TABLE, gaussian_sampler
 from privet.noise.geometric import geometric_digits
-from privet.noise.inversion import Inversion, Rare
 from privet.noise.laplace import laplace_digits
+from privet.noise.refinement import Refined
+from privet.noise.theta import total, weight
 
 DEEP = (4, 24)
 """The numbers of 64-bit words of zeros (or ones) that lead into the open tails, as far as 2^-1536."""
 
 _PRECISION = 384
-_LARGEST = (1 << 64) - 1
-_CELLS = np.arange(1 << 16, dtype=np.uint64) << np.uint64(48)
 _WIDEST = 256  # an open table of a larger scale would have too many values to enumerate, and to fit 16 bits
-
-Words = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,9 @@ class SamplerReport:
         return f"scale {show(self.scale)}: {self.levels} tables, {self.values} values, {self.probes} probes: {verdict}"
 
 
-def verify_sampler(distribution: DiscreteLaplace | Geometric, sampler: Digits | None = None) -> SamplerReport:
+def verify_sampler(
+    distribution: DiscreteLaplace | Geometric | DiscreteGaussian, sampler: Digits | Refined | None = None
+) -> SamplerReport:
     """Certify that the running sampler gives each value its exact probability.
 
     Claim: if the report is exact, then for every table the measure of bit strings that lead to value k is
@@ -64,13 +66,22 @@ def verify_sampler(distribution: DiscreteLaplace | Geometric, sampler: Digits | 
     powers of 256, also across the chunks of long arrays, and with draws that need more bits among them. The combined
     distribution of the tables has the pmf of `distribution`.
 
+    For wide Gaussian noise, the candidates that are thinned are probed too: for each value of the table and several
+    fine parts, both sides of the probability to be dropped, at 2^-192, and the value and sign of each that is kept.
+
     Assumptions: the bits are fair, and the code only compares them with its tables, so that nothing can change
     between two neighbouring probes.
 
     Example:
         >>> verify_sampler(DiscreteLaplace("2.5")).exact
         True
+        >>> verify_sampler(DiscreteGaussian("2.5")).exact
+        True
     """
+    if isinstance(distribution, DiscreteGaussian):
+        return _verify_gaussian(distribution, gaussian_sampler(distribution.scale) if sampler is None else sampler)
+    if isinstance(sampler, Refined):
+        return SamplerReport(distribution.scale, 1, 0, 0, ("this is a sampler of Gaussian noise",))
     two_sided = isinstance(distribution, DiscreteLaplace)
     if sampler is None:
         sampler = laplace_digits(distribution.scale) if two_sided else geometric_digits(distribution.scale)
@@ -83,50 +94,63 @@ def verify_sampler(distribution: DiscreteLaplace | Geometric, sampler: Digits | 
         expected = expected_levels(distribution.scale, count, two_sided)
         pools = []
         for j, (level, truth) in enumerate(zip(sampler.levels, expected, strict=True)):
-            cells = _decided(truth, _CELLS, _CELLS + np.uint64((1 << 48) - 1))  # both ends of every cell
-            near = _decided(truth, truth.prefixes - np.uint64(1), truth.prefixes + np.uint64(1))
-            fine = _fine(truth)
-            deep = _deep(distribution.scale / BASE**j, two_sided) if j == count - 1 else fine[:0]
-            pools.append((cells + near, deep + fine))
-            for name, draw, tested in _ways(cells, near, fine, deep):
-                probes += len(tested)
-                findings += [f"table {j}: {name} draws {finding}" for finding in _compare(level, draw, tested)]
+            far = _deep(_away(distribution.scale / BASE**j, two_sided), two_sided) if j == count - 1 else None
+            check = TableCheck(level, truth, far)
+            pools.append(check.pool)
+            probes += check.probes
+            findings += [f"table {j}: {finding}" for finding in check.findings]
         findings += _check_sum(sampler, pools)
         findings += differences(distribution, expected)
     values = sum(len(truth.masses) for truth in expected)
     return SamplerReport(distribution.scale, count, values, probes, tuple(findings))
 
 
-# --- probes -----------------------------------------------------------------------------------
+def _verify_gaussian(distribution: DiscreteGaussian, sampler: Digits | Refined) -> SamplerReport:
+    square, two_sided, shift = distribution.sigma_squared, isinstance(sampler, Digits), 0
+    if isinstance(sampler, Refined):
+        level, shift = sampler.coarse, sampler.shift
+    elif len(sampler.levels) == 1:
+        level = sampler.levels[0]
+    else:
+        return SamplerReport(square, len(sampler.levels), 0, 0, ("there must be one table",))
+    coarse = square / 4**shift
+    if coarse > 4 * TABLE:
+        return SamplerReport(square, 1, 0, 0, ("the table is too narrow for this sigma",))
+    with precision(_PRECISION):
+        truth = gaussian_level(coarse, two_sided)
+        far = gaussian_away(coarse, two_sided)
+        check = TableCheck(level, truth, _deep(far, two_sided))
+        findings, probes = [f"table 0: {finding}" for finding in check.findings], check.probes
+        findings += _normaliser(coarse, truth, two_sided)
+        if isinstance(sampler, Refined):
+            more, found = check_thinning(sampler, square, truth)
+            probes, findings = probes + more, findings + found
+        else:
+            findings += _check_sum(sampler, [check.pool])
+    return SamplerReport(square, 1, len(truth.masses), probes, tuple(findings))
 
 
-def _decided(truth: Expected, *parts: Words) -> Probes:
-    """The words that 64 bits decide."""
-    words = np.concatenate(parts)
-    # a word that equals a boundary's prefix is undecided; 0 and 2^64 - 1 belong to open tails
-    words = words[~np.isin(words, truth.prefixes) & (words > 0) & (words < _LARGEST)]
-    return Probes(words, np.full(len(words), b"", dtype=object), truth.values(words))
+def _normaliser(square: Exact, truth: Expected, two_sided: bool) -> Iterator[str]:
+    """Compare the plain sums with the pmf of the distribution, which is computed by Poisson summation."""
+    whole = total(square) if two_sided else (total(square) + 1) / 2
+    for k in (0, 1, 7, len(truth.masses) // 3):
+        if 0 <= k - truth.first < len(truth.masses):
+            apart = truth.masses[k - truth.first] * whole / weight(square, k) - 1
+            if not abs(apart) < ball(Fraction(1, 10**30)):
+                yield f"P({k}) differs from the pmf"
 
 
-def _fine(truth: Expected) -> Probes:
-    """Strings next to a boundary at 2^-128; nearly all share their first 64 bits with it."""
-    strings, values = [], []
-    padded = [0, *truth.fine, 1 << PROBE_BITS]
-    for i, fine in enumerate(truth.fine):
-        if min(fine - padded[i], padded[i + 2] - fine) > 4:  # closer boundaries have a total mass below 1e-37
-            strings += [fine - 1, fine + 1]
-            values += [truth.first + i, truth.first + i + 1]
-    words, prefixes = [string >> 64 for string in strings], set(truth.prefixes.tolist())
-    more = [string.to_bytes(16, "little")[:8] if string >> 64 in prefixes else b"" for string in strings]
-    return Probes.from_lists(words, more, values)
+def _away(scale: Exact, two_sided: bool) -> Callable[[Exact], int]:
+    """The last m for which P(X <= -m) and P(X >= m) exceed a mass, for exponential tails."""
 
-
-def _deep(scale: Exact, two_sided: bool) -> Probes:
-    """Strings far out in the open tails: zeros, or ones, and then a half."""
-
-    def away(mass: Exact) -> int:  # the last m for which P(X <= -m) and P(X >= m) exceed `mass`
+    def away(mass: Exact) -> int:
         return floor(lambda: ball(scale) * -(ball(mass) * (1 + ball(-1 / scale).exp() if two_sided else 1)).log())
 
+    return away
+
+
+def _deep(away: Callable[[Exact], int], two_sided: bool) -> Probes:
+    """Strings far out in the open tails: zeros, or ones, and then a half."""
     words, more, values = [], [], []
     for count in DEEP:
         value = away(Fraction(1, 2 << 64 * count))
@@ -135,64 +159,6 @@ def _deep(scale: Exact, two_sided: bool) -> Probes:
             more.append(filler * (count - 1) + (1 << 63).to_bytes(8, "little"))
             values.append(sign * value)
     return Probes.from_lists(words, more, values)
-
-
-# --- one table --------------------------------------------------------------------------------
-
-
-Draw = Callable[[Inversion, Probes], NDArray[Any]]
-
-
-def _ways(cells: Probes, near: Probes, fine: Probes, deep: Probes) -> Iterator[tuple[str, Draw, Probes]]:
-    """The probes for each way to draw."""
-    under = np.unique(fine.words, return_index=True)[1]
-    over = len(fine) - 1 - np.unique(fine.words[::-1], return_index=True)[1]
-    yield "bulk", _draw_many, cells + near + fine[over] + deep
-    yield "array", _draw_few, cells + near + fine[under] + deep
-    yield "single", _draw_one, near + fine + deep
-
-
-def _compare(level: Inversion, draw: Draw, probes: Probes) -> Iterator[str]:
-    try:
-        values = draw(level, probes)
-    except Exception as error:  # any failure of a broken sampler is a finding
-        yield f"failed ({error})"
-        return
-    wrong = np.flatnonzero(values != probes.values)
-    if len(wrong):
-        at = wrong[0]
-        yield f"give {values[at]} instead of {probes.values[at]}, wrong at {len(wrong)} of {len(values)} probes"
-
-
-def _draw_one(level: Inversion, probes: Probes) -> NDArray[Any]:
-    values = []
-    for word, more in zip(probes.words.tolist(), probes.more, strict=True):
-        script = Script(*(more[i : i + 8] for i in range(0, len(more), 8)))
-        values.append(level.one(word, script))
-        script.finish()
-    return np.array(values, dtype=object)
-
-
-def _draw_few(level: Inversion, probes: Probes) -> NDArray[Any]:
-    script = Script(*probes.pieces())
-    values, rare = level.few(probes.words, script)
-    script.finish()
-    return _put(values, rare)
-
-
-def _draw_many(level: Inversion, probes: Probes) -> NDArray[Any]:
-    script = Script(*probes.rest(level), *probes.pieces())
-    values = np.empty(len(probes), dtype=np.int16)
-    rare = level.many(probes.leading, values, script)
-    script.finish()
-    return _put(values, rare)
-
-
-def _put(values: NDArray[Any], rare: Rare) -> NDArray[np.int64]:
-    placed = values.astype(np.int64)
-    for at, value in rare:
-        placed[at] += value
-    return placed
 
 
 # --- the sum of all tables --------------------------------------------------------------------

@@ -6,26 +6,30 @@ with a `SelectionMechanism`, and one line in `SELECTION`.
 
 from privet.errors import QueryError, argument
 from privet.mechanisms.above_threshold import AboveThreshold
-from privet.mechanisms.base import NoiseMechanism, SelectionMechanism
+from privet.mechanisms.base import NoiseMechanism, PricedNoise, SelectionMechanism
 from privet.mechanisms.calibration import epsilon_for
 from privet.mechanisms.exponential import EXPONENTIAL, Exponential
+from privet.mechanisms.gaussian import GAUSSIAN
 from privet.mechanisms.laplace import LAPLACE
 from privet.mechanisms.noisy_max import NOISY_MAX, ReportNoisyMax
 from privet.mechanisms.permute_and_flip import PERMUTE_AND_FLIP, PermuteAndFlip
 from privet.mechanisms.randomized_response import RandomizedResponse, ResponseCount
 from privet.mechanisms.staircase import Staircase
-from privet.mechanisms.standalone import Laplace
+from privet.mechanisms.standalone import Gaussian, Laplace
 from privet.privacy.events import PrivacyEvent
 
 __all__ = [
     "DEFAULT",
+    "GAUSSIAN",
     "NOISE",
     "SELECTION",
     "AboveThreshold",
     "Exponential",
+    "Gaussian",
     "Laplace",
     "NoiseMechanism",
     "PermuteAndFlip",
+    "PricedNoise",
     "RandomizedResponse",
     "ReportNoisyMax",
     "ResponseCount",

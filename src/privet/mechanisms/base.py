@@ -1,4 +1,4 @@
-"""The two contracts of mechanisms: all that the rest of the system knows about them.
+"""The contracts of mechanisms: all that the rest of the system knows about them.
 
 A noise mechanism hides how far one unit moves a vector of integers. A selection mechanism chooses a candidate by scores
 that one unit moves. `tests/mechanisms/` has a contract suite for each.
@@ -13,14 +13,18 @@ from privet.accuracy import NoiseSums
 from privet.exact import Enclosure, Exact
 from privet.exact.lattice import Integers
 from privet.privacy.events import PrivacyEvent
+from privet.privacy.guarantees import Guarantee
 from privet.privacy.moves import Move, Norm
 
 
-class NoiseMechanism(NoiseSums, Protocol):
+class PricedNoise(NoiseSums, Protocol):
     """Independent noise on each coordinate of a vector of integers, and the error of sums of this noise.
 
     Claim: adding draws of this scale to a vector that neighbours move by at most `move` is what `event(move, scale)`
     describes to accountants. The noise is symmetric around 0, log-concave, and drawn exactly.
+
+    A price is a guarantee: PureDP for Laplace noise, ZeroConcentratedDP or ApproxDP for Gaussian noise. What the scale
+    is, each mechanism says: for Gaussian noise it is sigma^2.
     """
 
     @property
@@ -35,20 +39,36 @@ class NoiseMechanism(NoiseSums, Protocol):
     def norm(self) -> Norm:
         """The norm in which it measures moves."""
 
+    @property
+    def prices(self) -> tuple[type[Guarantee], ...]:
+        """The kinds of guarantee that it can be calibrated for."""
+
+    def calibrate(self, move: Move, price: Guarantee, *, coordinates: int) -> Exact:
+        """The scale of the noise that hides this move of a vector at this price; never less than exact."""
+
+    def cost(self, move: Move, *, scale: Exact, coordinates: int, like: Guarantee) -> Guarantee:
+        """The price, of the kind of `like`, of this scale: the inverse of `calibrate`. Of (epsilon, delta), delta."""
+
+    def event(self, move: Move, *, scale: Exact, coordinates: int = 1, price: Guarantee | None = None) -> PrivacyEvent:
+        """The event of adding this noise, for accountants; the price may name the epsilon at which it is stated."""
+
+    def draw(
+        self, move: Move, *, scale: Exact, count: int, price: Guarantee | None = None
+    ) -> tuple[Integers, PrivacyEvent]:
+        """`count` independent draws, one for each coordinate, and their event."""
+
+    def serves(self, stored: PrivacyEvent, asked: PrivacyEvent) -> bool:
+        """Whether a draw of the first event can replace one of the second: the same move, with no more noise."""
+
+
+class NoiseMechanism(PricedNoise, Protocol):
+    """Noise whose price is an epsilon alone."""
+
     def scale(self, move: Move, *, epsilon: Exact) -> Exact:
         """The scale of the noise that hides this move at this price; never less than exact."""
 
     def epsilon(self, move: Move, *, scale: Exact) -> Exact:
         """The price of hiding this move with noise of this scale: the inverse of `scale`."""
-
-    def event(self, move: Move, *, scale: Exact) -> PrivacyEvent:
-        """The event of adding this noise, for accountants."""
-
-    def draw(self, move: Move, *, scale: Exact, count: int) -> tuple[Integers, PrivacyEvent]:
-        """`count` independent draws, and their event."""
-
-    def serves(self, stored: PrivacyEvent, asked: PrivacyEvent) -> bool:
-        """Whether a draw of the first event can replace one of the second: the same move, with no more noise."""
 
 
 class SelectionMechanism(Protocol):

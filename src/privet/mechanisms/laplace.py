@@ -11,6 +11,7 @@ from privet.exact import Exact
 from privet.exact.lattice import Integers
 from privet.noise import DiscreteLaplace
 from privet.privacy.events import LaplaceNoise, PrivacyEvent
+from privet.privacy.guarantees import Guarantee, PureDP
 from privet.privacy.moves import L1Move, Move, Norm
 
 
@@ -30,6 +31,7 @@ class LaplaceMechanism(LaplaceSums):
     name: ClassVar[str] = "laplace/1"
     label: ClassVar[str] = "Discrete Laplace noise"
     norm: ClassVar[Norm] = "L1"
+    prices: ClassVar[tuple[type[Guarantee], ...]] = (PureDP,)
 
     def scale(self, move: Move, *, epsilon: Exact) -> Exact:
         return _in_l1(move).total / epsilon
@@ -37,14 +39,23 @@ class LaplaceMechanism(LaplaceSums):
     def epsilon(self, move: Move, *, scale: Exact) -> Exact:
         return _in_l1(move).total / scale
 
-    def event(self, move: Move, *, scale: Exact) -> LaplaceNoise:
+    def calibrate(self, move: Move, price: Guarantee, *, coordinates: int) -> Exact:
+        return self.scale(move, epsilon=_pure(price).epsilon)
+
+    def cost(self, move: Move, *, scale: Exact, coordinates: int, like: Guarantee) -> PureDP:
+        _pure(like)
+        return PureDP.derived(self.epsilon(move, scale=scale))
+
+    def event(self, move: Move, *, scale: Exact, coordinates: int = 1, price: Guarantee | None = None) -> LaplaceNoise:
         return LaplaceNoise(move=_in_l1(move), scale=scale)
 
     def distribution(self, scale: Exact) -> DiscreteLaplace:
         """The noise of one coordinate."""
         return DiscreteLaplace(scale)
 
-    def draw(self, move: Move, *, scale: Exact, count: int) -> tuple[Integers, LaplaceNoise]:
+    def draw(
+        self, move: Move, *, scale: Exact, count: int, price: Guarantee | None = None
+    ) -> tuple[Integers, LaplaceNoise]:
         noise = self.distribution(scale)
         return noise.sample(count), self.event(move, scale=noise.scale)
 
@@ -55,6 +66,12 @@ class LaplaceMechanism(LaplaceSums):
             and stored.move == asked.move
             and stored.scale <= asked.scale
         )
+
+
+def _pure(price: Guarantee) -> PureDP:
+    if isinstance(price, PureDP):
+        return price
+    raise InternalError("the price of Laplace noise is an epsilon. This is a bug in Privet")
 
 
 def _in_l1(move: Move) -> L1Move:

@@ -1,43 +1,29 @@
-"""The Laplace mechanism on its own, for any value of known sensitivity, without tables or a ledger."""
+"""The bare mechanisms that add noise to any value of known sensitivity, without tables or a ledger."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Self, cast
 
-import numpy as np
-
-from privet import accuracy
-from privet.errors import DataError, NumberError, write
-from privet.exact import Exact, Number, literal, positive, show, up, whole
-from privet.exact.lattice import (
-    add_exactly,
-    array_from_steps,
-    from_steps,
-    is_power_of_two,
-    power_of_two_below,
-    to_steps,
-)
+from privet.errors import NumberError, write
+from privet.exact import Exact, Number, nonnegative, positive, show, sqrt_up, up
+from privet.mechanisms.additive import Additive, lattice
+from privet.mechanisms.gaussian import GAUSSIAN
 from privet.mechanisms.laplace import LAPLACE
-from privet.mechanisms.values import Value, read
-from privet.noise import DiscreteLaplace
+from privet.noise import DiscreteGaussian, DiscreteLaplace
 from privet.privacy import events
 from privet.privacy.accounting import PureAccountant
-from privet.privacy.divergences import PrivacyProfile, privacy_profile
-from privet.privacy.guarantees import PureDP
-from privet.privacy.moves import L1Move
-
-FINENESS = 24
-"""A real lattice has steps of at most 2^-24 of the sensitivity, divided by the number of coordinates."""
+from privet.privacy.guarantees import ApproxDP, PureDP, ZeroConcentratedDP
+from privet.privacy.moves import L1Move, L2Move
 
 _EXAMPLE = "Laplace(sensitivity=1, epsilon=0.5)"
+_GAUSSIAN_EXAMPLE = "Gaussian(sensitivity=1, rho=0.1)"
 
 
 @dataclass(frozen=True, slots=True)
-class Laplace:
+class Laplace(Additive):
     """Release a value of known sensitivity with Laplace noise.
 
     Claim: if neighbouring datasets move the value by at most `sensitivity` (in L1, for a vector), then `release`
@@ -60,6 +46,8 @@ class Laplace:
         (True, True)
         >>> mechanism.guarantee(), mechanism.error(0.95), mechanism.interval(1234, 0.95)
         (PureDP(0.5), 6, (1228, 1240))
+        >>> mechanism.tail(6) <= 2 * math.exp(-3), float(mechanism.privacy_profile()(0)), mechanism.fit([0.5, 1.5])
+        (True, 0.24491866240370913, Laplace(sensitivity=1, epsilon=0.5, step=2.98023e-8, dimension=2))
 
     Reference: Dwork, McSherry, Nissim, Smith (2006), calibrating noise to sensitivity.
     """
@@ -92,30 +80,17 @@ class Laplace:
             loss = most / positive(scale, name="scale", example="Laplace(sensitivity=1, scale=2)")
         else:
             loss = positive(epsilon, name="epsilon", example=_EXAMPLE)
-        coordinates = None if dimension is None else whole(dimension, name="dimension", example="dimension=3")
-        chosen = step is not None
-        if step is not None:
-            size = positive(step, name="step", example="step=1 or step=2**-20")
-            if not is_power_of_two(size):
-                raise NumberError(f"step must be a power of two, not {step}", remedy=write("step=2**-20"))
-            if size != 1 and coordinates is None:
-                coordinates = 1
-        elif most.denominator == 1 and coordinates is None:
-            size = Fraction(1)
-        else:
-            coordinates = coordinates or 1
-            size = power_of_two_below(most / (coordinates << FINENESS))
+        size, coordinates = lattice(most, step, dimension)
         steps = math.ceil(most / size) + (coordinates or 1) - 1
         noise = LAPLACE.distribution(LAPLACE.scale(L1Move(steps), epsilon=loss))
-        for name, value in zip(self.__slots__, (most, loss, size, coordinates, steps, noise, chosen), strict=True):
+        for name, value in zip(
+            self.__slots__, (most, loss, size, coordinates, steps, noise, step is not None), strict=True
+        ):
             object.__setattr__(self, name, value)
         self.event()  # refuses what a ledger could not store, before any data are read
 
     def __repr__(self) -> str:
-        lattice = "" if self.dimension is None else f", step={show(self.step)}, dimension={self.dimension}"
-        if self._chosen and self.dimension is None:
-            lattice = f", step={show(self.step)}"
-        return f"Laplace(sensitivity={show(self.sensitivity)}, epsilon={show(self.epsilon)}{lattice})"
+        return f"Laplace(sensitivity={show(self.sensitivity)}, epsilon={show(self.epsilon)}{self._lattice_text()})"
 
     # --- the noise and what it costs ------------------------------------------------------------
 
@@ -132,97 +107,162 @@ class Laplace:
         """The guarantee of one release."""
         return PureAccountant().account(self.event())
 
-    def privacy_profile(self) -> PrivacyProfile:
-        """Epsilon -> delta, for neighbours that differ as much as possible in one coordinate.
-
-        Example:
-            >>> float(Laplace(sensitivity=1, epsilon=1).privacy_profile()(0))
-            0.46211715726000974
-        """
-        return privacy_profile(self.noise, self.noise.at(self.steps))
-
-    # --- its accuracy ---------------------------------------------------------------------------
-
-    @property
-    def _rounded(self) -> Exact:
-        return Fraction(0) if self.dimension is None else Fraction(1, 2)
-
-    def error(self, confidence: Number = 0.95) -> int | float:
-        """The error bound that holds with this confidence, for each coordinate by itself; for floats, see `fit`."""
-        bound = accuracy.error(self.noise, confidence, step=self.step, rounded=self._rounded)
-        return int(bound) if self.dimension is None else up(bound)
-
-    def tail(self, t: Number) -> float:
-        """P(|A - f| >= t), rounded up: exact for integers, and including the effect of rounding for reals.
-
-        Example:
-            >>> Laplace(sensitivity=1, epsilon=1).tail(3) <= 2 * math.exp(-3)
-            True
-        """
-        return min(1.0, up(accuracy.tail(self.noise, t, step=self.step, rounded=self._rounded).upper))
-
-    def interval(self, value: Any, confidence: Number = 0.95) -> tuple[Any, Any]:
-        """The interval around a released value that contains the true one with this confidence, for each coordinate.
-
-        Real ends are rounded outwards, and account for the rounding of the answer to a float.
-        """
-        content = read(value)
-        half = self._fit(content).error(confidence)
-        if isinstance(half, int):
-            shape = content.array.shape
-            low, high = (add_exactly(content.array, np.full(shape, by, dtype=object)) for by in (-half, half))
-        else:
-            centre = content.array.astype(np.float64)
-            wide = np.nextafter(half + np.spacing(np.abs(centre)), np.inf)
-            low, high = np.nextafter(centre - wide, -np.inf), np.nextafter(centre + wide, np.inf)
-        return content.like(low), content.like(high)
-
-    # --- release --------------------------------------------------------------------------------
-
-    def fit(self, value: Any) -> Laplace:
-        """The mechanism for a value of this type and length, with the same sensitivity and epsilon.
-
-        Example:
-            >>> Laplace(sensitivity=1, epsilon=0.5).fit([0.5, 1.5])
-            Laplace(sensitivity=1, epsilon=0.5, step=2.98023e-8, dimension=2)
-        """
-        return self._fit(read(value))
-
-    def _fit(self, value: Value) -> Laplace:
-        if self.dimension is None and not value.real:
-            return self
-        if self.dimension is not None and value.length <= self.dimension:
-            return self
-        if self._chosen:
-            allowed = "integers" if self.dimension is None else f"up to {self.dimension} numbers"
-            raise DataError(
-                f"{self!r} takes {allowed}: with a step that you choose, rounding can add noise that depends on how "
-                "many numbers are rounded",
-                remedy=write(f"Laplace(..., step={literal(self.step)}, dimension={value.length})", exact=True),
-            )
-        return _fitted(self, value.length)
-
-    def release(self, value: Any) -> Any:
-        """The value plus noise: an int, float, list or array like `value` (a number, list, tuple or numpy array).
-
-        NaN and infinities are refused: no sensitivity covers them. The type and the length of the value are public.
-
-        Example:
-            >>> type(Laplace(sensitivity=2, epsilon=1).release([10, 20, 30]))
-            <class 'list'>
-        """
-        content = read(value)
-        return self._fit(content)._release(content)
-
-    def _release(self, value: Value) -> Any:
-        if value.scalar and self.dimension is None:  # a count: no rounding and no array
-            return int(value.content) + self.noise.sample()
-        if value.scalar:
-            return from_steps(to_steps(Fraction(value.content), self.step) + self.noise.sample(), self.step)
-        total = add_exactly(value.steps(self.step), self.noise.sample(value.content.size))
-        return value.like(total if self.dimension is None else array_from_steps(total, self.step))
+    def _for_reals(self, length: int) -> Self:
+        return cast("Self", _laplace(self, length))
 
 
 @lru_cache(maxsize=64)
-def _fitted(mechanism: Laplace, dimension: int) -> Laplace:
+def _laplace(mechanism: Laplace, dimension: int) -> Laplace:
     return Laplace(sensitivity=mechanism.sensitivity, epsilon=mechanism.epsilon, dimension=dimension)
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussian(Additive):
+    """Release a value of known sensitivity with Gaussian (normal) noise.
+
+    Claim: if neighbouring datasets move the value by at most `sensitivity` (in L2, for a vector), then `release` is
+    rho-zero-concentrated differentially private with noise of sigma^2 = sensitivity^2 / (2 rho), or
+    (epsilon, delta)-differentially private with the smallest sigma of discrete noise (to 12 digits, rounded up). All
+    noise is discrete and exact. Give `rho`, or `sigma`, or `epsilon` and `delta`.
+
+    For (epsilon, delta) a single number needs less noise than a vector, whose bound goes by way of rho. A vector of
+    integers with sensitivity 1 is the exception: only one of them moves.
+
+    Integers get integer noise. Real numbers are rounded to a lattice whose step is a power of two, which can bring
+    values D apart to ceil(D / step) steps apart, and vectors of d coordinates to D / step + sqrt(d). The noise is
+    scaled for that, so sigma is larger by at most one part in 2^23 unless you choose a coarser `step`.
+
+    `fit(value)` is the mechanism that `release(value)` uses; `error`, `tail` and `sigma` depend on its type and, for
+    (epsilon, delta), on whether it is a vector. What it can't check is the same as for `Laplace`.
+
+    Example:
+        >>> mechanism = Gaussian(sensitivity=1, rho=0.02)
+        >>> isinstance(mechanism.release(1234), int), isinstance(mechanism.release(12.5), float)
+        (True, True)
+        >>> mechanism.sigma, mechanism.guarantee(), mechanism.error(0.95), mechanism.interval(1234, 0.95)
+        (5.0, ZeroConcentratedDP(0.02), 10, (1224, 1244))
+        >>> exactly = Gaussian(sensitivity=1, epsilon=1, delta=1e-6)
+        >>> exactly.sigma, exactly.fit([1.5, 2.5]).sigma, float(exactly.privacy_profile()(1))
+        (4.230..., 4.53..., 9.99...e-07)
+
+    Reference: Canonne, Kamath, Steinke (2020), the discrete Gaussian for differential privacy.
+    """
+
+    sensitivity: Exact
+    price: ZeroConcentratedDP | ApproxDP
+    """What one release costs."""
+    step: Exact
+    dimension: int | None
+    """The number of coordinates that are rounded to the lattice; None for integers, which lie on it."""
+    coordinates: int
+    """The number of coordinates."""
+    move: L2Move = field(compare=False)
+    """The sensitivity in lattice steps, including the effect of rounding."""
+    steps: int = field(compare=False)
+    """How far one coordinate can move, in lattice steps."""
+    noise: DiscreteGaussian = field(compare=False)
+    """The noise of each coordinate, in lattice steps."""
+    _chosen: bool
+    """Whether the caller chose the step, which then does not change."""
+
+    def __init__(
+        self,
+        *,
+        sensitivity: Number,
+        sigma: Number | None = None,
+        rho: Number | None = None,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        step: Number | None = None,
+        dimension: int | None = None,
+    ) -> None:
+        most = positive(sensitivity, name="sensitivity", example=_GAUSSIAN_EXAMPLE)
+        price = _price(most, sigma, rho, epsilon, delta)
+        size, coordinates = lattice(most, step, dimension)
+        self._make(most, price, size, coordinates, coordinates or 1, step is not None)
+
+    def _make(
+        self,
+        sensitivity: Exact,
+        price: ZeroConcentratedDP | ApproxDP,
+        step: Exact,
+        dimension: int | None,
+        coordinates: int,
+        chosen: bool,
+    ) -> None:
+        move = L2Move(_squared_steps(sensitivity / step, dimension))
+        steps = math.isqrt(move.squared)
+        noise = GAUSSIAN.distribution(GAUSSIAN.calibrate(move, price, coordinates=coordinates))
+        values = (sensitivity, price, step, dimension, coordinates, move, steps, noise, chosen)
+        for name, value in zip(self.__slots__, values, strict=True):
+            object.__setattr__(self, name, value)
+        self.event()  # refuses what a ledger could not store, before any data are read
+
+    def __repr__(self) -> str:
+        if isinstance(self.price, ApproxDP):
+            price = f"epsilon={show(self.price.epsilon)}, delta={show(self.price.delta)}"
+        else:
+            price = f"rho={show(self.price.rho)}"
+        return f"Gaussian(sensitivity={show(self.sensitivity)}, {price}{self._lattice_text()})"
+
+    # --- the noise and what it costs ------------------------------------------------------------
+
+    @property
+    def sigma(self) -> float:
+        """The parameter sigma of the noise, in units of the value, rounded up; see `sigma_squared`."""
+        return up(sqrt_up(self.sigma_squared, 160))
+
+    @property
+    def sigma_squared(self) -> Exact:
+        """sigma^2, exactly, in squared units of the value: sensitivity^2 / (2 rho), never less."""
+        return self.noise.sigma_squared * self.step**2
+
+    def event(self) -> events.GaussianNoise:
+        """The event of a release, for accountants."""
+        return GAUSSIAN.event(self.move, scale=self.noise.sigma_squared, coordinates=self.coordinates, price=self.price)
+
+    def guarantee(self) -> ZeroConcentratedDP | ApproxDP:
+        """The guarantee of one release: rho, or the epsilon and delta that were asked for."""
+        return self.price
+
+    def _for_integers(self, length: int) -> Self:
+        return self if length == self.coordinates else cast("Self", _gaussian(self, length, None))
+
+    def _for_reals(self, length: int) -> Self:
+        return cast("Self", _gaussian(self, length, length))
+
+
+@lru_cache(maxsize=64)
+def _gaussian(mechanism: Gaussian, length: int, dimension: int | None) -> Gaussian:
+    made = object.__new__(Gaussian)
+    step = mechanism.step if dimension is None else lattice(mechanism.sensitivity, None, dimension)[0]
+    made._make(mechanism.sensitivity, mechanism.price, step, dimension, length, mechanism._chosen)
+    return made
+
+
+def _price(
+    sensitivity: Exact, sigma: Number | None, rho: Number | None, epsilon: Number | None, delta: Number | None
+) -> ZeroConcentratedDP | ApproxDP:
+    both = epsilon is not None or delta is not None
+    if (sigma is not None) + (rho is not None) + both != 1 or (both and (epsilon is None or delta is None)):
+        raise NumberError("pass rho, or sigma, or epsilon and delta", remedy=write(_GAUSSIAN_EXAMPLE))
+    if sigma is not None:
+        deviation = positive(sigma, name="sigma", example="Gaussian(sensitivity=1, sigma=5)")
+        return ZeroConcentratedDP(sensitivity**2 / (2 * deviation**2))
+    if rho is not None:
+        return ZeroConcentratedDP(rho)
+    positive(delta, name="delta", example="Gaussian(sensitivity=1, epsilon=1, delta=1e-6)")
+    return ApproxDP(nonnegative(epsilon, name="epsilon"), nonnegative(delta, name="delta"))
+
+
+def _squared_steps(distance: Exact, dimension: int | None) -> int:
+    """The largest squared L2 norm, in steps, of a move by at most `distance` steps, of which `dimension` are rounded.
+
+    Claim: rounding brings a coordinate that moves by x steps to less than |x| + 1, and a single one to ceil(|x|). The
+    squared norm of integers is an integer, so its bound is rounded down. 1 at least.
+    """
+    if dimension is None:
+        return max(1, math.floor(distance**2))
+    if dimension == 1:
+        return math.ceil(distance) ** 2
+    return math.floor(distance**2 + 2 * distance * sqrt_up(Exact(dimension)) + dimension)

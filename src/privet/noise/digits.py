@@ -62,7 +62,7 @@ class Digits:
             part, rare = draw(self.levels[start : start + GROUP], count, bits)
             total = total.astype(object) + part.astype(object) * BASE**start
             exceptions += [(at, value * BASE**start) for at, value in rare]
-        return _with_exceptions(total, exceptions)
+        return with_exceptions(total, exceptions)
 
 
 def _few(levels: tuple[Inversion, ...], count: int, bits: Bits) -> tuple[Integers, Rare]:
@@ -97,7 +97,8 @@ def _many(levels: tuple[Inversion, ...], count: int, bits: Bits) -> tuple[Intege
     return total, exceptions
 
 
-def _with_exceptions(total: Integers, exceptions: Rare) -> Integers:
+def with_exceptions(total: Integers, exceptions: Rare) -> Integers:
+    """The array with rare values added at their positions, as Python integers if one does not fit 64 bits."""
     for at, value in exceptions:
         value += int(total[at])
         if total.dtype != object and not -(1 << 63) <= value < 1 << 63:

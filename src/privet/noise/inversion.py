@@ -223,6 +223,11 @@ def enclosed_prefixes(boundaries: Callable[[], Iterable[arb]], bits: int) -> lis
     raise InternalError("a boundary could not be certified. This is probably a bug in Privet")
 
 
+def mirrored(lower: list[int]) -> list[int]:
+    """Prefixes of F(-m), ..., F(-1) and of their mirror images F(0), ..., F(m - 1) = 1 - F(-m)."""
+    return lower + [(1 << 64) - 1 - p for p in reversed(lower)]
+
+
 def exp_minus(exponent: Fraction) -> arb:
     """e^-exponent at the precision of the block."""
     return ball(-exponent).exp()

@@ -18,7 +18,7 @@ from privet.exact import Enclosure, Exact, Number, ball, enclose, exact, floor, 
 from privet.exact.lattice import Integers, add_exactly
 from privet.noise.digits import BASE, CACHED, REACH, TOP, Digits, drawable, size_of
 from privet.noise.entropy import SYSTEM
-from privet.noise.inversion import Inversion, certified_prefixes, exp_minus, powers
+from privet.noise.inversion import Inversion, certified_prefixes, exp_minus, mirrored, powers
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +147,6 @@ def _digit_cdf(scale: Exact, k: int) -> arb:
     return _digit_lower_tail(scale, -k) if k < 0 else 1 - _digit_lower_tail(scale, k + 1)
 
 
-def _mirrored(lower: list[int]) -> list[int]:
-    """Prefixes of F(-m), ..., F(-1) and of their mirror images F(0), ..., F(m - 1) = 1 - F(-m)."""
-    return lower + [(1 << 64) - 1 - p for p in reversed(lower)]
-
-
 def _digit(scale: Exact) -> Inversion:
     """One digit's difference, on -255..255, at scale / 256^j.
 
@@ -170,7 +165,7 @@ def _digit(scale: Exact) -> Inversion:
         return numbers, 2 * BASE * error << bits // 2
 
     bits = 256 + 2 * int(scale).bit_length()  # at a large scale boundaries are close to multiples of 2^-17
-    return Inversion(1 - BASE, _mirrored(certified_prefixes(tails, bits)), lambda k: _digit_cdf(scale, k))
+    return Inversion(1 - BASE, mirrored(certified_prefixes(tails, bits)), lambda k: _digit_cdf(scale, k))
 
 
 def _top(scale: Exact) -> Inversion:
@@ -181,7 +176,7 @@ def _top(scale: Exact) -> Inversion:
         c, error = powers(lambda: 1 / (1 + exp_minus(1 / scale)), scale, reach, bits)
         return c[:0:-1], error
 
-    return Inversion(-reach, _mirrored(certified_prefixes(tails)), lambda k: two_sided_cdf(scale, k))
+    return Inversion(-reach, mirrored(certified_prefixes(tails)), lambda k: two_sided_cdf(scale, k))
 
 
 @lru_cache(maxsize=CACHED)

@@ -35,8 +35,8 @@ class Located(Protocol):
     def cdf_ball(self, x: Any) -> arb:
         """P(X <= x), at the precision of the block."""
 
-    def log_ratio(self, other: Any) -> Exact:
-        """The largest log(p/q) against a shifted copy."""
+    def log_ratio(self, other: Any) -> Exact | float:
+        """The largest log(p/q) against a shifted copy; it may be infinite."""
 
     def likelier_below(self, other: Any, epsilon: Exact) -> Any:
         """The point up to which p(x) > e^epsilon q(x), for a copy shifted to the right; None if there is none."""
@@ -76,7 +76,7 @@ def total_variation(p: Distribution, q: Distribution) -> Enclosure:
 def max_divergence(p: Distribution, q: Distribution) -> Enclosure | float:
     """The largest log(p(x)/q(x)), the smallest epsilon of pure privacy in one direction.
 
-    It is infinite if q excludes an outcome of p.
+    It is infinite if q excludes an outcome of p, or if the tails of q are too light.
 
     Example:
         >>> float(max_divergence({0: "3/4", 1: "1/4"}, {0: "1/4", 1: "3/4"}))
@@ -91,7 +91,7 @@ def max_divergence(p: Distribution, q: Distribution) -> Enclosure | float:
         return enclose(lambda: ball(largest).log()) if largest != 1 else Enclosure(Fraction(0), Fraction(0))
     _same_shape(p, q)
     bound = p.log_ratio(q)
-    return Enclosure(bound, bound)
+    return INFINITY if bound == INFINITY else Enclosure(Fraction(bound), Fraction(bound))
 
 
 def indistinguishable(p: Distribution, q: Distribution, epsilon: Number, delta: Number = 0) -> bool:

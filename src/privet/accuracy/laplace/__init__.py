@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privet.accuracy.laplace.small import LARGEST, Box
+from privet.accuracy.few import Box
+from privet.accuracy.laplace.small import LARGEST, laplace_box
 from privet.accuracy.laplace.sums import error_of_sum, scale_for_sum, smoothed, tail_of_sum
 from privet.accuracy.sums import Bools, Floats
 from privet.exact import Exact, Number, down, probability
@@ -53,7 +54,7 @@ class LaplaceTest:
         self._smooth = smoothed(noise)
         self._half = np.where(self._smooth > 0, (1 + _ROUNDING) / 2, 0.0)
         few = noise.shape == (2,) and np.min(noise) > 0 and np.max(noise) <= LARGEST
-        self.few = Box(noise, self._level) if few else None
+        self.few = laplace_box(noise, self._level) if few else None
 
     def plausible(self, weights: Floats, distance: Floats) -> Bools:
         return tail_of_sum(weights * self._smooth, distance - weights @ self._half) >= self._level

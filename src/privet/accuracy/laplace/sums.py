@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from privet.accuracy.laplace.equal import error_in_steps, exceeds
 from privet.accuracy.single import error as single_error
-from privet.accuracy.sums import Floats, common_divisor
+from privet.accuracy.sums import LEAST_SCALE, Floats, common_divisor, largest_scale, present
 from privet.errors import NumberError, write
 from privet.exact import Exact, Number, binary, down, exact, nonnegative, probability, up
 from privet.noise import DiscreteLaplace
@@ -103,7 +103,7 @@ def error_of_sum(weights: Sequence[Number], scales: Sequence[Number], confidence
         (Fraction(6, 1), Fraction(8, 1), Fraction(147, 2))
     """
     level = 1 - probability(confidence, name="confidence", example="confidence=0.95")
-    return _error(tuple(_terms(weights, scales)), level)
+    return _error(tuple(present(weights, scales)), level)
 
 
 @lru_cache(maxsize=1024)
@@ -157,14 +157,14 @@ def scale_for_sum(
         (24.43..., Fraction(100, 1), None)
     """
     level = 1 - probability(confidence, name="confidence", example="confidence=0.95")
-    terms = _terms(weights, ratios)
+    terms = present(weights, ratios)
     if not terms:
         raise NumberError("every weight or ratio is 0, so any scale will do", remedy=write("scale_for_sum([1], ...)"))
     step = common_divisor([weight for weight, _ in terms])
     steps = nonnegative(error, name="error", example="error=100") // step
     if len(set(terms)) == 1:
         ratio = terms[0][1]
-        return _largest(lambda s: not exceeds(len(terms), s * ratio, steps, level))
+        return largest_scale(lambda s: not exceeds(len(terms), s * ratio, steps, level))
     # floor(bound / step) <= steps, as long as bound < (steps + 1) step
     room = (steps + 1) * step - sum((weight for weight, _ in terms), Fraction(0)) / 2
     limit = down(level)
@@ -173,26 +173,12 @@ def scale_for_sum(
         unit, relative = _relative([(weight, s * ratio) for weight, ratio in terms])
         return bool(tail_of_sum(relative, down(room / unit)) <= limit)
 
-    if room <= 0 or not fits(_LEAST_SCALE):
+    if room <= 0 or not fits(LEAST_SCALE):
         return None
-    largest = _largest(fits)
+    largest = largest_scale(fits)
     while error_of_sum(weights, [largest * exact(ratio) for ratio in ratios], confidence) > steps * step:
         largest *= 1 - Fraction(1, 10**8)  # the rounding errors in two tails need not be the same
     return largest
-
-
-_LEAST_SCALE = Fraction(1, 10**6)  # smaller noise is no noise
-
-
-def _terms(weights: Sequence[Number], scales: Sequence[Number]) -> list[tuple[Exact, Exact]]:
-    """|a_i| and s_i of the terms that are present."""
-    if len(weights) != len(scales):
-        raise NumberError(f"{len(weights)} weights were given for {len(scales)} scales; give one for each.")
-    pairs = [
-        (abs(exact(weight, name="weight")), nonnegative(scale, name="scale"))
-        for weight, scale in zip(weights, scales, strict=True)
-    ]
-    return [(weight, scale) for weight, scale in pairs if weight and scale]
 
 
 def _relative(terms: list[tuple[Exact, Exact]]) -> tuple[Exact, Floats]:
@@ -200,17 +186,3 @@ def _relative(terms: list[tuple[Exact, Exact]]) -> tuple[Exact, Floats]:
     unit = max(weight * (scale + 1) for weight, scale in terms)
     scales = smoothed(np.array([up(scale) for _, scale in terms]))
     return unit, np.array([up(weight * binary(s) / unit) for (weight, _), s in zip(terms, scales, strict=True)])
-
-
-def _largest(fits: Callable[[Exact], bool]) -> Exact:
-    """The largest scale that fits, to 10^-9 of itself, rounded down."""
-    low = Fraction(1)
-    while not fits(low):
-        low /= 2
-    while fits(2 * low):
-        low *= 2
-    step = low
-    for _ in range(32):
-        step /= 2
-        low = low + step if fits(low + step) else low
-    return low

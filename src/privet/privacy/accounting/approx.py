@@ -4,10 +4,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from privet.codec import ratio, read_amount
+from privet.errors import AccountingError
 from privet.exact import Exact, shorter_up
 from privet.exact.rounding import add_up, at_most
 from privet.privacy.accounting.base import Accountant
-from privet.privacy.events import BoundedRange, Free, LaplaceNoise, PrivacyEvent, Stated, leaves
+from privet.privacy.events import BoundedRange, Free, GaussianNoise, LaplaceNoise, PrivacyEvent, Stated, leaves
+from privet.privacy.gaussian import delta_of
 from privet.privacy.guarantees import ApproxDP
 
 
@@ -16,8 +18,8 @@ class ApproxAccountant(Accountant[ApproxDP]):
     """Prices in epsilon and delta, exactly.
 
     Claim: epsilon and delta are the sums over the leaves: (total move / scale, 0) for Laplace noise, (epsilon,
-    delta) for Stated, (epsilon, 0) for a choice of bounded range, (0, 0) for Free; delta is at most 1. Adaptive
-    questions: basic composition, as a filter (Rogers, Roth, Ullman, Vadhan 2016, theorem 3.6): the sums of epsilons and
+    delta) for Stated and for Gaussian noise with an epsilon, (epsilon, 0) for a choice of bounded range, (0, 0) for
+    Free; delta is at most 1. Adaptive questions: basic composition, as a filter (Rogers, Roth, Ullman, Vadhan 2016, theorem 3.6): the sums of epsilons and
     of deltas stay within the budget on every path.
 
     Example:
@@ -46,6 +48,10 @@ class ApproxAccountant(Accountant[ApproxDP]):
             return leaf.epsilon, leaf.delta
         if type(leaf) is BoundedRange:
             return leaf.epsilon, Exact(0)
+        if type(leaf) is GaussianNoise and leaf.epsilon is not None:
+            return leaf.epsilon, delta_of(leaf)
+        if type(leaf) is GaussianNoise:
+            raise AccountingError(f"{path}: Gaussian noise without an epsilon has no price in epsilon and delta")
         if type(leaf) is Free:
             return Exact(0), Exact(0)
         raise self.unknown(path, leaf)

@@ -14,6 +14,7 @@ from privet.exact.rounding import add_up, at_most
 from privet.privacy import renyi
 from privet.privacy.accounting.base import Accountant, Share, Shown, percent_down, percent_up
 from privet.privacy.events import BoundedRange, Free, GaussianNoise, LaplaceNoise, PrivacyEvent, Stated, leaves
+from privet.privacy.gaussian import delta_of
 from privet.privacy.guarantees import ApproxDP, show_down
 
 _HIGHEST = 2**40  # the highest order that is considered
@@ -96,7 +97,9 @@ class MeterAccountant(Accountant[Readings]):
                 return Readings(shorter_up(leaf.epsilon), shorter_up(leaf.delta), taus)
             case GaussianNoise() if type(leaf) is GaussianNoise:
                 taus = renyi.concentrated(orders, leaf.rho)
-                return Readings(None if leaf.move.squared else Exact(0), Exact(0), taus)
+                if leaf.epsilon is None:
+                    return Readings(None if leaf.move.squared else Exact(0), Exact(0), taus)
+                return Readings(shorter_up(leaf.epsilon), delta_of(leaf), taus)
             case Free() if type(leaf) is Free:
                 return self.zero
         raise self.unknown(path, leaf)

@@ -14,7 +14,7 @@ def log(number: Exact) -> float:
     return math.log(number.numerator) - math.log(number.denominator)
 
 
-def _least(function: Callable[[float], float], low: float, high: float, steps: int) -> float:
+def least(function: Callable[[float], float], low: float, high: float, steps: int) -> float:
     """Where a unimodal function is least, by golden section; a guess, to be certified by the caller."""
     ratio = (math.sqrt(5) - 1) / 2
     for _ in range(steps):
@@ -34,7 +34,7 @@ def epsilon_and_order(rho: float, log_delta: float) -> tuple[float, float]:
         log_alpha = math.log1p(above)
         return (1 + above) * rho + t - log_alpha - (log_delta + log_alpha) / above
 
-    best = _least(epsilon, -300.0, 300.0, 80)
+    best = least(epsilon, -300.0, 300.0, 80)
     return epsilon(best), math.exp(best)
 
 
@@ -47,7 +47,7 @@ def best_share(rho: Exact, epsilon: Exact, delta: Exact) -> Exact:
         first = max(epsilon_and_order(r, log_d + t)[0], e)
         return d * share - (1 - d * share) * math.expm1(e - first) / (1 + math.exp(-first))
 
-    return Exact(math.exp(_least(needed, -30.0, 0.0, 60)))
+    return Exact(math.exp(least(needed, -30.0, 0.0, 60)))
 
 
 def certainly_nonnegative(evaluate: Callable[[], Any]) -> bool:

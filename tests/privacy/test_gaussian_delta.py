@@ -1,0 +1,145 @@
+"""The delta of discrete Gaussian noise against sums by another arithmetic, published values and broken twins."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from privet.errors import NumberError
+from privet.exact import INFINITY
+from privet.noise import DiscreteGaussian
+from privet.privacy.divergences import max_divergence
+from privet.privacy.gaussian import gaussian_delta, smallest_sigma_squared
+from privet.privacy.guarantees import ApproxDP, ZeroConcentratedDP
+from privet.privacy.moves import L2Move
+
+
+def masses(sigma_squared: float) -> tuple[np.ndarray, np.ndarray]:
+    reach = int(40 * math.sqrt(sigma_squared)) + 10
+    k = np.arange(-reach, reach + 1)
+    w = np.exp(-(k**2) / (2 * sigma_squared))
+    return k, w / w.sum()
+
+
+def true_delta(sigma_squared: float, shift: tuple[int, ...], epsilon: float) -> float:
+    """The hockey-stick divergence by enumeration: the loss is linear in the dot product of noise and shift."""
+    k, p = masses(sigma_squared)
+    law = {0: 1.0}
+    for s in shift:
+        new: dict[int, float] = {}
+        for at, mass in law.items():
+            for j, q in zip((k * s).tolist(), p.tolist(), strict=True):
+                if mass * q > 1e-22:
+                    new[at + j] = new.get(at + j, 0.0) + mass * q
+        law = new
+    square = sum(s * s for s in shift)
+    return sum(m * max(0.0, -math.expm1(epsilon - (square - 2 * at) / (2 * sigma_squared))) for at, m in law.items())
+
+
+def continuous(sigma_squared: float, squared: float, epsilon: float) -> float:
+    """The broken twin: the formula for continuous noise (Balle and Wang 2018)."""
+    sigma, d = math.sqrt(sigma_squared), math.sqrt(squared)
+    first, second = (norm.cdf(sign * d / (2 * sigma) - epsilon * sigma / d) for sign in (1, -1))
+    return float(first - math.exp(epsilon) * second)
+
+
+def test_published_values() -> None:
+    """CKS20: the continuous formula says too little, at sigma^2 = 2.4 and epsilon 3."""
+    found = float(gaussian_delta(L2Move(1), "2.4", 1, 3))
+    assert found == pytest.approx(1.297e-6, rel=1e-3)
+    assert found == pytest.approx(true_delta(2.4, (1,), 3), rel=1e-9)
+    assert continuous(2.4, 1, 3) < 0.75 * found
+    google = 0.008751768145810  # sigma = 10, epsilon .1, one step; continuous
+    assert continuous(100, 1, 0.1) == pytest.approx(google, rel=1e-9)
+    assert float(gaussian_delta(L2Move(1), 100, 1, 0.1)) == pytest.approx(google, rel=3e-3)
+    fine = 2**40
+    assert float(gaussian_delta(L2Move(fine**2), 100 * fine**2, 1, 0.1)) == pytest.approx(google, rel=1e-9)
+
+
+def test_the_scalar_formula_is_wrong_for_vectors() -> None:
+    scalar = float(gaussian_delta(L2Move(4), 10, 1, 3))
+    truth = true_delta(10, (1, 1, 1, 1), 3)
+    assert scalar == pytest.approx(4.50e-7, rel=2e-3)
+    assert truth == pytest.approx(5.27e-7, rel=2e-3)
+    assert scalar < truth <= float(gaussian_delta(L2Move(4), 10, 4, 3))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.fractions(min_value=Fraction(1, 5), max_value=60, max_denominator=20),
+    st.integers(1, 9),
+    st.fractions(min_value=0, max_value=4, max_denominator=20),
+)
+def test_one_coordinate_is_summed_exactly(sigma_squared: Fraction, shift: int, epsilon: Fraction) -> None:
+    truth = true_delta(float(sigma_squared), (shift,), float(epsilon))
+    found = gaussian_delta(L2Move(shift**2), sigma_squared, 1, epsilon)
+    assert float(found) == pytest.approx(truth, rel=1e-6, abs=1e-18)
+    assert gaussian_delta(L2Move(shift**2 + 2 * shift), sigma_squared, 1, epsilon) == found, "no integer in between"
+    assert gaussian_delta(L2Move((shift + 1) ** 2), sigma_squared, 1, epsilon) >= found
+    assert gaussian_delta(L2Move(shift**2), sigma_squared, 1, epsilon + 1) <= found
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.fractions(min_value=1, max_value=20, max_denominator=7),
+    st.lists(st.integers(0, 2), min_size=2, max_size=3),
+    st.fractions(min_value=0, max_value=3, max_denominator=10),
+)
+def test_vectors_never_need_more(sigma_squared: Fraction, shift: list[int], epsilon: Fraction) -> None:
+    squared = sum(s * s for s in shift)
+    found = gaussian_delta(L2Move(squared), sigma_squared, len(shift), epsilon)
+    assert float(found) >= true_delta(float(sigma_squared), tuple(shift), float(epsilon)) * (1 - 1e-9)
+
+
+def test_the_order_is_the_best_one() -> None:
+    """Corollary 13 solved for epsilon, which another function does, leads back to the same delta."""
+    for rho, delta in ((Fraction(1, 32), Fraction(1, 1000)), (Fraction(1, 2), Fraction(1, 10**8))):
+        epsilon = ZeroConcentratedDP(rho).to_approx(delta=delta).epsilon
+        assert gaussian_delta(L2Move(2), 1 / rho, 2, epsilon) == pytest.approx(float(delta), rel=1e-9)
+
+
+def test_a_vector_that_moves_by_one_moves_in_one_coordinate() -> None:
+    assert gaussian_delta(L2Move(1), 5, 7, 1) == gaussian_delta(L2Move(1), 5, 1, 1)
+    assert gaussian_delta(L2Move(0), 5, 7, 0) == 0
+    assert gaussian_delta(L2Move(10**12), 1, 1, 0) <= 1
+    assert max_divergence(DiscreteGaussian(4), DiscreteGaussian(4, 1)) == INFINITY
+
+
+@pytest.mark.parametrize(("squared", "coordinates"), [(1, 1), (9, 1), (4, 4), (2**50, 1), (2, 1000)])
+@pytest.mark.parametrize(("epsilon", "delta"), [("1", "1e-6"), ("0.01", "1e-9"), ("0", "0.05"), ("20", "1e-30")])
+def test_the_smallest_noise_keeps_to_delta(squared: int, coordinates: int, epsilon: str, delta: str) -> None:
+    move = L2Move(squared)
+    found = smallest_sigma_squared(move, coordinates, epsilon=epsilon, delta=delta)
+    assert gaussian_delta(move, found, coordinates, epsilon) <= Fraction(delta)
+    assert gaussian_delta(move, found * (1 - Fraction(1, 10**11)), coordinates, epsilon) > Fraction(delta)
+    assert len(str(found.numerator)) < 40
+
+
+def test_continuous_noise_would_be_too_little() -> None:
+    """The broken twin calibrates by the continuous formula: the discrete delta at its sigma is too large."""
+    low, high = 0.1, 100.0
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (low, middle) if continuous(middle, 1, 3) <= 1e-6 else (middle, high)
+    assert gaussian_delta(L2Move(1), high, 1, 3) > Fraction(1, 10**6)
+    assert smallest_sigma_squared(L2Move(1), 1, epsilon=3, delta="1e-6") > Fraction(high)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(-1, 0.1), (1, 0), (1, 1), (1, 2), ("x", 0.1)])
+def test_prices_that_make_no_sense_are_refused(epsilon: object, delta: object) -> None:
+    with pytest.raises(NumberError):
+        smallest_sigma_squared(L2Move(1), 1, epsilon=epsilon, delta=delta)  # type: ignore[arg-type]
+    with pytest.raises(NumberError):
+        smallest_sigma_squared(L2Move(0), 1, epsilon=1, delta="1e-6")
+
+
+def test_the_guarantee_it_is_for() -> None:
+    sigma_squared = smallest_sigma_squared(L2Move(2), 5, epsilon=1, delta="1e-6")
+    assert ZeroConcentratedDP(1 / sigma_squared).to_approx(delta="1e-6").epsilon <= 1 + Fraction(1, 10**9)
+    assert ApproxDP(1, gaussian_delta(L2Move(2), sigma_squared, 5, 1)).implies(ApproxDP(1, "1e-6"))
