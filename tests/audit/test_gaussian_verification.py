@@ -19,7 +19,7 @@ from privet.noise import DiscreteGaussian, DiscreteLaplace
 from privet.noise.digits import Digits
 from privet.noise.entropy import Bits
 from privet.noise.gaussian import TABLE, gaussian_sampler, one_sided, two_sided
-from privet.noise.inversion import Inversion, Rare, UniformReal, Words, certified_prefixes, mirrored
+from privet.noise.inversion import Inversion, Rare, UniformReal, Words, enclosed_prefixes, mirrored
 from privet.noise.laplace import laplace_digits
 from privet.noise.refinement import Refined
 
@@ -73,7 +73,7 @@ def rounded_normal(square: Fraction) -> Inversion:
     def cdf(k: int) -> arb:
         return (-ball(Fraction(2 * k + 1, 2)) / (ball(2 * square)).sqrt()).erfc() / 2
 
-    return Inversion(-reach, mirrored(certified_prefixes(lambda: [cdf(-m) for m in range(reach, 0, -1)], 256)), cdf)
+    return Inversion(-reach, mirrored(enclosed_prefixes(lambda: [cdf(-m) for m in range(reach, 0, -1)], 256)), cdf)
 
 
 BROKEN_TABLES: dict[str, Callable[[Fraction], Digits | Refined]] = {

@@ -19,8 +19,8 @@ class ApproxAccountant(Accountant[ApproxDP]):
 
     Claim: epsilon and delta are the sums over the leaves: (total move / scale, 0) for Laplace noise, (epsilon,
     delta) for Stated and for Gaussian noise with an epsilon, (epsilon, 0) for a choice of bounded range, (0, 0) for
-    Free; delta is at most 1. Adaptive questions: basic composition, as a filter (Rogers, Roth, Ullman, Vadhan 2016, theorem 3.6): the sums of epsilons and
-    of deltas stay within the budget on every path.
+    Free; delta is at most 1. Adaptive questions: basic composition, as a filter (Rogers, Roth, Ullman, Vadhan 2016,
+    theorem 3.6): the sums of epsilons and of deltas stay within the budget on every path.
 
     Example:
         >>> from privet.privacy.events import Composed
