@@ -15,7 +15,7 @@ from privet.privacy import renyi
 from privet.privacy.accounting.base import Accountant, Share, Shown, percent_down, percent_up
 from privet.privacy.events import BoundedRange, Free, GaussianNoise, LaplaceNoise, PrivacyEvent, Stated, leaves
 from privet.privacy.gaussian import delta_of
-from privet.privacy.guarantees import ApproxDP, show_down
+from privet.privacy.guarantees import ApproxDP
 
 _HIGHEST = 2**40  # the highest order that is considered
 _LEAKS = Exact(1, 2)  # the share of delta for questions that have a delta of their own
@@ -148,8 +148,7 @@ class MeterAccountant(Accountant[Readings]):
     def show(self, total: Readings, budget: ApproxDP, /) -> Shown:
         """Shares, in percent."""
         used = self.spent(total, budget).used
-        rest = show_down(self.left(total, budget))
-        return Shown(f"{percent_up(used)}", f"{percent_down(1 - used)}, at most {rest} for one question")
+        return Shown(percent_up(used), percent_down(1 - used))
 
     # --- settings ---------------------------------------------------------------------------------
 
