@@ -65,7 +65,7 @@ class Reservations(Transactions):
         check_name(version, "version")
         if request_id is not None:
             check_name(request_id, "request id")
-        question = _question(question, version)
+        question, cost = _question(question, version), guarantee_of(events)
         request = {"request_id": request_id or uuid.uuid4().hex, "version": version, "statement": statement}
         request["asked"] = asked
         self._settle_late()
@@ -88,7 +88,7 @@ class Reservations(Transactions):
             entry = book.append(dataset, "reserved", totals, analyst=analyst, ration=ration, **paid, **request)
             book.lease(entry.number)
             failpoints.reached("reserve: written")
-        charge = Charge(entry.number, dataset, guarantee_of(events), request_id=request["request_id"], hash=entry.hash)
+        charge = Charge(entry.number, dataset, cost, request_id=request["request_id"], hash=entry.hash)
         self._leases.take(charge)
         failpoints.reached("reserve: on disk")
         return charge
