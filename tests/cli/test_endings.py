@@ -73,7 +73,6 @@ def test_what_was_paid_for_and_not_answered(shell: Shell, here: Path) -> None:
         ["query", COUNT, "--epsilon"],
         ["query", COUNT, "--nonsense", "1"],
         ["query", COUNT, "two"],
-        ["query", COUNT, "--format", "xml"],
         ["verify"],
         ["ledger", "history", "a", "b"],
         ["nonsense"],

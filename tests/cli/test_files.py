@@ -58,7 +58,7 @@ def test_nothing_of_the_steward_s(shell: Shell, here: Path) -> None:
     (here / "data").mkdir()
     (here / "data" / "a.parquet").write_bytes((here / "people.parquet").read_bytes())
     (here / "privet.toml").write_text(POLICY.replace('"people.parquet"', '"data/*.parquet"'))
-    shell("explain", COUNT, "--epsilon", "1")
+    shell("query", COUNT, "--epsilon", "1")
     (here / "people.ledger.new").write_text("new")
     used = ["data/a.parquet", "people.ledger", "people.ledger.new", "privet.toml", "steward.key", "steward.key.pub"]
     for number, file in enumerate(used):

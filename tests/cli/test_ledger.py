@@ -117,8 +117,10 @@ def test_a_tampered_ledger_is_refused_by_every_command(ledger: str, capsys: Any,
 
 def test_replay(ledger: str) -> None:
     assert run("ledger", "replay", ledger).splitlines() == [
-        "pure    epsilon 1.5   (this dataset)",
-        "approx  epsilon 1.5, delta 0",
+        "pure          epsilon 1.5   (this dataset)",
+        "meters        no price: the meters accountant needs a budget of type ApproxDP",
+        "approx        epsilon 1.5, delta 0",
+        "concentrated  rho 0.375",
     ]
 
 

@@ -22,9 +22,9 @@ def cost(epsilon: Any) -> LaplaceNoise:
     return LaplaceNoise(move=L1Move(1), scale=1 / Fraction(epsilon))
 
 
-def opened(ledger: Ledger, budget: Budget = PEOPLE.budget) -> Ledger:
+def opened(ledger: Ledger, budget: Budget = PEOPLE.budget, accountant: str = "") -> Ledger:
     """The ledger, with the dataset in it."""
-    ledger.create(replace(PEOPLE, budget=budget, accountant=""))
+    ledger.create(replace(PEOPLE, budget=budget, accountant=accountant))
     return ledger
 
 

@@ -111,7 +111,7 @@ def test_a_ledger_keeps_the_state_exactly_and_everyone_can_verify_it(tmp_path: P
         assert {entry["totals"]["accountant"] for entry in entries} == {"two meters"}
     with session_on(path) as session:
         assert session.balance.total == total
-    with pytest.raises(UserError, match=r"created with accountant two meters, but is opened with approx"):
+    with pytest.raises(UserError, match=r"created with accountant two meters, but is opened with meters"):
         pv.Session([people()], budget=BUDGET, ledger=path)
 
 
@@ -134,7 +134,9 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert lines[2].endswith("64 % of the budget")
     assert run("ledger", "verify", str(path)).startswith("all ")
     replayed = run("ledger", "replay", str(path)).splitlines()
-    assert [line for line in replayed if "this dataset" in line] == ["two meters  epsilon 2, delta 0   (this dataset)"]
+    assert [line for line in replayed if "this dataset" in line] == [
+        "two meters    epsilon 2, delta 0   (this dataset)"
+    ]
     assert "two meters accountant" in run("ledger", "history", str(path))
     assert run("ledger", "export", str(path)).count("\n") == len(open_ledger(path).history("people"))
 

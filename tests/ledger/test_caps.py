@@ -302,7 +302,7 @@ def test_what_is_left_is_rounded_down_for_people() -> None:
 
 
 def test_approximate_caps_count_both(make: Factory) -> None:
-    ledger = opened(make(), ApproxDP(10, "1e-6"))
+    ledger = opened(make(), ApproxDP(10, "1e-6"), "approx")
     ledger.cap("people", ApproxDP(2, "1e-7"), reason="a guest", analyst="ann")
     ledger.cap("people", ApproxDP(1, "5e-8"), reason="small steps", query=True)
     pay(ledger, None, Stated(epsilon=1, delta="5e-8"))
@@ -336,7 +336,7 @@ pairs = st.tuples(parts, parts).map(lambda pair: ApproxDP(pair[0], pair[1] / 10)
 def test_an_approximate_debit_is_granted_if_and_only_if_every_cap_covers_it(
     budget: ApproxDP, cap: ApproxDP, query: ApproxDP, spent: ApproxDP, price: ApproxDP
 ) -> None:
-    with closing(opened(memory_ledger(), ApproxDP(10, "0.9"))) as ledger:
+    with closing(opened(memory_ledger(), ApproxDP(10, "0.9"), "approx")) as ledger:
         pay(ledger, None, Stated(epsilon=spent.epsilon, delta=spent.delta))
         ledger.cap("people", budget, reason="a test")
         ledger.cap("people", cap, reason="a test", analyst="ann")

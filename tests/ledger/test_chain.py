@@ -25,7 +25,8 @@ from privet.ledger.history import chain
 from privet.ledger.history.entries import Kind
 from privet.ledger.history.state import LedgerState
 from privet.privacy import events
-from privet.privacy.accounting import ACCOUNTANTS, ApproxAccountant, PureAccountant, accountant_for
+from privet.privacy.accounting import ACCOUNTANTS, ApproxAccountant, MeterAccountant, PureAccountant
+from privet.privacy.accounting.meters import Readings
 from privet.privacy.adjacency import Adjacency
 from privet.privacy.events import Composed, Free, LaplaceNoise, PrivacyEvent, Repeated, Stated
 from privet.privacy.guarantees import ApproxDP, Budget, PureDP
@@ -38,6 +39,9 @@ rationals = st.fractions(0, 10**9) | st.builds(Fraction, st.integers(0, 2**300),
 shares = st.fractions(0, 1).filter(lambda share: share < 1)
 pure = rationals.map(lambda epsilon: PureDP(epsilon) if epsilon else PureDP.ZERO)
 approx = st.builds(ApproxDP, rationals, shares)
+readings = st.builds(
+    Readings, st.none() | rationals, rationals, st.tuples(st.none() | rationals, st.none() | rationals)
+)
 leaf_events = st.one_of(
     st.just(Free()),
     st.builds(
@@ -61,16 +65,19 @@ table_facts = st.builds(TableFacts, st.text(), st.text(), st.lists(identities, m
 def entries(draw: st.DrawFn) -> Entry:
     """Any entry that can be made; facts stand in the first one, and repeat its dataset and its budget."""
     kind = draw(st.sampled_from(cast(tuple[Kind, ...], get_args(Kind))))
-    budgets: st.SearchStrategy[Budget] = draw(st.sampled_from([pure, approx]))
+    name = draw(st.sampled_from(["pure", "approx", "meters"]))
+    budgets: st.SearchStrategy[Budget] = pure if name == "pure" else approx
+    prices: st.SearchStrategy[Any] = readings if name == "meters" else budgets
     maybe: st.SearchStrategy[Budget | None] = st.none() | budgets
     budget = draw(budgets)
-    totals = Totals(accountant_for(budget), budget, draw(budgets), draw(st.integers(0, 9)), draw(maybe))
+    accountant = MeterAccountant((3, 20), (Fraction(1, 4), Fraction(1, 2))) if name == "meters" else ACCOUNTANTS[name]
+    totals = Totals(accountant, budget, draw(prices), draw(st.integers(0, 9)), draw(maybe))
     dataset = draw(st.text())
     facts = None
     if kind == "created":
         protect, adjacency = draw(st.sampled_from(["row", "person"])), draw(st.sampled_from(Adjacency))
         closes = draw(st.integers(0, 9)), draw(st.integers(0, 9))
-        facts = Dataset(dataset, protect, adjacency, totals.budget, "", *closes)  # type: ignore[arg-type]
+        facts = Dataset(dataset, protect, adjacency, totals.budget, name, *closes)  # type: ignore[arg-type]
     return Entry(
         number=draw(st.integers(0, 2**62)),
         dataset=dataset,
@@ -78,14 +85,14 @@ def entries(draw: st.DrawFn) -> Entry:
         time=draw(st.text()),
         totals=totals,
         analyst=draw(st.text()),
-        ration=draw(st.none() | st.builds(Ration, budgets, maybe, st.integers(0, 9))),
+        ration=draw(st.none() | st.builds(Ration, prices, maybe, st.integers(0, 9))),
         request_id=draw(st.text()),
         asked=draw(st.text()),
         question=draw(st.text()),
         statement=draw(st.text()),
         version=draw(st.text()),
         events=tuple(draw(st.lists(some_events, max_size=3))) if kind == "reserved" else (),
-        cost=draw(maybe),
+        cost=draw(st.none() | prices),
         refers=draw(st.none() | st.integers(0, 2**62)),
         answer=draw(st.text()),
         note=draw(st.text()),
@@ -864,7 +871,7 @@ def test_an_answer_serves_where_it_has_nowhere_more_noise(
 
 @given(pure | approx)
 def test_budgets_are_exact_in_texts(budget: Budget) -> None:
-    totals = Totals(accountant_for(budget), budget, budget)
+    totals = Totals(ACCOUNTANTS["pure" if isinstance(budget, PureDP) else "approx"], budget, budget)
     assert chain.read(chain.write(Entry(1, PEOPLE.name, "failed", "", totals))).totals == totals
 
 
@@ -883,7 +890,7 @@ def test_the_state_after_any_sequence_is_the_naive_sum(prices: list[tuple[Fracti
     for name, kind in (("pure", PureDP), ("approx", ApproxDP)):
         accountant, large = ACCOUNTANTS[name], 2**400
         budget = PureDP(large) if kind is PureDP else ApproxDP(large, Fraction(2**400 - 1, 2**400))
-        with closing(opened(memory_ledger(), budget)) as ledger:
+        with closing(opened(memory_ledger(), budget, name)) as ledger:
             total, epsilon, delta = accountant.zero, Fraction(0), Fraction(0)
             for e, d in prices:
                 event = Stated(epsilon=e, delta=d if kind is ApproxDP else 0)

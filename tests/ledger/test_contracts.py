@@ -141,8 +141,8 @@ def test_an_answer_is_text(make: Factory) -> None:
 
 
 def test_an_approximate_budget_counts_both(make: Factory) -> None:
-    ledger = opened(make(), ApproxDP(1, 1e-6))
-    assert pay(ledger, "a", cost("0.5")).cost == ApproxDP(0.5, 0)
+    ledger = opened(make(), ApproxDP(1, 1e-6), "approx")
+    assert pay(ledger, "a", cost("0.5")).cost == PureDP(0.5)
     pay(ledger, "b", Stated(epsilon=0.25, delta="6e-7"))
     assert ledger.balance("people") == Balance(ApproxAccountant(), ApproxDP(1, 1e-6), ApproxDP(0.75, 6e-7))
     assert ledger.balance("people").remaining.guarantee == ApproxDP(0.25, 4e-7)
@@ -421,7 +421,7 @@ def test_a_dataset_is_opened_again_as_it_was_made(make: Factory) -> None:
         ),
         ("budget", PureDP(2), "has a budget of epsilon 1, but is opened with epsilon 2"),
         ("budget", PureDP(0.5), r".* Open it with its recorded budget, or let the steward.*budget=pv\.PureDP\(1\)"),
-        ("budget", ApproxDP(1, 1e-6), "was created with accountant pure, but is opened with approx"),
+        ("budget", ApproxDP(1, 1e-6), "was created with accountant pure, but is opened with meters"),
     ],
 )
 def test_other_facts_are_refused(make: Factory, what: str, other: Any, said: str) -> None:

@@ -324,7 +324,7 @@ def test_caps_of_a_policy_with_a_delta(policy: Path) -> None:
     with pv.Session.open(policy, dataset="people") as session:
         session.ledger.cap("people", pv.ApproxDP(5, "1e-7"), reason="epsilon for delta")
     with pv.Session.open(policy, dataset="people") as session:
-        assert session.remaining.guarantee == pv.ApproxDP(3, "1e-7")
+        assert session.remaining.guarantee == pv.ApproxDP(3, "5e-8")
 
 
 def test_a_new_version_is_answered_anew_and_does_not_renew_the_budget(policy: Path) -> None:

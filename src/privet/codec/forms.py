@@ -47,7 +47,9 @@ def forms(record: type) -> dict[str, Form]:
     """The fields of a class, and their allowed values."""
     if record not in _FORMS:
         hints = get_type_hints(record)
-        _FORMS[record] = {field.name: _form(hints[field.name]) for field in fields(record) if field.init}
+        _FORMS[record] = {
+            field.name: _form(hints[field.name]) for field in fields(record) if field.init and field.compare
+        }
     return _FORMS[record]
 
 

@@ -55,6 +55,8 @@ class Limit:
 
     def fits(self, price: Any) -> bool:
         """Whether one more price is within the cap; computed exactly, never in floats."""
+        if not self.lasting:
+            return self.accountant.covers(price, self.cap)
         return self.accountant.fits(self.accountant.add(self.total, price), self.cap)
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from privet.errors import UserError
+from privet.errors import AccountingError, UserError
 from privet.ledger.balance import Balance, balance_of
 from privet.ledger.history import chain
 from privet.ledger.history.datasets import Dataset
@@ -15,7 +15,7 @@ from privet.ledger.history.export import exported
 from privet.ledger.history.receipts import Receipt, Verified, as_receipt
 from privet.ledger.history.state import LedgerState
 from privet.ledger.transactions import Transactions
-from privet.privacy.accounting import ACCOUNTANTS, Accountant, Share
+from privet.privacy.accounting import Accountant, Share
 from privet.privacy.events import Composed, PrivacyEvent, Repeated, from_tree
 from privet.privacy.guarantees import Guarantee
 
@@ -100,8 +100,15 @@ class Inspection(Transactions):
         budget = self.dataset(dataset).budget
         counts = Counter(event for entry in self.history(dataset) for event in entry.events)
         whole = Composed([Repeated(event, times) for event, times in counts.items()])
-        if accountant == ACCOUNTANTS.get(accountant.name) and type(budget) is accountant.promises:
-            accountant = accountant.for_budget(budget)
+        price = accountant.price(whole)
+        if isinstance(price, Guarantee):
+            return price
+        if type(budget) is not accountant.promises:
+            raise AccountingError(
+                f"the {accountant.name} accountant needs a budget of type {accountant.promises.__name__}"
+            )
+        own = self.balance(dataset).accountant
+        accountant = own if own.name == accountant.name else accountant.for_budget(budget)
         return accountant.spent(accountant.price(whole), budget)
 
     def export(self, dataset: str | None = None) -> Iterator[str]:

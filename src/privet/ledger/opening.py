@@ -8,6 +8,7 @@ from privet.errors import Subject, UserError, write
 from privet.ledger.inspection import Inspection
 from privet.ledger.reservations import Reservations
 from privet.ledger.steward import Steward
+from privet.ledger.storage.database import NoLedger
 from privet.ledger.storage.postgres import database as postgres
 from privet.ledger.storage.sqlite import database as sqlite
 from privet.system.addresses import is_address, is_postgres, masked
@@ -67,7 +68,5 @@ def existing_ledger(where: str | Path) -> Ledger | None:
     """The ledger at this place, opened to be read only; None if there is none yet."""
     try:
         return open_ledger(where, read_only=True)
-    except UserError as error:
-        if error.subject is not None and error.subject.kind == "ledger":
-            return None
-        raise
+    except NoLedger:
+        return None

@@ -19,6 +19,7 @@ Divergences = tuple[Exact, ...]
 
 _GRID = 128  # so that sums of prices stay short, and adding them is exact
 _CACHED = 4096
+_HUGE = 1000
 
 
 @lru_cache(maxsize=_CACHED)
@@ -43,7 +44,7 @@ def laplace(orders: Orders, scale: Exact, shift: int) -> Divergences:
         far = (r - p) / apart * (-alpha * shift * x).exp()
         return ((near + far) / (1 + r)).log() / (alpha - 1)
 
-    return _up(divergence, orders) if shift else _nothing(orders)
+    return _up(divergence, orders, shift / scale)
 
 
 @lru_cache(maxsize=_CACHED)
@@ -63,7 +64,7 @@ def randomized_response(orders: Orders, epsilon: Exact) -> Divergences:
         e = ball(epsilon)
         return (((alpha * e).exp() + ((1 - alpha) * e).exp()) / (1 + e.exp())).log() / (alpha - 1)
 
-    return _up(divergence, orders) if epsilon else _nothing(orders)
+    return _up(divergence, orders, epsilon)
 
 
 @lru_cache(maxsize=_CACHED)
@@ -87,7 +88,7 @@ def bounded_range(orders: Orders, epsilon: Exact) -> Divergences:
         t = (ball(Exact(alpha - 1, alpha)) * whole / ((-e).exp() - (-alpha * e).exp())).log()
         return t + (whole / (alpha * one)).log() / (alpha - 1)
 
-    return _up(divergence, orders) if epsilon else _nothing(orders)
+    return _up(divergence, orders, epsilon)
 
 
 def concentrated(orders: Orders, rho: Exact) -> Divergences:
@@ -99,7 +100,7 @@ def concentrated(orders: Orders, rho: Exact) -> Divergences:
 
     Reference: Canonne, Kamath, Steinke 2020, theorem 4.
     """
-    return tuple(Exact(-((-alpha * rho.numerator << _GRID) // rho.denominator), 1 << _GRID) for alpha in orders)
+    return tuple(_next(alpha * rho) for alpha in orders)
 
 
 @lru_cache(maxsize=_CACHED)
@@ -125,9 +126,13 @@ def allowance(order: int, epsilon: Exact, delta: Exact) -> Exact:
     return max(-rounded_up(lambda: -total(), _GRID), Exact(0))
 
 
-def _nothing(orders: Orders) -> Divergences:
-    return (Exact(0),) * len(orders)
+def _next(number: Exact) -> Exact:
+    """The number, rounded up to the grid."""
+    return Exact(-((-number.numerator << _GRID) // number.denominator), 1 << _GRID)
 
 
-def _up(divergence: Callable[[int], arb], orders: Orders) -> Divergences:
+def _up(divergence: Callable[[int], arb], orders: Orders, epsilon: Exact) -> Divergences:
+    """The divergences of an epsilon-differentially private mechanism, rounded up; none is larger than epsilon."""
+    if epsilon == 0 or epsilon > _HUGE:  # where the difference from epsilon is below e^-1000
+        return (_next(epsilon),) * len(orders)
     return tuple(rounded_up(partial(divergence, alpha), _GRID) for alpha in orders)

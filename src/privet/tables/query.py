@@ -1,6 +1,7 @@
 """Queries: immutable, compared by value.
 
 >>> import privet as pv
+>>> from privet.tables.schema import Schema
 >>> people = Schema.declare("people", protect=pv.each_row(), columns={"age": pv.integer(0, 110)})
 >>> from privet.tables.relation import Relation
 >>> adults = Relation(Scan(people)).where(pv.col("age") >= 18)

@@ -31,7 +31,7 @@ from privet.tables.schema import date as dates
 
 def left_of(budget: Budget) -> Remaining:
     """All of a budget."""
-    accountant = accountant_for(budget)
+    accountant = accountant_for(budget, "approx" if isinstance(budget, ApproxDP) else "")
     return Balance(accountant, budget, accountant.zero).remaining
 
 

@@ -225,7 +225,7 @@ class LedgerState:
             raise ValueError("it costs more than was left of the budget")
         if not account.add(price):
             raise ValueError(f"it costs more than was left for {analyst!r}")
-        if dataset.per_query is not None and not dataset.accountant.fits(price, dataset.per_query):
+        if dataset.per_query is not None and not dataset.accountant.covers(price, dataset.per_query):
             raise ValueError("it costs more than one question may")
         dataset.latest = tree["events"]
         self.reserved[number] = Reservation(dataset.facts.name, analyst, tree.get("question", ""))

@@ -33,6 +33,10 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.004  # seconds between attempts to begi
 _T = TypeVar("_T")
 
 
+class NoLedger(UserError):
+    """There is no ledger yet where one was to be read."""
+
+
 class Database(ABC):
     """A database with the tables of a ledger. After a storage error it refuses all further work.
 

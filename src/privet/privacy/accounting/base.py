@@ -85,6 +85,10 @@ class Accountant(Protocol[S]):
     def fits(self, total: S, budget: Any, /) -> bool:
         """Whether a total is within a budget, exactly."""
 
+    def covers(self, price: S, cap: Any, /) -> bool:
+        """Whether one question of this price, by itself, has the guarantee of the cap."""
+        return self.fits(price, cap)
+
     def spent(self, total: S, budget: Any, /) -> Guarantee | Share:
         """The guarantee of a total, or the share of the budget that it uses if only the budget is promised."""
 

@@ -130,6 +130,11 @@ class MeterAccountant(Accountant[Readings]):
             reading is not None and at_most(reading, limit) for reading, limit in _meters(total, limits)
         )
 
+    def covers(self, price: Readings, cap: ApproxDP, /) -> bool:
+        """One question may use the whole of delta: for its own delta, or for a Renyi meter."""
+        alone = price.epsilon is not None and at_most(price.epsilon, cap.epsilon) and at_most(price.delta, cap.delta)
+        return alone or self.fits(price, cap)
+
     def spent(self, total: Readings, budget: ApproxDP, /) -> Share:
         """The share that is used of the meter that has most left: what is promised is the budget, and nothing less."""
         parts = [

@@ -55,10 +55,10 @@ def from_tree(tree: Any) -> Accountant[Any]:
     Claim: from_tree(to_tree(accountant)) == accountant.
     """
     settings = dict(tree) if isinstance(tree, dict) else {"name": tree}
-    accountant = ACCOUNTANTS.get(settings.pop("name", ""))
-    if accountant is None or (isinstance(tree, dict) and not settings):
+    name = settings.pop("name", "")
+    if not isinstance(name, str) or (isinstance(tree, dict) and not settings):
         raise ValueError("this is not an accountant")
-    return accountant.with_settings(settings)
+    return accountant_named(name).with_settings(settings)
 
 
 def accountant_for(budget: object, name: str = "") -> Accountant[Any]:

@@ -15,7 +15,7 @@ from sqlalchemy.pool import NullPool
 from privet.errors import LedgerError, Remedy, Subject, UserError, install
 from privet.ledger.history import chain
 from privet.ledger.storage import tables
-from privet.ledger.storage.database import Database
+from privet.ledger.storage.database import Database, NoLedger
 from privet.ledger.storage.postgres import settings
 from privet.system.addresses import is_public, masked
 
@@ -162,7 +162,7 @@ class Postgres(Database):
             settings.check_schema(connection.connection.driver_connection, named=self.named)
             names = _tables(connection)
             if not names and not create:
-                raise UserError(f"there is no ledger at {self.where}", subject=Subject("ledger"))
+                raise NoLedger(f"there is no ledger at {self.where}", subject=Subject("ledger"))
             if not names:
                 tables.metadata.create_all(connection, checkfirst=False)
                 first = {"version": tables.VERSION, "number": 0, "hash": chain.GENESIS}

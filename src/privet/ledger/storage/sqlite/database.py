@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.pool import QueuePool, StaticPool
 
 from privet.errors import LedgerError, Subject, UserError
-from privet.ledger.storage.database import Database
+from privet.ledger.storage.database import Database, NoLedger
 from privet.ledger.storage.sqlite.creation import create as create_file
 from privet.ledger.storage.sqlite.creation import wait_for_its_name
 from privet.ledger.storage.sqlite.file import File, check_no_log, is_held
@@ -183,7 +183,7 @@ def connect(text: str, path: Path, *, create: bool, read_only: bool = False) -> 
         created = False
         if not os.path.lexists(path):
             if not create or read_only:
-                raise UserError(f"there is no ledger {text!r}", subject=Subject("ledger"))
+                raise NoLedger(f"there is no ledger {text!r}", subject=Subject("ledger"))
             check_new(path, text)
             check_writable(path.parent, f"create the ledger {text!r} in the folder {str(path.parent)!r}")
             with native():  # SQLite is at work, and no fork knows of this ledger yet
