@@ -53,6 +53,7 @@ def test_the_budget(ledger: str) -> None:
         "people            epsilon 3        epsilon 1.5  epsilon 1.5",
         "         ann      epsilon 1.33333  epsilon 0.5  epsilon 0.833333",
         "         bob                       epsilon 1",
+        "people: enough for 3 questions like the latest.",
     ]
     found = json.loads(run("budget", ledger, "--json"))
     assert found[1] == {

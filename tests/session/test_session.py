@@ -99,7 +99,7 @@ def test_the_whole_way(tmp_path: Path) -> None:
         query = table.where(pv.col("age") >= 18).group_by("region").agg(n=pv.count(), pay=pv.mean("income"))
         before = session.explain(query, epsilon=0.5, assuming=100)
         assert session.spent == pv.PureDP.ZERO, "explaining is free"
-        assert before.endswith("epsilon 3 is left of epsilon 3.")
+        assert before.endswith("epsilon 3 is left of epsilon 3: enough for 6 questions like this.")
         answer = session.release(query, epsilon=0.5)
         assert (answer.spent, str(answer.remaining)) == (pv.PureDP(0.5), "epsilon 2.5")
         assert (session.spent, session.remaining.guarantee) == (pv.PureDP(0.5), pv.PureDP(2.5))

@@ -272,7 +272,7 @@ def test_what_can_be_missing(expression: Expr, missing: bool) -> None:
         (lambda: pv.col("note") * 2, r"\* needs a number, but this is a text"),
         (lambda: pv.col("born") + pv.col("born"), r"\+ needs a number, but this is a date"),
         (lambda: pv.col("seen") - pv.col("seen"), r"only dates can be subtracted"),
-        (lambda: pv.col("a") == "north", r"can't be compared.*pv\.col\(\"a\"\) >= "),
+        (lambda: pv.col("a") == "north", r"can't be compared.*pv\.col\(\"a\"\) == 2"),
         (lambda: pv.col("region") < "north", r"can't be compared by order"),
         (lambda: pv.col("f") < pv.col("g"), r"can't be compared by order"),
         (lambda: pv.col("f") == 1, r"can't be compared"),

@@ -46,10 +46,8 @@ _WORDS: dict[type, str] = {
 def forms(record: type) -> dict[str, Form]:
     """The fields of a class, and their allowed values."""
     if record not in _FORMS:
-        hints = get_type_hints(record)
-        _FORMS[record] = {
-            field.name: _form(hints[field.name]) for field in fields(record) if field.init and field.compare
-        }
+        hints, stored = get_type_hints(record), [field for field in fields(record) if field.init and field.compare]
+        _FORMS[record] = {field.name: _form(hints[field.name]) for field in stored}
     return _FORMS[record]
 
 

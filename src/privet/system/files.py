@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
+from weakref import WeakSet
 
 from privet.errors import Remedy, Subject, UserError
 from privet.errors import write as write_line
@@ -55,8 +56,16 @@ def check(target: Path, *, overwrite: bool, taken: Callable[[Path], bool] = _fre
         raise UserError(f"{name} can't be written: its folder is not writable")
 
 
-IN_USE: set[tuple[int, int]] = set()
-"""The files of ledgers that this process has opened, by device and inode."""
+class InUse(Protocol):
+    """A file that something in this process keeps open."""
+
+    @property
+    def inode(self) -> tuple[int, int] | None:
+        """Its device and inode."""
+
+
+IN_USE: WeakSet[InUse] = WeakSet()
+"""The ledgers that this process has open."""
 
 
 def _check_replaceable(target: Path, status: os.stat_result, overwrite: bool) -> None:
@@ -64,7 +73,9 @@ def _check_replaceable(target: Path, status: os.stat_result, overwrite: bool) ->
         raise UserError(f"{str(target)!r} is not a file that can be overwritten", remedy=_OTHER)
     if not overwrite:
         raise _exists(target)
-    if (status.st_dev, status.st_ino) in IN_USE:  # opening and closing it would release this process's locks
+    if (status.st_dev, status.st_ino) in {
+        each.inode for each in IN_USE
+    }:  # opening and closing it would release this process's locks
         raise UserError(f"{str(target)!r} is a ledger in use", remedy=_OTHER)
     try:
         with target.open("rb") as file:

@@ -3,6 +3,7 @@
 >>> import privet as pv
 >>> from privet.tables.schema import Schema
 >>> people = Schema.declare("people", protect=pv.each_row(), columns={"age": pv.integer(0, 110)})
+>>> from privet.tables.operators import Scan
 >>> from privet.tables.relation import Relation
 >>> adults = Relation(Scan(people)).where(pv.col("age") >= 18)
 >>> adults.agg(n=pv.count()) == adults.agg(n=pv.count())

@@ -44,14 +44,18 @@ class SQLite(Database):
     def __init__(self, path: Path | None, where: str = "in memory", *, read_only: bool = False) -> None:
         self._file = None if path is None else File(path, read_only=read_only)
         super().__init__(_engine(self._file), where, read_only=read_only)
-        self._inode = None if self._file is None else identity(self._file.path)
-        if self._file is not None and self._inode is not None:
+        self.inode = None if self._file is None else identity(self._file.path)
+        if self._file is not None and self.inode is not None:
             finalize(self, self._file.locks.close).atexit = False
-            IN_USE.add(self._inode)
+            IN_USE.add(self)
         self._checked_schema: object = None  # the version of the schema that was checked
         self._before = self._changes = 0  # at the start of the transaction: the newest entry, and the count of changes
         self._replaced = False
         self.private = path is None
+
+    def close(self) -> None:
+        super().close()
+        IN_USE.discard(self)
 
     def _connection(self) -> Any:
         if self._file is not None and self._held and self._file.is_outdated():
@@ -140,7 +144,7 @@ class SQLite(Database):
     def _check_file(self) -> None:
         """Refuse a file that was removed: writing to it would succeed, and be lost."""
         assert self._file is not None
-        if identity(self._file.path) != self._inode:
+        if identity(self._file.path) != self.inode:
             raise OSError("the file was removed or replaced")
 
     def _check_schema(self, connection: Any) -> None:
