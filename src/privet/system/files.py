@@ -73,6 +73,7 @@ def _check_replaceable(target: Path, status: os.stat_result, overwrite: bool) ->
         raise UserError(f"{str(target)!r} is not a file that can be overwritten", remedy=_OTHER)
     if not overwrite:
         raise _exists(target)
+    # opening and closing it would release locks of this process
     if (status.st_dev, status.st_ino) in {
         each.inode for each in IN_USE
     }:  # opening and closing it would release this process's locks
