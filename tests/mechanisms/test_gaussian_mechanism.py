@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, norm
 
-from privet.errors import DataError, InternalError, NumberError
+from privet.errors import DataError, InternalError, NumberError, UserError
 from privet.exact.lattice import to_steps
 from privet.mechanisms import GAUSSIAN, Gaussian, PricedNoise
 from privet.mechanisms.laplace import LAPLACE
@@ -252,3 +252,17 @@ def test_the_profile_shows_what_was_claimed_and_catches_less_noise(epsilon: Any,
 def test_epsilon_zero_is_total_variation() -> None:
     mechanism = Gaussian(sensitivity=1, epsilon=0, delta="0.01")
     assert float(mechanism.privacy_profile()(0)) == pytest.approx(0.01, rel=1e-9)
+
+
+@pytest.mark.parametrize("n", range(2, 60))
+def test_a_float_that_stands_for_a_square_root_covers_it(n: int) -> None:
+    """sqrt(3) as a float is a little less: n coordinates that each move by one step must still be hidden."""
+    mechanism = Gaussian(sensitivity=math.sqrt(n), rho=0.5, step=1)
+    assert mechanism.fit([0] * n).event().move.squared == n
+
+
+def test_a_vector_has_no_profile_of_one_pair() -> None:
+    """Three coordinates that move by 1 each need a delta of 2e-7, one that moves by sqrt(3) steps 5e-17."""
+    mechanism = Gaussian(sensitivity=1.75, epsilon=1, delta=1e-6, step=1).fit([0] * 3)
+    with pytest.raises(UserError, match=r"no profile .*guarantee\(\)"):
+        mechanism.privacy_profile()

@@ -180,3 +180,11 @@ def test_what_is_wrong_is_refused() -> None:
             RandomizedResponse(3, epsilon=1).release(wrong)
     with pytest.raises(DataError, match="there are no responses"):
         RandomizedResponse(3, epsilon=1).estimate([])
+
+
+def test_a_masked_value_is_never_released_as_it_is() -> None:
+    masked = np.ma.array([0, 999], mask=[False, True])
+    with pytest.raises(DataError, match="masked"):
+        RandomizedResponse(3, epsilon=1).release(masked)
+    with pytest.raises(DataError, match="masked"):
+        RandomizedResponse(3, epsilon=1).estimate(masked)

@@ -10,6 +10,7 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from flint import arb, fmpq
 from tests.mechanisms.exactly import (
@@ -444,3 +445,9 @@ def test_a_search_finds_no_pair_beyond_epsilon_and_some_that_reach_it(effort: in
             name = law.func.__name__ if isinstance(law, partial) else law.__name__
             found[name] += broken(laws, [(one, other)], e_epsilon * fmpq(2, 3))
     assert all(found.values())
+
+
+def test_candidates_go_by_position() -> None:
+    """A pandas Series would go by label."""
+    candidates = pd.Series(list("abc"), index=[2, 1, 0])
+    assert Exponential(sensitivity=1, epsilon=1).select([0, 0, 10**6], candidates=candidates) == "c"

@@ -101,7 +101,7 @@ def test_the_order_is_the_best_one() -> None:
     """Corollary 13 solved for epsilon, which another function does, leads back to the same delta."""
     for rho, delta in ((Fraction(1, 32), Fraction(1, 1000)), (Fraction(1, 2), Fraction(1, 10**8))):
         epsilon = ZeroConcentratedDP(rho).to_approx(delta=delta).epsilon
-        assert gaussian_delta(L2Move(2), 1 / rho, 2, epsilon) == pytest.approx(float(delta), rel=1e-9)
+        assert gaussian_delta(L2Move(2), 1 / rho, 2, epsilon) == pytest.approx(float(delta), rel=1e-3)
 
 
 def test_a_vector_that_moves_by_one_moves_in_one_coordinate() -> None:
@@ -143,3 +143,20 @@ def test_the_guarantee_it_is_for() -> None:
     sigma_squared = smallest_sigma_squared(L2Move(2), 5, epsilon=1, delta="1e-6")
     assert ZeroConcentratedDP(1 / sigma_squared).to_approx(delta="1e-6").epsilon <= 1 + Fraction(1, 10**9)
     assert ApproxDP(1, gaussian_delta(L2Move(2), sigma_squared, 5, 1)).implies(ApproxDP(1, "1e-6"))
+
+
+@pytest.mark.parametrize("epsilon", ["1e-12", "1e-3", "1", "100", "1e50", "1e399"])
+def test_prices_are_short_and_quick_at_any_epsilon(epsilon: str) -> None:
+    """A hostile epsilon takes no minutes, and every price can be written to a ledger and read again."""
+    for coordinates in (1, 5):
+        for squared in (1, 4, 2**4000):
+            delta = gaussian_delta(L2Move(squared), 50, coordinates, Fraction(epsilon))
+            assert 0 < delta <= 1
+            assert delta.numerator.bit_length() <= 31
+
+
+def test_what_is_calibrated_for_a_delta_costs_that_delta() -> None:
+    for coordinates, epsilon, delta in ((1, 1, 1e-6), (1, 0.5, 5e-7), (3, 1, 1e-6), (10, 2, 1e-9)):
+        move = L2Move(coordinates)
+        sigma_squared = smallest_sigma_squared(move, coordinates, epsilon=epsilon, delta=delta)
+        assert gaussian_delta(move, sigma_squared, coordinates, epsilon) <= Fraction(str(delta))

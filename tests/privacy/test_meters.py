@@ -223,3 +223,22 @@ def test_a_higher_budget_keeps_the_orders() -> None:
     total = DEFAULT.price(Repeated(laplace("0.01"), allowed(DEFAULT, laplace("0.01"))))
     assert DEFAULT.fits(total, more)
     assert replace(DEFAULT).orders == DEFAULT.orders != MeterAccountant().for_budget(more).orders
+
+
+@pytest.mark.parametrize(("order", "delta"), [(2, Fraction(1, 4)), (3, Fraction(4, 27))])
+def test_an_allowance_that_is_a_rational_number(order: int, delta: Fraction) -> None:
+    """Where the logarithm is 0, no precision decides on which side of the grid it lies."""
+    assert renyi.allowance(order, Fraction(1), delta) == 1
+    assert renyi.allowance(order, Fraction(1), delta * Fraction(999, 1000)) < 1
+
+
+def test_nothing_is_left_when_the_leaks_are_used_up() -> None:
+    total = DEFAULT.price(Stated(epsilon=0.001, delta="4e-7"))
+    less = ApproxDP(1, 1e-7)
+    assert DEFAULT.share(total, less) == 0
+    assert DEFAULT.show(total, less).left == "0 %"
+
+
+def test_a_move_of_nothing_costs_nothing_whatever_its_epsilon() -> None:
+    event = GaussianNoise(move=L2Move(0), sigma_squared=1, coordinates=1, epsilon=2**4000)
+    assert DEFAULT.price(Repeated(event, 2**4000)) == DEFAULT.zero

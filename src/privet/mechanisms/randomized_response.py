@@ -153,6 +153,8 @@ class RandomizedResponse:
         return np.where(kept, codes, others)
 
     def _read(self, values: Any) -> NDArray[np.int64]:
+        if isinstance(values, np.ma.MaskedArray):  # masked values would be released as they are
+            raise DataError("a masked array can't be released", remedy=write("release(values.compressed())"))
         if self._codes is None and isinstance(values, np.ndarray) and values.dtype.kind in "iu":
             if len(values) and not 0 <= int(values.min()) <= int(values.max()) < len(self.categories):
                 raise self._unknown()

@@ -66,7 +66,10 @@ def whole_scores(scores: Any, *, name: str, example: str) -> Integers:
     if content.denominator != 1:
         raise DataError(
             f"{name} must be whole numbers: noise has a step, which may not depend on the data",
-            remedy=write(example, advice="Multiply them and the sensitivity by the same public number, and round"),
+            remedy=write(
+                example,
+                advice="Multiply them and the sensitivity by a public number; floor them, and round it up",
+            ),
         )
     return content.integers
 
@@ -114,7 +117,7 @@ def pick(candidates: Sequence[Any] | None, length: int) -> Sequence[Any]:
             allowed="Each candidate needs one score",
             remedy=write('select([3, 5], candidates=["a", "b"])'),
         )
-    return candidates
+    return list(candidates)  # by position, whatever the labels of a pandas Series
 
 
 def _narrow(integers: Integers) -> Integers:

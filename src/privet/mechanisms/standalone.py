@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Self, cast
 
-from privet.errors import NumberError, write
+from privet.errors import NumberError, UserError, write
 from privet.exact import Exact, Number, nonnegative, positive, show, sqrt_up, up
 from privet.mechanisms.additive import Additive, lattice
 from privet.mechanisms.gaussian import GAUSSIAN
@@ -15,6 +15,7 @@ from privet.mechanisms.laplace import LAPLACE
 from privet.noise import DiscreteGaussian, DiscreteLaplace
 from privet.privacy import events
 from privet.privacy.accounting import PureAccountant
+from privet.privacy.divergences import PrivacyProfile
 from privet.privacy.guarantees import ApproxDP, PureDP, ZeroConcentratedDP
 from privet.privacy.moves import L1Move, L2Move
 
@@ -225,6 +226,15 @@ class Gaussian(Additive):
         """The guarantee of one release: rho, or the epsilon and delta that were asked for."""
         return self.price
 
+    def privacy_profile(self) -> PrivacyProfile:
+        """Epsilon -> delta, for one number; refused for vectors, where moves in several coordinates need more delta."""
+        if self.coordinates > 1 and self.move.squared > 1:
+            raise UserError(
+                "a vector has no profile of one pair of neighbours that holds for all of them",
+                remedy=write("Gaussian(sensitivity=2, epsilon=1, delta=1e-6).guarantee()"),
+            )
+        return Additive.privacy_profile(self)  # a class with slots has no plain super()
+
     def _for_integers(self, length: int) -> Self:
         return self if length == self.coordinates else cast("Self", _gaussian(self, length, None))
 
@@ -259,10 +269,12 @@ def _squared_steps(distance: Exact, dimension: int | None) -> int:
     """The largest squared L2 norm, in steps, of a move by at most `distance` steps, of which `dimension` are rounded.
 
     Claim: rounding brings a coordinate that moves by x steps to less than |x| + 1, and a single one to ceil(|x|). The
-    squared norm of integers is an integer, so its bound is rounded down. 1 at least.
+    squared norm of integers is an integer, so its bound is rounded down, 1 at least; but a float such as sqrt(3) may
+    stand for a number that is a little larger, so up to 2^-48 of it is added first.
     """
     if dimension is None:
-        return max(1, math.floor(distance**2))
+        squared = distance**2
+        return max(1, math.floor(squared if squared.denominator == 1 else squared * (1 + Exact(1, 2**48))))
     if dimension == 1:
         return math.ceil(distance) ** 2
     return math.floor(distance**2 + 2 * distance * sqrt_up(Exact(dimension)) + dimension)

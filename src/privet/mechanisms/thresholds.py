@@ -272,7 +272,8 @@ def weighted_threshold(noise: UpperTail, *, delta: Exact, max_keys: int) -> int:
 def _people(counts: Any) -> NDArray[np.int64]:
     """How many people hold each key."""
     people = np.asarray(counts)
-    if people.ndim != 1 or (len(people) and people.dtype.kind not in "iu"):
+    masked = isinstance(counts, np.ma.MaskedArray)
+    if masked or people.ndim != 1 or (len(people) and people.dtype.kind not in "iu"):
         raise DataError("counts must be a list of integers, one for each key", remedy=write("select([12, 40])"))
     if len(people) and int(people.min()) < 1:
         raise NumberError("each key must be held by at least one person", remedy=write("select([12, 40])"))

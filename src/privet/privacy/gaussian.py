@@ -9,7 +9,7 @@ from functools import lru_cache
 from flint import arb
 
 from privet.errors import NumberError, write
-from privet.exact import Exact, Number, ball, enclose, nearest, nonnegative, positive, whole
+from privet.exact import Exact, Number, ball, enclose, nearest, nonnegative, positive, precision, whole
 from privet.noise import DiscreteGaussian
 from privet.privacy.divergences import hockey_stick
 from privet.privacy.events import GaussianNoise
@@ -21,6 +21,8 @@ DIGITS = 12
 
 _EXAMPLE = "gaussian_delta(L2Move(1), sigma_squared=50, coordinates=1, epsilon=0.5)"
 _BITS = 30
+_HUGE = 10**6  # of an epsilon, or of a rho
+_PARTS, _FIRST, _ORDERS = 64, 64, 64 * 256  # orders from 1 + 2^-64 to 1 + 2^192
 _MOST = Fraction(10) ** 280  # beyond, floats can't say where to search
 
 
@@ -31,7 +33,8 @@ def gaussian_delta(move: L2Move, sigma_squared: Number, coordinates: int, epsilo
     (epsilon, delta)-differentially private. For one coordinate, delta is the hockey-stick divergence between the noise
     and its copy shifted by floor(sqrt(move^2)), the largest integer move. It grows with the shift, since the noise is
     log-concave. A vector that moves by at most 1 moves in one coordinate, so that is the same. Otherwise, for vectors,
-    delta is the least e^((a-1)(a rho - epsilon)) (1 - 1/a)^a / (a - 1) over orders a > 1; rho is move^2/(2 sigma^2).
+    delta is the least e^((a-1)(a rho - epsilon)) (1 - 1/a)^a / (a - 1) over many orders a > 1; rho is
+    move^2/(2 sigma^2). It is rounded up to 30 bits.
     The formula for one coordinate would be wrong: on integers the noise is not symmetric under rotations.
 
     Example:
@@ -48,56 +51,56 @@ def gaussian_delta(move: L2Move, sigma_squared: Number, coordinates: int, epsilo
     count = whole(coordinates, name="coordinates", example=_EXAMPLE)
     if move.squared == 0:
         return Fraction(0)
-    if count == 1 or move.squared == 1:
+    rho = move.squared / (2 * squared)
+    if rho > _HUGE:
+        return Fraction(1)
+    if (count == 1 or move.squared == 1) and level <= _HUGE:
         return _scalar_delta(squared, math.isqrt(move.squared), level)
-    return _vector_delta(move.squared / (2 * squared), level)
+    return _vector_delta(rho, level)
 
 
 def delta_of(event: GaussianNoise) -> Exact:
-    """The delta of an event at the epsilon that it states, for accountants: rounded up to 30 bits.
-
-    That is coarser than any error of the enclosure or of the choice of an order, so that all machines find the same.
-
-    Example:
-        >>> event = GaussianNoise(move=L2Move(1), sigma_squared=2.4, coordinates=1, epsilon=3)
-        >>> float(delta_of(event))
-        1.29745...e-06
-    """
+    """The delta of an event at the epsilon that it states, for accountants."""
     assert event.epsilon is not None
-    exactly = gaussian_delta(event.move, event.sigma_squared, event.coordinates, event.epsilon)
-    if exactly == 0:
-        return exactly
-    numerator, denominator = exactly.as_integer_ratio()
-    shift = _BITS - (numerator.bit_length() - denominator.bit_length())
-    scaled = exactly * Fraction(2) ** shift
-    return min(Fraction(math.ceil(scaled)) / Fraction(2) ** shift, Fraction(1))
+    return gaussian_delta(event.move, event.sigma_squared, event.coordinates, event.epsilon)
 
 
 @lru_cache(maxsize=1024)
 def _scalar_delta(sigma_squared: Exact, shift: int, epsilon: Exact) -> Exact:
     noise = DiscreteGaussian(sigma_squared)
-    return min(Fraction(1), hockey_stick(noise, noise.at(shift), epsilon).upper)
+    return _rounded(hockey_stick(noise, noise.at(shift), epsilon).upper)
 
 
+@lru_cache(maxsize=1024)
 def _vector_delta(rho: Exact, epsilon: Exact) -> Exact:
-    above = _best_order(nearest(rho), nearest(epsilon))
+    """Over the orders of `_order`: log delta is convex in the order, so it falls and then rises."""
 
-    def delta() -> arb:
+    def log_delta(place: int) -> arb:
+        above = _order(place) - 1
         order = ball(1 + above)
-        exponent = ball(above * ((1 + above) * rho - epsilon))
-        return (exponent + order * (ball(above) / order).log()).exp() / ball(above)
+        return ball(above * ((1 + above) * rho - epsilon)) + order * (ball(above) / order).log() - ball(above).log()
 
-    return min(Fraction(1), enclose(delta).upper)
+    low, high = 0, _ORDERS
+    with precision(256):
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if log_delta(middle) <= log_delta(middle + 1) else (middle + 1, high)
+    return _rounded(enclose(lambda: log_delta(low).exp()).upper)
 
 
-def _best_order(rho: float, epsilon: float) -> Exact:
-    """The order, less 1, whose delta is least, in floats: every order above 1 is valid."""
+def _order(place: int) -> Exact:
+    """One of many orders above 1, each about 1.5 % further from 1 than the one before."""
+    power, part = divmod(place, _PARTS)
+    return 1 + Fraction(2) ** (power - _FIRST) * Fraction(_PARTS + part, _PARTS)
 
-    def log_delta(t: float) -> float:
-        above = math.exp(t)
-        return above * ((1 + above) * rho - epsilon + t) - (1 + above) * math.log1p(above)
 
-    return Exact(math.exp(conversion.least(log_delta, -300.0, 300.0, 80)))
+def _rounded(delta: Exact) -> Exact:
+    """Rounded up to 30 bits, and at most 1: coarser than any enclosure, so that all machines find the same."""
+    if delta >= 1:
+        return Fraction(1)
+    numerator, denominator = delta.as_integer_ratio()
+    unit = Fraction(2) ** (numerator.bit_length() - denominator.bit_length() - _BITS)
+    return min(math.ceil(delta / unit) * unit, Fraction(1))
 
 
 def smallest_sigma_squared(move: L2Move, coordinates: int, *, epsilon: Number, delta: Number) -> Exact:
@@ -115,6 +118,8 @@ def smallest_sigma_squared(move: L2Move, coordinates: int, *, epsilon: Number, d
     target = positive(delta, name="delta", example="delta=1e-6")
     if target >= 1:
         raise NumberError("delta must be less than 1", remedy=write("delta=1e-6"))
+    if level > _HUGE:
+        raise NumberError(f"epsilon must be at most {_HUGE:,}", remedy=write("epsilon=1"))
     count = whole(coordinates, name="coordinates", example="coordinates=1")
     if not 0 < move.squared < _MOST:
         raise NumberError("the move must be greater than 0, and less than 1e140", remedy=write("L2Move(1)"))

@@ -20,6 +20,7 @@ Divergences = tuple[Exact, ...]
 _GRID = 128  # so that sums of prices stay short, and adding them is exact
 _CACHED = 4096
 _HUGE = 1000
+_LOW = 2000  # at higher orders, that delta has a denominator that no ledger stores
 
 
 @lru_cache(maxsize=_CACHED)
@@ -118,6 +119,8 @@ def allowance(order: int, epsilon: Exact, delta: Exact) -> Exact:
     """
     if delta == 0:
         return Exact(0)
+    if order <= _LOW and delta * order**order == (order - 1) ** (order - 1):  # the only rational case
+        return Exact((epsilon.numerator << _GRID) // epsilon.denominator, 1 << _GRID)
 
     def total() -> arb:
         gain = ball(delta).log() + arb(order - 1).log() - order * ball(Exact(order - 1, order)).log()

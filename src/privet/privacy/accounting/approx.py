@@ -48,6 +48,8 @@ class ApproxAccountant(Accountant[ApproxDP]):
             return leaf.epsilon, leaf.delta
         if type(leaf) is BoundedRange:
             return leaf.epsilon, Exact(0)
+        if type(leaf) is GaussianNoise and leaf.move.squared == 0:
+            return Exact(0), Exact(0)
         if type(leaf) is GaussianNoise and leaf.epsilon is not None:
             return leaf.epsilon, delta_of(leaf)
         if type(leaf) is GaussianNoise:

@@ -97,9 +97,11 @@ class MeterAccountant(Accountant[Readings]):
                 return Readings(shorter_up(leaf.epsilon), shorter_up(leaf.delta), taus)
             case GaussianNoise() if type(leaf) is GaussianNoise:
                 taus = renyi.concentrated(orders, leaf.rho)
+                if leaf.move.squared == 0:
+                    return self.zero
                 if leaf.epsilon is None:
-                    return Readings(None if leaf.move.squared else Exact(0), Exact(0), taus)
-                return Readings(shorter_up(leaf.epsilon), delta_of(leaf), taus)
+                    return Readings(None, Exact(0), taus)
+                return Readings(shorter_up(leaf.epsilon), shorter_up(delta_of(leaf)), taus)
             case Free() if type(leaf) is Free:
                 return self.zero
         raise self.unknown(path, leaf)
@@ -143,7 +145,9 @@ class MeterAccountant(Accountant[Readings]):
         return Share(min(parts, default=Exact(1)), budget)
 
     def share(self, total: Readings, budget: ApproxDP, /) -> Exact:
-        """The share that is left of the meter that has most left."""
+        """The share that is left of the meter that has most left; 0 if the leaks are more than their share."""
+        if total.delta > self.limits(budget).delta:
+            return Exact(0)
         return max(1 - self.spent(total, budget).used, Exact(0))
 
     def left(self, total: Readings, budget: ApproxDP, /) -> ApproxDP:
@@ -153,7 +157,7 @@ class MeterAccountant(Accountant[Readings]):
     def show(self, total: Readings, budget: ApproxDP, /) -> Shown:
         """Shares, in percent."""
         used = self.spent(total, budget).used
-        return Shown(percent_up(used), percent_down(1 - used))
+        return Shown(percent_up(used), percent_down(self.share(total, budget)))
 
     # --- settings ---------------------------------------------------------------------------------
 
