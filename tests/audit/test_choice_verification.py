@@ -50,7 +50,7 @@ def rounded(scores: Sequence[int], *, scale: Exact, bits: Bits) -> int:
 def dropped(scores: Sequence[int], *, scale: Exact, bits: Bits) -> int:
     """Candidates whose weight is below 2^-64 are left out."""
     near = [i for i, s in enumerate(scores) if (max(scores) - s) / scale < 44]
-    return near[EXPONENTIAL.draw([scores[i] for i in near], scale=scale, bits=bits)]
+    return near[EXPONENTIAL._draw([scores[i] for i in near], scale=scale, bits=bits)]
 
 
 def too_sure(scores: Sequence[int], *, scale: Exact, bits: Bits) -> int:
@@ -65,11 +65,11 @@ def too_sure(scores: Sequence[int], *, scale: Exact, bits: Bits) -> int:
 
 def forgets_half(scores: Sequence[int], *, scale: Exact, bits: Bits) -> int:
     """The factor 2 is forgotten."""
-    return EXPONENTIAL.draw(scores, scale=scale / 2, bits=bits)
+    return EXPONENTIAL._draw(scores, scale=scale / 2, bits=bits)
 
 
 def slightly_off(scores: Sequence[int], *, scale: Exact, bits: Bits) -> int:
-    return EXPONENTIAL.draw(scores, scale=scale * (1 + Fraction(1, 10**30)), bits=bits)
+    return EXPONENTIAL._draw(scores, scale=scale * (1 + Fraction(1, 10**30)), bits=bits)
 
 
 @pytest.mark.parametrize("twin", [floats, rounded, dropped, too_sure, forgets_half, slightly_off])

@@ -190,7 +190,7 @@ def test_no_ledger_without_a_debit(shell: Shell, here: Path, arguments: list[str
     done = shell.run(*arguments)
     assert sorted(here.iterdir()) == before
     if "explain" in arguments and "--json" not in arguments:
-        assert "Budget     epsilon 3 is left of epsilon 3." in done.out
+        assert "Budget     epsilon 3 is left of epsilon 3: enough for " in done.out
 
 
 def test_what_is_explained_is_what_the_ledger_knows(shell: Shell, here: Path) -> None:
@@ -263,7 +263,7 @@ def test_another_policy(shell: Shell, here: Path) -> None:
 def test_a_dry_run_spends_nothing(shell: Shell) -> None:
     text = shell.out("query", MEAN, "--epsilon", "0.5", "--assuming", "100", "--dry-run")
     assert text == shell.out("explain", MEAN, "--epsilon", "0.5", "--assuming", "100")
-    assert "Budget     epsilon 3 is left of epsilon 3." in text
+    assert "Budget     epsilon 3 is left of epsilon 3: enough for " in text
     assert shell.spent() == 0
     tree = shell.json("query", MEAN, "--epsilon", "0.5", "--dry-run", "--json")
     assert tree == shell.json("explain", MEAN, "--epsilon", "0.5", "--json")

@@ -57,9 +57,9 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "a budget in rho": (
         (*ASK, "--policy", "rho.toml"),
-        "budgets in rho (zero-concentrated privacy) are not supported yet",
+        "the budget is in rho, so a cap must be too",
     ),
-    "rho beside a budget": ((*ASK, "--policy", "dataset-rho.toml"), "A budget has an epsilon, and possibly a delta"),
+    "rho beside a budget": ((*ASK, "--policy", "dataset-rho.toml"), "rho belongs in budget"),
     "a name with a dash": (
         ("query", "SELECT COUNT(*) FROM penguins-raw", "--epsilon", "1", "--policy", "dash.toml"),
         'put a name with a dash in double quotes: "penguins-raw".',

@@ -545,7 +545,7 @@ def test_a_session_with_other_facts_is_refused(where: Where, table: Table, how: 
     with pytest.raises(UserError, match=f"the dataset 'people' .*{said}"):
         session(where, table, **how)
     with session(where, table, **how, name="others") as other:
-        assert other.spent.epsilon == 0
+        assert other.remaining.share == 1
     with session(where) as asking:
         assert asking.spent == pv.PureDP(0.25)
         assert asking.ledger.datasets() == ("others", "people")

@@ -62,7 +62,7 @@ def test_truth_is_decided_by_the_exact_probability() -> None:
     def reported(word: int, *more: int, lie: int = 0) -> Any:
         parts: list[Any] = [np.array([word], dtype=np.uint64), *(m.to_bytes(8, "little") for m in more)]
         script = Script(*parts, np.array([lie << 63], dtype=np.uint64))
-        answer = mechanism.draw("b", script)
+        answer = mechanism._draw("b", script)
         script.finish()
         return answer
 

@@ -206,7 +206,7 @@ def test_a_choice_inverts_the_exact_boundaries(scores: tuple[int, ...], scale: s
             for number in (cut - (1 << length - away), cut + (1 << length - away)):
                 if 0 <= number < 1 << length:
                     expected = sum(other < number for other in cuts)
-                    assert EXPONENTIAL.draw(scores, scale=s, bits=Source(number, length)) == expected
+                    assert EXPONENTIAL._draw(scores, scale=s, bits=Source(number, length)) == expected
                     seen.add(expected)
     assert {0, 1} <= seen or (scores[-1], scale) == (400, "1/3"), "there all others together have 2^-1700"
 
@@ -214,19 +214,19 @@ def test_a_choice_inverts_the_exact_boundaries(scores: tuple[int, ...], scale: s
 def test_far_candidates_are_never_dropped() -> None:
     """A candidate of weight e^-2000 is chosen by the bits that say so; a twin that drops it can't."""
     ones = [b"\xff" * 32] + [b"\xff" * 8] * 42
-    assert EXPONENTIAL.draw((0, -2000), scale=Fraction(1), bits=Script(*ones)) == 1
+    assert EXPONENTIAL._draw((0, -2000), scale=Fraction(1), bits=Script(*ones)) == 1
     some = [b"\xff" * 32] + [b"\xff" * 8] * 30 + [bytes(8)]
-    assert EXPONENTIAL.draw((0, -2000), scale=Fraction(1), bits=Script(*some)) == 0
-    assert EXPONENTIAL.draw((0, -2000), scale=Fraction(1), bits=Script(b"\xfe" * 32)) == 0
+    assert EXPONENTIAL._draw((0, -2000), scale=Fraction(1), bits=Script(*some)) == 0
+    assert EXPONENTIAL._draw((0, -2000), scale=Fraction(1), bits=Script(b"\xfe" * 32)) == 0
     with np.errstate(under="ignore"):
         weights = np.exp(np.array([0.0, -2000.0]))
     assert np.searchsorted(np.cumsum(weights / weights.sum()), np.nextafter(1, 0), side="right") == 0  # floats
 
 
 def test_the_first_bits_say_the_first_candidate() -> None:
-    assert EXPONENTIAL.draw((0, -5), scale=Fraction(1), bits=Script(bytes(32))) == 0
+    assert EXPONENTIAL._draw((0, -5), scale=Fraction(1), bits=Script(bytes(32))) == 0
     zero = [bytes(32)] + [bytes(8)] * 42
-    assert EXPONENTIAL.draw((-2000, 0), scale=Fraction(1), bits=Script(*zero)) == 0
+    assert EXPONENTIAL._draw((-2000, 0), scale=Fraction(1), bits=Script(*zero)) == 0
 
 
 @pytest.mark.parametrize("rate", ["1/3", "2", "1/5000", "1/100000000", "100", "1e300", "1e-300"])
@@ -337,7 +337,7 @@ def test_permute_and_flip_chooses_among_the_heads() -> None:
     for word, expected in ((cut - 2**20, {0, 1}), (cut + 2**20, {1})):
         words = np.array([word, 5], dtype=np.uint64)
         picks = (b"\x00", b"\xff") if len(expected) > 1 else (b"",)
-        chosen = {PERMUTE_AND_FLIP.draw((0, 1), scale=Fraction(1), bits=Script(words, pick)) for pick in picks}
+        chosen = {PERMUTE_AND_FLIP._draw((0, 1), scale=Fraction(1), bits=Script(words, pick)) for pick in picks}
         assert chosen == expected
 
 

@@ -295,7 +295,7 @@ def test_coins_of_keys_are_exact() -> None:
     def drawn(word: int, *more: int) -> list[int]:
         parts = [m.to_bytes(8, "little") for m in more]
         script = Script(np.array([2**64 - 1, word, 2**64 - 1], dtype=np.uint64), *parts)
-        places = keys.draw([1, 2, 10**6], script).tolist()
+        places = keys._draw([1, 2, 10**6], script).tolist()
         script.finish()
         return [int(place) for place in places]
 

@@ -45,7 +45,7 @@ class _Real:
         raise LookupError("a choice takes one uniform real")
 
 
-def verify_choice(scores: Sequence[int], *, scale: Number, draw: Draw = EXPONENTIAL.draw) -> SamplerReport:
+def verify_choice(scores: Sequence[int], *, scale: Number, draw: Draw = EXPONENTIAL._draw) -> SamplerReport:
     """Certify that the running exponential mechanism chooses each of these candidates with its exact probability.
 
     Claim: if the report is exact, uniform reals on both sides of each boundary of the exact CDF, as near as 2^-320, and

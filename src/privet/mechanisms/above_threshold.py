@@ -106,9 +106,9 @@ class AboveThreshold:
 
     def select(self, queries: Any) -> int | None:
         """The position of the first query above the threshold, or None. The number of queries is public."""
-        return self.draw(queries, SYSTEM)
+        return self._draw(queries, SYSTEM)
 
-    def draw(self, queries: Any, bits: Bits) -> int | None:
+    def _draw(self, queries: Any, bits: Bits) -> int | None:
         """The same from these bits."""
         numbers = whole_scores(queries, name="queries", example="select([90, 120, 80])")
         limit = math.ceil(self.threshold) + laplace_digits(self.threshold_noise.scale).one(bits)

@@ -36,9 +36,9 @@ class ExponentialMechanism:
         return WeightedChoice(distances(scores), rate=1 / scale).probabilities()
 
     def select(self, scores: Sequence[int] | Integers, *, scale: Exact) -> int:
-        return self.draw(scores, scale=scale, bits=SYSTEM)
+        return self._draw(scores, scale=scale, bits=SYSTEM)
 
-    def draw(self, scores: Sequence[int] | Integers, *, scale: Exact, bits: Bits) -> int:
+    def _draw(self, scores: Sequence[int] | Integers, *, scale: Exact, bits: Bits) -> int:
         """The same from these bits."""
         return WeightedChoice(distances(scores), rate=1 / scale).draw(bits)
 

@@ -49,9 +49,9 @@ class NoisyMaxMechanism:
         return [chances[score] for score in numbers]
 
     def select(self, scores: Sequence[int] | Integers, *, scale: Exact) -> int:
-        return self.draw(scores, scale=scale, bits=SYSTEM)
+        return self._draw(scores, scale=scale, bits=SYSTEM)
 
-    def draw(self, scores: Sequence[int] | Integers, *, scale: Exact, bits: Bits) -> int:
+    def _draw(self, scores: Sequence[int] | Integers, *, scale: Exact, bits: Bits) -> int:
         """The same from these bits."""
         numbers = integers_of(scores)
         noisy = add_exactly(numbers, laplace_digits(DiscreteLaplace(scale).scale).array(len(numbers), bits))

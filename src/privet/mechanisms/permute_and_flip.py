@@ -48,9 +48,9 @@ class PermuteAndFlipMechanism:
         return [chances[int(d)] for d in distances(scores).tolist()]
 
     def select(self, scores: Sequence[int] | Integers, *, scale: Exact) -> int:
-        return self.draw(scores, scale=scale, bits=SYSTEM)
+        return self._draw(scores, scale=scale, bits=SYSTEM)
 
-    def draw(self, scores: Sequence[int] | Integers, *, scale: Exact, bits: Bits) -> int:
+    def _draw(self, scores: Sequence[int] | Integers, *, scale: Exact, bits: Bits) -> int:
         """The same from these bits."""
         away, heads = distances(scores), Powers(1 / scale)
         shown = []

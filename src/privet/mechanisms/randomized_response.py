@@ -128,9 +128,9 @@ class RandomizedResponse:
 
     def release(self, value: Any) -> Any:
         """A report for a value, or a list or an array of reports, one for each value."""
-        return self.draw(value, SYSTEM)
+        return self._draw(value, SYSTEM)
 
-    def draw(self, value: Any, bits: Bits) -> Any:
+    def _draw(self, value: Any, bits: Bits) -> Any:
         """The same from these bits."""
         if isinstance(value, np.ndarray):
             reports = self._report(self._read(value.ravel()), bits)

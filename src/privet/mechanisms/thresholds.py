@@ -139,9 +139,9 @@ class OptimalSelection(KeySelection):
 
     def select(self, counts: Any) -> NDArray[np.intp]:
         """The positions of the keys that appear, from how many people hold each key: 1 or more."""
-        return self.draw(counts, SYSTEM)
+        return self._draw(counts, SYSTEM)
 
-    def draw(self, counts: Any, bits: Bits) -> NDArray[np.intp]:
+    def _draw(self, counts: Any, bits: Bits) -> NDArray[np.intp]:
         """The same from these bits. Every key gets a coin, so the work does not depend on which appear."""
         people = np.minimum(_people(counts), self._full)
         distinct, which = np.unique(people, return_inverse=True)
@@ -213,9 +213,9 @@ class LaplaceThreshold(KeySelection):
 
     def release(self, counts: Any) -> tuple[NDArray[np.intp], Integers]:
         """The positions of the keys that appear, and their noisy counts."""
-        return self.draw(counts, SYSTEM)
+        return self._draw(counts, SYSTEM)
 
-    def draw(self, counts: Any, bits: Bits) -> tuple[NDArray[np.intp], Integers]:
+    def _draw(self, counts: Any, bits: Bits) -> tuple[NDArray[np.intp], Integers]:
         """The same from these bits. Every key gets noise, so the work does not depend on which appear."""
         people = _people(counts)
         noisy = add_exactly(people, laplace_digits(self.noise.scale).array(len(people), bits))

@@ -34,9 +34,12 @@ def identity(path: str) -> tuple[int, int]:
 
 
 def check_new(path: Path, text: str) -> None:
-    """Refuse to create a ledger beside a leftover journal: there was a ledger before."""
+    """Refuse to create a ledger beside a leftover journal: there was a ledger before.
+
+    A journal may also belong to a ledger that another process has created since: then there is a ledger now.
+    """
     left = [path.name + end for end in BESIDE if os.path.lexists(f"{path}{end}")]
-    if left:
+    if left and not os.path.lexists(path):
         raise LedgerError(
             f"the ledger {text!r} is missing, but its {left[0]!r} is still there. A new ledger would forget what was "
             f"spent. Restore the ledger. If you really want a new one, remove {left[0]!r} first"
