@@ -95,6 +95,7 @@ def test_an_interrupt_while_a_refusal_is_undone_keeps_no_lock(
         raise KeyboardInterrupt
 
     with closing(open_ledger(where)) as other:
+        gc.collect()  # or the end of another test's ledger could be what is interrupted
         monkeypatch.setattr(database, "suppress", interrupt)
         with pytest.raises(KeyboardInterrupt):
             pay(ledger, "too much", cost(100))
