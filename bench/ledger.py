@@ -195,7 +195,7 @@ def _grow(path: str, length: int, *, different: bool) -> None:
     with writing(lambda connection: connection) as connection:
 
         @contextmanager
-        def same(start: Callable[[Any], object]) -> Iterator[object]:
+        def same(start: Callable[[Any], object], confirm: object = None) -> Iterator[object]:
             yield start(connection)
 
         ledger._database.writing = same  # type: ignore[method-assign,assignment]
