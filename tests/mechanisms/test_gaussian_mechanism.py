@@ -266,3 +266,9 @@ def test_a_vector_has_no_profile_of_one_pair() -> None:
     mechanism = Gaussian(sensitivity=1.75, epsilon=1, delta=1e-6, step=1).fit([0] * 3)
     with pytest.raises(UserError, match=r"no profile .*guarantee\(\)"):
         mechanism.privacy_profile()
+
+
+def test_a_delta_needs_the_number_of_coordinates() -> None:
+    """The formula for one number would charge a vector too little."""
+    with pytest.raises(InternalError, match="coordinates"):
+        GAUSSIAN.event(L2Move(4), scale=Fraction(10), price=ApproxDP(3, 1e-6))

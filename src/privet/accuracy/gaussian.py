@@ -19,7 +19,7 @@ from privet.exact import Exact, Number, ball, down, enclose, exact, nonnegative,
 from privet.noise import DiscreteGaussian
 
 SMOOTHING = Fraction(1, 4)
-"""What is added to sigma^2 so that a normal variable is less peaked than discrete Gaussian noise, smoothed."""
+"""Added to sigma^2 to get a normal variable that is less peaked than smoothed discrete Gaussian noise."""
 
 LARGEST = 36.0
 """Up to this sigma^2, two terms of a test are enumerated."""

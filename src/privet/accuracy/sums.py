@@ -105,7 +105,7 @@ def present(weights: Sequence[Number], scales: Sequence[Number]) -> list[tuple[E
 
 
 LEAST_SCALE = Fraction(1, 10**6)
-"""Smaller noise is no noise."""
+"""Noise below this scale counts as none."""
 
 
 def largest_scale(fits: Callable[[Exact], bool]) -> Exact:

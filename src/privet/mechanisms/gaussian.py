@@ -56,9 +56,13 @@ class GaussianMechanism(GaussianSums):
             return ApproxDP.capped(like.epsilon, gaussian_delta(moved, scale, coordinates, like.epsilon))
         raise _wrong_price()
 
-    def event(self, move: Move, *, scale: Exact, coordinates: int = 1, price: Guarantee | None = None) -> GaussianNoise:
+    def event(
+        self, move: Move, *, scale: Exact, coordinates: int | None = None, price: Guarantee | None = None
+    ) -> GaussianNoise:
         level = price.epsilon if isinstance(price, ApproxDP) else None
-        return GaussianNoise(move=_in_l2(move), sigma_squared=scale, coordinates=coordinates, epsilon=level)
+        if level is not None and coordinates is None:  # the delta of one number would be too small for a vector
+            raise InternalError("the number of coordinates is missing. This is a bug in Privet")
+        return GaussianNoise(move=_in_l2(move), sigma_squared=scale, coordinates=coordinates or 1, epsilon=level)
 
     def distribution(self, scale: Exact) -> DiscreteGaussian:
         """The noise of one coordinate."""

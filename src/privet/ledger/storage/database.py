@@ -34,7 +34,7 @@ _T = TypeVar("_T")
 
 
 class NoLedger(UserError):
-    """There is no ledger yet where one was to be read."""
+    """The ledger to be read does not exist yet."""
 
 
 class Database(ABC):
