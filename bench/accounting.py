@@ -1,7 +1,7 @@
 """How many questions a budget allows under each accountant, and how fast accountants price them.
 
-PLD, from dp-accounting, is for a batch that is fixed in advance; the others hold for questions that depend on earlier
-answers.
+PLD, through dp-accounting, is for a batch that is fixed in advance; the others hold for questions that depend on
+earlier answers.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.timing import seconds
+from privet.privacy import pld
 from privet.privacy.accounting import Accountant, ApproxAccountant, ConcentratedAccountant, MeterAccountant
 from privet.privacy.events import BoundedRange, LaplaceNoise, PrivacyEvent, Repeated
 from privet.privacy.guarantees import ApproxDP, ZeroConcentratedDP
@@ -49,14 +50,14 @@ def rho_of(budget: ApproxDP) -> ZeroConcentratedDP:
     return ZeroConcentratedDP(Fraction(steps, 10**7))
 
 
-def batch(epsilon: str) -> int | None:
-    """How many questions of a fixed batch, by dp-accounting's PLD; None if it is not installed."""
-    try:
-        from dp_accounting.pld import privacy_loss_distribution as pld
-    except ImportError:
-        return None
-    one = pld.from_laplace_mechanism(1 / float(epsilon), value_discretization_interval=1e-5)
-    return most(lambda n: one.self_compose(n).get_delta_for_epsilon(float(BUDGET.epsilon)) <= float(BUDGET.delta))
+def batch(event: PrivacyEvent) -> int:
+    """How many questions of a batch that is fixed in advance: by its privacy loss, or by the plain sum."""
+    plain = under(ApproxAccountant(), BUDGET, event)
+    return max(plain, most(lambda n: (_epsilon(event, n) or BUDGET.epsilon + 1) <= BUDGET.epsilon))
+
+
+def _epsilon(event: PrivacyEvent, count: int) -> Fraction | None:
+    return pld.batch_epsilon(Repeated(event, count), BUDGET.delta)
 
 
 def main() -> None:
@@ -72,14 +73,14 @@ def main() -> None:
             (f"Laplace, epsilon {epsilon}", LaplaceNoise(move=L1Move(1), scale=1 / price)),
             (f"exponential, epsilon {epsilon}", BoundedRange(epsilon=price)),
         ):
-            fixed = batch(epsilon) if isinstance(event, LaplaceNoise) else None
-            counts = (
+            counts = [
                 under(ApproxAccountant(), BUDGET, event),
                 under(ConcentratedAccountant(), rho, event),
                 under(meters, BUDGET, event),
                 under(whole, BUDGET, event),
-            )
-            table.add_row(name, *(f"{count:,}" for count in counts), "" if fixed is None else f"{fixed:,}")
+                *([batch(event)] if pld.installed() else []),
+            ]
+            table.add_row(name, *(f"{count:,}" for count in counts))
     console.print(table)
     speed = Table(title="Prices a second, each of a new scale")
     speed.add_column("accountant")

@@ -22,8 +22,11 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from tests.neighbours.search import CASES_PER_WORLD, Case, Found, cases, search  # noqa: E402
+from tests.privacy.adaptive import attack, some_meters  # noqa: E402
 
 CASES = 100_000
+ANALYSTS = 32_000
+_ANALYSTS = 100  # analysts that a process tries before it reports
 _CHUNK = 4  # worlds that a process searches before it reports
 _SHOWN = 10  # violations that are printed
 
@@ -142,7 +145,37 @@ def kills(options: argparse.Namespace) -> Result:
     return Result("kills: an answer without its debit", f"{rounds:,} kills", failed, time.monotonic() - began)
 
 
-SOAKS: dict[str, Callable[[argparse.Namespace], Result]] = {"neighbours": neighbours, "kills": kills}
+# --- adaptive analysts ------------------------------------------------------------------------------
+
+
+def adaptive(options: argparse.Namespace) -> Result:
+    """No adaptive analyst gets more than delta past the meters; see tests/privacy/adaptive.py."""
+    began, done, found, largest = time.monotonic(), 0, 0, (0.0, 0)
+    last = options.start + min(options.cases, ANALYSTS)
+    chunks = [range(at, min(at + _ANALYSTS, last)) for at in range(options.start, last, _ANALYSTS)]
+    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
+        for cases_, (worst, case, beyond) in zip(chunks, pool.map(attacked, chunks), strict=True):
+            done, found, largest = done + len(cases_), found + beyond, max(largest, (worst, case))
+            if beyond:
+                print(f"case {case} reached {worst:.6f} of delta", flush=True)
+            if done % (20 * _ANALYSTS) == 0 or done == last - options.start:
+                seconds = time.monotonic() - began
+                print(f"{done:,} cases, at most {largest[0]:.3f} of delta, {found} beyond, {seconds:.0f} s", flush=True)
+    counted = f"{done:,} cases (at most {largest[0]:.3f} of delta, case {largest[1]})"
+    return Result("adaptive: more than delta", counted, found, time.monotonic() - began)
+
+
+def attacked(numbers: range) -> tuple[float, int, int]:
+    """The largest share of delta in these cases, its case, and how many of them exceed delta."""
+    shares = [(attack(case, some_meters), case) for case in numbers]
+    return *max(shares), sum(share > 1 for share, _ in shares)
+
+
+SOAKS: dict[str, Callable[[argparse.Namespace], Result]] = {
+    "neighbours": neighbours,
+    "kills": kills,
+    "adaptive": adaptive,
+}
 """Every soak there is, by its name."""
 
 
@@ -150,7 +183,12 @@ def main(arguments: list[str]) -> int:
     reader = argparse.ArgumentParser(prog="./dev soak", description="The searches and kills that take long.")
     listed = "; ".join(f"{name}: {run.__doc__}" for name, run in SOAKS.items())
     reader.add_argument("name", nargs="?", choices=list(SOAKS), help=f"one of them alone. {listed}")
-    reader.add_argument("--cases", type=int, default=CASES, help="how many cases of neighbours (default: %(default)s)")
+    reader.add_argument(
+        "--cases",
+        type=int,
+        default=CASES,
+        help=f"how many cases (default: %(default)s; of analysts, at most {ANALYSTS})",
+    )
     reader.add_argument("--start", type=int, default=0, help="the number of the case to start from")
     reader.add_argument("--case", type=int, help="show the case with this number, and nothing else")
     reader.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each core)")

@@ -31,7 +31,7 @@ TIERS: tuple[frozenset[str], ...] = tuple(
         sql planner engines ledger
         sources
         policy release
-        payment
+        connection payment requests
         dataset session
         audit
         cli server
@@ -152,7 +152,7 @@ def declared() -> frozenset[str]:
     extras = project["optional-dependencies"].values()
     requirements = [*project["dependencies"], *(line for extra in extras for line in extra)]
     names = {re.split(r"[\[<>=!~ ;]", line)[0].lower() for line in requirements}
-    return frozenset({"python-flint": "flint"}.get(name, name) for name in names)
+    return frozenset({"python-flint": "flint"}.get(name, name.replace("-", "_")) for name in names)
 
 
 def write(package: Path, files: dict[str, str]) -> Path:

@@ -27,10 +27,10 @@ FACE = """
 """
 MODULES = {
     "accounting": """
-        ACCOUNTANTS Accountant ApproxAccountant ConcentratedAccountant MeterAccountant PureAccountant Share Shown
-        accountant_for accountant_named guarantee_of
+        ACCOUNTANTS Accountant ApproxAccountant BatchAccountant ConcentratedAccountant MeterAccountant PureAccountant
+        Share Shown accountant_for accountant_named fixed_batch guarantee_of
     """,
-    "audit": "SamplerReport verify_choice verify_sampler",
+    "audit": "SamplerReport verify_all verify_choice verify_sampler",
     "adjacency": "Adjacency EachRow Person Protected each_row person",
     "distances": "hamming l1 l2_squared l2_up linf symmetric",
     "distributions": "Laplace",
@@ -44,12 +44,12 @@ MODULES = {
         Subject TooManyGroups UserError VerificationError argument install write
     """,
     "events": """
-        BoundedRange Composed DEEPEST Free GaussianNoise LaplaceNoise PrivacyEvent Repeated Stated from_json from_tree
-        leaves move_to_tree to_json to_tree
+        BoundedRange Composed DEEPEST FixedBatch Free GaussianNoise JointGaussian LaplaceNoise PrivacyEvent Repeated
+        Stated from_json from_tree leaves move_to_tree opened to_json to_tree
     """,
     "exact": """
         Enclosure Exact INFINITY Number ball binary down enclose ends exact exp floor less literal nearest nonnegative
-        positive precision probability rounded_up shorter_up show show_up sqrt_up up whole
+        positive precision probability rounded_up shorter_up show show_up six_digits_up sqrt_up up whole
     """,
     "guarantees": """
         ApproxDP Budget Guarantee PureDP ZeroConcentratedDP budget_of delta_for_population show_down stricter
@@ -59,8 +59,9 @@ MODULES = {
         Remaining TableFacts Totals Verified memory_ledger open_ledger verify_export
     """,
     "mechanisms": """
-        AboveThreshold DEFAULT Exponential GAUSSIAN Gaussian Laplace NOISE NoiseMechanism PermuteAndFlip PricedNoise
+        AboveThreshold DEFAULT Exponential GAUSSIAN Gaussian Laplace NOISE NoiseMechanism PermuteAndFlip
         RandomizedResponse ReportNoisyMax ResponseCount SELECTION SelectionMechanism Staircase epsilon_for named serves
+        short
     """,
     "noise": "Bernoulli BernoulliExp DiscreteGaussian DiscreteLaplace DiscreteStaircase Geometric UniformInteger",
     "planner": "ReleasePlan plan",
@@ -97,8 +98,11 @@ ALLOWED = {
     # max_rows, or max_groups and max_rows_per_group must be given; neither has a value of its own
     ("adjacency.Person", "max_rows"),
     ("adjacency.person", "max_rows"),
-    # epsilon or within must be given
+    # epsilon, rho or within must be given
     ("planner.plan", "epsilon"),
+    ("planner.plan", "delta"),
+    ("planner.plan", "rho"),
+    ("planner.ReleasePlan", "delta"),
     ("planner.plan", "confidence"),
     # that a person is in the table or not is what most people mean
     ("sources.table", "adjacency"),

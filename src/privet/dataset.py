@@ -1,36 +1,32 @@
-"""Tables about the same people, their engine, their ledger and what the steward decided: opened once, shared by all.
+"""Tables about the same people, with their engine, ledger and policy: opened once and shared.
 
-Every analyst asks through a session of their own. A dataset has no lock around its engine: as many questions are
-answered at a time as the engine can take.
+Each analyst has a session. The engine is not locked: it can answer several questions at the same time.
 """
 
 from __future__ import annotations
 
 import atexit
 import re
-import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex, TypedDict
 from weakref import WeakSet, WeakValueDictionary
 
 from privet import ledger as ledgers
-from privet.engines import open_engine
+from privet.connection import Connection
 from privet.engines.base import MEMORY, Engine
 from privet.errors import QueryError, Remedy, Subject, UserError, argument, write
 from privet.exact import Number, positive, whole
-from privet.ledger import Caps, Ledger, TableFacts, memory_ledger, open_ledger
-from privet.ledger.opening import existing_ledger
+from privet.ledger import Caps, Ledger
 from privet.planner import ReleasePlan, plan
-from privet.privacy.accounting import accountant_for
+from privet.planner.choice import Accounting
+from privet.privacy.accounting import PureAccountant, accountant_for
 from privet.privacy.adjacency import Person
-from privet.privacy.guarantees import Budget
+from privet.privacy.guarantees import Budget, PureDP, budgets
 from privet.privacy.guarantees.budgets import MIN_EPSILON
 from privet.release.signing import SigningKey, signer
 from privet.system.closing import Closing
-from privet.system.identity import Identity
 from privet.system.processes import Gate, era
 from privet.tables import operators
 from privet.tables.query import Query
@@ -58,7 +54,7 @@ _PATIENCE = 5.0  # seconds that the exit of the interpreter waits for questions,
 
 
 class DatasetOptions(TypedDict, total=False):
-    """What can be said about a dataset besides its tables, its budget and its ledger."""
+    """The options of a dataset besides its tables, budget and ledger."""
 
     public: Sequence[PublicTable]
     name: str | None
@@ -74,18 +70,20 @@ class DatasetOptions(TypedDict, total=False):
 
 
 class Dataset(Closing):
-    """Private tables about the same people, one budget for all questions about them, and a ledger that keeps count.
+    """Private tables about the same people, with one budget for all questions and a ledger that records spending.
 
-    `ledger` is a file, a postgresql:// address, or an open ledger. `ledger=None` must be written: debits are then kept
-    in memory, and forgotten when the process ends. `version` names the data: answers are kept for each version, and
-    a new one does not renew the budget. `min_epsilon` is the least price of a question: it bounds how often one can be
-    asked. With `share_answers=False` an answer that somebody else paid for is not free: nobody learns who asked what.
-    `caps` says what a policy allows to each analyst: of that and the ledger's caps, the smaller hold. `accountant`
-    names the one that keeps the budget; by default the kind of the budget decides. `engine` names the one that
-    computes; by default the first that can read all sources. With `connect=False` the ledger is only looked at, and not
-    created, until a question is to be paid for.
+    - `ledger`: a file, a postgresql:// address, or an open ledger. With `ledger=None`, debits are kept in memory and
+      lost when the process ends.
+    - `version`: the name of this version of the data. Answers are stored per version; a new version does not renew the
+      budget.
+    - `min_epsilon`: the minimum price of a question, which limits how often anyone can ask.
+    - `share_answers`: whether an answer that someone else paid for is free. If False, nobody learns who asked what.
+    - `caps`: what the policy allows each analyst. If the ledger has a smaller cap, the smaller one applies.
+    - `accountant`: the accountant that keeps the budget. By default, the kind of budget decides.
+    - `engine`: the engine that computes. By default, the first one that can read all sources.
+    - `connect`: if False, the ledger is not created until a question costs budget; until then it is only read.
 
-    Threads may share a dataset; so may the children of a fork, if the ledger is not in memory.
+    Threads can share a dataset. So can forked processes, unless the ledger is in memory.
 
     Example:
         >>> import pyarrow as pa
@@ -140,91 +138,53 @@ class Dataset(Closing):
                 f"share_answers must be True or False, not {share_answers!r}", remedy=argument("share_answers", False)
             )
         self.share_answers = share_answers
-        """Whether an answer that somebody else paid for is free."""
+        """Whether an answer that someone else paid for is free."""
         self.min_epsilon = positive(min_epsilon, name="min_epsilon", example="min_epsilon=0.001")
-        """The least price of a question."""
+        """The minimum price of a question."""
         self._gate = Gate(_CLOSED)
         self._era = era()
         self._plans: WeakValueDictionary[int, ReleasePlan] = WeakValueDictionary()
         self.signing_key = None if signing_key is None else signer(signing_key)
-        self._where = ledger
-        self._opened: Ledger | None = None
-        self._ledger: Ledger | None = None
-        self._looked: Ledger | None = None
-        self._engine: Engine | None = None
-        self._connecting = RLock()
         unit: Literal["person", "row"] = "person" if isinstance(first.protect, Person) else "row"
         self._facts = ledgers.Dataset(self.name, unit, first.adjacency, budget, accountant)
-        self._engine_options: dict[str, Any] = {
+        engine_options = {
             "name": engine,
             "memory": memory,
             "threads": threads,
             "spill": None if spill is None else Path(spill),
         }
-        self._grant: Callable[[Ledger], None] = lambda ledger: None
+        self._connection = Connection(
+            self._facts,
+            self.version,
+            self.tables,
+            self.public,
+            where=ledger,
+            engine_options=engine_options,
+            same_budget=caps is None,
+        )
         if connect or not isinstance(ledger, str | Path):
             self.connect()
 
-    def connect(self) -> None:
-        """Open the ledger, which is created if it is missing, and the engine; does nothing if they are open."""
-        with self._connecting:
-            if self._engine is not None:
-                return
-            if self._looked is not None:
-                self._looked.close()
-                self._looked = None
-            self._opened = open_ledger(self._where) if isinstance(self._where, str | Path) else None
-            ledger: Ledger = self._opened or self._where or memory_ledger()  # type: ignore[assignment]
-            try:
-                salt = self.record(ledger)
-                self._engine = open_engine(
-                    {table.name: (table.schema, table.source) for table in self.tables.values()},
-                    {table.name: (table.schema, table.source) for table in self.public.values()},
-                    salt=salt,
-                    progress=sys.stderr.isatty(),
-                    **self._engine_options,
-                )
-            except BaseException:
-                if self._opened is not None:
-                    self._opened.close()
-                raise
-            self._ledger = ledger
+    def connect(self, rehearse: Callable[[Ledger], object] | None = None) -> None:
+        """Open the engine and the ledger, which is created if it is missing. Does nothing if they are open.
+
+        `rehearse` tries in memory what is to be done first in a new ledger. If that is refused, no ledger is created.
+        """
+        if self._connection.connect(self._gate.check, rehearse):
             _OPEN.add(self)
 
     def record(self, ledger: Ledger) -> bytes:
         """Record the dataset in a ledger, or check that it is the recorded one; returns its salt."""
-        salt = ledger.create(
-            self._facts,
-            tables=_kept(self.tables.values()),
-            public=_public(self.tables.values(), self.public.values()),
-            same_budget=self._caps is None,
-        )
-        ledger.declare(self.name, self.version)
-        self._grant(ledger)
-        return salt
-
-    def _look(self) -> Ledger:
-        """A ledger to look at before the dataset is connected: the present one, or one in which nothing is spent."""
-        with self._connecting:
-            if self._looked is None:
-                assert isinstance(self._where, str | Path)
-                present = existing_ledger(self._where)
-                if present is not None and self.name not in present.datasets():
-                    present.close()
-                    present = None
-                self._looked = present or memory_ledger()
-                if present is None:
-                    self.record(self._looked)
-            return self._looked
+        return self._connection.record(ledger)
 
     @classmethod
     def open(
         cls, policy: Policy | str | Path, *, dataset: str | None = None, asking: str = "", connect: bool = True
     ) -> Dataset:
-        """A dataset by the steward's policy.
+        """Open a dataset from the steward's policy.
 
-        If the policy has several, name one, or give the statement that is `asking`: its tables tell which one it is.
-        With `connect=False`, the ledger is only looked at until a question is to be paid for.
+        If the policy has several, name one, or pass the statement you are `asking`: its tables identify the dataset.
+        With `connect=False`, the ledger is only read until a question costs budget.
         """
         from privet.policy import agreement, load
 
@@ -247,7 +207,7 @@ class Dataset(Closing):
             engine=chosen.settings.engine or "",
             connect=False,
         )
-        opened._grant = lambda ledger: agreement.grant(chosen, ledger)
+        opened._connection.grant = lambda ledger: agreement.grant(chosen, ledger)
         if connect:
             opened.connect()
         return opened
@@ -262,51 +222,77 @@ class Dataset(Closing):
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger, for `verify` and for the steward."""
+        """The ledger, for `verify` and for the steward; before the dataset is connected, to be read only."""
         self._check_era()
-        return self._ledger or self._look()
+        return self._connection.ledger
+
+    @property
+    def created_ledger(self) -> bool:
+        """Whether connecting the dataset created its ledger."""
+        return self._connection.created_ledger
 
     @property
     def engine(self) -> Engine:
         """The engine that reads the tables."""
-        if self._engine is None:
-            self.connect()
-        assert self._engine is not None
-        return self._engine
+        self.connect()
+        return self._connection.engine
 
     @engine.setter
     def engine(self, engine: Engine) -> None:
-        self._engine = engine
+        self._connection.present_engine = engine
 
     def caps(self, analyst: str) -> Caps:
-        """What the policy allows to an analyst; nothing is said if there is no policy."""
+        """What the policy allows an analyst; no limits if there is no policy."""
         return Caps() if self._caps is None else self._caps(analyst)
 
     def parse(self, text: str) -> Query:
-        """The question that a SELECT asks: the same value that the fluent language makes."""
+        """The question that a SELECT asks, as the same value that the Python methods build."""
         from privet.sql import parse
 
         return parse(text, self.tables, self.public)
 
     def plan(self, query: Query | str | ReleasePlan, **options: Any) -> ReleasePlan:
-        """The plan for a question; a plan that another dataset made is checked, and not believed.
+        """The plan for a question. A plan that another dataset made is planned again and compared.
 
-        Claim: what is returned is what the planner makes of the question, at no less than the least price.
+        Claim: the result is always the planner's own plan for the question, at the minimum price or more.
         """
         if isinstance(query, ReleasePlan):
             return self._planned(query)
         asked = self.parse(query) if isinstance(query, str) else query
-        planned = plan(asked, min_epsilon=self.min_epsilon, text=query if isinstance(query, str) else "", **options)
+        planned = self._plan(asked, text=query if isinstance(query, str) else "", **options)
         self._check_tables(asked)
         self._plans[id(planned)] = planned
         return planned
+
+    def _plan(self, query: Query, **options: Any) -> ReleasePlan:
+        return plan(query, min_epsilon=self.min_epsilon, accounting=self._accounting(options), **options)
+
+    def _accounting(self, options: Mapping[str, Any]) -> Accounting | None:
+        """What a question is paid from, if that can decide which mechanism answers it."""
+        budget = self._facts.budget
+        if isinstance(budget, PureDP):
+            priced = any(options.get(name) is not None for name in ("delta", "rho", "mechanism"))
+            return Accounting(PureAccountant(), budget) if priced else None
+        if options.get("epsilon") is not None and options.get("delta") is None:
+            return None
+        return self.accounting
+
+    @property
+    def accounting(self) -> Accounting:
+        """The budget that the dataset was created with, and the accountant that keeps it.
+
+        What follows from it, such as the epsilon that a question in rho states, is the same for a retry after the
+        steward has changed the budget.
+        """
+        return Accounting(self.ledger.balance(self.name).accountant, self.ledger.dataset(self.name).budget)
 
     def _planned(self, given: ReleasePlan) -> ReleasePlan:
         if self._plans.get(id(given)) is given:
             return given
         self._check_tables(given.query)
         options = {
-            "epsilon": given.asked,
+            **({} if given.asked is None else budgets.numbers(given.asked)),
+            **({} if given.delta is None else {"delta": given.delta}),
             "within": None if given.within is None else dict(given.within),
             "confidence": given.confidence,
             "simultaneous": given.simultaneous,
@@ -314,7 +300,7 @@ class Dataset(Closing):
             "weights": dict(given.weights) or None,
             "mechanism": given.mechanism.name,
         }
-        planned = plan(given.query, min_epsilon=self.min_epsilon, text=given.text, **options)  # type: ignore[arg-type]
+        planned = self._plan(given.query, text=given.text, **options)
         if planned != given:
             raise QueryError(
                 "this plan was not made for this dataset: here the same question has another plan. Nothing was spent",
@@ -344,7 +330,7 @@ class Dataset(Closing):
                 )
 
     def ready(self, statements: Iterable[Statement] = ()) -> None:
-        """Refuse, before anything is paid for, what this process or its engine could not answer."""
+        """Refuse what this process or its engine can't answer, before anything is paid for."""
         for statement in statements:
             reason = self.engine.supports(statement)
             if reason is not None:
@@ -357,7 +343,7 @@ class Dataset(Closing):
         self.engine.ready()
 
     def turn(self) -> AbstractContextManager[None]:
-        """Held while a question is paid for and answered: whoever closes the dataset waits for it."""
+        """Held while a question is paid for and answered; `close` waits for it."""
         return self._gate.through()
 
     def _check_era(self) -> None:
@@ -367,19 +353,15 @@ class Dataset(Closing):
     # --- its end --------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Let go of the data, and of a ledger that the dataset opened; questions that were paid for end first."""
+        """Close the engine, and the ledger if the dataset opened it. Waits for questions that are paid for."""
         self._gate.shut()
-        if self._looked is not None:
-            self._looked.close()
-        if self._engine is not None:
-            self._engine.close()
-        if self._opened is not None and era() == self._era:
-            self._opened.close()
+        self._connection.close(same_process=era() == self._era)
 
     def _end(self) -> None:
-        """The interpreter ends: a thread that is still in the middle of a question settles it first."""
-        if not self._gate.shut(_PATIENCE) and self._engine is not None:
-            self._engine.stop()
+        """Called when the interpreter exits: waits until running questions are settled, then stops them."""
+        engine = self._connection.present_engine
+        if not self._gate.shut(_PATIENCE) and engine is not None:
+            engine.stop()
             self._gate.shut(_PATIENCE)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
@@ -396,22 +378,6 @@ _OPEN: WeakSet[Dataset] = WeakSet()
 def _end_all() -> None:
     for dataset in list(_OPEN):
         dataset._end()
-
-
-def _kept(tables: Iterable[Table]) -> list[TableFacts]:
-    """What a ledger keeps of tables: whose each row is, and where they are."""
-    kept = []
-    for table in tables:
-        protect = table.schema.protect
-        person = protect.id if isinstance(protect, Person) else ""
-        kept.append(TableFacts(table.name, person, table.identities))
-    return kept
-
-
-def _public(tables: Iterable[Table], public: Iterable[PublicTable]) -> list[Identity]:
-    """What is used as public: the public tables, and the files that gave private tables their keys."""
-    keys = [one for table in tables for _, column in table.schema.columns for one in column.public]
-    return [*keys, *(one for table in public for one in table.identities)]
 
 
 def _named(tables: Any, kind: Any, what: str) -> dict[str, Any]:

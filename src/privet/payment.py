@@ -1,4 +1,4 @@
-"""Paying for a question: debit, answer, settle, in this order, whatever happens in between."""
+"""Paying for a question: debit, answer, settle, in this order, even if something fails in between."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def paid(
     answer: Callable[[_Link], tuple[_T, str]],
     again: Callable[[str], _T],
 ) -> _T:
-    """The answer to a question: a new one, or the one that was paid for before, from the text that the ledger keeps.
+    """The answer to a question: a new one, or the stored one if the question was already paid for.
 
-    Claim: whatever goes wrong in the engine looks the same. A debit that was made is settled whenever Ctrl-C is
-    pressed, and what is passed on then says that it was made. It is settled by the process that made it, and no other.
+    Claim: every failure of the engine looks the same. Every debit is settled, even after Ctrl-C, by the process that
+    made it and by no other. An interrupt after the debit carries a note that the debit was made.
 
-    `turn` is held from the debit to its end, but not while another process is waited for.
+    `turn` is held from the debit until it is settled, but not while waiting for another process.
     """
     process = os.getpid()
     charge: Charge | None = None
@@ -63,7 +63,7 @@ def paid(
             error.add_note(_PERHAPS_PAID)
         raise
     finally:
-        interrupt = None  # it knows this frame, and would keep the debit from being let go
+        interrupt = None  # it refers to this frame, which would keep the charge alive
     if released is not None:
         return released
     if charge.state == "running":
@@ -83,7 +83,7 @@ def _answer_and_settle(
     waiting: Deferred,
     process: int,
 ) -> tuple[_T | None, BaseException | None]:
-    """An answer, or what interrupted it, or neither."""
+    """The answer, or the interrupt that stopped it, or neither if the engine failed."""
     released: _T | None = None
     text = ""
     interrupt: BaseException | None = None

@@ -1,36 +1,44 @@
 """One analyst's view of a dataset: the only place where data, budget and noise meet.
 
-A question goes: plan, price, debit, execute, noise, settle. Before the debit nothing was read; after it nothing that
-an analyst can see depends on a row, but for the noisy numbers.
+The steps of a question are: plan, price, debit, execute, add noise, settle. No row is read before the debit. After it,
+the noisy numbers are the only thing an analyst sees that depends on the rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache, partial
-from importlib.metadata import version
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypedDict, Unpack
 
 from privet.dataset import COPIED, Dataset, DatasetOptions
-from privet.errors import Face, InternalError, LedgerError, QueryError, Remedy, UserError, argument, write
+from privet.errors import (
+    Face,
+    LedgerError,
+    QueryError,
+    Remedy,
+    UserError,
+    argument,
+    write,
+)
 from privet.exact import Number
 from privet.ledger import Balance, Charge, Ledger, Remaining
 from privet.ledger.balance import how_often, nearest
-from privet.mechanisms import Laplace
+from privet.mechanisms import NOISE, described
+from privet.mechanisms.described import Adding, Choosing
 from privet.payment import paid
 from privet.planner import ReleasePlan
-from privet.planner.arguments import check_arguments, check_price
-from privet.planner.noise import add_noise
-from privet.planner.wording import worded
-from privet.privacy import events
-from privet.privacy.guarantees import Budget, PureDP
-from privet.release import Certificate, Release, recall
-from privet.release.certificate import certify, of_query, of_value
-from privet.release.recall import asked_digest, question_digest, recalled, recalled_value
+from privet.planner.arguments import check_arguments, check_label, check_price
+from privet.planner.choice import Accounting, alternative
+from privet.planner.explain import section
+from privet.privacy.guarantees import Budget, Guarantee
+from privet.release import Release, recall
+from privet.release.batch import ReleasedBatch
 from privet.release.value import ReleasedValue
+from privet.requests import Debited, Request, batches, queries, values
+from privet.requests.base import AnswerT
 from privet.system.closing import Closing
 from privet.tables.query import Query
 from privet.tables.relation import PublicTable, Table
@@ -39,13 +47,12 @@ from privet.tables.schema import check_name
 if TYPE_CHECKING:  # pydantic takes its time, and most sessions need none of it
     from privet.policy import Policy
 
-_T = TypeVar("_T", bound=Release | ReleasedValue)
 
-
-class ReleaseOptions(TypedDict, total=False):
-    """How a question is asked: an epsilon, or errors to keep `within`, and what the intervals are to be."""
+class QuestionOptions(TypedDict, total=False):
+    """How a question is asked: an epsilon, a rho or errors to keep `within`, and options for its intervals."""
 
     epsilon: Number | None
+    rho: Number | None
     within: Mapping[str, Number] | None
     confidence: Number
     simultaneous: bool
@@ -54,18 +61,24 @@ class ReleaseOptions(TypedDict, total=False):
     mechanism: str | None
 
 
-@cache
-def _version() -> str:
-    return version("privet")
+class ReleaseOptions(QuestionOptions, total=False):
+    """The same for one question, which may have a delta: besides an epsilon, or for its errors."""
+
+    delta: Number | None
+
+
+def _check_fresh(fresh: object) -> None:
+    if not isinstance(fresh, bool):
+        raise UserError(f"fresh must be True or False, not {fresh!r}", remedy=argument("fresh", True))
 
 
 class Session(Closing):
-    """One analyst's view of a dataset: questions, their price and their answers, and what is left of the budget.
+    """One analyst's view of a dataset: ask questions, see what they cost, and see how much budget is left.
 
-    `pv.Session([...], budget=..., ledger=...)` opens a `Dataset` of its own, which it closes at its end, and takes what
-    `Dataset` takes. Where several people ask, open a `Dataset` once and make a session for each of them.
+    `pv.Session([...], budget=..., ledger=...)` opens a `Dataset` of its own and takes the same arguments; closing the
+    session closes it. If several people ask, open one `Dataset` and create a session for each of them.
 
-    Threads may share a session; so may the children of a fork, if the ledger is not in memory.
+    Threads can share a session. So can forked processes, unless the ledger is in memory.
     """
 
     def __init__(
@@ -88,7 +101,7 @@ class Session(Closing):
         self._owns = owns
         self._closed = False
         self.debited = False
-        """Whether a question was paid for in this session."""
+        """Whether this session has paid for a question."""
 
     @classmethod
     def of(cls, dataset: Dataset, *, analyst: str, owns: bool = False) -> Session:
@@ -101,10 +114,10 @@ class Session(Closing):
     def open(
         cls, policy: Policy | str | Path, *, dataset: str | None = None, analyst: str = "analyst", asking: str = ""
     ) -> Session:
-        """A session by the steward's policy, which says all but who asks.
+        """Open a session from the steward's policy.
 
-        If the policy has several datasets, name one, or give the statement that is `asking`: its tables tell which one
-        it is.
+        If the policy has several datasets, name one, or pass the statement you are `asking`: its tables identify the
+        dataset.
         """
         analyst = check_name(analyst, "analyst")
         return cls.of(Dataset.open(policy, dataset=dataset, asking=asking), analyst=analyst, owns=True)
@@ -140,33 +153,34 @@ class Session(Closing):
 
     @property
     def balance(self) -> Balance:
-        """What was granted and what is spent; for an analyst with a cap, of that too."""
+        """What was granted and what is spent, including the analyst's own cap if there is one."""
         return self._caps.lower(self.ledger.balance(self.name, self.analyst))
 
     @property
     def spent(self) -> Any:
-        """What is spent, as a guarantee of the budget's kind; under meters, the share of the budget that is used."""
+        """What is spent: a guarantee of the budget's kind, or, if meters keep the budget, the share that is used."""
         return self.balance.spent
 
     @property
     def remaining(self) -> Remaining:
-        """What is left under every cap: its share, its guarantee, and whether a plan fits."""
+        """What is left under every cap: the share, the guarantee, and whether a plan fits."""
         return self.balance.remaining
 
     def reopen(self, reason: str) -> None:
-        """Open the dataset again after failures: for the steward, with a reason, as an entry of the ledger."""
+        """Reopen the dataset after failures. This is for the steward; the ledger records the reason."""
+        self.dataset.connect()
         self.ledger.reopen(self.name, reason)
 
     # --- asking ---------------------------------------------------------------------------------
 
     def parse(self, text: str) -> Query:
-        """The question that a SELECT asks: the same value that the fluent language makes."""
+        """The question that a SELECT asks, as the same value that the Python methods build."""
         return self.dataset.parse(text)
 
     def plan(self, query: Query | str | ReleasePlan, **options: Unpack[ReleaseOptions]) -> ReleasePlan:
-        """How a query, or a SELECT, would be answered, and what it would cost. Nothing is read and nothing is spent.
+        """How a query or a SELECT would be answered, and what it would cost. Reads no rows and spends nothing.
 
-        `explain`, `paid_before` and `release` also take the plan, so that nothing is parsed and planned twice.
+        `explain`, `paid_before` and `release` also accept the plan, which saves parsing and planning again.
         """
         check_arguments(options, ReleaseOptions.__annotations__)
         if isinstance(query, ReleasePlan) and options:
@@ -174,10 +188,25 @@ class Session(Closing):
                 f"a plan already says its {next(iter(options))}",
                 remedy=Remedy("Leave it out, or give the question in place of its plan"),
             )
-        return self.dataset.plan(query, **options)
+        return self._within_budget(self.dataset.plan(query, **options), query, options)
 
-    def paid_before(self, query: Query | str | ReleasePlan, **options: Unpack[ReleaseOptions]) -> PureDP | None:
-        """What the stored answer cost that `release` would return for nothing; None if there is none."""
+    def _within_budget(
+        self, planned: ReleasePlan, query: Query | str | ReleasePlan, options: ReleaseOptions
+    ) -> ReleasePlan:
+        """The plan; if Privet chose its mechanism, and what is left does not pay for it, one with another mechanism.
+
+        A plan whose answer is stored stays: that answer is free, and a retry must be the same question.
+        """
+        if planned.choice and not self.remaining.fits(planned) and self._before(planned) is None:
+            for name in NOISE:
+                with suppress(UserError):
+                    other = self.dataset.plan(query, **{**options, "mechanism": name})
+                    if self.remaining.fits(other):
+                        return other
+        return planned
+
+    def paid_before(self, query: Query | str | ReleasePlan, **options: Unpack[ReleaseOptions]) -> Guarantee | None:
+        """The cost of the stored answer that `release` would return for free; None if there is none."""
         return self._before(self.plan(query, **options))
 
     def explain(
@@ -188,7 +217,7 @@ class Session(Closing):
         face: Face = "python",
         **options: Unpack[ReleaseOptions],
     ) -> str:
-        """The plan in words, and whether it is paid for already. Nothing is read and nothing is spent."""
+        """The plan in words, and whether it is already paid for. Reads no rows and spends nothing."""
         plan = self.plan(query, **options)
         before = self._before(plan)
         balance = self.balance
@@ -197,7 +226,10 @@ class Session(Closing):
         if before is None or fresh:
             times = balance.remaining.times(plan)
             left += f": enough for {how_often(times)} like this" if times else ": not enough"
-        return "\n".join([plan.explain(face), *recall.stored_line(before, fresh=fresh), f"{'Budget':<11}{left}."])
+        accounting = Accounting(balance.accountant, balance.budget)
+        lines = section("Meters", [accounting.prices(plan)]) + section("Instead", [alternative(plan, accounting)])
+        stored = recall.stored_line(before, fresh=fresh)
+        return "\n".join([plan.explain(face), *lines, *stored, f"{'Budget':<11}{left}."])
 
     def release(
         self,
@@ -207,74 +239,93 @@ class Session(Closing):
         fresh: bool = False,
         **options: Unpack[ReleaseOptions],
     ) -> Release:
-        """A private answer to a query or a SELECT, at an epsilon for all of it or within errors for its columns.
+        """A private answer to a query or a SELECT. Set its total epsilon, or the errors to keep `within`.
 
-        What was measured before, of this version of the data and with no more noise, is answered from the ledger and
-        costs nothing; `fresh=True` pays for a new draw. A request id makes a retry safe: it is answered once.
+        If the ledger has an answer to the same question about this version of the data, with at most this much noise,
+        it is returned for free; `fresh=True` pays for a new one. With a request id, a retry is not charged twice.
         """
-        if not isinstance(fresh, bool):
-            raise UserError(f"fresh must be True or False, not {fresh!r}", remedy=argument("fresh", True))
+        _check_fresh(fresh)
         plan = self.plan(query, **options)
-        event = plan.event()
-        engine, statements = self.dataset.engine, plan.statements()
 
-        def answer(link: dict[str, Any]) -> tuple[Release, str]:
-            exact = plan.coordinates([engine.answer(each) for each in statements])
-            noisy, drawn = add_noise(plan, exact)
-            if drawn != event:
-                raise InternalError("the noise that was drawn is not what was paid for")
-            cells = plan.cells(noisy)
-            certificate, text = self._certify(of_query(plan, noisy, cells), link)
-            return Release(plan, noisy, plan.guarantee(), None, certificate, cells), text
+        return self._paid(queries.request(plan), request_id, fresh=fresh)
 
-        def again(text: str) -> Release:
-            return recalled(plan, text, None)
+    def release_all(
+        self,
+        questions: Mapping[str, Query | str | ReleasePlan],
+        *,
+        delta: Number | None = None,
+        request_id: str | None = None,
+        fresh: bool = False,
+        **options: Unpack[QuestionOptions],
+    ) -> ReleasedBatch:
+        """Private answers to all of these questions, or to none: planned first, paid for at once, and then answered.
 
-        asked = asked_digest(plan)
-        statement = plan.text or worded(plan.query)
-        digest = question_digest(plan)
-        self._check_open()
-        self.dataset.ready(statements)  # refused here, or not at all
-        return self._paid(event, answer, again, asked, request_id, statement, question=digest, fresh=fresh)
+        Without a `delta` they cost what they would one by one. With one, which the budget must have, the batch is
+        priced by its privacy loss where that leaves more of the budget (extra `pld`). Options hold for every question
+        that is not a plan. The same batch is free again, as a whole.
+        """
+        _check_fresh(fresh)
+        plans = batches.planned(questions, options, self.plan)
+        if delta is None:
+            return self._paid(batches.request(plans, batches.one_by_one(plans)), request_id, fresh=fresh)
+        event = batches.together(plans, delta, self.balance, self.ledger.dataset(self.name).budget)
+        return self._paid(batches.request(plans, event), request_id, fresh=fresh)
 
     def release_value(
         self,
         value: Any,
         *,
-        sensitivity: Number,
-        epsilon: Number,
         label: str,
+        sensitivity: Number | None = None,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        mechanism: Adding | None = None,
         request_id: str | None = None,
     ) -> ReleasedValue:
-        """Pay for a statistic of your own: a number, list or array whose sensitivity you know, with Laplace noise."""
-        if not str(label or "").strip():
-            example = argument("label", "median of the waiting times")
-            raise UserError("label must say what the value is", remedy=example)
-        check_name(label, "label")
-        mechanism = Laplace(sensitivity=sensitivity, epsilon=epsilon).fit(value)
-        check_price(mechanism.epsilon, self.dataset.min_epsilon)
-        self._check_open()
+        """Release your own statistic: a number, list or array whose sensitivity you know.
 
-        def answer(link: dict[str, Any]) -> tuple[ReleasedValue, str]:
-            released = mechanism.release(value)
-            plain = released.tolist() if hasattr(released, "tolist") else released
-            certificate, text = self._certify(of_value(mechanism, plain, label), link)
-            return ReleasedValue(released, mechanism, mechanism.guarantee(), None, certificate), text
+        Its sensitivity with an epsilon gets Laplace noise; with rho, or with epsilon and delta, Gaussian noise. Or give
+        a mechanism: `mechanism=pv.Staircase(sensitivity=20, epsilon=3)`.
+        """
+        check_label(label, "value")
+        noise = described.adding(mechanism, sensitivity, epsilon=epsilon, delta=delta, rho=rho).fit(value)
+        self._check_payable(noise)
+        event = self.dataset.accounting.stated(noise.event())
+        return self._paid(values.statistic(value, noise, label, event), request_id)
 
-        def again(text: str) -> ReleasedValue:
-            released, certificate = recalled_value(text, like=value)
-            return ReleasedValue(released, mechanism, PureDP.ZERO, None, certificate)
+    def select(
+        self,
+        scores: Any,
+        *,
+        label: str,
+        mechanism: Choosing | None = None,
+        candidates: Sequence[Any] | None = None,
+        request_id: str | None = None,
+    ) -> ReleasedValue:
+        """Pay for a choice by scores of your own, whose sensitivity you know: one of the candidates, or its position.
 
-        form = [type(value).__name__, list(getattr(value, "shape", ()))]
-        asked = asked_digest({**of_value(mechanism, None, label)["asked"], "form": form})
-        return self._paid(mechanism.event(), answer, again, asked, request_id, f"release_value: {label}")
+        Candidates are texts or numbers, and public; so is how many there are. The scores are not.
+        """
+        check_label(label, "choice")
+        chooser = described.choosing(mechanism)
+        count = chooser.count(scores)
+        request = values.choice(scores, chooser, label, count=count, candidates=candidates)
+        self._check_payable(chooser)
+        return self._paid(request, request_id)
 
     # --- inside ---------------------------------------------------------------------------------
 
-    def _before(self, plan: ReleasePlan) -> PureDP | None:
-        """What the stored answer cost that this analyst would be given."""
+    def _before(self, plan: ReleasePlan) -> Guarantee | None:
+        """The cost of the stored answer that this analyst would get."""
         where = {"dataset": self.name, "version": self.version, "analyst": self.analyst}
         return recall.paid_before(plan, self.ledger, **where, share=self.dataset.share_answers)
+
+    def _check_payable(self, mechanism: Adding | Choosing) -> None:
+        """Refuse, before anything is paid for, a mechanism that this dataset's budget can't pay for."""
+        check_price(mechanism.guarantee(), self.dataset.min_epsilon)
+        self._check_open()
+        values.check_payable(mechanism, self.balance)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -283,40 +334,37 @@ class Session(Closing):
                 remedy=write('session = pv.Session([people], budget=pv.PureDP(3), ledger="people.ledger")'),
             )
 
-    def _paid(
-        self,
-        event: events.PrivacyEvent,
-        answer: Callable[[dict[str, Any]], tuple[_T, str]],
-        again: Callable[[str], _T],
-        asked: str,
-        request_id: str | None,
-        statement: str,
-        *,
-        question: str = "",
-        fresh: bool = False,
-    ) -> _T:
-        """Debit, answer, settle; or what was answered before."""
-        reserve = partial(
-            self.ledger.reserve,
-            dataset=self.name,
-            analyst=self.analyst,
-            request_id=None if request_id is None else check_name(request_id, "request id"),
-            events=[event],
-            asked=asked,
-            question=question,
-            statement=statement,
-            version=self.version,
-            fresh=fresh,
-            caps=self._caps,
-            share=self.dataset.share_answers,
-        )
-        released = paid(self.ledger, self.dataset.turn(), reserve, self._debit, answer, again)
+    def _paid(self, request: Request[AnswerT], request_id: str | None, *, fresh: bool = False) -> AnswerT:
+        """Debit, answer and settle, or return the stored answer. What can't be answered is refused first."""
+        self._check_open()
+        options: dict[str, Any] = {
+            "dataset": self.name,
+            "analyst": self.analyst,
+            "request_id": None if request_id is None else check_name(request_id, "request id"),
+            "events": [request.event],
+            "asked": request.asked,
+            "question": request.question,
+            "statement": request.words,
+            "version": self.version,
+            "fresh": fresh,
+            "caps": self._caps,
+            "share": self.dataset.share_answers,
+        }
+        self.dataset.connect(rehearse=lambda scratch: scratch.reserve(**options))
+        if request.statements is not None:
+            self.dataset.ready(request.statements)  # refused here, or not at all
+
+        def answer(link: dict[str, Any]) -> tuple[AnswerT, str]:
+            return request.answer(Debited(self.dataset.engine, self.name, link, self.dataset.signing_key))
+
+        reserve = partial(self.ledger.reserve, **options)
+        released = paid(self.ledger, self.dataset.turn(), reserve, self._debit, answer, request.again)
         with suppress(LedgerError):  # the answer is there, whatever is left
             return replace(released, remaining=self.remaining)
         return released
 
     def _debit(self, charge: Charge) -> dict[str, Any]:
-        """A debit was made: how a certificate refers to it."""
+        """Note the debit, and return the certificate's reference to it."""
         self.debited = True
         return {
             "entry": charge.number,
@@ -325,11 +373,8 @@ class Session(Closing):
             "analyst": self.analyst,
         }
 
-    def _certify(self, body: dict[str, Any], link: dict[str, Any]) -> tuple[Certificate, str]:
-        return certify(body, dataset=self.name, link=link, version=_version(), key=self.dataset.signing_key)
-
     def close(self) -> None:
-        """End this view, and the dataset if the session opened it; questions that were paid for end first."""
+        """Close the session, and its dataset if the session opened it. Waits for questions that are paid for."""
         self._closed = True
         if self._owns:
             self.dataset.close()

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
+from tests.effort import some
 
 from privet import accuracy
 from privet.accuracy import variance_estimate
@@ -47,10 +48,17 @@ def upper_end(covered: NDArray[np.bool_]) -> float:
 
 
 @pytest.mark.parametrize(
-    ("kind", "width"), [("income", 2**20), ("income", 2**33), ("narrow", 2**20), ("true or false", 1)]
+    ("kind", "width", "n", "epsilon", "rows"),
+    some(
+        [
+            (*column, n, *asked)
+            for asked in [(0.1, 1), (1, 5), (2, 1)]
+            for n in [50, 500, 50_000]
+            for column in [("income", 2**20), ("income", 2**33), ("narrow", 2**20), ("true or false", 1)]
+        ],
+        every=3,
+    ),
 )
-@pytest.mark.parametrize("n", [50, 500, 50_000])
-@pytest.mark.parametrize(("epsilon", "rows"), [(0.1, 1), (1, 5), (2, 1)])
 def test_the_variance_is_covered_and_the_interval_not_much_wider_than_the_oracles(
     kind: str, width: int, n: int, epsilon: float, rows: int
 ) -> None:

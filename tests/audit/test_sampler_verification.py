@@ -38,7 +38,7 @@ def scale_of(text: str) -> Fraction:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scale", LAPLACE_SCALES)
+@pytest.mark.parametrize("scale", some(LAPLACE_SCALES, every=3))
 def test_the_laplace_sampler_is_exact(scale: str) -> None:
     report = verify_sampler(DiscreteLaplace(scale_of(scale)))
     assert report.findings == ()
@@ -56,7 +56,7 @@ def test_the_laplace_sampler_is_exact_where_digits_are_nearly_uniform(scale: str
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scale", GEOMETRIC_SCALES)
+@pytest.mark.parametrize("scale", some(GEOMETRIC_SCALES, every=2))
 def test_the_geometric_sampler_is_exact(scale: str) -> None:
     assert verify_sampler(Geometric(scale_of(scale))).findings == ()
 

@@ -81,6 +81,32 @@ def test_the_picture_says_what_it_shows(tmp_path: Path) -> None:
     assert any("sensitivity 3" in drawn for drawn in labels)
 
 
+@pytest.mark.parametrize(
+    ("price", "says"),
+    [
+        (["--rho", "0.1"], ["noise of sigma 2.236", "total variation 0.177", "1e-06 at $\\epsilon$ = 1.995"]),
+        (["--sigma", "20", "--sensitivity", "2"], ["noise of sigma 20", "sensitivity 2", "$\\rho$ = 0.005"]),
+        (["--epsilon", "1", "--delta", "1e-6"], ["noise of sigma 4.225", "$\\delta$ = 1e-06 at $\\epsilon$ = 1"]),
+    ],
+)
+def test_a_picture_of_the_gaussian_mechanism(tmp_path: Path, price: list[str], says: list[str]) -> None:
+    """0.177 is 2 Phi(1/(2 sigma)) - 1; 4.2247 is the sigma of Balle and Wang (2018) for (1, 1e-6)."""
+    path = tmp_path / "curve.svg"
+    run("curve", "--mechanism", "gaussian", *price, "-o", str(path))
+    labels = re.findall(r"<!-- (.*?) -->", path.read_text(encoding="utf-8"))
+    for text in ["The Gaussian mechanism", "only in the tails", *says]:
+        assert any(text in drawn for drawn in labels), text
+
+
+@pytest.mark.parametrize("price", [["--rho", "1e-9"], ["--rho", "1000"], ["--sigma", "1e50", "--sensitivity", "1e50"]])
+def test_extremes_of_the_gaussian_mechanism(tmp_path: Path, price: list[str]) -> None:
+    path = tmp_path / "curve.png"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run("curve", "--mechanism", "gaussian", *price, "-o", str(path))
+    assert path.read_bytes().startswith(SIGNATURES[".png"])
+
+
 @pytest.mark.parametrize(("epsilon", "sensitivity"), [("1e-6", "1"), ("50", "1"), ("1000", "1e-50"), ("1", "1e50")])
 def test_extremes_are_drawn_without_a_warning(tmp_path: Path, epsilon: str, sensitivity: str) -> None:
     path = tmp_path / "curve.png"
@@ -103,6 +129,13 @@ def test_extremes_are_drawn_without_a_warning(tmp_path: Path, epsilon: str, sens
         (["--epsilon", "1", "--sensitivity", "1e300"], "epsilon or sensitivity is out of range for a chart"),
         (["--epsilon", "1e-300"], "epsilon or sensitivity is out of range for a chart"),
         (["--epsilon", "1e12"], "epsilon or sensitivity is out of range for a chart"),
+        (["--rho", "1"], "the Laplace mechanism needs epsilon, and nothing else"),
+        (["--mechanism", "gaussian"], "the Gaussian mechanism needs rho, or sigma, or epsilon and delta"),
+        (["--mechanism", "gaussian", "--epsilon", "1"], "needs rho, or sigma, or epsilon and delta"),
+        (["--mechanism", "gaussian", "--rho", "0"], "--rho must be a number greater than 0"),
+        (["--mechanism", "gaussian", "--rho", "1e9"], "the price is out of range for a chart"),
+        (["--mechanism", "gaussian", "--epsilon", "1", "--delta", "1"], "the price is out of range for a chart"),
+        (["--mechanism", "gauss", "--rho", "1"], "The mechanisms are laplace and gaussian"),
         (["--epsilon", "1", "-o", "curve.txt"], ".png, .svg and .pdf"),
         (["--epsilon", "1", "-o", "curve"], ".png, .svg and .pdf"),
         (["--epsilon", "1", "-o", "no/such/folder/curve.png"], "there is no folder"),
@@ -129,7 +162,7 @@ def test_bad_arguments_get_one_line(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["audit", "everything"], "'everything' can't be audited. The only target is noise."),
+        (["audit", "everything"], "'everything' can't be audited. The targets are noise and samplers."),
         (["audit", "noise", "--scale", "0"], "scale must be a number greater than 0"),
         (["audit", "noise", "--scale", "x"], "scale must be a number greater than 0"),
     ],
@@ -143,7 +176,7 @@ def test_bad_audits_get_one_line(
     assert says in text
 
 
-@pytest.mark.parametrize("arguments", [["curve"], ["curve", "--wrong"], ["audit"], ["nonsense"]])
+@pytest.mark.parametrize("arguments", [["curve", "--wrong"], ["audit"], ["nonsense"]])
 def test_usage_errors(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:

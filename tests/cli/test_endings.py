@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.asking import COUNT, POLICY, Done, Shell, damaged, made, strictly
+from tests.cli.asking import COUNT, POLICY, Done, Shell, damaged, strictly
 from tests.cli.processes import NOBODY, ran, warm
 from tests.effort import some
 from tests.ledger.workers import Nursery
@@ -26,17 +26,6 @@ from privet.errors import LedgerBusy, LedgerError
 
 HERE = {**os.environ, "PYTHONPATH": str(Path(privet.__file__).parents[1])}
 MEAN = "SELECT AVG(income) AS pay FROM people"
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return made(tmp_path)
-
-
-@pytest.fixture
-def shell(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
-    return Shell(capsys, monkeypatch)
 
 
 def error(shell: Shell, code: int, *arguments: str) -> dict[str, Any]:

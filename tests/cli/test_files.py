@@ -7,24 +7,13 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from tests.cli.asking import COUNT, POLICY, Shell, made
+from tests.cli.asking import COUNT, POLICY, Shell
 
 from privet.ledger import open_ledger
 from privet.system import files
 
 ASK = ("query", COUNT, "--epsilon", "0.5")
 FORMS = ["csv", "json", "txt", "parquet", "png", "svg", "pdf"]
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return made(tmp_path)
-
-
-@pytest.fixture
-def shell(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
-    return Shell(capsys, monkeypatch)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -184,6 +173,20 @@ def test_an_interrupted_import(shell: Shell, here: Path) -> None:
     assert "Removed an unfinished file left by an interrupted import.\n" in shell(*IMPORT).err
     assert not list(here.glob(".new.parquet.*"))
     assert "Removed" not in shell(*IMPORT, "--force").err
+
+
+def test_an_interrupted_import_into_another_file(shell: Shell, here: Path) -> None:
+    """It is told, and not removed: only a write to the same file may do that. One that is being written is not told."""
+    (here / "people.csv").write_text("person_id,age\n1,2\n")
+    other = here / ".old.parquet.0123456789abcdef.part"
+    other.write_bytes(b"half")
+    (here / ".old.parquet.part").write_bytes(b"not ours")
+    with files.written(here / "busy.parquet", overwrite=False):
+        told = shell(*IMPORT).err
+    assert f"Unfinished files of other interrupted writes are in this folder: {other.name}. They may contain" in told
+    assert other.read_bytes() == b"half"
+    other.unlink()
+    assert "nfinished" not in shell(*IMPORT, "--force").err
 
 
 def test_ids_that_differ_by_what_nobody_sees(shell: Shell, here: Path) -> None:

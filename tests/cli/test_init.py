@@ -172,6 +172,10 @@ def test_each_row(here: Path) -> None:
     )
     dataset = load().datasets["people"]
     assert dataset.budget == pv.ApproxDP("1/3", "1e-6")
+    text = (here / "privet.toml").read_text(encoding="utf-8")
+    caps = [line for line in text.splitlines() if line.startswith(("# per_query", "# per_analyst", "# research"))]
+    assert len(caps) == 3
+    assert all("{ epsilon = 0.5, delta = 0.000001 }" in line for line in caps)
     (people,) = dataset.tables()
     assert people.schema.protect == pv.each_row()
     assert "# person_id = { integer = [LOWER, UPPER] }" in (here / "privet.toml").read_text(encoding="utf-8")

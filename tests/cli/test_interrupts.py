@@ -139,8 +139,16 @@ def kinds(folder: Path) -> list[str]:
     ],
 )
 def test_one_line_that_is_true(nursery: Nursery, people: Path, moment: str, says: str, entries: list[str]) -> None:
+    if entries:  # it is there already, so the debit is not rehearsed
+        open_ledger(people / "people.ledger").close()
     assert pressed(nursery, people, moment) == says
     assert kinds(people) == entries
+
+
+@pytest.mark.parametrize("moment", ["debiting", "debited"])
+def test_a_rehearsal_spends_nothing(nursery: Nursery, people: Path, moment: str) -> None:
+    assert pressed(nursery, people, moment) == NOTHING
+    assert not (people / "people.ledger").exists()
 
 
 @pytest.mark.parametrize("moment", ["loading", "loading more", "the engine"])

@@ -16,9 +16,9 @@ import privet as pv
 from privet import cli
 from privet.ledger import Dataset, Receipt, open_ledger
 from privet.privacy.adjacency import Adjacency
-from privet.privacy.events import LaplaceNoise
-from privet.privacy.guarantees import ApproxDP, PureDP
-from privet.privacy.moves import L1Move
+from privet.privacy.events import GaussianNoise, LaplaceNoise
+from privet.privacy.guarantees import ApproxDP, PureDP, ZeroConcentratedDP
+from privet.privacy.moves import L1Move, L2Move
 
 HALF = LaplaceNoise(move=L1Move(1), scale=2)
 
@@ -119,10 +119,51 @@ def test_a_tampered_ledger_is_refused_by_every_command(ledger: str, capsys: Any,
 def test_replay(ledger: str) -> None:
     assert run("ledger", "replay", ledger).splitlines() == [
         "pure          epsilon 1.5   (this dataset)",
-        "meters        no price: the meters accountant needs a budget of type ApproxDP",
+        "meters        no price: the meters accountant needs a budget in epsilon and delta",
         "approx        epsilon 1.5, delta 0",
         "concentrated  rho 0.375",
+        "pld           no price: the pld accountant needs a budget in epsilon and delta",
     ]
+
+
+def test_replay_as_a_batch_is_labelled(tmp_path: Path) -> None:
+    path = tmp_path / "delta.ledger"
+    opened = open_ledger(str(path))
+    opened.create(Dataset("people", "person", Adjacency.ADD_REMOVE, ApproxDP(1, 1e-6)))
+    event = LaplaceNoise(move=L1Move(1), scale=100)
+    charge = opened.reserve(dataset="people", analyst="ann", request_id=None, events=[event] * 100)
+    opened.settle(charge, "answered", "the answer")
+    opened.close()
+    label = "if it had been one batch that was fixed in advance: no guarantee for adaptive questions"
+    line = run("ledger", "replay", str(path)).splitlines()[-1]
+    assert line.startswith("pld           epsilon 0.392"), "the plain sum is 1"
+    assert line.endswith(f", delta 1e-6, {label}")
+
+
+def test_a_new_budget_needs_its_delta(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+    path = str(tmp_path / "delta.ledger")
+    opened = open_ledger(path)
+    opened.create(Dataset("people", "person", Adjacency.ADD_REMOVE, ApproxDP(1, 1e-6)))
+    opened.close()
+    more = ["ledger", "cap", path, "--epsilon", "3", "--reason", "consent"]
+    assert "has a delta, so a new one needs it too. Write, for example: --epsilon 3 --delta 0.000001" in refusal(
+        capsys, monkeypatch, *more
+    )
+    run(*more, "--delta", "1e-6")
+    run(*more, "--analyst", "ann")
+    assert "epsilon 3, delta 1e-6" in run("budget", path)
+
+
+def test_replay_of_gaussian_noise(tmp_path: Path) -> None:
+    path = str(tmp_path / "rho.ledger")
+    opened = open_ledger(path)
+    opened.create(Dataset("people", "person", Adjacency.ADD_REMOVE, ZeroConcentratedDP(1)))
+    event = GaussianNoise(move=L2Move(1), sigma_squared=50, coordinates=1, epsilon=None)
+    opened.reserve(dataset="people", analyst="ann", request_id=None, events=[event])
+    opened.close()
+    lines = run("ledger", "replay", path).splitlines()
+    assert lines[0].endswith("the history has Gaussian noise or a delta, which a budget in epsilon alone can't pay for")
+    assert "concentrated  rho 0.01   (this dataset)" in lines
 
 
 def test_caps(ledger: str, capsys: Any, monkeypatch: Any) -> None:

@@ -8,23 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.asking import COUNT, Shell, made
+from tests.cli.asking import COUNT, Shell
 
 from privet.system import files
 
 PAID = ("query", COUNT, "--epsilon", "0.5")
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "100")
-    return made(tmp_path)
-
-
-@pytest.fixture
-def shell(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
-    return Shell(capsys, monkeypatch)
 
 
 def svg(shell: Shell, here: Path, *style: str) -> str:

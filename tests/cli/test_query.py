@@ -42,11 +42,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return made(tmp_path)
 
 
-@pytest.fixture
-def shell(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
-    return Shell(capsys, monkeypatch)
-
-
 # --- formats ------------------------------------------------------------------------------------------
 
 
@@ -271,6 +266,27 @@ def test_a_dry_run_spends_nothing(shell: Shell) -> None:
     assert "not enough" in shell.out("query", MEAN, "--epsilon", "50", "--dry-run")
 
 
+@pytest.mark.parametrize(
+    ("code", "asked", "says"),
+    [
+        (3, [COUNT, "--epsilon", "3.1"], "only epsilon 3 is left"),
+        (3, [COUNT, "--epsilon", "0.3", "--analyst", "press"], "only epsilon 0.25 is left"),
+        (2, [COUNT.replace("region", "regoin"), "--epsilon", "0.5"], "regoin"),
+        (2, [COUNT, "--epsilon", "0.0001"], "below the minimum price"),
+        (2, [COUNT, "--epsilon", "0.5", "--request-id", ""], "request id"),
+        (2, [COUNT, "--epsilon", "0.5", "--analyst", " "], "analyst"),
+    ],
+)
+def test_a_refused_question_creates_no_ledger(shell: Shell, here: Path, code: int, asked: list[str], says: str) -> None:
+    before = sorted(path.name for path in here.iterdir())
+    assert says in shell.refused(code, "query", *asked)
+    assert not shell.made
+    assert sorted(path.name for path in here.iterdir()) == before
+    shell("query", COUNT, "--epsilon", "0.2", "--analyst", "press")
+    assert shell.made
+    assert shell.spent() == Fraction(1, 5)
+
+
 def test_errors_in_place_of_epsilon(shell: Shell) -> None:
     how = ["--within", "n=40", "--within", "pay=30000", "--assuming", "50"]
     promised = shell.json("explain", MEAN, *how, "--json")["derived"]["guarantee"]["epsilon"]
@@ -354,7 +370,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "a format that is none": ([*COUNTED, "--format", "xlsx"], "The formats are table, csv, json, parquet and chart"),
     "a picture as CSV": ([*COUNTED, "-o", "answer.png", "--format", "csv"], "a .png file is always a chart"),
     "Parquet without a file": ([*COUNTED, "--format", "parquet"], "Parquet can't be printed"),
-    "no epsilon": (["query", COUNT], "Set one of the two"),
+    "no epsilon": (["query", COUNT], "Set one of epsilon, rho and within"),
     "epsilon and within": ([*COUNTED, "--within", "n=5"], "Set one of the two"),
     "epsilon of words": (["query", COUNT, "--epsilon", "much"], "epsilon must be a number"),
     "epsilon of nothing": (["query", COUNT, "--epsilon", "0"], "epsilon must be a number"),
@@ -384,7 +400,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "epsilon in capitals": (["query", COUNT, "--max-rows", "1", "EPS=1/3"], "Write: --epsilon 1/3\n"),
     "another option as in Python": (["query", *COUNTED[1:], "request_id=a b"], "Write: --request-id 'a b'\n"),
     "explained as in Python": (["explain", COUNT, "eps=0.5"], "Write: --epsilon 0.5\n"),
-    "explained without epsilon": (["explain", COUNT], "Set one of the two"),
+    "explained without epsilon": (["explain", COUNT], "Set one of epsilon, rho and within"),
     "explained rows": (["explain", "SELECT * FROM people", "--epsilon", "1"], "Rows are private"),
 }  # fmt: skip
 

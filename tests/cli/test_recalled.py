@@ -7,17 +7,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from tests.cli.asking import COUNT, Shell, made
+from tests.cli.asking import COUNT, Shell
 
 COST = "Paid for before, at epsilon 0.5: nothing was spent now; 2.5 left."
 STORED = "Stored     Already paid for, at epsilon 0.5: asking returns the stored answer and spends nothing.\n"
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "100")
-    return made(tmp_path)
 
 
 @pytest.fixture

@@ -177,3 +177,12 @@ def test_a_closed_dataset_is_opened_by_a_command(shell: Shell, failures: int) ->
     assert 'Write: privet ledger reopen --reason "what was done about it"' in error
     shell("ledger", "reopen", "--reason", "what was done about it")
     shell("query", COUNT, "--epsilon", "0.25", "--fresh")
+
+
+@pytest.mark.parametrize("number", ["9" * 4300, "0." + "1" * 4300, "1/" + "9" * 4300, "1e4300"])
+def test_numbers_of_thousands_of_digits(shell: Shell, number: str) -> None:
+    """Python itself refuses to read them, in words of its own."""
+    for flags in (["--epsilon", number], ["--epsilon", "1", "--confidence", number], ["--within", f"n={number}"]):
+        said = shell.refused(2, "query", COUNT, *flags)
+        assert "of at most 400 characters" in said
+        assert len(said) < 400

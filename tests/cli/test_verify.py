@@ -19,12 +19,6 @@ LEDGER = ("--ledger", "people.ledger")
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return made(tmp_path)
-
-
-@pytest.fixture
 def shell(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
     """After a question whose certificate was saved."""
     ready = Shell(capsys, monkeypatch)

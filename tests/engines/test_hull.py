@@ -14,6 +14,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
+from tests.effort import some
 from tests.neighbours.exact import Exchangeable, Vectors, moved
 
 import privet as pv
@@ -134,9 +135,9 @@ def beyond(asked: ReleasePlan, seen: list[Vectors], adjacency: str) -> list[tupl
     ]
 
 
-@pytest.mark.parametrize("required", [True, False], ids=["required", "may be missing"])
-@pytest.mark.parametrize("adjacency", ["add/remove", "replace"])
-@pytest.mark.parametrize("what", list(ASKED))
+@pytest.mark.parametrize(
+    ("what", "adjacency", "required"), some(list(product(ASKED, ["add/remove", "replace"], [True, False])), every=3)
+)
 def test_an_adversary_below_stays_in_the_hull(
     what: str, adjacency: str, required: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,8 +223,7 @@ def people(cap: str, adjacency: str, ask: Any) -> tuple[ReleasePlan, list[Vector
     return asked, found
 
 
-@pytest.mark.parametrize("cap", CAPS)
-@pytest.mark.parametrize("what", OF_PEOPLE)
+@pytest.mark.parametrize(("what", "cap"), some(list(product(OF_PEOPLE, CAPS)), every=3))
 def test_an_adversary_below_moves_a_person_by_no_more_than_claimed(
     what: str, cap: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -302,9 +302,9 @@ def plainly(what: str, source: str, adjacency: str) -> list[tuple[str, int, int]
     return beyond(asked, seen, adjacency)
 
 
-@pytest.mark.parametrize("adjacency", ["add/remove", "replace"])
-@pytest.mark.parametrize("source", HELD)
-@pytest.mark.parametrize("what", PLAIN)
+@pytest.mark.parametrize(
+    ("what", "source", "adjacency"), some(list(product(PLAIN, HELD, ["add/remove", "replace"])), every=3)
+)
 def test_a_plain_column_is_clamped_where_it_is_read(what: str, source: str, adjacency: str) -> None:
     assert plainly(what, source, adjacency) == []
 

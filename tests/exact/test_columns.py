@@ -13,7 +13,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privet.errors import DataError
@@ -47,6 +47,7 @@ def test_every_form_reads_the_same(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=40)
 @given(rows=st.lists(st.one_of(st.none(), st.floats(allow_nan=False)), min_size=1, max_size=6), data=st.data())
 def test_a_row_is_read_by_itself(form: str, rows: list[float | None], data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(rows) - 1))

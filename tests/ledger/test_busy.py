@@ -343,6 +343,40 @@ def test_a_long_ledger_is_read_in_steps_and_writers_get_in_between(
             writer.verify()
 
 
+def test_a_lease_is_renewed_between_two_steps_of_a_long_verification(
+    where: Where, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the same process, which has one connection: whoever waits for it has the next turn."""
+    monkeypatch.setattr(book, "CHUNK", 5)
+    with closing(opened(open_ledger(where))) as ledger:
+        for i in range(20):
+            ask(ledger, f"old {i}", f"answer {i}")
+        charge = pay(ledger, "running", cost("0.01"))
+        steps, renewed, real = list[int](), list[int](), ledger._database.reading
+
+        def renew() -> None:
+            ledger._renew([charge.number])
+            renewed.append(len(steps))
+
+        renewal = threading.Thread(target=renew)
+
+        @contextmanager
+        def slow(start: Any) -> Iterator[Any]:
+            with real(start) as started:
+                if not steps:
+                    renewal.start()
+                    while len(ledger._database._turns._queue) < 2:
+                        time.sleep(0.001)
+                steps.append(1)
+                yield started
+
+        monkeypatch.setattr(ledger._database, "reading", slow)
+        ledger.verify()
+        renewal.join()
+        assert len(steps) > 4
+        assert renewed == [1]
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

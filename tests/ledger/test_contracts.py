@@ -421,7 +421,11 @@ def test_a_dataset_is_opened_again_as_it_was_made(make: Factory) -> None:
         ),
         ("budget", PureDP(2), "has a budget of epsilon 1, but is opened with epsilon 2"),
         ("budget", PureDP(0.5), r".* Open it with its recorded budget, or let the steward.*budget=pv\.PureDP\(1\)"),
-        ("budget", ApproxDP(1, 1e-6), "was created with accountant pure, but is opened with meters"),
+        (
+            "budget",
+            ApproxDP(1, 1e-6),
+            "has a budget of epsilon 1, but is opened with epsilon 1, delta 1e-6. The kind .* can't be changed",
+        ),
     ],
 )
 def test_other_facts_are_refused(make: Factory, what: str, other: Any, said: str) -> None:

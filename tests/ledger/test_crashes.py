@@ -105,8 +105,7 @@ class Campaign:
             time.sleep(delay)
             child.kill()
         assert child.join() == -signal.SIGKILL, self.lines()[-1]
-        if forks:
-            time.sleep(0.05)  # its child goes after it
+        workers.wait_for_all(self.log)
         self.kills[at or "random"] += 1
         self.forks += forks
         self.seen = self.check()
@@ -128,13 +127,24 @@ class Campaign:
         found = self.nursery.run(workers.tries, where=self.where, lease=LEASE)
         self.attacks[name, found] += 1
         if found == "unharmed":
-            self.seen = self.check()
-            assert before.paid.items() <= self.seen.paid.items(), f"{name}: a debit is gone"
-            assert before.ended.items() <= self.seen.ended.items(), f"{name}: an answer is gone"
+            self.check_kept(before, name, found)
         if found != "unharmed" or name in ("trigger", "hard link"):
             assert name != "nothing"
             undo()
-        assert self.state().paid.items() >= before.paid.items()
+        self.check_kept(before, name, found)
+
+    def check_kept(self, before: State, name: str, found: str) -> None:
+        """Every answer that went out has its debit; and Privet keeps whatever it has shown.
+
+        A trigger is made with SQLite, which undoes what a kill left between its last write and its grant. Nobody was
+        told of that (see test_power_cuts.py), so only `check` holds then.
+        """
+        self.seen = self.check()
+        if name != "trigger":
+            for old, new in ((before.paid, self.seen.paid), (before.ended, self.seen.ended)):
+                gone = dict(old.items() - new.items())
+                heads = {path.name: content and content[:28] for path, content in Attacker(self.where).files().items()}
+                assert not gone, f"after {name!r} ({found}) these are gone: {gone}; {heads}; {self.peek()[-5:]}"
 
     def pending_ends(self, expected: str, number: int) -> bool:
         """The next process asks again; it is told what is due."""

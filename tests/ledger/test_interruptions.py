@@ -21,7 +21,7 @@ from tests.ledger.workers import Nursery
 from privet.errors import BudgetError, LedgerError, UserError
 from privet.ledger import Ledger, failpoints, memory_ledger, open_ledger, transactions
 from privet.ledger.history import state
-from privet.ledger.storage import database, turns
+from privet.ledger.storage import database, transaction, turns
 from privet.ledger.storage.book import Book
 from privet.ledger.storage.sqlite import database as sqlite
 from privet.ledger.storage.sqlite.locks import Held
@@ -96,7 +96,7 @@ def test_an_interrupt_while_a_refusal_is_undone_keeps_no_lock(
 
     with closing(open_ledger(where)) as other:
         gc.collect()  # or the end of another test's ledger could be what is interrupted
-        monkeypatch.setattr(database, "suppress", interrupt)
+        monkeypatch.setattr(transaction, "suppress", interrupt)
         with pytest.raises(KeyboardInterrupt):
             pay(ledger, "too much", cost(100))
         done = threading.Thread(target=lambda: pay(other, "other", cost("1/100")), daemon=True)
@@ -113,17 +113,23 @@ def test_an_interrupt_while_the_contexts_of_a_refusal_end_keeps_no_turn(
     """An `ExitStack` keeps what is raised in it alive, and with it the transaction, until the next collection."""
 
     @contextlib.contextmanager
-    def together(*_: object, **__: object) -> Iterator[None]:
+    def interrupted() -> Iterator[None]:
         try:
             yield
         except BudgetError:
             monkeypatch.undo()
             raise KeyboardInterrupt from None
 
+    begin = ledger._database._begin
+
+    def begins(connection: Any, stack: contextlib.ExitStack, *, write: bool) -> Any:
+        stack.enter_context(interrupted())
+        return begin(connection, stack, write=write)
+
     gc.collect()
     gc.disable()
     try:
-        monkeypatch.setattr(ledger._database, "_together", together)
+        monkeypatch.setattr(ledger._database, "_begin", begins)
         with pytest.raises(KeyboardInterrupt):
             pay(ledger, "too much", cost(100))
         assert pay(ledger, "next", cost("1/100")).state == "reserved"
@@ -261,7 +267,14 @@ def test_what_was_read_before_an_interrupt_must_still_be_there(tmp_path: Path) -
 class Anywhere(Interrupt):
     """Ctrl-C at a line, or at the end of a call, of the code that begins and ends transactions."""
 
-    FILES = (database.__file__, sqlite.__file__, transactions.__file__, turns.__file__, contextlib.__file__)
+    FILES = (
+        database.__file__,
+        transaction.__file__,
+        sqlite.__file__,
+        transactions.__file__,
+        turns.__file__,
+        contextlib.__file__,
+    )
 
     def __call__(self, frame: FrameType, event: str, _: object) -> Any:
         if frame.f_code.co_filename not in self.FILES or frame.f_code.co_name == "__del__":

@@ -534,7 +534,11 @@ def test_what_is_paid_does_not_hang_on_the_rows(tmp_path: Path) -> None:
     ("table", "how", "said"),
     [
         (people(), {"budget": pv.PureDP(2)}, "has a budget of epsilon 1, but is opened with epsilon 2"),
-        (people(), {"budget": pv.ApproxDP(1, 1e-6)}, "accountant pure, but is opened with meters"),
+        (
+            people(),
+            {"budget": pv.ApproxDP(1, 1e-6)},
+            "but is opened with epsilon 1, delta 1e-6. The kind of a budget can't be changed",
+        ),
         (people(adjacency="replace"), {}, "adjacency add/remove, but is opened with replace"),
         (people(protect=pv.each_row()), {}, "protect person, but is opened with row"),
     ],

@@ -18,9 +18,10 @@ import pytest
 from tests.ledger.common import PEOPLE, ask, cost, furnish, pay
 from tests.ledger.conftest import Where
 
-from privet.errors import LedgerError, UserError
+from privet.errors import LedgerBusy, LedgerError, UserError
 from privet.ledger import Ledger, open_ledger
 from privet.ledger.storage import tables
+from privet.ledger.storage.postgres import settings
 from privet.privacy.guarantees import PureDP
 
 Refusal = (LedgerError, UserError)
@@ -339,6 +340,21 @@ def test_postgres_that_does_not_wait_for_the_disk_is_refused(postgres: str) -> N
     sql(postgres, f"ALTER DATABASE {name} SET synchronous_commit = off")
     with pytest.raises(LedgerError, match="synchronous_commit is off"):
         open_ledger(postgres)
+
+
+def test_nothing_waits_for_ever_in_postgres(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In every connection; a statement that takes too long is a busy ledger, and no broken one."""
+    limits = {"lock_timeout": "5s", "statement_timeout": "1s", "idle_in_transaction_session_timeout": "1s"}
+    monkeypatch.setattr(settings, "LONGEST", 1)
+    with closing(open_ledger(postgres)) as ledger:
+        furnish(ledger)
+        for _ in range(2):
+            with ledger._database.reading(lambda connection: connection) as connection:
+                assert {name: connection.execute(f"SHOW {name}").fetchone()[0] for name in limits} == limits
+            ledger._database._drop()  # and it connects anew
+        with pytest.raises(LedgerBusy), ledger._database.writing(lambda connection: connection) as connection:
+            connection.execute("SELECT pg_sleep(20)").fetchone()
+        ledger.verify()
 
 
 @pytest.mark.parametrize("setting", ["fsync", "full_page_writes"])

@@ -8,6 +8,7 @@ JSON, and a child that hangs is ended by its own alarm.
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import hashlib
 import json
 import os
@@ -505,6 +506,7 @@ def questions(
     With `forks`, a child asks another one meanwhile, through the same session, and is killed with its parent.
     """
     file, number, parent = Path(log), 0, os.getpid()
+    _alive(file, fcntl.LOCK_SH)
     kill_at(at, times, lambda: note(file, drawn=number))
     started = time.perf_counter()
     try:
@@ -536,6 +538,18 @@ def questions(
         note(file, bad=traceback.format_exc())
         if os.getpid() != parent:
             os._exit(1)
+
+
+def _alive(log: Path, kind: int) -> int:
+    """A lock that its holder shares with its children, until the last of them has ended."""
+    handle = os.open(f"{log} alive", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(handle, kind)
+    return handle
+
+
+def wait_for_all(log: Path) -> None:
+    """Wait until whoever asks questions has ended, and its children too."""
+    os.close(_alive(log, fcntl.LOCK_EX))
 
 
 def die_with_parent() -> None:

@@ -14,7 +14,7 @@ from scipy.stats import binomtest, norm
 
 from privet.errors import DataError, InternalError, NumberError, UserError
 from privet.exact.lattice import to_steps
-from privet.mechanisms import GAUSSIAN, Gaussian, PricedNoise
+from privet.mechanisms import GAUSSIAN, Gaussian, NoiseMechanism
 from privet.mechanisms.laplace import LAPLACE
 from privet.mechanisms.standalone import _squared_steps
 from privet.noise import DiscreteGaussian
@@ -58,7 +58,7 @@ def test_its_event_costs_what_it_was_calibrated_for(price: Guarantee, coordinate
 
 def test_it_keeps_to_the_contract_of_priced_noise() -> None:
     for mechanism in (GAUSSIAN, LAPLACE):
-        priced: PricedNoise = mechanism
+        priced: NoiseMechanism = mechanism
         assert priced.prices
         assert priced.name.endswith("/1")
     assert LAPLACE.calibrate(L1Move(6), PureDP(2), coordinates=9) == 3
@@ -264,7 +264,7 @@ def test_a_float_that_stands_for_a_square_root_covers_it(n: int) -> None:
 def test_a_vector_has_no_profile_of_one_pair() -> None:
     """Three coordinates that move by 1 each need a delta of 2e-7, one that moves by sqrt(3) steps 5e-17."""
     mechanism = Gaussian(sensitivity=1.75, epsilon=1, delta=1e-6, step=1).fit([0] * 3)
-    with pytest.raises(UserError, match=r"no profile .*guarantee\(\)"):
+    with pytest.raises(UserError, match=r"profile is for one number.*guarantee\(\)"):
         mechanism.privacy_profile()
 
 

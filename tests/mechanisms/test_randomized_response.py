@@ -188,3 +188,20 @@ def test_a_masked_value_is_never_released_as_it_is() -> None:
         RandomizedResponse(3, epsilon=1).release(masked)
     with pytest.raises(DataError, match="masked"):
         RandomizedResponse(3, epsilon=1).estimate(masked)
+
+
+@pytest.mark.parametrize("epsilon", [700, 45_000, 10**6, 10**9, "1e50"])
+def test_a_huge_epsilon_reports_the_truth(epsilon: Any) -> None:
+    """The probability of another report is less than the precision with which its complement is computed."""
+    mechanism = RandomizedResponse(5, epsilon=epsilon)
+    assert mechanism.release([0, 1, 2, 3, 4]) == [0, 1, 2, 3, 4]
+    assert float(mechanism.privacy_profile()(0)) == 1
+    assert [round(each.count) for each in mechanism.estimate([0, 0, 1])] == [2, 1, 0, 0, 0]
+
+
+def test_labels_of_several_types_stay_as_they_are() -> None:
+    mechanism = RandomizedResponse([1, "a", None], epsilon=60)
+    for values in ([1, 1], ["a", "a"]):
+        reports = mechanism.release(np.array(values))
+        assert [(type(r), r) for r in reports.tolist()] == [(type(v), v) for v in values]
+    assert mechanism.release([1, "a", None]) == [1, "a", None]

@@ -27,7 +27,7 @@ from tests.mechanisms.exactly import (
 from privet.audit.script import Script
 from privet.errors import DataError, NumberError
 from privet.exact import ball, ends, precision
-from privet.mechanisms import SELECTION, Exponential, PermuteAndFlip, ReportNoisyMax
+from privet.mechanisms import SELECTION, AboveThreshold, Exponential, PermuteAndFlip, ReportNoisyMax
 from privet.mechanisms.exponential import EXPONENTIAL
 from privet.mechanisms.noisy_max import NOISY_MAX
 from privet.mechanisms.permute_and_flip import PERMUTE_AND_FLIP
@@ -35,6 +35,7 @@ from privet.noise.choice import CHUNK, WeightedChoice
 from privet.noise.coins import toss
 from privet.noise.entropy import SYSTEM
 from privet.noise.powers import Powers
+from privet.privacy.accounting import ConcentratedAccountant, MeterAccountant
 from privet.privacy.events import BoundedRange, Stated
 
 SCORES = [(0,), (2, 2), (0, 1, 5), (-3, 0, 2, 2), (7, -7, 0, 1, 1)]
@@ -119,6 +120,31 @@ def test_permute_and_flip_is_private_but_not_of_bounded_range() -> None:
     assert max(ranges) > 1 / R**2, "priced as an exponential mechanism it would cost too little (OpenDP #2911)"
     assert isinstance(PermuteAndFlip(sensitivity=1, epsilon=1).event(), Stated)
     assert isinstance(Exponential(sensitivity=1, epsilon=1).event(), BoundedRange)
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(3)])
+def test_permute_and_flip_priced_as_exponential_is_caught(epsilon: Fraction) -> None:
+    """Scores (0, 0) against (-1, 1): its divergences exceed what a choice of bounded range is charged, in rho and on
+    Renyi meters; they never exceed its own price, and those of the exponential mechanism do not exceed theirs."""
+    meters = MeterAccountant((2, 8), (Fraction(1, 4), Fraction(1, 4)))
+
+    def divergence(kind: Any, alpha: int) -> float:
+        made = kind(sensitivity=1, epsilon=epsilon)
+        pair = [[float(p) for p in made.probabilities(scores)] for scores in ((0, 0), (-1, 1))]
+        sums = [sum(a**alpha * b ** (1 - alpha) for a, b in zip(p, q, strict=True)) for p, q in (pair, pair[::-1])]
+        return math.log(max(sums)) / (alpha - 1)
+
+    for kind in (Exponential, PermuteAndFlip):
+        own, as_range = kind(sensitivity=1, epsilon=epsilon).event(), BoundedRange(epsilon=epsilon)
+        for place, alpha in enumerate((2, 8)):
+            true = divergence(kind, alpha)
+            for event in {own, as_range}:
+                tau = meters.price(event).renyi[place]
+                assert tau is not None
+                rho = ConcentratedAccountant().price(event).rho
+                enough = [true <= float(tau) * (1 + 1e-12), true <= alpha * float(rho) * (1 + 1e-12)]
+                assert enough[0] == (event == own), "the twin"
+                assert enough[1] or event != own
 
 
 def test_profiles_bound_all_neighbours_and_the_wrong_one_does_not() -> None:
@@ -380,7 +406,7 @@ def test_what_can_t_be_selected_is_refused(kind: Any) -> None:
                   np.array([1.0, math.nan]), np.ma.array([1, 2], mask=[False, True])):  # fmt: skip
         with pytest.raises(DataError, match=r"Write, for example: select\(\[3, 5, 4\]\)"):
             mechanism.select(wrong)
-    with pytest.raises(DataError, match="there are 3 candidates and 2 scores"):
+    with pytest.raises(DataError, match="the number of candidates is 3, but that of scores is 2"):
         mechanism.select([1, 2], candidates=["a", "b", "c"])
     with pytest.raises(DataError, match="candidates must be a list, not set"):
         mechanism.select([1, 2], candidates={1, 2})
@@ -393,10 +419,23 @@ def test_what_can_t_be_selected_is_refused(kind: Any) -> None:
         kind(sensitivity=1, epsilon=1, monotone=1)
 
 
-def test_noise_s_lattice_does_not_follow_the_scores() -> None:
-    with pytest.raises(DataError, match="scores must be whole numbers"):
-        ReportNoisyMax(sensitivity=1, epsilon=1).select([0.5, 1])
-    assert ReportNoisyMax(sensitivity=1, epsilon=100).select([0.0, 90.0]) == 1
+def test_refusals_depend_on_types_and_not_on_values() -> None:
+    """The lattice of the noise must not follow the scores: floats are refused, whatever they are."""
+    texts = set()
+    right: Any
+    for wrong in ([0.5, 1], [0.0, 90.0], np.array([1.0, 2.0]), [1, 2.0], [Fraction(3)], [1, math.nan], [math.inf]):
+        with pytest.raises(DataError, match="scores must be a list or a one-dimensional array of integers") as caught:
+            ReportNoisyMax(sensitivity=1, epsilon=1).select(wrong)
+        texts.add(str(caught.value))
+        with pytest.raises(DataError, match="queries must be a list or a one-dimensional array of integers"):
+            AboveThreshold(sensitivity=1, epsilon=1, threshold=0).select(wrong)
+    assert len(texts) == 1, "the text does not tell either"
+    for right in ([0, 90], [0, 10**30], np.array([0, 90], dtype=np.int8), np.array([0, 90], dtype=object)):
+        assert ReportNoisyMax(sensitivity=1, epsilon=100).select(right) == 1
+        assert AboveThreshold(sensitivity=1, epsilon=100, threshold=45).select(right) == 1
+    for kind in (Exponential, PermuteAndFlip):
+        for right in ([0, 90.0], [0, 90.5], [0.0, 1e308], [0.0, Fraction(10**400)], np.array([0.0, 90.0])):
+            assert kind(sensitivity=1, epsilon=100).select(right) == 1
 
 
 @pytest.mark.parametrize("kind", [Exponential, PermuteAndFlip, ReportNoisyMax])

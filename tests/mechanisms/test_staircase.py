@@ -202,3 +202,20 @@ def test_what_is_wrong_is_refused() -> None:
             Staircase(sensitivity=wrong, epsilon=1)  # type: ignore[arg-type]
     with pytest.raises(NumberError, match="epsilon must be a number greater than 0"):
         Staircase(sensitivity=1, epsilon=0)
+
+
+@pytest.mark.parametrize("epsilon", [700, 45_000, 10**6, 10**9, "1e50"])
+def test_a_huge_epsilon_gives_almost_no_noise(epsilon: Any) -> None:
+    """The probability of noise is below 2^-1000: less than the precision with which its complement is computed."""
+    mechanism = Staircase(sensitivity=20, epsilon=epsilon)
+    assert mechanism.release(5) == 5
+    assert (mechanism.error(0.95), float(mechanism.privacy_profile()(0))) == (0, 1)
+
+
+def test_refusals_depend_on_the_type() -> None:
+    mechanism = Staircase(sensitivity=20, epsilon=1)
+    for wrong in (5.0, 5.5, [5], np.array(5), True, "5", math.inf):
+        with pytest.raises(DataError):
+            mechanism.release(wrong)  # type: ignore[arg-type]
+    for right in (5, 10**400, np.int8(5)):
+        assert isinstance(mechanism.release(right), int)  # type: ignore[arg-type]

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.mechanisms.toys import Exponential, Squares, Twice
+from tests.prices import loss
 
 import privet as pv
 from privet import mechanisms
@@ -51,9 +52,9 @@ def test_a_toy_answers_a_question_from_end_to_end(toy: NoiseMechanism, tmp_path:
         )
         made = session.plan(query, epsilon=4, mechanism=toy.name, assuming=200)
         plain = session.plan(query, epsilon=4, assuming=200)
-        assert made.guarantee().epsilon == made.epsilon == 4
+        assert loss(made.guarantee()) == made.epsilon == 4
         for part, other in zip(made.noised, plain.noised, strict=True):
-            assert part.scale == toy.scale(part.move, epsilon=part.epsilon) >= other.scale
+            assert part.scale == toy.calibrate(part.move, part.price, coordinates=part.coordinates) >= other.scale
             assert isinstance(part.move, L1Move if toy.norm == "L1" else L2Move)
         assert made.expected("n") > plain.expected("n")  # type: ignore[operator]
         text = session.explain(query, epsilon=4, mechanism=toy.name)
@@ -86,7 +87,7 @@ def test_a_toy_answers_a_question_from_end_to_end(toy: NoiseMechanism, tmp_path:
 
         within = session.plan(query, within={"n": 500, "who": 500, "pay": 50, "spread": 5000}, assuming=200,
                               mechanism=toy.name)  # fmt: skip
-        assert within.guarantee().epsilon == within.epsilon
+        assert loss(within.guarantee()) == within.epsilon
         for name, most in (("n", 500), ("who", 500), ("pay", 50), ("spread", 5000)):
             assert within.expected(name) <= most  # type: ignore[operator]
 
@@ -115,7 +116,7 @@ def test_a_toy_whose_event_costs_more_than_its_price_is_refused(monkeypatch: pyt
 
     monkeypatch.setitem(mechanisms.NOISE, "cheap/1", Cheap())
     with pv.Session([people()], budget=pv.PureDP(20), ledger=None) as session:
-        with pytest.raises(pv.errors.InternalError, match="promises epsilon 2, but 1 was requested"):
+        with pytest.raises(pv.errors.InternalError, match="promises epsilon 2, but epsilon 1 was requested"):
             session.release(session.tables["people"].agg(n=pv.count()), epsilon=1, mechanism="cheap/1")
         assert session.spent == pv.PureDP.ZERO
 

@@ -12,7 +12,7 @@ from privet.accuracy.laplace import LaplaceSums
 from privet.exact import Enclosure, Exact, ball, enclose
 from privet.exact.lattice import Integers
 from privet.noise import BernoulliExp, DiscreteLaplace, UniformInteger
-from privet.privacy.events import LaplaceNoise, PrivacyEvent, Stated
+from privet.privacy.events import Composed, LaplaceNoise, PrivacyEvent, Stated
 from privet.privacy.guarantees import Guarantee, PureDP
 from privet.privacy.moves import L1Move, L2Move, Move, Norm
 
@@ -32,6 +32,19 @@ class Twice(LaplaceSums):
     def epsilon(self, move: Move, *, scale: Exact) -> Exact:
         return 2 * move.total / scale
 
+    def additive(self, price: Guarantee) -> PureDP:
+        assert isinstance(price, PureDP)
+        return price
+
+    def together(self, noises: Sequence[PrivacyEvent], *, epsilon: Exact | None) -> Composed:
+        return Composed(noises)
+
+    def stated(self, noises: Sequence[PrivacyEvent], *, delta: Exact) -> None:
+        return None
+
+    def show(self, *, scale: Exact) -> str:
+        return f"scale {scale}"
+
     def calibrate(self, move: Move, price: Guarantee, *, coordinates: int) -> Exact:
         assert isinstance(price, PureDP)
         return self.scale(move, epsilon=price.epsilon)
@@ -39,11 +52,11 @@ class Twice(LaplaceSums):
     def cost(self, move: Move, *, scale: Exact, coordinates: int, like: Guarantee) -> PureDP:
         return PureDP(self.epsilon(move, scale=scale))
 
-    def event(self, move: Move, *, scale: Exact, coordinates: int = 1, price: Guarantee | None = None) -> Stated:
+    def event(self, move: Move, *, scale: Exact, coordinates: int, price: Guarantee | None = None) -> Stated:
         return Stated(epsilon=self.epsilon(move, scale=scale), delta=0)
 
     def draw(self, move: Move, *, scale: Exact, count: int, price: Guarantee | None = None) -> tuple[Integers, Stated]:
-        return DiscreteLaplace(scale).sample(count), self.event(move, scale=scale)
+        return DiscreteLaplace(scale).sample(count), self.event(move, scale=scale, coordinates=count)
 
     def serves(self, stored: PrivacyEvent, asked: PrivacyEvent) -> bool:
         if not isinstance(stored, Stated) or not isinstance(asked, Stated):
@@ -67,6 +80,19 @@ class Squares(LaplaceSums):
     def epsilon(self, move: Move, *, scale: Exact) -> Exact:
         return move.total / scale
 
+    def additive(self, price: Guarantee) -> PureDP:
+        assert isinstance(price, PureDP)
+        return price
+
+    def together(self, noises: Sequence[PrivacyEvent], *, epsilon: Exact | None) -> Composed:
+        return Composed(noises)
+
+    def stated(self, noises: Sequence[PrivacyEvent], *, delta: Exact) -> None:
+        return None
+
+    def show(self, *, scale: Exact) -> str:
+        return f"scale {scale}"
+
     def calibrate(self, move: Move, price: Guarantee, *, coordinates: int) -> Exact:
         assert isinstance(price, PureDP)
         return self.scale(move, epsilon=price.epsilon)
@@ -74,14 +100,14 @@ class Squares(LaplaceSums):
     def cost(self, move: Move, *, scale: Exact, coordinates: int, like: Guarantee) -> PureDP:
         return PureDP(self.epsilon(move, scale=scale))
 
-    def event(self, move: Move, *, scale: Exact, coordinates: int = 1, price: Guarantee | None = None) -> LaplaceNoise:
+    def event(self, move: Move, *, scale: Exact, coordinates: int, price: Guarantee | None = None) -> LaplaceNoise:
         assert isinstance(move, L2Move)
         return LaplaceNoise(move=L1Move(move.squared), scale=scale)
 
     def draw(
         self, move: Move, *, scale: Exact, count: int, price: Guarantee | None = None
     ) -> tuple[Integers, LaplaceNoise]:
-        return DiscreteLaplace(scale).sample(count), self.event(move, scale=scale)
+        return DiscreteLaplace(scale).sample(count), self.event(move, scale=scale, coordinates=count)
 
     def serves(self, stored: PrivacyEvent, asked: PrivacyEvent) -> bool:
         return False  # as the mechanism for L1 says, whose events these are

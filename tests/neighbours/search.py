@@ -19,8 +19,10 @@ from tests.neighbours.questions import numbers, planned
 from tests.neighbours.worlds import Data, World, shuffled, star, world
 
 from privet.errors import InternalError, NoAnswer
+from privet.mechanisms import GAUSSIAN
 from privet.planner import ReleasePlan
 from privet.planner.plan import NoisyMeasurement
+from privet.planner.pricing import measured
 from privet.privacy.moves import L1Move, Move
 
 QUESTIONS, FORMS = 5, 6
@@ -81,6 +83,13 @@ class Case:
         """Each measurement, and by how much each of its coordinates moved."""
         yield from zip(self.plan.noised, changed(self.before, self.after), strict=True)
 
+    def claims(self) -> Iterator[tuple[NoisyMeasurement, NoisyMeasurement, list[int]]]:
+        """Each measurement as it is claimed for L1 and for L2, and by how much each of its coordinates moved."""
+        squared = self.plan.once("in L2", lambda plan: measured(plan.query, plan.design, GAUSSIAN))
+        for (part, coordinates), other in zip(self.coordinates(), squared, strict=True):
+            assert part.measurement == other.measurement
+            yield part, other, coordinates
+
 
 def questions(chance: Random, of: World, count: int = QUESTIONS) -> list[ReleasePlan]:
     """So many plans for a world."""
@@ -99,14 +108,14 @@ def by_engine(of: World, vectors: Callable[[Bench, ReleasePlan], Vectors] = Benc
     with Bench(of) as bench:
         chunks, here = cycle([1, 2]), None
 
-        def measured(plan: ReleasePlan, data: Data) -> Vectors:
+        def counted(plan: ReleasePlan, data: Data) -> Vectors:
             nonlocal here
             if data is not here:
                 bench.put(data, chunks=next(chunks))
                 here = data
             return vectors(bench, plan)
 
-        yield measured
+        yield counted
 
 
 def cases(
@@ -152,15 +161,16 @@ def search(
         for case in seen:
             found.cases += 1
             asked.add((case.number - number * CASES_PER_WORLD) // PAIRS)
-            for part, coordinates in case.coordinates():
-                rule, change = part.measurement.rule, sum(map(abs, coordinates))
-                if not keeps_to(L1Move(0) if case.ordered else claim(part), coordinates):
-                    by = sorted(filter(None, coordinates))
-                    what = f"case {case.number}: {rule} moved by {by}, claimed {claim(part)}: {case.plan.query}"
-                    found.violations.append(what)
-                    found.first = case.number if found.first is None else found.first
-                key = f"{rule} {part.adjacency}"
-                found.reached[key] = max(found.reached[key], change / part.move.total)
+            for part, squared, coordinates in case.claims():
+                rule = part.measurement.rule
+                for each, change in ((part, sum(map(abs, coordinates))), (squared, sum(x * x for x in coordinates))):
+                    if not keeps_to(L1Move(0) if case.ordered else claim(each), coordinates):
+                        by = sorted(filter(None, coordinates))
+                        what = f"case {case.number}: {rule} moved by {by}, claimed {claim(each)}: {case.plan.query}"
+                        found.violations.append(what)
+                        found.first = case.number if found.first is None else found.first
+                    key = f"{rule} {part.adjacency}{'' if each is part else ', squared L2'}"
+                    found.reached[key] = max(found.reached[key], change / each.move.total)
         found.questions += len(asked)
         if stop and found.violations:
             break

@@ -232,3 +232,9 @@ def test_sample_is_the_verified_sampler_plus_the_centre(monkeypatch: pytest.Monk
             assert DiscreteGaussian(s, loc).sample(9).tolist() == [loc + x for x in wanted]
             monkeypatch.setattr(module, "SYSTEM", Script(b"".join(w[:1].tobytes() for w in words)))
             assert DiscreteGaussian(s, loc).sample() == loc + wanted[0]
+
+
+@pytest.mark.parametrize("t", ["1e20", "1e40", "1e300"])
+@pytest.mark.parametrize("s", ["1e-6", "1", "1e6"])
+def test_tails_far_beyond_the_noise_take_no_time(s: str, t: str) -> None:
+    assert DiscreteGaussian(s).tail(t).upper < Fraction(1, 10**300)

@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 from tests.planner.tables import table
+from tests.prices import loss
 
 import privet as pv
+from privet.codec import ratio
 from privet.planner import ReleasePlan, plan
 from privet.tables.query import Query
 from privet.tables.relation import PublicTable
@@ -121,7 +123,7 @@ def test_every_number_that_counts_is_named(name: str) -> None:
         assert f"{part.rows} row" in text
     for column, _ in one.columns:
         assert column in text
-    exact = {f"epsilon {one.guarantee().epsilon}", str(one.guarantee())}
+    exact = {f"epsilon {loss(one.guarantee())}", str(one.guarantee())}
     assert any(each in text for each in exact) or not one.noised
 
 
@@ -146,4 +148,4 @@ def test_the_plan_for_programs_says_the_same(name: str) -> None:
     assert tree["limits"] == list(one.limits)
     assert all(limit in re.sub(r"\s+", " ", one.explain()) for limit in one.limits)
     assert [Fraction(part["scale"]) for part in tree["derived"]["measurements"]] == list(one.scales)
-    assert Fraction(tree["derived"]["epsilon"]) == one.epsilon
+    assert tree["derived"]["price"] == {"kind": "pure", "epsilon": ratio(one.epsilon)}

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.planner.tables import ROWS, exact, flat, table
+from tests.prices import loss
 
 import privet as pv
 from privet.errors import InternalError, QueryError
@@ -281,10 +282,10 @@ def test_what_is_planned_fits_into_128_bits(width: int) -> None:
 @pytest.mark.parametrize("epsilon", ["0.1", "1/3", 7, "1e-9"])
 def test_the_guarantee_of_the_event_is_epsilon(name: str, epsilon: Any) -> None:
     made = plan(QUERIES[name](table(**COLUMNS)), epsilon=epsilon)
-    assert made.guarantee().epsilon == made.epsilon == Fraction(epsilon)
-    assert sum(part.epsilon for part in made.noised) == Fraction(epsilon)
+    assert loss(made.guarantee()) == made.epsilon == Fraction(epsilon)
+    assert sum(loss(part.price) for part in made.noised) == Fraction(epsilon)
     for part in made.noised:
-        assert part.scale * part.epsilon == part.move.total
+        assert part.scale * loss(part.price) == part.move.total
         again = l1_move(
             part.measurement.corners, adjacency=part.adjacency, rows=part.rows, groups=part.groups,
             same_rows=part.same_rows,
@@ -293,15 +294,15 @@ def test_the_guarantee_of_the_event_is_epsilon(name: str, epsilon: Any) -> None:
 
 
 def tampered(made: ReleasePlan, *, epsilon: Fraction) -> ReleasePlan:
-    first = made.noised[0].at(epsilon)
+    first = made.noised[0].at(pv.PureDP(epsilon))
     return dataclasses.replace(made, noised=(first, *made.noised[1:]))
 
 
 def test_a_plan_with_too_little_noise_tells() -> None:
     made = plan(QUERIES["count and mean"](table(**COLUMNS)), epsilon=1)
-    assert tampered(made, epsilon=Fraction(2)).guarantee().epsilon > made.epsilon
+    assert loss(tampered(made, epsilon=Fraction(2)).guarantee()) > made.epsilon
     more = tampered(made, epsilon=Fraction(1, 2))
-    assert more.guarantee().epsilon < made.epsilon
+    assert loss(more.guarantee()) < made.epsilon
 
 
 def test_a_wrong_price_is_an_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,5 +312,5 @@ def test_a_wrong_price_is_an_internal_error(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(
         NoisyMeasurement, "event", lambda self: events.LaplaceNoise(move=L1Move(self.move.total + 1), scale=self.scale)
     )
-    with pytest.raises(InternalError, match=r"promises epsilon 2, but 1 was requested. Nothing was released"):
+    with pytest.raises(InternalError, match=r"promises epsilon 2, but epsilon 1 was requested. Nothing was released"):
         plan(QUERIES["rows"](table(**COLUMNS)), epsilon=1)

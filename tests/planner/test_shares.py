@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.planner.tables import table
+from tests.prices import loss
 
 import privet as pv
 from privet.errors import QueryError, UserError
@@ -48,8 +49,8 @@ def test_shares_add_up_exactly(names: set[str], epsilon: Any, grouped: bool, dat
     )
     made = plan(of.agg(**{name: PARTS[name] for name in sorted(names)}), epsilon=epsilon, weights=weights)
     whole = Fraction(str(epsilon)) if not isinstance(epsilon, Fraction) else epsilon
-    assert sum(part.epsilon for part in made.noised) == whole == made.epsilon == made.guarantee().epsilon
-    assert all(part.epsilon > 0 for part in made.noised)
+    assert sum(loss(part.price) for part in made.noised) == whole == made.epsilon == loss(made.guarantee())
+    assert all(loss(part.price) > 0 for part in made.noised)
 
 
 # --- the errors of a plan, computed anew ------------------------------------------------------------
@@ -111,7 +112,7 @@ CASES: list[tuple[list[str], dict[str, float], float]] = [
 def test_no_other_shares_are_better(names: list[str], weights: dict[str, float], best: float) -> None:
     query = table(**COLUMNS).agg(**{name: PARTS[name] for name in names})
     made = plan(query, epsilon=1, weights=weights or None)
-    chosen = worst(made, [float(part.epsilon) for part in made.noised], weights)
+    chosen = worst(made, [float(loss(part.price)) for part in made.noised], weights)
     assert chosen == pytest.approx(best, rel=3e-3)
     grid = [i / 40 for i in range(1, 40)]
     for shares in product(grid, repeat=len(made.noised) - 1):
@@ -205,7 +206,7 @@ def test_within_keeps_to_the_errors_and_costs_no_more(
         found = made.expected(name)
         assert found is not None
         assert found <= Fraction(str(error))
-    assert made.guarantee().epsilon == made.epsilon == sum(part.epsilon for part in made.noised)
+    assert loss(made.guarantee()) == made.epsilon == sum(loss(part.price) for part in made.noised)
     for place, part in enumerate(made.noised):  # with 1 % less for one of them, an error is not kept to
         scales = tuple(other.scale * (Fraction(100, 99) if i == place else 1) for i, other in enumerate(made.noised))
         noise = Noise(made.mechanism, scales)
@@ -215,7 +216,7 @@ def test_within_keeps_to_the_errors_and_costs_no_more(
             if (off := dict(made.columns)[name].expected(noise, made.level, made.assuming)) is None
             or off > Fraction(str(error))
         ]
-        assert broken or errors == {"n": 0.7}, (part.measurement.quantity, float(part.epsilon))
+        assert broken or errors == {"n": 0.7}, (part.measurement.quantity, float(loss(part.price)))
 
 
 def test_within_keeps_to_errors_of_every_size(effort: int) -> None:
@@ -267,7 +268,7 @@ def test_a_smaller_error_of_one_side_of_a_ratio_keeps_the_ratio_within() -> None
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, r"neither epsilon nor within is set. Set one of the two"),
+        ({}, "the price is missing. Set one of epsilon, rho and within"),
         ({"epsilon": 1, "within": {"n": 5}}, r"both epsilon and within are set"),
         ({"within": {"k": 5}}, r"within: there is no column 'k'. The columns are: n, m"),
         ({"within": {"n": 0}}, r"within of n must be"),
@@ -311,5 +312,5 @@ def test_a_query_is_needed() -> None:
 def test_what_is_public_costs_nothing() -> None:
     made = plan(table(adjacency="replace", rows=50, **COLUMNS).agg(n=pv.count()), epsilon=1)
     assert made.noised == ()
-    assert made.guarantee().epsilon == 0
+    assert loss(made.guarantee()) == 0
     assert made.expected("n") == 0

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.effort import some
 
 from privet import plots
 from privet.cli.curve import save_curve
@@ -30,8 +31,8 @@ def arrays(epsilon: float = 1.0) -> dict[str, Any]:
         "levels": levels,
         "deltas": np.maximum(0, 1 - np.exp((levels - epsilon) / 2)),
         "epsilon": epsilon,
-        "shift": 1.0,
-        "scale": 1.0,
+        "noise": "scale 1",
+        "title": "sensitivity 1",
     }
 
 
@@ -88,6 +89,16 @@ def test_draw_curve_draws_what_it_is_given() -> None:
     labels = [text.get_text() for text in legend.get_texts()]
     assert labels == ["the answer on these data", "one person's data changed"]
     assert "sensitivity 1" in figure.get_suptitle()
+
+
+def test_a_profile_that_never_ends_has_a_logarithmic_axis() -> None:
+    levels = np.linspace(0, 2.5, 21)
+    figure = plots.draw_curve(**{**arrays(2.0), "levels": levels, "deltas": 0.2 * np.exp(-5 * levels), "delta": 9e-6})
+    _, ratio, profile = figure.axes
+    assert profile.get_yscale() == "log"
+    assert np.asarray(profile.lines[1].get_xydata()).tolist() == [[0, 0.2], [2, 9e-6]]
+    assert [text.get_text() for text in profile.texts][1] == "$\\delta$ = 9e-06 at $\\epsilon$ = 2"
+    assert ratio.get_title() == "Their ratio leaves the band only in the tails"
 
 
 def test_tiny_total_variations_are_not_shown_as_zero() -> None:
@@ -165,12 +176,15 @@ def test_without_noise_there_is_no_legend() -> None:
 LONG = "What was counted in the surveys of the last twelve years, by everyone, everywhere. " * 2
 
 
+TITLES = {"usual": "n = count(), pays = histogram(pay, 3 bins)", "long": LONG, "none": ""}
+SIZES = [(1, 1), (3, 1), (4, 1), (25, 1), (6, 2), (12, 6)]
+
+
 @pytest.mark.parametrize(
-    "title", ["n = count(), pays = histogram(pay, 3 bins)", LONG, ""], ids=["usual", "long", "none"]
+    ("size", "panels", "which"), some([(s, n, title) for s in SIZES for n in (1, 3) for title in TITLES], every=4)
 )
-@pytest.mark.parametrize("panels", [1, 3])
-@pytest.mark.parametrize(("count", "series"), [(1, 1), (3, 1), (4, 1), (25, 1), (6, 2), (12, 6)])
-def test_nothing_lies_over_the_legend(count: int, series: int, panels: int, title: str) -> None:
+def test_nothing_lies_over_the_legend(size: tuple[int, int], panels: int, which: str) -> None:
+    (count, series), title = size, TITLES[which]
     many = panel(count, series=series, noisy=np.ones((series, count // series), bool))
     figure: Any = plots.draw_panels([many] * panels, title=title, caption="A caption of some length. " * 6)
     figure.draw_without_rendering()
@@ -239,8 +253,7 @@ def test_many_groups_and_long_labels_lie(count: int, label: str, level: bool) ->
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("n", "group")
 
 
-@pytest.mark.parametrize("level", [False, True])
-@pytest.mark.parametrize("panels", [1, 2, 3])
+@pytest.mark.parametrize(("panels", "level"), some([(1, True), (3, False), (3, True), (1, False), (2, True)], every=2))
 def test_150_groups_are_one_page_with_every_label(panels: int, level: bool) -> None:
     figure = rendered(*[panel(150, label="Country ", level=level)] * panels)
     labels = [text.get_text() for axes in figure.axes for text in axes.get_yticklabels()]

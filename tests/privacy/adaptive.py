@@ -122,6 +122,14 @@ def worst_delta(
 Meters = Callable[[random.Random, ApproxDP], Accountant[Any]]
 
 
+def some_meters(draw: random.Random, budget: ApproxDP) -> MeterAccountant:
+    count = draw.choice([1, 1, 2, 3])
+    parts = [draw.randint(1, 9) for _ in range(count)]
+    leaks = draw.choice([0, draw.randint(1, 9)])
+    orders = tuple(sorted(draw.sample(range(2, 20), count)))
+    return MeterAccountant(orders, tuple(Fraction(part, sum(parts) + leaks) for part in parts))
+
+
 def search(cases: range, meters: Meters) -> tuple[float, int]:
     """The largest share of delta that any analyst of these cases reached, and its case."""
     return max((attack(case, meters), case) for case in cases)

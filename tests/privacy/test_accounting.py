@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.accountants import TwoMeters
 
@@ -19,18 +19,22 @@ from privet.privacy.accounting import (
     ACCOUNTANTS,
     Accountant,
     ApproxAccountant,
+    BatchAccountant,
     ConcentratedAccountant,
     MeterAccountant,
     PureAccountant,
     Share,
     accountant_for,
+    guarantee_of,
     registry,
 )
 from privet.privacy.events import (
     BoundedRange,
     Composed,
+    FixedBatch,
     Free,
     GaussianNoise,
+    JointGaussian,
     LaplaceNoise,
     PrivacyEvent,
     Repeated,
@@ -47,6 +51,26 @@ EVERY: list[Accountant[Any]] = [*ACCOUNTANTS.values(), METERS, TwoMeters()]
 every_accountant = pytest.mark.parametrize(
     "accountant", EVERY, ids=lambda accountant: f"{accountant.name}{getattr(accountant, 'orders', '') or ''}"
 )
+keeps_budgets = pytest.mark.parametrize("accountant", [each for each in EVERY if each.adaptive], ids=lambda a: a.name)
+
+ONE = LaplaceNoise(move=L1Move(3, blocks=2), scale="7/2")
+KINDS: list[PrivacyEvent] = [
+    ONE,
+    GaussianNoise(move=L2Move(2), sigma_squared=50, coordinates=3, epsilon=None),
+    GaussianNoise(move=L2Move(1), sigma_squared=50, coordinates=1, epsilon=0.5),
+    JointGaussian(
+        noises=[GaussianNoise(move=L2Move(2), sigma_squared=each, coordinates=3, epsilon=None) for each in (50, 70)],
+        epsilon=0.5,
+    ),
+    BoundedRange(epsilon=0.3),
+    Stated(epsilon="1/3", delta=0),
+    Stated(epsilon=0.1, delta=1e-6),
+    Free(),
+    Composed([ONE, Free(), Stated(epsilon=0.1, delta=0)]),
+    Repeated(ONE, 3),
+    FixedBatch(events=[ONE, ONE], epsilon=1, delta=0, method="pld/1"),
+    FixedBatch(events=[ONE, Free()], epsilon=1, delta=1e-6, method="pld/1"),
+]
 
 ratios = st.fractions(min_value=Fraction(1, 100), max_value=10, max_denominator=100)
 deltas = st.sampled_from([Fraction(0), Fraction(1, 10**6), Fraction(1, 50)])
@@ -77,10 +101,11 @@ BUDGETS: dict[type, st.SearchStrategy[Budget]] = {
 
 
 def tree_for(accountant: Accountant[Any]) -> st.SearchStrategy[PrivacyEvent]:
-    return WITH_DELTA if accountant.name in ("approx", "meters") else WITHOUT_DELTA
+    return WITH_DELTA if accountant.name in ("approx", "meters", "pld") else WITHOUT_DELTA
 
 
 @every_accountant
+@settings(max_examples=40)
 @given(data=st.data(), n=st.integers(0, 5))
 def test_repeated_is_composed(accountant: Accountant[Any], data: st.DataObject, n: int) -> None:
     event = data.draw(tree_for(accountant))
@@ -88,6 +113,45 @@ def test_repeated_is_composed(accountant: Accountant[Any], data: st.DataObject, 
 
 
 @every_accountant
+@pytest.mark.parametrize("event", KINDS, ids=lambda event: type(event).__name__)
+def test_repeated_is_composed_for_every_kind(accountant: Accountant[Any], event: PrivacyEvent) -> None:
+    assert {type(each) for each in KINDS} == set(PrivacyEvent.__args__)
+
+    def price(whole: PrivacyEvent) -> Any:
+        try:
+            return accountant.price(whole)
+        except AccountingError:
+            return "none"
+
+    for n in (1, 2, 7):
+        assert price(Repeated(event, n)) == price(Composed([event] * n))
+    assert price(Repeated(event, 2)) == "none" or price(Repeated(event, 2)) == accountant.add(
+        price(event), price(event)
+    )
+
+
+def test_a_fixed_batch_costs_what_it_states() -> None:
+    batch = FixedBatch(events=[ONE] * 9, epsilon=2, delta=1e-6, method="pld/1")
+    for accountant in (MeterAccountant().for_budget(ApproxDP(3, 1e-5)), ApproxAccountant(), METERS):
+        assert accountant.price(batch) == accountant.price(Stated(epsilon=2, delta=1e-6))
+    for refuses in (PureAccountant(), ConcentratedAccountant(), TwoMeters()):
+        with pytest.raises(AccountingError, match=r"^events\[1\]: "):
+            refuses.price(Composed([Free(), batch]))
+    assert BatchAccountant().price(batch) == ((ONE, 9),), "in a larger batch its parts count"
+
+
+def test_privacy_loss_keeps_no_budget() -> None:
+    batches = BatchAccountant()
+    assert not batches.adaptive
+    for keep in (batches.fits, batches.left, batches.share):
+        with pytest.raises(AccountingError, match=r"not valid for adaptive questions \(arXiv 2602\.06756\)"):
+            keep(batches.zero, ApproxDP(1, 1e-6))
+    with pytest.raises(UserError, match="the pld accountant is for fixed batches"):
+        accountant_for(ApproxDP(1, 1e-6), "pld")
+
+
+@every_accountant
+@settings(max_examples=40)
 @given(data=st.data(), seed=st.integers(0, 99))
 def test_order_does_not_matter(accountant: Accountant[Any], data: st.DataObject, seed: int) -> None:
     parts = data.draw(st.lists(tree_for(accountant), max_size=4))
@@ -97,6 +161,7 @@ def test_order_does_not_matter(accountant: Accountant[Any], data: st.DataObject,
 
 
 @every_accountant
+@settings(max_examples=40)
 @given(data=st.data())
 def test_prices_are_an_ordered_commutative_monoid(accountant: Accountant[Any], data: st.DataObject) -> None:
     events = [data.draw(tree_for(accountant)) for _ in range(3)]
@@ -113,7 +178,8 @@ def test_prices_are_an_ordered_commutative_monoid(accountant: Accountant[Any], d
     assert not at_most(a, b) or at_most(add(a, c), add(b, c))
 
 
-@every_accountant
+@keeps_budgets
+@settings(max_examples=40)
 @given(data=st.data())
 def test_what_is_spent_follows_from_the_price(accountant: Accountant[Any], data: st.DataObject) -> None:
     one, two = data.draw(tree_for(accountant)), data.draw(tree_for(accountant))
@@ -139,7 +205,8 @@ def test_settings_are_stored_and_never_chosen_again(accountant: Accountant[Any])
             registry.from_tree(wrong)
 
 
-@every_accountant
+@keeps_budgets
+@settings(max_examples=40)
 @given(data=st.data())
 def test_what_fits_fits_with_less(accountant: Accountant[Any], data: st.DataObject) -> None:
     a, b = (accountant.price(data.draw(tree_for(accountant))) for _ in range(2))
@@ -150,7 +217,8 @@ def test_what_fits_fits_with_less(accountant: Accountant[Any], data: st.DataObje
     assert accountant.fits(a, budget) or not accountant.fits(a, least), "a smaller budget never covers more"
 
 
-@every_accountant
+@keeps_budgets
+@settings(max_examples=40)
 @given(data=st.data())
 def test_what_is_left_is_just_enough(accountant: Accountant[Any], data: st.DataObject) -> None:
     total, budget = accountant.price(data.draw(tree_for(accountant))), data.draw(BUDGETS[accountant.promises])
@@ -180,6 +248,7 @@ def all_of(left: Budget, more: Fraction) -> PrivacyEvent:
 
 
 @every_accountant
+@settings(max_examples=40)
 @given(data=st.data())
 def test_json_is_exact_and_canonical(accountant: Accountant[Any], data: st.DataObject) -> None:
     a, b = (accountant.price(data.draw(tree_for(accountant))) for _ in range(2))
@@ -195,7 +264,8 @@ def test_other_json_is_refused(accountant: Accountant[Any], tree: object) -> Non
         accountant.from_json(tree)
 
 
-@every_accountant
+@keeps_budgets
+@settings(max_examples=40)
 @given(n=st.integers(0, 20), s=ratios, more=ratios)
 def test_more_distance_or_less_noise_never_costs_less(
     accountant: Accountant[Any], n: int, s: Fraction, more: Fraction
@@ -213,6 +283,7 @@ def test_more_distance_or_less_noise_never_costs_less(
 
 
 @every_accountant
+@settings(max_examples=40)
 @given(s=ratios)
 def test_zero_distance_and_nothing_cost_nothing(accountant: Accountant[Any], s: Fraction) -> None:
     nothing: list[PrivacyEvent] = [
@@ -227,6 +298,7 @@ def test_zero_distance_and_nothing_cost_nothing(accountant: Accountant[Any], s: 
 
 
 @every_accountant
+@settings(max_examples=40)
 @given(data=st.data())
 def test_post_processing_is_free_and_json_keeps_the_price(accountant: Accountant[Any], data: st.DataObject) -> None:
     event = data.draw(tree_for(accountant))
@@ -345,3 +417,18 @@ def test_odd_parameters_cost_no_less_and_stay_short(accountant: PureAccountant |
     exactly = sum(1 / scale for scale in scales)
     assert 0 <= price - exactly < Fraction(50, 2**320)
     assert price.denominator <= 2**320
+
+
+# --- one release by itself -----------------------------------------------------------------------
+
+
+def test_the_guarantee_of_gaussian_noise_in_rho_with_a_leak() -> None:
+    """The noise is converted at the delta of the rest; nothing smaller than both together is stated."""
+    noise = GaussianNoise(move=L2Move(1), sigma_squared=50, coordinates=1, epsilon=None)
+    leak = Stated(epsilon="0.1", delta="1e-6")
+    stated = guarantee_of([Repeated(noise, 3), leak, Free()])
+    assert isinstance(stated, ApproxDP)
+    converted = ZeroConcentratedDP("0.03").to_approx(delta="1e-6")
+    assert (stated.epsilon, stated.delta) == (converted.epsilon + Fraction(1, 10), Fraction("2e-6"))
+    assert guarantee_of([noise, Repeated(leak, 0)]) == ZeroConcentratedDP("0.01")
+    assert guarantee_of([noise, Stated(epsilon=1, delta=0)]) == ZeroConcentratedDP("0.51")

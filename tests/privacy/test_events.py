@@ -16,15 +16,20 @@ from privet.privacy.events import (
     DEEPEST,
     BoundedRange,
     Composed,
+    FixedBatch,
     Free,
     GaussianNoise,
+    JointGaussian,
     LaplaceNoise,
     PrivacyEvent,
     Repeated,
     Stated,
     from_json,
+    from_tree,
     leaves,
+    opened,
     to_json,
+    to_tree,
 )
 from privet.privacy.moves import L1Move, L2Move
 
@@ -43,6 +48,14 @@ simple: st.SearchStrategy[PrivacyEvent] = st.one_of(
         st.integers(1, 10**6),
         st.none() | ratios,
     ),
+    st.builds(
+        lambda parts, e: JointGaussian(
+            noises=[GaussianNoise(move=L2Move(n), sigma_squared=s, coordinates=c, epsilon=None) for n, s, c in parts],
+            epsilon=e,
+        ),
+        st.lists(st.tuples(st.integers(0, 10**30), ratios.filter(bool), st.integers(1, 10**6)), min_size=2, max_size=3),
+        ratios,
+    ),
     st.builds(lambda e: BoundedRange(epsilon=e), ratios),
     st.builds(lambda e, d: Stated(epsilon=e, delta=d / (1 + d)), ratios, ratios),
     st.builds(Free),
@@ -53,6 +66,11 @@ events: st.SearchStrategy[PrivacyEvent] = st.recursive(
         st.builds(Composed, st.lists(inner, max_size=3)), st.builds(Repeated, inner, st.integers(0, 9))
     ),
     max_leaves=8,
+)
+batches: st.SearchStrategy[PrivacyEvent] = st.builds(
+    lambda parts, e: FixedBatch(events=parts, epsilon=e, delta=1e-6, method="pld/1"),
+    st.lists(events, max_size=3),
+    ratios,
 )
 
 # Never change a line of these: ledgers of every age hold such texts.
@@ -67,6 +85,20 @@ GOLDEN: list[tuple[str, PrivacyEvent]] = [
         '{"coordinates":1,"epsilon":"1/2","kind":"gaussian","move":{"squared_l2":1},"sigma_squared":"9/1"}',
         GaussianNoise(move=L2Move(1), sigma_squared=9, coordinates=1, epsilon=0.5),
     ),
+    (
+        (
+            '{"epsilon":"1/2","kind":"joint_gaussian","noises":['
+            '{"coordinates":1,"epsilon":null,"kind":"gaussian","move":{"squared_l2":1},"sigma_squared":"9/1"},'
+            '{"coordinates":3,"epsilon":null,"kind":"gaussian","move":{"squared_l2":2},"sigma_squared":"5/2"}]}'
+        ),
+        JointGaussian(
+            noises=[
+                GaussianNoise(move=L2Move(1), sigma_squared=9, coordinates=1, epsilon=None),
+                GaussianNoise(move=L2Move(2), sigma_squared=2.5, coordinates=3, epsilon=None),
+            ],
+            epsilon=0.5,
+        ),
+    ),
     ('{"epsilon":"1/2","kind":"bounded_range"}', BoundedRange(epsilon=0.5)),
     ('{"delta":"1/1000000","epsilon":"1/2","kind":"stated"}', Stated(epsilon=0.5, delta=1e-6)),
     ('{"delta":"0/1","epsilon":"1/3","kind":"stated"}', Stated(epsilon="1/3", delta=0)),
@@ -74,6 +106,10 @@ GOLDEN: list[tuple[str, PrivacyEvent]] = [
     ('{"events":[],"kind":"composed"}', Composed([])),
     ('{"events":[{"kind":"free"},{"kind":"free"}],"kind":"composed"}', Composed([Free(), Free()])),
     ('{"count":3,"event":{"kind":"free"},"kind":"repeated"}', Repeated(Free(), 3)),
+    (
+        '{"delta":"1/1000000","epsilon":"1/2","events":[{"kind":"free"}],"kind":"fixed_batch","method":"pld/1"}',
+        FixedBatch(events=[Free()], epsilon=0.5, delta=1e-6, method="pld/1"),
+    ),
 ]
 
 
@@ -87,7 +123,7 @@ def test_every_kind_has_a_golden_text() -> None:
     assert {type(event) for _, event in GOLDEN} == set(PrivacyEvent.__args__)
 
 
-@given(events)
+@given(events | batches | st.builds(lambda batch: Composed([Free(), Repeated(batch, 2)]), batches))
 def test_json_round_trip(event: PrivacyEvent) -> None:
     text = to_json(event)
     assert from_json(text) == event
@@ -266,3 +302,63 @@ def test_a_tree_of_shared_branches_is_refused_before_it_fills_the_time() -> None
         tree = Composed([tree, tree])
     with pytest.raises(AccountingError, match="Use Repeated"):
         list(leaves(tree))
+
+
+# --- fixed batches -------------------------------------------------------------------------------
+
+
+def a_batch(*parts: PrivacyEvent) -> FixedBatch:
+    return FixedBatch(events=parts, epsilon=1, delta=1e-6, method="pld/1")
+
+
+def test_a_batch_is_one_leaf_and_can_be_opened() -> None:
+    one = LaplaceNoise(move=L1Move(1), scale=2)
+    batch = a_batch(one, Repeated(one, 3))
+    assert list(leaves(Composed([Free(), Repeated(batch, 2)])))[1:] == [("events[1].event", batch.stated, 2)]
+    assert opened(Repeated(batch, 2)) == Repeated(Composed([one, Repeated(one, 3)]), 2)
+
+
+def test_a_batch_in_a_batch_is_refused_wherever_it_hides() -> None:
+    for inner in (a_batch(), Composed([Free(), a_batch()]), Repeated(a_batch(Free()), 2)):
+        with pytest.raises(AccountingError, match=r"^events\[1\].*: a fixed batch can't have another one inside"):
+            a_batch(Free(), inner)
+        tree = {"kind": "fixed_batch", "epsilon": "1/1", "delta": "0/1", "method": "pld/1", "events": []}
+        with pytest.raises(AccountingError, match="another one inside"):
+            from_tree({**tree, "events": [to_tree(Free()), to_tree(inner)]})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"epsilon": "-1/1"}, "epsilon"),
+        ({"delta": "2/1"}, "delta must be at most 1"),
+        ({"method": "pld"}, "a name and a version"),
+        ({"method": 1}, "method: must be a text"),
+        ({"method": "PLD/1\n"}, "a name and a version"),
+        ({"events": {}}, "must be a list"),
+        ({"events": [{"kind": "gauss"}]}, r"events\[0\]\.kind"),
+        ({"extra": 1}, "has no such field"),
+    ],
+)
+def test_malformed_batches_are_refused(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(AccountingError, match=said):
+        from_tree({**to_tree(a_batch(Free())), **wrong})
+
+
+def test_the_depth_of_a_batch_is_limited() -> None:
+    deep: PrivacyEvent = Free()
+    for _ in range(DEEPEST - 2):
+        deep = Composed([deep])
+    assert from_json(to_json(a_batch(deep))) == a_batch(deep)
+    with pytest.raises(AccountingError, match="nested more than"):
+        a_batch(Composed([deep]))
+    with pytest.raises(AccountingError, match="nested more than"):
+        list(leaves(Composed([a_batch(deep)])))
+
+
+def test_something_unknown_in_a_batch_is_refused_when_it_is_priced() -> None:
+    inner = Repeated(Free(), 2)
+    batch = a_batch(inner)
+    object.__setattr__(inner, "event", "gauss")  # the constructor would have refused it already
+    with pytest.raises(AccountingError, match=r"^events\[0\]\.event: str is not a known kind"):
+        list(leaves(batch))

@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from privet.errors import NumberError
+from privet.errors import AccountingError, NumberError
 from privet.exact import INFINITY
 from privet.noise import DiscreteGaussian
 from privet.privacy.divergences import max_divergence
-from privet.privacy.gaussian import gaussian_delta, smallest_sigma_squared
+from privet.privacy.events import GaussianNoise, JointGaussian
+from privet.privacy.gaussian import delta_of, gaussian_delta, largest_rho, smallest_sigma_squared, stated, together
 from privet.privacy.guarantees import ApproxDP, ZeroConcentratedDP
 from privet.privacy.moves import L2Move
 
@@ -160,3 +161,108 @@ def test_what_is_calibrated_for_a_delta_costs_that_delta() -> None:
         move = L2Move(coordinates)
         sigma_squared = smallest_sigma_squared(move, coordinates, epsilon=epsilon, delta=delta)
         assert gaussian_delta(move, sigma_squared, coordinates, epsilon) <= Fraction(str(delta))
+
+
+@pytest.mark.parametrize("epsilon", [0, "1e-30", "1e-9"])
+@pytest.mark.parametrize("delta", ["1e-100", "1e-6", "0.9", "0.999999"])
+def test_tiny_epsilons_have_their_noise(epsilon: str, delta: str) -> None:
+    """Where delta decides and epsilon hardly does, the first guess is far off."""
+    squared = smallest_sigma_squared(L2Move(1), 1, epsilon=epsilon, delta=delta)
+    assert gaussian_delta(L2Move(1), squared, 1, epsilon) <= Fraction(delta)
+    assert gaussian_delta(L2Move(1), squared * Fraction(999, 1000), 1, epsilon) > Fraction(delta)
+
+
+# --- several vectors, each with its own noise -----------------------------------------------------
+
+
+def joint(parts: list[tuple[Fraction, tuple[int, ...]]], epsilon: Fraction) -> JointGaussian:
+    """Noises of these sigma^2, each for this shift."""
+    noises = [
+        GaussianNoise(
+            move=L2Move(sum(s * s for s in shift)), sigma_squared=square, coordinates=len(shift), epsilon=None
+        )
+        for square, shift in parts
+    ]
+    return JointGaussian(noises=noises, epsilon=epsilon)
+
+
+def joint_delta(parts: list[tuple[Fraction, tuple[int, ...]]], epsilon: float) -> float:
+    """The hockey-stick divergence by enumeration of the losses of all coordinates."""
+    losses, law = np.zeros(1), np.ones(1)
+    for square, shift in parts:
+        for s in shift:
+            k, p = masses(float(square))
+            kept = p > 1e-16
+            loss = (s * s - 2 * s * k[kept]) / (2 * float(square))
+            losses, law = (losses[:, None] + loss[None]).ravel(), (law[:, None] * p[kept][None]).ravel()
+            losses, law = losses[law > 1e-18], law[law > 1e-18]
+    return float((law * np.maximum(0.0, -np.expm1(epsilon - losses))).sum())
+
+
+PARTS = st.tuples(
+    st.fractions("1/3", 9, max_denominator=9), st.lists(st.integers(0, 2), min_size=1, max_size=2).map(tuple)
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(PARTS, min_size=2, max_size=2), st.fractions("0.1", 4, max_denominator=20))
+def test_noises_together_never_need_more(parts: list[tuple[Fraction, tuple[int, ...]]], epsilon: Fraction) -> None:
+    assert joint_delta(parts, float(epsilon)) <= float(delta_of(joint(parts, epsilon))) + 1e-12
+
+
+def test_broken_twins_of_noises_together_are_told() -> None:
+    """The largest of the deltas, their sum, and the formula for one number with the same rho are all too small."""
+    parts: list[tuple[Fraction, tuple[int, ...]]] = [(Fraction(4), (1,)), (Fraction(5), (1,))]
+    epsilon = Fraction(1)
+    truth = joint_delta(parts, float(epsilon))
+    alone = [float(gaussian_delta(L2Move(1), square, 1, epsilon)) for square, _ in parts]
+    assert max(alone) <= sum(alone) < truth <= float(delta_of(joint(parts, epsilon)))
+    steep: list[tuple[Fraction, tuple[int, ...]]] = [(Fraction(10), (1, 1)), (Fraction(10), (1, 1))]
+    scalar = float(gaussian_delta(L2Move(4), 10, 1, 3))  # the same rho in one number: published
+    assert scalar < joint_delta(steep, 3.0) <= float(delta_of(joint(steep, Fraction(3))))
+
+
+@pytest.mark.parametrize("delta", ["1e-3", "1e-9", "1e-15"])
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_noise_states_the_smallest_epsilon_for_a_delta(count: int, delta: str) -> None:
+    noises = [
+        GaussianNoise(move=L2Move(i + 1), sigma_squared=50 + i, coordinates=2, epsilon=None) for i in range(count)
+    ]
+    event = stated(noises, delta=Fraction(delta))
+    assert event.epsilon is not None
+    assert delta_of(event) <= Fraction(delta)
+    assert delta_of(together(noises, epsilon=event.epsilon * Fraction(99, 100))) > Fraction(delta)
+
+
+def test_the_largest_rho_keeps_to_a_delta() -> None:
+    for epsilon, delta in (("0.1", "1e-9"), ("1", "1e-6"), ("10", "1e-3")):
+        rho = largest_rho(epsilon=epsilon, delta=delta)
+        half = GaussianNoise(move=L2Move(1), sigma_squared=1 / rho, coordinates=1, epsilon=None)
+        assert delta_of(JointGaussian(noises=[half, half], epsilon=epsilon)) <= Fraction(delta)
+        louder = GaussianNoise(move=L2Move(1), sigma_squared=Fraction(99, 100) / rho, coordinates=1, epsilon=None)
+        assert delta_of(JointGaussian(noises=[louder, louder], epsilon=epsilon)) > Fraction(delta)
+
+
+@pytest.mark.parametrize("noises", [[], [1], [None, None]])
+def test_noises_together_are_two_or_more(noises: list[object]) -> None:
+    noise = GaussianNoise(move=L2Move(1), sigma_squared=50, coordinates=1, epsilon=1)
+    for wrong in (noises, [noise, noise]):
+        with pytest.raises(AccountingError, match="two or more Gaussian noises"):
+            JointGaussian(noises=wrong, epsilon=1)  # type: ignore[arg-type]
+
+
+def test_an_epsilon_of_0_that_is_not_quite_enough_is_raised() -> None:
+    noise = GaussianNoise(move=L2Move(9), sigma_squared=9_000_000, coordinates=2, epsilon=None)
+    delta = Fraction("0.00060653068516")
+    assert ZeroConcentratedDP(noise.rho).to_approx(delta=delta).epsilon == 0
+    assert delta_of(together([noise], epsilon=Fraction(0))) > delta
+    event = stated([noise], delta=delta)
+    assert delta_of(event) <= delta
+    assert event.epsilon is not None
+    assert 0 < event.epsilon < Fraction(1, 10**9)
+
+
+def test_noise_that_hides_nothing_states_no_epsilon() -> None:
+    noise = GaussianNoise(move=L2Move(1), sigma_squared="1e-9", coordinates=2, epsilon=None)
+    with pytest.raises(NumberError, match="rho must be at most 1,000,000"):
+        stated([noise], delta=Fraction(1, 10**6))

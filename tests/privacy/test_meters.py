@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.privacy.adaptive import Question, attack, coin, search, worst_delta
+from tests.privacy.adaptive import Question, attack, coin, search, some_meters, worst_delta
 from tests.privacy.adaptive import laplace as laplace_question
 
 from privet.privacy import renyi
@@ -101,14 +101,6 @@ def test_odd_budgets(budget: ApproxDP) -> None:
 
 
 # --- the best adaptive analyst ----------------------------------------------------------------------
-
-
-def some_meters(draw: random.Random, budget: ApproxDP) -> MeterAccountant:
-    count = draw.choice([1, 1, 2, 3])
-    parts = [draw.randint(1, 9) for _ in range(count)]
-    leaks = draw.choice([0, draw.randint(1, 9)])
-    orders = tuple(sorted(draw.sample(range(2, 20), count)))
-    return MeterAccountant(orders, tuple(Fraction(part, sum(parts) + leaks) for part in parts))
 
 
 def test_no_adaptive_analyst_gets_more_than_delta(effort: int) -> None:

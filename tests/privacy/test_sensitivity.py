@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import some
 from tests.moves import keeps_to
 
 from privet.errors import DataError, NoSensitivity, NumberError, UserError
@@ -105,9 +106,10 @@ def test_replace_with_n_public(name: str, low: Fraction, high: Fraction) -> None
         assert worst(truth, steps(low, high, parts), n, REPLACE) <= claimed + ROUNDING
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize(("low", "high"), BOUNDS)
-@pytest.mark.parametrize("how", Adjacency)
+@pytest.mark.parametrize(
+    ("name", "low", "high", "how"),
+    some([(name, *bounds, how) for name in CASES for bounds in BOUNDS for how in Adjacency], every=3),
+)
 def test_n_private_is_the_worst_over_sizes(name: str, low: Fraction, high: Fraction, how: Adjacency) -> None:
     claim, truth, least = CASES[name]
     claimed = claim(lower=low, upper=high, adjacency=how)

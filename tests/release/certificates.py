@@ -12,9 +12,11 @@ import privet as pv
 from privet.ledger import Charge, Dataset, Ledger, memory_ledger
 from privet.mechanisms import Laplace
 from privet.planner import ReleasePlan, plan
+from privet.planner.choice import Accounting
+from privet.privacy.accounting import accountant_for
 from privet.privacy.adjacency import Adjacency
 from privet.privacy.events import PrivacyEvent
-from privet.privacy.guarantees import PureDP
+from privet.privacy.guarantees import ZeroConcentratedDP
 from privet.release.certificate import Certificate, certify, of_query, of_value
 from privet.tables.operators import Scan
 from privet.tables.query import Query
@@ -33,6 +35,9 @@ COLUMNS: dict[str, Any] = {
     "born": pv.date("2000-01-01", "2000-03-31"),
     "flag": pv.boolean(),
 }
+
+
+METERS = Accounting(accountant_for(pv.ApproxDP(1, 1e-6)), pv.ApproxDP(1, 1e-6))
 
 
 def people(**how: Any) -> Relation:
@@ -76,6 +81,19 @@ ASKED: dict[str, tuple[Callable[[], Query], dict[str, Any]]] = {
             .agg(m=pv.mean(pv.col("total").clip(0, 500)), share=pv.mean(pv.col("most") > 10))
         ),
         {"epsilon": 1, "assuming": 100},
+    ),
+    "rho": (lambda: people().group_by("region").agg(n=pv.count()), {"rho": "1/50"}),
+    "rho on meters": (
+        lambda: persons(adjacency="replace").group_by("region").agg(n=pv.count_people(), pay=pv.mean("pay")),
+        {"rho": "1/50", "assuming": 100, "accounting": METERS},
+    ),
+    "approximate": (
+        lambda: people(adjacency="replace").agg(v=pv.variance("age"), s=pv.std("age"), t=pv.sum("age")),
+        {"epsilon": 1, "delta": 1e-6, "mechanism": "gaussian"},
+    ),
+    "approximate within": (
+        lambda: persons().agg(n=pv.count_people(), t=pv.sum("hours")),
+        {"within": {"n": 50, "t": 5000}, "delta": 1e-7, "mechanism": "gaussian"},
     ),
 }
 
@@ -126,7 +144,7 @@ def debit(
     ledger: Ledger, *done: PrivacyEvent, analyst: str = "ann", request_id: str = "first", budget: int = 10**6
 ) -> Charge:
     """A debit for these, in a ledger that may be new."""
-    ledger.create(Dataset("people", "row", Adjacency.ADD_REMOVE, PureDP(budget)))
+    ledger.create(Dataset("people", "row", Adjacency.ADD_REMOVE, ZeroConcentratedDP(budget)))
     return ledger.reserve(dataset="people", analyst=analyst, request_id=request_id, events=done)
 
 

@@ -14,6 +14,7 @@ from tests.release.certificates import ASKED, KEY, LINK, PUBLIC, certificate, ma
 from privet.codec import canonical
 from privet.errors import UserError, VerificationError
 from privet.planner.facts import plan_again
+from privet.privacy.guarantees import budgets
 from privet.release.certificate import Certificate, certify
 from privet.release.signing import new_signing_key, signer, signs, verifier
 from privet.release.verification import verify
@@ -45,11 +46,13 @@ def test_what_a_certificate_says(name: str) -> None:
     document, made = certificate(name).document, made_plan(name)
     derived = document["derived"]
     assert [Fraction(part["scale"]) for part in derived["measurements"]] == list(made.scales)
-    assert sum(Fraction(part["epsilon"]) for part in derived["measurements"]) == made.epsilon
-    assert Fraction(derived["guarantee"]["epsilon"]) == Fraction(derived["epsilon"]) == made.guarantee().epsilon
+    assert [part["price"] for part in derived["measurements"]] == [budgets.to_tree(part.price) for part in made.noised]
+    assert derived["price"] == budgets.to_tree(made.price)
+    assert derived["guarantee"] == budgets.to_tree(made.guarantee())
     assert [part["name"] for part in derived["columns"]] == list(dict(made.columns))
     assert sorted(document["answer"]) == sorted(dict(made.columns))
-    assert len(derived["event"]["events"]) == len(made.noised)
+    (stated,) = [e for e in derived["event"]["events"] if e["kind"] == "joint_gaussian"] or [None]
+    assert len(stated["noises"] if stated else derived["event"]["events"]) == len(made.noised)
     for cells in document["answer"].values():
         assert set(cells) == {"values", "low", "high", "noisy"}
         assert all(len(cell) == made.groups for cell in cells.values())

@@ -21,6 +21,8 @@ from tests.test_architecture import imports
 
 import privet as pv
 from privet.errors import VerificationError
+from privet.mechanisms import GAUSSIAN
+from privet.planner import pricing
 from privet.planner.facts import derived
 from privet.privacy.moves import L1Move
 from privet.release import checker, verification
@@ -65,8 +67,8 @@ def test_it_works_alone() -> None:
     found = checked_alone(document)
     assert found.returncode == 0, found.stderr
     epsilon, loaded = found.stdout.splitlines()
-    assert epsilon == "1"
-    assert loaded == "['accuracy', 'codec', 'errors', 'exact', 'mechanisms', 'noise', 'privacy']"
+    assert epsilon == "epsilon 1"
+    assert loaded == "['accuracy', 'codec', 'errors', 'exact', 'mechanisms', 'names', 'noise', 'privacy']"
     claimed = copy.deepcopy(document)
     claimed["derived"]["measurements"][0]["scale"] = "1/1000"
     refused = checked_alone(claimed)
@@ -155,13 +157,15 @@ def test_it_agrees_with_the_planner_on_generated_questions(effort: int) -> None:
         for asked in questions(chance, world(chance)):
             tree = json.loads(json.dumps(derived(asked)))
             noisy = [[[0] * part.measurement.size] * asked.groups for part in asked.noised]
-            for part, measurement in zip(asked.noised, tree["measurements"], strict=True):
+            squared = pricing.measured(asked.query, asked.design, GAUSSIAN)
+            for part, other, measurement in zip(asked.noised, squared, tree["measurements"], strict=True):
                 statement = tree["statements"][measurement["statement"]]
-                found = checker.moved(statement, measurement, asked.groups)
-                # where no row can go, the planner uses that for sums alone, and the checker for everything
-                assert found == part.move or (found.total < part.move.total and part.measurement.rule != "sum/1")
+                for each in (part, other):
+                    found = checker.moved(statement, measurement, asked.groups, each.mechanism.norm)
+                    # where no row can go, the planner uses that for sums alone, and the checker for everything
+                    assert found == each.move or (found.total < each.move.total and part.measurement.rule != "sum/1")
                 seen[part.measurement.rule] = seen.get(part.measurement.rule, 0) + 1
-            assert checker.check(tree, noisy) <= asked.epsilon
+            assert checker.check(tree, noisy).implies(asked.price)
     assert len(seen) >= 6, seen
 
 
@@ -208,15 +212,19 @@ def test_what_is_promised_is_what_makes_it_small() -> None:
         (lambda d: put(d, "derived.statements.0.input.table.adjacency", "add/remove"), "the statement implies 9"),
         (lambda d: put(d, "derived.measurements.0.matrix", [[3, 2]]), "the statement implies 12"),
         (lambda d: put(d, "derived.measurements.0.move.l1", 5), "is 5 in L1, but the statement implies 6"),
-        (lambda d: put(d, "derived.measurements.0.scale", "5/1"), "is not the noise"),
-        (lambda d: put(d, "derived.measurements.0.epsilon", "1/2"), "scale: is too small"),
-        (lambda d: put(d, "derived.epsilon", "1/2"), "epsilon: is 1/2, but the noise implies 1"),
-        (lambda d: put(d, "derived.guarantee.epsilon", "9/10"), "guarantee.epsilon: is 9/10"),
+        (
+            lambda d: put(d, "derived.measurements.0.scale", "5/1"),
+            "price: is epsilon 1, but the noise implies epsilon 1",
+        ),
+        (lambda d: put(d, "derived.measurements.0.scale", "7/1"), "is not the noise of the measurements"),
+        (lambda d: put(d, "derived.measurements.0.price.epsilon", "1/2"), "is epsilon 0.5, but the noise implies"),
+        (lambda d: put(d, "derived.price.epsilon", "1/2"), "price: is epsilon 0.5, but the noise implies epsilon 1"),
+        (lambda d: put(d, "derived.guarantee.epsilon", "9/10"), "guarantee: is epsilon 0.9, but"),
         (lambda d: put(d, "derived.statements.0.tallies", [{"kind": "rows"}]), "the statement does not count this"),
         (lambda d: put(d, "noisy.0", [[1], [2]]), "the statement implies 2 blocks by 9 each"),
-        (lambda d: put(d, "derived.event.events", []), "every measurement must have one event"),
+        (lambda d: put(d, "derived.event.events", []), "is not the noise of the measurements"),
         (lambda d: put(d, "derived.measurements.0.scale", "-6/1"), "must be a positive number"),
-        (lambda d: put(d, "derived.measurements.0.epsilon", "-1/1"), "must be a positive number"),
+        (lambda d: put(d, "derived.measurements.0.price.epsilon", "-1/1"), "malformed"),
         (lambda d: put(d, "derived.statements.0.bounding", {"kind": "at most rows", "rows": -10}), "1 or greater"),
         (lambda d: put(d, "derived.statements.0.bounding", {"kind": "at most rows", "rows": 0.99}), "1 or greater"),
         (lambda d: put(d, "derived.statements.0.bounding", {"kind": "at most rows", "rows": True}), "1 or greater"),

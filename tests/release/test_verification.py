@@ -221,7 +221,7 @@ def test_a_smaller_claim_is_found(epsilon: str) -> None:
         verify(Certificate(smaller))
     if epsilon != "1/1":
         with pytest.raises(VerificationError, match="derived"):
-            verify(Certificate(with_place(document, ("asked", "epsilon"), epsilon)))
+            verify(Certificate(with_place(document, ("asked", "price", "epsilon"), epsilon)))
 
 
 def test_a_value_must_fit_its_mechanism() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.prices import loss
 
 import privet as pv
 from privet.errors import QueryError, UserError
@@ -156,7 +157,7 @@ def test_a_plan_from_elsewhere_is_made_again_and_compared(dataset: pv.Dataset, a
 
 
 def cheaper(part: NoisyMeasurement) -> NoisyMeasurement:
-    return replace(part, epsilon=part.epsilon / 2)
+    return replace(part, price=pv.PureDP(loss(part.price) / 2))
 
 
 def less_noise(part: NoisyMeasurement) -> NoisyMeasurement:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.cli.asking import Shell
 from tests.cli.asking import made as folder
+from tests.prices import loss
 
 import privet as pv
 from privet.errors import QueryError, UserError
@@ -77,22 +78,23 @@ def test_errors_that_would_cost_less_cost_the_least_price() -> None:
     assert cheap.epsilon < LEAST
     with opened() as session:
         made = session.plan(BOTH, within=within)
-        assert made.epsilon == made.guarantee().epsilon == LEAST
-        factors = {new.epsilon / old.epsilon for new, old in zip(made.noised, cheap.noised, strict=True)}
+        assert made.epsilon == loss(made.guarantee()) == LEAST
+        factors = {loss(new.price) / loss(old.price) for new, old in zip(made.noised, cheap.noised, strict=True)}
         assert factors == {LEAST / cheap.epsilon}, "all noise is scaled by the same factor"
         for name, error in within.items():
             expected = made.expected(name)
             assert expected is not None
             assert expected <= error
-        assert "raised to the minimum price of 0.001" in " ".join(made.explain().split())
+        assert "raised to the minimum price of epsilon 0.001" in " ".join(made.explain().split())
         assert any(
-            "raised to the minimum price of 0.001" in line for line in session.explain(BOTH, within=within).split("\n")
+            "raised to the minimum price of epsilon 0.001" in line
+            for line in session.explain(BOTH, within=within).split("\n")
         )
         answer = session.release(BOTH, within=within)
         assert answer.spent == session.spent == pv.PureDP(LEAST)
         document = answer.certificate.document
         assert document["asked"]["raised_to"] == "1/1000"
-        assert document["derived"]["epsilon"] == document["derived"]["guarantee"]["epsilon"] == "1/1000"
+        assert document["derived"]["price"] == document["derived"]["guarantee"] == {"kind": "pure", "epsilon": "1/1000"}
         assert pv.verify(answer.certificate, ledger=session.ledger).ledger
         again = session.release(BOTH, within=within)
         assert (again.spent, again.noisy) == (pv.PureDP.ZERO, answer.noisy)
@@ -147,7 +149,7 @@ def test_the_price_is_what_errors_need_or_the_least(n: Fraction, total: Fraction
     )
     made = plan(query, within=within, min_epsilon=least)
     assert made.epsilon >= least
-    assert (made.raised_to is None) or made.epsilon == least == made.raised_to == made.guarantee().epsilon
+    assert (made.raised_to is None) or made.epsilon == least == made.raised_to == loss(made.guarantee())
     for name, error in within.items():
         expected = made.expected(name)
         assert expected is not None
@@ -183,7 +185,7 @@ def test_in_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str], mon
         )
     assert shell.spent() == 0
     explained = shell.out("explain", "SELECT COUNT(*) AS n FROM people", "--within", "n=100000")
-    assert "The requested errors would cost less; raised to the minimum price of 0.001." in explained
+    assert "The requested errors would cost less; raised to the minimum price of epsilon 0.001." in explained
     shell("query", "SELECT COUNT(*) AS n FROM people", "--within", "n=100000", "--certificate", "c.json")
     assert shell.spent() == LEAST
     shell("verify", "c.json", "--ledger", "people.ledger", "--key", "steward.key.pub")

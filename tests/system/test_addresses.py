@@ -89,7 +89,7 @@ def hides(text: str) -> None:
     assert MARK.lower() not in unquote(text).lower(), text
 
 
-@settings(max_examples=1500)
+@settings(max_examples=600)
 @given(addresses, words, words)
 def test_no_secret_is_shown(address: str, before: str, after: str) -> None:
     hides(masked(address))

@@ -21,8 +21,8 @@ import pytest
 from tests.cli.asking import Shell, damaged
 
 import privet as pv
-from privet import session as session_module
 from privet.errors import NoAnswer
+from privet.requests import queries
 
 TEXT = "zqcanaryqz"
 NUMBER = 7_316_952_084
@@ -249,7 +249,7 @@ def test_noise_that_fails(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         raise ValueError(f"{exact} {TEXT}")
 
     with pv.Session.open("privet.toml") as session:
-        monkeypatch.setattr(session_module, "add_noise", add_noise)
+        monkeypatch.setattr(queries, "add_noise", add_noise)
         with pytest.raises(NoAnswer) as caught:
             session.release(STATEMENTS[0], epsilon=1)
     assert marks_in(everything(caught.value)) == []

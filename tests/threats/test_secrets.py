@@ -202,7 +202,7 @@ def test_commands(address: str, capsys: pytest.CaptureFixture[str], monkeypatch:
     from privet import cli
 
     written(address)
-    for command in some(COMMANDS, every=2, start=ADDRESSES.index(address)):
+    for command in some(COMMANDS, every=4, start=ADDRESSES.index(address)):
         monkeypatch.setattr(sys, "argv", ["privet", *(part.format(address) for part in command)])
         with pytest.raises(SystemExit) as stopped:
             cli.main()

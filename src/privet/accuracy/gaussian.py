@@ -40,7 +40,7 @@ class GaussianSums:
         """A bound that |sum of a_i X_i| keeps to with this confidence.
 
         Claim: P(|sum a_i X_i| <= error) >= confidence. One term: the smallest such number. Several that take few
-        values: the smallest multiple of the weights' common divisor, but for rounding errors, which are added.
+        values: the smallest multiple of the weights' common divisor, plus a bound on rounding errors.
         Otherwise by `normal_bound`.
         """
         level = 1 - probability(confidence, name="confidence", example="confidence=0.95")
@@ -51,16 +51,21 @@ class GaussianSums:
     ) -> Exact | None:
         """The largest s for which `error_of_sum` with sigma^2 = s r_i is at most `error`; None if none is known."""
         limit = nonnegative(error, name="error", example="error=100")
+        level = 1 - probability(confidence, name="confidence", example="confidence=0.95")
         ratio = [exact(r, name="ratio") for r in ratios]
-        if not present(weights, ratio):
+        terms = present(weights, ratio)
+        if not terms:
             raise NumberError(
                 "every weight or ratio is 0, so any scale will do", remedy=write("scale_for_sum([1], ...)")
             )
 
         def fits(s: Exact) -> bool:
-            return self.error_of_sum(weights, [s * r for r in ratio], confidence) <= limit
+            if len(terms) > 1:
+                return _error(tuple((weight, s * r) for weight, r in terms), level) <= limit
+            (weight, r) = terms[0]  # a tail takes less time than a quantile
+            return DiscreteGaussian(s * r).tail(limit // weight + 1).upper <= level
 
-        return largest_scale(fits) if fits(LEAST_SCALE) else None
+        return largest_scale(fits, _near(terms, limit)) if fits(LEAST_SCALE) else None
 
     def test(self, scales: ArrayLike, confidence: Number) -> GaussianTest:
         """The test of this confidence for noise with these sigma^2."""
@@ -106,6 +111,13 @@ def normal_bound(terms: Sequence[tuple[Exact, Exact]], level: Exact) -> Exact:
     variance = sum((a * a * (square + SMOOTHING) for a, square in terms), Fraction(0))
     half = sum((a for a, _ in terms), Fraction(0)) / 2
     return _quantile(level) * sqrt_up(variance) + half
+
+
+def _near(terms: Sequence[tuple[Exact, Exact]], limit: Exact) -> Exact:
+    """A power of two near the sigma^2 at which a sum has half of this error as its deviation."""
+    ratio = limit**2 / (4 * sum((a * a * r for a, r in terms), Fraction(0)))
+    size = ratio.numerator.bit_length() - ratio.denominator.bit_length()
+    return Fraction(2) ** max(size, -19)
 
 
 @lru_cache(maxsize=256)

@@ -57,7 +57,7 @@ class FewValues(Protocol):
 
     @property
     def reach(self) -> int:
-        """How far a term can be from 0, but for a small part of the probability that is counted as error.
+        """How far a term can be from 0, except with a small probability that is counted as error.
 
         The distance at which `plausible` turns false moves by at most reach * |change of the weights|_1.
         """
@@ -108,9 +108,9 @@ LEAST_SCALE = Fraction(1, 10**6)
 """Noise below this scale counts as none."""
 
 
-def largest_scale(fits: Callable[[Exact], bool]) -> Exact:
-    """The largest scale that fits, to 10^-9 of itself, rounded down."""
-    low = Fraction(1)
+def largest_scale(fits: Callable[[Exact], bool], start: Exact = Fraction(1)) -> Exact:
+    """The largest scale that fits, to 10^-9 of itself, rounded down; a start that is near saves time."""
+    low = start
     while not fits(low):
         low /= 2
     while fits(2 * low):

@@ -101,39 +101,50 @@ def demo(
 
 @app.command()
 def curve(
-    epsilon: str = typer.Option(..., help="The privacy loss, such as 1 or 1/3."),
+    mechanism: str = typer.Option("laplace", help="The mechanism: laplace or gaussian."),
+    epsilon: str = typer.Option(None, help="The privacy loss, such as 1 or 1/3."),
+    delta: str = typer.Option(None, help="With epsilon, the price of the Gaussian mechanism."),
+    rho: str = typer.Option(None, help="The price of the Gaussian mechanism in rho."),
+    sigma: str = typer.Option(None, help="The noise of the Gaussian mechanism, in place of its price."),
     sensitivity: str = typer.Option("1", help="How much one person can change the value."),
     output: str = typer.Option("curve.png", "--output", "-o", help="The file to write: .png, .svg or .pdf."),
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
-    """Draw the Laplace mechanism: the densities of two neighbours, their ratio, and the privacy profile.
+    """Draw a mechanism: the densities of two neighbours, their ratio, and the privacy profile.
 
     Example: privet curve --epsilon 1 --sensitivity 1 -o curve.png
+
+    Example: privet curve --mechanism gaussian --rho 0.1
     """
     from privet.cli.curve import save_curve
 
-    save_curve(epsilon=epsilon, sensitivity=sensitivity, output=output, force=force)
+    price = {"epsilon": epsilon, "delta": delta, "rho": rho, "sigma": sigma}
+    save_curve(mechanism=mechanism, sensitivity=sensitivity, output=output, force=force, **price)
     print(output)
 
 
 @app.command()
 def audit(
-    target: str = typer.Argument(help="What to audit: noise."),
+    target: str = typer.Argument(help="What to audit: noise, or samplers."),
     scale: Annotated[list[str], typer.Option(help="The scale of discrete Laplace noise. Can be repeated.")] = _SCALES,
 ) -> None:
-    """Verify that the sampler is exact. Checks on this machine that every value has its exact probability.
+    """Verify that samplers are exact. Checks on this machine that every value has its exact probability.
+
+    `noise` is discrete Laplace noise at the scales that you give; `samplers` is every sampler that Privet has, at some.
 
     Example: privet audit noise --scale 2.5
     """
-    from privet.audit import verify_sampler
+    from privet.audit import verify_all, verify_sampler
     from privet.errors import UserError, write
     from privet.noise import DiscreteLaplace
 
-    if target != "noise":
+    if target not in ("noise", "samplers"):
         line = "privet audit noise --scale 2.5"
-        raise UserError(f"{target!r} can't be audited", allowed="The only target is noise", remedy=write(terminal=line))
-    reports = [verify_sampler(DiscreteLaplace(one)) for one in scale]
-    for report in reports:
+        allowed = "The targets are noise and samplers"
+        raise UserError(f"{target!r} can't be audited", allowed=allowed, remedy=write(terminal=line))
+    reports = []
+    for report in (verify_sampler(DiscreteLaplace(one)) for one in scale) if target == "noise" else verify_all():
+        reports.append(report)
         print(report)
     if not all(report.exact for report in reports):
         raise SystemExit(1)

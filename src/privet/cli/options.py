@@ -16,6 +16,15 @@ Statement = Annotated[str | None, typer.Argument(metavar="SQL", help="A SELECT; 
 FromFile = Annotated[Path | None, typer.Option("--file", "-f", help="Read the SELECT from this file.")]
 PolicyFile = Annotated[Path, typer.Option(help="The steward's policy.")]
 Epsilon = Annotated[str | None, typer.Option(help="The cost of the question, such as 0.5 or 1/3.")]
+Delta = Annotated[
+    str | None,
+    typer.Option(help="The delta of the cost, in addition to epsilon, such as 1e-7. It allows Gaussian noise."),
+]
+Rho = Annotated[str | None, typer.Option(help="The cost in rho (zero-concentrated), instead of epsilon.")]
+Mechanism = Annotated[
+    str | None,
+    typer.Option(help="The noise: laplace or gaussian. By default, the price decides."),
+]
 Within = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMN=ERROR", help="The error to stay within, instead of epsilon. Can be repeated."),
@@ -46,10 +55,13 @@ class Question:
     file: FromFile = None
     policy: PolicyFile = Path("privet.toml")
     epsilon: Epsilon = None
+    delta: Delta = None
+    rho: Rho = None
     within: Within = None
     confidence: Confidence = "0.95"
     simultaneous: Simultaneous = False
     assuming: Assuming = None
+    mechanism: Mechanism = None
     max_rows: MaxRows = None
     max_groups: MaxGroups = None
     max_rows_per_group: MaxRowsPerGroup = None

@@ -77,9 +77,9 @@ def query(
             _explain(session, plan, fresh=fresh, as_json=kind is Format.JSON)
             return
         check_output(plan, kind, output, style)
-        _connect(session, question.policy)
         with _states_cost(session, plan):
-            answer = session.release(plan, request_id=request_id, fresh=fresh)
+            with _says_if_created(session, question.policy):
+                answer = session.release(plan, request_id=request_id, fresh=fresh)
             uncertified = certificate and files.try_write(certificate, answer.certificate.to_bytes)
             if uncertified:
                 tell("NoFile", 1, f"the certificate was not saved: {uncertified}; {STORED}", head="")
@@ -193,10 +193,13 @@ def _options(question: Question) -> dict[str, Any]:
         errors[name] = error
     return {
         "epsilon": question.epsilon,
+        "delta": question.delta,
+        "rho": question.rho,
         "within": errors or None,
         "confidence": question.confidence,
         "simultaneous": question.simultaneous,
         "assuming": _whole("assuming", question.assuming, 500),
+        "mechanism": question.mechanism,
     }
 
 
@@ -222,18 +225,19 @@ def _session(question: Question, text: str) -> Session:
     return Session.of(dataset, analyst=question.analyst, owns=True)
 
 
-def _connect(session: Session, policy: Path) -> None:
-    """Open the ledger, and say so if that created it."""
+@contextmanager
+def _says_if_created(session: Session, policy: Path) -> Iterator[None]:
+    """A block that says so if it created the ledger, whatever became of the question."""
     from privet.policy import load
 
-    session.dataset.connect()
-    if session.ledger.created:
-        where = load(policy).ledger
-        name = masked(where) if is_address(where) else Path(where).name
-        print(
-            f"Created a new ledger, {name}. If there was one before, stop: the new one does not know what was spent.",
-            file=sys.stderr,
-        )
+    try:
+        yield
+    finally:
+        if session.dataset.created_ledger:
+            where = load(policy).ledger
+            name = masked(where) if is_address(where) else Path(where).name
+            warning = "If there was one before, stop: the new one does not know what was spent."
+            print(f"Created a new ledger, {name}. {warning}", file=sys.stderr)
 
 
 def _capped(session: Session, text: str, caps: dict[str, int | None]) -> Query | str:

@@ -7,7 +7,7 @@ function states its direction: `down`, `up`.
 
 from privet.exact.enclosures import Enclosure, ball, enclose, ends, exp, floor, less, precision, rounded_up
 from privet.exact.rationals import INFINITY, Exact, Number, binary, exact, nonnegative, positive, probability, whole
-from privet.exact.rounding import down, literal, nearest, shorter_up, show, show_up, sqrt_up, up
+from privet.exact.rounding import down, literal, nearest, shorter_up, show, show_up, six_digits_up, sqrt_up, up
 
 __all__ = [
     "INFINITY",
@@ -33,6 +33,7 @@ __all__ = [
     "shorter_up",
     "show",
     "show_up",
+    "six_digits_up",
     "sqrt_up",
     "up",
     "whole",

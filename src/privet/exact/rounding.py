@@ -108,6 +108,21 @@ def shorter_up(number: Exact) -> Exact:
     return number if d.bit_length() <= 256 else Fraction(-((-n << 320) // d), 1 << 320)
 
 
+def six_digits_up(number: Exact) -> Exact:
+    """The number with six significant digits, rounded up; it must be greater than 0.
+
+    Example:
+        >>> six_digits_up(Fraction(1, 3)), six_digits_up(Fraction(1234567))
+        (Fraction(166667, 500000), Fraction(1234570, 1))
+    """
+    digit = Exact(1)
+    while number < 10**5 * digit:
+        digit /= 10
+    while number >= 10**6 * digit:
+        digit *= 10
+    return math.ceil(number / digit) * digit
+
+
 def add_up(a: Exact, b: Exact) -> Exact:
     """shorter_up(a + b) in integer arithmetic, because a ledger adds long histories at every start.
 

@@ -10,7 +10,7 @@ from privet.ledger.balance import NO_CAPS, Balance, Caps, balance_of, nearest
 from privet.ledger.history.datasets import Dataset
 from privet.ledger.history.entries import Ration, Totals
 from privet.privacy.accounting import guarantee_of
-from privet.privacy.events import Composed, PrivacyEvent, leaves
+from privet.privacy.events import Composed, PrivacyEvent, leaves, opened
 from privet.privacy.guarantees import show_down
 from privet.privacy.guarantees.budgets import is_nothing
 
@@ -70,7 +70,7 @@ def serves(stored: Iterable[PrivacyEvent], asked: Iterable[PrivacyEvent]) -> boo
     """
     from privet import mechanisms  # importing numpy is slow, and most ledger operations do not need it
 
-    old, new = (list(leaves(Composed(events))) for events in (stored, asked))
+    old, new = (list(leaves(opened(Composed(events)))) for events in (stored, asked))
     if len(old) != len(new):
         return False
     return all(m == n and mechanisms.serves(a, b) for (_, a, m), (_, b, n) in zip(old, new, strict=True))

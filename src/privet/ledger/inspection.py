@@ -18,6 +18,7 @@ from privet.ledger.transactions import Transactions
 from privet.privacy.accounting import Accountant, Share
 from privet.privacy.events import Composed, PrivacyEvent, Repeated, from_tree
 from privet.privacy.guarantees import Guarantee
+from privet.privacy.guarantees.budgets import FIELDS
 
 
 class Inspection(Transactions):
@@ -79,6 +80,12 @@ class Inspection(Transactions):
                 raise UserError(f"there is no reservation {number} in the dataset {dataset!r}")
             return book.entry(number), None if settlement is None else book.entry(settlement.number)
 
+    def answer(self, dataset: str, number: int) -> str | None:
+        """The stored answer to a reservation, as it is in the database; None if there is none."""
+        self.reservation(dataset, number)
+        with self._reading() as book:
+            return book.answer(number)
+
     def head(self) -> Receipt:
         """The receipt of the newest entry."""
         with self._reading():
@@ -104,9 +111,8 @@ class Inspection(Transactions):
         if isinstance(price, Guarantee):
             return price
         if type(budget) is not accountant.promises:
-            raise AccountingError(
-                f"the {accountant.name} accountant needs a budget of type {accountant.promises.__name__}"
-            )
+            names = " and ".join(FIELDS[accountant.promises])
+            raise AccountingError(f"the {accountant.name} accountant needs a budget in {names}")
         own = self.balance(dataset).accountant
         accountant = own if own.name == accountant.name else accountant.for_budget(budget)
         return accountant.spent(accountant.price(whole), budget)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from privet.errors import Remedy, Subject, UserError, write
+from privet.exact import literal
 from privet.ledger import ownership
 from privet.ledger.history.datasets import Dataset, TableFacts
 from privet.ledger.history.entries import Totals
@@ -13,6 +14,7 @@ from privet.ledger.history.state import DatasetState
 from privet.ledger.transactions import Transactions
 from privet.noise.entropy import SystemBits
 from privet.privacy.guarantees import Budget
+from privet.privacy.guarantees.budgets import different_kind, numbers
 from privet.system.identity import Identity
 from privet.tables.schema import check_name
 
@@ -60,6 +62,8 @@ class Steward(Transactions):
         if state is None:
             return None
         recorded, budget = state.facts, state.totals.budget
+        if type(budget) is not type(dataset.budget):
+            raise different_kind(recorded.name, budget, dataset.budget)
         for name in ("protect", "adjacency", "accountant"):
             was, is_now = getattr(recorded, name), getattr(dataset, name)
             if was != is_now:
@@ -77,7 +81,7 @@ class Steward(Transactions):
                     f"budget=pv.{budget!r}; or, as the steward: "
                     f'pv.open_ledger("people.ledger").cap({recorded.name!r}, pv.{dataset.budget!r}, reason="new '
                     'consent")',
-                    terminal='privet ledger cap --epsilon 3 --reason "new consent"',
+                    terminal=f'privet ledger cap {_flags(dataset.budget)} --reason "new consent"',
                     advice="Open it with its recorded budget, or let the steward change that",
                 ),
             )
@@ -110,7 +114,7 @@ class Steward(Transactions):
                     subject=Subject("argument", "cap"),
                     remedy=write(
                         'ledger.cap("people", pv.PureDP(3), reason="new consent")',
-                        terminal='privet ledger cap --epsilon 3 --reason "new consent"',
+                        terminal=f'privet ledger cap {_flags(state.totals.budget)} --reason "new consent"',
                     ),
                 )
 
@@ -164,6 +168,10 @@ class Steward(Transactions):
             for owner, owned in owners:
                 table = TableFacts("", "", tuple(owned))
                 book.append(owner, "allowed", self._dataset(owner).totals, table=table, to=to, note=note)
+
+
+def _flags(budget: Budget) -> str:
+    return " ".join(f"--{name} {literal(number).strip(chr(34))}" for name, number in numbers(budget).items())
 
 
 def check_reason(reason: object, action: str) -> str:

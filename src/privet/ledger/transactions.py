@@ -36,6 +36,10 @@ class Transactions:
         """Whether this call created the ledger."""
         return self._database.created
 
+    def freeze(self) -> None:
+        """Refuse to write from now on."""
+        self._database.freeze()
+
     def close(self) -> None:
         """Close the storage."""
         self._database.close()

@@ -6,7 +6,7 @@ with a `SelectionMechanism`, and one line in `SELECTION`.
 
 from privet.errors import QueryError, argument
 from privet.mechanisms.above_threshold import AboveThreshold
-from privet.mechanisms.base import NoiseMechanism, PricedNoise, SelectionMechanism
+from privet.mechanisms.base import NoiseMechanism, SelectionMechanism
 from privet.mechanisms.calibration import epsilon_for
 from privet.mechanisms.exponential import EXPONENTIAL, Exponential
 from privet.mechanisms.gaussian import GAUSSIAN
@@ -16,6 +16,7 @@ from privet.mechanisms.permute_and_flip import PERMUTE_AND_FLIP, PermuteAndFlip
 from privet.mechanisms.randomized_response import RandomizedResponse, ResponseCount
 from privet.mechanisms.staircase import Staircase
 from privet.mechanisms.standalone import Gaussian, Laplace
+from privet.names.spelling import listed, nearest
 from privet.privacy.events import PrivacyEvent
 
 __all__ = [
@@ -29,7 +30,6 @@ __all__ = [
     "Laplace",
     "NoiseMechanism",
     "PermuteAndFlip",
-    "PricedNoise",
     "RandomizedResponse",
     "ReportNoisyMax",
     "ResponseCount",
@@ -38,13 +38,14 @@ __all__ = [
     "epsilon_for",
     "named",
     "serves",
+    "short",
 ]
 
 DEFAULT: NoiseMechanism = LAPLACE
 """The mechanism for questions that do not name one."""
 
-NOISE: dict[str, NoiseMechanism] = {mechanism.name: mechanism for mechanism in (LAPLACE,)}
-"""All noise mechanisms for tables, by name."""
+NOISE: dict[str, NoiseMechanism] = {mechanism.name: mechanism for mechanism in (LAPLACE, GAUSSIAN)}
+"""All noise mechanisms for tables, by name. Where two do equally well, the first is used."""
 
 SELECTION: dict[str, SelectionMechanism] = {
     mechanism.name: mechanism for mechanism in (EXPONENTIAL, PERMUTE_AND_FLIP, NOISY_MAX)
@@ -53,21 +54,32 @@ SELECTION: dict[str, SelectionMechanism] = {
 
 
 def named(name: object) -> NoiseMechanism:
-    """The mechanism with this name; the default for None.
+    """The mechanism with this name; its version may be left out. The default for None.
 
     Example:
-        >>> named("laplace/1") is named(None)
+        >>> named("laplace/1") is named("laplace") is named(None)
         True
     """
     if name is None:
         return DEFAULT
-    if isinstance(name, str) and name in NOISE:
-        return NOISE[name]
+    if isinstance(name, str):
+        for known, mechanism in NOISE.items():
+            if name in (known, short(known)):
+                return mechanism
+    names = list(map(short, NOISE))
+    if not isinstance(name, str):
+        what = f"mechanism must be a name, not {type(name).__name__}"
+        raise QueryError(what, allowed=listed(names, "mechanisms"), remedy=argument("mechanism", names[0]))
     raise QueryError(
-        f"there is no mechanism {str(name)[:40]!r}",
-        allowed=f"The mechanisms are: {', '.join(NOISE)}",
-        remedy=argument("mechanism", DEFAULT.name),
+        f"there is no mechanism {name[:40]!r}",
+        allowed=listed(names, "mechanisms"),
+        remedy=argument("mechanism", nearest(name, names) or names[0]),
     )
+
+
+def short(name: str) -> str:
+    """The name of a mechanism without its version."""
+    return name.partition("/")[0]
 
 
 def serves(stored: PrivacyEvent, asked: PrivacyEvent) -> bool:

@@ -13,7 +13,7 @@ from flint import arb
 
 from privet.errors import NumberError, write
 from privet.exact import Enclosure, Exact, Number, ball, ends, exact, positive, precision, probability, show, up, whole
-from privet.exact.lattice import add_exactly
+from privet.exact.lattice import Integers, add_exactly
 from privet.mechanisms.profiles import PureProfile
 from privet.mechanisms.scores import whole_scores
 from privet.noise import DiscreteLaplace
@@ -108,9 +108,16 @@ class AboveThreshold:
         """The position of the first query above the threshold, or None. The number of queries is public."""
         return self._draw(queries, SYSTEM)
 
+    def count(self, queries: Any) -> int:
+        """The number of queries; what `select` refuses is refused here, too."""
+        return len(self._read(queries))
+
+    def _read(self, queries: Any) -> Integers:
+        return whole_scores(queries, name="queries", example="select([90, 120, 80])")
+
     def _draw(self, queries: Any, bits: Bits) -> int | None:
         """The same from these bits."""
-        numbers = whole_scores(queries, name="queries", example="select([90, 120, 80])")
+        numbers = self._read(queries)
         limit = math.ceil(self.threshold) + laplace_digits(self.threshold_noise.scale).one(bits)
         noisy = add_exactly(numbers, laplace_digits(self.query_noise.scale).array(len(numbers), bits))
         above = np.flatnonzero(noisy >= limit)
@@ -122,7 +129,7 @@ class AboveThreshold:
         Claim: the sum over the threshold's noise v of P(v) times the probability that the queries before stay below
         and this one does not. What is left out is at most the probability of a v beyond the sum.
         """
-        numbers = whole_scores(queries, name="queries", example="select([90, 120, 80])").tolist()
+        numbers = self._read(queries).tolist()
         limit, query = math.ceil(self.threshold), self.query_noise.scale
         scale = self.threshold_noise.scale
         reach = int(REACH * scale) + 1

@@ -119,8 +119,8 @@ class Additive:
             allowed = "integers" if self.dimension is None else f"up to {self.dimension} numbers"
             line = f"{type(self).__name__}(..., step={literal(self.step)}, dimension={value.length})"
             raise DataError(
-                f"{self!r} takes {allowed}: with a step that you choose, rounding can add noise that depends on how "
-                "many numbers are rounded",
+                f"{self!r} takes {allowed}: you chose its step, and how much noise rounding needs depends on how many "
+                "numbers are rounded",
                 remedy=write(line, exact=True),
             )
         return self._for_reals(value.length)

@@ -13,11 +13,11 @@ from privet.accuracy import NoiseSums
 from privet.exact import Enclosure, Exact
 from privet.exact.lattice import Integers
 from privet.privacy.events import PrivacyEvent
-from privet.privacy.guarantees import Guarantee
+from privet.privacy.guarantees import Guarantee, PureDP, ZeroConcentratedDP
 from privet.privacy.moves import Move, Norm
 
 
-class PricedNoise(NoiseSums, Protocol):
+class NoiseMechanism(NoiseSums, Protocol):
     """Independent noise on each coordinate of a vector of integers, and the error of sums of this noise.
 
     Claim: adding draws of this scale to a vector that neighbours move by at most `move` is what `event(move, scale)`
@@ -41,7 +41,13 @@ class PricedNoise(NoiseSums, Protocol):
 
     @property
     def prices(self) -> tuple[type[Guarantee], ...]:
-        """The kinds of guarantee that it can be calibrated for."""
+        """The kinds of guarantee that it can be calibrated for; prices of the first kind add up over measurements."""
+
+    def additive(self, price: Guarantee) -> PureDP | ZeroConcentratedDP:
+        """A price of the first kind, to be divided between measurements that together have the guarantee `price`.
+
+        Claim: noise at prices that add up to it, stated `together` at the epsilon of `price`, costs no more than it.
+        """
 
     def calibrate(self, move: Move, price: Guarantee, *, coordinates: int) -> Exact:
         """The scale of the noise that hides this move of a vector at this price; never less than exact."""
@@ -49,8 +55,14 @@ class PricedNoise(NoiseSums, Protocol):
     def cost(self, move: Move, *, scale: Exact, coordinates: int, like: Guarantee) -> Guarantee:
         """The price, of the kind of `like`, of this scale: the inverse of `calibrate`. Of (epsilon, delta), delta."""
 
-    def event(self, move: Move, *, scale: Exact, coordinates: int = 1, price: Guarantee | None = None) -> PrivacyEvent:
+    def event(self, move: Move, *, scale: Exact, coordinates: int, price: Guarantee | None = None) -> PrivacyEvent:
         """The event of adding this noise, for accountants; the price may name the epsilon at which it is stated."""
+
+    def together(self, noises: Sequence[PrivacyEvent], *, epsilon: Exact | None) -> PrivacyEvent:
+        """The event of several noises at once; they may be stated at one epsilon."""
+
+    def stated(self, noises: Sequence[PrivacyEvent], *, delta: Exact) -> Exact | None:
+        """An epsilon at which these noises together have at most this delta; None if they need no delta."""
 
     def draw(
         self, move: Move, *, scale: Exact, count: int, price: Guarantee | None = None
@@ -60,15 +72,8 @@ class PricedNoise(NoiseSums, Protocol):
     def serves(self, stored: PrivacyEvent, asked: PrivacyEvent) -> bool:
         """Whether a draw of the first event can replace one of the second: the same move, with no more noise."""
 
-
-class NoiseMechanism(PricedNoise, Protocol):
-    """Noise whose price is an epsilon alone."""
-
-    def scale(self, move: Move, *, epsilon: Exact) -> Exact:
-        """The scale of the noise that hides this move at this price; never less than exact."""
-
-    def epsilon(self, move: Move, *, scale: Exact) -> Exact:
-        """The price of hiding this move with noise of this scale: the inverse of `scale`."""
+    def show(self, *, scale: Exact) -> str:
+        """The scale, for people: scale 12."""
 
 
 class SelectionMechanism(Protocol):

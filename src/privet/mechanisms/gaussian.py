@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from privet.accuracy.gaussian import GaussianSums
 from privet.errors import InternalError
-from privet.exact import Exact
+from privet.exact import Exact, show, sqrt_up
 from privet.exact.lattice import Integers
 from privet.noise import DiscreteGaussian
-from privet.privacy.events import GaussianNoise, PrivacyEvent
-from privet.privacy.gaussian import gaussian_delta, smallest_sigma_squared
+from privet.privacy.events import Composed, GaussianNoise, PrivacyEvent
+from privet.privacy.gaussian import gaussian_delta, largest_rho, smallest_sigma_squared, stated, together
 from privet.privacy.guarantees import ApproxDP, Guarantee, ZeroConcentratedDP
 from privet.privacy.moves import L2Move, Move, Norm
 
@@ -40,6 +41,13 @@ class GaussianMechanism(GaussianSums):
     norm: ClassVar[Norm] = "L2"
     prices: ClassVar[tuple[type[Guarantee], ...]] = (ZeroConcentratedDP, ApproxDP)
 
+    def additive(self, price: Guarantee) -> ZeroConcentratedDP:
+        if isinstance(price, ZeroConcentratedDP):
+            return price
+        if isinstance(price, ApproxDP):
+            return ZeroConcentratedDP.derived(largest_rho(epsilon=price.epsilon, delta=price.delta))
+        raise _wrong_price()
+
     def calibrate(self, move: Move, price: Guarantee, *, coordinates: int) -> Exact:
         moved = _in_l2(move)
         if isinstance(price, ZeroConcentratedDP):
@@ -64,6 +72,14 @@ class GaussianMechanism(GaussianSums):
             raise InternalError("the number of coordinates is missing. This is a bug in Privet")
         return GaussianNoise(move=_in_l2(move), sigma_squared=scale, coordinates=coordinates or 1, epsilon=level)
 
+    def together(self, noises: Sequence[PrivacyEvent], *, epsilon: Exact | None) -> PrivacyEvent:
+        if epsilon is None or not noises:
+            return Composed(noises)
+        return Composed([together([_gaussian(noise) for noise in noises], epsilon=epsilon)])
+
+    def stated(self, noises: Sequence[PrivacyEvent], *, delta: Exact) -> Exact | None:
+        return stated([_gaussian(noise) for noise in noises], delta=delta).epsilon
+
     def distribution(self, scale: Exact) -> DiscreteGaussian:
         """The noise of one coordinate."""
         return DiscreteGaussian(scale)
@@ -83,11 +99,20 @@ class GaussianMechanism(GaussianSums):
             and stored.sigma_squared <= asked.sigma_squared
         )
 
+    def show(self, *, scale: Exact) -> str:
+        return f"sigma^2 = {show(scale)} (sigma = {show(sqrt_up(scale))})"
+
 
 def _in_l2(move: Move) -> L2Move:
     if isinstance(move, L2Move):
         return move
     raise InternalError("Gaussian noise hides moves in L2. This is a bug in Privet")
+
+
+def _gaussian(noise: PrivacyEvent) -> GaussianNoise:
+    if isinstance(noise, GaussianNoise):
+        return noise
+    raise InternalError("only Gaussian noise can be stated together. This is a bug in Privet")
 
 
 def _wrong_price() -> InternalError:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from privet.accuracy.laplace import LaplaceSums
 from privet.errors import InternalError
-from privet.exact import Exact
+from privet.exact import Exact, show
 from privet.exact.lattice import Integers
 from privet.noise import DiscreteLaplace
-from privet.privacy.events import LaplaceNoise, PrivacyEvent
-from privet.privacy.guarantees import Guarantee, PureDP
+from privet.privacy.events import Composed, LaplaceNoise, PrivacyEvent
+from privet.privacy.guarantees import ApproxDP, Guarantee, PureDP
 from privet.privacy.moves import L1Move, Move, Norm
 
 
@@ -39,6 +40,9 @@ class LaplaceMechanism(LaplaceSums):
     def epsilon(self, move: Move, *, scale: Exact) -> Exact:
         return _in_l1(move).total / scale
 
+    def additive(self, price: Guarantee) -> PureDP:
+        return PureDP.derived(price.epsilon) if isinstance(price, ApproxDP) else _pure(price)
+
     def calibrate(self, move: Move, price: Guarantee, *, coordinates: int) -> Exact:
         return self.scale(move, epsilon=_pure(price).epsilon)
 
@@ -48,6 +52,12 @@ class LaplaceMechanism(LaplaceSums):
 
     def event(self, move: Move, *, scale: Exact, coordinates: int = 1, price: Guarantee | None = None) -> LaplaceNoise:
         return LaplaceNoise(move=_in_l1(move), scale=scale)
+
+    def together(self, noises: Sequence[PrivacyEvent], *, epsilon: Exact | None) -> Composed:
+        return Composed(noises)
+
+    def stated(self, noises: Sequence[PrivacyEvent], *, delta: Exact) -> None:
+        return None
 
     def distribution(self, scale: Exact) -> DiscreteLaplace:
         """The noise of one coordinate."""
@@ -66,6 +76,9 @@ class LaplaceMechanism(LaplaceSums):
             and stored.move == asked.move
             and stored.scale <= asked.scale
         )
+
+    def show(self, *, scale: Exact) -> str:
+        return f"scale {show(scale)}"
 
 
 def _pure(price: Guarantee) -> PureDP:

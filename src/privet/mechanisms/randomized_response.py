@@ -13,9 +13,20 @@ from flint import arb
 from numpy.typing import NDArray
 
 from privet.errors import DataError, NumberError, write
-from privet.exact import Enclosure, Exact, Number, ball, enclose, exact, positive, precision, probability
-
-from privet.exact import show, up, whole  # isort: skip
+from privet.exact import (
+    Enclosure,
+    Exact,
+    Number,
+    ball,
+    enclose,
+    exact,
+    positive,
+    precision,
+    probability,
+    show,
+    up,
+    whole,
+)
 from privet.mechanisms.profiles import PureProfile
 from privet.noise.coins import toss, uniform_integers
 from privet.noise.entropy import SYSTEM, Bits
@@ -29,7 +40,10 @@ _EXAMPLE = 'RandomizedResponse(["yes", "no"], epsilon=1)'
 
 @dataclass(frozen=True, slots=True)
 class ResponseCount:
-    """How many of the people hold a category: an unbiased estimate, and an interval."""
+    """How many of the people hold a category: an unbiased estimate, and an interval.
+
+    The interval lies between 0 and the number of answers. The estimate may not: cutting it off would make it biased.
+    """
 
     category: Any
     count: float
@@ -45,7 +59,8 @@ class RandomizedResponse:
     (e^epsilon + k - 1), and the report is epsilon-differentially private for the one who reports: neighbours differ in
     that person's category. Each release of a value is a new report; two reports of one person cost twice.
 
-    `categories` are k labels, or a number k for the labels 0 to k - 1. The work does not depend on the value.
+    `categories` are k labels, or a number k for the labels 0 to k - 1. They are public, and so is that every value is
+    one of them: another value is refused. The work does not depend on the value.
 
     Example:
         >>> mechanism = RandomizedResponse(["yes", "no", "unsure"], epsilon=2)
@@ -78,7 +93,7 @@ class RandomizedResponse:
         object.__setattr__(self, "categories", tuple(labels))  # type: ignore[arg-type]
         object.__setattr__(self, "epsilon", positive(epsilon, name="epsilon", example=_EXAMPLE))
         object.__setattr__(self, "_codes", codes)
-        object.__setattr__(self, "_prefix", enclosed_prefixes(lambda: [self._kept()], 192)[0])
+        object.__setattr__(self, "_prefix", (1 << 64) - 1 - enclosed_prefixes(lambda: [self._changed()], 192)[0])
         self.event()  # refuses what a ledger could not store, before any data are read
 
     def __repr__(self) -> str:
@@ -89,6 +104,10 @@ class RandomizedResponse:
 
     def _kept(self) -> arb:
         return 1 / (1 + (len(self.categories) - 1) * ball(-self.epsilon).exp())
+
+    def _changed(self) -> arb:
+        """1 - p, which is tiny for a large epsilon."""
+        return (len(self.categories) - 1) * self._other()
 
     def _other(self) -> arb:
         return 1 / (ball(self.epsilon).exp() + len(self.categories) - 1)
@@ -140,10 +159,11 @@ class RandomizedResponse:
         return self.categories[int(self._report(np.array([self._code(value)]), bits)[0])]
 
     def _labels(self, dtype: np.dtype[Any]) -> NDArray[Any]:
-        """The categories as an array; of objects if the values are, because numpy would unpack tuples."""
+        """The categories as an array; of objects if the values are, or if numpy would turn one type into another."""
         labels = np.empty(len(self.categories), dtype=object)
         labels[:] = self.categories
-        return labels if dtype.kind == "O" else np.array(self.categories)
+        mixed = len({type(label) for label in self.categories}) > 1
+        return labels if dtype.kind == "O" or mixed else np.array(self.categories)
 
     def _report(self, codes: NDArray[np.int64], bits: Bits) -> NDArray[np.int64]:
         lower = np.full(len(codes), self._prefix, dtype=np.uint64)

@@ -73,6 +73,10 @@ class Selection:
         chosen = pick(candidates, len(numbers))
         return chosen[self.mechanism.select(numbers, scale=scale)]
 
+    def count(self, scores: Any) -> int:
+        """The number of candidates that these scores are for; what `select` refuses is refused here, too."""
+        return len(self._read(scores)[0])
+
     def probabilities(self, scores: Any) -> list[Enclosure]:
         """The probability of each candidate, enclosed; for tests and explanations, since scores are private."""
         numbers, scale = self._read(scores)

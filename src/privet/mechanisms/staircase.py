@@ -74,6 +74,11 @@ class Staircase:
             object.__setattr__(self, name, value)
         self.event()  # refuses what a ledger could not store, before any data are read
 
+    @property
+    def step(self) -> Exact:
+        """The lattice of the answer: integers."""
+        return Exact(1)
+
     def __repr__(self) -> str:
         return f"Staircase(sensitivity={self.sensitivity}, epsilon={show(self.epsilon)})"
 
@@ -101,6 +106,11 @@ class Staircase:
         """The interval around a released value that contains the true one with this confidence."""
         half = self.error(confidence)
         return _integer(value) - half, _integer(value) + half
+
+    def fit(self, value: int) -> Staircase:
+        """The mechanism for a value of this type: itself, for one integer."""
+        _integer(value)
+        return self
 
     def release(self, value: int) -> int:
         """The value plus noise."""

@@ -230,7 +230,7 @@ class Gaussian(Additive):
         """Epsilon -> delta, for one number; refused for vectors, where moves in several coordinates need more delta."""
         if self.coordinates > 1 and self.move.squared > 1:
             raise UserError(
-                "a vector has no profile of one pair of neighbours that holds for all of them",
+                "the privacy profile is for one number: a vector that moves in several coordinates needs more delta",
                 remedy=write("Gaussian(sensitivity=2, epsilon=1, delta=1e-6).guarantee()"),
             )
         return Additive.privacy_profile(self)  # a class with slots has no plain super()

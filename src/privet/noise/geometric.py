@@ -99,8 +99,8 @@ def _level(scale: Exact, reach: int, whole: int | None) -> Inversion:
         return [sums[-1] - below for below in sums[:reach]], whole * error
 
     cdf = geometric_cdf if whole is None else _digit_cdf
-    prefixes = [(1 << 64) - 1 - p for p in certified_prefixes(beyond, 128 + int(scale).bit_length())]
-    return Inversion(0, prefixes, lambda k: cdf(scale, k))
+    prefixes = certified_prefixes(beyond, 128 + int(scale).bit_length())
+    return Inversion(0, ~prefixes, lambda k: cdf(scale, k))
 
 
 @lru_cache(maxsize=CACHED)

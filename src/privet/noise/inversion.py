@@ -11,7 +11,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate, repeat
 from typing import Any, TypeVar
 
 import numpy as np
@@ -30,6 +29,7 @@ Rare = list[tuple[int, int]]
 """(position, value) of the draws that 64 bits did not decide."""
 
 _LARGEST = (1 << 64) - 1
+_LEADING = np.dtype([("below", "<u4"), ("prefix", "<u8")])
 
 Table = TypeVar("Table", bound=NDArray[Any])
 
@@ -73,7 +73,7 @@ class Inversion:
     or above 1 - 2^-64, or the support must end.
     """
 
-    def __init__(self, first: int, prefixes: Sequence[int], cdf: Callable[[int], arb]) -> None:
+    def __init__(self, first: int, prefixes: Words | Sequence[int], cdf: Callable[[int], arb]) -> None:
         self.first = first
         self.cdf = cdf
         self.prefixes: Words = _frozen(np.array(prefixes, dtype=np.uint64))
@@ -170,17 +170,25 @@ def _frozen(table: Table) -> Table:
     return table
 
 
-def certified_prefixes(boundaries: Callable[[int], tuple[Sequence[int], int]], bits: int = 128) -> list[int]:
-    """floor(2^64 x) of each boundary x > 0, computed with at least `bits` bits, until every floor is certain.
+def certified_prefixes(boundaries: Callable[[int], tuple[Sequence[int], int]], bits: int = 128) -> Words:
+    """floor(2^64 x) of each boundary 0 < x < 1, computed with at least `bits` bits, until every floor is certain.
 
-    `boundaries(bits)` are integers, and how far each may be from 2^bits x.
+    `boundaries(bits)` are integers n >= 0 and an error, with |2^bits x - n| <= error.
+
+    Claim: each number returned is the floor. The first 64 bits of n are the floor if the error is less than one unit of
+    the next 32 bits, and these are neither all 0 nor all 1. Only where they are, all bits have to be compared.
     """
     while bits < 1 << 20:
+        bits = max(bits, 128)
         numbers, error = boundaries(bits)
-        rest = bits - 64
-        floors = [(number - error) >> rest if number > error else 0 for number in numbers]
-        if floors == [(number + error) >> rest for number in numbers]:
-            return floors
+        rest = bits - 96
+        leading = b"".join([(number >> rest).to_bytes(12, "little") for number in numbers])
+        parts = np.frombuffer(leading, dtype=_LEADING)
+        close = (parts["below"] == 0) | (parts["below"] == _LARGEST >> 32) | (error >= 1 << rest)
+        unsure = [numbers[i] for i in np.flatnonzero(close).tolist()]
+        if all(max(0, number - error) >> bits - 64 == (number + error) >> bits - 64 for number in unsure):
+            certain: Words = parts["prefix"].astype(np.uint64)
+            return certain
         bits *= 2
     raise InternalError("a boundary could not be certified. This is probably a bug in Privet")
 
@@ -195,7 +203,11 @@ def powers(first: Callable[[], arb], scale: Exact, count: int, bits: int) -> tup
     start = _at_most_2_below(first, bits)
     width = start.bit_length()
     factor = _at_most_2_below(lambda: exp_minus(1 / scale), width)
-    return list(accumulate(repeat(factor, count), lambda n, q: n * q >> width, initial=start)), 3 * count + 2
+    number, numbers = start, [start]
+    for _ in range(count):
+        number = number * factor >> width
+        numbers.append(number)
+    return numbers, 3 * count + 2
 
 
 def _at_most_2_below(real: Callable[[], arb], bits: int) -> int:
@@ -223,9 +235,10 @@ def enclosed_prefixes(boundaries: Callable[[], Iterable[arb]], bits: int) -> lis
     raise InternalError("a boundary could not be certified. This is probably a bug in Privet")
 
 
-def mirrored(lower: list[int]) -> list[int]:
+def mirrored(lower: Words | Sequence[int]) -> Words:
     """Prefixes of F(-m), ..., F(-1) and of their mirror images F(0), ..., F(m - 1) = 1 - F(-m)."""
-    return lower + [(1 << 64) - 1 - p for p in reversed(lower)]
+    words = np.array(lower, dtype=np.uint64)
+    return np.concatenate([words, ~words[::-1]])
 
 
 def exp_minus(exponent: Fraction) -> arb:

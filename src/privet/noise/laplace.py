@@ -161,10 +161,12 @@ def _digit(scale: Exact) -> Inversion:
     def tails(bits: int) -> tuple[Sequence[int], int]:
         terms, error = powers(first, scale, BASE - 1, bits // 2)
         sums = [0, *accumulate(terms)]
-        numbers = [(sums[BASE] - sums[m]) * sums[BASE + 1 - m] for m in range(BASE - 1, 0, -1)]
+        whole, falling = sums[-1], sums[BASE - 1 : 0 : -1]
+        numbers = [(whole - first) * second for first, second in zip(falling, sums[2:], strict=True)]
         return numbers, 2 * BASE * error << bits // 2
 
-    bits = 256 + 2 * int(scale).bit_length()  # at a large scale boundaries are close to multiples of 2^-17
+    # at a large scale, boundaries are within about (256 / scale)^2 of multiples of 2^-17
+    bits = 2 * max(120, 24 + 2 * int(scale).bit_length())
     return Inversion(1 - BASE, mirrored(certified_prefixes(tails, bits)), lambda k: _digit_cdf(scale, k))
 
 

@@ -31,7 +31,7 @@ FINE = 128
 class Powers:
     """Certified lower bounds of e^(-rate d), for integers d >= 0.
 
-    Claim: with w, slack = bounds(d), w <= 2^64 e^(-rate d) <= w + slack. No float takes part. The work depends on how
+    Claim: with w, slack = bounds(d), w <= 2^64 e^(-rate d) <= w + slack. No float is used. The work depends on how
     many numbers there are, on `rate`, and on whether all fit 64 bits; not on the numbers.
     Why: a table entry is a floor (or 2^64 - 1 for the power 1), so it is at most 1 too small. A product of two bounds
     that are a and b too small is at most a + b too small before it is rounded, which takes off less than 3.

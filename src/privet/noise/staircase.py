@@ -127,8 +127,8 @@ class DiscreteStaircase:
 
 @lru_cache(maxsize=64)
 def _prefix(noise: DiscreteStaircase) -> int:
-    """floor(2^64 P(level 0)); the probability is irrational."""
-    return enclosed_prefixes(lambda: [noise._top() * (2 * noise.width - 1)], 192)[0]
+    """floor(2^64 P(level 0)); the probability is irrational, and its distance from 1 may be tiny."""
+    return (1 << 64) - 1 - enclosed_prefixes(lambda: [2 * noise._upper(noise.width)], 192)[0]
 
 
 def _weighted(sensitivity: int, epsilon: Exact, width: int) -> arb:

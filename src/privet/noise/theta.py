@@ -81,7 +81,8 @@ def _direct(rate: arb, m: int, power: int = 0) -> arb:
     Claim: the ratio of a term to the one before decreases in k, so the terms from K on are at most the K-th divided
     by 1 - (the next ratio), if that is less than 1.
     """
-    last = int((arb(m) ** 2 + (ctx.prec + 16) / rate).sqrt().upper().ceil().fmpz()) + power
+    room = (ctx.prec + 16) / rate  # to sqrt(m^2 + room), or a little further: m^2 may be more than arb can tell apart
+    last = m + int(min(room.sqrt().upper(), (room / (2 * m)).upper()).ceil().fmpz()) + 1 + power
     term, ratio, square = (-rate * m * m).exp(), (-rate * (2 * m + 1)).exp(), (-2 * rate).exp()
     found, k = arb(0), m
     while k < last:

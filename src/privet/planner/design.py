@@ -1,25 +1,29 @@
 """Which measurements answer a query, and how the budget is shared between them.
 
 Measurements are shared: one vector can give the count, sum, mean and variance of a column. Errors are compared in units
-of one person's largest effect, relative to a measurement of its own at full epsilon; a query's error is its worst one.
-If measurement i must answer something with relative error c_i (times its weight), the best shares are proportional
-to c_i, and the worst error is then the sum of all c_i. The design with the least sum is taken. All of it is public.
+of one person's largest effect, relative to a measurement of its own at full price; a query's error is its worst one.
+If measurement i must answer something with relative error c_i (times its weight), the best shares of epsilon are
+proportional to c_i, and the worst error is then the sum of all c_i. A rho buys an error that falls with its root: the
+best shares of rho are proportional to c_i^2, and the worst error is the root of their sum. The design with the least
+worst error is taken. All of it is public.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from privet.exact import Exact
 from privet.exact.lattice import Bounds
+from privet.mechanisms import NoiseMechanism
 from privet.planner import measurements as m
 from privet.planner.linear import Linear
 from privet.planner.measurements import Measurement
 from privet.planner.outputs import Fixed, Output, Quotient, Spread, Straight
 from privet.privacy.adjacency import Adjacency
-from privet.privacy.sensitivity import l1_move, radius
+from privet.privacy.guarantees import ZeroConcentratedDP
+from privet.privacy.sensitivity import l1_move, l2_move, radius
 from privet.tables.aggregates import Aggregate, Count, CountPeople, Histogram, Mean, OfValues, Ratio, Std, Sum, Variance
 from privet.tables.expressions.nodes import Node, Types
 from privet.tables.operators import adjacency, keeps_all_rows, tables
@@ -32,28 +36,38 @@ _TRIED = 8
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """The measurements, the share of epsilon of each, and the outputs computed from them."""
+    """The measurements, the relative error of each, and the outputs computed from them."""
 
     measurements: tuple[Measurement, ...]
-    shares: tuple[Exact, ...]
+    errors: tuple[Exact, ...]
     columns: tuple[tuple[str, Output], ...]
     reason: str
     """Why this design: for people to read."""
+    power: int
+    """How the error falls as the price grows: with the price itself (1), or with its root (2)."""
+
+    @property
+    def shares(self) -> tuple[Exact, ...]:
+        """The share of the price of each measurement; together 1."""
+        powers = [error**self.power for error in self.errors]
+        return tuple(each / sum(powers) for each in powers)
 
     @property
     def worst(self) -> Exact:
-        """The worst relative error; the smaller, the better."""
-        return sum(self.shares, Exact(0))
+        """The worst relative error, to the power; the smaller, the better."""
+        return sum((error**self.power for error in self.errors), Exact(0))
 
 
-def designs(query: Query, weights: Mapping[str, Exact]) -> list[Design]:
+def designs(query: Query, weights: Mapping[str, Exact], mechanism: NoiseMechanism) -> list[Design]:
     """All candidate designs: the row count measured separately, or from the vector of a column."""
     rows = _fixed_rows(query)
     groups = query.groups.most
     lattices: dict[tuple[Node, bool], Bounds] = {}
-    candidates = [_Builder(query, weights, rows, groups, None, lattices).build()]
+    candidates = [_Builder(query, weights, rows, groups, None, lattices, mechanism).build()]
     if rows is None and _counts_rows(query):  # any of the first few is as good as any other
-        candidates += [_Builder(query, weights, rows, groups, of, lattices).build() for of in _summed(query)[:_TRIED]]
+        candidates += [
+            _Builder(query, weights, rows, groups, of, lattices, mechanism).build() for of in _summed(query)[:_TRIED]
+        ]
     return candidates
 
 
@@ -63,16 +77,17 @@ def best(candidates: Sequence[Design]) -> Design:
     if len(candidates) == 1:
         return best
     own, other = candidates[0], min(candidates[1:], key=lambda d: d.worst)
+    price = "epsilon" if best.power == 1 else "rho"
     reason = (
-        "Worst error, relative to measuring each statistic alone with the full epsilon: "
-        f"{_two(own.worst)} with a separate row count, {_two(other.worst)} with the count from a column's vector. "
+        f"Worst error, relative to measuring each statistic alone with the full {price}: "
+        f"{_two(own)} with a separate row count, {_two(other)} with the count from a column's vector. "
         "Privet uses the smaller."
     )
-    return Design(best.measurements, best.shares, best.columns, reason)
+    return replace(best, reason=reason)
 
 
-def _two(x: Exact) -> str:
-    return f"{float(x):.2f}"
+def _two(design: Design) -> str:
+    return f"{float(design.worst) ** (1 / design.power):.2f}"
 
 
 def _fixed_rows(query: Query) -> int | None:
@@ -121,8 +136,9 @@ class _Builder:
     """The expression whose vector also gives the number of rows."""
     lattices: dict[tuple[Node, bool], Bounds]
     """The lattice of each expression, squared or not: shared by all designs of a query."""
+    mechanism: NoiseMechanism
     measurements: list[Measurement] = field(default_factory=list)
-    shares: list[Exact] = field(default_factory=list)
+    errors: list[Exact] = field(default_factory=list)
     places: dict[object, int] = field(default_factory=dict)
 
     def build(self) -> Design:
@@ -138,18 +154,25 @@ class _Builder:
             weight = self.weights.get(name, Exact(1))
             columns += self._outputs(name, aggregate, weight)
         for place, measurement in enumerate(self.measurements):
-            self.shares[place] *= self._stretch(measurement)
-        reason = "Each measurement gets the share of epsilon that minimizes the worst error of the answer."
-        return Design(tuple(self.measurements), tuple(self.shares), tuple(columns), reason)
+            self.errors[place] *= self._stretch(measurement)
+        power = 2 if self.mechanism.prices[0] is ZeroConcentratedDP else 1
+        price = "epsilon" if power == 1 else "rho"
+        reason = f"Each measurement gets the share of {price} that minimizes the worst error of the answer."
+        return Design(tuple(self.measurements), tuple(self.errors), tuple(columns), reason, power)
 
     def _stretch(self, measurement: Measurement) -> Exact:
         """How far a row can move it, as a multiple of its radius: 1 if rows are added or removed, else up to 2."""
         kind = adjacency(self.query.input)
         if kind is Adjacency.ADD_REMOVE:
             return Exact(1)
-        return Exact(
-            l1_move(measurement.corners, adjacency=kind, groups=self.groups).total, radius(measurement.corners)
+        if self.mechanism.norm == "L1":
+            move = l1_move(measurement.corners, adjacency=kind, groups=self.groups)
+            return Exact(move.total, radius(measurement.corners))
+        moved, alone = (
+            l2_move(measurement.corners, adjacency=each, groups=self.groups).squared
+            for each in (kind, Adjacency.ADD_REMOVE)
         )
+        return Exact(math.ceil(1000 * math.sqrt(moved / alone)), 1000)
 
     # --- what is needed -------------------------------------------------------------------------
 
@@ -185,12 +208,12 @@ class _Builder:
         if key not in self.places:
             self.places[key] = len(self.measurements)
             self.measurements.append(measurement)
-            self.shares.append(Exact(0))
+            self.errors.append(Exact(0))
         return self.places[key]
 
     def _claim(self, place: int, relative: float, weight: Exact) -> None:
-        """Give the measurement a share that gives an output this relative error."""
-        self.shares[place] = max(self.shares[place], Exact(math.ceil(relative * 1000), 1000) * weight)
+        """An output of the measurement has this relative error."""
+        self.errors[place] = max(self.errors[place], Exact(math.ceil(relative * 1000), 1000) * weight)
 
     # --- outputs --------------------------------------------------------------------------------
 

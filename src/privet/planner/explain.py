@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from privet.errors import Face, argument
-from privet.exact import Exact, show, show_up
+from privet.exact import Exact, show, show_up, sqrt_up
 from privet.planner import conditions, rounding
 from privet.planner.plan import NoisyMeasurement, ReleasePlan, bounding
+from privet.planner.pricing import amount
 from privet.privacy.adjacency import Adjacency, Person
+from privet.privacy.guarantees import ApproxDP, PureDP, ZeroConcentratedDP, budgets
 from privet.privacy.moves import L1Move
 from privet.tables import caps, operators
 from privet.tables.analysis import narrowing
@@ -29,6 +32,7 @@ from privet.tables.statement import AtMostGroups, AtMostRows, Bounding, PeopleIn
 from privet.tables.types import KeyType
 
 _WIDTH = 100
+_TINY = Exact(1, 10**9)  # the delta at which a rho is explained
 
 
 def explain(plan: ReleasePlan, face: Face = "python") -> str:
@@ -42,18 +46,24 @@ def explain(plan: ReleasePlan, face: Face = "python") -> str:
         ("Shown", list(_shown(plan))),
         ("Bounding", list(_bounding(plan))),
         *((f"Noise {i}", list(_noise(plan, part))) for i, part in enumerate(plan.noised, 1)),
+        ("Mechanism", [plan.choice]),
         ("Shares", [plan.design.reason]),
         ("Guarantee", list(_guarantee(plan))),
         ("Errors", list(_errors(plan, argument("assuming", 500).line(face)))),
-        ("Meaning", [plan.guarantee().meaning(operators.adjacency(plan.query.input))]),
+        ("Meaning", [_meaning(plan)]),
     ]
     out = []
     for title, lines in sections:
         if title == "Shares" and len(plan.noised) < 2 and "relative" not in plan.design.reason:
             continue
-        folded = [part for line in lines for part in wrap(line, _WIDTH - 11, subsequent_indent="  ")]
-        out += [f"{title if i == 0 else '':<11}{line}" for i, line in enumerate(folded)]
+        out += section(title, lines)
     return "\n".join(out)
+
+
+def section(title: str, lines: Sequence[str]) -> list[str]:
+    """The lines of a section, folded, with its title before the first."""
+    folded = [part for line in lines for part in wrap(line, _WIDTH - 11, subsequent_indent="  ")]
+    return [f"{title if i == 0 else '':<11}{line}" for i, line in enumerate(folded)]
 
 
 def _rows(of: Operator) -> Iterator[str]:
@@ -181,25 +191,49 @@ def _noise(plan: ReleasePlan, part: NoisyMeasurement) -> Iterator[str]:
         once = part.move.total // part.rows
         yield f"L1 sensitivity: {_some(part.rows, 'row')} x {once} ({rule}) = {part.move.total}."
     else:
-        yield f"L2 sensitivity: {part.move}, for {_some(part.rows, 'row')} and {rule}."
-    price = _exactly(part.epsilon)
-    made_of = f"{part.move.total} / {f'({price})' if '/' in price else price} = "
-    yield (
-        f"{part.mechanism.label} of scale {made_of if part.scale * part.epsilon == part.move.total else ''}"
-        f"{_exactly(part.scale)} on {_some(what.size * part.groups, 'number')}."
-    )
+        squared = part.move.squared
+        root = math.isqrt(squared)
+        size = str(root) if root * root == squared else f"sqrt({squared}) = {show_up(sqrt_up(Exact(squared)))}"
+        yield f"L2 sensitivity: {size}, for {_some(part.rows, 'row')} and {rule}."
+    if isinstance(part.price, PureDP) and part.scale * part.price.epsilon == part.move.total:
+        price = _exactly(part.price.epsilon)
+        made_of = f"{part.move.total} / {f'({price})' if '/' in price else price} = "
+        scale = f"scale {made_of}{_exactly(part.scale)}"
+    else:
+        scale = part.mechanism.show(scale=part.scale)
+    yield f"{part.mechanism.label} of {scale} on {_some(part.coordinates, 'number')}."
 
 
 def _guarantee(plan: ReleasePlan) -> Iterator[str]:
     if not plan.noised:
         yield "The answer uses no private data, so it is public."
         return
-    parts = " + ".join(_exactly(part.epsilon) for part in plan.noised)
-    total = f"{parts} = {_exactly(plan.epsilon)}" if len(plan.noised) > 1 else _exactly(plan.epsilon)
-    again = _exactly(plan.guarantee().epsilon)
-    yield f"epsilon {total}, delta 0 (pure differential privacy); recomputed from the noise: epsilon {again}."
+    numbers = [_exactly(amount(part.price)) for part in plan.noised]
+    whole = _exactly(sum((amount(part.price) for part in plan.noised), Exact(0)))
+    total = f"{' + '.join(numbers)} = {whole}" if len(numbers) > 1 else whole
+    again = ", ".join(f"{name} {_exactly(number)}" for name, number in budgets.numbers(plan.guarantee()).items())
+    match plan.price:
+        case PureDP():
+            yield f"epsilon {total}, delta 0 (pure differential privacy); recomputed from the noise: {again}."
+        case ZeroConcentratedDP():
+            yield f"rho {total} (zero-concentrated differential privacy); recomputed from the noise: {again}."
+        case ApproxDP(epsilon, delta):
+            yield (
+                f"epsilon {show_up(epsilon)}, delta {show_up(delta)} (approximate differential privacy), by way of "
+                f"rho {total}; recomputed from the noise: {plan.guarantee()}."
+            )
     if plan.raised_to is not None:
-        yield f"The requested errors would cost less; raised to the minimum price of {_exactly(plan.raised_to)}."
+        least = f"epsilon {_exactly(plan.raised_to)}"
+        if not isinstance(plan.price, PureDP):
+            least += f", which is rho {show(plan.raised_to**2 / 2)}"
+        yield f"The requested errors would cost less; raised to the minimum price of {least}."
+
+
+def _meaning(plan: ReleasePlan) -> str:
+    guarantee, adjacency = plan.guarantee(), operators.adjacency(plan.query.input)
+    if isinstance(guarantee, ZeroConcentratedDP):
+        return guarantee.meaning(adjacency, delta=_TINY)
+    return guarantee.meaning(adjacency)
 
 
 def _errors(plan: ReleasePlan, assume: str) -> Iterator[str]:

@@ -10,8 +10,23 @@ from privet.exact import Exact
 from privet.planner.plan import NoisyMeasurement, ReleasePlan
 from privet.planner.planning import plan
 from privet.privacy import events
+from privet.privacy.guarantees import budgets
 from privet.tables.codec import decode, encode
 from privet.tables.query import Query
+
+_FIELDS = (
+    "query",
+    "price",
+    "within",
+    "confidence",
+    "simultaneous",
+    "assuming",
+    "weights",
+    "mechanism",
+    "delta",
+    "stated_at",
+    "raised_to",
+)
 
 
 def asked(plan: ReleasePlan) -> dict[str, Any]:
@@ -22,38 +37,32 @@ def asked(plan: ReleasePlan) -> dict[str, Any]:
 def _asked(plan: ReleasePlan) -> dict[str, Any]:
     return {
         "query": encode(plan.query),
-        "epsilon": _maybe(plan.asked),
+        "price": None if plan.asked is None else budgets.to_tree(plan.asked),
         "within": None if plan.within is None else {name: ratio(error) for name, error in plan.within},
         "confidence": ratio(plan.confidence),
         "simultaneous": plan.simultaneous,
         "assuming": plan.assuming,
         "weights": {name: ratio(weight) for name, weight in plan.weights},
         "mechanism": plan.mechanism.name,
+        "delta": _maybe(plan.delta),
+        "stated_at": _maybe(plan.stated_at),
         "raised_to": _maybe(plan.raised_to),
     }
 
 
 def plan_again(tree: Any) -> ReleasePlan:
     """A new plan for the question that `asked` wrote, by today's rules."""
-    fields = {
-        "query",
-        "epsilon",
-        "within",
-        "confidence",
-        "simultaneous",
-        "assuming",
-        "weights",
-        "mechanism",
-        "raised_to",
-    }
-    if not isinstance(tree, dict) or set(tree) != fields:
-        raise UserError(f"asked: must have the fields {', '.join(sorted(fields))}")
+    if not isinstance(tree, dict) or set(tree) != set(_FIELDS):
+        raise UserError(f"asked: must have the fields {', '.join(sorted(_FIELDS))}")
     query = decode(tree["query"])
     if not isinstance(query, Query) or not isinstance(tree["simultaneous"], bool):
         raise UserError("asked: must be a query with its parameters")
+    price: dict[str, Any] = {} if tree["price"] is None else budgets.numbers(budgets.from_tree(tree["price"]))
+    if tree["delta"] is not None:
+        price["delta"] = tree["delta"]
     return plan(
         query,
-        epsilon=tree["epsilon"],
+        **price,
         within=tree["within"],
         confidence=tree["confidence"],
         simultaneous=tree["simultaneous"],
@@ -61,6 +70,7 @@ def plan_again(tree: Any) -> ReleasePlan:
         weights=tree["weights"] or None,
         mechanism=tree["mechanism"],
         min_epsilon=tree["raised_to"],
+        stated_at=tree["stated_at"],
     )
 
 
@@ -83,8 +93,8 @@ def _derived(plan: ReleasePlan) -> dict[str, Any]:
         ],
         "design": plan.design.reason,
         "event": events.to_tree(plan.event()),
-        "epsilon": ratio(plan.epsilon),
-        "guarantee": {"kind": "pure", "epsilon": ratio(plan.guarantee().epsilon), "delta": "0/1"},
+        "price": budgets.to_tree(plan.price),
+        "guarantee": budgets.to_tree(plan.guarantee()),
     }
 
 
@@ -104,7 +114,7 @@ def _measurement(part: NoisyMeasurement, statement: int) -> dict[str, Any]:
         "adjacency": str(part.adjacency),
         "same_rows": part.same_rows,
         "move": events.move_to_tree(part.move),
-        "epsilon": ratio(part.epsilon),
+        "price": budgets.to_tree(part.price),
         "scale": ratio(part.scale),
     }
 

@@ -10,7 +10,7 @@ from privet import accuracy
 from privet.exact import Exact
 from privet.mechanisms import NoiseMechanism
 from privet.planner.linear import Linear
-from privet.privacy.events import Composed, PrivacyEvent
+from privet.privacy.events import PrivacyEvent
 
 if TYPE_CHECKING:
     from privet.planner.plan import ReleasePlan
@@ -52,4 +52,4 @@ def add_noise(
                 for i, vector in enumerate(vectors)
             )
         )
-    return tuple(noisy), Composed(drawn)
+    return tuple(noisy), plan.together(drawn)

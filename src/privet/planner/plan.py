@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from privet.errors import Face
+from privet.errors import Face, UserError, write
 from privet.exact import Exact
 from privet.mechanisms import NoiseMechanism
 from privet.planner.design import Design
@@ -16,9 +16,9 @@ from privet.planner.measurements import Measurement
 from privet.planner.noise import Noise
 from privet.planner.outputs import Cells, Fixed, Output, Quotient, Spread
 from privet.privacy import events
-from privet.privacy.accounting import PureAccountant
+from privet.privacy.accounting.guarantee import guarantee_as
 from privet.privacy.adjacency import Adjacency
-from privet.privacy.guarantees import PureDP
+from privet.privacy.guarantees import ApproxDP, Guarantee, PureDP, ZeroConcentratedDP
 from privet.privacy.moves import Move
 from privet.tables import caps
 from privet.tables.query import Query
@@ -45,42 +45,63 @@ class NoisyMeasurement:
     same_rows: bool
     mechanism: NoiseMechanism
     move: Move
-    epsilon: Exact
+    price: PureDP | ZeroConcentratedDP
+    """Its cost, in the kind of guarantee that adds up over measurements."""
     scale: Exact
-    """The scale of the noise of each coordinate."""
+    """The scale of the noise of each coordinate, as the mechanism understands it."""
 
-    def at(self, epsilon: Exact) -> NoisyMeasurement:
+    @property
+    def coordinates(self) -> int:
+        """The number of coordinates, in all groups together."""
+        return self.measurement.size * self.groups
+
+    def at(self, price: Guarantee) -> NoisyMeasurement:
         """The same at another price."""
-        return replace(self, epsilon=epsilon, scale=self.mechanism.scale(self.move, epsilon=epsilon))
+        scale = self.mechanism.calibrate(self.move, price, coordinates=self.coordinates)
+        if isinstance(price, ApproxDP):
+            return self.scaled(scale)
+        return replace(self, price=price, scale=scale)
+
+    def scaled(self, scale: Exact) -> NoisyMeasurement:
+        """The same with noise of another scale."""
+        cost = self.mechanism.cost(self.move, scale=scale, coordinates=self.coordinates, like=self.price)
+        assert isinstance(cost, PureDP | ZeroConcentratedDP)
+        return replace(self, price=cost, scale=scale)
 
     def event(self) -> events.PrivacyEvent:
         """What adding its noise does, as accountants see it."""
-        return self.mechanism.event(self.move, scale=self.scale)
+        return self.mechanism.event(self.move, scale=self.scale, coordinates=self.coordinates)
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class ReleasePlan:
     """How to answer a query, and the cost; computed from public facts alone.
 
-    Claim: `guarantee()` is what the accountant makes of the noise that will be drawn, and not more than `epsilon`.
+    Claim: `guarantee()` is what an accountant makes of the noise that will be drawn, and implies `price`.
     """
 
     query: Query
     design: Design
     noised: tuple[NoisyMeasurement, ...]
-    epsilon: Exact
+    price: Guarantee
     """Its cost."""
-    asked: Exact | None
-    """The requested epsilon, if there is one instead of `within`."""
+    asked: Guarantee | None
+    """The requested price, if there is one instead of `within`."""
     confidence: Exact
     simultaneous: bool
     assuming: int | None
     weights: tuple[tuple[str, Exact], ...]
     within: tuple[tuple[str, Exact], ...] | None
-    """The requested errors, if there are any instead of an epsilon."""
+    """The requested errors, if there are any instead of a price."""
     mechanism: NoiseMechanism
+    delta: Exact | None = None
+    """The delta that the requested errors may cost."""
+    stated_at: Exact | None = None
+    """The epsilon at which noise that is priced in rho states its delta, if it does."""
     raised_to: Exact | None = None
-    """The minimum price of a question, if those errors would cost less."""
+    """The minimum price of a question, in epsilon, if those errors would cost less."""
+    choice: str = field(default="", compare=False)
+    """Why this mechanism, if there was a choice: for people to read."""
     text: str = field(default="", compare=False, repr=False)
     """The SELECT that it comes from, if it does."""
     _memo: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
@@ -124,13 +145,24 @@ class ReleasePlan:
         cells = self.groups * len(self.columns) if self.simultaneous else 1
         return 1 - (1 - self.confidence) / cells
 
+    @property
+    def epsilon(self) -> Exact:
+        """The epsilon of its cost."""
+        if isinstance(self.price, ZeroConcentratedDP):
+            raise UserError("this question costs rho, not epsilon", remedy=write("plan.price.rho"))
+        return self.price.epsilon
+
     def event(self) -> events.PrivacyEvent:
         """The event of the release, for accountants."""
-        return self.once("event", lambda plan: events.Composed([part.event() for part in plan.noised]))
+        return self.once("event", lambda plan: plan.together([part.event() for part in plan.noised]))
 
-    def guarantee(self) -> PureDP:
-        """The guarantee of the release, computed from the event alone."""
-        return self.once("guarantee", lambda plan: PureAccountant().account(plan.event()))
+    def together(self, noises: Sequence[events.PrivacyEvent]) -> events.PrivacyEvent:
+        """The event of the release, from those of its measurements."""
+        return self.mechanism.together(noises, epsilon=self.stated_at)
+
+    def guarantee(self) -> Guarantee:
+        """The guarantee of the release, of the kind of its price, computed from the event alone."""
+        return self.once("guarantee", lambda plan: guarantee_as(type(plan.price), plan.event()))
 
     def statements(self) -> tuple[Statement, ...]:
         """The statements for the engine: one for rows, one for people, as needed."""

@@ -1,53 +1,31 @@
-"""A query and an epsilon, or requested errors, become a plan."""
+"""A query and a price, or requested errors, become a plan."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from privet import mechanisms
-from privet.errors import InternalError, QueryError, Remedy, argument, write
-from privet.exact import Exact, Number, positive, probability, show, whole
+from privet.errors import QueryError, UserError, argument, write
+from privet.exact import Exact, Number, nonnegative, positive, probability, whole
 from privet.mechanisms import NoiseMechanism
 from privet.names.spelling import there_are
-from privet.planner import conditions
-from privet.planner.arguments import check_price
-from privet.planner.design import Design, best, designs
-from privet.planner.measurements import Measurement
-from privet.planner.outputs import Fixed, Quotient, Spread
-from privet.planner.plan import NoisyMeasurement, ReleasePlan, bounding
-from privet.privacy.adjacency import Adjacency
-from privet.privacy.sensitivity import l1_move, l2_move
-from privet.tables import operators
+from privet.planner import choice, conditions, pricing
+from privet.planner.arguments import asked_price, check_price
+from privet.planner.choice import Accounting
+from privet.planner.design import best, designs
+from privet.planner.plan import ReleasePlan
+from privet.privacy.guarantees import ApproxDP, Guarantee, PureDP, ZeroConcentratedDP
 from privet.tables.query import Query
 from privet.tables.schema import CEILING
-from privet.tables.statement import (
-    AtMostGroups,
-    AtMostRows,
-    Bounding,
-    Code,
-    Given,
-    PeopleInGroups,
-    Present,
-    Total,
-    Unbounded,
-)
-
-LEAST_EPSILON = Exact(1, 10**9)
-"""A query with less is refused: its answer would be only noise."""
-
-_ASSUMING = argument("assuming", 500)
-_EPSILON_OR_WITHIN = write(
-    'epsilon=0.5, or within={"n": 50}', terminal="--epsilon 0.5, or --within n=50", http='"epsilon": 0.5'
-)
 
 
 def plan(
     query: Query,
     *,
     epsilon: Number | None = None,
+    delta: Number | None = None,
+    rho: Number | None = None,
     within: Mapping[str, Number] | None = None,
     confidence: Number = 0.95,
     simultaneous: bool = False,
@@ -55,14 +33,20 @@ def plan(
     weights: Mapping[str, Number] | None = None,
     mechanism: str | None = None,
     min_epsilon: Number | None = None,
+    accounting: Accounting | None = None,
+    stated_at: Number | None = None,
     text: str = "",
 ) -> ReleasePlan:
-    """The plan for a query at an epsilon for the whole of it, or within errors for its columns.
+    """The plan for a query at a price for the whole of it, or within errors for its columns.
 
-    `mechanism` names what draws the noise.
+    A price is an epsilon, or an epsilon and a delta, or a rho. Errors may be paid for with a delta, too.
+
+    `mechanism` names what draws the noise; without it, Privet compares those that can be paid for in this way: at a
+    price by their errors, for errors by the share that they use of the budget of `accounting`.
 
     `min_epsilon` is the least price of a question: less is refused, and errors that would cost less are kept with less
-    noise, for that price. `text` is the SELECT that the query was read from.
+    noise, for that price. `stated_at` is the epsilon at which a question in rho states its delta; by default, that
+    follows from the accounting. `text` is the SELECT that the query was read from.
     """
     if not isinstance(query, Query):
         raise QueryError(f"{type(query).__name__} is not a query", remedy=write("people.agg(n=pv.count())"))
@@ -74,158 +58,125 @@ def plan(
         raise QueryError(
             f"simultaneous must be true or false, not {simultaneous!r}", remedy=argument("simultaneous", True)
         )
-    if (epsilon is None) == (within is None):
-        both = "both epsilon and within are set" if epsilon is not None else "neither epsilon nor within is set"
-        raise QueryError(both, allowed="Set one of the two", remedy=_EPSILON_OR_WITHIN)
+    asked, leak = asked_price(epsilon=epsilon, delta=delta, rho=rho, within=within is not None)
     names = [name for name, _ in query.aggregates]
     heavier = _numbers(weights, names, "weights")
     if any(not Exact(1, 10**6) <= weight <= 10**6 for weight in heavier.values()):
         raise QueryError("weights must be between 0.000001 and 1,000,000", remedy=write('weights={"n": 2}'))
-    rows = None if assuming is None else whole(assuming, name="assuming", example=_ASSUMING)
+    rows = None if assuming is None else whole(assuming, name="assuming", example=pricing.ASSUMING)
     if rows is not None and rows > CEILING:
-        raise QueryError("assuming must be at most 2^40", remedy=_ASSUMING)
-    wanted = None if epsilon is None else positive(epsilon, name="epsilon", example=argument("epsilon", 0.5))
+        raise QueryError("assuming must be at most 2^40", remedy=pricing.ASSUMING)
     least = Exact(0) if min_epsilon is None else positive(min_epsilon, name="min_epsilon", example="min_epsilon=0.001")
-    if wanted is not None:
-        check_price(wanted, least)
-    adds = mechanisms.named(mechanism)
-    parameters = (level, simultaneous, rows, tuple(heavier.items()))
-    shapes = designs(query, heavier)
-    if wanted is not None:
-        shape = best(shapes)
-        unpriced = _unpriced(query, shape, adds)
-        draft = ReleasePlan(query, shape, unpriced, Exact(0), wanted, *parameters, None, adds, text=text)
-        return _priced(draft, [wanted * share / shape.worst for share in shape.shares])
-    errors = _numbers(within, [name for name, _ in shapes[0].columns], "within")
-    candidates: list[tuple[Exact, ReleasePlan]] = []
-    refused: QueryError | None = None
-    for shape in shapes:
-        unpriced, limits = _unpriced(query, shape, adds), tuple(errors.items())
-        draft = ReleasePlan(query, shape, unpriced, Exact(0), None, *parameters, limits, adds, text=text)
-        try:
-            prices = _prices(draft, errors)
-            candidates.append((sum(prices, Exact(0)), _raised(draft, prices, least)))
-        except QueryError as error:
-            refused = refused or error
-    if not candidates:
-        assert refused is not None
-        raise refused
-    return min(candidates, key=lambda each: each[0])[1]
+    if asked is not None:
+        check_price(asked, least)
+    at = None if stated_at is None else nonnegative(stated_at, name="stated_at")
+    errors: Mapping[str, Number] | None = within
 
-
-def _raised(draft: ReleasePlan, prices: Sequence[Exact], least: Exact) -> ReleasePlan:
-    """The plan at these prices; if their sum is below the minimum price, all are scaled up to it."""
-    total = sum(prices, Exact(0))
-    if not total or total >= least:
-        return _priced(draft, prices)
-    return replace(_priced(draft, [price * least / total for price in prices]), raised_to=least)
-
-
-def _priced(draft: ReleasePlan, prices: Sequence[Exact]) -> ReleasePlan:
-    """The plan with an epsilon for each measurement; its guarantee is recomputed and compared.
-
-    Prices with long denominators are rounded down, so that an accountant need not round them up.
-    """
-    if prices and (sum(prices) < LEAST_EPSILON or min(prices) < LEAST_EPSILON**2):
-        low = sum(prices, Exact(0)) if sum(prices) < LEAST_EPSILON else min(prices)
-        raise QueryError(f"epsilon {show(low)} is below 10^-9, so the answer would be only noise")
-    prices = [p if p.denominator.bit_length() <= 200 else Exact(math.floor(p * 2**200), 2**200) for p in prices]
-    noised = tuple(part.at(price) for part, price in zip(draft.noised, prices, strict=True))
-    total = sum(prices, Exact(0))
-    priced = replace(draft, noised=noised, epsilon=total)
-    if priced.guarantee().epsilon > priced.epsilon:
-        raise InternalError(
-            f"the plan's noise promises {priced.guarantee()}, but {show(priced.epsilon)} was requested. "
-            "Nothing was released. This is a bug in Privet."
-        )
-    return priced
-
-
-def _unpriced(query: Query, shape: Design, mechanism: NoiseMechanism) -> tuple[NoisyMeasurement, ...]:
-    groups = query.groups.most
-    how = {people: bounding(query, people=people)[0] for people in {each.people for each in shape.measurements}}
-    return tuple(_bounded(query, each, how[each.people], groups, mechanism) for each in shape.measurements)
-
-
-def _bounded(
-    query: Query, measurement: Measurement, how: Bounding, groups: int, mechanism: NoiseMechanism
-) -> NoisyMeasurement:
-    adjacency = operators.adjacency(query.input)
-    same_rows = (
-        adjacency is Adjacency.REPLACE
-        and measurement.rule == "sum/1"
-        and not query.keys
-        and operators.keeps_all_rows(query.input)
-        and all(isinstance(tally, Present | Total) and _promised(tally.value) for tally in measurement.tallies)
-    )
-    rows, most = _caps(how)
-    known: dict[str, Any] = {"rows": rows, "max_groups": most, "groups": groups, "same_rows": same_rows}
-    moved = l1_move if mechanism.norm == "L1" else l2_move
-    move = moved(measurement.corners, adjacency=adjacency, **known)
-    one = Exact(1)
-    scale = mechanism.scale(move, epsilon=one)
-    return NoisyMeasurement(measurement, rows * most, groups, adjacency, same_rows, mechanism, move, one, scale)
-
-
-def _caps(how: Bounding) -> tuple[int, int]:
-    """How many rows of a person, and in how many groups so many each; without a cap on groups, so many in all."""
-    match how:
-        case AtMostRows(rows):
-            return rows, 1
-        case AtMostGroups(groups, rows):
-            return rows, groups
-        case PeopleInGroups(groups):
-            return 1, groups
-        case Unbounded():
-            return 1, 1
-
-
-def _promised(read: Code | Given) -> bool:
-    """Whether the engine gives every row a code, as the statement says."""
-    return isinstance(read, Code) and not read.missing
-
-
-def _prices(draft: ReleasePlan, within: Mapping[str, Exact]) -> list[Exact]:
-    """For each measurement, the least epsilon (six digits, rounded up) that keeps its columns within the errors."""
-    prices = [Exact(0)] * len(draft.noised)
-    noise = draft.noise  # at epsilon 1
-    for name, output in draft.columns:
-        if name not in within or isinstance(output, Fixed):
-            continue
-        if isinstance(output, Quotient | Spread) and draft.assuming is None:
-            raise QueryError(
-                f"the error of {name!r} depends on the number of rows in a group, so assume one",
-                remedy=_ASSUMING,
+    def candidate(adds: NoiseMechanism) -> ReleasePlan:
+        shapes = designs(query, heavier, adds)
+        limits = None if errors is None else _numbers(errors, [name for name, _ in shapes[0].columns], "within")
+        drafts = [
+            ReleasePlan(
+                query, shape, pricing.measured(query, shape, adds), PureDP.ZERO, asked, level, simultaneous, rows,
+                tuple(heavier.items()), None if limits is None else tuple(limits.items()), adds,
+                delta=leak or None, stated_at=at, text=text,
             )
-        largest = output.allowed(within[name], noise, draft.level, draft.assuming)
-        if largest is None:
-            raise QueryError(
-                f"no noise scale is known that keeps {name!r} within {show(within[name])}",
-                remedy=Remedy("Allow a larger error"),
-            )
-        for place in output.measurements():
-            part = draft.noised[place]
-            price = part.mechanism.epsilon(part.move, scale=largest * part.scale)
-            prices[place] = max(prices[place], _six_digits_up(price))
-    if not all(prices):
-        place = prices.index(Exact(0))
-        free = [name for name, output in draft.columns if place in output.measurements()]
+            for shape in ([best(shapes)] if limits is None else shapes)
+        ]  # fmt: skip
+        stated = leak or (accounting.stated_delta if accounting else Exact(0))
+        if asked is not None:
+            return _at_price(drafts[0], asked, stated)
+        assert limits is not None
+        return _within(drafts, limits, least, stated)
+
+    adding = [mechanisms.named(mechanism)] if mechanism is not None else _candidates(asked, accounting)
+    if mechanism is not None:
+        _check_kind(adding[0], asked)
+    plans = _possible(candidate, adding)
+    if accounting is not None and type(asked) is not PureDP:
+        plans = choice.payable(plans, accounting)
+    if len(plans) == 1:
+        return plans[0]
+    if asked is None and accounting is not None:
+        return choice.cheapest(plans, accounting)
+    return choice.most_accurate(plans, accounting)
+
+
+def _candidates(asked: Guarantee | None, accounting: Accounting | None) -> list[NoiseMechanism]:
+    """The mechanisms that can be paid for in this way; for errors, all that could be, if the budget is known."""
+    if asked is None and accounting is None:
+        return [mechanisms.DEFAULT]
+    kinds: tuple[type, ...] = (PureDP, ZeroConcentratedDP)
+    if asked is not None:
+        kinds = (PureDP, ApproxDP) if isinstance(asked, ApproxDP) else (type(asked),)
+    return [mechanism for mechanism in mechanisms.NOISE.values() if set(kinds) & set(mechanism.prices)]
+
+
+def _check_kind(mechanism: NoiseMechanism, asked: Guarantee | None) -> None:
+    """Refuse a mechanism that was named and can't be paid for in this way."""
+    if asked is None or type(asked) in mechanism.prices:
+        return
+    if isinstance(asked, ApproxDP) and PureDP in mechanism.prices:
+        return
+    name = mechanisms.short(mechanism.name)
+    if PureDP in mechanism.prices:
         raise QueryError(
-            f"within needs an error for {' or '.join(map(repr, free))}",
-            remedy=write(
-                f'within={{"{free[0]}": 50, ...}}', terminal=f"--within {free[0]}=50", http=f'"{free[0]}": 50'
-            ),
+            f"the {name} mechanism is paid for in epsilon, not in rho",
+            remedy=write("epsilon=0.5", terminal="--epsilon 0.5", http='"epsilon": 0.5'),
         )
-    return prices
+    raise QueryError(
+        f"the {name} mechanism is not purely differentially private, so an epsilon alone can't pay for it",
+        allowed="Its price is a rho, or an epsilon and a delta",
+        remedy=write("rho=0.01", terminal="--rho 0.01", http='"rho": 0.01'),
+    )
 
 
-def _six_digits_up(number: Exact) -> Exact:
-    digit = Exact(1)
-    while number < 10**5 * digit:
-        digit /= 10
-    while number >= 10**6 * digit:
-        digit *= 10
-    return math.ceil(number / digit) * digit
+def _possible(
+    candidate: Callable[[NoiseMechanism], ReleasePlan], adding: Sequence[NoiseMechanism]
+) -> list[ReleasePlan]:
+    """The plans of all mechanisms that have one; if none has, the first refusal."""
+    plans, refused = [], []
+    for adds in adding:
+        try:
+            plans.append(candidate(adds))
+        except UserError as error:
+            refused.append(error)
+    if not plans:
+        raise refused[0]
+    return plans
+
+
+def _at_price(draft: ReleasePlan, asked: Guarantee, delta: Exact) -> ReleasePlan:
+    if isinstance(asked, ApproxDP) and draft.mechanism.prices[0] is ZeroConcentratedDP:
+        draft = replace(draft, stated_at=asked.epsilon)
+    return pricing.priced(draft, pricing.at_price(draft, asked), delta=delta)
+
+
+def _within(drafts: Sequence[ReleasePlan], errors: Mapping[str, Exact], least: Exact, delta: Exact) -> ReleasePlan:
+    """The design that keeps to the errors at the lowest price; all prices are raised if their sum is too low."""
+    candidates: list[tuple[Exact, ReleasePlan, list[Exact]]] = []
+    refused: list[QueryError] = []
+    for draft in drafts:
+        try:
+            prices = pricing.prices_within(draft, errors)
+            candidates.append((sum(prices, Exact(0)), draft, prices))
+        except QueryError as error:
+            refused.append(error)
+    for _, draft, prices in sorted(candidates, key=lambda each: each[0]):
+        try:
+            return _raised(draft, prices, least, delta)
+        except QueryError as error:
+            refused.append(error)
+    raise refused[0]
+
+
+def _raised(draft: ReleasePlan, prices: Sequence[Exact], least: Exact, delta: Exact) -> ReleasePlan:
+    """The plan at these prices; if their sum is below the minimum price, all are scaled up to it."""
+    total, lowest = sum(prices, Exact(0)), pricing.least(draft.mechanism.prices[0], least)
+    if total and total < lowest:
+        draft = replace(draft, raised_to=least)
+        prices = [price * lowest / total for price in prices]
+    return pricing.priced(draft, pricing.divided(draft.noised, prices), delta=delta)
 
 
 def _numbers(given: Mapping[str, Number] | None, names: Sequence[str], what: str) -> dict[str, Exact]:

@@ -11,7 +11,7 @@ from privet.ledger import Caps, Ledger
 from privet.policy import toml
 from privet.policy.policy import DatasetPolicy
 from privet.privacy.guarantees import Budget, stricter
-from privet.privacy.guarantees.budgets import numbers
+from privet.privacy.guarantees.budgets import different_kind, numbers
 
 
 def caps(policy: DatasetPolicy, analyst: str) -> Caps:
@@ -35,6 +35,8 @@ def grant(policy: DatasetPolicy, ledger: Ledger) -> None:
 def differences(policy: DatasetPolicy, ledger: Ledger, analyst: str | None = None) -> list[str]:
     """The amounts in which the two differ: which one applies, and how to raise it; analysts' caps only for this one."""
     balance = ledger.balance(policy.name, analyst)
+    if type(policy.budget) is not type(balance.budget):
+        raise different_kind(policy.name, balance.budget, policy.budget)
     cap = None if analyst is None or balance.ration is None else balance.ration.cap
     allowed = None if analyst is None else caps(policy, analyst).analyst
     compared: list[tuple[str, str, str, Budget | None, Budget | None]] = [

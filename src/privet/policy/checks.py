@@ -47,7 +47,11 @@ def _unique(names: dict[str, str], table: str, place: Place, where: str) -> Iter
 def _budgets(place: Place, shape: DatasetShape) -> Iterator[Problem]:
     budget = shape.budget
     kind = budget.kind
-    if shape.accountant is not None and ACCOUNTANTS[shape.accountant].promises is not kind:
+    if shape.accountant is not None and not ACCOUNTANTS[shape.accountant].adaptive:
+        what = f"the {shape.accountant} accountant is for fixed batches: it can't keep a budget"
+        keeps = next(name for name, each in ACCOUNTANTS.items() if each.adaptive and each.promises is kind)
+        yield Problem((*place, "accountant"), what, f'accountant = "{keeps}"')
+    elif shape.accountant is not None and ACCOUNTANTS[shape.accountant].promises is not kind:
         promised = ACCOUNTANTS[shape.accountant].promises
         what = f"the {shape.accountant} accountant needs a budget in {' and '.join(_NUMBERS[promised])}"
         examples = {"epsilon": budget.epsilon or "3", "delta": "1e-6", "rho": "0.1"}

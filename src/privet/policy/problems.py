@@ -98,6 +98,8 @@ def example(place: Place, value: Any = None) -> str:
             return f"{toml.key(name)} = {{ epsilon = 1 }}"
         case ("datasets", str(), "tables", *rest):
             return _table(place, rest, value)
+        case ("datasets", str(), "budget") if isinstance(value, dict) and "rho" in value:
+            return "budget = { rho = 0.1 }"
         case ("datasets", str(), "budget") if isinstance(value, dict) and "delta" in value:
             return "budget = { epsilon = 3, delta = 1e-6 }"
         case ("datasets", str(), str(name)) if name in shape.DATASET_LINES:

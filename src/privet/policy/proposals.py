@@ -40,7 +40,7 @@ class Proposal:
 
     line: str | None
     form: str
-    """The column as it would stand in a policy, with gaps."""
+    """The column as a policy would declare it, with gaps to fill in."""
     note: str = ""
 
 
@@ -58,7 +58,7 @@ def person(columns: Iterable[tuple[str, Family]]) -> tuple[str | None, bool]:
     """The column that may tell whose row it is, and whether its name leaves no doubt.
 
     A name with a person and an id comes first (patient_id, playerID), then a person (customer), then a bare id. What
-    numbers rows or visits is not proposed: each of its values would be another person.
+    numbers rows or visits is not proposed: each of its values would count as a different person.
 
     Example:
         >>> person([("id", "integer"), ("patient_id", "text")]), person([("row_id", "integer"), ("id", "integer")])

@@ -155,7 +155,8 @@ TABLE_LINES: dict[str, str] = {
 def _known(what: str, registry: Mapping[str, object]) -> Callable[[str], str]:
     def check(name: str) -> str:
         if name not in registry:
-            raise UserError(f"there is no {what} {toml.text(name)}", allowed=f"The {what}s are: {', '.join(registry)}")
+            usable = [each for each, entry in registry.items() if getattr(entry, "adaptive", True)]
+            raise UserError(f"there is no {what} {toml.text(name)}", allowed=f"The {what}s are: {', '.join(usable)}")
         return name
 
     return check
@@ -180,7 +181,7 @@ class DatasetShape(Part):
         Annotated[
             str,
             AfterValidator(_known("accountant", ACCOUNTANTS)),
-            WithJsonSchema({"type": "string", "enum": list(ACCOUNTANTS)}),
+            WithJsonSchema({"type": "string", "enum": [name for name, each in ACCOUNTANTS.items() if each.adaptive]}),
         ]
         | None
     ) = None

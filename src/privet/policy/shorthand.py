@@ -29,7 +29,7 @@ def examples() -> list[str]:
 
 
 def shorthand(name: str, line: str, *, family: Family = "anything") -> Any:
-    """A column as it stands in a policy; None if it is left out.
+    """A column as a policy declares it; None if it is left out.
 
     `family` is what the column holds: keys of texts are texts, even if all of them look like integers; and the kind can
     be left out, as in `0 110` or `north, south`.
@@ -87,7 +87,7 @@ def _split(name: str, line: str, family: Family = "anything") -> tuple[Kind | No
 
 
 def _value(name: str, kind: Kind, words: list[str], *, textual: bool) -> Any:
-    """The column as it stands in a policy."""
+    """The column as a policy declares it."""
     options = {each.name: each for each in kind.parameters if each.optional}
     written: dict[str, Any] = {}
     while words:

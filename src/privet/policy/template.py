@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from privet.exact import Exact
 from privet.policy import toml
 
 
@@ -61,6 +62,7 @@ class PolicyTemplate:
             age = { integer = [0, 110] }
         """
         place = ("datasets", self.dataset)
+        cap = toml.value({"epsilon": Exact(1, 2)} | ({"delta": self.budget["delta"]} if "delta" in self.budget else {}))
         lines = [
             "# The steward's policy: who is protected, what may be asked, what it may cost. Analysts can't change it.",
             "# Bounds, keys and ranges come from what you know, never from the data. Numbers are exact.",
@@ -72,13 +74,13 @@ class PolicyTemplate:
             f"adjacency = {toml.text(self.adjacency)}    # neighbouring tables differ in one person, who is "
             + ("added or removed" if self.adjacency == "add/remove" else "replaced by another"),
             'version = "1"    # change it when the data change; this does not renew the budget',
-            "# per_query = { epsilon = 0.5 }    # the cost allowed for one question",
+            f"# per_query = {cap}    # the cost allowed for one question",
             "# min_epsilon = 0.001    # the minimum cost of a question, which limits how many can be asked",
-            "# per_analyst = { epsilon = 0.5 }    # how much every analyst not named below may spend",
+            f"# per_analyst = {cap}    # how much every analyst not named below may spend",
             "# share_answers = false    # then an answer that one analyst paid for is not free for others",
             "",
             f"# [{toml.dotted((*place, 'analysts'))}]    # how much each of these analysts may spend",
-            "# research = { epsilon = 0.5 }",
+            f"# research = {cap}",
         ]
         for table in self.tables:
             lines += ["", *self._table((*place, "tables", table.name), table)]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 
 from flint import arb
 
 from privet.errors import NumberError, write
-from privet.exact import Exact, Number, ball, enclose, nearest, nonnegative, positive, precision, whole
+from privet.exact import Exact, Number, ball, enclose, nearest, nonnegative, positive, precision, six_digits_up, whole
+from privet.exact.search import first
 from privet.noise import DiscreteGaussian
 from privet.privacy.divergences import hockey_stick
-from privet.privacy.events import GaussianNoise
-from privet.privacy.guarantees import conversion
+from privet.privacy.events import GaussianNoise, JointGaussian
+from privet.privacy.guarantees import ZeroConcentratedDP, conversion
 from privet.privacy.moves import L2Move
 
 DIGITS = 12
@@ -22,6 +24,7 @@ DIGITS = 12
 _EXAMPLE = "gaussian_delta(L2Move(1), sigma_squared=50, coordinates=1, epsilon=0.5)"
 _BITS = 30
 _HUGE = 10**6  # of an epsilon, or of a rho
+_LEAST = Fraction(1, 10**12)  # the smallest epsilon above 0 that is tried
 _PARTS, _FIRST, _ORDERS = 64, 64, 64 * 256  # orders from 1 + 2^-64 to 1 + 2^192
 _MOST = Fraction(10) ** 280  # beyond, floats can't say where to search
 
@@ -54,15 +57,72 @@ def gaussian_delta(move: L2Move, sigma_squared: Number, coordinates: int, epsilo
     rho = move.squared / (2 * squared)
     if rho > _HUGE:
         return Fraction(1)
-    if (count == 1 or move.squared == 1) and level <= _HUGE:
+    if _in_one_coordinate(move, count) and level <= _HUGE:
         return _scalar_delta(squared, math.isqrt(move.squared), level)
     return _vector_delta(rho, level)
 
 
-def delta_of(event: GaussianNoise) -> Exact:
-    """The delta of an event at the epsilon that it states, for accountants."""
+def delta_of(event: GaussianNoise | JointGaussian) -> Exact:
+    """The delta of an event at the epsilon that it states, for accountants.
+
+    Claim: noises of several scales together are a vector whose rho is the sum of theirs, and only that enters the delta
+    of a vector.
+    """
+    if isinstance(event, JointGaussian):
+        return Fraction(0) if not event.rho else _vector_delta(event.rho, event.epsilon)
     assert event.epsilon is not None
     return gaussian_delta(event.move, event.sigma_squared, event.coordinates, event.epsilon)
+
+
+def largest_rho(*, epsilon: Number, delta: Number) -> Exact:
+    """The largest rho, to 12 digits and rounded down, at which Gaussian noise on any vectors is (epsilon, delta)-DP.
+
+    Example:
+        >>> float(largest_rho(epsilon=1, delta=1e-6))
+        0.0243...
+    """
+    return 2 / smallest_sigma_squared(L2Move(4), 2, epsilon=epsilon, delta=delta)
+
+
+def stated(noises: Sequence[GaussianNoise], *, delta: Exact) -> GaussianNoise | JointGaussian:
+    """Noises together, at the smallest epsilon where their delta is at most this, to three digits and rounded up.
+
+    Example:
+        >>> noise = GaussianNoise(move=L2Move(1), sigma_squared=50, coordinates=1, epsilon=None)
+        >>> [float(stated(noises, delta=Exact(1, 10**9)).epsilon) for noises in ([noise], [noise, noise])]
+        [0.76..., 1.16...]
+    """
+    rho = sum((noise.rho for noise in noises), Exact(0))
+    if rho > _HUGE:
+        raise NumberError(f"rho must be at most {_HUGE:,}", remedy=write("rho=0.01"))
+    level = ZeroConcentratedDP.derived(rho).to_approx(delta=delta).epsilon if rho else Exact(0)
+    if len(noises) == 1 and level and _in_one_coordinate(noises[0].move, noises[0].coordinates):  # it needs less
+        parts = 2**12
+        level *= Fraction(
+            first(lambda part: delta_of(together(noises, epsilon=level * part / parts)) <= delta, 1, parts), parts
+        )
+    step = Fraction(1, 10**6)
+    while True:
+        level = six_digits_up(level) if level else level
+        event = together(noises, epsilon=level)
+        if delta_of(event) <= delta:
+            return event
+        level, step = max(level * (1 + step), _LEAST), 2 * step
+
+
+def _in_one_coordinate(move: L2Move, coordinates: int) -> bool:
+    """Whether neighbours differ in one coordinate at most, where the delta is exact."""
+    return coordinates == 1 or move.squared == 1
+
+
+def together(noises: Sequence[GaussianNoise], *, epsilon: Exact) -> GaussianNoise | JointGaussian:
+    """Noises that state one epsilon together."""
+    if len(noises) == 1:
+        (noise,) = noises
+        return GaussianNoise(
+            move=noise.move, sigma_squared=noise.sigma_squared, coordinates=noise.coordinates, epsilon=epsilon
+        )
+    return JointGaussian(noises=noises, epsilon=epsilon)
 
 
 @lru_cache(maxsize=1024)
@@ -73,12 +133,14 @@ def _scalar_delta(sigma_squared: Exact, shift: int, epsilon: Exact) -> Exact:
 
 @lru_cache(maxsize=1024)
 def _vector_delta(rho: Exact, epsilon: Exact) -> Exact:
-    """Over the orders of `_order`: log delta is convex in the order, so it falls and then rises."""
+    """Over the orders of `_above`: log delta is convex in the order, so it falls and then rises."""
+    if rho > _HUGE:
+        return Fraction(1)
 
     def log_delta(place: int) -> arb:
-        above = _order(place) - 1
-        order = ball(1 + above)
-        return ball(above * ((1 + above) * rho - epsilon)) + order * (ball(above) / order).log() - ball(above).log()
+        above = _above(place)
+        order = 1 + above
+        return above * (order * ball(rho) - ball(epsilon)) + order * (above / order).log() - above.log()
 
     low, high = 0, _ORDERS
     with precision(256):
@@ -88,10 +150,10 @@ def _vector_delta(rho: Exact, epsilon: Exact) -> Exact:
     return _rounded(enclose(lambda: log_delta(low).exp()).upper)
 
 
-def _order(place: int) -> Exact:
-    """One of many orders above 1, each about 1.5 % further from 1 than the one before."""
+def _above(place: int) -> arb:
+    """One of many orders, less 1, exactly: each is about 1.5 % further from 1 than the one before."""
     power, part = divmod(place, _PARTS)
-    return 1 + Fraction(2) ** (power - _FIRST) * Fraction(_PARTS + part, _PARTS)
+    return arb(_PARTS + part) * arb(2) ** (power - _FIRST) / _PARTS
 
 
 def _rounded(delta: Exact) -> Exact:
@@ -135,9 +197,9 @@ def _smallest(move: L2Move, count: int, epsilon: Exact, delta: Exact) -> Exact:
     low, high = start, start
     factor = Fraction(1001, 1000)
     while enough(low):
-        low, high, factor = _short(low / factor), low, factor * factor
+        low, high, factor = _short(low / factor), low, _short(factor * factor)
     while not enough(high):
-        low, high, factor = high, _short(high * factor), factor * factor
+        low, high, factor = high, _short(high * factor), _short(factor * factor)
     while high - low > high / 10**DIGITS:
         middle = _short((low + high) / 2)
         if not low < middle < high:
@@ -151,7 +213,7 @@ def _continuous(epsilon: float, log_delta: float) -> float:
     room = epsilon - log_delta
     root = math.sqrt(room * room - epsilon * epsilon) if epsilon < 1e150 else 0.0
     rho = epsilon * epsilon / (room + root) if epsilon else math.exp(2 * log_delta)
-    return min(max(1 / (4 * rho), 1e-20), 1e300)
+    return min(max(1 / (4 * max(rho, 1e-300)), 1e-20), 1e300)
 
 
 def _short(number: Exact) -> Exact:

@@ -12,7 +12,8 @@ from privet.exact import nearest
 from privet.ledger import Remaining
 from privet.planner import ReleasePlan, conditions
 from privet.planner.outputs import Cell, Cells, Fixed, Straight
-from privet.privacy.guarantees import PureDP
+from privet.privacy.guarantees import Guarantee
+from privet.privacy.guarantees.budgets import is_nothing
 from privet.release import arranging
 from privet.release.render import chart, frame, html, notes, picture, style, text
 from privet.release.render.view import Column, Keys, View, levels
@@ -37,7 +38,7 @@ class Release:
     plan: ReleasePlan
     noisy: tuple[tuple[tuple[int, ...], ...], ...]
     """The noisy integers: by measurement, by group, by coordinate."""
-    spent: PureDP
+    spent: Guarantee
     """The cost of this release."""
     remaining: Remaining | None
     """The budget that remains afterwards; None if unknown."""
@@ -89,14 +90,14 @@ class Release:
         return self.plan.limits
 
     @property
-    def guarantee(self) -> PureDP:
+    def guarantee(self) -> Guarantee:
         """The guarantee of the answer, which is also its cost, whether paid now or before."""
         return self.plan.guarantee()
 
     @property
     def paid_before(self) -> bool:
         """Whether the answer was already stored, so that nothing was spent now."""
-        return self.spent.epsilon == 0 and self.guarantee.epsilon > 0
+        return is_nothing(self.spent) and not is_nothing(self.guarantee)
 
     def values(self, column: str) -> list[Any]:
         """The values of a column: keys, integers for counts, floats for everything else."""

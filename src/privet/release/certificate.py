@@ -12,11 +12,15 @@ from typing import Any
 
 from privet.codec import canonical, parsed, ratio
 from privet.errors import VerificationError
-from privet.mechanisms import Laplace
+from privet.exact import Exact
+from privet.mechanisms import Gaussian, described
+from privet.mechanisms.described import Adding, Choosing
 from privet.planner import ReleasePlan
 from privet.planner.facts import asked, derived
 from privet.planner.outputs import Cells
 from privet.privacy import events
+from privet.privacy.gaussian import together
+from privet.privacy.guarantees import ZeroConcentratedDP, budgets
 from privet.release.signing import SigningKey, signer
 from privet.system import files
 
@@ -109,28 +113,46 @@ def _cells(cells: tuple[Any, ...]) -> list[Any]:
     return [None if isinstance(x, float) and not math.isfinite(x) else x for x in cells]
 
 
-def of_value(mechanism: Laplace, released: Any, label: str) -> dict[str, Any]:
-    """The part of a certificate about a value whose sensitivity the user stated."""
+def of_value(mechanism: Adding, released: Any, label: str, *, stated_at: Exact | None = None) -> dict[str, Any]:
+    """The part of a certificate about a value whose sensitivity the user stated.
+
+    Noise that is priced in rho may state the epsilon at which it has a delta, for a budget that counts epsilons.
+    """
+    asked = {"label": label, "mechanism": described.to_tree(mechanism), "stated_at": None}
+    derived = {**_derived(mechanism), "step": ratio(mechanism.step)}
+    if stated_at is not None and isinstance(mechanism, Gaussian) and isinstance(mechanism.price, ZeroConcentratedDP):
+        asked["stated_at"] = ratio(stated_at)
+        derived["event"] = events.to_tree(together([mechanism.event()], epsilon=stated_at))
+    return {"kind": "value", "asked": asked, "derived": derived, "answer": released}
+
+
+def of_choice(
+    mechanism: Choosing, position: int | None, label: str, *, count: int, candidates: list[Any] | None
+) -> dict[str, Any]:
+    """The part of a certificate about a choice by scores whose sensitivity the user stated.
+
+    It has the digest of the candidates, of which there may be a million, and the one that was chosen.
+    """
+    digest = None if candidates is None else hashlib.sha256(canonical(candidates).encode()).hexdigest()
+    chosen = None if candidates is None or position is None else candidates[position]
     return {
-        "kind": "value",
+        "kind": "choice",
         "asked": {
             "label": label,
-            "sensitivity": ratio(mechanism.sensitivity),
-            "epsilon": ratio(mechanism.epsilon),
-            "dimension": mechanism.dimension,
+            "mechanism": described.to_tree(mechanism),
+            "count": count,
+            "candidates": digest,
         },
-        "derived": derived_value(mechanism),
-        "answer": released,
+        "derived": _derived(mechanism),
+        "answer": {"position": position, "candidate": chosen},
     }
 
 
-def derived_value(mechanism: Laplace) -> dict[str, Any]:
+def _derived(mechanism: Adding | Choosing) -> dict[str, Any]:
     """The consequences of a stated sensitivity."""
     return {
         "event": events.to_tree(mechanism.event()),
-        "step": ratio(mechanism.step),
-        "scale": ratio(mechanism.scale),
-        "guarantee": {"kind": "pure", "epsilon": ratio(mechanism.guarantee().epsilon), "delta": "0/1"},
+        "guarantee": budgets.to_tree(mechanism.guarantee()),
     }
 
 

@@ -4,7 +4,7 @@ This is the first level of `verify`. It shares no rule with the planner: it take
 engine was given, works out all vectors that one row can add, and from these how far they move. Of a mechanism it asks
 only which event its noise is, and accountants what that costs.
 
-Claim: if the engine computed these statements and drew this noise, the release is epsilon-differentially private for
+Claim: if the engine computed these statements and drew this noise, the release has the guarantee that it claims, for
 what the tables protect. A row adds to each tally a function of one code, which the statement puts into 0..width, or
 calls missing. A coordinate is thus a polynomial a + b v + c v^2 of that code. The L1 norm of a vector is the greatest
 of its sums with signs, and such a sum is again a polynomial: it is greatest at an end of 0..width or beside its vertex.
@@ -23,7 +23,8 @@ from privet import mechanisms
 from privet.codec import canonical
 from privet.errors import VerificationError
 from privet.privacy import events
-from privet.privacy.accounting import PureAccountant
+from privet.privacy.accounting.guarantee import guarantee_as
+from privet.privacy.guarantees import Guarantee, PureDP, budgets
 from privet.privacy.moves import L1Move, L2Move, Move, Norm
 
 Vector = tuple[int, ...]
@@ -32,24 +33,32 @@ Vector = tuple[int, ...]
 _RATIO = re.compile(r"([1-9][0-9]*)/([1-9][0-9]*)", re.ASCII)
 
 
-def check(derived: Any, noisy: Any) -> Fraction:
-    """The epsilon of the noise; raises `VerificationError` if it exceeds the claim, or if the document is malformed."""
+def check(derived: Any, noisy: Any) -> Guarantee:
+    """The guarantee of the noise; raises `VerificationError` if it is weaker than claimed, or if it can't be read."""
     try:
         return _check(derived, noisy)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         raise VerificationError(f"the document is malformed: {str(error)[:200]}") from None
 
 
-def _check(derived: Any, noisy: Any) -> Fraction:
+def _check(derived: Any, noisy: Any) -> Guarantee:
     """The same, for a document of the right shape.
 
     `derived` is that part of a certificate, `noisy` its noisy vectors: by measurement, by group.
     """
-    loss = Fraction(0)
-    drawn = derived["event"]["events"]
-    if not len(derived["measurements"]) == len(noisy) == len(drawn):
-        raise VerificationError("derived.event: every measurement must have one event, and one list of noisy vectors")
-    for i, (measured, groups, event) in enumerate(zip(derived["measurements"], noisy, drawn, strict=True)):
+    if len(derived["measurements"]) != len(noisy):
+        raise VerificationError("derived.measurements: every measurement must have one list of noisy vectors")
+    names = {part["mechanism"] for part in derived["measurements"]}
+    if not names:
+        if derived["event"] != events.to_tree(events.Composed([])):
+            raise VerificationError("derived.event: there is no measurement, and so no noise")
+        return PureDP.ZERO
+    name = names.pop() if len(names) == 1 else "of several kinds"
+    mechanism = mechanisms.NOISE.get(name)
+    if mechanism is None:
+        raise VerificationError(f"derived.measurements.mechanism: there is no mechanism {str(name)[:40]!r}")
+    claims, implications = [], []
+    for i, (measured, groups) in enumerate(zip(derived["measurements"], noisy, strict=True)):
         where = f"derived.measurements[{i}]"
         index = measured["statement"]
         if type(index) is not int or not 0 <= index < len(derived["statements"]):
@@ -57,24 +66,40 @@ def _check(derived: Any, noisy: Any) -> Fraction:
         statement = derived["statements"][index]
         if any(len(vector) != len(measured["matrix"]) for vector in groups):
             raise VerificationError(f"noisy[{i}]: a vector must have {len(measured['matrix'])} coordinates")
-        mechanism = mechanisms.NOISE.get(measured["mechanism"])
-        if mechanism is None:
-            raise VerificationError(f"{where}.mechanism: there is no mechanism {str(measured['mechanism'])[:40]!r}")
         implied = moved(statement, measured, len(groups), mechanism.norm)
         claimed = _move(measured["move"], f"{where}.move", mechanism.norm)
         if not _within(implied, claimed):
             raise VerificationError(f"{where}.move: is {claimed}, but the statement implies {implied}")
-        scale, epsilon = _positive(measured["scale"], f"{where}.scale"), _positive(measured["epsilon"], where)
-        if event != events.to_tree(mechanism.event(claimed, scale=scale)):
-            raise VerificationError(f"derived.event.events[{i}]: is not the noise of the measurement")
-        price = PureAccountant().account(mechanism.event(implied, scale=scale)).epsilon
-        if epsilon < price:
-            raise VerificationError(f"{where}.scale: is too small for the move and this epsilon")
-        loss += price
-    for claim, name in ((derived["epsilon"], "epsilon"), (derived["guarantee"]["epsilon"], "guarantee.epsilon")):
-        if loss and _positive(claim, f"derived.{name}") < loss:
-            raise VerificationError(f"derived.{name}: is {claim}, but the noise implies {loss}")
-    return loss
+        scale, coordinates = _positive(measured["scale"], f"{where}.scale"), len(groups) * len(measured["matrix"])
+        claim, implication = (
+            mechanism.event(move, scale=scale, coordinates=coordinates) for move in (claimed, implied)
+        )
+        _covers(measured["price"], implication, f"{where}.price")
+        claims.append(claim)
+        implications.append(implication)
+    level = _level(derived["event"])
+    if derived["event"] != events.to_tree(mechanism.together(claims, epsilon=level)):
+        raise VerificationError("derived.event: is not the noise of the measurements")
+    whole = mechanism.together(implications, epsilon=level)
+    _covers(derived["price"], whole, "derived.price")
+    return _covers(derived["guarantee"], whole, "derived.guarantee")
+
+
+def _covers(tree: Any, event: events.PrivacyEvent, where: str) -> Guarantee:
+    """What an accountant of the claimed kind makes of an event, which must imply the claim."""
+    claimed = budgets.from_tree(tree)
+    found = guarantee_as(type(claimed), event)
+    if not found.implies(claimed):
+        raise VerificationError(f"{where}: is {claimed}, but the noise implies {found}")
+    return found
+
+
+def _level(event: Any) -> Fraction | None:
+    """The epsilon at which all noise of a release is stated, if it is."""
+    stated = [part["epsilon"] for part in event["events"] if part.get("epsilon") is not None]
+    if len(stated) != 1 or len(event["events"]) != 1:
+        return None
+    return Fraction(0) if stated[0] == "0/1" else _positive(stated[0], "derived.event.epsilon")
 
 
 def _positive(text: Any, where: str) -> Fraction:

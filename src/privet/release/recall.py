@@ -11,11 +11,11 @@ import numpy as np
 from privet.codec import canonical
 from privet.errors import InternalError
 from privet.exact import Exact
-from privet.ledger import Ledger, Remaining
+from privet.ledger import Ledger
 from privet.planner import ReleasePlan
 from privet.planner.facts import asked, derived
 from privet.privacy import events
-from privet.privacy.guarantees import PureDP
+from privet.privacy.guarantees import Guarantee, PureDP, budgets
 from privet.release.answer import Release
 from privet.release.certificate import Certificate
 
@@ -32,7 +32,7 @@ def question_digest(plan: ReleasePlan) -> str:
 
 def _question_digest(plan: ReleasePlan) -> str:
     measured = [
-        {name: fact for name, fact in part.items() if name not in ("epsilon", "scale")}
+        {name: fact for name, fact in part.items() if name not in ("price", "scale")}
         for part in derived(plan)["measurements"]
     ]
     bounded = [statement["bounding"] for statement in derived(plan)["statements"]]
@@ -45,27 +45,32 @@ def _digest(tree: Any) -> str:
     return hashlib.sha256(canonical(tree).encode()).hexdigest()
 
 
-def recalled(plan: ReleasePlan, text: str, remaining: Remaining | None = None) -> Release:
+def recalled(plan: ReleasePlan, text: str) -> Release:
     """The answer to a plan from the certificate of an earlier one that measured the same, with its noise."""
     certificate = Certificate.from_json(text)
     derived_then = certificate.document["derived"]
     event = events.from_tree(derived_then["event"])
-    noised = []
-    for part, measured in zip(plan.noised, derived_then["measurements"], strict=True):
-        scale = Exact(measured["scale"])
-        noised.append(replace(part, scale=scale, epsilon=part.mechanism.epsilon(part.move, scale=scale)))
-    price = sum((part.epsilon for part in noised), 0 * plan.epsilon)
-    raised_to = plan.raised_to if price == plan.epsilon else None
-    stored_plan = replace(plan, noised=tuple(noised), epsilon=price, raised_to=raised_to)
+    noised = tuple(
+        part.scaled(Exact(measured["scale"]))
+        for part, measured in zip(plan.noised, derived_then["measurements"], strict=True)
+    )
+    stated_at = certificate.document["asked"]["stated_at"]
+    stored_plan = replace(
+        plan,
+        noised=noised,
+        price=budgets.from_tree(derived_then["price"]),
+        stated_at=None if stated_at is None else Exact(stated_at),
+        raised_to=plan.raised_to if noised == plan.noised else None,
+    )
     if stored_plan.event() != event:
         raise InternalError("the stored answer belongs to another question. This is a bug in Privet.")
     noisy = tuple(tuple(tuple(vector) for vector in part) for part in certificate.document["noisy"])
-    return Release(stored_plan, noisy, PureDP.ZERO, remaining, certificate)
+    return Release(stored_plan, noisy, PureDP.ZERO, None, certificate)
 
 
 def paid_before(
     plan: ReleasePlan, ledger: Ledger, *, dataset: str, analyst: str, version: str, share: bool = True
-) -> PureDP | None:
+) -> Guarantee | None:
     """The cost of the stored answer that asking would return; None if there is none, so asking costs budget.
 
     Claim: it is found by the rule of `Ledger.reserve`, so it tells an analyst nothing that asking would not.
@@ -83,7 +88,7 @@ def paid_before(
     return recalled(plan, stored.answer).guarantee
 
 
-def stored_line(before: PureDP | None, *, fresh: bool) -> list[str]:
+def stored_line(before: Guarantee | None, *, fresh: bool) -> list[str]:
     """The line of `explain` about a stored answer, if there is one."""
     if before is None:
         return []

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -22,13 +23,15 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from privet.codec import canonical, ratio
 from privet.errors import LedgerError, UserError, VerificationError, write
-from privet.exact import Exact
+from privet.exact import Exact, nonnegative
 from privet.ledger import Ledger, Receipt, open_ledger
-from privet.mechanisms import Laplace
+from privet.mechanisms import AboveThreshold, Gaussian, Staircase, described
+from privet.mechanisms.described import Adding
 from privet.planner.facts import asked, derived, plan_again
 from privet.privacy import events
 from privet.release import checker
-from privet.release.certificate import FORMAT, Certificate, answered, of_value, plain
+from privet.release.batch import batch_of, checked_batch, holds
+from privet.release.certificate import FORMAT, Certificate, answered, of_choice, of_value, plain
 from privet.release.signing import VerifyingKey, signs, verifier
 from privet.system.addresses import shown
 from privet.tables.schema import check_name
@@ -77,7 +80,7 @@ def verify(
         if not isinstance(document.get(name), kind):
             raise VerificationError(f"{name}: must be {'a string' if kind is str else 'an object'}")
     try:
-        promise = {"query": _check_query, "value": _check_value}[document["kind"]](document)
+        promise = {"query": _check_query, "value": _check_value, "choice": _check_choice}[document["kind"]](document)
     except (UserError, LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
         raise VerificationError(f"the document is malformed: {str(error)[:200]}") from None
     if key is not None:
@@ -116,6 +119,7 @@ def _load(certificate: Certificate | str | bytes | Path) -> Certificate:
     return Certificate.from_json(certificate)
 
 
+_DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _HEAD = {"format", "version", "dataset", "ledger", "kind", "asked", "derived", "answer"}
 
 
@@ -132,31 +136,76 @@ def _check_query(document: dict[str, Any]) -> str:
                 raise VerificationError(f"noisy[{i}]: must be {noised.measurement.size} integers for each group")
     checker.check(document["derived"], noisy)
     _same(document["answer"], plain(answered(plan.cells(noisy))), "answer")
-    return f"{plan.guarantee()}, for {plan.query}"
+    return f"{plan.guarantee()}, for {plan.query}{checked_batch(document)}"
 
 
 def _check_value(document: dict[str, Any]) -> str:
     _same(sorted(document), sorted(_HEAD), "fields of the document")
     given = document["asked"]
     check_name(given["label"], "label")
-    mechanism = Laplace(sensitivity=given["sensitivity"], epsilon=given["epsilon"], dimension=given["dimension"])
-    again = of_value(mechanism, document["answer"], given["label"])
+    mechanism = described.from_tree(given["mechanism"])
+    if not isinstance(mechanism, Adding):
+        raise VerificationError("asked.mechanism: must be one that adds noise")
+    level = given["stated_at"]
+    at = None if level is None else nonnegative(level, name="stated_at")
+    again = of_value(mechanism, document["answer"], given["label"], stated_at=at)
     _same(given, plain(again["asked"]), "asked")
     _same(document["derived"], plain(again["derived"]), "derived")
     _check_lattice(mechanism, document["answer"])
     return f"{mechanism.guarantee()}, if the sensitivity of {given['label']!r} is as stated"
 
 
-def _check_lattice(mechanism: Laplace, answer: Any) -> None:
+def _check_lattice(mechanism: Adding, answer: Any) -> None:
     """A released value is a number or a list of them, each a multiple of the step (as far as floats tell)."""
     numbers = answer if isinstance(answer, list) else [answer]
-    if not numbers or (mechanism.dimension is not None and len(numbers) > mechanism.dimension):
+    flat = list(_flat(numbers))
+    most = _coordinates(mechanism, answer)
+    if not flat or (most is not None and len(flat) > most):
         raise VerificationError("answer: must have as many numbers as were paid for")
-    for number in numbers:
+    for number in flat:
         if type(number) not in (int, float):
             raise VerificationError(f"answer: {str(number)[:40]!r} is not a number")
         if (Exact(number) / mechanism.step).denominator != 1:
             raise VerificationError(f"answer: {number!r} is not a multiple of the step {ratio(mechanism.step)}")
+
+
+def _coordinates(mechanism: Adding, answer: Any) -> int | None:
+    """How many numbers a mechanism is for; None for any number of them."""
+    if isinstance(mechanism, Staircase):
+        return 1 if not isinstance(answer, list) else 0
+    return mechanism.coordinates if isinstance(mechanism, Gaussian) else mechanism.dimension
+
+
+def _flat(numbers: list[Any]) -> Iterator[Any]:
+    for number in numbers:
+        if isinstance(number, list):
+            yield from _flat(number)
+        else:
+            yield number
+
+
+def _check_choice(document: dict[str, Any]) -> str:
+    _same(sorted(document), sorted(_HEAD), "fields of the document")
+    given, answer = document["asked"], document["answer"]
+    check_name(given["label"], "label")
+    mechanism = described.from_tree(given["mechanism"])
+    if isinstance(mechanism, Adding):
+        raise VerificationError("asked.mechanism: must be one that chooses by scores")
+    count, digest, position = given["count"], given["candidates"], answer["position"]
+    again = of_choice(mechanism, position, given["label"], count=count, candidates=None)
+    _same(given, plain(again["asked"]) | {"candidates": digest}, "asked")
+    _same(document["derived"], plain(again["derived"]), "derived")
+    _same(sorted(answer), ["candidate", "position"], "fields of the answer")
+    if digest is not None and not (isinstance(digest, str) and _DIGEST.fullmatch(digest)):
+        raise VerificationError("asked.candidates: must be a digest, or null")
+    if type(count) is not int or count < 1:
+        raise VerificationError("asked.count: must be a whole number, 1 or greater")
+    none = position is None and isinstance(mechanism, AboveThreshold)
+    if not none and not (type(position) is int and 0 <= position < count):
+        raise VerificationError("answer.position: must be that of a candidate")
+    if (none or digest is None) and answer["candidate"] is not None:
+        raise VerificationError("answer.candidate: there is none")
+    return f"{mechanism.guarantee()}, if the sensitivity of each score of {given['label']!r} is as stated"
 
 
 def _check_signature(certificate: Certificate, key: Ed25519PublicKey) -> None:
@@ -189,10 +238,14 @@ def _check_ledger(certificate: Certificate, ledger: Ledger) -> None:
         raise VerificationError(f"ledger: it has no such entry: {error}") from None
     if (entry.request_id, entry.analyst, entry.hash) != (link.get("request_id"), link.get("analyst"), link.get("hash")):
         raise VerificationError("ledger: it has no such entry")
-    event = events.from_tree(certificate.document["derived"]["event"])
-    if entry.events != (event,):
+    batch, text = batch_of(certificate.document), certificate.to_json()
+    if entry.events != (batch or events.from_tree(certificate.document["derived"]["event"]),):
         raise VerificationError("ledger: the entry paid for something else")
-    if end is None or end.answer != hashlib.sha256(certificate.to_json().encode()).hexdigest():
+    if end is None or not (
+        holds(ledger, dataset, entry.number, end.answer, text)
+        if batch is not None
+        else end.answer == hashlib.sha256(text.encode()).hexdigest()
+    ):
         raise VerificationError("ledger: the entry has a different answer")
 
 

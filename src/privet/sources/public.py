@@ -93,7 +93,7 @@ def public_table(name: str, source: Any, *, key: str) -> PublicTable:
 
 
 def keys_from(source: Any, column: str, *, other: str | int | None = None) -> Column:
-    """Keys from a column of a public file or frame: each value once, in the order in which they stand there.
+    """Keys from a column of a public file or frame: each value once, in order of appearance.
 
     Example:
         >>> import pyarrow as pa

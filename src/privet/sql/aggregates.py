@@ -87,7 +87,7 @@ class AggregateReader:
         """How to count people here."""
         protect = protected(self.rows)
         if not isinstance(protect, Person):
-            return "Here every row is another person, so write COUNT(*)"
+            return "Every row here belongs to a different person, so write COUNT(*)"
         return f"To count people, write COUNT(DISTINCT {in_sql(Column(protect.id))})"
 
     def _of(self, tree: Tree) -> Node:

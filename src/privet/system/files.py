@@ -188,6 +188,8 @@ class Swept:
     removed: int
     left: tuple[str, ...]
     """The names of files that are in use, or can't be removed."""
+    others: tuple[str, ...] = ()
+    """The names of abandoned files of other targets in the same folder."""
 
     def __str__(self) -> str:
         sentences = []
@@ -196,6 +198,11 @@ class Swept:
             sentences.append(f"Removed {what} left by an interrupted import.")
         if self.left:
             sentences.append(f"Not removed, because another import may be using them: {', '.join(self.left)}")
+        if self.others:
+            sentences.append(
+                f"Unfinished files of other interrupted writes are in this folder: {', '.join(self.others)}. They may "
+                "contain private rows: remove them."
+            )
         return " ".join(sentences)
 
 
@@ -210,15 +217,29 @@ def sweep(target: Path) -> Swept:
     return Swept(len(paths) - len(left), left)
 
 
+def abandoned(folder: Path) -> tuple[str, ...]:
+    """The names of all scratch files in a folder whose writer was killed."""
+    try:
+        paths = sorted(path for path in folder.iterdir() if re.fullmatch(r"\..+\.[0-9a-f]{16}\.part", path.name))
+    except OSError:
+        paths = []
+    return tuple(path.name for path in paths if _if_abandoned(path, lambda path: None))
+
+
 def _remove(path: Path) -> bool:
+    return _if_abandoned(path, Path.unlink) or not os.path.lexists(path)
+
+
+def _if_abandoned(path: Path, action: Callable[[Path], None]) -> bool:
+    """Act on a scratch file that nobody is writing; returns whether that was done."""
     try:
         handle = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError:
-        return not os.path.lexists(path)
+        return False
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode) or not _lock(handle, wait=False):
             return False
-        path.unlink()
+        action(path)
     except OSError:
         return False
     finally:

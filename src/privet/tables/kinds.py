@@ -171,7 +171,7 @@ _OTHERS = {
     TIMESTAMP: "datetime datetime64",
 }  # fmt: skip
 FOREIGN: dict[str, Kind] = {word: kind for kind, words in _OTHERS.items() for word in words.split()}
-"""The kinds that names of types in other systems stand for."""
+"""Type names of other systems, and the kinds they mean."""
 
 
 def meant(word: str) -> Kind | None:

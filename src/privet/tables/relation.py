@@ -133,9 +133,8 @@ class _Rows:
 
     def agg(self, *unnamed: Aggregate, **aggregates: Aggregate) -> Query:
         """The question: aggregates, by name."""
-        _check_named(unnamed)
         rows = self.relation
-        return Query(rows.input, (), tuple(aggregates.items()), at_most=rows.at_most)
+        return Grouped(rows.input, (), rows.at_most).agg(*unnamed, **aggregates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,17 +171,12 @@ class Grouped:
 
     def agg(self, *unnamed: Aggregate, **aggregates: Aggregate) -> Query:
         """The question: aggregates of each group, by name."""
-        _check_named(unnamed)
+        if unnamed:
+            raise QueryError(
+                "every aggregate needs a name, which its column in the answer will have",
+                remedy=write('.agg(n=pv.count(), pay=pv.mean("income"))'),
+            )
         return Query(self.input, self.keys, tuple(aggregates.items()), at_most=self.at_most)
-
-
-def _check_named(unnamed: tuple[object, ...]) -> None:
-    """Refuse aggregates without a name, which every column of an answer needs."""
-    if unnamed:
-        raise QueryError(
-            "every aggregate needs a name, which its column in the answer will have",
-            remedy=write('.agg(n=pv.count(), pay=pv.mean("income"))'),
-        )
 
 
 def _check_not_person(rows: Operator, key: Node) -> None:

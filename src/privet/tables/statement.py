@@ -99,7 +99,7 @@ Tally = Rows | Present | Total | Squares | At
 """What an engine can count or add up, exactly: a row adds a function of one code to each."""
 
 
-# --- how many rows of a person may take part ------------------------------------------------------
+# --- how many rows per person are used ------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ class NumberType:
     missing: bool = True
     wide: bool = False
     unit: Exact = _UNSET
-    """0 stands for the unit that follows from the bounds and the step."""
+    """0 means the unit that follows from the bounds and the step."""
     rounded: bool = False
 
     def __post_init__(self) -> None:
@@ -213,7 +213,7 @@ class KeyType:
 
 @dataclass(frozen=True, slots=True)
 class TextType:
-    """Any text: it can be compared, but it is no group and no number."""
+    """Any text: it can be compared, but not grouped by or computed with."""
 
     missing: bool = True
     kind: ClassVar[str] = "text"

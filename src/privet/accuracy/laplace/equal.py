@@ -28,16 +28,17 @@ def _equal_tail(d: int, scale: Exact, m: int) -> arb:
     C(m+d-1, i-l) C(d-1+l, l) (1-q)^(i-l) q^(m+d-1-i+2l) / (1+q)^(d+l).
     """
     x = ball(1 / scale)
-    p, q1 = -(-x).expm1(), 1 + (-x).exp()
-    return sum(
-        (
-            math.comb(m + d - 1, i - j) * math.comb(d - 1 + j, j) * p ** (i - j) * (-(m + d - 1 - i + 2 * j) * x).exp()
-            / q1 ** (d + j)
-            for i in range(d)
-            for j in range(i + 1)
-        ),
-        arb(0),
-    )  # fmt: skip
+    p, q = -(-x).expm1(), (-x).exp()
+    terms = (
+        math.comb(m + d - 1, i - j)
+        * math.comb(d - 1 + j, j)
+        * p ** (i - j)
+        * q ** (d - 1 - i + 2 * j)
+        / (1 + q) ** (d + j)
+        for i in range(d)
+        for j in range(i + 1)
+    )
+    return (-m * x).exp() * sum(terms, arb(0))
 
 
 def error_in_steps(d: int, scale: Exact, level: Exact) -> int:

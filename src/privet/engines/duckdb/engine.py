@@ -109,7 +109,7 @@ class DuckDB(Closing):
     Threads ask at the same time, each on a cursor of its own.
 
     A child of a fork opens a connection and a folder of its own when it first needs them. It neither uses nor closes
-    what is its parent's: DuckDB's threads were not forked with it, and whoever waits for them waits for ever.
+    what is its parent's: DuckDB's threads were not forked with it, so waiting for them would never end.
     """
 
     name: ClassVar[str] = "duckdb"
@@ -255,7 +255,7 @@ class DuckDB(Closing):
             value = read(Column(kind), stored.types[key], quoted, "key", context)
             sql = f"SELECT count(k) - count(DISTINCT k) FROM (SELECT {value.sql} AS k FROM {stored.name})"
             if _rows(home.connection, sql, context)[0][0]:
-                raise SourceError(f"the key {key!r} of the public table {stored.schema.name!r} stands there twice")
+                raise SourceError(f"the key {key!r} of the public table {stored.schema.name!r} appears twice in it")
 
     def compile(self, statement: Statement) -> Compiled:
         """The statement as SQL; no data are read."""

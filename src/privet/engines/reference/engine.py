@@ -53,7 +53,7 @@ class Reference(Closing):
     def _check_public(self, schema: PublicSchema) -> None:
         keys = [key for key, _ in self._lines.keys(schema) if key is not None]
         if len(set(keys)) < len(keys):
-            raise SourceError(f"the key {schema.key!r} of the public table {schema.name!r} stands there twice")
+            raise SourceError(f"the key {schema.key!r} of the public table {schema.name!r} appears twice in it")
 
     def supports(self, statement: Statement) -> str | None:
         """Why it can't compute this statement; None if it can: seen with a row in which everything is missing."""

@@ -8,13 +8,10 @@ lock longer than `PATIENCE` while the ledger does not change, however many threa
 from __future__ import annotations
 
 import os
-import sys
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
-from types import TracebackType
-from typing import Any, Generic, TypeVar
+from contextlib import AbstractContextManager, ExitStack, suppress
+from typing import Any, TypeVar
 from weakref import finalize
 
 import sqlalchemy as sa
@@ -22,13 +19,13 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from privet.errors import LedgerBusy, LedgerError, UserError
 from privet.ledger.storage import forks
+from privet.ledger.storage.transaction import Transaction
 from privet.ledger.storage.turns import Patience, Ticket, Turns
 from privet.system.addresses import masked
 from privet.system.processes import forever
 
 PATIENCE = 5.0
 """Seconds to wait for a lock while the ledger does not change. While it changes, others make progress."""
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.004  # seconds between attempts to begin a transaction
 
 _T = TypeVar("_T")
 
@@ -74,39 +71,32 @@ class Database(ABC):
         self._finalizer.atexit = False
 
     @abstractmethod
-    def _begin(self, connection: Any, *, write: bool) -> None: ...
+    def _begin(self, connection: Any, stack: ExitStack, *, write: bool) -> Callable[[], None]:
+        """Begin a transaction and take its locks; returns a check to be made after its first statements.
 
-    def _begun(self, connection: Any) -> None:  # noqa: B027 (only Postgres overrides it)
-        """Check the results of statements that `_begin` sent."""
+        What is put on the stack is ended when the transaction ends.
+        """
 
     @abstractmethod
     def _commit(self, connection: Any) -> None: ...
+
+    def _unlock(self) -> None:  # noqa: B027 (only SQLite overrides it)
+        """Release the locks of a transaction, after rolling back what was not committed."""
 
     @abstractmethod
     def _is_busy(self, error: BaseException) -> bool:
         """Whether the error says that somebody else holds a lock."""
 
-    def _moved(self) -> bool:
-        """Whether other processes made progress, so that waiting for the lock is only waiting for one's turn."""
-        return False
+    def _waits_on(self, patience: Patience) -> bool:
+        """Whether to try again, because others make progress and waiting for the lock is waiting for one's turn."""
+        return patience.lasts(self._progress())
 
     def _progress(self) -> object:
         """Changes whenever a writer makes progress, as far as that can be seen without a lock."""
         return self._written
 
-    def _waits(self) -> bool:
-        """Whether to try again, after an attempt that waited for nobody."""
-        return False
-
-    def _lock(self, *, write: bool) -> None:  # noqa: B027 (only SQLite overrides these two)
-        """Take the locks of a transaction."""
-
-    def _unlock(self) -> None:  # noqa: B027
-        """Release them, after rolling back what was not committed."""
-
-    def _together(self, connection: Any, *, write: bool) -> AbstractContextManager[object]:
-        """A context around each transaction."""
-        return nullcontext()
+    def _patience(self) -> Patience:
+        return Patience(PATIENCE)
 
     def writing(
         self, start: Callable[[Any], _T], confirm: Callable[[_T], None] | None = None
@@ -117,11 +107,11 @@ class Database(ABC):
         """
         if self._read_only:
             raise UserError(f"the ledger {self.where} was opened read-only")
-        return _Transaction(self, start, confirm, write=True)
+        return Transaction(self, start, confirm, write=True)
 
     def reading(self, start: Callable[[Any], _T]) -> AbstractContextManager[_T]:
         """A transaction that sees a snapshot of the ledger, and does not wait for a writer that is still working."""
-        return _Transaction(self, start, None, write=False)
+        return Transaction(self, start, None, write=False)
 
     def _check_usable(self) -> None:
         if self._broken:
@@ -158,6 +148,10 @@ class Database(ABC):
             f"the ledger {self.where} can't be read or written ({cause}). Privet answers nothing until you fix the "
             "storage. Then open the ledger again, which verifies it"
         )
+
+    def freeze(self) -> None:
+        """Refuse to write from now on."""
+        self._read_only = True
 
     def stop(self, reason: str) -> None:
         """Refuse all further work, for the reason given."""
@@ -227,151 +221,3 @@ def _shut(held: list[sa.PoolProxiedConnection], engine: sa.Engine) -> None:
             connection.close()
     held.clear()
     engine.dispose()
-
-
-class _Transaction(Generic[_T]):
-    """One transaction, from its turn to its end.
-
-    Claim: whatever interrupts it, it ends itself and no other: it is a ticket in queues, and ends only if it is the
-    database's current one. This is a class and not a generator, because a generator that is interrupted before the
-    `with` block begins is ended by the garbage collector, which may be in the middle of another transaction.
-    """
-
-    def __init__(
-        self,
-        database: Database,
-        start: Callable[[Any], _T],
-        confirm: Callable[[_T], None] | None,
-        *,
-        write: bool,
-    ) -> None:
-        self._database = database
-        self._start, self._confirm, self._write = start, confirm, write
-        self._ticket = Ticket()
-        self._stack = ExitStack()
-        self._connection: Any = None
-        self._earlier: BaseException | None = None
-        self._guard = finalize(self, _abandoned, database, self._ticket)
-        self._guard.atexit = False
-
-    def __enter__(self) -> _T:
-        try:
-            self._earlier = sys.exception()
-            return self._entered()
-        except BaseException as error:
-            self._undo(error)
-            raise
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            if error is None:
-                self._complete()
-        except BaseException as failure:
-            self._undo(failure)
-            raise
-        if error is not None:
-            self._undo(error)
-
-    def _entered(self) -> _T:
-        """Begin the transaction and get its lock; waits as long as other writers make progress."""
-        database, ticket, pause = self._database, self._ticket, _FIRST_PAUSE
-        patience = Patience(PATIENCE)
-        if database._turns.has_this_thread() or (self._write and database._writers.has_this_thread()):
-            # a signal handler ran in the middle of another transaction
-            raise LedgerError("this thread is already using the ledger. Ask again when that step has finished")
-        if self._write and not database._writers.wait(ticket, lambda: patience.lasts(database._progress())):
-            raise database._busy()
-        while True:
-            queue = Patience(PATIENCE)
-            if not database._turns.wait(ticket, lambda queue=queue: queue.lasts(database._ended)):  # type: ignore[misc]
-                raise database._busy()
-            database._current = ticket
-            database._check_usable()
-            try:
-                return self._attempt()
-            except database._errors as error:
-                if not database._is_busy(error):
-                    raise
-                with suppress(*database._errors):
-                    self._stack.close()
-                clean = self._rolled_back()
-                if not database._moved() and not (database._waits() and patience.lasts(database._progress())):
-                    raise
-            self._leave(clean=clean)
-            time.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
-
-    def _attempt(self) -> _T:
-        database, write = self._database, self._write
-        self._connection = None
-        connection = self._connection = database._connection()
-        database._lock(write=write)
-        self._stack.enter_context(database._together(connection, write=write))
-        database._begin(connection, write=write)
-        self._value = self._start(connection)
-        database._begun(connection)
-        return self._value
-
-    def _complete(self) -> None:
-        database = self._database
-        if database._current is not self._ticket:
-            raise LedgerError("this process was forked in the middle of a step of the ledger, which is the parent's")
-        database._commit(self._connection)
-        self._stack.close()
-        self._leave(clean=True)
-        database._written += self._write
-        database._writers.leave(self._ticket)
-        self._guard.detach()
-        if self._confirm is not None:
-            try:
-                self._confirm(self._value)
-            except LedgerError as error:
-                database.stop(str(error))
-                raise
-
-    def _undo(self, error: BaseException) -> None:
-        """End the transaction without a commit, and raise what the caller should see in place of a driver's error."""
-        database, clean = self._database, False
-        try:
-            if database._current is self._ticket:
-                try:
-                    with suppress(*database._errors):
-                        self._stack.__exit__(type(error), error, error.__traceback__)
-                    clean = isinstance(error, Exception) and self._rolled_back()
-                finally:
-                    self._leave(clean=clean)
-        finally:  # not left to the guard: an interrupt in the stack refers to this transaction until it is collected
-            database._turns.leave(self._ticket)
-            database._writers.leave(self._ticket)
-            self._guard.detach()
-        if isinstance(error, database._errors):
-            if isinstance(error.__context__, KeyboardInterrupt) and error.__context__ is not self._earlier:
-                raise KeyboardInterrupt from None  # it arrived while the transaction was ending
-            if database._is_busy(error):
-                raise database._busy() from None
-            database.stop(database._storage_error(error))
-            raise LedgerError(database._broken) from None
-
-    def _rolled_back(self) -> bool:
-        """Whether the connection is certainly without a transaction."""
-        if self._connection is not None:
-            with suppress(*self._database._errors):
-                self._connection.rollback()
-                return True
-        return False
-
-    def _leave(self, *, clean: bool) -> None:
-        """Give up the connection and the turn; once more if that is interrupted."""
-        try:
-            self._database.let_go(self._ticket, clean=clean)
-        except BaseException:
-            self._database.let_go(self._ticket, clean=False)
-            raise
-
-
-def _abandoned(database: Database, ticket: Ticket) -> None:
-    """End a transaction whose `__exit__` never began, because an interrupt arrived just before."""
-    database.let_go(ticket, clean=False)
-    database._writers.leave(ticket)

@@ -16,6 +16,7 @@ Example:
 
 from privet.privacy.accounting.approx import ApproxAccountant
 from privet.privacy.accounting.base import Accountant, Share, Shown
+from privet.privacy.accounting.batches import BatchAccountant, fixed_batch
 from privet.privacy.accounting.concentrated import ConcentratedAccountant
 from privet.privacy.accounting.guarantee import guarantee_of
 from privet.privacy.accounting.meters import MeterAccountant
@@ -26,6 +27,7 @@ __all__ = [
     "ACCOUNTANTS",
     "Accountant",
     "ApproxAccountant",
+    "BatchAccountant",
     "ConcentratedAccountant",
     "MeterAccountant",
     "PureAccountant",
@@ -33,5 +35,6 @@ __all__ = [
     "Shown",
     "accountant_for",
     "accountant_named",
+    "fixed_batch",
     "guarantee_of",
 ]

@@ -8,7 +8,16 @@ from privet.errors import AccountingError
 from privet.exact import Exact, shorter_up
 from privet.exact.rounding import add_up, at_most
 from privet.privacy.accounting.base import Accountant
-from privet.privacy.events import BoundedRange, Free, GaussianNoise, LaplaceNoise, PrivacyEvent, Stated, leaves
+from privet.privacy.events import (
+    BoundedRange,
+    Free,
+    GaussianNoise,
+    JointGaussian,
+    LaplaceNoise,
+    PrivacyEvent,
+    Stated,
+    leaves,
+)
 from privet.privacy.gaussian import delta_of
 from privet.privacy.guarantees import ApproxDP
 
@@ -52,6 +61,8 @@ class ApproxAccountant(Accountant[ApproxDP]):
             return Exact(0), Exact(0)
         if type(leaf) is GaussianNoise and leaf.epsilon is not None:
             return leaf.epsilon, delta_of(leaf)
+        if type(leaf) is JointGaussian:
+            return (leaf.epsilon, delta_of(leaf)) if leaf.rho else (Exact(0), Exact(0))
         if type(leaf) is GaussianNoise:
             raise AccountingError(f"{path}: Gaussian noise without an epsilon has no price in epsilon and delta")
         if type(leaf) is Free:

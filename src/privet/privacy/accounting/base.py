@@ -89,6 +89,13 @@ class Accountant(Protocol[S]):
         """Whether one question of this price, by itself, has the guarantee of the cap."""
         return self.fits(price, cap)
 
+    def stated_delta(self, budget: Any, /) -> Exact:
+        """The delta at which a question in rho states an epsilon, for a meter that counts epsilons; 0 for none.
+
+        Without it, one cheap question in rho would put an end to that meter for everybody.
+        """
+        return Exact(0)
+
     def spent(self, total: S, budget: Any, /) -> Guarantee | Share:
         """The guarantee of a total, or the share of the budget that it uses if only the budget is promised."""
 
@@ -125,6 +132,10 @@ class Accountant(Protocol[S]):
     def show(self, total: S, budget: Any, /) -> Shown:
         """What is spent and what is left, as text."""
         return Shown(str(self.spent(total, budget)), show_down(self.left(total, budget)))
+
+    def show_price(self, price: S, budget: Any, /) -> str:
+        """A price on each meter, beside its limit, as text; empty if there is one meter."""
+        return ""
 
     def unknown(self, path: str, leaf: object, /) -> AccountingError:
         """The error for a kind of event that this accountant can't price."""

@@ -8,7 +8,16 @@ from privet.errors import AccountingError
 from privet.exact import Exact, shorter_up
 from privet.exact.rounding import add_up, at_most
 from privet.privacy.accounting.base import Accountant
-from privet.privacy.events import BoundedRange, Free, GaussianNoise, LaplaceNoise, PrivacyEvent, Stated, leaves
+from privet.privacy.events import (
+    BoundedRange,
+    Free,
+    GaussianNoise,
+    JointGaussian,
+    LaplaceNoise,
+    PrivacyEvent,
+    Stated,
+    leaves,
+)
 from privet.privacy.guarantees import ZeroConcentratedDP
 
 
@@ -43,7 +52,7 @@ class ConcentratedAccountant(Accountant[ZeroConcentratedDP]):
         return ZeroConcentratedDP.derived(sum(prices, Exact(0)))
 
     def _rho(self, leaf: PrivacyEvent, path: str) -> Exact:
-        if type(leaf) is GaussianNoise:
+        if type(leaf) is GaussianNoise or type(leaf) is JointGaussian:
             return leaf.rho
         if type(leaf) is LaplaceNoise:
             return leaf.move.blocks * (leaf.move.l1 / leaf.scale) ** 2 / 2

@@ -9,16 +9,26 @@ from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 from privet.codec import ratio, read_amount
-from privet.exact import Exact, nearest, shorter_up
+from privet.exact import Exact, nearest, shorter_up, show, show_up
 from privet.exact.rounding import add_up, at_most
 from privet.privacy import renyi
 from privet.privacy.accounting.base import Accountant, Share, Shown, percent_down, percent_up
-from privet.privacy.events import BoundedRange, Free, GaussianNoise, LaplaceNoise, PrivacyEvent, Stated, leaves
+from privet.privacy.events import (
+    BoundedRange,
+    Free,
+    GaussianNoise,
+    JointGaussian,
+    LaplaceNoise,
+    PrivacyEvent,
+    Stated,
+    leaves,
+)
 from privet.privacy.gaussian import delta_of
 from privet.privacy.guarantees import ApproxDP
 
 _HIGHEST = 2**40  # the highest order that is considered
 _LEAKS = Exact(1, 2)  # the share of delta for questions that have a delta of their own
+_LEAKS_OF_ONE = 2**20  # questions without a delta of their own use up what is set aside for leaks
 _DIGITS = 2**20  # to which `left` is found
 
 
@@ -102,6 +112,9 @@ class MeterAccountant(Accountant[Readings]):
                 if leaf.epsilon is None:
                     return Readings(None, Exact(0), taus)
                 return Readings(shorter_up(leaf.epsilon), shorter_up(delta_of(leaf)), taus)
+            case JointGaussian() if type(leaf) is JointGaussian:
+                taus = renyi.concentrated(orders, leaf.rho)
+                return Readings(shorter_up(leaf.epsilon), shorter_up(delta_of(leaf)), taus) if leaf.rho else self.zero
             case Free() if type(leaf) is Free:
                 return self.zero
         raise self.unknown(path, leaf)
@@ -137,6 +150,10 @@ class MeterAccountant(Accountant[Readings]):
         alone = price.epsilon is not None and at_most(price.epsilon, cap.epsilon) and at_most(price.delta, cap.delta)
         return alone or self.fits(price, cap)
 
+    def stated_delta(self, budget: ApproxDP, /) -> Exact:
+        """A millionth of what is set aside for leaks: an epsilon grows only with the root of its logarithm."""
+        return self.limits(budget).delta / _LEAKS_OF_ONE
+
     def spent(self, total: Readings, budget: ApproxDP, /) -> Share:
         """The share that is used of the meter that has most left: what is promised is the budget, and nothing less."""
         parts = [
@@ -158,6 +175,20 @@ class MeterAccountant(Accountant[Readings]):
         """Shares, in percent."""
         used = self.spent(total, budget).used
         return Shown(percent_up(used), percent_down(self.share(total, budget)))
+
+    def show_price(self, price: Readings, budget: ApproxDP, /) -> str:
+        """Each reading, rounded up, beside its limit; one of them must fit, and delta."""
+        limits = self.limits(budget)
+        pairs = [("epsilon", price.epsilon, limits.epsilon)]
+        names = (f"Renyi divergence (order {order})" for order in self.orders)
+        pairs += zip(names, price.renyi, limits.renyi, strict=True)
+        texts = [
+            f"{name} {'unbounded' if reading is None else show_up(reading, 3)} of {show(limit, 3)}"
+            for name, reading, limit in pairs
+            if limit
+        ]
+        leaks = f"; and delta {show_up(price.delta, 3)} of {show(limits.delta, 3)}" if price.delta else ""
+        return ", or ".join(texts) + leaks + "."
 
     # --- settings ---------------------------------------------------------------------------------
 

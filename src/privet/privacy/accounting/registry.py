@@ -7,6 +7,7 @@ from typing import Any
 from privet.errors import Subject, UserError, argument, write
 from privet.privacy.accounting.approx import ApproxAccountant
 from privet.privacy.accounting.base import Accountant
+from privet.privacy.accounting.batches import BatchAccountant
 from privet.privacy.accounting.concentrated import ConcentratedAccountant
 from privet.privacy.accounting.meters import MeterAccountant
 from privet.privacy.accounting.pure import PureAccountant
@@ -19,6 +20,7 @@ ACCOUNTANTS: dict[str, Accountant[Any]] = {
         MeterAccountant(),
         ApproxAccountant(),
         ConcentratedAccountant(),
+        BatchAccountant(),
     )
 }
 """All accountants, by name. The default for a budget is the first accountant that promises its kind."""

@@ -7,7 +7,7 @@ from decimal import ROUND_DOWN
 from typing import Any
 
 from privet.codec import ratio, read_amount
-from privet.errors import UserError, write
+from privet.errors import Subject, UserError, write
 from privet.exact import Exact, Number, literal, show
 from privet.privacy.guarantees.definitions import ApproxDP, Budget, PureDP, ZeroConcentratedDP
 
@@ -92,6 +92,28 @@ def stricter(a: Budget | None, b: Budget | None) -> Budget | None:
     if type(a) is not type(b):
         raise UserError(f"{a!r} can't be compared with {b!r}, which is a different kind of guarantee")
     return _DERIVED[type(a)](*(min(pair) for pair in zip(numbers(a).values(), numbers(b).values(), strict=True)))
+
+
+def different_kind(dataset: str, was: Budget, now: Budget) -> UserError:
+    """The error for a dataset that is opened with a budget of another kind.
+
+    Example:
+        >>> print(different_kind("health", PureDP(1), ZeroConcentratedDP(0.1)))
+        the dataset 'health' has a budget of epsilon 1, but is opened with rho 0.1. The kind of a budget can't be
+        changed. Write: budget=pv.PureDP(1)
+    """
+    keys = ", ".join(f"{name} = {literal(number)}" for name, number in numbers(was).items())
+    return UserError(
+        f"the dataset {dataset!r} has a budget of {was}, but is opened with {now}",
+        allowed="The kind of a budget can't be changed",
+        subject=Subject("argument", "budget"),
+        remedy=write(
+            f"budget=pv.{was!r}",
+            terminal=f"budget = {{ {keys} }}, in the policy",
+            policy=f"budget = {{ {keys} }}",
+            exact=True,
+        ),
+    )
 
 
 def to_tree(budget: Budget) -> dict[str, str]:

@@ -6,7 +6,7 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from privet.privacy.guarantees import PureDP
+from privet.privacy.guarantees import Guarantee
 from privet.privacy.guarantees.budgets import amount
 from privet.release.render.frame import arrow
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 
 def answer(of: Release) -> str:
-    """The rows of an answer, and the facts that stand beside them; an infinite end of an interval is null."""
+    """The rows of an answer, and the facts about it; an infinite end of an interval is null."""
     rows = [{name: _plain(x) for name, x in row.items()} for row in arrow(of).to_pylist()]
     tree = {"rows": rows, **_facts(of)}
     return json.dumps(tree, indent=2, ensure_ascii=False, default=str, allow_nan=False) + "\n"
 
 
 def facts(of: Release) -> str:
-    """What stands beside the rows, on one line: for a file's metadata."""
+    """The facts beside the rows, on one line: for a file's metadata."""
     return json.dumps(_facts(of), ensure_ascii=False)
 
 
-def explanation(of: ReleasePlan, *, paid_before: PureDP | None) -> str:
+def explanation(of: ReleasePlan, *, paid_before: Guarantee | None) -> str:
     """A plan: what was asked, what follows, what bounds the answer, and what a stored answer cost."""
     return json.dumps({**of.to_json(), "paid_before": amount(paid_before)}, indent=2, ensure_ascii=False) + "\n"
 

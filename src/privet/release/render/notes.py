@@ -1,4 +1,4 @@
-"""What stands below an answer: what its intervals cover, which bounds shaped it, and what was spent."""
+"""The notes below an answer: what its intervals cover, which bounds shaped it, and what was spent."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from privet.exact import Exact, show
 from privet.ledger import Remaining
-from privet.privacy.guarantees import PureDP
+from privet.privacy.guarantees import Guarantee, PureDP
+from privet.privacy.guarantees.budgets import is_nothing
 from privet.release.render.view import Column, marks
 
 
@@ -15,15 +16,15 @@ def notes(
     columns: Sequence[Column],
     confidence: Exact,
     simultaneous: bool,
-    guarantee: PureDP,
-    spent: PureDP,
+    guarantee: Guarantee,
+    spent: Guarantee,
     remaining: Remaining | None,
     limits: Sequence[str] = (),
     left_out: int = 0,
     chosen_by_noise: bool = False,
     drawn: bool = False,
 ) -> list[str]:
-    """What stands below a table: what the intervals cover, which bounds shaped the answer, and what was spent.
+    """The notes below a table: what the intervals cover, which bounds shaped the answer, and what was spent.
 
     Below a picture, whose legend tells the marks, it ends with the guarantee.
     """
@@ -45,18 +46,18 @@ def notes(
     return [*lines, _cost(guarantee, spent) + ("." if remaining is None else f"; {_left(remaining)} left.")]
 
 
-def _promise(guarantee: PureDP) -> str:
+def _promise(guarantee: Guarantee) -> str:
     """The guarantee for those who see a picture of the answer: the same whenever the answer is drawn again."""
-    if not guarantee.epsilon:
+    if is_nothing(guarantee):
         return "Nothing private is shown."
     return f"Differentially private, {guarantee}."
 
 
-def _cost(guarantee: PureDP, spent: PureDP) -> str:
-    """The epsilon of the answer, and whether it was paid now."""
-    if spent.epsilon:
+def _cost(guarantee: Guarantee, spent: Guarantee) -> str:
+    """The cost of the answer, and whether it was paid now."""
+    if not is_nothing(spent):
         return f"Spent {spent}"
-    return f"Paid for before, at {guarantee}: nothing was spent now" if guarantee.epsilon else "Nothing was spent"
+    return "Nothing was spent" if is_nothing(guarantee) else f"Paid for before, at {guarantee}: nothing was spent now"
 
 
 def _left(remaining: Remaining) -> str:

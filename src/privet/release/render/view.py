@@ -1,4 +1,4 @@
-"""An answer as every renderer sees it: keys, numbers with their intervals, and the notes that stand below them."""
+"""An answer as every renderer sees it: keys, numbers with their intervals, and the notes below them."""
 
 from __future__ import annotations
 

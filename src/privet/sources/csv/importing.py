@@ -211,7 +211,7 @@ class _Import:
         from privet.sources.csv import profile
         from privet.sources.csv.tally import Tally
 
-        swept = files.sweep(self.target)
+        swept = replace(files.sweep(self.target), others=files.abandoned(self.target.parent))
         tally = Tally(self.kinds, self.bounds, self.notation)
         size = self.source.stat().st_size
         schema = pa.schema([(name, DECLARED[kind]) for name, kind in self.kinds.items()])

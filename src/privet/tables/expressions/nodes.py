@@ -6,7 +6,6 @@ by interval arithmetic. A missing operand makes the result missing, as in SQL.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
@@ -196,10 +195,15 @@ class Compare:
                 no_text_for_a_date(kind, other.value)
         ordered = self.operator not in ("==", "!=")
         if not comparable(left, right) or (ordered and not isinstance(left, NumberType | TimeType)):
+            from privet.tables.expressions.advice import allowed_condition
+
+            sides = ((self.left, left), (self.right, right))
+            columns = ((node.name, kind) for node, kind in sides if isinstance(node, Column))
+            suggested = (allowed_condition(name, kind, ordered) for name, kind in columns)
             raise QueryError(
                 f"{left} and {right} can't be compared{' by order' if ordered else ''}",
                 allowed="Numbers and dates can be ordered; text, keys and booleans can only be equal or different",
-                remedy=_compared(self.left, left, ordered) or _compared(self.right, right, ordered) or CONDITION,
+                remedy=next(suggested, CONDITION),
             )
         if isinstance(left, NumberType) and isinstance(right, NumberType):
             check_exact(left, right)
@@ -442,28 +446,3 @@ def as_text(value: object) -> str:
         else:
             return value
     raise QueryError(f"this needs text of at most 10,000 characters without NUL, not {str(value)[:40]!a}")
-
-
-def _compared(node: Node, kind: Type, ordered: bool) -> Remedy | None:
-    """A condition on this column that is allowed; None if it is not a column."""
-    from privet.tables.expressions.rendering import in_python, in_sql
-
-    if not isinstance(node, Column):
-        return None
-    condition: Node
-    match kind:
-        case BooleanType():
-            python, sql = in_python(node), in_sql(node)
-            return write(f"{python}, or ~{python}", sql=f"{sql}, or NOT {sql}", advice="A boolean is a condition")
-        case NumberType():
-            middle = Exact(math.floor((kind.lower + kind.upper) / 2))
-            sensible = Exact(100) if kind.wide else middle if kind.lower < middle else kind.upper
-            condition = Compare(">=" if ordered else "==", node, Constant(sensible))
-        case TimeType():
-            condition = Compare(">=", node, Constant(kind.first))
-        case KeyType():
-            key = kind.values[0]
-            condition = Compare("==", node, Constant(Exact(key) if isinstance(key, int) else key))
-        case _:
-            condition = Compare("==", node, Constant("north"))
-    return write(in_python(condition), sql=in_sql(condition))

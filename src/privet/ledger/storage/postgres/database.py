@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import select
 import time
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import sqlalchemy as sa
@@ -17,6 +18,7 @@ from privet.ledger.history import chain
 from privet.ledger.storage import tables
 from privet.ledger.storage.database import Database, NoLedger
 from privet.ledger.storage.postgres import settings
+from privet.ledger.storage.turns import Patience
 from privet.system.addresses import is_public, masked
 
 _WRITING = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"  # statements see commits made during the wait
@@ -75,7 +77,6 @@ class Postgres(Database):
     named = False
     """Whether the address sets the search path."""
     _used = 0.0
-    _suspect: Any = None  # the result of this transaction's quick check
 
     def _connection(self) -> Any:
         """The driver's connection. One that may be dead is tested, and replaced."""
@@ -100,17 +101,16 @@ class Postgres(Database):
             return False
         return True
 
-    def _together(self, connection: Any, *, write: bool) -> AbstractContextManager[object]:
-        pipeline: AbstractContextManager[object] = connection.pipeline()
-        return pipeline
-
-    def _begin(self, connection: Any, *, write: bool) -> None:
+    def _begin(self, connection: Any, stack: ExitStack, *, write: bool) -> Callable[[], None]:
+        stack.enter_context(connection.pipeline())
         connection.execute(_WRITING if write else _READING)
-        self._suspect = connection.execute(_SUSPECT)
+        suspect = connection.execute(_SUSPECT)
 
-    def _begun(self, connection: Any) -> None:
-        if self._suspect.fetchone()[0]:
-            self._check_tables(connection)
+        def check() -> None:
+            if suspect.fetchone()[0]:
+                self._check_tables(connection)
+
+        return check
 
     def _commit(self, connection: Any) -> None:
         connection.execute("COMMIT")  # sent with the writes; an error is raised at the pipeline's end
@@ -119,7 +119,8 @@ class Postgres(Database):
     def _is_busy(self, error: BaseException) -> bool:
         return getattr(getattr(error, "orig", None) or error, "sqlstate", None) in _BUSY
 
-    def _moved(self) -> bool:
+    def _waits_on(self, patience: Patience) -> bool:
+        """Postgres has waited for as long as patience lasts; again, if the ledger has grown since."""
         before = self.newest
         with self.engine.connect() as connection:  # a new one: the transaction of the other was aborted
             self.newest = connection.execute(sa.select(tables.ledger.c.hash)).scalar() or ""

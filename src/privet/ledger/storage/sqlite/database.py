@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from weakref import finalize
@@ -32,6 +34,7 @@ from privet.ledger.storage.sqlite.paths import (
     identity,
 )
 from privet.ledger.storage.sqlite.schema import check_schema, create_tables
+from privet.ledger.storage.turns import Patience
 from privet.system.files import IN_USE
 from privet.system.processes import native
 
@@ -67,8 +70,8 @@ class SQLite(Database):
     def _progress(self) -> object:
         return self._written if self._file is None else (self._written, self._file.change_counter())
 
-    def _waits(self) -> bool:
-        return True
+    def _waits_on(self, patience: Patience) -> bool:
+        return self._replaced or super()._waits_on(patience)
 
     def _lock(self, *, write: bool) -> None:
         if self._file is not None:
@@ -87,7 +90,8 @@ class SQLite(Database):
         finally:
             self._file.locks.release()
 
-    def _begin(self, connection: Any, *, write: bool) -> None:
+    def _begin(self, connection: Any, stack: ExitStack, *, write: bool) -> Callable[[], None]:
+        self._lock(write=write)
         if self._file is None or self._file.copied is not None:
             connection.execute("BEGIN")
         else:
@@ -98,6 +102,7 @@ class SQLite(Database):
         if self._file is not None:
             self._file.note_whole()
         self._changes = connection.total_changes
+        return lambda: None
 
     def _start(self, connection: Any, *, write: bool) -> None:
         """Begin a transaction as a reader: when SQLite starts to read, it looks for journals to roll back."""
@@ -132,9 +137,6 @@ class SQLite(Database):
 
     def _is_busy(self, error: BaseException) -> bool:
         return is_held(error)
-
-    def _moved(self) -> bool:
-        return self._replaced
 
     def _check(self, connection: Any) -> None:
         if self._file is not None:
