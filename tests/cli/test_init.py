@@ -181,6 +181,17 @@ def test_each_row(here: Path) -> None:
     assert "# person_id = { integer = [LOWER, UPPER] }" in (here / "privet.toml").read_text(encoding="utf-8")
 
 
+def test_a_budget_in_rho(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    ran("init", "people.parquet", "--yes", "--each-row", "--rho", "0.1")
+    assert load().datasets["people"].budget == pv.ZeroConcentratedDP("0.1")
+    text = (here / "privet.toml").read_text(encoding="utf-8")
+    assert "budget = { rho = 0.1 }" in text
+    assert "# per_query = { rho = 0.05 }" in text
+    both = ("--rho", "0.1", "--epsilon", "1")
+    told = refused(capsys, monkeypatch, "init", "people.parquet", "--yes", "--each-row", "--force", *both)
+    assert "a budget in rho can't have epsilon" in told
+
+
 def test_a_pattern_and_another_folder(here: Path) -> None:
     (here / "years").mkdir()
     for year in ("2023", "2024"):

@@ -50,6 +50,9 @@ def init(
         str | None, typer.Option(help="The budget for the whole life of the dataset, such as 3 or 1/3.")
     ] = None,
     delta: Annotated[str | None, typer.Option(help="The budget's delta; without it, the guarantee is pure.")] = None,
+    rho: Annotated[
+        str | None, typer.Option(help="The budget in rho (zero-concentrated), instead of epsilon, such as 0.1.")
+    ] = None,
     adjacency: Annotated[
         str | None, typer.Option(help="How neighbouring tables differ: add/remove or replace.")
     ] = None,
@@ -97,7 +100,7 @@ def init(
         draft = PolicyTemplate(
             name,
             ledger or f"{_file(name)}.ledger",
-            steward.budget(epsilon, delta),
+            steward.budget(epsilon, delta, rho),
             steward.adjacency(adjacency),
             tables,
         )

@@ -88,14 +88,15 @@ class Steward:
             given = str(typer.prompt("Name of the dataset (all tables about the same people)", default=proposed))
         return check_name(given or proposed, "dataset")
 
-    def budget(self, epsilon: str | None, delta: str | None) -> dict[str, Any]:
+    def budget(self, epsilon: str | None, delta: str | None, rho: str | None = None) -> dict[str, Any]:
         """The budget."""
         from privet.errors import UserError
-        from privet.privacy.guarantees import ApproxDP, PureDP
+        from privet.privacy.guarantees.budgets import budget_of, kind_of, numbers
 
+        kind = kind_of(delta=delta, rho=rho)
         while True:
             typed = epsilon
-            if typed is None:
+            if typed is None and rho is None:
                 typed = "1"
                 if not self.ask:
                     self.guessed.append(
@@ -105,13 +106,11 @@ class Steward:
                     typer.echo("Epsilon is the budget for all questions together, for ever. Smaller is more private.")
                     typed = str(typer.prompt("Epsilon", default=typed))
             try:
-                made = PureDP(typed) if delta is None else ApproxDP(typed, delta)
+                return numbers(budget_of(kind, epsilon=typed, delta=delta, rho=rho))
             except UserError as error:
-                if epsilon is not None or not self.ask or delta is not None:
+                if epsilon is not None or not self.ask or delta is not None or rho is not None:
                     raise
                 typer.echo(_at_prompt(error, "Type a number, such as 0.5."), err=True)
-                continue
-            return {"epsilon": made.epsilon} | ({"delta": made.delta} if isinstance(made, ApproxDP) else {})
 
     def adjacency(self, given: str | None) -> str:
         """How neighbouring tables differ."""

@@ -62,7 +62,8 @@ class PolicyTemplate:
             age = { integer = [0, 110] }
         """
         place = ("datasets", self.dataset)
-        cap = toml.value({"epsilon": Exact(1, 2)} | ({"delta": self.budget["delta"]} if "delta" in self.budget else {}))
+        half = {"epsilon": Exact(1, 2)} if "epsilon" in self.budget else {"rho": self.budget["rho"] / 2}
+        cap = toml.value(half | ({"delta": self.budget["delta"]} if "delta" in self.budget else {}))
         lines = [
             "# The steward's policy: who is protected, what may be asked, what it may cost. Analysts can't change it.",
             "# Bounds, keys and ranges come from what you know, never from the data. Numbers are exact.",
