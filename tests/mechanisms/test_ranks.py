@@ -1,4 +1,4 @@
-"""Choices by rank: exact privacy loss on small tables, far cells that are bounded instead of looked into, and figures."""
+"""Choices by rank: exact privacy loss on small tables, far cells that are bounded, and rank errors."""
 
 from __future__ import annotations
 
@@ -177,7 +177,9 @@ def test_far_cells_are_bounded_and_looked_into_when_bits_do_not_decide() -> None
         )
         assert not choice.needs(some)
         runs = choice.runs(some)
-        full = RankChoice(node, Fraction(1, 3), 0, Fraction(2), split, everything=True).runs(counted(codes, 2**20 - 1))
+        full = RankChoice(node, Fraction(1, 3), 0, Fraction(2), split, everything=True).runs(
+            counted(codes.tolist(), 2**20 - 1)
+        )
         near = len(runs.first)
         for name in ("first", "codes", "distance", "members", "rank"):
             assert (getattr(runs, name) == getattr(full, name)[:near]).all()
@@ -188,7 +190,7 @@ def test_far_cells_are_bounded_and_looked_into_when_bits_do_not_decide() -> None
         choice._real = UniformReal(SYSTEM, 2**256 - 1, 256)
         assert choice.draw(some, SYSTEM) is None
         assert len(choice.needs(coarse)) == len(buckets)
-        drawn = choice.draw(counted(codes, 2**20 - 1), SYSTEM)
+        drawn = choice.draw(counted(codes.tolist(), 2**20 - 1), SYSTEM)
         assert drawn is not None
         assert not ((runs.first <= drawn[0]) & (drawn[0] < runs.first + runs.codes)).any()
 
@@ -215,7 +217,7 @@ def test_rank_errors() -> None:
                 for rank, made in zip(ranks, chosen, strict=True):
                     assert made is not None
                     below, upto = counts.below(made[0]), counts.below(made[0] + 1)
-                    found.append(float(max(0, below - rank * many, rank * many - upto)))
+                    found.append(max(0.0, float(below - rank * many), float(rank * many - upto)))
     assert np.mean(errors[1]) < 2.2  # 1.1 on average over many tables; this allows for chance
     assert np.mean(errors[9]) < 12
 

@@ -106,10 +106,10 @@ class CodeCounts:
         """The number of rows with a smaller code; the cell of that code must not be coarse."""
         return int(self.upto[int(np.searchsorted(self.last, code))])
 
-    def coarse_cells(self) -> list[int]:
-        """The first codes of all coarse cells."""
-        found: list[int] = self.first[(self.rows > 0) & (self.first < self.last)].tolist()
-        return found
+    def is_coarse(self, code: int) -> bool:
+        """Whether the rows below a code are not known, because others of its cell may have them."""
+        cell = int(np.searchsorted(self.last, code))
+        return cell < len(self.last) and bool(self.rows[cell]) and int(self.first[cell]) < code
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ def _divided(code: int, rank: int, ties: int) -> tuple[Codes, Codes, Codes, Code
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """The cells of a node, clipped to it, with their ranks in it and the least distance that a code of each can have."""
+    """The cells of a node, clipped to it, with their ranks in it and the least distance of a code of each."""
 
     at: int
     to: int

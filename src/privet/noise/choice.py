@@ -62,7 +62,7 @@ class WeightedChoice:
         """The index of the group that a uniform real chooses.
 
         With `rest` (members, distance) there are at most so many further members after all groups, each at least so far
-        away, which are not known yet. Then None means that they are needed: list them, and ask again with the same real.
+        away, which are not known yet. Then None means that they are needed: list them, and ask again.
         """
         starts = range(0, len(self.distances), CHUNK)
         members, weights = (list(accumulate(sums)) for sums in zip(*map(self._total, starts), strict=True))
