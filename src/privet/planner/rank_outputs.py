@@ -32,7 +32,8 @@ class RankedCode:
         in the interval: at most q n - 1 rows are below its lower end, or that is the public bound; at least q n + 1
         are not above its upper end, or that is the public bound. Why: let t = rows below the code - q n, and x be the
         same from noisy counts, with error at most h. The code is kept only if x + h <= -1. If t > -1, this needs noise
-        beyond h on one side; and so for the other end. A maximum is at least the lower end, if a row is there.
+        beyond h on one side; and so for the other end. Codes nearer to the quantile are tried only after those farther
+        away are proved: the first that is wrong must be proved to err, so there is nothing to correct for. A maximum is at least the lower end, if a row is there.
         """
         values = tuple(self._value(group[self.measurement][self.index]) for group in groups)
         if not self.what.counts:  # nothing is known
@@ -51,7 +52,7 @@ class RankedCode:
 
     def _ends(self, vector: Sequence[int], noise: Noise, confidence: Exact) -> tuple[int | None, int | None]:
         """The codes of both ends; None where the counts do not prove one."""
-        many, q = len(self.what.ranks), self.what.ranks[self.index]
+        q = self.what.ranks[self.index]
         thresholds = self.what.thresholds(vector)
         if self.what.rule == "edge/1":
             code = vector[0]
@@ -59,10 +60,17 @@ class RankedCode:
             if q == 0:
                 return None, code if proved else None
             return (code if proved else None), None
-        low, high = vector[many + self.index], vector[2 * many + self.index]
-        below = self._proved(vector, 1 + thresholds.index(low), noise, confidence, above=False)
-        above = self._proved(vector, 1 + thresholds.index(high + 1), noise, confidence, above=True)
-        return (low if below else None), (high if above else None)
+        below, above = self.what.ends(vector, self.index)
+        least = most = None
+        for low in below:
+            if not self._proved(vector, 1 + thresholds.index(low), noise, confidence, above=False):
+                break
+            least = low
+        for high in above:
+            if not self._proved(vector, 1 + thresholds.index(high + 1), noise, confidence, above=True):
+                break
+            most = high
+        return least, most
 
     def _proved(self, vector: Sequence[int], first: int, noise: Noise, confidence: Exact, *, above: bool) -> bool:
         """Whether the first few counts together are less than q n by 1 or more; or more than it, if `above`."""

@@ -28,10 +28,12 @@ from privet.tables.expressions.rendering import show
 from privet.tables.ranked import Extreme, Ranked
 from privet.tables.statement import Code, Present, Tally
 
-VALUES, SIDES, COUNTS = Exact(40, 100), Exact(25, 100), Exact(35, 100)
+VALUES, SIDES, COUNTS = Exact(40, 100), Exact(22, 100), Exact(38, 100)
 """The shares of epsilon with an interval: for the quantiles, for the codes beside them, and for the counts."""
 EDGE = Exact(3, 4)
 """The share for a minimum or maximum; the rest is for the count."""
+NEARER: tuple[Exact, ...] = (Exact(1), Exact(3, 5), Exact(2, 5), Exact(1, 4))
+"""Where rows are counted beside a single quantile: at these parts of the way to the chosen codes."""
 USUAL = Exact(95, 100)
 """The confidence for which the codes beside a quantile are chosen; at others, the ends are public bounds more often."""
 
@@ -76,7 +78,19 @@ class RankMeasurement:
         """How many numbers of rows are measured."""
         if not self.aggregate.interval:
             return 0
-        return 2 if isinstance(self.aggregate, Extreme) else 2 * len(self.ranks) + 1
+        return 2 if isinstance(self.aggregate, Extreme) else 2 * len(self.ranks) * len(self.nearer) + 1
+
+    @property
+    def nearer(self) -> tuple[Exact, ...]:
+        """The parts of the way to the codes beside a quantile at which rows are counted, the farthest first."""
+        return NEARER if len(self.ranks) == 1 else NEARER[:1]
+
+    def ends(self, codes: Sequence[int], index: int) -> tuple[list[int], list[int]]:
+        """The codes that may be the lower end of a quantile's interval, and the upper end; the farthest first."""
+        many = len(self.ranks)
+        value, low, high = codes[index], codes[many + index], codes[2 * many + index]
+        below = [value - int((value - low) * part) for part in self.nearer]
+        return below, [value + int((high - value) * part) for part in self.nearer]
 
     @property
     def corners(self) -> tuple[tuple[int, ...], ...]:
@@ -96,8 +110,8 @@ class RankMeasurement:
         """
         if isinstance(self.aggregate, Extreme):
             return [codes[0] if self.aggregate.largest else codes[0] + 1]
-        many = len(self.ranks)
-        return sorted([*codes[many : 2 * many], *(code + 1 for code in codes[2 * many : 3 * many])])
+        pairs = [self.ends(codes, i) for i in range(len(self.ranks))]
+        return sorted([low for below, _ in pairs for low in below] + [high + 1 for _, above in pairs for high in above])
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +198,7 @@ class ChosenRanks:
         """How many ranks away to aim.
 
         Claim: any number is as private. An edge aims so far inside that e^3 times all codes beyond it weigh less than
-        one at it: 2 D (ln N + 3) / epsilon. Beside a quantile, so far that the counts usually prove it.
+        one at it: 2 D (ln N + 3) / epsilon. Beside a quantile, so far that the counts prove it in 99 % of answers.
         """
         codes = self.measurement.code.width + 1
         if self.measurement.rule == "edge/1":
@@ -199,7 +213,7 @@ class ChosenRanks:
         margin = self.mechanism.error_of_sum(tuple(weights), (self.scale,) * size, USUAL)
         beside = max(1 / float(self.rate(step)) for step in form.steps if step.side)
         within = max(1 / float(self.rate(step)) for step in form.steps if not step.side)
-        return 1 + math.ceil(float(margin) + math.hypot(float(margin), 4 * beside, 2 * within))
+        return 1 + math.ceil(float(margin) + math.hypot(1.3 * float(margin), 5 * beside, 3 * within))
 
     def restored(self, measured: Any) -> ChosenRanks:
         """The same as a certificate has it."""

@@ -22,11 +22,10 @@ from typing import Any
 from privet import mechanisms
 from privet.codec import canonical
 from privet.errors import VerificationError
-from privet.privacy import events
+from privet.privacy import events, rank_claims
 from privet.privacy.accounting.guarantee import guarantee_as
 from privet.privacy.guarantees import Guarantee, PureDP, budgets
 from privet.privacy.moves import L1Move, L2Move, Move, Norm
-from privet.release import rank_checker
 
 Vector = tuple[int, ...]
 
@@ -67,7 +66,7 @@ def _check(derived: Any, noisy: Any) -> Guarantee:
         if type(index) is not int or not 0 <= index < len(derived["statements"]):
             raise VerificationError(f"{where}.statement: there is no such statement")
         statement = derived["statements"][index]
-        if measured["rule"] in rank_checker.RULES:
+        if measured["rule"] in rank_claims.RULES:
             ranked = _ranked(statement, measured, groups, mechanism, where)
             _covers(measured["price"], events.Composed([event for part in ranked for event in part]), f"{where}.price")
             choices += ranked[0]
@@ -118,10 +117,10 @@ def _ranked(
     if any(len(vector) != size for vector in groups):
         raise VerificationError(f"{where}: a vector must have {size} integers")
     known: dict[str, Any] = {"rows": rows, "blocks": blocks, "replaced": replaced}
-    chosen = rank_checker.check_choices(statement, measured, groups, **known, where=where)
+    chosen = rank_claims.check_choices(statement, measured, groups, **known, where=where)
     if not measured["counts"]:
         return [*chosen], []
-    implied = rank_checker.counts_moved(**known, norm=mechanism.norm)
+    implied = rank_claims.counts_moved(**known, norm=mechanism.norm)
     claimed = _move(measured["move"], f"{where}.move", mechanism.norm)
     if not _within(implied, claimed):
         raise VerificationError(f"{where}.move: is {claimed}, but the statement implies {implied}")
