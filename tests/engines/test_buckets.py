@@ -36,9 +36,13 @@ HOSTILE: list[Any] = [None, float("nan"), float("inf"), -float("inf"), -1.0, 0.0
 def rows(seed: int) -> list[dict[str, Any]]:
     chance = Random(seed)
     return [
-        {"id": chance.randrange(30), "k": chance.choice(["a", "b", "z", None]), "x": chance.choice([*HOSTILE, chance.random() * 1000])}
+        {
+            "id": chance.randrange(30),
+            "k": chance.choice(["a", "b", "z", None]),
+            "x": chance.choice([*HOSTILE, chance.random() * 1000]),
+        }
         for _ in range(200)
-    ]  # fmt: skip
+    ]
 
 
 def table(some: list[dict[str, Any]], *, person: bool) -> Table:

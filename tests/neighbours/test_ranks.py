@@ -38,10 +38,9 @@ def asked(chance: Random, of: World) -> ReleasePlan | None:
         rows = relation(chance, of, {name: table.relation for name, table in of.tables.items()})
         asker = Asker(chance, dict(rows.input.types()))
         value = asker.number(1)
-        what: Ranked = chance.choice(
-            [pv.median(value), pv.quantile(value, chance.choice([0.1, 0.9, "1/3"])), pv.min(value), pv.max(value),
-             pv.quantiles(value, [0.25, 0.5, 0.9])]
-        )  # fmt: skip
+        several: list[Ranked] = [pv.median(value), pv.min(value), pv.max(value), pv.quantiles(value, [0.25, 0.5, 0.9])]
+        several += [pv.quantile(value, q) for q in ("0.1", "0.9", "1/3")]
+        what = chance.choice(several)
         made = rows.group_by(k=asker.key()).agg(a=what) if chance.random() < 0.4 else rows.agg(a=what)
         found = plan(made, epsilon=1)
         return found if found.groups <= 40 else None

@@ -33,7 +33,8 @@ class RankedCode:
         are not above its upper end, or that is the public bound. Why: let t = rows below the code - q n, and x be the
         same from noisy counts, with error at most h. The code is kept only if x + h <= -1. If t > -1, this needs noise
         beyond h on one side; and so for the other end. Codes nearer to the quantile are tried only after those farther
-        away are proved: the first that is wrong must be proved to err, so there is nothing to correct for. A maximum is at least the lower end, if a row is there.
+        away are proved: to err, the first that is wrong must be proved, so there is nothing to correct for. A maximum
+        is at least the lower end, if a row is there.
         """
         values = tuple(self._value(group[self.measurement][self.index]) for group in groups)
         if not self.what.counts:  # nothing is known
