@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from privet.tables.expressions.fluent import bins, col, lit, when
     from privet.tables.extremes import greatest, least, max, min  # noqa: A004
     from privet.tables.query import Query
+    from privet.tables.ranked import median, quantile, quantiles
     from privet.tables.relation import PublicTable, Table
     from privet.tables.schema import boolean, date, integer, keys, number, text, timestamp
     from privet.textbook import distances, distributions, sensitivity, statistics
@@ -107,12 +108,15 @@ _HOMES = {
     "make_survey": "sources.survey",
     "max": "tables.extremes",
     "mean": "tables.aggregates",
+    "median": "tables.ranked",
     "min": "tables.extremes",
     "new_signing_key": "release",
     "number": "tables.schema",
     "open_ledger": "ledger",
     "person": "privacy.adjacency",
     "public_table": "sources",
+    "quantile": "tables.ranked",
+    "quantiles": "tables.ranked",
     "std": "tables.aggregates",
     "sum": "tables.aggregates",
     "table": "sources",
@@ -196,6 +200,7 @@ __all__ = [
     "max",
     "mean",
     "mechanisms",
+    "median",
     "min",
     "new_signing_key",
     "noise",
@@ -204,6 +209,8 @@ __all__ = [
     "person",
     "planner",
     "public_table",
+    "quantile",
+    "quantiles",
     "release",
     "sensitivity",
     "sources",
@@ -225,8 +232,7 @@ _ELSEWHERE = {
     "stddev": "Use pv.std",
     "stdev": "Use pv.std",
     "var": "Use pv.variance",
-    "median": "Quantiles can't be released yet; for a distribution, use pv.histogram",
-    "quantile": "Quantiles can't be released yet; for a distribution, use pv.histogram",
+    "percentile": "Use pv.quantile",
     "read_csv": "Use pv.import_csv, then pv.table",
     "read_parquet": "Use pv.table",
 }

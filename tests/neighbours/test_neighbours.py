@@ -27,7 +27,7 @@ from tests.neighbours.worlds import ID, TEXTS, Data, Row, World, owner, people, 
 import privet as pv
 from privet.engines.duckdb.engine import DuckDB
 from privet.planner import ReleasePlan, plan
-from privet.planner.plan import NoisyMeasurement
+from privet.planner.plan import NoisyMeasurement, Part
 from privet.privacy.adjacency import Adjacency, Person
 from privet.privacy.moves import L1Move, L2Move, Move
 from privet.tables.statement import AtMostGroups, AtMostRows, Statement, Unbounded
@@ -547,7 +547,7 @@ def test_t18_what_an_analyst_multiplies_is_clamped() -> None:
 def test_t15_a_column_made_anew_has_its_new_bounds() -> None:
     """A redefined column is not summed within the bounds of the old one."""
     table = pv.table("one", pa.table({"x": [1.0]}), protect=pv.each_row(), columns={"x": pv.number(0, 1, step=1)})
-    parts: list[NoisyMeasurement] = []
+    parts: list[Part] = []
     for rows in (table.relation, table.with_columns(x=1000 * pv.col("x"))):
         parts += plan(rows.agg(s=pv.sum("x")), epsilon=1).noised
     steps = [part.measurement.tallies[1].value.step for part in parts]  # type: ignore[union-attr]

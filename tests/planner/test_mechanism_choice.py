@@ -17,6 +17,7 @@ from privet.mechanisms.laplace import LAPLACE
 from privet.planner import ReleasePlan, choice, plan
 from privet.planner.choice import Accounting
 from privet.planner.noise import add_noise
+from privet.planner.plan import NoisyMeasurement
 from privet.planner.pricing import amount
 from privet.privacy.accounting import accountant_for
 from privet.privacy.events import Composed, GaussianNoise, JointGaussian
@@ -239,7 +240,7 @@ def test_one_measurement_needs_no_more_noise_than_a_scalar() -> None:
 
 def test_a_plan_with_less_noise_tells() -> None:
     made = plan(several(), rho=1)
-    parts = tuple(part.scaled(part.scale / 2) for part in made.noised)
+    parts = tuple(p.scaled(p.scale / 2) for p in made.noised if isinstance(p, NoisyMeasurement))
     assert not replace(made, noised=parts).guarantee().implies(made.price)
 
 

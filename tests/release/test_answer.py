@@ -78,7 +78,7 @@ def released(query: Query, *groups: Mapping[str, Sequence[int]], noise: int = 0,
         tuple(
             tuple(
                 x + noise
-                for x in part.measurement.vectors(
+                for x in part.measurement.vectors(  # type: ignore[union-attr]
                     part.measurement.tallies,
                     [[tallied(tally, groups[group % len(groups)]) for tally in part.measurement.tallies]],
                 )[0]

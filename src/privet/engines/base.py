@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol, TypedDict, Unpack
 
 from privet.system.identity import Identity, of_files
 from privet.tables.schema import PublicSchema, Schema
-from privet.tables.statement import Statement
+from privet.tables.statement import Buckets, Statement
 from privet.tables.stored_types import StoredType
 
 FAILED = "the engine could not compute the answer. What was spent stays spent"
@@ -62,6 +62,12 @@ class Engine(Protocol):
 
     def answer(self, statement: Statement) -> list[list[int]]:
         """An integer for each tally, for each group, in the order of `itertools.product`."""
+
+    def histograms(self, statement: Statement, buckets: Buckets) -> list[dict[int, int]]:
+        """For each group, the number of rows in each of these buckets of codes that has any.
+
+        Claim: of the rows that `answer` counts for this statement, which must count the rows of one code.
+        """
 
     def ready(self) -> None:
         """Make sure that this process can ask; nothing is read. To be called before a debit."""

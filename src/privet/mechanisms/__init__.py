@@ -17,7 +17,7 @@ from privet.mechanisms.randomized_response import RandomizedResponse, ResponseCo
 from privet.mechanisms.staircase import Staircase
 from privet.mechanisms.standalone import Gaussian, Laplace
 from privet.names.spelling import listed, nearest
-from privet.privacy.events import PrivacyEvent
+from privet.privacy.events import BoundedRange, PrivacyEvent
 
 __all__ = [
     "DEFAULT",
@@ -91,4 +91,6 @@ def serves(stored: PrivacyEvent, asked: PrivacyEvent) -> bool:
         >>> serves(quiet, loud), serves(loud, quiet)
         (True, False)
     """
+    if isinstance(stored, BoundedRange) and isinstance(asked, BoundedRange):
+        return stored.epsilon >= asked.epsilon
     return stored == asked or any(mechanism.serves(stored, asked) for mechanism in NOISE.values())

@@ -24,6 +24,11 @@ _FIRST = 256  # bits of the uniform real that are drawn at once
 _LOW, _HALF = np.uint64((1 << 32) - 1), np.uint64(32)
 
 
+def uniform(bits: Bits) -> UniformReal:
+    """A uniform real, of which the first 256 bits are drawn."""
+    return UniformReal(bits, int.from_bytes(bits.take(_FIRST // 8), "little"), _FIRST)
+
+
 class WeightedChoice:
     """A choice among groups: group j has counts[j] members, each of weight e^(-rate distances[j]).
 
@@ -49,17 +54,34 @@ class WeightedChoice:
 
     def draw(self, bits: Bits) -> int:
         """The index of a group."""
+        chosen = self.at(uniform(bits))
+        assert chosen is not None
+        return chosen
+
+    def at(self, real: UniformReal, *, rest: tuple[int, int] | None = None) -> int | None:
+        """The index of the group that a uniform real chooses.
+
+        With `rest` (members, distance) there are at most so many further members after all groups, each at least so far
+        away, which are not known yet. Then None means that they are needed: list them, and ask again.
+        """
         starts = range(0, len(self.distances), CHUNK)
         members, weights = (list(accumulate(sums)) for sums in zip(*map(self._total, starts), strict=True))
         _, slack = self._words(0)
-        known = int.from_bytes(bits.take(_FIRST // 8), "little")
-        # U S lies between these two, in units of 2^-256 of the weights' own, and S_j between w and w + slack m
-        low, high = known * weights[-1], (known + 1) * (weights[-1] + slack * members[-1])
-        last = self._first(starts, members, weights, lambda m, w: w << _FIRST >= high)
-        before = self._first(starts, members, weights, lambda m, w: (w + slack * m) << _FIRST > low)
-        if before == last:
+        known, length = real.known, real.length
+        beyond = 0 if rest is None else self._rest(*rest)
+        # U S lies between these two, in units of 2^-length of the weights' own, and S_j between w and w + slack m
+        low, high = known * weights[-1], (known + 1) * (weights[-1] + slack * members[-1] + beyond)
+        last = self._first(starts, members, weights, lambda m, w: w << length >= high)
+        before = self._first(starts, members, weights, lambda m, w: (w + slack * m) << length > low)
+        if before == last and (rest is None or weights[-1] << length >= high):
             return last
-        return self._resolve(UniformReal(bits, known, _FIRST), before, last)
+        return self._resolve(real, before, last) if rest is None else None
+
+    def _rest(self, members: int, distance: int) -> int:
+        """The greatest weight of so many members, at least so far away."""
+        far = np.array([distance])
+        words, slack = self.powers.bounds(far) if self.counts is None else self.powers.fine_bounds(far)
+        return members * (int(words[0]) + slack)
 
     def _words(self, start: int) -> tuple[NDArray[Any], int]:
         """Lower bounds of the weights of a chunk, one member each, and how much too small they are at most."""

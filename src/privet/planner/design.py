@@ -20,7 +20,8 @@ from privet.mechanisms import NoiseMechanism
 from privet.planner import measurements as m
 from privet.planner.linear import Linear
 from privet.planner.measurements import Measurement
-from privet.planner.outputs import Fixed, Output, Quotient, Spread, Straight
+from privet.planner.outputs import Fixed, Output, Quotient, RankedCode, Spread, Straight
+from privet.planner.ranks import RankMeasurement
 from privet.privacy.adjacency import Adjacency
 from privet.privacy.guarantees import ZeroConcentratedDP
 from privet.privacy.sensitivity import l1_move, l2_move, radius
@@ -28,6 +29,7 @@ from privet.tables.aggregates import Aggregate, Count, CountPeople, Histogram, M
 from privet.tables.expressions.nodes import Node, Types
 from privet.tables.operators import adjacency, keeps_all_rows, tables
 from privet.tables.query import Query
+from privet.tables.ranked import Extreme, Quantiles, Ranked
 from privet.tables.statement import Given, Present
 
 _TRIED = 8
@@ -38,7 +40,7 @@ _TRIED = 8
 class Design:
     """The measurements, the relative error of each, and the outputs computed from them."""
 
-    measurements: tuple[Measurement, ...]
+    measurements: tuple[Measurement | RankMeasurement, ...]
     errors: tuple[Exact, ...]
     columns: tuple[tuple[str, Output], ...]
     reason: str
@@ -137,7 +139,7 @@ class _Builder:
     lattices: dict[tuple[Node, bool], Bounds]
     """The lattice of each expression, squared or not: shared by all designs of a query."""
     mechanism: NoiseMechanism
-    measurements: list[Measurement] = field(default_factory=list)
+    measurements: list[Measurement | RankMeasurement] = field(default_factory=list)
     errors: list[Exact] = field(default_factory=list)
     places: dict[object, int] = field(default_factory=dict)
 
@@ -160,9 +162,11 @@ class _Builder:
         reason = f"Each measurement gets the share of {price} that minimizes the worst error of the answer."
         return Design(tuple(self.measurements), tuple(self.errors), tuple(columns), reason, power)
 
-    def _stretch(self, measurement: Measurement) -> Exact:
+    def _stretch(self, measurement: Measurement | RankMeasurement) -> Exact:
         """How far a row can move it, as a multiple of its radius: 1 if rows are added or removed, else up to 2."""
         kind = adjacency(self.query.input)
+        if isinstance(measurement, RankMeasurement):
+            return Exact(1 if kind is Adjacency.ADD_REMOVE else 2)
         if kind is Adjacency.ADD_REMOVE:
             return Exact(1)
         if self.mechanism.norm == "L1":
@@ -204,7 +208,7 @@ class _Builder:
             else:
                 self._add(of, m.total(of, column.bounds, missing=column.missing))
 
-    def _add(self, key: object, measurement: Measurement) -> int:
+    def _add(self, key: object, measurement: Measurement | RankMeasurement) -> int:
         if key not in self.places:
             self.places[key] = len(self.measurements)
             self.measurements.append(measurement)
@@ -229,6 +233,8 @@ class _Builder:
                 ]
             case Mean(of):
                 return [(name, self._mean(of, weight))]
+            case Quantiles() | Extreme():
+                return self._ranked(name, aggregate, weight)
             case Variance(of) | Std(of):
                 place, column = self.places[of], self.columns[of]
                 self._claim(place, 1, weight)
@@ -297,6 +303,15 @@ class _Builder:
         norm = bounds.width ** (2 if self.columns[of].spread else 1)
         self._claim(place, math.sqrt(sum(float(w * norm / largest) ** 2 for w in form.weights())), weight)
         return form
+
+    def _ranked(self, name: str, aggregate: Ranked, weight: Exact) -> list[tuple[str, Output]]:
+        bounds = m.lattice(aggregate.expression, self.types, aggregate)
+        code = m.coded(aggregate.expression, bounds, missing=self._type_missing(aggregate.expression))
+        measured = RankMeasurement(aggregate, code)
+        place = self._add(aggregate, measured)
+        self._claim(place, 1, weight)
+        names = self.query.columns()[name]
+        return [(column, RankedCode(place, i, measured)) for i, column in enumerate(names)]
 
     def _mean(self, of: Node, weight: Exact) -> Output:
         place, column = self.places[of], self.columns[of]

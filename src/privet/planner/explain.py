@@ -9,8 +9,11 @@ from textwrap import wrap
 from privet.errors import Face, argument
 from privet.exact import Exact, show, show_up, sqrt_up
 from privet.planner import conditions, rounding
-from privet.planner.plan import NoisyMeasurement, ReleasePlan, bounding
+from privet.planner.plan import Part, ReleasePlan, bounding
 from privet.planner.pricing import amount
+from privet.planner.rank_outputs import RankedCode
+from privet.planner.rank_words import chosen_in_words, rank_error
+from privet.planner.ranks import ChosenRanks
 from privet.privacy.adjacency import Adjacency, Person
 from privet.privacy.guarantees import ApproxDP, PureDP, ZeroConcentratedDP, budgets
 from privet.privacy.moves import L1Move
@@ -45,7 +48,10 @@ def explain(plan: ReleasePlan, face: Face = "python") -> str:
         ("Groups", list(_groups(plan))),
         ("Shown", list(_shown(plan))),
         ("Bounding", list(_bounding(plan))),
-        *((f"Noise {i}", list(_noise(plan, part))) for i, part in enumerate(plan.noised, 1)),
+        *(
+            (f"{'Choice' if isinstance(part, ChosenRanks) else 'Noise'} {i}", list(_noise(plan, part)))
+            for i, part in enumerate(plan.noised, 1)
+        ),
         ("Mechanism", [plan.choice]),
         ("Shares", [plan.design.reason]),
         ("Guarantee", list(_guarantee(plan))),
@@ -171,7 +177,10 @@ def _exactly(number: Exact) -> str:
     return text if exact or len(str(number)) > 12 else str(number)
 
 
-def _noise(plan: ReleasePlan, part: NoisyMeasurement) -> Iterator[str]:
+def _noise(plan: ReleasePlan, part: Part) -> Iterator[str]:
+    if isinstance(part, ChosenRanks):
+        yield from chosen_in_words(part)
+        return
     what = part.measurement
     yield f"{what.quantity[:1].upper()}{what.quantity[1:]}: a row contributes phi = {what.phi} (rule {what.rule})."
     for tally in what.tallies:
@@ -243,9 +252,13 @@ def _errors(plan: ReleasePlan, assume: str) -> Iterator[str]:
     together = "all cells together" if plan.simultaneous else "each cell separately"
     yield f"From the noise alone, {show(plan.confidence * 100)} % of the time, for {together}:"
     width = max(len(name) for name, _ in plan.columns)
-    for name, _ in plan.columns:
+    for name, output in plan.columns:
         error = plan.expected(name)
-        if error is None:
+        if isinstance(output, RankedCode):
+            part = plan.noised[output.measurement]
+            assert isinstance(part, ChosenRanks)
+            yield f"  {name:<{width}}  {rank_error(part, output, plan.level)}"
+        elif error is None:
             yield f"  {name:<{width}}  depends on the size of a group; assume one with {assume}"
         else:
             where = "a group has" if plan.query.keys else "there are"

@@ -7,8 +7,9 @@ from typing import Any
 from privet.codec import ratio
 from privet.errors import UserError
 from privet.exact import Exact
-from privet.planner.plan import NoisyMeasurement, ReleasePlan
+from privet.planner.plan import Part, ReleasePlan
 from privet.planner.planning import plan
+from privet.planner.ranks import ChosenRanks
 from privet.privacy import events
 from privet.privacy.guarantees import budgets
 from privet.tables.codec import decode, encode
@@ -98,7 +99,9 @@ def _derived(plan: ReleasePlan) -> dict[str, Any]:
     }
 
 
-def _measurement(part: NoisyMeasurement, statement: int) -> dict[str, Any]:
+def _measurement(part: Part, statement: int) -> dict[str, Any]:
+    if isinstance(part, ChosenRanks):
+        return part.facts(statement)
     what = part.measurement
     return {
         "statement": statement,

@@ -11,6 +11,7 @@ from datetime import date, datetime, time
 
 from privet.exact import Exact, show
 from privet.planner.plan import ReleasePlan
+from privet.planner.ranks import ChosenRanks
 from privet.privacy.adjacency import Person
 from privet.tables import aggregates, caps, operators, schema
 from privet.tables.aggregates import Aggregate, Count, Histogram, OfValues
@@ -22,6 +23,7 @@ from privet.tables.expressions.trees import conjuncts
 from privet.tables.expressions.typing_rules import as_number
 from privet.tables.operators import JoinPerson, JoinPublic, OfPerson, Operator, PerPerson, Scan, Where, WithColumns
 from privet.tables.query import Key
+from privet.tables.ranked import Extreme, Quantiles
 from privet.tables.statement import AtMostGroups, AtMostRows, Bounding, PeopleInGroups
 from privet.tables.types import BooleanType, KeyType, NumberType, TimeType, Type
 
@@ -54,7 +56,14 @@ def limits(plan: ReleasePlan) -> tuple[str, ...]:
     for _, aggregate in plan.query.aggregates:
         for part in aggregates.parts(aggregate):
             values.read(part, of)
-    return (*_rows(plan), *groups, *values.clauses())
+    return (*dict.fromkeys(_rows(plan)), *_edges(plan), *groups, *values.clauses())
+
+
+def _edges(plan: ReleasePlan) -> Iterator[str]:
+    """How far inside of the smallest or the largest value an answer aims."""
+    for part in plan.noised:
+        if isinstance(part, ChosenRanks) and part.measurement.rule == "edge/1":
+            yield f"{part.measurement.quantity} taken {some(part.reach, 'row')} inside of the edge"
 
 
 def of_cap(plan: ReleasePlan, how: Bounding) -> str:
@@ -215,7 +224,7 @@ class _Values:
         """An aggregate of these rows."""
         types = of.types()
         match aggregate:
-            case OfValues(node):
+            case OfValues(node) | Quantiles(node) | Extreme(node):
                 self.node(node, of)
                 if node.type(types).missing:
                     self.add("missing ", _named(node), "skipped")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from privet import accuracy
@@ -14,6 +15,11 @@ from privet.privacy.events import PrivacyEvent
 
 if TYPE_CHECKING:
     from privet.planner.plan import ReleasePlan
+
+Chosen = tuple[Sequence[tuple[int, ...]], Sequence[tuple[int, ...]], Sequence[PrivacyEvent]]
+"""For each group, codes that were chosen and exact counts; and the events of the choices."""
+
+_NONE: Mapping[int, Chosen] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +43,30 @@ class Noise:
 
 
 def add_noise(
-    plan: ReleasePlan, exact: Sequence[Sequence[tuple[int, ...]]]
+    plan: ReleasePlan, exact: Sequence[Sequence[tuple[int, ...]]], ranks: Mapping[int, Chosen] = _NONE
 ) -> tuple[tuple[tuple[tuple[int, ...], ...], ...], PrivacyEvent]:
-    """Fresh noise on every coordinate of every measurement, and the event of the noise that was drawn."""
-    noisy, drawn = [], []
-    for part, vectors in zip(plan.noised, exact, strict=True):
-        size = part.measurement.size
+    """Fresh noise on every coordinate of every measurement, and the event of the noise that was drawn.
+
+    `ranks` has what was chosen for some of them: codes to which no noise is added, and counts to which it is.
+    """
+    noisy: list[tuple[tuple[int, ...], ...]] = []
+    drawn: list[PrivacyEvent] = []
+    spent = [event for _, _, choices in ranks.values() for event in choices]
+    for place, (part, vectors) in enumerate(zip(plan.noised, exact, strict=True)):
+        codes: Sequence[tuple[int, ...]] = [()] * len(vectors)
+        if place in ranks:
+            codes, vectors, _ = ranks[place]
+        size = part.measurement.size - (len(codes[0]) if codes else 0)
+        if not size:
+            noisy.append(tuple(codes))
+            continue
         array, event = part.mechanism.draw(part.move, scale=part.scale, count=len(vectors) * size)
         draws = array.tolist()
         drawn.append(event)
         noisy.append(
             tuple(
-                tuple(x + y for x, y in zip(vector, draws[i * size : (i + 1) * size], strict=True))
-                for i, vector in enumerate(vectors)
+                (*code, *(x + y for x, y in zip(vector, draws[i * size : (i + 1) * size], strict=True)))
+                for i, (code, vector) in enumerate(zip(codes, vectors, strict=True))
             )
         )
-    return tuple(noisy), plan.together(drawn)
+    return tuple(noisy), plan.together(drawn, spent)

@@ -17,29 +17,15 @@ from privet import accuracy
 from privet.exact import Exact, nearest, up
 from privet.exact.rounding import quotient_down, quotient_nearest, quotient_up
 from privet.planner import marks
+from privet.planner.cells import Cell as Cell
+from privet.planner.cells import Cells as Cells
 from privet.planner.linear import Linear, Noisy
 from privet.planner.marks import Standing
 from privet.planner.noise import Noise
+from privet.planner.rank_outputs import RankedCode as RankedCode
 
-Cell = int | float
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True)
-class Cells:
-    """One column of an answer: a value and an interval for each group, and whether the value is too noisy."""
-
-    values: tuple[Cell, ...]
-    low: tuple[Cell, ...]
-    high: tuple[Cell, ...]
-    noisy: tuple[bool, ...]
-
-    def at(self, groups: Sequence[int]) -> Cells:
-        """The cells of these groups, in this order."""
-        parts = (self.values, self.low, self.high, self.noisy)
-        values, low, high, noisy = (tuple(part[i] for i in groups) for part in parts)
-        return Cells(values, low, high, noisy)  # type: ignore[arg-type]
 
 
 def _cells(
@@ -270,5 +256,5 @@ class Spread:
         return Linear(((self.measurement, 0, Exact(1)),))
 
 
-Output = Fixed | Straight | Quotient | Spread
+Output = Fixed | Straight | Quotient | Spread | RankedCode
 """Every kind of output."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -15,6 +15,7 @@ from privet.planner.linear import Noisy
 from privet.planner.measurements import Measurement
 from privet.planner.noise import Noise
 from privet.planner.outputs import Cells, Fixed, Output, Quotient, Spread
+from privet.planner.ranks import ChosenRanks
 from privet.privacy import events
 from privet.privacy.accounting.guarantee import guarantee_as
 from privet.privacy.adjacency import Adjacency
@@ -68,9 +69,25 @@ class NoisyMeasurement:
         assert isinstance(cost, PureDP | ZeroConcentratedDP)
         return replace(self, price=cost, scale=scale)
 
+    def restored(self, measured: Mapping[str, Any]) -> NoisyMeasurement:
+        """The same with the noise that a certificate states."""
+        return self.scaled(Exact(measured["scale"]))
+
+    def choices(self) -> list[events.PrivacyEvent]:
+        """The events of choices: none."""
+        return []
+
+    def noises(self) -> list[events.PrivacyEvent]:
+        """The events of noises: one."""
+        return [self.event()]
+
     def event(self) -> events.PrivacyEvent:
         """What adding its noise does, as accountants see it."""
         return self.mechanism.event(self.move, scale=self.scale, coordinates=self.coordinates)
+
+
+Part = NoisyMeasurement | ChosenRanks
+"""What a plan draws: noise on sums, or codes by rank."""
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -82,7 +99,7 @@ class ReleasePlan:
 
     query: Query
     design: Design
-    noised: tuple[NoisyMeasurement, ...]
+    noised: tuple[Part, ...]
     price: Guarantee
     """Its cost."""
     asked: Guarantee | None
@@ -154,11 +171,22 @@ class ReleasePlan:
 
     def event(self) -> events.PrivacyEvent:
         """The event of the release, for accountants."""
-        return self.once("event", lambda plan: plan.together([part.event() for part in plan.noised]))
+        return self.once(
+            "event",
+            lambda plan: plan.together(
+                [noise for part in plan.noised for noise in part.noises()],
+                [choice for part in plan.noised for choice in part.choices()],
+            ),
+        )
 
-    def together(self, noises: Sequence[events.PrivacyEvent]) -> events.PrivacyEvent:
-        """The event of the release, from those of its measurements."""
-        return self.mechanism.together(noises, epsilon=self.stated_at)
+    def together(
+        self, noises: Sequence[events.PrivacyEvent], choices: Sequence[events.PrivacyEvent] = ()
+    ) -> events.PrivacyEvent:
+        """The event of the release, from those of its noises and choices."""
+        if not choices:
+            return self.mechanism.together(noises, epsilon=self.stated_at)
+        rest = self.mechanism.together(noises, epsilon=self.stated_at) if noises else events.Composed([])
+        return events.Composed([*choices, *(rest.events if isinstance(rest, events.Composed) else [rest])])
 
     def guarantee(self) -> Guarantee:
         """The guarantee of the release, of the kind of its price, computed from the event alone."""
@@ -169,25 +197,45 @@ class ReleasePlan:
         return self.once("statements", ReleasePlan._statements)
 
     def _statements(self) -> tuple[Statement, ...]:
+        ranked = [part.measurement.tallies for part in self.noised if isinstance(part, ChosenRanks)]
+        every = [(people, self._tallies(people=people)) for people in (False, True)]
+        every += [(False, tallies) for tallies in dict.fromkeys(ranked)]
         return tuple(
             _statement(self.query, bounding(self.query, people=people)[0], tallies)
-            for people in (False, True)
-            if (tallies := self._tallies(people=people))
+            for people, tallies in every
+            if tallies
         )
 
-    def statement_of(self, part: NoisyMeasurement) -> int:
+    @property
+    def summed(self) -> int:
+        """How many statements are answered with sums; those after them, with the codes of rows."""
+        return len(self.statements()) - len(
+            {part.measurement.tallies for part in self.noised if isinstance(part, ChosenRanks)}
+        )
+
+    def statement_of(self, part: Part) -> int:
         """The statement that counts for a measurement."""
-        return len(self.statements()) - 1 if part.measurement.people else 0
+        if isinstance(part, ChosenRanks):
+            found = [statement.tallies for statement in self.statements()[self.summed :]]
+            return self.summed + found.index(part.measurement.tallies)
+        return self.summed - 1 if part.measurement.people else 0
 
     def _tallies(self, *, people: bool) -> tuple[Tally, ...]:
-        parts = [part.measurement for part in self.noised if part.measurement.people is people]
+        parts = [
+            part.measurement
+            for part in self.noised
+            if isinstance(part, NoisyMeasurement) and part.measurement.people is people
+        ]
         return tuple(dict.fromkeys(tally for part in parts for tally in part.tallies))
 
     def coordinates(self, answers: Sequence[Sequence[Sequence[int]]]) -> list[list[tuple[int, ...]]]:
-        """The exact vectors from the engine's integers: by measurement, by group."""
+        """The exact vectors from the engine's integers: by measurement, by group; none where codes are chosen."""
         asked = self.statements()
-        vectors = []
+        vectors: list[list[tuple[int, ...]]] = []
         for part in self.noised:
+            if isinstance(part, ChosenRanks):
+                vectors.append([])
+                continue
             index = self.statement_of(part)
             vectors.append(part.measurement.vectors(asked[index].tallies, answers[index]))
         return vectors

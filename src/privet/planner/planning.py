@@ -17,6 +17,7 @@ from privet.planner.design import best, designs
 from privet.planner.plan import ReleasePlan
 from privet.privacy.guarantees import ApproxDP, Guarantee, PureDP, ZeroConcentratedDP
 from privet.tables.query import Query
+from privet.tables.ranked import Ranked
 from privet.tables.schema import CEILING
 
 
@@ -73,6 +74,11 @@ def plan(
     errors: Mapping[str, Number] | None = within
 
     def candidate(adds: NoiseMechanism) -> ReleasePlan:
+        if isinstance(asked, ApproxDP) and PureDP not in adds.prices and _ranked(query):
+            raise QueryError(
+                "quantiles, min and max with Gaussian noise are paid for in rho, not in epsilon and delta",
+                remedy=write("rho=0.01", terminal="--rho 0.01", http='"rho": 0.01'),
+            )
         shapes = designs(query, heavier, adds)
         limits = None if errors is None else _numbers(errors, [name for name, _ in shapes[0].columns], "within")
         drafts = [
@@ -100,6 +106,11 @@ def plan(
     if asked is None and accounting is not None:
         return choice.cheapest(plans, accounting)
     return choice.most_accurate(plans, accounting)
+
+
+def _ranked(query: Query) -> bool:
+    """Whether it asks for quantiles, or for a minimum or maximum."""
+    return any(isinstance(what, Ranked) for _, what in query.aggregates)
 
 
 def _candidates(asked: Guarantee | None, accounting: Accounting | None) -> list[NoiseMechanism]:

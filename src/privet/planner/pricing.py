@@ -12,8 +12,9 @@ from privet.exact import Exact, show, six_digits_up
 from privet.mechanisms import NoiseMechanism
 from privet.planner.design import Design
 from privet.planner.measurements import Measurement
-from privet.planner.outputs import Fixed, Quotient, Spread
-from privet.planner.plan import NoisyMeasurement, ReleasePlan, bounding
+from privet.planner.outputs import Fixed, Quotient, RankedCode, Spread
+from privet.planner.plan import NoisyMeasurement, Part, ReleasePlan, bounding
+from privet.planner.ranks import ChosenRanks, RankMeasurement
 from privet.privacy.adjacency import Adjacency
 from privet.privacy.guarantees import ApproxDP, Guarantee, PureDP, ZeroConcentratedDP
 from privet.privacy.sensitivity import l1_move, l2_move
@@ -60,7 +61,7 @@ def _of_kind(kind: type, number: Exact) -> AdditivePrice:
 # --- the moves ------------------------------------------------------------------------------------
 
 
-def measured(query: Query, design: Design, mechanism: NoiseMechanism) -> tuple[NoisyMeasurement, ...]:
+def measured(query: Query, design: Design, mechanism: NoiseMechanism) -> tuple[Part, ...]:
     """The measurements of a design, each at the price 1."""
     groups = query.groups.most
     how = {people: bounding(query, people=people)[0] for people in {each.people for each in design.measurements}}
@@ -68,9 +69,14 @@ def measured(query: Query, design: Design, mechanism: NoiseMechanism) -> tuple[N
 
 
 def _bounded(
-    query: Query, measurement: Measurement, how: Bounding, groups: int, mechanism: NoiseMechanism
-) -> NoisyMeasurement:
+    query: Query, measurement: Measurement | RankMeasurement, how: Bounding, groups: int, mechanism: NoiseMechanism
+) -> Part:
     adjacency = operators.adjacency(query.input)
+    one = _of_kind(mechanism.prices[0], Exact(1))
+    if isinstance(measurement, RankMeasurement):
+        rows, most = _caps(how)
+        most = min(most, groups)
+        return ChosenRanks(measurement, rows * most, most, groups, adjacency, mechanism, one).at(one)
     same_rows = (
         adjacency is Adjacency.REPLACE
         and measurement.rule == "sum/1"
@@ -82,7 +88,6 @@ def _bounded(
     known: dict[str, Any] = {"rows": rows, "max_groups": most, "groups": groups, "same_rows": same_rows}
     moved = l1_move if mechanism.norm == "L1" else l2_move
     move = moved(measurement.corners, adjacency=adjacency, **known)
-    one = _of_kind(mechanism.prices[0], Exact(1))
     part = NoisyMeasurement(measurement, rows * most, groups, adjacency, same_rows, mechanism, move, one, Exact(1))
     return part.at(one)
 
@@ -108,7 +113,7 @@ def _promised(read: Code | Given) -> bool:
 # --- the prices -----------------------------------------------------------------------------------
 
 
-def at_price(draft: ReleasePlan, price: Guarantee) -> tuple[NoisyMeasurement, ...]:
+def at_price(draft: ReleasePlan, price: Guarantee) -> tuple[Part, ...]:
     """The measurements at this price for all of them together.
 
     For an (epsilon, delta), a single measurement is calibrated for that itself: it can need less noise than a part.
@@ -120,7 +125,7 @@ def at_price(draft: ReleasePlan, price: Guarantee) -> tuple[NoisyMeasurement, ..
     return divided(parts, [amount(whole) * share for share in draft.design.shares])
 
 
-def divided(parts: Sequence[NoisyMeasurement], amounts: Sequence[Exact]) -> tuple[NoisyMeasurement, ...]:
+def divided(parts: Sequence[Part], amounts: Sequence[Exact]) -> tuple[Part, ...]:
     """The measurements, each at its own price.
 
     Prices with long denominators are rounded down, so that an accountant need not round them up.
@@ -130,7 +135,7 @@ def divided(parts: Sequence[NoisyMeasurement], amounts: Sequence[Exact]) -> tupl
     return tuple(part.at(_of_kind(type(part.price), each)) for part, each in zip(parts, short, strict=True))
 
 
-def _check(parts: Sequence[NoisyMeasurement], amounts: Sequence[Exact]) -> None:
+def _check(parts: Sequence[Part], amounts: Sequence[Exact]) -> None:
     """Refuse prices that would buy only noise."""
     if not parts:
         return
@@ -144,14 +149,15 @@ def _check(parts: Sequence[NoisyMeasurement], amounts: Sequence[Exact]) -> None:
         raise QueryError(f"rho {show(sum(amounts, Exact(0)))} is above {LARGEST_RHO:,}, which promises nothing")
 
 
-def priced(draft: ReleasePlan, parts: tuple[NoisyMeasurement, ...], *, delta: Exact) -> ReleasePlan:
+def priced(draft: ReleasePlan, parts: tuple[Part, ...], *, delta: Exact) -> ReleasePlan:
     """The plan with these measurements; its guarantee is recomputed from the noise and compared with its price.
 
     Noise that is priced in rho states an epsilon where its delta is `delta`, if that is not 0 and the plan states none.
     """
     made = replace(draft, noised=parts)
-    if made.stated_at is None and delta and parts:
-        made = replace(made, stated_at=made.mechanism.stated([part.event() for part in parts], delta=delta))
+    noises = [noise for part in parts for noise in part.noises()]
+    if made.stated_at is None and delta and noises:
+        made = replace(made, stated_at=made.mechanism.stated(noises, delta=delta))
     made = replace(made, price=_price(made))
     if not all(made.guarantee().implies(price) for price in (made.price, made.asked or made.price)):
         if draft.stated_at is not None and draft.asked is None:
@@ -184,6 +190,12 @@ def prices_within(draft: ReleasePlan, within: Mapping[str, Exact]) -> list[Exact
     prices = [Exact(0)] * len(draft.noised)
     noise = draft.noise  # at the price 1
     for name, output in draft.columns:
+        if isinstance(output, RankedCode):
+            raise QueryError(
+                f"within can't be used here: the error of {name!r} depends on the data, so no price keeps it within a "
+                "number",
+                remedy=write("epsilon=0.5", terminal="--epsilon 0.5", http='"epsilon": 0.5'),
+            )
         if name not in within or isinstance(output, Fixed):
             continue
         if isinstance(output, Quotient | Spread) and draft.assuming is None:
@@ -199,6 +211,7 @@ def prices_within(draft: ReleasePlan, within: Mapping[str, Exact]) -> list[Exact
             )
         for place in output.measurements():
             part = draft.noised[place]
+            assert isinstance(part, NoisyMeasurement)
             prices[place] = max(prices[place], six_digits_up(amount(part.scaled(largest * part.scale).price)))
     if not all(prices):
         place = prices.index(Exact(0))

@@ -22,7 +22,7 @@ from typing import Any
 from privet import mechanisms
 from privet.codec import canonical
 from privet.errors import VerificationError
-from privet.privacy import events
+from privet.privacy import events, rank_claims
 from privet.privacy.accounting.guarantee import guarantee_as
 from privet.privacy.guarantees import Guarantee, PureDP, budgets
 from privet.privacy.moves import L1Move, L2Move, Move, Norm
@@ -57,13 +57,22 @@ def _check(derived: Any, noisy: Any) -> Guarantee:
     mechanism = mechanisms.NOISE.get(name)
     if mechanism is None:
         raise VerificationError(f"derived.measurements.mechanism: there is no mechanism {str(name)[:40]!r}")
-    claims, implications = [], []
+    claims: list[events.PrivacyEvent] = []
+    implications: list[events.PrivacyEvent] = []
+    choices: list[events.PrivacyEvent] = []
     for i, (measured, groups) in enumerate(zip(derived["measurements"], noisy, strict=True)):
         where = f"derived.measurements[{i}]"
         index = measured["statement"]
         if type(index) is not int or not 0 <= index < len(derived["statements"]):
             raise VerificationError(f"{where}.statement: there is no such statement")
         statement = derived["statements"][index]
+        if measured["rule"] in rank_claims.RULES:
+            ranked = _ranked(statement, measured, groups, mechanism, where)
+            _covers(measured["price"], events.Composed([event for part in ranked for event in part]), f"{where}.price")
+            choices += ranked[0]
+            claims += ranked[1]
+            implications += ranked[1]
+            continue
         if any(len(vector) != len(measured["matrix"]) for vector in groups):
             raise VerificationError(f"noisy[{i}]: a vector must have {len(measured['matrix'])} coordinates")
         implied = moved(statement, measured, len(groups), mechanism.norm)
@@ -78,11 +87,45 @@ def _check(derived: Any, noisy: Any) -> Guarantee:
         claims.append(claim)
         implications.append(implication)
     level = _level(derived["event"])
-    if derived["event"] != events.to_tree(mechanism.together(claims, epsilon=level)):
+    if derived["event"] != events.to_tree(_together(mechanism, claims, choices, level)):
         raise VerificationError("derived.event: is not the noise of the measurements")
-    whole = mechanism.together(implications, epsilon=level)
+    whole = _together(mechanism, implications, choices, level)
     _covers(derived["price"], whole, "derived.price")
     return _covers(derived["guarantee"], whole, "derived.guarantee")
+
+
+def _together(
+    mechanism: mechanisms.NoiseMechanism,
+    noises: list[events.PrivacyEvent],
+    choices: list[events.PrivacyEvent],
+    level: Fraction | None,
+) -> events.PrivacyEvent:
+    """The event of all noises and choices."""
+    if not choices:
+        return mechanism.together(noises, epsilon=level)
+    rest: Any = mechanism.together(noises, epsilon=level) if noises else events.Composed([])
+    return events.Composed([*choices, *rest.events])
+
+
+def _ranked(
+    statement: Any, measured: Any, groups: Any, mechanism: mechanisms.NoiseMechanism, where: str
+) -> tuple[list[events.PrivacyEvent], list[events.PrivacyEvent]]:
+    """The events of choices by rank, and of the noise of the counts between them."""
+    blocks, rows = _caps(statement["input"], statement["bounding"])
+    replaced = _adjacency(statement["input"]) == "replace"
+    size = len(measured["steps"]) + measured["counts"]
+    if any(len(vector) != size for vector in groups):
+        raise VerificationError(f"{where}: a vector must have {size} integers")
+    known: dict[str, Any] = {"rows": rows, "blocks": blocks, "replaced": replaced}
+    chosen = rank_claims.check_choices(statement, measured, groups, **known, where=where)
+    if not measured["counts"]:
+        return [*chosen], []
+    implied = rank_claims.counts_moved(**known, norm=mechanism.norm)
+    claimed = _move(measured["move"], f"{where}.move", mechanism.norm)
+    if not _within(implied, claimed):
+        raise VerificationError(f"{where}.move: is {claimed}, but the statement implies {implied}")
+    scale = _positive(measured["scale"]["counts"], f"{where}.scale")
+    return [*chosen], [mechanism.event(claimed, scale=scale, coordinates=len(groups) * measured["counts"])]
 
 
 def _covers(tree: Any, event: events.PrivacyEvent, where: str) -> Guarantee:
@@ -96,8 +139,9 @@ def _covers(tree: Any, event: events.PrivacyEvent, where: str) -> Guarantee:
 
 def _level(event: Any) -> Fraction | None:
     """The epsilon at which all noise of a release is stated, if it is."""
-    stated = [part["epsilon"] for part in event["events"] if part.get("epsilon") is not None]
-    if len(stated) != 1 or len(event["events"]) != 1:
+    noises = [part for part in event["events"] if part["kind"] != "bounded_range"]
+    stated = [part["epsilon"] for part in noises if part.get("epsilon") is not None]
+    if len(stated) != 1 or len(noises) != 1:
         return None
     return Fraction(0) if stated[0] == "0/1" else _positive(stated[0], "derived.event.epsilon")
 
@@ -137,12 +181,9 @@ def moved(statement: Any, measured: Any, groups: int, norm: Norm = "L1") -> Move
     points = _Points.of(statement, measured)
     operator, bounding = statement["input"], statement["bounding"]
     blocks, rows = _caps(operator, bounding)
-    adjacency = {schema["adjacency"] for schema in _schemas(operator)}
     most, tall = points.radius(), points.radius(coordinates=1)
-    if adjacency not in ({"add/remove"}, {"replace"}):
-        raise VerificationError("statements: all tables of a release must have the same adjacency")
     times, l1, squared = 1, most, most * tall
-    if adjacency == {"replace"}:
+    if _adjacency(operator) == "replace":
         stays = not statement["keys"] and _keeps_all_rows(operator)
         apart = 2 * most if groups > 1 else points.diameter(zero=not stays)
         if apart == 2 * most and points.never_negative():
@@ -152,6 +193,14 @@ def moved(statement: Any, measured: Any, groups: int, norm: Norm = "L1") -> Move
     if norm == "L1":
         return L1Move(rows * l1, blocks=times * blocks)
     return L2Move(times * blocks * rows * rows * squared)
+
+
+def _adjacency(operator: Any) -> str:
+    """Whether the tables that are read protect rows that are added or removed, or replaced."""
+    found = {schema["adjacency"] for schema in _schemas(operator)}
+    if found not in ({"add/remove"}, {"replace"}):
+        raise VerificationError("statements: all tables of a release must have the same adjacency")
+    return str(found.pop())
 
 
 # --- how many rows of one person, and which ---------------------------------------------------------------

@@ -51,8 +51,7 @@ def recalled(plan: ReleasePlan, text: str) -> Release:
     derived_then = certificate.document["derived"]
     event = events.from_tree(derived_then["event"])
     noised = tuple(
-        part.scaled(Exact(measured["scale"]))
-        for part, measured in zip(plan.noised, derived_then["measurements"], strict=True)
+        part.restored(measured) for part, measured in zip(plan.noised, derived_then["measurements"], strict=True)
     )
     stated_at = certificate.document["asked"]["stated_at"]
     stored_plan = replace(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from privet.errors import InternalError
 from privet.planner import ReleasePlan
+from privet.planner.choosing import GroupedCodes, chosen
 from privet.planner.noise import add_noise
+from privet.planner.ranks import ChosenRanks
 from privet.planner.wording import worded
 from privet.release import Release
 from privet.release.certificate import of_query
@@ -37,8 +39,14 @@ def answered(plan: ReleasePlan, debited: Debited) -> tuple[Release, str]:
 
     Claim: the noise that is drawn is the noise that was paid for.
     """
-    exact = plan.coordinates([debited.engine.answer(each) for each in plan.statements()])
-    noisy, drawn = add_noise(plan, exact)
+    statements = plan.statements()
+    exact = plan.coordinates([debited.engine.answer(each) for each in statements[: plan.summed]])
+    ranks = {
+        place: chosen(part, GroupedCodes(statements[plan.statement_of(part)], debited.engine.histograms))
+        for place, part in enumerate(plan.noised)
+        if isinstance(part, ChosenRanks)
+    }
+    noisy, drawn = add_noise(plan, exact, ranks) if ranks else add_noise(plan, exact)
     if drawn != plan.event():
         raise InternalError("the noise that was drawn is not what was paid for")
     cells = plan.cells(noisy)

@@ -25,8 +25,10 @@ from privet.tables.expressions.nodes import Clip, Column, Node
 from privet.tables.expressions.rendering import in_sql, show
 from privet.tables.expressions.typing_rules import as_number
 from privet.tables.operators import OfPerson, Operator, protected
+from privet.tables.ranked import Extreme, Quantiles
 
 _LONGEST = 100
+_WITHIN_GROUP = "PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x)"
 _OPERATORS: dict[type[Tree], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Neg: "-"}
 
 
@@ -45,7 +47,11 @@ class AggregateReader:
             case exp.Count():
                 return self._count(tree)
             case exp.Min() | exp.Max():
-                raise self._no(tree, *hints.call(self._words(tree)))
+                return self._bounded(tree, Extreme(self._of(tree), isinstance(tree, exp.Max)))
+            case exp.Median():
+                return self._bounded(tree, Quantiles(self._of(tree), (Exact(1, 2),)))
+            case exp.PercentileCont() | exp.WithinGroup():
+                return self._quantile(tree)
             case exp.Div() if has_aggregate(tree):
                 return self._ratio(tree)
         function = called(tree)
@@ -91,7 +97,10 @@ class AggregateReader:
         return f"To count people, write COUNT(DISTINCT {in_sql(Column(protect.id))})"
 
     def _of(self, tree: Tree) -> Node:
-        argument = _argument(tree)
+        return self._read(_argument(tree), tree)
+
+    def _read(self, argument: Tree, tree: Tree) -> Node:
+        """The argument of an aggregate."""
         if isinstance(argument, exp.Distinct):
             raise self._no(argument, "DISTINCT is not supported", self._people())
         inner = next((part for part in argument.walk() if is_aggregate(part)), None)
@@ -100,11 +109,35 @@ class AggregateReader:
             raise self._no(inner, why, "Compute it per person in a subquery first")
         return self.reader.read(argument)
 
-    def _bounded(self, tree: Tree, aggregate: OfValues) -> Aggregate:
+    def _quantile(self, tree: exp.PercentileCont | exp.WithinGroup) -> Aggregate:
+        """QUANTILE_CONT(x, 0.9), or PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x)."""
+        call, descending = tree, False
+        if isinstance(tree, exp.WithinGroup):
+            call, order = tree.this, tree.expression.expressions
+            if not isinstance(call, exp.PercentileCont) or call.expression is not None or len(order) != 1:
+                raise self._no(tree, "WITHIN GROUP is not supported here", f"Write {_WITHIN_GROUP}")
+            (ordered,) = order
+            of, given, descending = ordered.this, call.this, bool(ordered.args.get("desc"))
+        elif self._words(tree).upper() == "PERCENTILE_CONT" or tree.expression is None:
+            raise self._no(tree, f"{self._words(tree)} is not complete", f"Write {_WITHIN_GROUP}")
+        else:
+            of, given = tree.this, tree.expression
+        share = number(self.reader.source, given)
+        if share is None:
+            raise self._no(given, "a quantile must be a number", "Write QUANTILE_CONT(x, 0.9)")
+        try:
+            aggregate = Quantiles(self._read(of, call), (1 - share if descending else share,))
+        except UserError as error:
+            raise self.reader.source.placed(span(given), error) from None
+        return self._bounded(call, aggregate, of)
+
+    def _bounded(
+        self, tree: Tree, aggregate: OfValues | Quantiles | Extreme, argument: Tree | None = None
+    ) -> Aggregate:
         ends = of_person(self.rows, aggregate.expression.name) if isinstance(aggregate.expression, Column) else None
         if ends is not None:
             aggregate = replace(aggregate, expression=Clip(aggregate.expression, *ends[:2]))
-        shown, function = self.reader.source.words(whole(_argument(tree))), self._words(tree)
+        shown, function = self.reader.source.words(whole(argument or _argument(tree))), self._words(tree)
         try:
             kind = as_number(aggregate.expression.type(self.reader.types), f"{function}({shown})")
             if kind.wide:
@@ -166,6 +199,11 @@ def name_of(what: Aggregate | OfPerson | Node) -> str:
             name = f"{'avg' if function == 'mean' else function}_{_words(of)}"
         case Count(of) if of is not None:
             name = f"count_{_words(of)}"
+        case Quantiles(of, ranks):
+            middle = ranks == (Exact(1, 2),)
+            name = f"{'median' if middle else 'quantile_' + show_number(ranks[0]).replace('.', '_')}_{_words(of)}"
+        case Extreme(of, largest):
+            name = f"{'max' if largest else 'min'}_{_words(of)}"
         case OfValues(of):
             named = next(each.name for each in FUNCTIONS.values() if each.aggregate is type(what))
             name = f"{named.lower()}_{_words(of)}"

@@ -73,10 +73,15 @@ _EVERY = (
     Function("AVG", "`AVG(x)`: the mean", exp.Avg, aggregate=Mean),
     Function("VAR_POP", "`VAR_POP(x)`: the variance, divided by n", exp.VariancePop, aggregate=Variance),
     Function("STDDEV_POP", "`STDDEV_POP(x)`: the standard deviation, divided by n", exp.StddevPop, aggregate=Std),
-    Function("MIN", "`MIN(x)`: the smallest value of one person, in a subquery that groups by the person",
-             exp.Min, over_groups=True, suggested=False),
-    Function("MAX", "`MAX(x)`: the greatest value of one person, in a subquery that groups by the person",
-             exp.Max, over_groups=True, suggested=False),
+    Function("MEDIAN", "`MEDIAN(x)`: the median", exp.Median, over_groups=True, suggested=False),
+    Function("QUANTILE_CONT", "`QUANTILE_CONT(x, 0.9)`: the value that 90 % of the rows are below",
+             exp.PercentileCont, "this expression", over_groups=True, suggested=False),
+    Function("PERCENTILE_CONT", "`PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x)`: the same as `QUANTILE_CONT`",
+             exp.PercentileCont, "this expression", over_groups=True, suggested=False),
+    Function("MIN", "`MIN(x)`: the smallest value, some rows inside of the edge; of one person, in a subquery that "
+             "groups by the person, exactly", exp.Min, over_groups=True, suggested=False),
+    Function("MAX", "`MAX(x)`: the greatest value, some rows inside of the edge; of one person, in a subquery that "
+             "groups by the person, exactly", exp.Max, over_groups=True, suggested=False),
     # numbers
     Function("CLIP", "`CLIP(x, 0, 100)`: the number, clamped to these bounds",
              read=lambda reader, tree: reader.clip(tree)),
@@ -144,7 +149,10 @@ def suggested(*, aggregates: bool | None = None) -> tuple[str, ...]:
     return tuple(each.name for each in every if each.suggested and (not aggregates or each.is_aggregate))
 
 
-_BY_NODE = {each.node: each for each in reversed(_EVERY)} | {exp.DateTrunc: FUNCTIONS["DATE_TRUNC"]}
+_BY_NODE = {each.node: each for each in reversed(_EVERY)} | {
+    exp.DateTrunc: FUNCTIONS["DATE_TRUNC"],
+    exp.WithinGroup: FUNCTIONS["PERCENTILE_CONT"],
+}
 
 
 def called(tree: Tree) -> Function | None:

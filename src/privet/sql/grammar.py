@@ -56,6 +56,7 @@ _ARGUMENTS: dict[type[Tree], str] = {
     exp.Case: "this ifs default",
     exp.If: "this true false",
     exp.Distinct: "expressions",
+    exp.WithinGroup: "this expression",
     **functions.arguments(),
 }
 ARGUMENTS = {kind: frozenset(names.split()) for kind, names in _ARGUMENTS.items()}
@@ -78,6 +79,7 @@ SHAPES: dict[tuple[type[Tree], str], tuple[type[Tree], ...]] = {
     (exp.Order, "expressions"): (exp.Ordered,),
     (exp.Case, "ifs"): (exp.If,),
     (exp.Cast, "to"): (exp.DataType,),
+    (exp.WithinGroup, "expression"): (exp.Order,),
 }
 """The kinds of node that are allowed in structural arguments."""
 

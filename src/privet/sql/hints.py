@@ -76,20 +76,18 @@ WORDS: dict[str, str] = {
 """What to write instead of an SQL keyword or symbol."""
 
 PER_PERSON = "In a subquery, a value per person is a COUNT, SUM, AVG, MIN or MAX of that person's rows"
-_QUANTILES = (
-    "MEDIAN", "QUANTILE", "QUANTILE_CONT", "PERCENTILE_CONT", "PERCENTILE_DISC", "MODE", "APPROX_QUANTILE"
-)  # fmt: skip
+_QUANTILES = ("QUANTILE", "QUANTILE_DISC", "PERCENTILE_DISC", "APPROX_QUANTILE")
 _SPREADS = ("VARIANCE", "VAR_SAMP", "VARIANCE_SAMP", "VARIANCE_POP", "STDDEV", "STDDEV_SAMP", "STD", "STDEV")
 _PAIRS = ("CORR", "COVAR_POP", "COVAR_SAMP", "REGR_SLOPE")
-_STATISTICS = frozenset((*_QUANTILES, *_SPREADS, *_PAIRS, "FIRST", "LAST", "ANY_VALUE", "ARG_MIN", "ARG_MAX"))
+_STATISTICS = frozenset((*_QUANTILES, "MODE", *_SPREADS, *_PAIRS, "FIRST", "LAST", "ANY_VALUE", "ARG_MIN", "ARG_MAX"))
 
 CALLS: dict[str, str] = {
     **dict.fromkeys(("VARIANCE", "VAR_SAMP", "VARIANCE_SAMP"), f"It {_SAMPLE}. Write VAR_POP"),
     **dict.fromkeys(("STDDEV", "STDDEV_SAMP", "STD", "STDEV"), f"It {_SAMPLE}. Write STDDEV_POP"),
     "VARIANCE_POP": "Write VAR_POP",
-    **dict.fromkeys(("MIN", "MAX", "FIRST", "LAST", "ANY_VALUE", "ARG_MIN", "ARG_MAX"), _PERSON),
-    **dict.fromkeys(_QUANTILES,
-                    f"Use {', '.join(AGGREGATES)}; for a distribution, count bins: GROUP BY FLOOR(x / 10)"),
+    **dict.fromkeys(("FIRST", "LAST", "ANY_VALUE", "ARG_MIN", "ARG_MAX"), _PERSON),
+    **dict.fromkeys(_QUANTILES, "Write QUANTILE_CONT(x, 0.9)"),
+    "MODE": f"Use {', '.join(AGGREGATES)}; for a distribution, count bins: GROUP BY FLOOR(x / 10)",
     "APPROX_COUNT_DISTINCT": "COUNT(DISTINCT ...) of the column that identifies people counts them",
     **dict.fromkeys(("COUNT_IF", "COUNTIF", "SUM_IF"), "Write COUNT(CASE WHEN smoker THEN 1 END)"),
     **dict.fromkeys(_PAIRS,

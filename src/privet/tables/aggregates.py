@@ -17,6 +17,7 @@ from privet.tables.expressions.nodes import Bin, Clip, Column, Node, Types
 from privet.tables.expressions.rendering import in_python, in_sql, show
 from privet.tables.expressions.trees import sized
 from privet.tables.expressions.typing_rules import as_number
+from privet.tables.ranked import Extreme, Quantiles
 from privet.tables.types import NumberType
 
 MOST_BINS = 100
@@ -148,12 +149,12 @@ class Ratio:
         return f"{self.numerator} / {self.denominator}"
 
 
-Aggregate = Count | CountPeople | Sum | Mean | Variance | Std | Histogram | Ratio
+Aggregate = Count | CountPeople | Sum | Mean | Variance | Std | Histogram | Ratio | Quantiles | Extreme
 """Every kind of aggregate."""
 
 KINDS: dict[str, type] = {
     "count": Count, "count people": CountPeople, "sum": Sum, "mean": Mean, "variance": Variance, "std": Std,
-    "histogram": Histogram, "ratio": Ratio,
+    "histogram": Histogram, "ratio": Ratio, "quantiles": Quantiles, "extreme": Extreme,
 }  # fmt: skip
 """The same by their names in JSON."""
 
@@ -262,7 +263,7 @@ def checked(aggregate: Aggregate, types: Types, known: Known = lambda name: None
                 of.type(types)
         case CountPeople():
             pass
-        case OfValues(of):
+        case OfValues(of) | Quantiles(of) | Extreme(of):
             summed(of, types, aggregate, known)
         case Histogram(of):
             of.type(types)

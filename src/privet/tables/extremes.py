@@ -1,4 +1,4 @@
-"""Minimum and maximum: over the rows of one person (`min`, `max`), and of several values of one row."""
+"""Minimum and maximum: of a group or of one person (`min`, `max`), and of several values of one row."""
 
 from __future__ import annotations
 
@@ -6,24 +6,34 @@ from typing import Any, Literal, overload
 
 from privet.tables.expressions.fluent import Expr, column, node
 from privet.tables.expressions.nodes import Case, Compare
-from privet.tables.operators import OfPerson
+from privet.tables.ranked import Extreme
 
 
-def min(of: str | Expr) -> OfPerson:  # noqa: A001
-    """The smallest value of one person, in `per_person`."""
-    return OfPerson("min", column(of))
+def min(of: str | Expr, *, interval: bool = True) -> Extreme:  # noqa: A001
+    """The smallest value: of one person in `per_person`; of a group in `agg`, a few ranks above it.
+
+    Example:
+        >>> print(min("age"))
+        min(age)
+    """
+    return Extreme(column(of), False, interval)
 
 
-def max(of: str | Expr) -> OfPerson:  # noqa: A001
-    """The largest value of one person, in `per_person`."""
-    return OfPerson("max", column(of))
+def max(of: str | Expr, *, interval: bool = True) -> Extreme:  # noqa: A001
+    """The largest value: of one person in `per_person`; of a group in `agg`, a few ranks below it.
+
+    Example:
+        >>> print(max("age"))
+        max(age)
+    """
+    return Extreme(column(of), True, interval)
 
 
 @overload
-def least(of: str | Expr) -> OfPerson: ...
+def least(of: str | Expr) -> Extreme: ...
 @overload
 def least(of: str | Expr, *others: Any) -> Expr: ...
-def least(of: str | Expr, *others: Any) -> OfPerson | Expr:
+def least(of: str | Expr, *others: Any) -> Extreme | Expr:
     """The smallest of several values of one row, missing if one of them is; with one argument, the same as `min`.
 
     Example:
@@ -34,10 +44,10 @@ def least(of: str | Expr, *others: Any) -> OfPerson | Expr:
 
 
 @overload
-def greatest(of: str | Expr) -> OfPerson: ...
+def greatest(of: str | Expr) -> Extreme: ...
 @overload
 def greatest(of: str | Expr, *others: Any) -> Expr: ...
-def greatest(of: str | Expr, *others: Any) -> OfPerson | Expr:
+def greatest(of: str | Expr, *others: Any) -> Extreme | Expr:
     """The largest of several values of one row, missing if one of them is; with one argument, the same as `max`."""
     return _row_wise(">=", ">", of, others) if others else max(of)
 

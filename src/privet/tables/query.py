@@ -34,6 +34,7 @@ from privet.tables.expressions.nodes import Node
 from privet.tables.expressions.trees import joined, sized
 from privet.tables.groups import Listed
 from privet.tables.operators import Operator
+from privet.tables.ranked import Quantiles
 from privet.tables.schema import check_name
 from privet.tables.types import KeyValue
 
@@ -111,14 +112,15 @@ class Query:
         return self.groups.values
 
     def columns(self) -> dict[str, tuple[str, ...]]:
-        """The columns that each aggregate produces: one, or one for each bin of a histogram."""
+        """The columns that each aggregate produces: one, or one for each bin of a histogram, or for each quantile."""
         types = self.input.types()
-        return {
-            name: tuple(f"{name} {label}" for label in what.expression.type(types).keys())  # noqa: SIM118
-            if isinstance(what, Histogram)
-            else (name,)
-            for name, what in self.aggregates
-        }
+
+        def labels(what: Aggregate) -> tuple[object, ...]:
+            if isinstance(what, Histogram):
+                return what.expression.type(types).keys()
+            return what.labels() if isinstance(what, Quantiles) and len(what.ranks) > 1 else ()
+
+        return {name: tuple(f"{name} {label}" for label in labels(what)) or (name,) for name, what in self.aggregates}
 
     def expressions(self) -> Iterator[tuple[Node, Operator]]:
         """Every expression over rows, with the rows that it reads; the deepest first."""

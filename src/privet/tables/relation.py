@@ -24,6 +24,7 @@ from privet.tables.expressions.typing_rules import CONDITION
 from privet.tables.groups import Listed
 from privet.tables.operators import JoinPublic, OfPerson, Operator, PerPerson, Scan, Where, WithColumns
 from privet.tables.query import Key, Query
+from privet.tables.ranked import Extreme
 from privet.tables.schema import PublicSchema, Schema
 
 _ELSEWHERE = {"groupby": "group_by", "aggregate": "agg", "query": "where", "select": "with_columns, or agg"}
@@ -45,7 +46,7 @@ class _Rows:
         def __getattr__(self, name: str) -> NoReturn:
             """Say which name was meant."""
             what = f"{type(self).__name__!r} object has no attribute {name!r}"
-            if name in ("count", "sum", "mean", "std", "variance", "histogram", "count_people"):
+            if name in ("count", "sum", "mean", "std", "variance", "histogram", "count_people", "median", "min", "max"):
                 of = "" if name.startswith("count") else '"income"'
                 what += f". Write, for example: people.agg(x=pv.{name}({of}))"
             elif name in _ELSEWHERE:
@@ -201,6 +202,8 @@ def _of_person(value: Any) -> OfPerson:
             return OfPerson("sum", of)
         case Mean(of):
             return OfPerson("mean", of)
+        case Extreme(of, largest):
+            return OfPerson("max" if largest else "min", of)
         case OfPerson():
             return value
     raise QueryError(

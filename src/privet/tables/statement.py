@@ -210,3 +210,24 @@ class Statement:
     def groups(self) -> int:
         """How many groups there are."""
         return self.listed.most
+
+
+def counted_code(statement: Statement) -> Code:
+    """The code of a statement that counts the rows with one code, and nothing else: its buckets can be asked for."""
+    match statement.tallies:
+        case (Present(Code() as code),):
+            return code
+    raise QueryError("only a statement that counts the rows of one code has buckets")
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """Which buckets of codes to count: code >> shift, of all codes, or of those in some coarser buckets of some groups.
+
+    Which ones may follow from the data: nobody sees them.
+    """
+
+    shift: int
+    only: frozenset[tuple[int, int]] | None = None
+    """Pairs of a group and code >> coarse; None for all."""
+    coarse: int = 0

@@ -22,6 +22,7 @@ from duckdb import DuckDBPyConnection
 from privet.engines.base import FAILED, Private, Public, Resources, Source, Unsupported
 from privet.engines.duckdb import attaching
 from privet.engines.duckdb.dialect import DuckDBDialect
+from privet.engines.sql.buckets import CompiledBuckets, compiled_buckets
 from privet.engines.sql.leaves import read
 from privet.engines.sql.relations import Stored
 from privet.engines.sql.statements import Compiled, compiled
@@ -31,7 +32,7 @@ from privet.system.closing import Closing
 from privet.system.interrupts import duckdb_interrupts, interruptible
 from privet.system.processes import forever, native
 from privet.tables.schema import Column, PublicSchema, Schema
-from privet.tables.statement import Statement
+from privet.tables.statement import Buckets, Statement
 
 _LISTED = "SELECT v FROM (SELECT unnest($1::VARCHAR[]) AS v, unnest(range(len($1::VARCHAR[]))) AS i) ORDER BY i"
 _KEPT = 256  # compiled statements
@@ -278,6 +279,14 @@ class DuckDB(Closing):
     def answer(self, statement: Statement) -> list[list[int]]:
         """What the statement counts: a list for each group, in the order of `itertools.product`, of exact integers."""
         program = self.compile(statement)
+        return program.read(self._result(program))
+
+    def histograms(self, statement: Statement, buckets: Buckets) -> list[dict[int, int]]:
+        """For each group, the number of rows in each of these buckets of codes that has any."""
+        program = compiled_buckets(statement, buckets, self._tables, self._public, self._dialect, self._key)
+        return program.read(self._result(program), buckets)
+
+    def _result(self, program: Compiled | CompiledBuckets) -> list[tuple[Any, ...]]:
         rows: list[tuple[Any, ...]] | None = None
         self.ready()
         if self._stopped:
@@ -288,7 +297,7 @@ class DuckDB(Closing):
             raise SystemExit
         if rows is None:  # raised out here, so that nothing of the engine's own error is attached
             raise NoAnswer(FAILED)
-        return program.read(rows)
+        return rows
 
     def _run(self, cursor: DuckDBPyConnection, sql: str, context: Context) -> list[tuple[Any, ...]]:
         return _rows(cursor, sql, context)

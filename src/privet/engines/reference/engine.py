@@ -17,7 +17,7 @@ from privet.engines.reference.rows import Lines, Stored, value_of
 from privet.errors import NoAnswer, SourceError
 from privet.system.closing import Closing
 from privet.tables.schema import PublicSchema
-from privet.tables.statement import Statement
+from privet.tables.statement import Buckets, Statement, counted_code
 
 
 class Reference(Closing):
@@ -84,7 +84,36 @@ class Reference(Closing):
             raise NoAnswer(FAILED)
         return counts
 
+    def histograms(self, statement: Statement, buckets: Buckets) -> list[dict[int, int]]:
+        """For each group, the number of rows in each of these buckets of codes that has any."""
+        counts: list[dict[int, int]] | None = None
+        if not self._closed:
+            with suppress(Exception):
+                counts = self._in_buckets(statement, buckets)
+        if counts is None:
+            raise NoAnswer(FAILED)
+        return counts
+
+    def _in_buckets(self, statement: Statement, buckets: Buckets) -> list[dict[int, int]]:
+        counted_code(statement)
+        counted: list[dict[int, int]] = [{} for _ in range(statement.groups)]
+        for row in self._kept(statement):
+            (code,) = row.values
+            if code is None or (buckets.only is not None and (row.group, code >> buckets.coarse) not in buckets.only):
+                continue
+            bucket = code >> buckets.shift
+            counted[row.group][bucket] = counted[row.group].get(bucket, 0) + 1
+        return counted
+
     def _counted(self, statement: Statement) -> list[list[int]]:
+        counted = [[0] * len(statement.tallies) for _ in range(statement.groups)]
+        for row in self._kept(statement):
+            for column, tally in enumerate(statement.tallies):
+                counted[row.group][column] += adds(tally, row.values[column])
+        return counted
+
+    def _kept(self, statement: Statement) -> list[Row]:
+        """The rows that survive bounding."""
         places = {group: place for place, group in enumerate(product(*statement.domains()))}
         types, rows = statement.input.types(), []
         for who, read in self._lines.of(statement.input):
@@ -93,11 +122,7 @@ class Reference(Closing):
             place = places.get(tuple(value_of(evaluate(key, read, "key", types)) for key in statement.keys))
             if place is not None:
                 rows.append(Row(who, place, tuple(reading(tally, read, types) for tally in statement.tallies)))
-        counted = [[0] * len(statement.tallies) for _ in places]
-        for row in kept(rows, statement.bounding, self._salt):
-            for column, tally in enumerate(statement.tallies):
-                counted[row.group][column] += adds(tally, row.values[column])
-        return counted
+        return kept(rows, statement.bounding, self._salt)
 
     def ready(self) -> None:
         """There is nothing to make ready."""

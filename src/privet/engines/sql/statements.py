@@ -47,7 +47,7 @@ class Compiled:
 
 
 @dataclass(slots=True)
-class _Reduced:
+class Reduced:
     """What the statement reads of each row: codes and flags, each once."""
 
     compiler: Compiler
@@ -86,12 +86,11 @@ def compiled(
     layers = Layers(context)
     compiler = Compiler(layers, statement.input.types(), rows.ask)
     text = _text_key(statement)
-    group = layers.named(_group(compiler, statement)) if text is None else compiler.column(text[0], "text")
-    reduced = _Reduced(compiler)
+    group = layers.named(group_number(compiler, statement)) if text is None else compiler.column(text[0], "text")
+    reduced = Reduced(compiler)
     columns: list[str] = []
     tallies = [_tally(dialect, tally, reduced, columns) for tally in statement.tallies]
     layers.source = f"({rows.select()})"
-    fields = tuple(f for f, _ in reduced.fields)
     if text is not None:
         read = [f"{group.sql} AS k", *(f"{value.sql} AS {f.name}" for f, value in reduced.fields)]
         few = ", ".join(f"{sql} AS n{i}" for i, sql in enumerate(columns))
@@ -102,13 +101,20 @@ def compiled(
         sums = ", ".join(dialect.total(f"n{i}") for i in range(len(columns)))
         sql = f"SELECT g, {sums} FROM ({numbered.select(read)}) GROUP BY g"
         return Compiled(sql, context, statement.groups, tallies)
-    known = f"{group.sql} IS NOT NULL AND u IS NOT NULL"
-    read = [f"{group.sql} AS g", *(f"{value.sql} AS {f.name}" for f, value in reduced.fields)]
-    base = layers.select(["u", *read], known) if person else layers.select(read)
-    kept = Bounds(dialect, key).kept(base, statement.bounding, Field("g", statement.groups - 1), fields)
+    kept = survivors(statement, layers, group, reduced, key)
     by = " GROUP BY g" if statement.keys else ""
     sql = f"SELECT {'g' if statement.keys else '0'}, {', '.join(columns)} FROM ({kept}){by}"
     return Compiled(sql, context, statement.groups, tallies)
+
+
+def survivors(statement: Statement, layers: Layers, group: Value, reduced: Reduced, key: int) -> str:
+    """The rows that survive bounding: their group `g`, and what the statement reads of them."""
+    person = not isinstance(statement.bounding, Unbounded)
+    known = f"{group.sql} IS NOT NULL AND u IS NOT NULL"
+    read = [f"{group.sql} AS g", *(f"{value.sql} AS {f.name}" for f, value in reduced.fields)]
+    base = layers.select(["u", *read], known) if person else layers.select(read)
+    fields = tuple(f for f, _ in reduced.fields)
+    return Bounds(layers.dialect, key).kept(base, statement.bounding, Field("g", statement.groups - 1), fields)
 
 
 def _text_key(statement: Statement) -> tuple[str, KeyType] | None:
@@ -120,7 +126,7 @@ def _text_key(statement: Statement) -> tuple[str, KeyType] | None:
     return (key.name, kind) if isinstance(key, Column) and isinstance(kind, KeyType) and kind.textual else None
 
 
-def _group(compiler: Compiler, statement: Statement) -> Value:
+def group_number(compiler: Compiler, statement: Statement) -> Value:
     """The number of the group, in the order of `itertools.product`; NULL if a key is none."""
     if not statement.keys:
         return Value(compiler.dialect.literal(0, compiler.dialect.small), "integer", atom=True)
@@ -163,7 +169,7 @@ def _chosen(layers: Layers, index: Value, kind: Type, values: tuple[KeyValue, ..
     return Value(search(runs), "integer", x.level)
 
 
-def _tally(dialect: Dialect, tally: Tally, reduced: _Reduced, columns: list[str]) -> dict[int, int]:
+def _tally(dialect: Dialect, tally: Tally, reduced: Reduced, columns: list[str]) -> dict[int, int]:
     def column(sql: str) -> int:
         if sql not in columns:
             columns.append(sql)

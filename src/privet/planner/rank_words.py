@@ -1,0 +1,75 @@
+"""Choices by rank in words: what is chosen, how far a person moves it, and what each part of the price buys."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from privet.exact import Exact, show, show_up
+from privet.mechanisms.ranks import TIES
+from privet.mechanisms.splitting import Step
+from privet.planner.rank_outputs import RankedCode
+from privet.planner.ranks import ChosenRanks
+from privet.privacy.guarantees import ZeroConcentratedDP
+from privet.tables.expressions.rendering import show as show_node
+
+
+def chosen_in_words(part: ChosenRanks) -> Iterator[str]:
+    """How codes are chosen, and with which shares of the price."""
+    what, code = part.measurement, part.measurement.code
+    aim = f"the rank {part.reach} inside of the edge" if what.rule == "edge/1" else "the rank q n"
+    yield (
+        f"{what.quantity[:1].upper()}{what.quantity[1:]}: one of {code.width + 1:,} values is chosen, each with weight "
+        f"e^(-rate d), where d is its distance from {aim}, in rows (rule {what.rule})."
+    )
+    top = show(code.lower + code.width * code.step)
+    yield f"{show_node(code.expression)} is clamped to {show(code.lower)}..{top}, in steps of {show(code.step)}."
+    moved = sorted({part.moved(step) for step in what.steps})
+    rows = f"{part.rows} row{'s' * (part.rows > 1)}"
+    yield f"One person ({rows}) moves d by at most {' or '.join(map(show, moved))}; rate = epsilon / (2 x that)."
+    many = len(part.epsilons)
+    if many > 1:
+        yield "Rows are split at each chosen value, and the next choices look at the rows on one side of it only."
+    shares = ", ".join(map(show, part.epsilons))
+    yield f"Bounded range epsilon {shares}{f' for the {many} levels of choices' if many > 1 else ' for the choice'}."
+    if what.counts:
+        beside = "" if what.rule == "edge/1" else f" {part.reach} ranks beside it"
+        yield (
+            f"For the interval, {what.counts} counts of rows below, between and above values{beside}: "
+            f"{part.mechanism.label} of {part.mechanism.show(scale=part.scale)}. {_share(part)}"
+        )
+    else:
+        yield "There is no interval: all of the price buys the value."
+
+
+def _share(part: ChosenRanks) -> str:
+    """How much of the price the interval takes."""
+    spent = sum((part.epsilons[step.level] for step in _values(part)), Exact(0))
+    if isinstance(part.price, ZeroConcentratedDP):
+        share = spent**2 / 8 / part.price.rho if len(_values(part)) == 1 else None
+        whole = "rho"
+    else:
+        share, whole = spent / part.price.epsilon, "epsilon"
+    return "" if share is None else f"The interval takes {show(100 * (1 - share), 3)} % of {whole}."
+
+
+def _values(part: ChosenRanks) -> list[Step]:
+    """One choice of each level that chooses values, not codes beside them."""
+    found = {step.level: step for step in part.measurement.steps if not step.side or part.measurement.rule == "edge/1"}
+    return list(found.values())
+
+
+def rank_error(part: ChosenRanks, output: RankedCode, confidence: Exact) -> str:
+    """How far from its rank a value is: at most, on any data, and usually.
+
+    Claim: with N candidates P(d > r) <= N e^(-rate r), since one at least has the distance 0 (or 1 where rows are
+    split). Over levels, the errors add up.
+    """
+    share = (1 - confidence) / len(part.epsilons)
+    candidates = (part.measurement.code.width + 1) * (TIES if len(part.epsilons) > 1 else 1)
+    worst = usual = 0.0
+    for step in _values(part):
+        rate = float(part.rate(step))
+        worst += (math.log(candidates) - math.log(share)) / rate + step.split
+        usual = math.hypot(usual, -math.log(1 - confidence) / rate)
+    return f"within {show_up(Exact(math.ceil(worst)))} rows of its rank on any data; usually {math.ceil(usual)}"
