@@ -8,7 +8,7 @@ from textwrap import wrap
 
 from privet.errors import Face, argument
 from privet.exact import Exact, show, show_up, sqrt_up
-from privet.planner import conditions, rounding
+from privet.planner import conditions, finding, rounding
 from privet.planner.plan import NoisyMeasurement, ReleasePlan, bounding
 from privet.planner.pricing import amount
 from privet.privacy.adjacency import Adjacency, Person
@@ -17,6 +17,7 @@ from privet.privacy.moves import L1Move
 from privet.tables import caps, operators
 from privet.tables.analysis import narrowing
 from privet.tables.arrangement import EVERYTHING
+from privet.tables.discovered import Discovered
 from privet.tables.expressions.rendering import show as show_node
 from privet.tables.operators import (
     JoinPerson,
@@ -99,7 +100,12 @@ def _groups(plan: ReleasePlan) -> Iterator[str]:
     types = plan.query.input.types()
     if not plan.query.keys:
         yield "None: one answer for all rows."
-    for key, left in zip(plan.query.keys, plan.query.domains(), strict=True):
+    public = list(zip(plan.query.keys, plan.query.domains(), strict=True))
+    if plan.discovery is not None:
+        yield from finding.explained(plan, plan.discovery)
+        assert isinstance(plan.query.groups, Discovered)
+        public = [each for i, each in enumerate(public) if i not in plan.query.groups.unknown]
+    for key, left in public:
         values = [str(value) for value in left]
         shown = ", ".join(values) if len(values) <= 6 else f"{', '.join(values[:3])}, ... {values[-1]}"
         kind = key.expression.type(types)
@@ -107,7 +113,9 @@ def _groups(plan: ReleasePlan) -> Iterator[str]:
         if isinstance(kind, KeyType) and kind.other is not None:
             rest = f"any other value counts as {kind.other}, rows without a value are left out"
         yield f"{key.name}: {len(values)} public value{'s' if len(values) > 1 else ''} ({shown}); {rest}."
-    if plan.query.keys:
+    if plan.discovery is not None:
+        yield f"At most {plan.most_groups:,} groups."
+    elif plan.query.keys:
         if narrowing.left(plan.query.input, tuple(key.expression for key in plan.query.keys)) is not None:
             yield "Values that the conditions exclude are not listed."
         yield f"{plan.groups} groups; each appears in the answer, empty or not."
@@ -155,7 +163,7 @@ def _reason(plan: ReleasePlan, *, counted: bool) -> str:
     """The reason for this number of rows: a product of joined caps, or the query's own cap."""
     product = caps.reason(plan.query.input)
     held = caps.holding(plan.query.input)
-    if held is None or not caps.is_own(plan.query.input, plan.query.at_most, plan.groups, counted=counted):
+    if held is None or not caps.is_own(plan.query.input, plan.query.at_most, plan.most_groups, counted=counted):
         return f" (the caps multiply: {product})" if product else ""
     return f" (set by this query; otherwise {caps.in_words(held)}{f': {product}' if product else ''})"
 
@@ -201,7 +209,8 @@ def _noise(plan: ReleasePlan, part: NoisyMeasurement) -> Iterator[str]:
         scale = f"scale {made_of}{_exactly(part.scale)}"
     else:
         scale = part.mechanism.show(scale=part.scale)
-    yield f"{part.mechanism.label} of {scale} on {_some(part.coordinates, 'number')}."
+    numbers = _some(part.coordinates, "number") if plan.discovery is None else "every number"
+    yield f"{part.mechanism.label} of {scale} on {numbers}."
 
 
 def _guarantee(plan: ReleasePlan) -> Iterator[str]:
@@ -213,6 +222,12 @@ def _guarantee(plan: ReleasePlan) -> Iterator[str]:
     total = f"{' + '.join(numbers)} = {whole}" if len(numbers) > 1 else whole
     again = ", ".join(f"{name} {_exactly(number)}" for name, number in budgets.numbers(plan.guarantee()).items())
     match plan.price:
+        case ApproxDP() if plan.discovery is not None:
+            keys = f"{_exactly(plan.discovery.epsilon)} for the keys"
+            yield (
+                f"epsilon {keys} + {whole} for the numbers = {_exactly(plan.price.epsilon)}, delta "
+                f"{show_up(plan.price.delta)} (approximate differential privacy), recomputed: {plan.guarantee()}."
+            )
         case PureDP():
             yield f"epsilon {total}, delta 0 (pure differential privacy); recomputed from the noise: {again}."
         case ZeroConcentratedDP():

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, time
 
 from privet.exact import Exact, show
+from privet.planner import finding
 from privet.planner.plan import ReleasePlan
 from privet.privacy.adjacency import Person
 from privet.tables import aggregates, caps, operators, schema
@@ -54,13 +55,15 @@ def limits(plan: ReleasePlan) -> tuple[str, ...]:
     for _, aggregate in plan.query.aggregates:
         for part in aggregates.parts(aggregate):
             values.read(part, of)
+    if plan.discovery is not None:
+        groups += finding.limits(plan)
     return (*_rows(plan), *groups, *values.clauses())
 
 
 def of_cap(plan: ReleasePlan, how: Bounding) -> str:
     """The cap on the rows per person, and its reason; empty if no row is left out for it."""
     counted = isinstance(how, PeopleInGroups)
-    own = caps.is_own(plan.query.input, plan.query.at_most, plan.groups, counted=counted)
+    own = caps.is_own(plan.query.input, plan.query.at_most, plan.most_groups, counted=counted)
     reason = "set by this query" if own else caps.reason(plan.query.input)
     because = f" ({reason})" if reason else ""
     match how:
@@ -70,7 +73,7 @@ def of_cap(plan: ReleasePlan, how: Bounding) -> str:
             return f"at most {some(rows, 'row')} per person{because}"
         case AtMostGroups(groups, rows):
             return f"at most {some(groups, 'group')} per person with {some(rows, 'row')} in each{because}"
-        case PeopleInGroups(groups) if groups < plan.groups:
+        case PeopleInGroups(groups) if groups < plan.most_groups:
             return f"each person counted in at most {some(groups, 'group')}{because}"
     return ""
 

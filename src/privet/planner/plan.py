@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from privet.errors import Face, UserError, write
 from privet.exact import Exact
@@ -17,10 +17,12 @@ from privet.planner.noise import Noise
 from privet.planner.outputs import Cells, Fixed, Output, Quotient, Spread
 from privet.privacy import events
 from privet.privacy.accounting.guarantee import guarantee_as
-from privet.privacy.adjacency import Adjacency
+from privet.privacy.adjacency import Adjacency, Person
 from privet.privacy.guarantees import ApproxDP, Guarantee, PureDP, ZeroConcentratedDP
 from privet.privacy.moves import Move
-from privet.tables import caps
+from privet.tables import caps, operators
+from privet.tables.discovered import Discovered
+from privet.tables.holders import Found, Holders
 from privet.tables.query import Query
 from privet.tables.statement import (
     Bounding,
@@ -29,6 +31,9 @@ from privet.tables.statement import (
     Tally,
     Unbounded,
 )
+
+if TYPE_CHECKING:
+    from privet.planner.discovery import Discovery
 
 _T = TypeVar("_T")
 
@@ -100,6 +105,8 @@ class ReleasePlan:
     """The epsilon at which noise that is priced in rho states its delta, if it does."""
     raised_to: Exact | None = None
     """The minimum price of a question, in epsilon, if those errors would cost less."""
+    discovery: Discovery | None = None
+    """How keys that are not public are found."""
     choice: str = field(default="", compare=False)
     """Why this mechanism, if there was a choice: for people to read."""
     text: str = field(default="", compare=False, repr=False)
@@ -118,6 +125,21 @@ class ReleasePlan:
     def groups(self) -> int:
         """The number of measured groups, shown or not."""
         return self.once("groups", lambda plan: plan.query.groups.most)
+
+    @property
+    def is_of_people(self) -> bool:
+        """Whether people are protected, and not each row on its own."""
+        return isinstance(operators.protected(self.query.input), Person)
+
+    @property
+    def most_groups(self) -> int:
+        """The maximum number of groups, whatever keys are found."""
+        return most_groups(self.query)
+
+    def resolved(self, found: Sequence[Found]) -> ReleasePlan:
+        """The same plan after these keys were found."""
+        assert isinstance(self.query.groups, Discovered)
+        return replace(self, query=self.query.resolved(self.query.groups.resolved(tuple(found))))
 
     @property
     def columns(self) -> tuple[tuple[str, Output], ...]:
@@ -142,7 +164,7 @@ class ReleasePlan:
     @property
     def level(self) -> Exact:
         """The confidence of a single cell; by Bonferroni, if all intervals must hold together."""
-        cells = self.groups * len(self.columns) if self.simultaneous else 1
+        cells = max(1, self.groups * len(self.columns)) if self.simultaneous else 1
         return 1 - (1 - self.confidence) / cells
 
     @property
@@ -158,7 +180,8 @@ class ReleasePlan:
 
     def together(self, noises: Sequence[events.PrivacyEvent]) -> events.PrivacyEvent:
         """The event of the release, from those of its measurements."""
-        return self.mechanism.together(noises, epsilon=self.stated_at)
+        together = self.mechanism.together(noises, epsilon=self.stated_at)
+        return together if self.discovery is None else events.Composed([self.discovery.selection.event(), together])
 
     def guarantee(self) -> Guarantee:
         """The guarantee of the release, of the kind of its price, computed from the event alone."""
@@ -167,6 +190,10 @@ class ReleasePlan:
     def statements(self) -> tuple[Statement, ...]:
         """The statements for the engine: one for rows, one for people, as needed."""
         return self.once("statements", ReleasePlan._statements)
+
+    def asks(self) -> tuple[Statement | Holders, ...]:
+        """All that the engine is asked: the statements, and before them who holds the keys that are not public."""
+        return (*([] if self.discovery is None else [self.discovery.holders]), *self.statements())
 
     def _statements(self) -> tuple[Statement, ...]:
         return tuple(
@@ -194,6 +221,8 @@ class ReleasePlan:
 
     def cells(self, noisy: Sequence[Sequence[Sequence[int]]]) -> dict[str, Cells]:
         """The columns of the answer from noisy vectors: by measurement, by group."""
+        if not self.groups:
+            return {name: Cells((), (), (), ()) for name, _ in self.columns}
         noise = self.noise
         by_group: list[Noisy] = [[part[group] for part in noisy] for group in range(self.groups)]
         return {name: output.cells(by_group, noise, self.level) for name, output in self.columns}
@@ -226,9 +255,14 @@ class ReleasePlan:
         return dict(self.columns)[name].expected(self.noise, self.level, self.assuming)
 
 
+def most_groups(query: Query) -> int:
+    """The maximum number of groups in an answer: the same before and after keys are found."""
+    return query.groups.ceiling if isinstance(query.groups, Discovered) else query.groups.most
+
+
 def bounding(query: Query, *, people: bool) -> tuple[Bounding, int]:
     """The bounding of rows per person, and the maximum number of rows."""
-    groups = query.groups.most
+    groups = most_groups(query)
     cap = caps.effective(query.input, query.at_most, groups)
     if cap is None:
         return Unbounded(), 1
@@ -240,4 +274,7 @@ def bounding(query: Query, *, people: bool) -> tuple[Bounding, int]:
 
 def _statement(query: Query, how: Bounding, tallies: tuple[Tally, ...]) -> Statement:
     keys = tuple(key.expression for key in query.keys)
+    if isinstance(query.groups, Discovered):
+        keys, listed = query.groups.statement(keys)
+        return Statement(query.input, keys, how, tallies, listed)
     return Statement(query.input, keys, how, tallies, query.groups)

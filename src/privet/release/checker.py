@@ -26,6 +26,8 @@ from privet.privacy import events
 from privet.privacy.accounting.guarantee import guarantee_as
 from privet.privacy.guarantees import Guarantee, PureDP, budgets
 from privet.privacy.moves import L1Move, L2Move, Move, Norm
+from privet.release import key_checker
+from privet.release.key_checker import FoundKeys
 
 Vector = tuple[int, ...]
 
@@ -57,6 +59,7 @@ def _check(derived: Any, noisy: Any) -> Guarantee:
     mechanism = mechanisms.NOISE.get(name)
     if mechanism is None:
         raise VerificationError(f"derived.measurements.mechanism: there is no mechanism {str(name)[:40]!r}")
+    found = _found(derived) if "discovery" in derived else None
     claims, implications = [], []
     for i, (measured, groups) in enumerate(zip(derived["measurements"], noisy, strict=True)):
         where = f"derived.measurements[{i}]"
@@ -66,23 +69,36 @@ def _check(derived: Any, noisy: Any) -> Guarantee:
         statement = derived["statements"][index]
         if any(len(vector) != len(measured["matrix"]) for vector in groups):
             raise VerificationError(f"noisy[{i}]: a vector must have {len(measured['matrix'])} coordinates")
-        implied = moved(statement, measured, len(groups), mechanism.norm)
+        most = len(groups) if found is None else key_checker.groups(measured["groups"], len(groups))
+        implied = moved(statement, measured, most, mechanism.norm)
         claimed = _move(measured["move"], f"{where}.move", mechanism.norm)
         if not _within(implied, claimed):
             raise VerificationError(f"{where}.move: is {claimed}, but the statement implies {implied}")
-        scale, coordinates = _positive(measured["scale"], f"{where}.scale"), len(groups) * len(measured["matrix"])
+        scale, coordinates = _positive(measured["scale"], f"{where}.scale"), most * len(measured["matrix"])
         claim, implication = (
             mechanism.event(move, scale=scale, coordinates=coordinates) for move in (claimed, implied)
         )
         _covers(measured["price"], implication, f"{where}.price")
         claims.append(claim)
         implications.append(implication)
-    level = _level(derived["event"])
-    if derived["event"] != events.to_tree(mechanism.together(claims, epsilon=level)):
+    level = _level(derived["event"] if found is None else derived["event"]["events"][-1])
+    claimed_event, whole = (mechanism.together(each, epsilon=level) for each in (claims, implications))
+    if found is not None:
+        claimed_event, whole = found.composed(claimed_event), found.composed(whole)
+    if derived["event"] != events.to_tree(claimed_event):
         raise VerificationError("derived.event: is not the noise of the measurements")
-    whole = mechanism.together(implications, epsilon=level)
     _covers(derived["price"], whole, "derived.price")
     return _covers(derived["guarantee"], whole, "derived.guarantee")
+
+
+def _found(derived: Any) -> FoundKeys:
+    """How the keys of the answer were found: in the rows that are measured, and by a mechanism that hides one person."""
+    holders = derived["discovery"]["holders"]
+    if any(statement["input"] != holders["input"] for statement in derived["statements"]):
+        raise VerificationError("derived.discovery: the keys are those of other rows")
+    keys, rows = _caps(holders["input"], holders["bounding"])
+    adjacency = {schema["adjacency"] for schema in _schemas(holders["input"])}
+    return FoundKeys.claimed(derived["discovery"], held=keys * rows, adjacency=adjacency)
 
 
 def _covers(tree: Any, event: events.PrivacyEvent, where: str) -> Guarantee:

@@ -28,7 +28,7 @@ def request(plan: ReleasePlan) -> Request[Release]:
         answer=answer,
         again=again,
         question=question_digest(plan),
-        statements=plan.statements(),
+        statements=plan.asks(),
     )
 
 
@@ -37,7 +37,9 @@ def answered(plan: ReleasePlan, debited: Debited) -> tuple[Release, str]:
 
     Claim: the noise that is drawn is the noise that was paid for.
     """
-    exact = plan.coordinates([debited.engine.answer(each) for each in plan.statements()])
+    if plan.discovery is not None:
+        plan = plan.resolved(plan.discovery.found(debited.engine.holders(plan.discovery.holders)))
+    exact = plan.coordinates([debited.engine.answer(each) if plan.groups else [] for each in plan.statements()])
     noisy, drawn = add_noise(plan, exact)
     if drawn != plan.event():
         raise InternalError("the noise that was drawn is not what was paid for")

@@ -101,6 +101,11 @@ def evaluate(node: e.Node, read: Read, mode: str, types: e.Types) -> Any:
             x = number(of(inner))
             place = placed(x, edges)
             return None if place is None else node.type(types).keys()[place]
+        case e.Which(several, values):
+            mine = tuple(x.value if isinstance(x, Number) else x for x in map(of, several))
+            at = next((i for i, each in enumerate(values) if each == mine), None)
+            most = Fraction(max(len(values) - 1, 0))
+            return Number(None if at is None else Fraction(at), Fraction(1), Fraction(0), most)
     raise AssertionError(node)
 
 

@@ -105,7 +105,7 @@ def compiled(
     known = f"{group.sql} IS NOT NULL AND u IS NOT NULL"
     read = [f"{group.sql} AS g", *(f"{value.sql} AS {f.name}" for f, value in reduced.fields)]
     base = layers.select(["u", *read], known) if person else layers.select(read)
-    kept = Bounds(dialect, key).kept(base, statement.bounding, Field("g", statement.groups - 1), fields)
+    kept = Bounds(dialect, key).kept(base, statement.bounding, Field("g", max(statement.groups - 1, 0)), fields)
     by = " GROUP BY g" if statement.keys else ""
     sql = f"SELECT {'g' if statement.keys else '0'}, {', '.join(columns)} FROM ({kept}){by}"
     return Compiled(sql, context, statement.groups, tallies)
@@ -141,6 +141,8 @@ def _group(compiler: Compiler, statement: Statement) -> Value:
 
 def _chosen(layers: Layers, index: Value, kind: Type, values: tuple[KeyValue, ...]) -> Value:
     """Which of some values of a key it is, from the number among all that it has; NULL if it is none of them."""
+    if not values:
+        return Value(layers.dialect.cast("NULL", layers.dialect.small), "integer", atom=True)
     every = kind.keys()
     if values == every:
         return index
