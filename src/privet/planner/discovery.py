@@ -11,13 +11,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from privet.errors import InternalError, QueryError, Remedy, Subject, write
 from privet.exact import Exact
 from privet.mechanisms.thresholds import GaussianThreshold, LaplaceThreshold, OptimalSelection, key_weight
+from privet.planner.kept import Kept
+from privet.planner.outputs import Straight
 from privet.planner.plan import ReleasePlan, bounding
 from privet.privacy.guarantees import ApproxDP, Budget, Guarantee, PureDP, ZeroConcentratedDP
-from privet.tables import operators
+from privet.tables import caps, operators
+from privet.tables.aggregates import Count, CountPeople
 from privet.tables.discovered import Discovered
 from privet.tables.expressions.rendering import show as show_node
 from privet.tables.holders import Found, Held, Holders
@@ -50,27 +54,38 @@ class Discovery:
         assert not isinstance(price, ZeroConcentratedDP)
         return price.epsilon
 
-    def found(self, held: Sequence[Held]) -> tuple[Found, ...]:
-        """The keys that appear, in the order of keys."""
+    @property
+    def counts(self) -> bool:
+        """Whether the noisy counts that decide which keys appear are the answer."""
+        return isinstance(self.selection, LaplaceThreshold)
+
+    def drawn(self, held: Sequence[Held], most: int) -> tuple[tuple[Found, ...], list[int] | None]:
+        """The keys that appear, at most so many, in the order of keys; and their noisy counts, if these are the answer.
+
+        If there are more, those with the largest noisy counts stay, or the first: released numbers alone decide.
+        """
         keys = sorted({each.key for each in held})
         place = {key: i for i, key in enumerate(keys)}
         counts: Counter[int] = Counter()
+        weighted = isinstance(self.selection, GaussianThreshold)
         for each in held:
             if not 1 <= each.keys <= self.holders.most:
                 raise InternalError("a person holds more keys than the bounding allows. This is a bug in Privet.")
-            weighted = isinstance(self.selection, GaussianThreshold)
             counts[place[each.key]] += each.people * (key_weight(each.keys) if weighted else 1)
-        numbers = [counts[i] for i in range(len(keys))]
-        match self.selection:
-            case OptimalSelection():
-                chosen = self.selection.select(numbers)
-            case LaplaceThreshold() | GaussianThreshold():
-                chosen, _ = self.selection.release(numbers)
-        return tuple(keys[i] for i in chosen.tolist())
+        people = [counts[i] for i in range(len(keys))]
+        if isinstance(self.selection, OptimalSelection):
+            return tuple(keys[i] for i in self.selection.select(people).tolist()[:most]), None
+        chosen, noisy = self.selection.release(people)
+        largest = sorted(zip((-noisy).tolist(), chosen.tolist(), strict=True))[:most]
+        pairs = sorted((i, -count) for count, i in largest)
+        return tuple(keys[i] for i, _ in pairs), [count for _, count in pairs] if self.counts else None
 
 
 def divided(query: Query, asked: Guarantee | None) -> tuple[Discovery, PureDP]:
-    """How the keys of a query are found at this price, and what is left of it for the numbers."""
+    """How the keys of a query are found at this price, and the price of the numbers.
+
+    If only people are counted, one noise serves both, and the price of the numbers is all of it.
+    """
     if not isinstance(asked, ApproxDP) or not asked.delta:
         raise QueryError(
             f"{_names(query)} is not public, so a question that groups by it is paid for with an epsilon and a delta",
@@ -83,9 +98,26 @@ def divided(query: Query, asked: Guarantee | None) -> tuple[Discovery, PureDP]:
     how, most = bounding(query, people=True)
     assert isinstance(how, PeopleInGroups | Unbounded)
     holders = Holders(query.input, tuple(query.keys[i].expression for i in groups.unknown), how)
+    known: dict[str, Any] = {"max_keys": most, "adjacency": operators.adjacency(query.input), "delta": asked.delta}
     spent = asked.epsilon * SHARE
-    chosen = selection(epsilon=spent, delta=asked.delta, max_keys=most, adjacency=operators.adjacency(query.input))
+    chosen = selection(epsilon=spent, **known)
+    if _counts_units(query):
+        both = LaplaceThreshold(epsilon=asked.epsilon, **known)
+        if both.people_for("1/2") <= chosen.people_for("1/2"):
+            return Discovery(holders, both), PureDP.derived(asked.epsilon)
     return Discovery(holders, chosen), PureDP.derived(asked.epsilon - spent)
+
+
+def _counts_units(query: Query) -> bool:
+    """Whether every column is the number of people who hold the keys, or of rows that are protected one by one."""
+    groups, types = query.groups, query.input.types()
+    assert isinstance(groups, Discovered)
+    alone = caps.effective(query.input, query.at_most, groups.ceiling) is None
+    return len(groups.unknown) == len(query.keys) and all(
+        isinstance(what, CountPeople)
+        or (alone and isinstance(what, Count) and (what.expression is None or not what.expression.type(types).missing))
+        for _, what in query.aggregates
+    )
 
 
 def selection(*, epsilon: Exact, delta: Exact, max_keys: int, adjacency: str) -> Selection:
@@ -132,13 +164,24 @@ def default_delta(query: Query, budget: Budget, share: Exact) -> Exact:
 
 def attached(plan: ReleasePlan, discovery: Discovery, asked: Guarantee) -> ReleasePlan:
     """The plan for the numbers, together with the step that finds the keys, at the price of both."""
-    whole = replace(plan, discovery=discovery, asked=asked, price=asked)
+    design = plan.design
+    if isinstance(discovery.selection, LaplaceThreshold):
+        threshold = discovery.selection.threshold
+        columns = [(name, Kept(output.form, True, threshold)) for name, output in _straight(plan)]
+        design = replace(design, columns=tuple(columns))
+        if any(scale != discovery.selection.noise.scale for scale in plan.scales) or len(plan.noised) != 1:
+            raise InternalError("the noise that chooses keys is not that of their counts. This is a bug in Privet.")
+    whole = replace(plan, design=design, discovery=discovery, asked=asked, price=asked)
     if not whole.guarantee().implies(asked):
         raise InternalError(
             f"the plan promises {whole.guarantee()}, but {asked} was requested. Nothing was released. "
             "This is a bug in Privet."
         )
     return whole
+
+
+def _straight(plan: ReleasePlan) -> list[tuple[str, Straight]]:
+    return [(name, output) for name, output in plan.columns if isinstance(output, Straight)]
 
 
 def check_found(found: Sequence[Found], query: Query) -> tuple[Found, ...]:

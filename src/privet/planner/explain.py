@@ -223,10 +223,11 @@ def _guarantee(plan: ReleasePlan) -> Iterator[str]:
     again = ", ".join(f"{name} {_exactly(number)}" for name, number in budgets.numbers(plan.guarantee()).items())
     match plan.price:
         case ApproxDP() if plan.discovery is not None:
-            keys = f"{_exactly(plan.discovery.epsilon)} for the keys"
+            keys = f"{_exactly(plan.discovery.epsilon)} for the keys + {whole} for the numbers = "
             yield (
-                f"epsilon {keys} + {whole} for the numbers = {_exactly(plan.price.epsilon)}, delta "
-                f"{show_up(plan.price.delta)} (approximate differential privacy), recomputed: {plan.guarantee()}."
+                f"epsilon {'' if plan.discovery.counts else keys}{_exactly(plan.price.epsilon)}, delta "
+                f"{show_up(plan.price.delta)} (approximate differential privacy); recomputed from the noise: "
+                f"{plan.guarantee()}."
             )
         case PureDP():
             yield f"epsilon {total}, delta 0 (pure differential privacy); recomputed from the noise: {again}."

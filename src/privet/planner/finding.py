@@ -48,6 +48,8 @@ def explained(plan: ReleasePlan, discovery: Discovery) -> Iterator[str]:
         f"A value with {even:,} {who} appears with a probability of 50 %, one with {sure:,} with 95 %; values of only "
         f"one of them, with {show(chosen.delta)} at most."
     )
+    if discovery.counts:
+        yield "The noisy counts that decide this are the answer: they cost nothing more."
     if plan.is_of_people:
         yield f"A person counts for at most {some(chosen.max_keys, 'value')}, chosen by a keyed hash."
 

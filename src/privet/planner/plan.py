@@ -136,6 +136,12 @@ class ReleasePlan:
         """The maximum number of groups, whatever keys are found."""
         return most_groups(self.query)
 
+    @property
+    def limit(self) -> int:
+        """The maximum number of combinations of keys that are found."""
+        assert isinstance(self.query.groups, Discovered)
+        return self.query.groups.limit
+
     def resolved(self, found: Sequence[Found]) -> ReleasePlan:
         """The same plan after these keys were found."""
         assert isinstance(self.query.groups, Discovered)
@@ -181,7 +187,10 @@ class ReleasePlan:
     def together(self, noises: Sequence[events.PrivacyEvent]) -> events.PrivacyEvent:
         """The event of the release, from those of its measurements."""
         together = self.mechanism.together(noises, epsilon=self.stated_at)
-        return together if self.discovery is None else events.Composed([self.discovery.selection.event(), together])
+        if self.discovery is None:
+            return together
+        keys = self.discovery.selection.event()
+        return events.Composed([keys] if self.discovery.counts else [keys, together])
 
     def guarantee(self) -> Guarantee:
         """The guarantee of the release, of the kind of its price, computed from the event alone."""

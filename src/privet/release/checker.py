@@ -81,9 +81,10 @@ def _check(derived: Any, noisy: Any) -> Guarantee:
         _covers(measured["price"], implication, f"{where}.price")
         claims.append(claim)
         implications.append(implication)
-    level = _level(derived["event"] if found is None else derived["event"]["events"][-1])
+    level = _level(derived["event"]) if found is None else None
     claimed_event, whole = (mechanism.together(each, epsilon=level) for each in (claims, implications))
     if found is not None:
+        found.check_counts(derived["measurements"], noisy)
         claimed_event, whole = found.composed(claimed_event), found.composed(whole)
     if derived["event"] != events.to_tree(claimed_event):
         raise VerificationError("derived.event: is not the noise of the measurements")

@@ -15,9 +15,9 @@ _MECHANISMS = {kind.__name__: kind for kind in (OptimalSelection, LaplaceThresho
 
 @dataclass(frozen=True, slots=True)
 class FoundKeys:
-    """The event of a choice of keys, by a mechanism that is built anew from the numbers of a certificate."""
+    """A choice of keys, by a mechanism that is built anew from the numbers of a certificate."""
 
-    event: PrivacyEvent
+    mechanism: OptimalSelection | LaplaceThreshold | GaussianThreshold
 
     @classmethod
     def claimed(cls, tree: Any, *, held: int, adjacency: set[str]) -> FoundKeys:
@@ -30,11 +30,24 @@ class FoundKeys:
         if {tree["adjacency"]} != adjacency:
             raise VerificationError("derived.discovery.adjacency: is not that of the tables")
         numbers = {name: Fraction(tree[name]) for name in ("epsilon", "delta")}
-        return cls(kind(**numbers, max_keys=tree["max_keys"], adjacency=tree["adjacency"]).event())
+        return cls(kind(**numbers, max_keys=tree["max_keys"], adjacency=tree["adjacency"]))
 
     def composed(self, noise: PrivacyEvent) -> PrivacyEvent:
-        """The event of the keys and of the noise in their groups."""
-        return Composed([self.event, noise])
+        """The event of the keys and of the noise in their groups; one noise, if counts decide which keys appear."""
+        keys = self.mechanism.event()
+        return Composed([keys] if isinstance(self.mechanism, LaplaceThreshold) else [keys, noise])
+
+    def check_counts(self, measurements: Any, noisy: Any) -> None:
+        """If counts decide which keys appear: they are counts with that noise, and reach the threshold."""
+        if not isinstance(self.mechanism, LaplaceThreshold):
+            return
+        (measured,), (counts,) = measurements, noisy
+        if [tally["kind"] for tally in measured["tallies"]] != ["rows"] or measured["matrix"] != [[1]]:
+            raise VerificationError("derived.measurements: only counts decide which keys appear")
+        if Fraction(measured["scale"]) != self.mechanism.noise.scale:
+            raise VerificationError("derived.measurements.scale: is not that of the noise that chooses keys")
+        if any(count < self.mechanism.threshold for (count,) in counts):
+            raise VerificationError("noisy: a key appears whose count is below the threshold")
 
 
 def groups(claimed: Any, found: int) -> int:

@@ -37,10 +37,16 @@ def answered(plan: ReleasePlan, debited: Debited) -> tuple[Release, str]:
 
     Claim: the noise that is drawn is the noise that was paid for.
     """
+    counts: list[int] | None = None
     if plan.discovery is not None:
-        plan = plan.resolved(plan.discovery.found(debited.engine.holders(plan.discovery.holders)))
-    exact = plan.coordinates([debited.engine.answer(each) if plan.groups else [] for each in plan.statements()])
-    noisy, drawn = add_noise(plan, exact)
+        held = debited.engine.holders(plan.discovery.holders)
+        found, counts = plan.discovery.drawn(held, plan.limit)
+        plan = plan.resolved(found)
+    if counts is not None:  # their noise is drawn already, and nothing else is asked
+        noisy, drawn = (tuple((count,) for count in counts),), plan.event()
+    else:
+        exact = plan.coordinates([debited.engine.answer(each) if plan.groups else [] for each in plan.statements()])
+        noisy, drawn = add_noise(plan, exact)
     if drawn != plan.event():
         raise InternalError("the noise that was drawn is not what was paid for")
     cells = plan.cells(noisy)
