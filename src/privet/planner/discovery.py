@@ -24,7 +24,7 @@ from privet.tables import caps, operators
 from privet.tables.aggregates import Count, CountPeople
 from privet.tables.discovered import Discovered
 from privet.tables.expressions.rendering import show as show_node
-from privet.tables.holders import Found, Held, Holders
+from privet.tables.holders import Found, Held, Holders, can_appear
 from privet.tables.query import Query
 from privet.tables.statement import PeopleInGroups, Unbounded
 from privet.tables.types import NumberType
@@ -153,7 +153,7 @@ def default_delta(query: Query, budget: Budget, share: Exact) -> Exact:
         remedy = write(
             f'columns={{"{name}": pv.keys("north", "south", other="elsewhere")}}',
             policy=f'{name} = {{ keys = ["north", "south"], other = "elsewhere" }}',
-            advice="Declare its keys (or read them from a public list with keys_from), or open the dataset with a delta",
+            advice="Declare its keys, or read them from a public list (keys_from), or budget for a delta",
         )
     raise QueryError(
         f"which values of {name!r} occur is private. To find them costs a delta, and the budget has none: {budget}",
@@ -193,8 +193,10 @@ def check_found(found: Sequence[Found], query: Query) -> tuple[Found, ...]:
     for each in again:
         for i, value in zip(groups.unknown, each, strict=True):
             kind = query.keys[i].expression.type(types)
-            inside = kind.lower <= value <= kind.upper if isinstance(kind, NumberType) else isinstance(value, str)
-            if not inside:
+            inside = isinstance(value, str)
+            if isinstance(kind, NumberType):
+                inside = isinstance(value, int) and kind.lower <= value <= kind.upper
+            if not inside or not can_appear(value):
                 raise QueryError(f"{str(value)[:40]!r} is not a value of {query.keys[i].name}")
     if list(again) != list(found) or len({*again}) < len(again):
         raise QueryError("what was found must be in its order, and not too much", remedy=Remedy("Sort it"))

@@ -9,6 +9,7 @@ from textwrap import wrap
 from privet.errors import Face, argument
 from privet.exact import Exact, show, show_up, sqrt_up
 from privet.planner import conditions, finding, rounding
+from privet.planner.limits import few
 from privet.planner.plan import NoisyMeasurement, ReleasePlan, bounding
 from privet.planner.pricing import amount
 from privet.privacy.adjacency import Adjacency, Person
@@ -136,12 +137,13 @@ def _shown(plan: ReleasePlan) -> Iterator[str]:
 
 
 def _bounding(plan: ReleasePlan) -> Iterator[str]:
-    kinds = dict.fromkeys(part.measurement.people for part in plan.noised)
-    bounds = (bounding(plan.query, people=people) for people in kinds)
-    yield from dict.fromkeys(_how(plan, how, rows) for how, rows in bounds)
+    kinds = dict.fromkeys((part.measurement.people, part.measurement.distinct) for part in plan.noised)
+    for people, distinct in kinds:
+        how, rows = bounding(plan.query, people=people, distinct=distinct)
+        yield _how(plan, how, rows, "" if distinct is None else show_node(distinct.value.expression))
 
 
-def _how(plan: ReleasePlan, how: Bounding, rows: int) -> str:
+def _how(plan: ReleasePlan, how: Bounding, rows: int, distinct: str) -> str:
     why = _reason(plan, counted=isinstance(how, PeopleInGroups))
     match how:
         case Unbounded():
@@ -149,14 +151,12 @@ def _how(plan: ReleasePlan, how: Bounding, rows: int) -> str:
                 return "Each person has one row, computed from all their rows, so no cap is needed."
             return "Each row is protected on its own, so no cap is needed."
         case AtMostRows(most):
-            few = f"at most {_some(most, 'row')} per person{why}"
-            return f"Uses {few}, chosen by a keyed hash; others are left out."
+            return f"Uses at most {few(most, distinct)} per person{why}, chosen by a keyed hash; others are left out."
         case AtMostGroups(groups, most):
-            few = f"at most {_some(groups, 'group')} per person with at most {_some(most, 'row')} in each"
-            return f"Uses {few}, so {_some(rows, 'row')} in total{why}, chosen by a keyed hash."
+            each = f"at most {_some(groups, 'group')} per person with at most {few(most, distinct)} in each"
+            return f"Uses {each}, so {few(rows, distinct)} in total{why}, chosen by a keyed hash."
         case PeopleInGroups(groups):
-            few = f"in at most {_some(groups, 'group')}{why}"
-            return f"Counts a person once per group, {few}, chosen by a keyed hash."
+            return f"Counts a person once per group, in at most {_some(groups, 'group')}{why}, chosen by a keyed hash."
 
 
 def _reason(plan: ReleasePlan, *, counted: bool) -> str:

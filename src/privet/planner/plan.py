@@ -25,12 +25,15 @@ from privet.tables.discovered import Discovered
 from privet.tables.holders import Found, Holders
 from privet.tables.query import Query
 from privet.tables.statement import (
+    AtMostGroups,
     Bounding,
+    Distinct,
     PeopleInGroups,
     Statement,
     Tally,
     Unbounded,
 )
+from privet.tables.types import how_many
 
 if TYPE_CHECKING:
     from privet.planner.discovery import Discovery
@@ -206,17 +209,23 @@ class ReleasePlan:
 
     def _statements(self) -> tuple[Statement, ...]:
         return tuple(
-            _statement(self.query, bounding(self.query, people=people)[0], tallies)
-            for people in (False, True)
-            if (tallies := self._tallies(people=people))
+            _statement(self.query, bounding(self.query, people=people, distinct=distinct)[0], tallies)
+            for people, distinct in self.kinds()
+            for tallies in [self._tallies(people, distinct)]
         )
+
+    def kinds(self) -> list[tuple[bool, Distinct | None]]:
+        """What needs a statement of its own: rows, the different values of each expression, people."""
+        kinds = dict.fromkeys((part.measurement.people, part.measurement.distinct) for part in self.noised)
+        return sorted(kinds, key=lambda kind: (kind[0], kind[1] is not None))
 
     def statement_of(self, part: NoisyMeasurement) -> int:
         """The statement that counts for a measurement."""
-        return len(self.statements()) - 1 if part.measurement.people else 0
+        return self.kinds().index((part.measurement.people, part.measurement.distinct))
 
-    def _tallies(self, *, people: bool) -> tuple[Tally, ...]:
-        parts = [part.measurement for part in self.noised if part.measurement.people is people]
+    def _tallies(self, people: bool, distinct: Distinct | None) -> tuple[Tally, ...]:
+        parts = [part.measurement for part in self.noised]
+        parts = [each for each in parts if each.people is people and each.distinct == distinct]
         return tuple(dict.fromkeys(tally for part in parts for tally in part.tallies))
 
     def coordinates(self, answers: Sequence[Sequence[Sequence[int]]]) -> list[list[tuple[int, ...]]]:
@@ -269,8 +278,11 @@ def most_groups(query: Query) -> int:
     return query.groups.ceiling if isinstance(query.groups, Discovered) else query.groups.most
 
 
-def bounding(query: Query, *, people: bool) -> tuple[Bounding, int]:
-    """The bounding of rows per person, and the maximum number of rows."""
+def bounding(query: Query, *, people: bool, distinct: Distinct | None = None) -> tuple[Bounding, int]:
+    """The bounding of rows per person, and the maximum number of rows.
+
+    Of different values a person has no more rows than there can be values.
+    """
     groups = most_groups(query)
     cap = caps.effective(query.input, query.at_most, groups)
     if cap is None:
@@ -278,6 +290,9 @@ def bounding(query: Query, *, people: bool) -> tuple[Bounding, int]:
     if people:
         most = caps.people(query.input, query.at_most, groups)
         return PeopleInGroups(most), most
+    values = None if distinct is None else how_many(distinct.value.expression.type(query.input.types()))
+    if values is not None:
+        cap = replace(cap, rows=min(cap.rows, values if isinstance(cap, AtMostGroups) else values * groups))
     return cap, caps.rows_of(cap)
 
 

@@ -69,7 +69,7 @@ def plan(
     least = Exact(0) if min_epsilon is None else positive(min_epsilon, name="min_epsilon", example="min_epsilon=0.001")
     if asked is not None:
         check_price(asked, least)
-    found, whole = None, asked
+    found, price = None, asked
     if not query.groups.is_public:
         found, asked = discovery.divided(query, asked)
     at = None if stated_at is None else nonnegative(stated_at, name="stated_at")
@@ -96,9 +96,9 @@ def plan(
     if mechanism is not None:
         _check_kind(adding[0], asked)
     plans = _possible(candidate, adding)
-    if found is not None and whole is not None:
-        plans = [discovery.attached(each, found, whole) for each in plans]
-    if accounting is not None and type(whole) is not PureDP:
+    if found is not None and price is not None:
+        plans = [discovery.attached(each, found, price) for each in plans]
+    if accounting is not None and type(price) is not PureDP:
         plans = choice.payable(plans, accounting)
     if len(plans) == 1:
         return plans[0]

@@ -76,6 +76,8 @@ def _loose(value: Any, name: str) -> Any:
 
 Epsilon = Annotated[Exact, PlainValidator(_nonnegative), _schema(minimum=0)]
 Delta = Annotated[Exact, PlainValidator(_nonnegative), _schema(minimum=0, exclusiveMaximum=1)]
+
+
 def _share(value: Any, info: ValidationInfo) -> Exact:
     share = _positive(value, info)
     if share > 1:

@@ -199,17 +199,21 @@ class Release:
             for name, cells in self.shown.items()
         ]
         empty = [finding.nothing(self.plan)] if self.plan.discovery is not None and not self.plan.groups else []
-        below = empty + conditions.notes(query) + notes.notes(
-            columns=columns,
-            confidence=self.plan.confidence,
-            simultaneous=self.plan.simultaneous,
-            limits=self.limits,
-            guarantee=self.guarantee,
-            spent=self.spent,
-            remaining=self.remaining,
-            left_out=self.plan.groups - len(self),
-            chosen_by_noise=self.plan.chosen_by_noise,
-            drawn=drawn,
+        below = (
+            empty
+            + conditions.notes(query)
+            + notes.notes(
+                columns=columns,
+                confidence=self.plan.confidence,
+                simultaneous=self.plan.simultaneous,
+                limits=self.limits,
+                guarantee=self.guarantee,
+                spent=self.spent,
+                remaining=self.remaining,
+                left_out=self.plan.groups - len(self),
+                chosen_by_noise=self.plan.chosen_by_noise,
+                drawn=drawn,
+            )
         )
         return View(query, [Keys(name, values, units[name]) for name, values in self.shown_keys()], columns, below)
 

@@ -93,7 +93,7 @@ def _check(derived: Any, noisy: Any) -> Guarantee:
 
 
 def _found(derived: Any) -> FoundKeys:
-    """How the keys of the answer were found: in the rows that are measured, and by a mechanism that hides one person."""
+    """How the keys of the answer were found: in the rows that are measured, by a mechanism that hides one person."""
     holders = derived["discovery"]["holders"]
     if any(statement["input"] != holders["input"] for statement in derived["statements"]):
         raise VerificationError("derived.discovery: the keys are those of other rows")
@@ -260,7 +260,7 @@ class _Points:
         match what["kind"]:
             case "nothing":
                 return cls((absent,), (), None)
-            case "given" if set(kinds) <= {"rows", "present"}:
+            case "given" if set(kinds) <= {"rows", "present"} or (kinds == ["distinct"] and matrix == [[1]]):
                 return cls((absent, vector([1] * len(kinds))), (), None)
             case "place" if (
                 set(kinds) <= {"rows", "at"} and _count(what["size"]) == len(what["expression"]["edges"]) - 1

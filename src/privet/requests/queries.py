@@ -38,6 +38,7 @@ def answered(plan: ReleasePlan, debited: Debited) -> tuple[Release, str]:
     Claim: the noise that is drawn is the noise that was paid for.
     """
     counts: list[int] | None = None
+    noisy: tuple[tuple[tuple[int, ...], ...], ...]
     if plan.discovery is not None:
         held = debited.engine.holders(plan.discovery.holders)
         found, counts = plan.discovery.drawn(held, plan.limit)

@@ -215,7 +215,9 @@ class SelectReader:
         nodes, types = tuple(key.expression for key in self.keys), self.rows.types
         groups = groups_of(self.rows.relation.input, nodes)
         values = dict(zip((key.name for key in self.keys), groups.values, strict=True))
-        if groups.is_public and not can_pass(condition, {key.name: key.expression.type(types) for key in self.keys}, values):
+        if groups.is_public and not can_pass(
+            condition, {key.name: key.expression.type(types) for key in self.keys}, values
+        ):
             raise self.source.refusal(whole(having.this), "no group can satisfy this, whatever its values are")
         return condition
 

@@ -31,7 +31,7 @@ KINDS: dict[str, type] = {
     # requests to an engine
     "code": statement.Code, "place": statement.Place, "given": statement.Given,
     "rows": statement.Rows, "present": statement.Present, "total": statement.Total, "squares": statement.Squares,
-    "at": statement.At,
+    "at": statement.At, "distinct": statement.Distinct,
     "unbounded": statement.Unbounded, "at most rows": statement.AtMostRows, "at most groups": statement.AtMostGroups,
     "people in groups": statement.PeopleInGroups, "statement": statement.Statement,
     "listed": groups.Listed, "holders": holders.Holders,

@@ -10,7 +10,7 @@ from math import prod
 from privet.errors import QueryError
 from privet.tables.analysis import narrowing
 from privet.tables.expressions.nodes import Node, Which
-from privet.tables.groups import Group, Listed, Values
+from privet.tables.groups import Listed, Values
 from privet.tables.holders import MOST_KEYS, Found, is_unknown
 from privet.tables.operators import Operator
 from privet.tables.types import MOST_GROUPS
@@ -70,21 +70,20 @@ class Discovered:
         """The values of each key, in their order."""
         found = self.found or ()
         return tuple(
-            tuple(sorted({each[self.unknown.index(i)] for each in found})) if i in self.unknown else values  # type: ignore[type-var]
+            tuple(sorted({each[self.unknown.index(i)] for each in found})) if i in self.unknown else values
             for i, values in enumerate(self.listed)
         )
 
-    def __iter__(self) -> Iterator[Group]:
+    def __iter__(self) -> Iterator[Values]:
         """The groups in the order of `statement`, each with one value for each key."""
         place = self.unknown[0]
-        rest = [i for i in range(len(self.listed)) if i not in self.unknown]
-        before, after = ([self.listed[i] for i in rest if (i < place) is first] for first in (True, False))
-        for combination in product(*before, self.found or (), *after):
-            mine = list(combination)
-            chosen: Found = mine.pop(len(before))
-            public = iter(mine)
-            found = dict(zip(self.unknown, chosen, strict=True))
-            yield tuple(found[i] if i in found else next(public) for i in range(len(self.listed)))
+        known = [i for i in range(len(self.listed)) if i not in self.unknown]
+        before, after = ([i for i in known if (i < place) is first] for first in (True, False))
+        for head in product(*(self.listed[i] for i in before)):
+            for found in self.found or ():
+                for tail in product(*(self.listed[i] for i in after)):
+                    mine = dict(zip([*before, *self.unknown, *after], [*head, *found, *tail], strict=True))
+                    yield tuple(mine[i] for i in range(len(self.listed)))
 
     def statement(self, keys: tuple[Node, ...]) -> tuple[tuple[Node, ...], Listed]:
         """The keys of a statement that counts in these groups, and their values: all unknown keys are one number."""

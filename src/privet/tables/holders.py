@@ -31,10 +31,10 @@ def is_unknown(kind: Type) -> bool:
 
 
 def can_appear(value: object) -> bool:
-    """Whether a value can be a key of an answer: whole numbers, and printable texts that are not too long.
+    r"""Whether a value can be a key of an answer: whole numbers, and printable texts that are not too long.
 
     Example:
-        >>> can_appear("Köln"), can_appear("a\\x00b"), can_appear("x" * 201), can_appear(None)
+        >>> can_appear("Köln"), can_appear("a\x00b"), can_appear("x" * 201), can_appear(None)
         (True, False, False, False)
     """
     if isinstance(value, str):

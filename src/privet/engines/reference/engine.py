@@ -19,7 +19,7 @@ from privet.errors import NoAnswer, SourceError
 from privet.system.closing import Closing
 from privet.tables.holders import Held, Holders, can_appear
 from privet.tables.schema import PublicSchema
-from privet.tables.statement import Statement
+from privet.tables.statement import Distinct, Statement
 
 
 class Reference(Closing):
@@ -95,10 +95,19 @@ class Reference(Closing):
             place = places.get(tuple(value_of(evaluate(key, read, "key", types)) for key in statement.keys))
             if place is not None:
                 rows.append(Row(who, place, tuple(reading(tally, read, types) for tally in statement.tallies)))
+        if statement.is_distinct:
+            rows = [row for row in dict.fromkeys(rows) if any(value is not None for value in row.values)]
         counted = [[0] * len(statement.tallies) for _ in places]
+        values: set[tuple[int, int, int | None]] = set()
         for row in kept(rows, statement.bounding, self._salt):
             for column, tally in enumerate(statement.tallies):
-                counted[row.group][column] += adds(tally, row.values[column])
+                value = row.values[column]
+                if isinstance(tally, Distinct):
+                    is_new = value is not None and (row.group, column, value) not in values
+                    values.add((row.group, column, value))
+                    counted[row.group][column] += int(is_new)
+                else:
+                    counted[row.group][column] += adds(tally, value)
         return counted
 
     def holders(self, statement: Holders) -> list[Held]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
+from hashlib import blake2b
 from typing import Any
 
 from privet.engines.reference.numbers import (
@@ -23,7 +24,7 @@ from privet.engines.reference.numbers import (
     to_unit,
 )
 from privet.tables.expressions import nodes as e
-from privet.tables.statement import At, Code, Given, Place, Present, Rows, Squares, Tally, Total
+from privet.tables.statement import At, Code, Distinct, Given, Place, Present, Rows, Squares, Tally, Total
 from privet.tables.types import NumberType, TimeType
 
 Read = Callable[[str, str], Any]
@@ -186,6 +187,10 @@ def reading(tally: Tally, read: Read, types: e.Types) -> int | None:
     match tally:
         case Rows():
             return 1
+        case Distinct(Given(of)):
+            value = evaluate(of, read, "value", types)
+            value = value.value if isinstance(value, Number) else value
+            return None if value is None else number_for(value)
         case Present(Given(of)):
             return int(not is_missing(evaluate(of, read, "value", types)))
         case At(Place(of)):
@@ -193,6 +198,11 @@ def reading(tally: Tally, read: Read, types: e.Types) -> int | None:
         case Present(Code() as wanted) | Total(wanted) | Squares(wanted):
             return code(wanted, number(evaluate(wanted.expression, read, "value", types)).value)
     raise AssertionError(tally)
+
+
+def number_for(value: Any) -> int:
+    """A number that is the same for equal values only."""
+    return int.from_bytes(blake2b(f"{type(value).__name__} {value}".encode("utf-8", "surrogatepass")).digest())
 
 
 def adds(tally: Tally, value: int | None) -> int:
