@@ -138,9 +138,11 @@ def _shown(plan: ReleasePlan) -> Iterator[str]:
 
 def _bounding(plan: ReleasePlan) -> Iterator[str]:
     kinds = dict.fromkeys((part.measurement.people, part.measurement.distinct) for part in plan.noised)
+    lines = []
     for people, distinct in kinds:
         how, rows = bounding(plan.query, people=people, distinct=distinct)
-        yield _how(plan, how, rows, "" if distinct is None else show_node(distinct.value.expression))
+        lines.append(_how(plan, how, rows, "" if distinct is None else show_node(distinct.value.expression)))
+    yield from dict.fromkeys(lines)
 
 
 def _how(plan: ReleasePlan, how: Bounding, rows: int, distinct: str) -> str:

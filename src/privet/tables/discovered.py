@@ -101,7 +101,7 @@ class Discovered:
 def groups_of(rows: Operator, keys: tuple[Node, ...]) -> Listed | Discovered:
     """The groups of a question: listed, if every key is public."""
     types = rows.types()
-    unknown = tuple(i for i, key in enumerate(keys) if is_unknown(key.type(types)) and not _narrow(rows, key))
+    unknown = tuple(i for i, key in enumerate(keys) if is_unknown(key, types) and not _narrow(rows, key))
     if not unknown:
         return Listed.of(rows, keys)
     if len(unknown) > MOST_KEYS:

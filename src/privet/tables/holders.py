@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from privet.errors import QueryError
-from privet.tables.expressions.nodes import Node, Types
+from privet.tables.expressions.nodes import Column, Node, Types
 from privet.tables.expressions.trees import sized
 from privet.tables.operators import Operator
 from privet.tables.statement import PeopleInGroups, Unbounded
-from privet.tables.types import MOST_GROUPS, NumberType, TextType, Type
+from privet.tables.types import MOST_GROUPS, NumberType, TextType
 
 LONGEST = 200
 """The maximum characters of a text that can appear as a key."""
@@ -22,10 +22,11 @@ Found = tuple[str | int, ...]
 """One value for each unknown key."""
 
 
-def is_unknown(kind: Type) -> bool:
-    """Whether the values of a key are not public: any text, and whole numbers of more than an answer can list."""
+def is_unknown(key: Node, types: Types) -> bool:
+    """Whether the values of a key are not public: any text, and a column of more whole numbers than can be listed."""
+    kind = key.type(types)
     if isinstance(kind, NumberType):
-        whole = kind.integer and kind.unit == 1 and kind.step is None and not kind.wide
+        whole = isinstance(key, Column) and kind.integer and kind.unit == 1 and kind.step is None and not kind.wide
         return whole and kind.most - kind.least >= MOST_GROUPS
     return isinstance(kind, TextType)
 
@@ -69,7 +70,7 @@ class Holders:
         types: Types = self.input.types()
         if not 1 <= len(self.keys) <= MOST_KEYS:
             raise QueryError(f"an answer can have at most {MOST_KEYS} keys that are not declared")
-        if not all(is_unknown(sized(key).type(types)) for key in self.keys):
+        if not all(is_unknown(sized(key), types) for key in self.keys):
             raise QueryError("holders are counted only for keys that are not public")
 
     @property
