@@ -227,7 +227,9 @@ class _Values:
                 self.node(node, of)
                 if node.type(types).missing:
                     self.add("missing ", _named(node), "skipped")
-            case Count(node) | CountDistinct(node) if node is not None:
+            case CountDistinct(node):
+                self.node(node, of)
+            case Count(node) if node is not None:
                 if isinstance(node, e.Column):
                     self.column(node.name, of, compared=())
                 else:

@@ -213,7 +213,7 @@ class KeyType:
 
 @dataclass(frozen=True, slots=True)
 class TextType:
-    """Any text: it can be compared, but not grouped by or computed with."""
+    """Any text: it can be compared, but not listed or computed with."""
 
     missing: bool = True
     kind: ClassVar[str] = "text"
