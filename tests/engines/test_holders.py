@@ -167,7 +167,7 @@ def test_a_twin_that_bounds_by_what_others_hold_is_caught() -> None:
     assert not close(by_popularity(rows, 1), by_popularity(with_person, 1), 1)
     for engine in ENGINES:
         counts = [people_of(held(engine, each, ["k"], 1)) for each in (rows, with_person)]
-        assert close(*counts, 1)
+        assert close(counts[0], counts[1], 1)
 
 
 # --- groups of what was found, and different values ----------------------------------------------------------

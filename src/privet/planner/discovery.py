@@ -109,14 +109,18 @@ def divided(query: Query, asked: Guarantee | None) -> tuple[Discovery, PureDP]:
 
 
 def _counts_units(query: Query) -> bool:
-    """Whether every column is the number of people who hold the keys, or of rows that are protected one by one."""
+    """Whether every column is the number of people who hold the keys, or of rows, if each unit has one of them."""
     groups, types = query.groups, query.input.types()
     assert isinstance(groups, Discovered)
-    alone = caps.effective(query.input, query.at_most, groups.ceiling) is None
-    return len(groups.unknown) == len(query.keys) and all(
-        isinstance(what, CountPeople)
-        or (alone and isinstance(what, Count) and (what.expression is None or not what.expression.type(types).missing))
-        for _, what in query.aggregates
+    cap = caps.effective(query.input, query.at_most, groups.ceiling)
+    asked = [what for _, what in query.aggregates]
+    if len(groups.unknown) < len(query.keys):
+        return False
+    if all(isinstance(what, CountPeople) for what in asked):
+        return True
+    return (cap is None or caps.rows_of(cap) == 1) and all(
+        isinstance(what, Count) and (what.expression is None or not what.expression.type(types).missing)
+        for what in asked
     )
 
 

@@ -160,7 +160,15 @@ TIMESTAMP = Kind(
     usual_for=("timestamp",), blank="{ timestamp = [FIRST, LAST] }",
     guesses=(Guess("1900-01-01 {year}-12-31T23:59:59"),),
 )  # fmt: skip
-TEXT = Kind("text", "Any text, for filters and for keys that are not public.", text, (), python="pv.text()", policy='"text"', line="text")
+TEXT = Kind(
+    "text",
+    "Any text, for filters and for keys that are not public.",
+    text,
+    (),
+    python="pv.text()",
+    policy='"text"',
+    line="text",
+)
 
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (INTEGER, NUMBER, BOOLEAN, KEYS, DATE, TIMESTAMP, TEXT)}
 """Every kind, by its name."""
