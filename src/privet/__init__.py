@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from privet.session import Session
     from privet.sources import duckdb_file, import_csv, keys_from, public_table, table
     from privet.sources.survey import make_survey
-    from privet.tables.aggregates import count, count_people, histogram, mean, std, sum, variance  # noqa: A004
+    from privet.tables.aggregates import count, count_distinct, count_people, histogram, mean, std, sum, variance  # noqa: A004
     from privet.tables.expressions.fluent import bins, col, lit, when
     from privet.tables.extremes import greatest, least, max, min  # noqa: A004
     from privet.tables.query import Query
@@ -92,6 +92,7 @@ _HOMES = {
     "boolean": "tables.schema",
     "col": "tables.expressions.fluent",
     "count": "tables.aggregates",
+    "count_distinct": "tables.aggregates",
     "count_people": "tables.aggregates",
     "date": "tables.schema",
     "duckdb_file": "sources",
@@ -175,6 +176,7 @@ __all__ = [
     "boolean",
     "col",
     "count",
+    "count_distinct",
     "count_people",
     "date",
     "distances",

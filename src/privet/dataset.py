@@ -17,18 +17,20 @@ from privet import ledger as ledgers
 from privet.connection import Connection
 from privet.engines.base import MEMORY, Engine
 from privet.errors import QueryError, Remedy, Subject, UserError, argument, write
-from privet.exact import Number, positive, whole
+from privet.exact import Number, positive, probability, whole
 from privet.ledger import Caps, Ledger
 from privet.planner import ReleasePlan, plan
 from privet.planner.choice import Accounting
+from privet.planner.discovery import default_delta
 from privet.privacy.accounting import PureAccountant, accountant_for
 from privet.privacy.adjacency import Person
 from privet.privacy.guarantees import Budget, PureDP, budgets
-from privet.privacy.guarantees.budgets import MIN_EPSILON
+from privet.privacy.guarantees.budgets import DELTA_SHARE, MIN_EPSILON
 from privet.release.signing import SigningKey, signer
 from privet.system.closing import Closing
 from privet.system.processes import Gate, era
 from privet.tables import operators
+from privet.tables.holders import Holders
 from privet.tables.query import Query
 from privet.tables.relation import PublicTable, Table
 from privet.tables.schema import check_name
@@ -64,6 +66,7 @@ class DatasetOptions(TypedDict, total=False):
     threads: int | None
     spill: str | Path | None
     min_epsilon: Number
+    delta_share: Number
     share_answers: bool
     accountant: str
     engine: str
@@ -77,6 +80,7 @@ class Dataset(Closing):
     - `version`: the name of this version of the data. Answers are stored per version; a new version does not renew the
       budget.
     - `min_epsilon`: the minimum price of a question, which limits how often anyone can ask.
+    - `delta_share`: the part of the budget's delta that a question with unknown keys costs, unless it names a delta.
     - `share_answers`: whether an answer that someone else paid for is free. If False, nobody learns who asked what.
     - `caps`: what the policy allows each analyst. If the ledger has a smaller cap, the smaller one applies.
     - `accountant`: the accountant that keeps the budget. By default, the kind of budget decides.
@@ -111,6 +115,7 @@ class Dataset(Closing):
         threads: int | None = None,
         spill: str | Path | None = None,
         min_epsilon: Number = MIN_EPSILON,
+        delta_share: Number = DELTA_SHARE,
         share_answers: bool = True,
         caps: Callable[[str], Caps] | None = None,
         accountant: str = "",
@@ -141,6 +146,8 @@ class Dataset(Closing):
         """Whether an answer that someone else paid for is free."""
         self.min_epsilon = positive(min_epsilon, name="min_epsilon", example="min_epsilon=0.001")
         """The minimum price of a question."""
+        self.delta_share = probability(delta_share, name="delta_share", example="delta_share=0.01")
+        """The part of the budget's delta that a question with unknown keys costs by default."""
         self._gate = Gate(_CLOSED)
         self._era = era()
         self._plans: WeakValueDictionary[int, ReleasePlan] = WeakValueDictionary()
@@ -201,6 +208,7 @@ class Dataset(Closing):
             memory=chosen.settings.memory,
             threads=chosen.settings.threads,
             min_epsilon=chosen.settings.min_epsilon,
+            delta_share=chosen.settings.delta_share,
             share_answers=chosen.settings.share_answers,
             caps=lambda analyst: agreement.caps(chosen, analyst),
             accountant=chosen.accountant,
@@ -265,6 +273,9 @@ class Dataset(Closing):
         return planned
 
     def _plan(self, query: Query, **options: Any) -> ReleasePlan:
+        if not query.groups.is_public:
+            usual = default_delta(query, self._facts.budget, self.delta_share)
+            options["delta"] = usual if options.get("delta") is None else options["delta"]
         return plan(query, min_epsilon=self.min_epsilon, accounting=self._accounting(options), **options)
 
     def _accounting(self, options: Mapping[str, Any]) -> Accounting | None:
@@ -329,7 +340,7 @@ class Dataset(Closing):
                     remedy=write(f"pv.Session([people], public=[{public.name}], ...)"),
                 )
 
-    def ready(self, statements: Iterable[Statement] = ()) -> None:
+    def ready(self, statements: Iterable[Statement | Holders] = ()) -> None:
         """Refuse what this process or its engine can't answer, before anything is paid for."""
         for statement in statements:
             reason = self.engine.supports(statement)

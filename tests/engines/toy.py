@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from privet.engines.reference.engine import Reference
+from privet.tables.holders import Holders
 from privet.tables.statement import Statement
 
 
@@ -14,8 +15,8 @@ class Counting(Reference):
     name: ClassVar[str] = "counting"
     asked: ClassVar[int] = 0
 
-    def supports(self, statement: Statement) -> str | None:
-        if statement.groups > 50:
+    def supports(self, statement: Statement | Holders) -> str | None:
+        if isinstance(statement, Statement) and statement.groups > 50:
             return "it has more than 50 groups"
         return super().supports(statement)
 

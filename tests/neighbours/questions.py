@@ -314,7 +314,10 @@ class Asker:
             case 0:
                 return pv.count()
             case 1:
-                return pv.count(self.chance.choice([self.number(1), self.condition(1), pv.col(next(iter(self.types)))]))
+                name = next(iter(self.types))
+                return self.chance.choice(
+                    [pv.count(self.number(1)), pv.count(self.condition(1)), pv.count_distinct(name)]
+                )
             case 2:
                 return pv.count_people()
             case 3 | 4:

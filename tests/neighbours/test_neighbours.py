@@ -43,7 +43,7 @@ def test_t3_no_neighbour_moves_more_than_claimed(batch: int) -> None:
     assert found.violations == []
     assert found.cases >= WORLDS * QUESTIONS * FORMS  # few worlds have no question
     if batch == 0:
-        for rule in ("count/1", "people/1", "present/1", "histogram/1", "sum/1", "pair/1", "triple/1"):
+        for rule in ("count/1", "people/1", "present/1", "distinct/1", "histogram/1", "sum/1", "pair/1", "triple/1"):
             for norm in ("", ", squared L2"):
                 parts = [found.reached[f"{rule} {adjacency}{norm}"] for adjacency in ("add/remove", "replace")]
                 assert max(parts) > 0.4, rule + norm

@@ -80,12 +80,16 @@ def sql(node: e.Node) -> str:
         case e.Bin(of, edges):
             width = edges[1] - edges[0]
             return f"FLOOR({sql(of)} / {value(width)}) * {value(width)}"
+        case e.Which():
+            raise AssertionError("only Privet itself writes these")
 
 
 def measured(of: Any) -> str:
     match of:
         case a.Count(None):
             return "COUNT(*)"
+        case a.CountDistinct(of_values):
+            return f"COUNT(DISTINCT {sql(of_values)})"
         case a.CountPeople():
             return 'COUNT(DISTINCT "person_id")'
         case a.Ratio(top, bottom):

@@ -21,12 +21,13 @@ from privet.codec.text import BITS
 from privet.errors import UserError
 from privet.privacy.adjacency import each_row, person
 from privet.tables import aggregates, arrangement, operators, schema, statement, types
-from privet.tables.aggregates import count, count_people, histogram, mean, std, variance
+from privet.tables.aggregates import count, count_distinct, count_people, histogram, mean, std, variance
 from privet.tables.aggregates import sum as total
 from privet.tables.codec import KINDS, decode, encode
 from privet.tables.expressions import nodes
 from privet.tables.expressions.fluent import Expr, bins, col, lit, when
 from privet.tables.extremes import greatest, least
+from privet.tables.holders import Holders
 from privet.tables.query import Query
 from privet.tables.relation import Relation, Table
 from privet.tables.schema import PublicSchema, Schema
@@ -82,7 +83,7 @@ WIDE = ADULTS.with_columns(
 )
 
 QUERIES: list[Query] = [
-    PEOPLE.agg(n=count()),
+    PEOPLE.agg(n=count(), names=count_distinct("name")),
     ROWS.where(col("x").is_in([1, 2, 3])).agg(n=count("x"), m=mean("x")),
     WIDE.group_by("region", "kind").agg(n=count(), pay=total("pay") / count_people(), s=std("age"), v=variance("rate")),
     WIDE.group_by(col("seen").truncate("month"), day=col("born").part("weekday"))
@@ -111,7 +112,14 @@ STATEMENTS.append(
         PEOPLE.relation.input, (), AtMostRows(1), (exactly.total(AGE, 0, 1, 110), exactly.squares(AGE, 0, 1, 110))
     )
 )
-RECORDS: list[Any] = [*QUERIES, *STATEMENTS]
+NAME = nodes.Column("name")
+STATEMENTS.append(
+    Statement(
+        PEOPLE.relation.input, (nodes.Which((NAME, AGE), (("a", 1), ("b", 2))),), AtMostRows(1),
+        (statement.Distinct(statement.Given(NAME)),),
+    )
+)  # fmt: skip
+RECORDS: list[Any] = [*QUERIES, *STATEMENTS, Holders(PEOPLE.relation.input, (NAME,), PeopleInGroups(2))]
 TREES: list[Any] = [encode(record) for record in RECORDS]
 
 

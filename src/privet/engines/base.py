@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypedDict, Unpack
 
 from privet.system.identity import Identity, of_files
+from privet.tables.holders import Held, Holders
 from privet.tables.schema import PublicSchema, Schema
 from privet.tables.statement import Buckets, Statement
 from privet.tables.stored_types import StoredType
@@ -57,7 +58,7 @@ class Engine(Protocol):
     def reads(cls, source: Source) -> bool:
         """Whether it can read rows that are there."""
 
-    def supports(self, statement: Statement) -> str | None:
+    def supports(self, statement: Statement | Holders) -> str | None:
         """Why it can't compute this statement; None if it can. No row is read. To be asked before a debit."""
 
     def answer(self, statement: Statement) -> list[list[int]]:
@@ -68,6 +69,9 @@ class Engine(Protocol):
 
         Claim: of the rows that `answer` counts for this statement, which must count the rows of one code.
         """
+
+    def holders(self, statement: Holders) -> list[Held]:
+        """How many people hold each private key, in the order of keys. What it lists is private, and so is its size."""
 
     def ready(self) -> None:
         """Make sure that this process can ask; nothing is read. To be called before a debit."""

@@ -23,7 +23,7 @@ def check(query: Query) -> None:
             remedy=Remedy("Remove one of the conditions"),
         )
     for key, values in zip(query.keys, query.domains(), strict=True):
-        if not values:
+        if not values and query.groups.is_public:
             raise QueryError(f"these conditions exclude every group of {key.name}", remedy=Remedy("Remove one of them"))
 
 

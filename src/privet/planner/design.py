@@ -25,7 +25,19 @@ from privet.planner.ranks import RankMeasurement
 from privet.privacy.adjacency import Adjacency
 from privet.privacy.guarantees import ZeroConcentratedDP
 from privet.privacy.sensitivity import l1_move, l2_move, radius
-from privet.tables.aggregates import Aggregate, Count, CountPeople, Histogram, Mean, OfValues, Ratio, Std, Sum, Variance
+from privet.tables.aggregates import (
+    Aggregate,
+    Count,
+    CountDistinct,
+    CountPeople,
+    Histogram,
+    Mean,
+    OfValues,
+    Ratio,
+    Std,
+    Sum,
+    Variance,
+)
 from privet.tables.expressions.nodes import Node, Types
 from privet.tables.operators import adjacency, keeps_all_rows, tables
 from privet.tables.query import Query
@@ -241,6 +253,8 @@ class _Builder:
                 return [(name, Spread(place, column.bounds.width, column.bounds.step, isinstance(aggregate, Std)))]
             case Ratio(top, bottom):
                 return [(name, self._ratio(top, bottom, weight))]
+            case CountDistinct(of):
+                return [(name, Straight(self._own(aggregate, m.count_distinct(of), weight), integer=True))]
             case _:
                 return [(name, self._straight(aggregate, weight))]
 

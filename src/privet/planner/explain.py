@@ -8,7 +8,8 @@ from textwrap import wrap
 
 from privet.errors import Face, argument
 from privet.exact import Exact, show, show_up, sqrt_up
-from privet.planner import conditions, rounding
+from privet.planner import conditions, finding, rounding
+from privet.planner.limits import few
 from privet.planner.plan import Part, ReleasePlan, bounding
 from privet.planner.pricing import amount
 from privet.planner.rank_outputs import RankedCode
@@ -20,6 +21,7 @@ from privet.privacy.moves import L1Move
 from privet.tables import caps, operators
 from privet.tables.analysis import narrowing
 from privet.tables.arrangement import EVERYTHING
+from privet.tables.discovered import Discovered
 from privet.tables.expressions.rendering import show as show_node
 from privet.tables.operators import (
     JoinPerson,
@@ -105,7 +107,12 @@ def _groups(plan: ReleasePlan) -> Iterator[str]:
     types = plan.query.input.types()
     if not plan.query.keys:
         yield "None: one answer for all rows."
-    for key, left in zip(plan.query.keys, plan.query.domains(), strict=True):
+    public = list(zip(plan.query.keys, plan.query.domains(), strict=True))
+    if plan.discovery is not None:
+        yield from finding.explained(plan, plan.discovery)
+        assert isinstance(plan.query.groups, Discovered)
+        public = [each for i, each in enumerate(public) if i not in plan.query.groups.unknown]
+    for key, left in public:
         values = [str(value) for value in left]
         shown = ", ".join(values) if len(values) <= 6 else f"{', '.join(values[:3])}, ... {values[-1]}"
         kind = key.expression.type(types)
@@ -113,7 +120,9 @@ def _groups(plan: ReleasePlan) -> Iterator[str]:
         if isinstance(kind, KeyType) and kind.other is not None:
             rest = f"any other value counts as {kind.other}, rows without a value are left out"
         yield f"{key.name}: {len(values)} public value{'s' if len(values) > 1 else ''} ({shown}); {rest}."
-    if plan.query.keys:
+    if plan.discovery is not None:
+        yield f"At most {plan.most_groups:,} groups."
+    elif plan.query.keys:
         if narrowing.left(plan.query.input, tuple(key.expression for key in plan.query.keys)) is not None:
             yield "Values that the conditions exclude are not listed."
         yield f"{plan.groups} groups; each appears in the answer, empty or not."
@@ -134,12 +143,15 @@ def _shown(plan: ReleasePlan) -> Iterator[str]:
 
 
 def _bounding(plan: ReleasePlan) -> Iterator[str]:
-    kinds = dict.fromkeys(part.measurement.people for part in plan.noised)
-    bounds = (bounding(plan.query, people=people) for people in kinds)
-    yield from dict.fromkeys(_how(plan, how, rows) for how, rows in bounds)
+    kinds = dict.fromkeys((part.measurement.people, part.measurement.distinct) for part in plan.noised)
+    lines = []
+    for people, distinct in kinds:
+        how, rows = bounding(plan.query, people=people, distinct=distinct)
+        lines.append(_how(plan, how, rows, "" if distinct is None else show_node(distinct.value.expression)))
+    yield from dict.fromkeys(lines)
 
 
-def _how(plan: ReleasePlan, how: Bounding, rows: int) -> str:
+def _how(plan: ReleasePlan, how: Bounding, rows: int, distinct: str) -> str:
     why = _reason(plan, counted=isinstance(how, PeopleInGroups))
     match how:
         case Unbounded():
@@ -147,21 +159,19 @@ def _how(plan: ReleasePlan, how: Bounding, rows: int) -> str:
                 return "Each person has one row, computed from all their rows, so no cap is needed."
             return "Each row is protected on its own, so no cap is needed."
         case AtMostRows(most):
-            few = f"at most {_some(most, 'row')} per person{why}"
-            return f"Uses {few}, chosen by a keyed hash; others are left out."
+            return f"Uses at most {few(most, distinct)} per person{why}, chosen by a keyed hash; others are left out."
         case AtMostGroups(groups, most):
-            few = f"at most {_some(groups, 'group')} per person with at most {_some(most, 'row')} in each"
-            return f"Uses {few}, so {_some(rows, 'row')} in total{why}, chosen by a keyed hash."
+            each = f"at most {_some(groups, 'group')} per person with at most {few(most, distinct)} in each"
+            return f"Uses {each}, so {few(rows, distinct)} in total{why}, chosen by a keyed hash."
         case PeopleInGroups(groups):
-            few = f"in at most {_some(groups, 'group')}{why}"
-            return f"Counts a person once per group, {few}, chosen by a keyed hash."
+            return f"Counts a person once per group, in at most {_some(groups, 'group')}{why}, chosen by a keyed hash."
 
 
 def _reason(plan: ReleasePlan, *, counted: bool) -> str:
     """The reason for this number of rows: a product of joined caps, or the query's own cap."""
     product = caps.reason(plan.query.input)
     held = caps.holding(plan.query.input)
-    if held is None or not caps.is_own(plan.query.input, plan.query.at_most, plan.groups, counted=counted):
+    if held is None or not caps.is_own(plan.query.input, plan.query.at_most, plan.most_groups, counted=counted):
         return f" (the caps multiply: {product})" if product else ""
     return f" (set by this query; otherwise {caps.in_words(held)}{f': {product}' if product else ''})"
 
@@ -210,7 +220,8 @@ def _noise(plan: ReleasePlan, part: Part) -> Iterator[str]:
         scale = f"scale {made_of}{_exactly(part.scale)}"
     else:
         scale = part.mechanism.show(scale=part.scale)
-    yield f"{part.mechanism.label} of {scale} on {_some(part.coordinates, 'number')}."
+    numbers = _some(part.coordinates, "number") if plan.discovery is None else "every number"
+    yield f"{part.mechanism.label} of {scale} on {numbers}."
 
 
 def _guarantee(plan: ReleasePlan) -> Iterator[str]:
@@ -222,6 +233,13 @@ def _guarantee(plan: ReleasePlan) -> Iterator[str]:
     total = f"{' + '.join(numbers)} = {whole}" if len(numbers) > 1 else whole
     again = ", ".join(f"{name} {_exactly(number)}" for name, number in budgets.numbers(plan.guarantee()).items())
     match plan.price:
+        case ApproxDP() if plan.discovery is not None:
+            keys = f"{_exactly(plan.discovery.epsilon)} for the keys + {whole} for the numbers = "
+            yield (
+                f"epsilon {'' if plan.discovery.counts else keys}{_exactly(plan.price.epsilon)}, delta "
+                f"{show_up(plan.price.delta)} (approximate differential privacy); recomputed from the noise: "
+                f"{plan.guarantee()}."
+            )
         case PureDP():
             yield f"epsilon {total}, delta 0 (pure differential privacy); recomputed from the noise: {again}."
         case ZeroConcentratedDP():

@@ -7,6 +7,7 @@ from typing import Any
 from privet.codec import ratio
 from privet.errors import UserError
 from privet.exact import Exact
+from privet.planner.discovery import Discovery
 from privet.planner.plan import Part, ReleasePlan
 from privet.planner.planning import plan
 from privet.planner.ranks import ChosenRanks
@@ -92,10 +93,24 @@ def _derived(plan: ReleasePlan) -> dict[str, Any]:
             {"name": key.name, "values": [str(value) for value in values]}
             for key, values in zip(plan.query.keys, plan.query.domains(), strict=True)
         ],
+        **({} if plan.discovery is None else {"discovery": discovery_tree(plan.discovery)}),
         "design": plan.design.reason,
         "event": events.to_tree(plan.event()),
         "price": budgets.to_tree(plan.price),
         "guarantee": budgets.to_tree(plan.guarantee()),
+    }
+
+
+def discovery_tree(discovery: Discovery) -> dict[str, Any]:
+    """How keys are found: who is asked for, and the mechanism that decides which appear."""
+    chosen = discovery.selection
+    return {
+        "holders": encode(discovery.holders),
+        "mechanism": type(chosen).__name__,
+        "epsilon": ratio(discovery.epsilon),
+        "delta": ratio(chosen.delta),
+        "max_keys": chosen.max_keys,
+        "adjacency": str(chosen.adjacency),
     }
 
 

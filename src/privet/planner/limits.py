@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, time
 
 from privet.exact import Exact, show
+from privet.planner import finding
 from privet.planner.plan import ReleasePlan
 from privet.planner.ranks import ChosenRanks
 from privet.privacy.adjacency import Person
 from privet.tables import aggregates, caps, operators, schema
-from privet.tables.aggregates import Aggregate, Count, Histogram, OfValues
+from privet.tables.aggregates import Aggregate, Count, CountDistinct, Histogram, OfValues
 from privet.tables.caps import some
 from privet.tables.expressions import nodes as e
 from privet.tables.expressions import trees
@@ -56,6 +57,8 @@ def limits(plan: ReleasePlan) -> tuple[str, ...]:
     for _, aggregate in plan.query.aggregates:
         for part in aggregates.parts(aggregate):
             values.read(part, of)
+    if plan.discovery is not None:
+        groups += finding.limits(plan)
     return (*dict.fromkeys(_rows(plan)), *_edges(plan), *groups, *values.clauses())
 
 
@@ -66,28 +69,33 @@ def _edges(plan: ReleasePlan) -> Iterator[str]:
             yield f"{part.measurement.quantity} taken {some(part.reach, 'row')} inside of the edge"
 
 
-def of_cap(plan: ReleasePlan, how: Bounding) -> str:
+def of_cap(plan: ReleasePlan, how: Bounding, distinct: str = "") -> str:
     """The cap on the rows per person, and its reason; empty if no row is left out for it."""
     counted = isinstance(how, PeopleInGroups)
-    own = caps.is_own(plan.query.input, plan.query.at_most, plan.groups, counted=counted)
+    own = caps.is_own(plan.query.input, plan.query.at_most, plan.most_groups, counted=counted)
     reason = "set by this query" if own else caps.reason(plan.query.input)
     because = f" ({reason})" if reason else ""
     match how:
         case AtMostRows(1) if not own:
-            return "at most 1 row per person"
+            return f"at most {few(1, distinct)} per person"
         case AtMostRows(rows) | AtMostGroups(1, rows):
-            return f"at most {some(rows, 'row')} per person{because}"
+            return f"at most {few(rows, distinct)} per person{because}"
         case AtMostGroups(groups, rows):
-            return f"at most {some(groups, 'group')} per person with {some(rows, 'row')} in each{because}"
-        case PeopleInGroups(groups) if groups < plan.groups:
+            return f"at most {some(groups, 'group')} per person with {few(rows, distinct)} in each{because}"
+        case PeopleInGroups(groups) if groups < plan.most_groups:
             return f"each person counted in at most {some(groups, 'group')}{because}"
     return ""
 
 
+def few(count: int, distinct: str) -> str:
+    """A number of rows, or of different values of an expression."""
+    return f"{some(count, 'value')} of {distinct}" if distinct else some(count, "row")
+
+
 def _rows(plan: ReleasePlan) -> Iterator[str]:
     bounded = [statement.bounding for statement in plan.statements()]
-    for how in bounded:
-        told = of_cap(plan, how)
+    for how, (_, distinct) in zip(bounded, plan.kinds(), strict=True):
+        told = of_cap(plan, how, "" if distinct is None else _named(distinct.value.expression))
         same = any(isinstance(one, AtMostGroups) and how == PeopleInGroups(one.groups) for one in bounded)
         if told and not same:
             yield told
@@ -228,6 +236,8 @@ class _Values:
                 self.node(node, of)
                 if node.type(types).missing:
                     self.add("missing ", _named(node), "skipped")
+            case CountDistinct(node):
+                self.node(node, of)
             case Count(node) if node is not None:
                 if isinstance(node, e.Column):
                     self.column(node.name, of, compared=())

@@ -16,7 +16,7 @@ from privet.tables.aggregates import summed
 from privet.tables.expressions.nodes import Bin, Node, Types
 from privet.tables.expressions.rendering import show
 from privet.tables.schema import CEILING
-from privet.tables.statement import At, Code, Given, Place, Present, Rows, Squares, Tally, Total
+from privet.tables.statement import At, Code, Distinct, Given, Place, Present, Rows, Squares, Tally, Total
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,11 @@ class Measurement:
     corners: tuple[tuple[int, ...], ...]
     people: bool = False
     """Whether it counts people in groups instead of rows of the table."""
+
+    @property
+    def distinct(self) -> Distinct | None:
+        """The different values that it counts, if it does."""
+        return next((tally for tally in self.tallies if isinstance(tally, Distinct)), None)
 
     @property
     def size(self) -> int:
@@ -75,6 +80,15 @@ def count_present(of: Node) -> Measurement:
     """The number of rows with a value."""
     given = Present(Given(of))
     return Measurement("present/1", f"rows with {show(of)}", "1 if not missing", (given,), ((1,),), ((1,), (0,)))
+
+
+def count_distinct(of: Node) -> Measurement:
+    """The number of different values.
+
+    Claim: it is no sum over rows, but moves no further than one: see `Distinct`.
+    """
+    what = Distinct(Given(of))
+    return Measurement("distinct/1", f"different {show(of)}", "at most 1", (what,), ((1,),), ((1,), (0,)))
 
 
 def histogram(of: Bin) -> Measurement:

@@ -11,6 +11,7 @@ from privet import accuracy
 from privet.exact import Exact
 from privet.mechanisms import NoiseMechanism
 from privet.planner.linear import Linear
+from privet.planner.ranks import ChosenRanks
 from privet.privacy.events import PrivacyEvent
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def add_noise(
         codes: Sequence[tuple[int, ...]] = [()] * len(vectors)
         if place in ranks:
             codes, vectors, _ = ranks[place]
-        size = part.measurement.size - (len(codes[0]) if codes else 0)
+        size = part.measurement.counts if isinstance(part, ChosenRanks) else part.measurement.size
         if not size:
             noisy.append(tuple(codes))
             continue

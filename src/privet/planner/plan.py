@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from privet.errors import Face, UserError, write
 from privet.exact import Exact
@@ -18,18 +18,26 @@ from privet.planner.outputs import Cells, Fixed, Output, Quotient, Spread
 from privet.planner.ranks import ChosenRanks
 from privet.privacy import events
 from privet.privacy.accounting.guarantee import guarantee_as
-from privet.privacy.adjacency import Adjacency
+from privet.privacy.adjacency import Adjacency, Person
 from privet.privacy.guarantees import ApproxDP, Guarantee, PureDP, ZeroConcentratedDP
 from privet.privacy.moves import Move
-from privet.tables import caps
+from privet.tables import caps, operators
+from privet.tables.discovered import Discovered
+from privet.tables.holders import Found, Holders
 from privet.tables.query import Query
 from privet.tables.statement import (
+    AtMostGroups,
     Bounding,
+    Distinct,
     PeopleInGroups,
     Statement,
     Tally,
     Unbounded,
 )
+from privet.tables.types import how_many
+
+if TYPE_CHECKING:
+    from privet.planner.discovery import Discovery
 
 _T = TypeVar("_T")
 
@@ -117,6 +125,8 @@ class ReleasePlan:
     """The epsilon at which noise that is priced in rho states its delta, if it does."""
     raised_to: Exact | None = None
     """The minimum price of a question, in epsilon, if those errors would cost less."""
+    discovery: Discovery | None = None
+    """How keys that are not public are found."""
     choice: str = field(default="", compare=False)
     """Why this mechanism, if there was a choice: for people to read."""
     text: str = field(default="", compare=False, repr=False)
@@ -135,6 +145,27 @@ class ReleasePlan:
     def groups(self) -> int:
         """The number of measured groups, shown or not."""
         return self.once("groups", lambda plan: plan.query.groups.most)
+
+    @property
+    def is_of_people(self) -> bool:
+        """Whether people are protected, and not each row on its own."""
+        return isinstance(operators.protected(self.query.input), Person)
+
+    @property
+    def most_groups(self) -> int:
+        """The maximum number of groups, whatever keys are found."""
+        return most_groups(self.query)
+
+    @property
+    def limit(self) -> int:
+        """The maximum number of combinations of keys that are found."""
+        assert isinstance(self.query.groups, Discovered)
+        return self.query.groups.limit
+
+    def resolved(self, found: Sequence[Found]) -> ReleasePlan:
+        """The same plan after these keys were found."""
+        assert isinstance(self.query.groups, Discovered)
+        return replace(self, query=self.query.resolved(self.query.groups.resolved(tuple(found))))
 
     @property
     def columns(self) -> tuple[tuple[str, Output], ...]:
@@ -159,7 +190,7 @@ class ReleasePlan:
     @property
     def level(self) -> Exact:
         """The confidence of a single cell; by Bonferroni, if all intervals must hold together."""
-        cells = self.groups * len(self.columns) if self.simultaneous else 1
+        cells = max(1, self.groups * len(self.columns)) if self.simultaneous else 1
         return 1 - (1 - self.confidence) / cells
 
     @property
@@ -182,11 +213,16 @@ class ReleasePlan:
     def together(
         self, noises: Sequence[events.PrivacyEvent], choices: Sequence[events.PrivacyEvent] = ()
     ) -> events.PrivacyEvent:
-        """The event of the release, from those of its noises and choices."""
-        if not choices:
-            return self.mechanism.together(noises, epsilon=self.stated_at)
-        rest = self.mechanism.together(noises, epsilon=self.stated_at) if noises else events.Composed([])
-        return events.Composed([*choices, *(rest.events if isinstance(rest, events.Composed) else [rest])])
+        """The event of the release, from those of its noises and choices, and of the choice of keys."""
+        if choices:
+            rest = self.mechanism.together(noises, epsilon=self.stated_at) if noises else events.Composed([])
+            rest = events.Composed([*choices, *(rest.events if isinstance(rest, events.Composed) else [rest])])
+        else:
+            rest = self.mechanism.together(noises, epsilon=self.stated_at)
+        if self.discovery is None:
+            return rest
+        keys = self.discovery.selection.event()
+        return events.Composed([keys] if self.discovery.counts else [keys, rest])
 
     def guarantee(self) -> Guarantee:
         """The guarantee of the release, of the kind of its price, computed from the event alone."""
@@ -196,36 +232,40 @@ class ReleasePlan:
         """The statements for the engine: one for rows, one for people, as needed."""
         return self.once("statements", ReleasePlan._statements)
 
+    def asks(self) -> tuple[Statement | Holders, ...]:
+        """All that the engine is asked: the statements, and before them who holds the keys that are not public."""
+        return (*([] if self.discovery is None else [self.discovery.holders]), *self.statements())
+
     def _statements(self) -> tuple[Statement, ...]:
         ranked = [part.measurement.tallies for part in self.noised if isinstance(part, ChosenRanks)]
-        every = [(people, self._tallies(people=people)) for people in (False, True)]
-        every += [(False, tallies) for tallies in dict.fromkeys(ranked)]
+        every = [(people, distinct, self._tallies(people, distinct)) for people, distinct in self.kinds()]
+        every += [(False, None, tallies) for tallies in dict.fromkeys(ranked)]
         return tuple(
-            _statement(self.query, bounding(self.query, people=people)[0], tallies)
-            for people, tallies in every
-            if tallies
+            _statement(self.query, bounding(self.query, people=people, distinct=distinct)[0], tallies)
+            for people, distinct, tallies in every
         )
+
+    def kinds(self) -> list[tuple[bool, Distinct | None]]:
+        """What needs a statement of its own: rows, the different values of each expression, people."""
+        parts = [part.measurement for part in self.noised if isinstance(part, NoisyMeasurement)]
+        kinds = dict.fromkeys((each.people, each.distinct) for each in parts)
+        return sorted(kinds, key=lambda kind: (kind[0], kind[1] is not None))
 
     @property
     def summed(self) -> int:
         """How many statements are answered with sums; those after them, with the codes of rows."""
-        return len(self.statements()) - len(
-            {part.measurement.tallies for part in self.noised if isinstance(part, ChosenRanks)}
-        )
+        return len(self.kinds())
 
     def statement_of(self, part: Part) -> int:
         """The statement that counts for a measurement."""
         if isinstance(part, ChosenRanks):
             found = [statement.tallies for statement in self.statements()[self.summed :]]
             return self.summed + found.index(part.measurement.tallies)
-        return self.summed - 1 if part.measurement.people else 0
+        return self.kinds().index((part.measurement.people, part.measurement.distinct))
 
-    def _tallies(self, *, people: bool) -> tuple[Tally, ...]:
-        parts = [
-            part.measurement
-            for part in self.noised
-            if isinstance(part, NoisyMeasurement) and part.measurement.people is people
-        ]
+    def _tallies(self, people: bool, distinct: Distinct | None) -> tuple[Tally, ...]:
+        parts = [part.measurement for part in self.noised if isinstance(part, NoisyMeasurement)]
+        parts = [each for each in parts if each.people is people and each.distinct == distinct]
         return tuple(dict.fromkeys(tally for part in parts for tally in part.tallies))
 
     def coordinates(self, answers: Sequence[Sequence[Sequence[int]]]) -> list[list[tuple[int, ...]]]:
@@ -242,6 +282,8 @@ class ReleasePlan:
 
     def cells(self, noisy: Sequence[Sequence[Sequence[int]]]) -> dict[str, Cells]:
         """The columns of the answer from noisy vectors: by measurement, by group."""
+        if not self.groups:
+            return {name: Cells((), (), (), ()) for name, _ in self.columns}
         noise = self.noise
         by_group: list[Noisy] = [[part[group] for part in noisy] for group in range(self.groups)]
         return {name: output.cells(by_group, noise, self.level) for name, output in self.columns}
@@ -274,18 +316,32 @@ class ReleasePlan:
         return dict(self.columns)[name].expected(self.noise, self.level, self.assuming)
 
 
-def bounding(query: Query, *, people: bool) -> tuple[Bounding, int]:
-    """The bounding of rows per person, and the maximum number of rows."""
-    groups = query.groups.most
+def most_groups(query: Query) -> int:
+    """The maximum number of groups in an answer: the same before and after keys are found."""
+    return query.groups.ceiling if isinstance(query.groups, Discovered) else query.groups.most
+
+
+def bounding(query: Query, *, people: bool, distinct: Distinct | None = None) -> tuple[Bounding, int]:
+    """The bounding of rows per person, and the maximum number of rows.
+
+    Of different values a person has no more rows than there can be values.
+    """
+    groups = most_groups(query)
     cap = caps.effective(query.input, query.at_most, groups)
     if cap is None:
         return Unbounded(), 1
     if people:
         most = caps.people(query.input, query.at_most, groups)
         return PeopleInGroups(most), most
+    values = None if distinct is None else how_many(distinct.value.expression.type(query.input.types()))
+    if values is not None:
+        cap = replace(cap, rows=min(cap.rows, values if isinstance(cap, AtMostGroups) else values * groups))
     return cap, caps.rows_of(cap)
 
 
 def _statement(query: Query, how: Bounding, tallies: tuple[Tally, ...]) -> Statement:
     keys = tuple(key.expression for key in query.keys)
+    if isinstance(query.groups, Discovered):
+        keys, listed = query.groups.statement(keys)
+        return Statement(query.input, keys, how, tallies, listed)
     return Statement(query.input, keys, how, tallies, query.groups)

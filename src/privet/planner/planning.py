@@ -10,7 +10,7 @@ from privet.errors import QueryError, UserError, argument, write
 from privet.exact import Exact, Number, nonnegative, positive, probability, whole
 from privet.mechanisms import NoiseMechanism
 from privet.names.spelling import there_are
-from privet.planner import choice, conditions, pricing
+from privet.planner import choice, conditions, discovery, pricing
 from privet.planner.arguments import asked_price, check_price
 from privet.planner.choice import Accounting
 from privet.planner.design import best, designs
@@ -70,6 +70,9 @@ def plan(
     least = Exact(0) if min_epsilon is None else positive(min_epsilon, name="min_epsilon", example="min_epsilon=0.001")
     if asked is not None:
         check_price(asked, least)
+    found, price = None, asked
+    if not query.groups.is_public:
+        found, asked = discovery.divided(query, asked)
     at = None if stated_at is None else nonnegative(stated_at, name="stated_at")
     errors: Mapping[str, Number] | None = within
 
@@ -99,7 +102,9 @@ def plan(
     if mechanism is not None:
         _check_kind(adding[0], asked)
     plans = _possible(candidate, adding)
-    if accounting is not None and type(asked) is not PureDP:
+    if found is not None and price is not None:
+        plans = [discovery.attached(each, found, price) for each in plans]
+    if accounting is not None and type(price) is not PureDP:
         plans = choice.payable(plans, accounting)
     if len(plans) == 1:
         return plans[0]

@@ -64,8 +64,11 @@ def _of_kind(kind: type, number: Exact) -> AdditivePrice:
 def measured(query: Query, design: Design, mechanism: NoiseMechanism) -> tuple[Part, ...]:
     """The measurements of a design, each at the price 1."""
     groups = query.groups.most
-    how = {people: bounding(query, people=people)[0] for people in {each.people for each in design.measurements}}
-    return tuple(_bounded(query, each, how[each.people], groups, mechanism) for each in design.measurements)
+    kinds = {(each.people, each.distinct) for each in design.measurements}
+    how = {kind: bounding(query, people=kind[0], distinct=kind[1])[0] for kind in kinds}
+    return tuple(
+        _bounded(query, each, how[each.people, each.distinct], groups, mechanism) for each in design.measurements
+    )
 
 
 def _bounded(

@@ -76,7 +76,17 @@ def _loose(value: Any, name: str) -> Any:
 
 Epsilon = Annotated[Exact, PlainValidator(_nonnegative), _schema(minimum=0)]
 Delta = Annotated[Exact, PlainValidator(_nonnegative), _schema(minimum=0, exclusiveMaximum=1)]
+
+
+def _share(value: Any, info: ValidationInfo) -> Exact:
+    share = _positive(value, info)
+    if share > 1:
+        raise UserError(f"{info.field_name} must be at most 1, not {toml.brief(value)}")
+    return share
+
+
 Step = Annotated[Exact, PlainValidator(_positive), _schema(exclusiveMinimum=0)]
+Share = Annotated[Exact, PlainValidator(_share), _schema(exclusiveMinimum=0, maximum=1)]
 Whole = Annotated[int, PlainValidator(_whole), WithJsonSchema({"type": "integer", "minimum": 1})]
 
 

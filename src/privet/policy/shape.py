@@ -17,7 +17,7 @@ from privet.policy.fields import Part
 from privet.privacy.accounting import ACCOUNTANTS
 from privet.privacy.adjacency import Person, Protected, each_row
 from privet.privacy.guarantees import Budget, budget_of
-from privet.privacy.guarantees.budgets import MIN_EPSILON, kind_of
+from privet.privacy.guarantees.budgets import DELTA_SHARE, MIN_EPSILON, kind_of
 
 TAG = "\x00"
 """Marks the parts of pydantic's locations that are not keys."""
@@ -190,6 +190,8 @@ class DatasetShape(Part):
     """The cost allowed for one question."""
     min_epsilon: fields.Step = MIN_EPSILON
     """The minimum cost of a question, which limits how many can be asked. By default 0.001."""
+    delta_share: fields.Share = DELTA_SHARE
+    """The part of the budget's delta that a question with unknown keys costs, unless it names one. By default 0.01."""
     analysts: dict[fields.Name, BudgetShape] = Field(default={})
     """How much of the budget each named analyst may spend."""
     per_analyst: BudgetShape | None = None
@@ -224,6 +226,7 @@ DATASET_LINES: dict[str, str] = {
     "accountant": '"pure"',
     "per_query": "{ epsilon = 0.5 }",
     "min_epsilon": "0.001",
+    "delta_share": "0.01",
     "analysts": "{ research = { epsilon = 1 } }",
     "per_analyst": "{ epsilon = 1 }",
     "share_answers": "false",

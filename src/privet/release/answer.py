@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from privet.errors import InternalError, QueryError, UserError, install
 from privet.exact import nearest
 from privet.ledger import Remaining
-from privet.planner import ReleasePlan, conditions
+from privet.planner import ReleasePlan, conditions, finding
 from privet.planner.outputs import Cell, Cells, Fixed, Straight
 from privet.privacy.guarantees import Guarantee
 from privet.privacy.guarantees.budgets import is_nothing
@@ -198,17 +198,22 @@ class Release:
             )
             for name, cells in self.shown.items()
         ]
-        below = conditions.notes(query) + notes.notes(
-            columns=columns,
-            confidence=self.plan.confidence,
-            simultaneous=self.plan.simultaneous,
-            limits=self.limits,
-            guarantee=self.guarantee,
-            spent=self.spent,
-            remaining=self.remaining,
-            left_out=self.plan.groups - len(self),
-            chosen_by_noise=self.plan.chosen_by_noise,
-            drawn=drawn,
+        empty = [finding.nothing(self.plan)] if self.plan.discovery is not None and not self.plan.groups else []
+        below = (
+            empty
+            + conditions.notes(query)
+            + notes.notes(
+                columns=columns,
+                confidence=self.plan.confidence,
+                simultaneous=self.plan.simultaneous,
+                limits=self.limits,
+                guarantee=self.guarantee,
+                spent=self.spent,
+                remaining=self.remaining,
+                left_out=self.plan.groups - len(self),
+                chosen_by_noise=self.plan.chosen_by_noise,
+                drawn=drawn,
+            )
         )
         return View(query, [Keys(name, values, units[name]) for name, values in self.shown_keys()], columns, below)
 

@@ -23,6 +23,7 @@ from privet.privacy.gaussian import together
 from privet.privacy.guarantees import ZeroConcentratedDP, budgets
 from privet.release.signing import SigningKey, signer
 from privet.system import files
+from privet.tables.discovered import Discovered
 
 FORMAT = "privet-certificate/1"
 
@@ -95,10 +96,17 @@ def of_query(plan: ReleasePlan, noisy: Any, cells: Mapping[str, Cells]) -> dict[
     return {
         "kind": "query",
         "asked": asked(plan),
+        **found_tree(plan),
         "derived": derived(plan),
         "noisy": [[list(vector) for vector in part] for part in noisy],
         "answer": answered(cells),
     }
+
+
+def found_tree(plan: ReleasePlan) -> dict[str, Any]:
+    """The keys that were found; nothing if all keys are public."""
+    groups = plan.query.groups
+    return {"found": [list(each) for each in groups.found or ()]} if isinstance(groups, Discovered) else {}
 
 
 def answered(cells: Mapping[str, Cells]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from typing import Any
 from privet import mechanisms
 from privet.codec import canonical
 from privet.errors import VerificationError
+from privet.mechanisms.thresholds import GaussianThreshold, LaplaceThreshold, OptimalSelection
 from privet.privacy import events, rank_claims
 from privet.privacy.accounting.guarantee import guarantee_as
 from privet.privacy.guarantees import Guarantee, PureDP, budgets
@@ -57,6 +58,7 @@ def _check(derived: Any, noisy: Any) -> Guarantee:
     mechanism = mechanisms.NOISE.get(name)
     if mechanism is None:
         raise VerificationError(f"derived.measurements.mechanism: there is no mechanism {str(name)[:40]!r}")
+    found = _found(derived) if "discovery" in derived else None
     claims: list[events.PrivacyEvent] = []
     implications: list[events.PrivacyEvent] = []
     choices: list[events.PrivacyEvent] = []
@@ -75,21 +77,25 @@ def _check(derived: Any, noisy: Any) -> Guarantee:
             continue
         if any(len(vector) != len(measured["matrix"]) for vector in groups):
             raise VerificationError(f"noisy[{i}]: a vector must have {len(measured['matrix'])} coordinates")
-        implied = moved(statement, measured, len(groups), mechanism.norm)
+        most = len(groups) if found is None else _groups(measured["groups"], len(groups))
+        implied = moved(statement, measured, most, mechanism.norm)
         claimed = _move(measured["move"], f"{where}.move", mechanism.norm)
         if not _within(implied, claimed):
             raise VerificationError(f"{where}.move: is {claimed}, but the statement implies {implied}")
-        scale, coordinates = _positive(measured["scale"], f"{where}.scale"), len(groups) * len(measured["matrix"])
+        scale, coordinates = _positive(measured["scale"], f"{where}.scale"), most * len(measured["matrix"])
         claim, implication = (
             mechanism.event(move, scale=scale, coordinates=coordinates) for move in (claimed, implied)
         )
         _covers(measured["price"], implication, f"{where}.price")
         claims.append(claim)
         implications.append(implication)
-    level = _level(derived["event"])
-    if derived["event"] != events.to_tree(_together(mechanism, claims, choices, level)):
+    level = _level(derived["event"]) if found is None else None
+    claimed_event, whole = (_together(mechanism, each, choices, level) for each in (claims, implications))
+    if found is not None:
+        found.check_counts(derived["measurements"], noisy)
+        claimed_event, whole = found.composed(claimed_event), found.composed(whole)
+    if derived["event"] != events.to_tree(claimed_event):
         raise VerificationError("derived.event: is not the noise of the measurements")
-    whole = _together(mechanism, implications, choices, level)
     _covers(derived["price"], whole, "derived.price")
     return _covers(derived["guarantee"], whole, "derived.guarantee")
 
@@ -203,6 +209,66 @@ def _adjacency(operator: Any) -> str:
     return str(found.pop())
 
 
+# --- keys that were found ---------------------------------------------------------------------------------
+
+
+_SELECTIONS = {kind.__name__: kind for kind in (OptimalSelection, LaplaceThreshold, GaussianThreshold)}
+
+
+@dataclass(frozen=True, slots=True)
+class _FoundKeys:
+    """A choice of keys, by a mechanism that is built anew from the numbers of a certificate."""
+
+    mechanism: OptimalSelection | LaplaceThreshold | GaussianThreshold
+
+    @classmethod
+    def claimed(cls, tree: Any, *, held: int, adjacency: set[str]) -> _FoundKeys:
+        """What a certificate says; `held` is how many keys of a person the statement counts, at most."""
+        kind = _SELECTIONS.get(tree["mechanism"])
+        if kind is None:
+            raise VerificationError(f"derived.discovery: there is no mechanism {str(tree['mechanism'])[:40]!r}")
+        if type(tree["max_keys"]) is not int or tree["max_keys"] < held:
+            raise VerificationError(f"derived.discovery.max_keys: a person can hold {held} keys here")
+        if {tree["adjacency"]} != adjacency:
+            raise VerificationError("derived.discovery.adjacency: is not that of the tables")
+        numbers = {name: Fraction(tree[name]) for name in ("epsilon", "delta")}
+        return cls(kind(**numbers, max_keys=tree["max_keys"], adjacency=tree["adjacency"]))
+
+    def composed(self, noise: events.PrivacyEvent) -> events.PrivacyEvent:
+        """The event of the keys and of the noise in their groups; one noise, if counts decide which keys appear."""
+        keys = self.mechanism.event()
+        return events.Composed([keys] if isinstance(self.mechanism, LaplaceThreshold) else [keys, noise])
+
+    def check_counts(self, measurements: Any, noisy: Any) -> None:
+        """If counts decide which keys appear: they are counts with that noise, and reach the threshold."""
+        if not isinstance(self.mechanism, LaplaceThreshold):
+            return
+        (measured,), (counts,) = measurements, noisy
+        if [tally["kind"] for tally in measured["tallies"]] != ["rows"] or measured["matrix"] != [[1]]:
+            raise VerificationError("derived.measurements: only counts decide which keys appear")
+        if Fraction(measured["scale"]) != self.mechanism.noise.scale:
+            raise VerificationError("derived.measurements.scale: is not that of the noise that chooses keys")
+        if any(count < self.mechanism.threshold for (count,) in counts):
+            raise VerificationError("noisy: a key appears whose count is below the threshold")
+
+
+def _groups(claimed: Any, found: int) -> int:
+    """The number of groups that was paid for: how many were found is not known before."""
+    if type(claimed) is not int or claimed < found:
+        raise VerificationError("measurements.groups: fewer groups were paid for than were found")
+    return claimed
+
+
+def _found(derived: Any) -> _FoundKeys:
+    """How the keys of the answer were found: in the rows that are measured, by a mechanism that hides one person."""
+    holders = derived["discovery"]["holders"]
+    if any(statement["input"] != holders["input"] for statement in derived["statements"]):
+        raise VerificationError("derived.discovery: the keys are those of other rows")
+    keys, rows = _caps(holders["input"], holders["bounding"])
+    adjacency = {schema["adjacency"] for schema in _schemas(holders["input"])}
+    return _FoundKeys.claimed(derived["discovery"], held=keys * rows, adjacency=adjacency)
+
+
 # --- how many rows of one person, and which ---------------------------------------------------------------
 
 
@@ -292,7 +358,7 @@ class _Points:
         match what["kind"]:
             case "nothing":
                 return cls((absent,), (), None)
-            case "given" if set(kinds) <= {"rows", "present"}:
+            case "given" if set(kinds) <= {"rows", "present"} or (kinds == ["distinct"] and matrix == [[1]]):
                 return cls((absent, vector([1] * len(kinds))), (), None)
             case "place" if (
                 set(kinds) <= {"rows", "at"} and _count(what["size"]) == len(what["expression"]["edges"]) - 1

@@ -38,7 +38,8 @@ def _question_digest(plan: ReleasePlan) -> str:
     bounded = [statement["bounding"] for statement in derived(plan)["statements"]]
     query = asked(plan)["query"]
     rows, by = query["input"], [key["expression"] for key in query["keys"]]
-    return _digest({"rows": rows, "by": by, "at most": bounded, "what": measured})
+    found = {} if plan.discovery is None else {"holders": derived(plan)["discovery"]["holders"]["bounding"]}
+    return _digest({"rows": rows, "by": by, "at most": bounded, "what": measured, **found})
 
 
 def _digest(tree: Any) -> str:
@@ -49,6 +50,8 @@ def recalled(plan: ReleasePlan, text: str) -> Release:
     """The answer to a plan from the certificate of an earlier one that measured the same, with its noise."""
     certificate = Certificate.from_json(text)
     derived_then = certificate.document["derived"]
+    if plan.discovery is not None:
+        plan = plan.resolved([tuple(each) for each in certificate.document["found"]])
     event = events.from_tree(derived_then["event"])
     noised = tuple(
         part.restored(measured) for part, measured in zip(plan.noised, derived_then["measurements"], strict=True)

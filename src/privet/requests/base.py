@@ -15,6 +15,7 @@ from privet.release.batch import ReleasedBatch
 from privet.release.certificate import certify
 from privet.release.signing import SigningKey
 from privet.release.value import ReleasedValue
+from privet.tables.holders import Holders
 from privet.tables.statement import Statement
 
 AnswerT = TypeVar("AnswerT", bound=Release | ReleasedValue | ReleasedBatch)
@@ -53,7 +54,7 @@ class Request(Generic[AnswerT]):
     """The answer from its text."""
     question: str = ""
     """The digest by which a stored answer is found; empty for a request that is never answered from the ledger."""
-    statements: tuple[Statement, ...] | None = None
+    statements: tuple[Statement | Holders, ...] | None = None
     """What the engine is asked; None if it is not needed."""
 
 

@@ -42,7 +42,7 @@ def request(plans: Mapping[str, ReleasePlan], event: events.Composed | events.Fi
         answer=answer,
         again=again,
         question=question,
-        statements=tuple(each for plan in plans.values() for each in plan.statements()),
+        statements=tuple(each for plan in plans.values() for each in plan.asks()),
     )
 
 

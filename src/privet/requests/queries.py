@@ -30,7 +30,7 @@ def request(plan: ReleasePlan) -> Request[Release]:
         answer=answer,
         again=again,
         question=question_digest(plan),
-        statements=plan.statements(),
+        statements=plan.asks(),
     )
 
 
@@ -39,14 +39,25 @@ def answered(plan: ReleasePlan, debited: Debited) -> tuple[Release, str]:
 
     Claim: the noise that is drawn is the noise that was paid for.
     """
-    statements = plan.statements()
-    exact = plan.coordinates([debited.engine.answer(each) for each in statements[: plan.summed]])
-    ranks = {
-        place: chosen(part, GroupedCodes(statements[plan.statement_of(part)], debited.engine.histograms))
-        for place, part in enumerate(plan.noised)
-        if isinstance(part, ChosenRanks)
-    }
-    noisy, drawn = add_noise(plan, exact, ranks) if ranks else add_noise(plan, exact)
+    counts: list[int] | None = None
+    noisy: tuple[tuple[tuple[int, ...], ...], ...]
+    if plan.discovery is not None:
+        held = debited.engine.holders(plan.discovery.holders)
+        found, counts = plan.discovery.drawn(held, plan.limit)
+        plan = plan.resolved(found)
+    if counts is not None:  # their noise is drawn already, and nothing else is asked
+        noisy, drawn = (tuple((count,) for count in counts),), plan.event()
+    else:
+        statements = plan.statements()
+        exact = plan.coordinates(
+            [debited.engine.answer(each) if plan.groups else [] for each in statements[: plan.summed]]
+        )
+        ranks = {
+            place: chosen(part, GroupedCodes(statements[plan.statement_of(part)], debited.engine.histograms))
+            for place, part in enumerate(plan.noised)
+            if isinstance(part, ChosenRanks)
+        }
+        noisy, drawn = add_noise(plan, exact, ranks) if ranks else add_noise(plan, exact)
     if drawn != plan.event():
         raise InternalError("the noise that was drawn is not what was paid for")
     cells = plan.cells(noisy)

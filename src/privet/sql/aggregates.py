@@ -19,7 +19,7 @@ from privet.sql.functions import FUNCTIONS, called, is_aggregate
 from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.literals import number
 from privet.sql.source import SqlText
-from privet.tables.aggregates import Aggregate, Count, CountPeople, OfValues, Ratio, Sum
+from privet.tables.aggregates import Aggregate, Count, CountDistinct, CountPeople, OfValues, Ratio, Sum
 from privet.tables.caps import of_person
 from privet.tables.expressions.nodes import Clip, Column, Node
 from privet.tables.expressions.rendering import in_sql, show
@@ -73,16 +73,17 @@ class AggregateReader:
         why = "per person, only COUNT, SUM, AVG, MIN and MAX are supported"
         raise self.reader.source.refusal(whole(tree), why, "Name it with AS, and compute with it outside the subquery")
 
-    def _count(self, tree: exp.Count) -> Count | CountPeople:
+    def _count(self, tree: exp.Count) -> Count | CountDistinct | CountPeople:
         argument = tree.this
         if isinstance(argument, exp.Star):
             return Count()
         if isinstance(argument, exp.Distinct):
             if len(argument.expressions) == 1 and self.is_person(argument.expressions[0]):
                 return CountPeople()
-            for column in argument.expressions:
-                self.reader.read(column)  # report an unknown name first
-            raise self._no(argument, "only people can be counted as distinct", self._people())
+            columns = [self.reader.read(column) for column in argument.expressions]  # an unknown name comes first
+            if len(columns) == 1:
+                return CountDistinct(columns[0])
+            raise self._no(argument, "only one value at a time can be counted as distinct", self._people())
         if argument is None:
             raise self._no(tree, "COUNT needs an argument", "Write COUNT(*)")
         if number(self.reader.source, argument) is not None:
@@ -157,8 +158,10 @@ class AggregateReader:
         if not isinstance(top, exp.Count | exp.Sum) or not isinstance(bottom, exp.Count | exp.Sum):
             raise self.reader.source.refusal(whole(tree), *_arithmetic(self.reader.source, tree))
         over, under = self.read(top), self.read(bottom)
-        assert isinstance(over, Count | CountPeople | Sum)
-        assert isinstance(under, Count | CountPeople | Sum)
+        if not isinstance(over, Count | CountPeople | Sum) or not isinstance(under, Count | CountPeople | Sum):
+            raise self.reader.source.refusal(
+                whole(tree), "a count of distinct values can't be part of a ratio", "Ask for it in a column of its own"
+            )
         return Ratio(over, under)
 
     def _words(self, tree: Tree) -> str:
@@ -204,6 +207,8 @@ def name_of(what: Aggregate | OfPerson | Node) -> str:
             name = f"{'median' if middle else 'quantile_' + show_number(ranks[0]).replace('.', '_')}_{_words(of)}"
         case Extreme(of, largest):
             name = f"{'max' if largest else 'min'}_{_words(of)}"
+        case CountDistinct(of):
+            name = f"count_distinct_{_words(of)}"
         case OfValues(of):
             named = next(each.name for each in FUNCTIONS.values() if each.aggregate is type(what))
             name = f"{named.lower()}_{_words(of)}"

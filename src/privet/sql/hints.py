@@ -25,7 +25,7 @@ WORDS: dict[str, str] = {
     **dict.fromkeys(("OVER", "WINDOW", "PARTITION BY", "ROWS", "RANGE"), _WINDOW),
     "QUALIFY": "Filter groups with HAVING",
     "FILTER": "Put the condition inside the aggregate: COUNT(CASE WHEN smoker THEN 1 END)",
-    "DISTINCT": "Only people can be counted as distinct: COUNT(DISTINCT ...) of the column that identifies them",
+    "DISTINCT": "COUNT(DISTINCT x) counts different values, or people",
     "OFFSET": "To show the first groups, write LIMIT 10",
     "FETCH": "Write LIMIT 10",
     "TOP": "Write ORDER BY n DESC LIMIT 10",

@@ -17,8 +17,8 @@ from privet.sql.names import Catalogue, NamedRows
 from privet.sql.relations import RelationReader
 from privet.sql.source import SqlText
 from privet.tables.aggregates import Aggregate
-from privet.tables.analysis.narrowing import domains
 from privet.tables.arrangement import RELEASED, Arrangement, Order, can_pass, names
+from privet.tables.discovered import groups_of
 from privet.tables.expressions.nodes import Bin, Column, Node, Truncate
 from privet.tables.operators import Columns
 from privet.tables.query import Key, Query
@@ -106,7 +106,7 @@ class SelectReader:
                 raise self._no(tree, "this is in GROUP BY twice")
             key = Key(self._key_name(tree, node), node)
             try:
-                (values,) = domains(self.rows.relation.input, (node,))
+                groups = groups_of(self.rows.relation.input, (node,))
             except UserError as error:
                 kind = node.type(self.rows.types)
                 item = self._at(tree) or self._aliased(tree)
@@ -117,7 +117,7 @@ class SelectReader:
                 if line:
                     error.remedy = write(sql=line)
                 raise self.source.placed(span(tree), error) from None
-            if not values:
+            if not groups.most:
                 raise self._no(
                     tree, "the conditions in WHERE exclude all of these groups", "Remove one of the conditions"
                 )
@@ -213,8 +213,11 @@ class SelectReader:
             return None
         condition = ExpressionReader(self.source, _AnswerColumns(self), self._shown).condition(having.this, "HAVING")
         nodes, types = tuple(key.expression for key in self.keys), self.rows.types
-        values = dict(zip((key.name for key in self.keys), domains(self.rows.relation.input, nodes), strict=True))
-        if not can_pass(condition, {key.name: key.expression.type(types) for key in self.keys}, values):
+        groups = groups_of(self.rows.relation.input, nodes)
+        values = dict(zip((key.name for key in self.keys), groups.values, strict=True))
+        if groups.is_public and not can_pass(
+            condition, {key.name: key.expression.type(types) for key in self.keys}, values
+        ):
             raise self.source.refusal(whole(having.this), "no group can satisfy this, whatever its values are")
         return condition
 

@@ -65,6 +65,20 @@ class CountPeople(_Amount):
 
 
 @dataclass(frozen=True, slots=True)
+class CountDistinct:
+    """The number of different values of an expression that are not missing."""
+
+    expression: Node
+    is_amount: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        sized(self.expression)
+
+    def __str__(self) -> str:
+        return f"count_distinct({show(self.expression)})"
+
+
+@dataclass(frozen=True, slots=True)
 class OfValues:
     """A statistic of the values of an expression that are not missing, each clamped to public bounds."""
 
@@ -149,12 +163,13 @@ class Ratio:
         return f"{self.numerator} / {self.denominator}"
 
 
-Aggregate = Count | CountPeople | Sum | Mean | Variance | Std | Histogram | Ratio | Quantiles | Extreme
+Aggregate = Count | CountPeople | CountDistinct | Sum | Mean | Variance | Std | Histogram | Ratio | Quantiles | Extreme
 """Every kind of aggregate."""
 
 KINDS: dict[str, type] = {
     "count": Count, "count people": CountPeople, "sum": Sum, "mean": Mean, "variance": Variance, "std": Std,
     "histogram": Histogram, "ratio": Ratio, "quantiles": Quantiles, "extreme": Extreme,
+    "count distinct": CountDistinct,
 }  # fmt: skip
 """The same by their names in JSON."""
 
@@ -182,6 +197,16 @@ def count_people() -> CountPeople:
         count_people()
     """
     return CountPeople()
+
+
+def count_distinct(of: str | Expr) -> CountDistinct:
+    """The number of different values of a column or an expression; missing values are not counted.
+
+    Example:
+        >>> print(count_distinct("town"))
+        count_distinct(town)
+    """
+    return CountDistinct(column(of))
 
 
 def sum(of: str | Expr) -> Sum:  # noqa: A001
@@ -263,6 +288,8 @@ def checked(aggregate: Aggregate, types: Types, known: Known = lambda name: None
                 of.type(types)
         case CountPeople():
             pass
+        case CountDistinct(of):
+            of.type(types)
         case OfValues(of) | Quantiles(of) | Extreme(of):
             summed(of, types, aggregate, known)
         case Histogram(of):

@@ -80,7 +80,7 @@ class Arrangement:
             as_boolean(self.having.type(known_columns), "having")
             for never in nevers(self.having, known_columns):
                 raise never_true(never)
-            if not can_pass(self.having, keys, values):
+            if {*keys} & names(self.having) <= {*values} and not can_pass(self.having, keys, values):
                 raise QueryError(
                     f"having: no group can satisfy {show(self.having)}, whatever its numbers are",
                     remedy=Remedy("Remove one of the conditions"),

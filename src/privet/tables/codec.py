@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from privet.codec import Codec
 from privet.privacy.adjacency import EachRow, Person
-from privet.tables import aggregates, arrangement, groups, query, schema, statement
+from privet.tables import aggregates, arrangement, groups, holders, query, schema, statement
 from privet.tables import operators as o
 from privet.tables import types as t
 from privet.tables.expressions import nodes as e
@@ -19,6 +19,7 @@ KINDS: dict[str, type] = {
     "column": e.Column, "constant": e.Constant, "arithmetic": e.Arithmetic, "rounded": e.Rounded, "clip": e.Clip,
     "compare": e.Compare, "logic": e.Logic, "not": e.Not, "is in": e.IsIn, "is missing": e.IsMissing,
     "starts with": e.StartsWith, "case": e.Case, "date part": e.DatePart, "truncate": e.Truncate, "bin": e.Bin,
+    "which": e.Which,
     # operators
     "scan": o.Scan, "where": o.Where, "with columns": o.WithColumns, "join public": o.JoinPublic,
     "join person": o.JoinPerson, "of person": o.OfPerson, "per person": o.PerPerson,
@@ -30,10 +31,10 @@ KINDS: dict[str, type] = {
     # requests to an engine
     "code": statement.Code, "place": statement.Place, "given": statement.Given,
     "rows": statement.Rows, "present": statement.Present, "total": statement.Total, "squares": statement.Squares,
-    "at": statement.At,
+    "at": statement.At, "distinct": statement.Distinct,
     "unbounded": statement.Unbounded, "at most rows": statement.AtMostRows, "at most groups": statement.AtMostGroups,
     "people in groups": statement.PeopleInGroups, "statement": statement.Statement,
-    "listed": groups.Listed,
+    "listed": groups.Listed, "holders": holders.Holders,
 }  # fmt: skip
 """Every kind of record. A name that was once written into a certificate keeps its meaning forever."""
 

@@ -141,7 +141,7 @@ KEYS = Kind(
     python='pv.keys("north", "south")', policy='{ keys = ["north", "south"], other = "elsewhere" }',
     line="keys north south other elsewhere", needs="list the keys: each of them appears in every answer",
     usual_for=("text",), blank='{ keys = ["...", "..."], other = "other" }',
-    advice='all values that you know; or "text", for filters only',
+    advice='all values that you know; or "text", for filters and keys that nobody can list',
 )  # fmt: skip
 DATE = Kind(
     "date", "A date in a public range.", date,
@@ -160,7 +160,15 @@ TIMESTAMP = Kind(
     usual_for=("timestamp",), blank="{ timestamp = [FIRST, LAST] }",
     guesses=(Guess("1900-01-01 {year}-12-31T23:59:59"),),
 )  # fmt: skip
-TEXT = Kind("text", "Any text, for filters.", text, (), python="pv.text()", policy='"text"', line="text")
+TEXT = Kind(
+    "text",
+    "Any text, for filters and for keys that are not public.",
+    text,
+    (),
+    python="pv.text()",
+    policy='"text"',
+    line="text",
+)
 
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (INTEGER, NUMBER, BOOLEAN, KEYS, DATE, TIMESTAMP, TEXT)}
 """Every kind, by its name."""

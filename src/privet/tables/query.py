@@ -13,6 +13,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,6 +30,7 @@ from privet.tables.aggregates import (
 )
 from privet.tables.arrangement import EVERYTHING, RELEASED, Arrangement, Order
 from privet.tables.caps import Cap
+from privet.tables.discovered import Discovered, groups_of
 from privet.tables.expressions.fluent import Expr, node
 from privet.tables.expressions.nodes import Node
 from privet.tables.expressions.trees import joined, sized
@@ -67,7 +69,7 @@ class Query:
     arrangement: Arrangement = EVERYTHING
     at_most: Cap | None = None
     """The query's own cap on the rows per person, if it is lower than the declared one."""
-    groups: Listed = field(init=False, repr=False, compare=False)
+    groups: Listed | Discovered = field(init=False, repr=False, compare=False)
     """Its groups: the values of each key that remain after conditions, in the order of the answer."""
 
     def __post_init__(self) -> None:
@@ -99,17 +101,25 @@ class Query:
             raise QueryError(
                 "a query needs at least one aggregate", remedy=write(".agg(n=pv.count())", sql="COUNT(*) AS n")
             )
-        object.__setattr__(self, "groups", Listed.of(self.input, tuple(key.expression for key in self.keys)))
+        object.__setattr__(self, "groups", groups_of(self.input, tuple(key.expression for key in self.keys)))
         for _, aggregate in self.aggregates:
             checked(aggregate, types, lambda name: caps.of_person(self.input, name))
         if self.arrangement != EVERYTHING:
             numbers = {column: RELEASED for produced in columns.values() for column in produced}
             left = dict(zip((key.name for key in self.keys), self.domains(), strict=True))
+            if isinstance(self.groups, Discovered):  # these can have any value
+                left = {name: values for i, (name, values) in enumerate(left.items()) if i not in self.groups.unknown}
             self.arrangement.check({key.name: key.expression.type(types) for key in self.keys}, numbers, columns, left)
 
     def domains(self) -> tuple[tuple[KeyValue, ...], ...]:
         """The values of each key."""
         return self.groups.values
+
+    def resolved(self, groups: Discovered) -> Query:
+        """The same question with the groups that were found; what is checked before data are read stays as it is."""
+        same = copy(self)
+        object.__setattr__(same, "groups", groups)
+        return same
 
     def columns(self) -> dict[str, tuple[str, ...]]:
         """The columns that each aggregate produces: one, or one for each bin of a histogram, or for each quantile."""

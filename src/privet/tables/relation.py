@@ -16,12 +16,12 @@ from privet.tables.aggregates import (
     Sum,
 )
 from privet.tables.caps import Cap
+from privet.tables.discovered import groups_of
 from privet.tables.expressions.fluent import Expr, column, node
 from privet.tables.expressions.nodes import Column, Node
 from privet.tables.expressions.rendering import show
 from privet.tables.expressions.trees import joined
 from privet.tables.expressions.typing_rules import CONDITION
-from privet.tables.groups import Listed
 from privet.tables.operators import JoinPublic, OfPerson, Operator, PerPerson, Scan, Where, WithColumns
 from privet.tables.query import Key, Query
 from privet.tables.ranked import Extreme
@@ -129,7 +129,7 @@ class _Rows:
         rows = self.relation
         for key in every:
             _check_not_person(rows.input, key.expression)
-        Listed.of(rows.input, tuple(key.expression for key in every))
+        groups_of(rows.input, tuple(key.expression for key in every))
         return Grouped(rows.input, tuple(every), rows.at_most)
 
     def agg(self, *unnamed: Aggregate, **aggregates: Aggregate) -> Query:

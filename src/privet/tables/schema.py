@@ -125,7 +125,7 @@ def keys(*values: str | int, other: str | int | None = None) -> Column:
 
 
 def text() -> Column:
-    """Any text: for filters by equality or prefix, never a group.
+    """Any text: for filters by equality or prefix, and as a key that is not public, if the budget has a delta.
 
     Example:
         >>> print(text())

@@ -95,8 +95,22 @@ class At:
             raise QueryError("there is no such bin")
 
 
-Tally = Rows | Present | Total | Squares | At
-"""What an engine can count or add up, exactly: a row adds a function of one code to each."""
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """The number of different values that are not missing.
+
+    Claim: rows that are added change it by at most one each, and never lower it. So k rows of one person change it by k
+    at most; rows in place of k others too, since both differ from what is left without either by 0 to k.
+
+    If a statement counts nothing else, of several equal rows of a person only one counts towards the bounding, and rows
+    with no value don't.
+    """
+
+    value: Given
+
+
+Tally = Rows | Present | Total | Squares | At | Distinct
+"""What an engine can count or add up, exactly: a row adds a function of one code to each, or one value to a set."""
 
 
 # --- how many rows per person are used ------------------------------------------------------
@@ -201,6 +215,11 @@ class Statement:
                 kind = sized(tally.value.expression).type(types)
                 if isinstance(tally.value, Code):
                     as_number(kind, "a total")
+
+    @property
+    def is_distinct(self) -> bool:
+        """Whether it counts different values only, so that equal rows of a person are one."""
+        return all(isinstance(tally, Distinct) for tally in self.tallies)
 
     def domains(self) -> tuple[tuple[KeyValue, ...], ...]:
         """All values of each key."""

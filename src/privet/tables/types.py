@@ -213,7 +213,7 @@ class KeyType:
 
 @dataclass(frozen=True, slots=True)
 class TextType:
-    """Any text: it can be compared, but not grouped by or computed with."""
+    """Any text: it can be compared, but not listed or computed with."""
 
     missing: bool = True
     kind: ClassVar[str] = "text"
@@ -268,6 +268,25 @@ class TimeType:
 
 
 Type = NumberType | BooleanType | KeyType | TextType | TimeType
+
+
+def how_many(kind: Type) -> int | None:
+    """The number of values that there can be; None if it is not known.
+
+    Example:
+        >>> how_many(BooleanType()), how_many(NumberType(Exact(0), Exact(9), integer=True)), how_many(TextType())
+        (2, 10, None)
+    """
+    match kind:
+        case BooleanType():
+            return 2
+        case KeyType():
+            return len(kind.keys())
+        case NumberType(wide=False):
+            return kind.most - kind.least + 1
+        case TimeType(first, last) if not kind.timed:
+            return (last - first).days + 1
+    return None
 
 
 def _few(values: Iterable[KeyValue], at_most: int) -> tuple[KeyValue, ...]:

@@ -12,6 +12,10 @@ from privet.tables.stored_types import StoredType
 _PARTS = {"weekday": "isodow"}
 
 
+_UNPRINTABLE = r"[\p{C}\p{Zl}\p{Zp}\x{A0}\x{1680}\x{2000}-\x{200A}\x{202F}\x{205F}\x{3000}]"
+"""What Python does not call printable, except for code points that are not assigned."""
+
+
 class DuckDBDialect(Dialect):
     """What the compiler asks of DuckDB.
 
@@ -104,6 +108,9 @@ class DuckDBDialect(Dialect):
 
     def is_listed(self, text: str, values: tuple[str, ...], context: Context) -> str:
         return f"TRY_CAST({text} AS {context.listed(values)}) IS NOT NULL"
+
+    def can_appear(self, sql: str, longest: int) -> str:
+        return f"({sql} IS NOT NULL AND length({sql}) <= {longest} AND NOT regexp_matches({sql}, '{_UNPRINTABLE}'))"
 
     # --- dates ------------------------------------------------------------------------------------
 

@@ -22,7 +22,8 @@ from duckdb import DuckDBPyConnection
 from privet.engines.base import FAILED, Private, Public, Resources, Source, Unsupported
 from privet.engines.duckdb import attaching
 from privet.engines.duckdb.dialect import DuckDBDialect
-from privet.engines.sql.buckets import CompiledBuckets, compiled_buckets
+from privet.engines.sql.buckets import compiled_buckets
+from privet.engines.sql.holders import CompiledHolders, compiled_holders
 from privet.engines.sql.leaves import read
 from privet.engines.sql.relations import Stored
 from privet.engines.sql.statements import Compiled, compiled
@@ -31,6 +32,7 @@ from privet.errors import NoAnswer, SourceError, UserError
 from privet.system.closing import Closing
 from privet.system.interrupts import duckdb_interrupts, interruptible
 from privet.system.processes import forever, native
+from privet.tables.holders import Held, Holders
 from privet.tables.schema import Column, PublicSchema, Schema
 from privet.tables.statement import Buckets, Statement
 
@@ -268,10 +270,16 @@ class DuckDB(Closing):
             self._compiled[id(statement)] = known = statement, program
         return known[1]
 
-    def supports(self, statement: Statement) -> str | None:
+    def _compile_holders(self, statement: Holders) -> CompiledHolders:
+        return compiled_holders(statement, self._tables, self._public, self._dialect, self._key)
+
+    def supports(self, statement: Statement | Holders) -> str | None:
         """Why DuckDB can't compute this statement; None if it can."""
         try:
-            self.compile(statement)
+            if isinstance(statement, Holders):
+                self._compile_holders(statement)
+            else:
+                self.compile(statement)
         except Unsupported as reason:
             return str(reason)
         return None
@@ -279,20 +287,25 @@ class DuckDB(Closing):
     def answer(self, statement: Statement) -> list[list[int]]:
         """What the statement counts: a list for each group, in the order of `itertools.product`, of exact integers."""
         program = self.compile(statement)
-        return program.read(self._result(program))
+        return program.read(self._fetched(program.sql, program.context))
 
     def histograms(self, statement: Statement, buckets: Buckets) -> list[dict[int, int]]:
         """For each group, the number of rows in each of these buckets of codes that has any."""
         program = compiled_buckets(statement, buckets, self._tables, self._public, self._dialect, self._key)
-        return program.read(self._result(program), buckets)
+        return program.read(self._fetched(program.sql, program.context), buckets)
 
-    def _result(self, program: Compiled | CompiledBuckets) -> list[tuple[Any, ...]]:
+    def holders(self, statement: Holders) -> list[Held]:
+        """How many people hold each private key."""
+        program = self._compile_holders(statement)
+        return program.read(self._fetched(program.sql, program.context))
+
+    def _fetched(self, sql: str, context: Context) -> list[tuple[Any, ...]]:
         rows: list[tuple[Any, ...]] | None = None
         self.ready()
         if self._stopped:
             raise SystemExit
         with suppress(Exception), self._homes[os.getpid()].cursor() as cursor:
-            rows = interruptible(lambda: self._run(cursor, program.sql, program.context), cursor.interrupt)
+            rows = interruptible(lambda: self._run(cursor, sql, context), cursor.interrupt)
         if rows is None and self._stopped:
             raise SystemExit
         if rows is None:  # raised out here, so that nothing of the engine's own error is attached

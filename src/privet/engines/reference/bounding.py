@@ -6,7 +6,7 @@ the same for the statement. Of n rows min(k, n) survive, spread evenly, from a p
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -60,3 +60,19 @@ def _evenly(rows: list[Row], most: int, place: int) -> list[Row]:
     many = len(rows)
     ordered = sorted(rows, key=lambda row: (row.group, [(value is None, value or 0) for value in row.values]))
     return [row for i, row in enumerate(ordered) if (i + place) % many * most % many < most]
+
+
+def few_keys(
+    rows: Iterable[tuple[Any, tuple[Any, ...]]], bounding: Bounding, salt: bytes
+) -> Iterator[tuple[tuple[Any, ...], int]]:
+    """The keys that count, once for each person that holds them, and how many count for that person."""
+    if not isinstance(bounding, PeopleInGroups):
+        yield from ((key, 1) for _, key in rows)
+        return
+    people: dict[Any, set[tuple[Any, ...]]] = {}
+    for person, key in rows:
+        if person is not None:
+            people.setdefault(person, set()).add(key)
+    for person, keys in people.items():
+        mine = sorted(keys, key=lambda key: (hashed(salt, person, *key), key))[: bounding.groups]
+        yield from ((key, len(mine)) for key in mine)

@@ -5,19 +5,21 @@ It shares no code with the SQL compiler, so that other engines can be compared w
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
 from itertools import product
 from types import MappingProxyType
 from typing import ClassVar, Unpack
 
 from privet.engines.base import FAILED, ArrowRows, ParquetFiles, Private, Public, Resources, Source, Unsupported
-from privet.engines.reference.bounding import Row, kept
+from privet.engines.reference.bounding import Row, few_keys, kept
 from privet.engines.reference.expressions import adds, evaluate, reading
 from privet.engines.reference.rows import Lines, Stored, value_of
 from privet.errors import NoAnswer, SourceError
 from privet.system.closing import Closing
+from privet.tables.holders import Held, Holders, can_appear
 from privet.tables.schema import PublicSchema
-from privet.tables.statement import Buckets, Statement, counted_code
+from privet.tables.statement import Buckets, Distinct, Statement, counted_code
 
 
 class Reference(Closing):
@@ -55,7 +57,7 @@ class Reference(Closing):
         if len(set(keys)) < len(keys):
             raise SourceError(f"the key {schema.key!r} of the public table {schema.name!r} appears twice in it")
 
-    def supports(self, statement: Statement) -> str | None:
+    def supports(self, statement: Statement | Holders) -> str | None:
         """Why it can't compute this statement; None if it can: seen with a row in which everything is missing."""
         tables, public = self._lines.tables, self._lines.public
         missing = Lines(
@@ -68,7 +70,7 @@ class Reference(Closing):
             for _, read in missing.of(statement.input):
                 for key in statement.keys:
                     evaluate(key, read, "key", types)
-                for tally in statement.tallies:
+                for tally in getattr(statement, "tallies", ()):
                     reading(tally, read, types)
         except Unsupported as reason:
             return str(reason)
@@ -107,9 +109,16 @@ class Reference(Closing):
 
     def _counted(self, statement: Statement) -> list[list[int]]:
         counted = [[0] * len(statement.tallies) for _ in range(statement.groups)]
+        values: set[tuple[int, int, int | None]] = set()
         for row in self._kept(statement):
             for column, tally in enumerate(statement.tallies):
-                counted[row.group][column] += adds(tally, row.values[column])
+                value = row.values[column]
+                if isinstance(tally, Distinct):
+                    is_new = value is not None and (row.group, column, value) not in values
+                    values.add((row.group, column, value))
+                    counted[row.group][column] += int(is_new)
+                else:
+                    counted[row.group][column] += adds(tally, value)
         return counted
 
     def _kept(self, statement: Statement) -> list[Row]:
@@ -122,7 +131,31 @@ class Reference(Closing):
             place = places.get(tuple(value_of(evaluate(key, read, "key", types)) for key in statement.keys))
             if place is not None:
                 rows.append(Row(who, place, tuple(reading(tally, read, types) for tally in statement.tallies)))
+        if statement.is_distinct:
+            rows = [row for row in dict.fromkeys(rows) if any(value is not None for value in row.values)]
         return kept(rows, statement.bounding, self._salt)
+
+    def holders(self, statement: Holders) -> list[Held]:
+        """How many people hold each private key."""
+        held: list[Held] | None = None
+        if not self._closed:
+            with suppress(Exception):
+                held = self._held(statement)
+        if held is None:
+            raise NoAnswer(FAILED)
+        return held
+
+    def _held(self, statement: Holders) -> list[Held]:
+        types, own = statement.input.types(), []
+        for who, read in self._lines.of(statement.input):
+            if self._stopped:
+                raise SystemExit
+            values = (value_of(evaluate(key, read, "key", types)) for key in statement.keys)
+            key = tuple(value if value is None or isinstance(value, str) else int(value) for value in values)
+            if all(map(can_appear, key)):
+                own.append((who, key))
+        counts = Counter((key, many) for key, many in few_keys(own, statement.bounding, self._salt))
+        return sorted(Held(key, many, people) for (key, many), people in counts.items())
 
     def ready(self) -> None:
         """There is nothing to make ready."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
+from hashlib import blake2b
 from typing import Any
 
 from privet.engines.reference.numbers import (
@@ -23,7 +24,7 @@ from privet.engines.reference.numbers import (
     to_unit,
 )
 from privet.tables.expressions import nodes as e
-from privet.tables.statement import At, Code, Given, Place, Present, Rows, Squares, Tally, Total
+from privet.tables.statement import At, Code, Distinct, Given, Place, Present, Rows, Squares, Tally, Total
 from privet.tables.types import NumberType, TimeType
 
 Read = Callable[[str, str], Any]
@@ -101,6 +102,11 @@ def evaluate(node: e.Node, read: Read, mode: str, types: e.Types) -> Any:
             x = number(of(inner))
             place = placed(x, edges)
             return None if place is None else node.type(types).keys()[place]
+        case e.Which(several, values):
+            mine = tuple(x.value if isinstance(x, Number) else x for x in map(of, several))
+            at = next((i for i, each in enumerate(values) if each == mine), None)
+            most = Fraction(max(len(values) - 1, 0))
+            return Number(None if at is None else Fraction(at), Fraction(1), Fraction(0), most)
     raise AssertionError(node)
 
 
@@ -181,6 +187,10 @@ def reading(tally: Tally, read: Read, types: e.Types) -> int | None:
     match tally:
         case Rows():
             return 1
+        case Distinct(Given(of)):
+            value = evaluate(of, read, "value", types)
+            value = value.value if isinstance(value, Number) else value
+            return None if value is None else number_for(value)
         case Present(Given(of)):
             return int(not is_missing(evaluate(of, read, "value", types)))
         case At(Place(of)):
@@ -188,6 +198,11 @@ def reading(tally: Tally, read: Read, types: e.Types) -> int | None:
         case Present(Code() as wanted) | Total(wanted) | Squares(wanted):
             return code(wanted, number(evaluate(wanted.expression, read, "value", types)).value)
     raise AssertionError(tally)
+
+
+def number_for(value: Any) -> int:
+    """A number that is the same for equal values only."""
+    return int.from_bytes(blake2b(f"{type(value).__name__} {value}".encode("utf-8", "surrogatepass")).digest())
 
 
 def adds(tally: Tally, value: int | None) -> int:

@@ -54,7 +54,7 @@ def compiled_buckets(
     layers = Layers(context)
     compiler = Compiler(layers, statement.input.types(), rows.ask)
     group = layers.named(group_number(compiler, statement))
-    reduced = Reduced(compiler)
+    reduced = Reduced(compiler, key)
     code = reduced.code(counted_code(statement))
     layers.source = f"({rows.select()})"
     kept = survivors(statement, layers, group, reduced, key)

@@ -198,6 +198,10 @@ class Dialect(ABC):
     def is_listed(self, text: str, values: tuple[str, ...], context: Context) -> str:
         """Whether a text that is not NULL is one of some public texts."""
 
+    @abstractmethod
+    def can_appear(self, sql: str, longest: int) -> str:
+        """Whether a text is not NULL, not longer than this, and printable, as far as the database knows."""
+
     # --- dates ------------------------------------------------------------------------------------
 
     @abstractmethod

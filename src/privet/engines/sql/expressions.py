@@ -36,6 +36,7 @@ from privet.tables.expressions.nodes import (
     StartsWith,
     Truncate,
     Types,
+    Which,
 )
 from privet.tables.expressions.typing_rules import as_number, clipped_quotient, inverse
 from privet.tables.types import BooleanType, KeyType, NumberType, TimeType, Type
@@ -119,6 +120,8 @@ class Compiler:
                 assert isinstance(kind, KeyType)
                 labels = [self.layers.context.bind(str(label)) for label in kind.values]
                 return self._bin(node, labels, "text", mode)
+            case Which(several, values):
+                return self._which(several, values, mode)
 
     def number(self, node: Node, mode: Mode = "value") -> tuple[Value, NumberType]:
         """A number, or a boolean as 0 or 1, with its type."""
@@ -243,6 +246,28 @@ class Compiler:
 
         inside = f"{x.sql} BETWEEN {places[0]} AND {places[-1]}"
         return Value(f"CASE WHEN {inside} THEN {search(0, len(places) - 1)} END", kind, x.level)
+
+    def _which(self, operands: Sequence[Node], values: Sequence[tuple[str | int, ...]], mode: Mode) -> Value:
+        """The number of a combination: of the one value, or of the values' numbers, read as digits."""
+        parts = [self.value(node, mode) for node in operands]
+        if not values:
+            return Value(self.dialect.cast("NULL", self.dialect.small), "integer", atom=True)
+        dialect, context = self.dialect, self.layers.context
+        columns = [tuple(dict.fromkeys(each[i] for each in values)) for i in range(len(parts))]
+        places = [
+            Value(number_of(KeyType(listed), part, context), "integer", part.level)  # type: ignore[arg-type]
+            for listed, part in zip(columns, parts, strict=True)
+        ]
+        if len(places) == 1:
+            return places[0]
+        digits = dialect.cast(places[0].sql, dialect.types["wide"])
+        numbers = [{value: i for i, value in enumerate(listed)} for listed in columns]
+        codes = [numbers[0][each[0]] for each in values]
+        for i, (place, number) in enumerate(zip(places[1:], numbers[1:], strict=True), 1):
+            digits = f"({digits} * {len(number)} + {dialect.cast(place.sql, dialect.types['wide'])})"
+            codes = [code * len(number) + number[each[i]] for code, each in zip(codes, values, strict=True)]
+        which = dialect.place(dialect.cast(digits, dialect.text), tuple(map(str, codes)), context)
+        return _made(which, "integer", *places)
 
     # --- codes and groups -----------------------------------------------------------------------
 

@@ -15,11 +15,25 @@ from privet.engines.sql.text import Context, Layers, Value
 from privet.tables.analysis.narrowing import spanned
 from privet.tables.expressions.nodes import Column
 from privet.tables.operators import Scan, Where
-from privet.tables.statement import At, Code, Given, Place, Present, Rows, Squares, Statement, Tally, Total, Unbounded
+from privet.tables.statement import (
+    At,
+    Code,
+    Distinct,
+    Given,
+    Place,
+    Present,
+    Rows,
+    Squares,
+    Statement,
+    Tally,
+    Total,
+    Unbounded,
+)
 from privet.tables.types import KeyType, KeyValue, Type
 
 _HALF = 26  # codes have up to 53 bits; a half of one squared fits into a narrow integer
 _SMALL = 2**31
+_HASHED = 62  # bits; one value more means that there is none
 
 
 @dataclass(slots=True)
@@ -51,6 +65,8 @@ class Reduced:
     """What the statement reads of each row: codes and flags, each once."""
 
     compiler: Compiler
+    key: int
+    """The key of the hash."""
     fields: list[tuple[Field, Value]] = field(default_factory=list)
 
     def add(self, value: Value, largest: int, *, nullable: bool) -> str:
@@ -68,6 +84,13 @@ class Reduced:
     def place(self, of: Place) -> str:
         """The name of a column of places: one for each row, or NULL."""
         return self.add(self.compiler.index(of.expression, "value"), of.size - 1, nullable=True)
+
+    def distinct(self, of: Given) -> str:
+        """The name of a column of numbers that stand for values: a hash of 62 bits, the same for equal values."""
+        dialect, value = self.compiler.dialect, self.compiler.layers.named(self.compiler.value(of.expression))
+        word = dialect.shifted(dialect.hashed(self.key, [value.sql]), 64 - _HASHED)
+        sql = f"CASE WHEN {value.sql} IS NOT NULL THEN {dialect.cast(word, dialect.types['narrow'])} END"
+        return self.add(Value(sql, "integer", value.level), (1 << _HASHED) - 1, nullable=True)
 
     def given(self, of: Given) -> str:
         """The name of a flag: whether a value is not missing."""
@@ -87,7 +110,7 @@ def compiled(
     compiler = Compiler(layers, statement.input.types(), rows.ask)
     text = _text_key(statement)
     group = layers.named(group_number(compiler, statement)) if text is None else compiler.column(text[0], "text")
-    reduced = Reduced(compiler)
+    reduced = Reduced(compiler, key)
     columns: list[str] = []
     tallies = [_tally(dialect, tally, reduced, columns) for tally in statement.tallies]
     layers.source = f"({rows.select()})"
@@ -114,13 +137,17 @@ def survivors(statement: Statement, layers: Layers, group: Value, reduced: Reduc
     read = [f"{group.sql} AS g", *(f"{value.sql} AS {f.name}" for f, value in reduced.fields)]
     base = layers.select(["u", *read], known) if person else layers.select(read)
     fields = tuple(f for f, _ in reduced.fields)
-    return Bounds(layers.dialect, key).kept(base, statement.bounding, Field("g", statement.groups - 1), fields)
+    if person and statement.is_distinct:
+        base = f"SELECT DISTINCT * FROM ({base}) WHERE {' OR '.join(f'{f.name} IS NOT NULL' for f in fields)}"
+    return Bounds(layers.dialect, key).kept(base, statement.bounding, Field("g", max(statement.groups - 1, 0)), fields)
 
 
 def _text_key(statement: Statement) -> tuple[str, KeyType] | None:
     """The column, if rows of a table are grouped by one text: adding up by texts, then numbering them, is quicker."""
     rows = statement.input.input if isinstance(statement.input, Where) else statement.input
     if not isinstance(statement.bounding, Unbounded) or len(statement.keys) != 1 or not isinstance(rows, Scan):
+        return None
+    if any(isinstance(tally, Distinct) for tally in statement.tallies):  # these don't add up over texts
         return None
     key, kind = statement.keys[0], statement.keys[0].type(rows.types())
     return (key.name, kind) if isinstance(key, Column) and isinstance(kind, KeyType) and kind.textual else None
@@ -147,6 +174,8 @@ def group_number(compiler: Compiler, statement: Statement) -> Value:
 
 def _chosen(layers: Layers, index: Value, kind: Type, values: tuple[KeyValue, ...]) -> Value:
     """Which of some values of a key it is, from the number among all that it has; NULL if it is none of them."""
+    if not values:
+        return Value(layers.dialect.cast("NULL", layers.dialect.small), "integer", atom=True)
     every = kind.keys()
     if values == every:
         return index
@@ -182,6 +211,8 @@ def _tally(dialect: Dialect, tally: Tally, reduced: Reduced, columns: list[str])
             if isinstance(of, Given):
                 return {column(dialect.total(reduced.given(of))): 1}
             return {column(f"count({reduced.code(of)})"): 1}
+        case Distinct(of):
+            return {column(f"count(DISTINCT {reduced.distinct(of)})"): 1}
         case At(of, index):
             return {column(dialect.count_where(f"{reduced.place(of)} = {index}")): 1}
         case Total(of):

@@ -11,6 +11,9 @@ from privet.errors import Subject, UserError, write
 from privet.exact import Exact, Number, literal, show
 from privet.privacy.guarantees.definitions import ApproxDP, Budget, PureDP, ZeroConcentratedDP
 
+DELTA_SHARE = Exact(1, 100)
+"""The part of a budget's delta that a question with unknown keys costs, unless it or the policy says otherwise."""
+
 MIN_EPSILON = Exact(1, 1000)
 """The default minimum cost of a question, which limits their number: epsilon 3 pays for at most 3,000 questions."""
 

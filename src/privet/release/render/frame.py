@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from privet.errors import UserError, write
 from privet.exact import Exact, nearest
-from privet.planner.outputs import Cell
-from privet.tables.types import KeyValue
+from privet.planner.outputs import Cell, Straight
+from privet.tables.expressions.nodes import Types
+from privet.tables.query import Key
+from privet.tables.types import KeyValue, TextType
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,9 +28,10 @@ def arrow(answer: Release, *, intervals: bool = True) -> pa.Table:
     """Each column `n` is followed by `n_low`, `n_high` and `n_noisy`; the notes are in the metadata."""
     import pyarrow as pa
 
+    query, types = answer.plan.query, answer.plan.query.input.types()
     columns: list[tuple[str, list[Any], pa.DataType]] = [
-        (name, values, _key_type(every[0]))
-        for every, (name, values) in zip(answer.plan.query.domains(), answer.shown_keys(), strict=True)
+        (name, values, _key_type(every[0] if every else _unknown(key, types)))
+        for key, every, (name, values) in zip(query.keys, query.domains(), answer.shown_keys(), strict=True)
     ]
     for name, cells in answer.shown.items():
         kind = _number_type(_every(answer, name))
@@ -68,7 +71,15 @@ def _every(answer: Release, column: str) -> tuple[Cell, ...]:
     """All numbers of a column, of groups that are not shown too: its type must not follow from what is shown."""
     assert answer.cells is not None
     cells = answer.cells[column]
+    if not cells.values:  # a number such as those of a column in which no group was found
+        output = dict(answer.plan.columns)[column]
+        return (0,) if isinstance(output, Straight) and output.integer else (0.0,)
     return (*cells.values, *cells.low, *cells.high)
+
+
+def _unknown(key: Key, types: Types) -> KeyValue:
+    """A value such as those of a key of which none was found."""
+    return "" if isinstance(key.expression.type(types), TextType) else 0
 
 
 def _key_type(value: KeyValue) -> pa.DataType:

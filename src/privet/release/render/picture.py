@@ -147,6 +147,8 @@ def _grouped(query: Query, keys: Sequence[Keys], column: Column, style: Style) -
 def _crossed(query: Query, texts: Sequence[Sequence[str]]) -> tuple[int, int] | None:
     """How many values two keys have, if every combination is shown, in the fixed order."""
     inner = len(set(texts[1]))
+    if not inner:
+        return None
     outer = texts[0][::inner]
     every = [(a, b) for a in outer for b in texts[1][:inner]]
     return (len(outer), inner) if every == list(zip(*texts, strict=True)) else None

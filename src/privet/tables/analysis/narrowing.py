@@ -69,7 +69,7 @@ def _is_whole(values: tuple[KeyValue, ...], kind: Type) -> bool:
 
 def spanned(kind: Type, values: tuple[KeyValue, ...]) -> Type:
     """The type of a key, cut to the range from the first to the last of these values."""
-    if not isinstance(kind, NumberType | TimeType):
+    if not isinstance(kind, NumberType | TimeType) or not values:
         return kind
     return met(kind, values[0], values[-1]) or kind  # type: ignore[arg-type]
 

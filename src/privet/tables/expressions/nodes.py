@@ -411,12 +411,37 @@ class Bin:
         return (*(number.compared(">=", edge) for edge in self.edges[:-1]), last)
 
 
+@dataclass(frozen=True, slots=True)
+class Which:
+    """Which of some public combinations of values the operands have, counted from 0; missing if it is none of them."""
+
+    operands: tuple[Node, ...]
+    values: tuple[tuple[str | int, ...], ...]
+
+    def __post_init__(self) -> None:
+        if not self.operands:
+            raise QueryError("combinations are of at least one value")
+        check_nodes(*self.operands)
+        if len(self.values) > 10_000 or any(len(each) != len(self.operands) for each in self.values):
+            raise QueryError("combinations are at most 10,000, with one value for each operand")
+        if len({*self.values}) < len(self.values):
+            raise QueryError("a combination is listed twice")
+        for value in (value for each in self.values for value in each):
+            if type(value) is not int:
+                as_text(value)
+
+    def type(self, schema: Types) -> Type:
+        for operand in self.operands:
+            operand.type(schema)
+        return NumberType(Exact(0), Exact(max(len(self.values) - 1, 0)), integer=True)
+
+
 CONDITIONS = Compare, Logic, Not, IsIn, IsMissing, StartsWith
 """The expressions that are conditions."""
 
 Node = (
     Column | Constant | Arithmetic | Rounded | Clip | Compare | Logic | Not | IsIn | IsMissing | StartsWith | Case
-    | DatePart | Truncate | Bin
+    | DatePart | Truncate | Bin | Which
 )  # fmt: skip
 """Every kind of expression."""
 

@@ -22,7 +22,7 @@ def parts(node: Node) -> tuple[Node, ...]:
             return ()
         case e.Arithmetic(_, a, b) | e.Compare(_, a, b):
             return (a, b)
-        case e.Logic(_, of):
+        case e.Logic(_, of) | e.Which(of):
             return of
         case e.Case(branches, otherwise):
             return (*(part for branch in branches for part in branch), *([] if otherwise is None else [otherwise]))
@@ -41,6 +41,8 @@ def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
             return e.Compare(comparison, change(a), change(b))
         case e.Logic(logic, of):
             return e.Logic(logic, tuple(map(change, of)))
+        case e.Which(of):
+            return replace(node, operands=tuple(map(change, of)))
         case e.Case(branches, otherwise):
             pairs = tuple((change(when), change(then)) for when, then in branches)
             return e.Case(pairs, None if otherwise is None else change(otherwise))

@@ -1,0 +1,54 @@
+"""How many people hold each private key, as one SELECT: a row for each key that somebody holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from privet.engines.sql.dialect import Dialect
+from privet.engines.sql.expressions import Compiler
+from privet.engines.sql.relations import Relations, Stored
+from privet.engines.sql.text import Context, Layers
+from privet.tables.holders import LONGEST, Held, Holders, can_appear
+from privet.tables.statement import PeopleInGroups
+
+
+@dataclass(slots=True)
+class CompiledHolders:
+    """SQL with its parameters; each row of its result has the values of a key, and what `Held` has besides."""
+
+    sql: str
+    context: Context
+
+    def read(self, rows: list[tuple[Any, ...]]) -> list[Held]:
+        """What was counted, in the order of keys; a text that the database took for printable may still not be."""
+        held = (Held(tuple(key), int(keys), int(people)) for *key, keys, people in rows)
+        return sorted(each for each in held if all(map(can_appear, each.key)))
+
+
+def compiled_holders(
+    statement: Holders, tables: Mapping[str, Stored], public: Mapping[str, Stored], dialect: Dialect, key: int
+) -> CompiledHolders:
+    """The statement as SQL; `key` is that of the hash which chooses the keys that count for a person."""
+    context = Context(dialect)
+    person = isinstance(statement.bounding, PeopleInGroups)
+    rows = Relations(context, tables, public).start(statement.input, person=person)
+    layers = Layers(context)
+    compiler = Compiler(layers, statement.input.types(), rows.ask)
+    values = [layers.named(compiler.value(each, "key")) for each in statement.keys]
+    layers.source = f"({rows.select()})"
+    names = [f"k{i}" for i in range(len(values))]
+    known = [dialect.can_appear(v.sql, LONGEST) if v.kind == "text" else f"{v.sql} IS NOT NULL" for v in values]
+    read = [f"{value.sql} AS {name}" for value, name in zip(values, names, strict=True)]
+    by = ", ".join(names)
+    if not person:
+        return CompiledHolders(
+            f"SELECT {by}, 1, count(*) FROM ({layers.select(read, ' AND '.join(known))}) GROUP BY {by}", context
+        )
+    own = layers.select(["u", *read], " AND ".join([*known, "u IS NOT NULL"]))
+    once = f"SELECT DISTINCT u, {by} FROM ({own})"
+    order = f"{dialect.hashed(key, ['u', *names])}, {by}"
+    kept = dialect.ranked(once, f"row_number() OVER (PARTITION BY u ORDER BY {order})", f"<= {statement.most}")
+    counted = f"SELECT {by}, count(*) OVER (PARTITION BY u) AS held FROM ({kept})"
+    return CompiledHolders(f"SELECT {by}, held, count(*) FROM ({counted}) GROUP BY {by}, held", context)

@@ -1,0 +1,213 @@
+"""Unknown keys: which of them an answer has is a private choice of its own, paid for together with the numbers.
+
+A question whose keys are not public has two steps, and one price. The first counts the people who hold each key, and a
+threshold mechanism decides which keys appear. From then on these keys are public, and the second step measures in their
+groups as it would in declared ones. If the question only counts people, the noisy counts of the first step are the
+answer, and there is no second step.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from privet.errors import InternalError, QueryError, Remedy, Subject, write
+from privet.exact import Exact
+from privet.mechanisms.thresholds import GaussianThreshold, LaplaceThreshold, OptimalSelection, key_weight
+from privet.planner.kept import Kept
+from privet.planner.outputs import Straight
+from privet.planner.plan import ReleasePlan, bounding
+from privet.privacy.guarantees import ApproxDP, Budget, Guarantee, PureDP, ZeroConcentratedDP
+from privet.tables import caps, operators
+from privet.tables.aggregates import Count, CountPeople
+from privet.tables.discovered import Discovered
+from privet.tables.expressions.rendering import show as show_node
+from privet.tables.holders import Found, Held, Holders, can_appear
+from privet.tables.query import Query
+from privet.tables.statement import PeopleInGroups, Unbounded
+from privet.tables.types import NumberType
+
+SHARE = Exact(1, 2)
+"""The part of epsilon that finds the keys, if numbers are measured afterwards."""
+
+_MANY = 1000  # a threshold for Gaussian noise is the largest over all numbers of keys
+
+Selection = OptimalSelection | LaplaceThreshold | GaussianThreshold
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """How the keys of an answer are found: who holds them, and the mechanism that decides which appear.
+
+    Claim: its event is known before data are read. It does not depend on how many keys there are, or appear.
+    """
+
+    holders: Holders
+    selection: Selection
+
+    @property
+    def epsilon(self) -> Exact:
+        """The epsilon of the choice of keys."""
+        price = self.selection.price if isinstance(self.selection, GaussianThreshold) else self.selection
+        assert not isinstance(price, ZeroConcentratedDP)
+        return price.epsilon
+
+    @property
+    def counts(self) -> bool:
+        """Whether the noisy counts that decide which keys appear are the answer."""
+        return isinstance(self.selection, LaplaceThreshold)
+
+    def drawn(self, held: Sequence[Held], most: int) -> tuple[tuple[Found, ...], list[int] | None]:
+        """The keys that appear, at most so many, in the order of keys; and their noisy counts, if these are the answer.
+
+        If there are more, those with the largest noisy counts stay, or the first: released numbers alone decide.
+        """
+        keys = sorted({each.key for each in held})
+        place = {key: i for i, key in enumerate(keys)}
+        counts: Counter[int] = Counter()
+        weighted = isinstance(self.selection, GaussianThreshold)
+        for each in held:
+            if not 1 <= each.keys <= self.holders.most:
+                raise InternalError("a person holds more keys than the bounding allows. This is a bug in Privet.")
+            counts[place[each.key]] += each.people * (key_weight(each.keys) if weighted else 1)
+        people = [counts[i] for i in range(len(keys))]
+        if isinstance(self.selection, OptimalSelection):
+            return tuple(keys[i] for i in self.selection.select(people).tolist()[:most]), None
+        chosen, noisy = self.selection.release(people)
+        largest = sorted(zip((-noisy).tolist(), chosen.tolist(), strict=True))[:most]
+        pairs = sorted((i, -count) for count, i in largest)
+        return tuple(keys[i] for i, _ in pairs), [count for _, count in pairs] if self.counts else None
+
+
+def divided(query: Query, asked: Guarantee | None) -> tuple[Discovery, PureDP]:
+    """How the keys of a query are found at this price, and the price of the numbers.
+
+    If only people are counted, one noise serves both, and the price of the numbers is all of it.
+    """
+    if not isinstance(asked, ApproxDP) or not asked.delta:
+        raise QueryError(
+            f"{_names(query)} is not public, so a question that groups by it is paid for with an epsilon and a delta",
+            remedy=write(
+                "epsilon=0.5, delta=1e-8", terminal="--epsilon 0.5 --delta 1e-8", http='"epsilon": 0.5, "delta": 1e-8'
+            ),
+        )
+    groups = query.groups
+    assert isinstance(groups, Discovered)
+    how, most = bounding(query, people=True)
+    assert isinstance(how, PeopleInGroups | Unbounded)
+    holders = Holders(query.input, tuple(query.keys[i].expression for i in groups.unknown), how)
+    known: dict[str, Any] = {"max_keys": most, "adjacency": operators.adjacency(query.input), "delta": asked.delta}
+    spent = asked.epsilon * SHARE
+    chosen = selection(epsilon=spent, **known)
+    if _counts_units(query):
+        both = LaplaceThreshold(epsilon=asked.epsilon, **known)
+        if both.people_for("1/2") <= chosen.people_for("1/2"):
+            return Discovery(holders, both), PureDP.derived(asked.epsilon)
+    return Discovery(holders, chosen), PureDP.derived(asked.epsilon - spent)
+
+
+def _counts_units(query: Query) -> bool:
+    """Whether every column is the number of people who hold the keys, or of rows, if each unit has one of them."""
+    groups, types = query.groups, query.input.types()
+    assert isinstance(groups, Discovered)
+    cap = caps.effective(query.input, query.at_most, groups.ceiling)
+    asked = [what for _, what in query.aggregates]
+    if len(groups.unknown) < len(query.keys):
+        return False
+    if all(isinstance(what, CountPeople) for what in asked):
+        return True
+    return (cap is None or caps.rows_of(cap) == 1) and all(
+        isinstance(what, Count) and (what.expression is None or not what.expression.type(types).missing)
+        for what in asked
+    )
+
+
+def selection(*, epsilon: Exact, delta: Exact, max_keys: int, adjacency: str) -> Selection:
+    """Of the mechanisms that choose keys, the one that needs the fewest people for an even chance; all of it public.
+
+    Example:
+        >>> few, many = (selection(epsilon=1, delta=1e-6, max_keys=k, adjacency="add/remove") for k in (1, 10))
+        >>> type(few).__name__, few.people_for(0.5), type(many).__name__, many.people_for(0.5)
+        ('OptimalSelection', 14, 'GaussianThreshold', 80)
+    """
+    known: dict[str, object] = {"epsilon": epsilon, "delta": delta, "max_keys": max_keys, "adjacency": adjacency}
+    optimal = OptimalSelection(**known)  # type: ignore[arg-type]
+    if not 1 < max_keys <= _MANY:
+        return optimal
+    weighted = GaussianThreshold(**known)  # type: ignore[arg-type]
+    return weighted if weighted.people_for(0.5) < optimal.people_for(0.5) else optimal
+
+
+def default_delta(query: Query, budget: Budget, share: Exact) -> Exact:
+    """The delta of a question that names none: a share of the budget's. A budget that has none is refused."""
+    if isinstance(budget, ApproxDP) and budget.delta:
+        return budget.delta * share
+    groups = query.groups
+    assert isinstance(groups, Discovered)
+    key = query.keys[groups.unknown[0]]
+    name, kind = show_node(key.expression), key.expression.type(query.input.types())
+    if isinstance(kind, NumberType):
+        remedy = write(
+            f'group_by(pv.bins("{name}", [0, 10, 100]))', sql=f"GROUP BY FLOOR({name} / 10) * 10",
+            advice="Group by bins, or ask the steward for a budget with a delta",
+        )  # fmt: skip
+    else:
+        remedy = write(
+            f'columns={{"{name}": pv.keys("north", "south", other="elsewhere")}}',
+            policy=f'{name} = {{ keys = ["north", "south"], other = "elsewhere" }}',
+            advice="Declare its keys, or read them from a public list (keys_from), or budget for a delta",
+        )
+    raise QueryError(
+        f"which values of {name!r} occur is private. To find them costs a delta, and the budget has none: {budget}",
+        subject=Subject("column", name),
+        remedy=remedy,
+    )
+
+
+def attached(plan: ReleasePlan, discovery: Discovery, asked: Guarantee) -> ReleasePlan:
+    """The plan for the numbers, together with the step that finds the keys, at the price of both."""
+    design = plan.design
+    if isinstance(discovery.selection, LaplaceThreshold):
+        threshold = discovery.selection.threshold
+        columns = [(name, Kept(output.form, True, threshold)) for name, output in _straight(plan)]
+        design = replace(design, columns=tuple(columns))
+        if any(scale != discovery.selection.noise.scale for scale in plan.scales) or len(plan.noised) != 1:
+            raise InternalError("the noise that chooses keys is not that of their counts. This is a bug in Privet.")
+    whole = replace(plan, design=design, discovery=discovery, asked=asked, price=asked)
+    if not whole.guarantee().implies(asked):
+        raise InternalError(
+            f"the plan promises {whole.guarantee()}, but {asked} was requested. Nothing was released. "
+            "This is a bug in Privet."
+        )
+    return whole
+
+
+def _straight(plan: ReleasePlan) -> list[tuple[str, Straight]]:
+    return [(name, output) for name, output in plan.columns if isinstance(output, Straight)]
+
+
+def check_found(found: Sequence[Found], query: Query) -> tuple[Found, ...]:
+    """What a certificate says was found: each a combination that can appear, in its order, none twice."""
+    groups = query.groups
+    assert isinstance(groups, Discovered)
+    again = groups.resolved(tuple(found)).found or ()
+    types = query.input.types()
+    for each in again:
+        for i, value in zip(groups.unknown, each, strict=True):
+            kind = query.keys[i].expression.type(types)
+            inside = isinstance(value, str)
+            if isinstance(kind, NumberType):
+                inside = isinstance(value, int) and kind.lower <= value <= kind.upper
+            if not inside or not can_appear(value):
+                raise QueryError(f"{str(value)[:40]!r} is not a value of {query.keys[i].name}")
+    if list(again) != list(found) or len({*again}) < len(again):
+        raise QueryError("what was found must be in its order, and not too much", remedy=Remedy("Sort it"))
+    return again
+
+
+def _names(query: Query) -> str:
+    groups = query.groups
+    assert isinstance(groups, Discovered)
+    return " and ".join(repr(query.keys[i].name) for i in groups.unknown)

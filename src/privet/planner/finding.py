@@ -1,0 +1,80 @@
+"""Unknown keys in words: how many people a key needs to appear, and what leaves one out. All of it is public."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from privet.exact import show, show_up
+from privet.mechanisms.thresholds import GaussianThreshold, LaplaceThreshold, OptimalSelection
+from privet.tables.caps import some
+from privet.tables.discovered import Discovered
+from privet.tables.holders import LONGEST
+from privet.tables.types import TextType
+
+if TYPE_CHECKING:
+    from privet.planner.discovery import Discovery
+    from privet.planner.plan import ReleasePlan
+
+_NAMES: dict[type, str] = {
+    OptimalSelection: "the optimal selection",
+    LaplaceThreshold: "noisy counts of people above a threshold",
+    GaussianThreshold: "Gaussian noise on weighted counts of people, above a threshold",
+}
+
+
+def _unknown(plan: ReleasePlan) -> list[str]:
+    groups = plan.query.groups
+    assert isinstance(groups, Discovered)
+    return [plan.query.keys[i].name for i in groups.unknown]
+
+
+def people(discovery: Discovery) -> tuple[int, int]:
+    """The people that a key needs to appear with a probability of 50 % and of 95 %."""
+    return discovery.selection.people_for("1/2"), discovery.selection.people_for("19/20")
+
+
+def explained(plan: ReleasePlan, discovery: Discovery) -> Iterator[str]:
+    """How the keys of an answer are found."""
+    chosen, names = discovery.selection, _unknown(plan)
+    even, sure = people(discovery)
+    what = f"the combination of {', '.join(names)}" if len(names) > 1 else names[0]
+    who = "people" if plan.is_of_people else "rows"
+    yield (
+        f"{what}: not public, so which values appear is found at epsilon {show_up(discovery.epsilon)} and delta "
+        f"{show_up(chosen.delta)}, by {_NAMES[type(chosen)]}."
+    )
+    yield (
+        f"A value with {even:,} {who} appears with a probability of 50 %, one with {sure:,} with 95 %; values of only "
+        f"one of them, with {show(chosen.delta)} at most."
+    )
+    if discovery.counts:
+        yield "The noisy counts that decide this are the answer: they cost nothing more."
+    if plan.is_of_people:
+        yield f"A person counts for at most {some(chosen.max_keys, 'value')}, chosen by a keyed hash."
+
+
+def limits(plan: ReleasePlan) -> list[str]:
+    """What an answer with unknown keys leaves out, in a few words."""
+    assert plan.discovery is not None
+    groups, types = plan.query.groups, plan.query.input.types()
+    assert isinstance(groups, Discovered)
+    even, _ = people(plan.discovery)
+    who = "people" if plan.is_of_people else "rows"
+    names = " and ".join(_unknown(plan))
+    clauses = [f"a {names} of {even:,} {who} appears half of the time, of fewer less often"]
+    if any(isinstance(plan.query.keys[i].expression.type(types), TextType) for i in groups.unknown):
+        clauses.append(f"texts of more than {LONGEST} characters, or not printable, left out")
+    return clauses
+
+
+def nothing(plan: ReleasePlan) -> str:
+    """Why an answer has no groups."""
+    assert plan.discovery is not None
+    even, sure = people(plan.discovery)
+    names = " or ".join(_unknown(plan))
+    who = "people" if plan.is_of_people else "rows"
+    return (
+        f"No {names} was found. A value that {even:,} {who} have appears half of the time, and one that {sure:,} have, "
+        "95 % of the time."
+    )
