@@ -44,7 +44,8 @@ class RankMeasurement:
 
     aggregate: Ranked
     code: Code
-    people: bool = False
+    people: ClassVar[bool] = False
+    distinct: ClassVar[None] = None
 
     @property
     def rule(self) -> str:
