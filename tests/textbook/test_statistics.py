@@ -32,7 +32,7 @@ Rows = Sequence[Any]
 
 
 def quantile(q: str, interpolation: Any = "linear") -> Ask:
-    return lambda data, **options: statistics.quantile(data, q, interpolation=interpolation, **options)
+    return lambda data, **options: statistics.laplace_quantile(data, q, interpolation=interpolation, **options)
 
 
 ASK: dict[str, Ask] = {
@@ -42,12 +42,12 @@ ASK: dict[str, Ask] = {
     "sample variance": lambda data, **options: statistics.variance(data, ddof=1, **options),
     "std": statistics.std,
     "sample std": lambda data, **options: statistics.std(data, ddof=1, **options),
-    "median": statistics.median,
-    "lower median": lambda data, **options: statistics.median(data, interpolation="lower", **options),
+    "median": statistics.laplace_median,
+    "lower median": lambda data, **options: statistics.laplace_median(data, interpolation="lower", **options),
     "quantile 1/4": quantile("0.25"),
     "lower quantile 1/10": quantile("0.1", "lower"),
-    "max": statistics.max,
-    "min": statistics.min,
+    "max": statistics.laplace_max,
+    "min": statistics.laplace_min,
 }
 NUMPY: dict[str, Callable[[Any], Any]] = {
     "sum": np.sum,
@@ -371,10 +371,10 @@ def test_ddof_may_be_any_one() -> None:
 def test_bad_quantiles_are_refused_before_data_is_read() -> None:
     for q in (-1, "1.01", math.nan, None, "x", True):
         with pytest.raises(NumberError, match="Write"):
-            statistics.quantile(Untouchable(), q, **GOOD)  # type: ignore[arg-type]
+            statistics.laplace_quantile(Untouchable(), q, **GOOD)  # type: ignore[arg-type]
     for interpolation in ("nearest", None, 3):
-        for ask in (statistics.median, quantile("0.5", interpolation)):
-            options: Any = GOOD | ({"interpolation": interpolation} if ask is statistics.median else {})
+        for ask in (statistics.laplace_median, quantile("0.5", interpolation)):
+            options: Any = GOOD | ({"interpolation": interpolation} if ask is statistics.laplace_median else {})
             with pytest.raises(NumberError, match='Write, for example: interpolation="linear"'):
                 ask(Untouchable(), **options)
 
@@ -491,7 +491,7 @@ def test_an_interval_never_shrinks_to_a_point() -> None:
     """When the noise throws the answer far out of the range, only the range is known."""
     widths = set()
     for _ in range(400):
-        low, high = statistics.max([200_000] * 5, lower=0, upper=200_000, epsilon=0.5).interval(0.5)
+        low, high = statistics.laplace_max([200_000] * 5, lower=0, upper=200_000, epsilon=0.5).interval(0.5)
         assert 0 <= low < high <= 200_000
         widths.add(high - low == 200_000)
     assert True in widths

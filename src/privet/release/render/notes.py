@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from privet.exact import Exact, show
@@ -29,7 +30,7 @@ def notes(
     Below a picture, whose legend tells the marks, it ends with the guarantee.
     """
     lines = []
-    if not all(column.public for column in columns):
+    if any(_is_bounded(column) for column in columns):
         how = "for all cells together" if simultaneous else "for each cell separately"
         covered = "the noise, not the bias from the limits below" if limits else "the noise"
         lines.append(f"{show(confidence * 100)} % intervals {how}. They cover {covered}.")
@@ -44,6 +45,12 @@ def notes(
     if any(any(marks(column.cells)) for column in columns):
         lines.append("~ too noisy to rely on: less than twice its margin of error, or a mean or ratio of too few rows.")
     return [*lines, _cost(guarantee, spent) + ("." if remaining is None else f"; {_left(remaining)} left.")]
+
+
+def _is_bounded(column: Column) -> bool:
+    """Whether a column has intervals: it is not public, and not every end is infinite."""
+    cells = column.cells
+    return not column.public and not (cells.low and all(map(math.isinf, (*cells.low, *cells.high))))
 
 
 def _promise(guarantee: Guarantee) -> str:

@@ -1,4 +1,4 @@
-"""Sum, mean, variance, std, quantiles and extremes, each with its closed-form sensitivity."""
+"""Sum, mean, variance, std, and quantiles and extremes with Laplace noise, each with its closed-form sensitivity."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def std(
     less: Literal[0, 1] = 1 if exact(ddof) else 0
     rows = Rows(data, lower, upper, epsilon, missing, step)
     pairs = rows.pairs(less)
-    fine = builtins.max(0, 24 + rows.n.bit_length() // 2 - rows.width.bit_length())
+    fine = max(0, 24 + rows.n.bit_length() // 2 - rows.width.bit_length())
     most = sensitivity.std(lower=0, upper=rows.width, adjacency=_REPLACE, ddof=less, n=rows.n)
     unit = rows.step / 2**fine
     return rows.estimate(
@@ -140,7 +140,7 @@ def std(
     )
 
 
-def quantile(
+def laplace_quantile(
     data: Any,
     q: Number,
     *,
@@ -151,13 +151,13 @@ def quantile(
     missing: Number | None = None,
     step: Number | None = None,
 ) -> Estimate:
-    """The q-quantile: "linear" between order statistics (numpy's), or "lower", the order statistic ceil(q n).
+    """The q-quantile with Laplace noise: "linear" between order statistics (numpy's), or "lower", of rank ceil(q n).
 
     Sensitivity: (upper - lower) max(f, 1 - f), with f the fractional part of (n - 1) q; upper - lower for "lower".
     It does not shrink with n: one row can move a quantile across the whole range, so intervals are wide.
 
     Example:
-        >>> quantile([1, 2, 3, 4], 0.5, lower=0, upper=10, epsilon=1).sensitivity
+        >>> laplace_quantile([1, 2, 3, 4], 0.5, lower=0, upper=10, epsilon=1).sensitivity
         Fraction(5, 1)
     """
     sensitivity.quantile(q, lower=lower, upper=upper, adjacency=_REPLACE, interpolation=interpolation)  # may refuse
@@ -165,7 +165,7 @@ def quantile(
     return rows.order_statistic("quantile", exact(q), interpolation)
 
 
-def median(
+def laplace_median(
     data: Any,
     *,
     lower: Number,
@@ -175,12 +175,12 @@ def median(
     missing: Number | None = None,
     step: Number | None = None,
 ) -> Estimate:
-    """The median: the middle value or, for even n, the mean of the middle two ("linear") or the lower one ("lower").
+    """The median with Laplace noise: the middle value or, for even n, the mean of the middle two, or the lower one.
 
     Sensitivity: upper - lower; half of that for the mean of the middle two.
 
     Example:
-        >>> median([1, 2, 3], lower=0, upper=10, epsilon=1).sensitivity
+        >>> laplace_median([1, 2, 3], lower=0, upper=10, epsilon=1).sensitivity
         Fraction(10, 1)
     """
     sensitivity.median(lower=lower, upper=upper, adjacency=_REPLACE, interpolation=interpolation)  # may refuse
@@ -188,7 +188,7 @@ def median(
     return rows.order_statistic("median", Fraction(1, 2), interpolation)
 
 
-def max(  # noqa: A001
+def laplace_max(
     data: Any,
     *,
     lower: Number,
@@ -197,17 +197,17 @@ def max(  # noqa: A001
     missing: Number | None = None,
     step: Number | None = None,
 ) -> Estimate:
-    """The largest value. Sensitivity: upper - lower.
+    """The largest value with Laplace noise. Sensitivity: upper - lower.
 
     Example:
-        >>> max([1, 2, 3], lower=0, upper=10, epsilon=1).sensitivity
+        >>> laplace_max([1, 2, 3], lower=0, upper=10, epsilon=1).sensitivity
         Fraction(10, 1)
     """
     rows = Rows(data, lower, upper, epsilon, missing, step)
     return rows.order_statistic("max", Fraction(1), "linear")
 
 
-def min(  # noqa: A001
+def laplace_min(
     data: Any,
     *,
     lower: Number,
@@ -216,10 +216,10 @@ def min(  # noqa: A001
     missing: Number | None = None,
     step: Number | None = None,
 ) -> Estimate:
-    """The smallest value. Sensitivity: upper - lower.
+    """The smallest value with Laplace noise. Sensitivity: upper - lower.
 
     Example:
-        >>> min([1, 2, 3], lower=0, upper=10, epsilon=1).sensitivity
+        >>> laplace_min([1, 2, 3], lower=0, upper=10, epsilon=1).sensitivity
         Fraction(10, 1)
     """
     rows = Rows(data, lower, upper, epsilon, missing, step)
