@@ -254,7 +254,7 @@ def test_the_threshold_costs_its_noise_and_a_leak_on_a_renyi_meter(
             total = sum(mass**order * float(q[x]) ** (1 - order) for x, mass in left.items() if mass)
             assert total <= math.exp((order - 1) * float(price)) * (1 + 1e-9)
             reached = max(reached, math.log(total) / (order - 1))
-    assert reached > 0.8 * float(price) or len(a) > 1  # few counts, because two keys change
+    assert reached > 0.8 * float(price) or (keys, adjacency) != (1, "add/remove")  # few counts, if two keys change
 
 
 @pytest.mark.parametrize(
