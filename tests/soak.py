@@ -21,10 +21,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
+from tests.neighbours import unknown_keys  # noqa: E402
 from tests.neighbours.search import CASES_PER_WORLD, Case, Found, cases, search  # noqa: E402
 from tests.privacy.adaptive import attack, some_meters  # noqa: E402
 
 CASES = 100_000
+KEY_CASES = 10_000
 ANALYSTS = 32_000
 _ANALYSTS = 100  # analysts that a process tries before it reports
 _CHUNK = 4  # worlds that a process searches before it reports
@@ -124,6 +126,21 @@ def show(case: Case) -> int:
     return failed
 
 
+# --- unknown keys -----------------------------------------------------------------------------------
+
+
+def keys(options: argparse.Namespace) -> Result:
+    """No neighbour changes more unknown keys than its plan claims; see tests/neighbours/unknown_keys.py."""
+    began, done, failed = time.monotonic(), 0, 0
+    numbers = (range(at, at + _CHUNK) for at in count(options.start, _CHUNK))
+    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn"), max_tasks_per_child=50) as pool:
+        while done < min(options.cases, KEY_CASES):
+            for seen in pool.map(unknown_keys.search, [next(numbers) for _ in range(4 * options.jobs)]):
+                done, failed = done + seen.cases, failed + len(seen.violations)
+                print(*seen.violations, sep="\n", end="", flush=True)
+    return Result("keys: changed beyond the claim", f"{done:,} cases", failed, time.monotonic() - began)
+
+
 # --- kills ------------------------------------------------------------------------------------------
 
 
@@ -173,6 +190,7 @@ def attacked(numbers: range) -> tuple[float, int, int]:
 
 SOAKS: dict[str, Callable[[argparse.Namespace], Result]] = {
     "neighbours": neighbours,
+    "keys": keys,
     "kills": kills,
     "adaptive": adaptive,
 }

@@ -22,10 +22,10 @@ from privet.exact.search import first
 from privet.mechanisms.thresholds import UNIT, GaussianThreshold, LaplaceThreshold, OptimalSelection, key_weight
 from privet.noise import DiscreteLaplace
 from privet.privacy.accounting import MeterAccountant
-from privet.privacy.events import GaussianNoise, Stated
+from privet.privacy.events import GaussianNoise, LaplaceNoise, Stated
 from privet.privacy.gaussian import gaussian_delta
 from privet.privacy.guarantees import ApproxDP
-from privet.privacy.moves import L2Move
+from privet.privacy.moves import L1Move, L2Move
 
 BOTH = ("add/remove", "replace")
 
@@ -217,7 +217,44 @@ def test_a_key_of_one_person_appears_with_at_most_delta(epsilon: str, delta: str
     assert optimal.probability(1).upper <= Fraction(delta) / changed * (1 + Fraction(1, 10**15))
     for n in (2, 5, 50):
         assert optimal.probability(n).upper >= made.probability(n).lower or n < 5 or keys > 1
-    assert (made.event(), made.guarantee()) == (Stated(epsilon=epsilon, delta=delta), ApproxDP(epsilon, delta))
+    noise, leaked = made.event().events
+    assert leaked == Stated(epsilon=0, delta=delta)
+    assert noise == LaplaceNoise(move=L1Move(1, blocks=changed), scale=made.noise.scale)
+    assert made.guarantee() == ApproxDP(epsilon, delta)
+
+
+def together(laws: Sequence[dict[Any, float]]) -> dict[Any, float]:
+    """The law of independent keys, in floats."""
+    return {
+        tuple(x for x, _ in each): math.prod(p for _, p in each) for each in product(*(law.items() for law in laws))
+    }
+
+
+@pytest.mark.parametrize(("keys", "adjacency", "top"), [(1, "add/remove", 5), (2, "add/remove", 2), (1, "replace", 2)])
+@pytest.mark.parametrize("order", [2, 9])
+def test_the_threshold_costs_its_noise_and_a_leak_on_a_renyi_meter(
+    keys: int, adjacency: str, top: int, order: int
+) -> None:
+    """What is left of a law without keys of one person, of a mass of 1 - delta or more, is as close as noise is."""
+    made = LaplaceThreshold(epsilon=1, delta="0.05", max_keys=keys, adjacency=adjacency)
+    price = MeterAccountant((order,), (Fraction(1, 2),)).price(made.event()).renyi[0]
+    assert price is not None
+    r, high, reached = math.exp(-1 / float(made.noise.scale)), made.threshold + 12, 0.0
+    law = {n: {x: float(p) for x, p in thresholded(n, r, made.threshold, high).items()} for n in range(top + 3)}
+    alone = float(made.probability(1))
+    for pair in neighbours(keys, adjacency, top):
+        for a, b in (pair, pair[::-1]):
+            p, q = (together([law[n] for n in counts]) for counts in (a, b))
+            mine = [i for i in range(len(a)) if a[i] and not b[i]]
+            theirs = [i for i in range(len(a)) if b[i] and not a[i]]
+            factor = min(1.0, (1 - alone) ** (len(theirs) - len(mine)))
+            left = {x: float(mass) * factor for x, mass in p.items() if all(x[i] is None for i in mine)}
+            assert sum(left.values()) >= 1 - 0.05 - 1e-12
+            assert all(mass <= math.e * float(q[x]) * (1 + 1e-9) for x, mass in left.items())
+            total = sum(mass**order * float(q[x]) ** (1 - order) for x, mass in left.items() if mass)
+            assert total <= math.exp((order - 1) * float(price)) * (1 + 1e-9)
+            reached = max(reached, math.log(total) / (order - 1))
+    assert reached > 0.8 * float(price) or (keys, adjacency) != (1, "add/remove")  # few counts, if two keys change
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,28 @@ def test_rows_that_are_protected_on_their_own() -> None:
         pv.verify(session.release(made).certificate)
 
 
+@pytest.mark.parametrize("max_rows", [1, 2, 40])
+def test_a_stored_answer_with_less_noise_is_free(max_rows: int) -> None:
+    """It keeps its own keys, threshold and intervals. One at another delta is another question."""
+    asked = table(max_rows=max_rows)
+    for aggregate in (pv.count(), pv.count_people()):
+        query = asked.group_by("town").agg(n=aggregate)
+        with pv.Session([asked], budget=BUDGET, ledger=None) as session:
+            kinds = [type(session.plan(query, epsilon=epsilon).discovery.selection) for epsilon in (40, 10)]  # type: ignore[union-attr]
+            first = session.release(query, epsilon=40)
+            again = session.release(query, epsilon=40)
+            assert again.paid_before
+            assert again.to_dicts() == first.to_dicts()
+            cheaper = session.release(query, epsilon=10)
+            free = kinds[0] is kinds[1] and kinds[0] is not OptimalSelection
+            assert cheaper.paid_before is free
+            if free:
+                assert cheaper.to_dicts() == first.to_dicts()
+                assert cheaper.guarantee == first.guarantee
+                assert session.paid_before(query, epsilon=10) == first.guarantee
+            assert not session.release(query, epsilon=40, delta=1e-9).paid_before
+
+
 # --- what is decided before data are read --------------------------------------------------------------------
 
 

@@ -168,14 +168,9 @@ def default_delta(query: Query, budget: Budget, share: Exact) -> Exact:
 
 def attached(plan: ReleasePlan, discovery: Discovery, asked: Guarantee) -> ReleasePlan:
     """The plan for the numbers, together with the step that finds the keys, at the price of both."""
-    design = plan.design
-    if isinstance(discovery.selection, LaplaceThreshold):
-        threshold = discovery.selection.threshold
-        columns = [(name, Kept(output.form, True, threshold)) for name, output in _straight(plan)]
-        design = replace(design, columns=tuple(columns))
-        if any(scale != discovery.selection.noise.scale for scale in plan.scales) or len(plan.noised) != 1:
-            raise InternalError("the noise that chooses keys is not that of their counts. This is a bug in Privet.")
-    whole = replace(plan, design=design, discovery=discovery, asked=asked, price=asked)
+    if isinstance(discovery.selection, LaplaceThreshold) and plan.scales != (discovery.selection.noise.scale,):
+        raise InternalError("the noise that chooses keys is not that of their counts. This is a bug in Privet.")
+    whole = replace(_with(plan, discovery), asked=asked, price=asked)
     if not whole.guarantee().implies(asked):
         raise InternalError(
             f"the plan promises {whole.guarantee()}, but {asked} was requested. Nothing was released. "
@@ -184,8 +179,24 @@ def attached(plan: ReleasePlan, discovery: Discovery, asked: Guarantee) -> Relea
     return whole
 
 
-def _straight(plan: ReleasePlan) -> list[tuple[str, Straight]]:
-    return [(name, output) for name, output in plan.columns if isinstance(output, Straight)]
+def stored(plan: ReleasePlan, tree: dict[str, Any]) -> ReleasePlan:
+    """The plan with the mechanism that found the keys of a stored answer: it may have cost more than was asked."""
+    assert plan.discovery is not None
+    kind = {each.__name__: each for each in (OptimalSelection, LaplaceThreshold, GaussianThreshold)}[tree["mechanism"]]
+    prices = {name: Exact(tree[name]) for name in ("epsilon", "delta")}
+    chosen: Selection = kind(**prices, max_keys=tree["max_keys"], adjacency=tree["adjacency"])
+    return _with(plan, replace(plan.discovery, selection=chosen))
+
+
+def _with(plan: ReleasePlan, discovery: Discovery) -> ReleasePlan:
+    """The plan with keys that are found in this way; counts that decide which appear have intervals of their own."""
+    design = plan.design
+    if isinstance(discovery.selection, LaplaceThreshold):
+        threshold = discovery.selection.threshold
+        straight = [(name, output) for name, output in plan.columns if isinstance(output, Straight)]
+        columns = tuple((name, Kept(output.form, True, threshold)) for name, output in straight)
+        design = replace(design, columns=columns)
+    return replace(plan, design=design, discovery=discovery)
 
 
 def check_found(found: Sequence[Found], query: Query) -> tuple[Found, ...]:

@@ -13,6 +13,7 @@ from privet.errors import InternalError
 from privet.exact import Exact
 from privet.ledger import Ledger
 from privet.planner import ReleasePlan
+from privet.planner.discovery import stored
 from privet.planner.facts import asked, derived
 from privet.privacy import events
 from privet.privacy.guarantees import Guarantee, PureDP, budgets
@@ -51,6 +52,7 @@ def recalled(plan: ReleasePlan, text: str) -> Release:
     certificate = Certificate.from_json(text)
     derived_then = certificate.document["derived"]
     if plan.discovery is not None:
+        plan = stored(plan, derived_then["discovery"])
         plan = plan.resolved([tuple(each) for each in certificate.document["found"]])
     event = events.from_tree(derived_then["event"])
     noised = tuple(
@@ -77,7 +79,7 @@ def paid_before(
 
     Claim: it is found by the rule of `Ledger.reserve`, so it tells an analyst nothing that asking would not.
     """
-    stored = ledger.stored(
+    before = ledger.stored(
         dataset=dataset,
         analyst=analyst,
         events=[plan.event()],
@@ -85,9 +87,9 @@ def paid_before(
         version=version,
         share=share,
     )
-    if stored is None or stored.answer is None or not plan.noised:
+    if before is None or before.answer is None or not plan.noised:
         return None
-    return recalled(plan, stored.answer).guarantee
+    return recalled(plan, before.answer).guarantee
 
 
 def stored_line(before: Guarantee | None, *, fresh: bool) -> list[str]:

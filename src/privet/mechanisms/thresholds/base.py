@@ -70,7 +70,7 @@ class EpsilonSelection(KeySelection):
         KeySelection.__init__(self, delta=delta, max_keys=max_keys, adjacency=adjacency)
         self.event()  # refuses what a ledger could not store, before any data are read
 
-    def event(self) -> Stated:
+    def event(self) -> PrivacyEvent:
         """The event of one answer, for accountants."""
         return Stated(epsilon=self.epsilon, delta=self.delta)
 

@@ -17,6 +17,8 @@ from privet.noise import DiscreteLaplace
 from privet.noise.entropy import SYSTEM, Bits
 from privet.noise.laplace import laplace_digits, two_sided_cdf
 from privet.privacy.adjacency import Adjacency
+from privet.privacy.events import Composed, LaplaceNoise, Stated
+from privet.privacy.moves import L1Move
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -34,6 +36,9 @@ class LaplaceThreshold(EpsilonSelection):
     (1 - g / max_keys) on the other keys, and are (1 - x)^g times as likely as without them: in that direction, too,
     (1 - delta) times their probability suffices. Under replace the two persons have g and h such keys; what the first
     loses and the factor of the second together leave at most 1 - (1 - x)^max(g, h).
+
+    So what is left of either law is no further from the other than noisy counts of the keys that both have: the event
+    is that of the noise, and a leak of delta. On a Renyi meter this costs less than any (epsilon, delta) does.
 
     Example:
         >>> keys = LaplaceThreshold(epsilon=1, delta=1e-6, max_keys=1, adjacency="add/remove")
@@ -54,6 +59,11 @@ class LaplaceThreshold(EpsilonSelection):
         EpsilonSelection.__init__(self, epsilon=epsilon, delta=delta, max_keys=max_keys, adjacency=adjacency)
         object.__setattr__(self, "noise", DiscreteLaplace(self.changed / self.epsilon))
         object.__setattr__(self, "threshold", first(lambda t: less(lambda: self._leak(t), self.delta), 1))
+
+    def event(self) -> Composed:
+        """The event of one answer, for accountants."""
+        noise = LaplaceNoise(move=L1Move(1, blocks=self.changed), scale=self.changed / self.epsilon)
+        return Composed([noise, Stated(epsilon=0, delta=self.delta)])
 
     def _at_least(self, k: int) -> arb:
         """P(noise >= k)."""
