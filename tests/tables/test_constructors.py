@@ -135,11 +135,11 @@ def test_a_tree_of_constructors_is_refused_or_runs(
     try:
         named = tuple(Key(f"key{i}", key) for i, key in enumerate(keys))
         query = Query(of, named, tuple((f"n{i}", one) for i, one in enumerate(aggregates)))
-        statement = Statement(of, tuple(key.expression for key in named), AtMostRows(2), (Rows(),), query.groups)
+        statement = Statement(of, tuple(key.expression for key in named), AtMostRows(2), (Rows(),), query.listed)
     except UserError:
         return
     assert decode(json.loads(json.dumps(encode(query)))) == query
-    assert len(engine.answer(statement)) == statement.groups == query.groups.most
+    assert len(engine.answer(statement)) == statement.groups == query.listed.most
 
 
 SMALL = encode(TABLE.where(pv.col("x") > 1).group_by("k").agg(n=pv.count(), s=pv.sum("x")))
@@ -162,9 +162,9 @@ def test_damaged_json_is_refused_or_runs(engine: DuckDB, data: st.DataObject) ->
         return
     if isinstance(query, Query) and query.input.types() and o.tables(query.input) == (TABLE.schema,):
         statement = Statement(
-            query.input, tuple(key.expression for key in query.keys), AtMostRows(2), (Rows(),), query.groups
+            query.input, tuple(key.expression for key in query.keys), AtMostRows(2), (Rows(),), query.listed
         )
-        assert len(engine.answer(statement)) == query.groups.most
+        assert len(engine.answer(statement)) == query.listed.most
 
 
 def test_a_private_column_that_is_never_missing_must_be_required() -> None:

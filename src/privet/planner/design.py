@@ -27,6 +27,7 @@ from privet.privacy.sensitivity import l1_move, l2_move, radius
 from privet.tables.aggregates import Aggregate, Count, CountPeople, Histogram, Mean, OfValues, Ratio, Std, Sum, Variance
 from privet.tables.expressions.nodes import Node, Types
 from privet.tables.operators import adjacency, keeps_all_rows, tables
+from privet.tables.groups import Listed
 from privet.tables.query import Query
 from privet.tables.statement import Given, Present
 
@@ -222,9 +223,9 @@ class _Builder:
             case Histogram(of):
                 place = self._add(of, m.histogram(of))
                 self._claim(place, 1, weight)
-                kind = of.type(self.types)
+                kind, whole = of.type(self.types), isinstance(self.query.groups, Listed)
                 return [
-                    (f"{name} {label}", Straight(Linear(((place, i, Exact(1)),)), integer=True))
+                    (f"{name} {label}", Straight(Linear(((place, i, Exact(1)),)), integer=True, whole=whole))
                     for i, label in enumerate(kind.keys())
                 ]
             case Mean(of):
@@ -249,7 +250,9 @@ class _Builder:
         return None
 
     def _straight(self, part: Count | CountPeople | Sum, weight: Exact) -> Output:
-        return self._fixed(part) or Straight(self._form(part, weight), integer=not isinstance(part, Sum))
+        return self._fixed(part) or Straight(
+            self._form(part, weight), integer=not isinstance(part, Sum), whole=isinstance(self.query.groups, Listed)
+        )
 
     def _form(self, part: Count | CountPeople | Sum, weight: Exact) -> Linear:
         match part:

@@ -155,7 +155,7 @@ def _reason(plan: ReleasePlan, *, counted: bool) -> str:
     """The reason for this number of rows: a product of joined caps, or the query's own cap."""
     product = caps.reason(plan.query.input)
     held = caps.holding(plan.query.input)
-    if held is None or not caps.is_own(plan.query.input, plan.query.at_most, plan.groups, counted=counted):
+    if held is None or not caps.is_own(plan.query.input, plan.query.at_most, plan.query.listed.most, counted=counted):
         return f" (the caps multiply: {product})" if product else ""
     return f" (set by this query; otherwise {caps.in_words(held)}{f': {product}' if product else ''})"
 

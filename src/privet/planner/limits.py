@@ -60,7 +60,7 @@ def limits(plan: ReleasePlan) -> tuple[str, ...]:
 def of_cap(plan: ReleasePlan, how: Bounding) -> str:
     """The cap on the rows per person, and its reason; empty if no row is left out for it."""
     counted = isinstance(how, PeopleInGroups)
-    own = caps.is_own(plan.query.input, plan.query.at_most, plan.groups, counted=counted)
+    own = caps.is_own(plan.query.input, plan.query.at_most, plan.query.listed.most, counted=counted)
     reason = "set by this query" if own else caps.reason(plan.query.input)
     because = f" ({reason})" if reason else ""
     match how:
@@ -70,7 +70,7 @@ def of_cap(plan: ReleasePlan, how: Bounding) -> str:
             return f"at most {some(rows, 'row')} per person{because}"
         case AtMostGroups(groups, rows):
             return f"at most {some(groups, 'group')} per person with {some(rows, 'row')} in each{because}"
-        case PeopleInGroups(groups) if groups < plan.groups:
+        case PeopleInGroups(groups) if groups < plan.query.listed.most:
             return f"each person counted in at most {some(groups, 'group')}{because}"
     return ""
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from privet import accuracy
+from privet.accuracy import NoiseSums
 from privet.exact import Exact
-from privet.mechanisms import NoiseMechanism
 from privet.planner.linear import Linear
 from privet.privacy.events import PrivacyEvent
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Noise:
     """Independent noise of one mechanism on every coordinate; a scale for each measurement."""
 
-    mechanism: NoiseMechanism
+    mechanism: NoiseSums
     scales: tuple[Exact, ...]
 
     def error(self, form: Linear, confidence: Exact) -> Exact:

@@ -11,6 +11,7 @@ from privet.errors import Face, UserError, write
 from privet.exact import Exact
 from privet.mechanisms import NoiseMechanism
 from privet.planner.design import Design
+from privet.planner.levels import Level, table, vectors
 from privet.planner.linear import Noisy
 from privet.planner.measurements import Measurement
 from privet.planner.noise import Noise
@@ -21,6 +22,7 @@ from privet.privacy.adjacency import Adjacency
 from privet.privacy.guarantees import ApproxDP, Guarantee, PureDP, ZeroConcentratedDP
 from privet.privacy.moves import Move
 from privet.tables import caps
+from privet.tables.groups import Sets
 from privet.tables.query import Query
 from privet.tables.statement import (
     Bounding,
@@ -49,6 +51,8 @@ class NoisyMeasurement:
     """Its cost, in the kind of guarantee that adds up over measurements."""
     scale: Exact
     """The scale of the noise of each coordinate, as the mechanism understands it."""
+    level: Level | None = None
+    """Which level of several it is; None if there is only one."""
 
     @property
     def coordinates(self) -> int:
@@ -67,6 +71,11 @@ class NoisyMeasurement:
         cost = self.mechanism.cost(self.move, scale=scale, coordinates=self.coordinates, like=self.price)
         assert isinstance(cost, PureDP | ZeroConcentratedDP)
         return replace(self, price=cost, scale=scale)
+
+    def vectors(self, tallies: Sequence[Tally], counted: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+        """The exact vector of each of its groups, from what an engine counted for these tallies."""
+        found = self.measurement.vectors(tallies, counted)
+        return found if self.level is None else vectors(self.level.counted(table(found, self.level.margin.sizes)))
 
     def event(self) -> events.PrivacyEvent:
         """What adding its noise does, as accountants see it."""
@@ -116,7 +125,7 @@ class ReleasePlan:
 
     @property
     def groups(self) -> int:
-        """The number of measured groups, shown or not."""
+        """The number of groups of the answer, shown or not."""
         return self.once("groups", lambda plan: plan.query.groups.most)
 
     @property
@@ -186,14 +195,18 @@ class ReleasePlan:
     def coordinates(self, answers: Sequence[Sequence[Sequence[int]]]) -> list[list[tuple[int, ...]]]:
         """The exact vectors from the engine's integers: by measurement, by group."""
         asked = self.statements()
-        vectors = []
-        for part in self.noised:
-            index = self.statement_of(part)
-            vectors.append(part.measurement.vectors(asked[index].tallies, answers[index]))
-        return vectors
+        return [
+            part.vectors(asked[index].tallies, answers[index])
+            for part in self.noised
+            for index in [self.statement_of(part)]
+        ]
 
     def cells(self, noisy: Sequence[Sequence[Sequence[int]]]) -> dict[str, Cells]:
         """The columns of the answer from noisy vectors: by measurement, by group."""
+        if isinstance(self.query.groups, Sets):
+            from privet.planner.cubes import cube
+
+            return cube(self).cells(noisy)
         noise = self.noise
         by_group: list[Noisy] = [[part[group] for part in noisy] for group in range(self.groups)]
         return {name: output.cells(by_group, noise, self.level) for name, output in self.columns}
@@ -223,12 +236,25 @@ class ReleasePlan:
 
     def expected(self, name: str) -> Exact | None:
         """A bound on the error of a cell of this column; None for a ratio if no number of rows is assumed."""
-        return dict(self.columns)[name].expected(self.noise, self.level, self.assuming)
+        return self.bound(dict(self.columns)[name], self.assuming)
+
+    def bound(self, output: Output, assuming: int | None) -> Exact | None:
+        """A bound on the error of a cell of an output, on all levels of the answer."""
+        errors = [each.expected(noise, self.level, assuming) for each, noise in self.views(output)]
+        return None if None in errors else max(error for error in errors if error is not None)
+
+    def views(self, output: Output) -> list[tuple[Output, Noise]]:
+        """An output and its noise, on each level of the answer."""
+        if isinstance(self.query.groups, Sets):
+            from privet.planner.cubes import views
+
+            return list(views(self, output))
+        return [(output, self.noise)]
 
 
 def bounding(query: Query, *, people: bool) -> tuple[Bounding, int]:
     """The bounding of rows per person, and the maximum number of rows."""
-    groups = query.groups.most
+    groups = query.listed.most
     cap = caps.effective(query.input, query.at_most, groups)
     if cap is None:
         return Unbounded(), 1
@@ -240,4 +266,4 @@ def bounding(query: Query, *, people: bool) -> tuple[Bounding, int]:
 
 def _statement(query: Query, how: Bounding, tallies: tuple[Tally, ...]) -> Statement:
     keys = tuple(key.expression for key in query.keys)
-    return Statement(query.input, keys, how, tallies, query.groups)
+    return Statement(query.input, keys, how, tallies, query.listed)

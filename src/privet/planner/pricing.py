@@ -10,6 +10,7 @@ from typing import Any
 from privet.errors import InternalError, QueryError, Remedy, argument, write
 from privet.exact import Exact, show, six_digits_up
 from privet.mechanisms import NoiseMechanism
+from privet.planner import cubes
 from privet.planner.design import Design
 from privet.planner.measurements import Measurement
 from privet.planner.outputs import Fixed, Quotient, Spread
@@ -18,6 +19,7 @@ from privet.privacy.adjacency import Adjacency
 from privet.privacy.guarantees import ApproxDP, Guarantee, PureDP, ZeroConcentratedDP
 from privet.privacy.sensitivity import l1_move, l2_move
 from privet.tables import operators
+from privet.tables.groups import Sets
 from privet.tables.query import Query
 from privet.tables.statement import (
     AtMostGroups,
@@ -61,9 +63,15 @@ def _of_kind(kind: type, number: Exact) -> AdditivePrice:
 
 
 def measured(query: Query, design: Design, mechanism: NoiseMechanism) -> tuple[NoisyMeasurement, ...]:
-    """The measurements of a design, each at the price 1."""
-    groups = query.groups.most
+    """The measurements of a design, each at the price 1; on several levels, all levels of it together."""
     how = {people: bounding(query, people=people)[0] for people in {each.people for each in design.measurements}}
+    if isinstance(query.groups, Sets):
+        parts = []
+        for each in design.measurements:
+            rows, most = _caps(how[each.people])
+            parts += cubes.measured(query, query.groups, each, mechanism, rows=rows, max_groups=most)
+        return tuple(parts)
+    groups = query.groups.most
     return tuple(_bounded(query, each, how[each.people], groups, mechanism) for each in design.measurements)
 
 
@@ -117,7 +125,9 @@ def at_price(draft: ReleasePlan, price: Guarantee) -> tuple[NoisyMeasurement, ..
     if len(parts) == 1 and isinstance(price, ApproxDP) and ApproxDP in mechanism.prices:
         return (parts[0].at(price),)
     whole = mechanism.additive(price)
-    return divided(parts, [amount(whole) * share for share in draft.design.shares])
+    levels = len(parts) // max(len(draft.design.shares), 1)
+    shares = [share for share in draft.design.shares for _ in range(levels)]
+    return divided(parts, [amount(whole) * share * amount(p.price) for share, p in zip(shares, parts, strict=True)])
 
 
 def divided(parts: Sequence[NoisyMeasurement], amounts: Sequence[Exact]) -> tuple[NoisyMeasurement, ...]:
@@ -182,7 +192,7 @@ def _price(plan: ReleasePlan) -> Guarantee:
 def prices_within(draft: ReleasePlan, within: Mapping[str, Exact]) -> list[Exact]:
     """For each measurement, the least price (six digits, rounded up) that keeps its columns within the errors."""
     prices = [Exact(0)] * len(draft.noised)
-    noise = draft.noise  # at the price 1
+    levels = len(draft.noised) // max(len(draft.design.measurements), 1)
     for name, output in draft.columns:
         if name not in within or isinstance(output, Fixed):
             continue
@@ -191,17 +201,20 @@ def prices_within(draft: ReleasePlan, within: Mapping[str, Exact]) -> list[Exact
                 f"the error of {name!r} depends on the number of rows in a group, so assume one",
                 remedy=ASSUMING,
             )
-        largest = output.allowed(within[name], noise, draft.level, draft.assuming)
-        if largest is None:
+        factors = [  # at the price 1
+            each.allowed(within[name], noise, draft.level, draft.assuming) for each, noise in draft.views(output)
+        ]
+        if None in factors:
             raise QueryError(
                 f"no noise scale is known that keeps {name!r} within {show(within[name])}",
                 remedy=Remedy("Allow a larger error"),
             )
-        for place in output.measurements():
+        largest = min(factor for factor in factors if factor is not None)
+        for place in (levels * of + i for of in output.measurements() for i in range(levels)):
             part = draft.noised[place]
             prices[place] = max(prices[place], six_digits_up(amount(part.scaled(largest * part.scale).price)))
     if not all(prices):
-        place = prices.index(Exact(0))
+        place = prices.index(Exact(0)) // levels
         free = [name for name, output in draft.columns if place in output.measurements()]
         raise QueryError(
             f"within needs an error for {' or '.join(map(repr, free))}",

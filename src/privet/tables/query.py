@@ -32,7 +32,7 @@ from privet.tables.caps import Cap
 from privet.tables.expressions.fluent import Expr, node
 from privet.tables.expressions.nodes import Node
 from privet.tables.expressions.trees import joined, sized
-from privet.tables.groups import Listed
+from privet.tables.groups import GroupingSets, Listed, Sets, named
 from privet.tables.operators import Operator
 from privet.tables.schema import check_name
 from privet.tables.types import KeyValue
@@ -66,7 +66,9 @@ class Query:
     arrangement: Arrangement = EVERYTHING
     at_most: Cap | None = None
     """The query's own cap on the rows per person, if it is lower than the declared one."""
-    groups: Listed = field(init=False, repr=False, compare=False)
+    sets: GroupingSets | None = None
+    """The grouping sets, as positions of keys (ROLLUP, CUBE); None if all keys are always used."""
+    groups: Listed | Sets = field(init=False, repr=False, compare=False)
     """Its groups: the values of each key that remain after conditions, in the order of the answer."""
 
     def __post_init__(self) -> None:
@@ -98,7 +100,8 @@ class Query:
             raise QueryError(
                 "a query needs at least one aggregate", remedy=write(".agg(n=pv.count())", sql="COUNT(*) AS n")
             )
-        object.__setattr__(self, "groups", Listed.of(self.input, tuple(key.expression for key in self.keys)))
+        listed = Listed.of(self.input, tuple(key.expression for key in self.keys))
+        object.__setattr__(self, "groups", listed if self.sets is None else Sets(listed, self.sets))
         for _, aggregate in self.aggregates:
             checked(aggregate, types, lambda name: caps.of_person(self.input, name))
         if self.arrangement != EVERYTHING:
@@ -108,7 +111,12 @@ class Query:
 
     def domains(self) -> tuple[tuple[KeyValue, ...], ...]:
         """The values of each key."""
-        return self.groups.values
+        return self.listed.values
+
+    @property
+    def listed(self) -> Listed:
+        """Its finest groups: every combination of the values of all keys."""
+        return self.groups.listed if isinstance(self.groups, Sets) else self.groups
 
     def columns(self) -> dict[str, tuple[str, ...]]:
         """The columns that each aggregate produces: one, or one for each bin of a histogram."""
@@ -179,6 +187,9 @@ class Query:
         return replace(self, arrangement=replace(self.arrangement, **changes))
 
     def __str__(self) -> str:
-        by = f" by {', '.join(key.name for key in self.keys)}" if self.keys else ""
+        names = [key.name for key in self.keys]
+        by = f" by {', '.join(names)}" if names else ""
+        if self.sets is not None:
+            by = f" by {named(self.sets, names)}"
         cap = f", at most {caps.in_words(self.at_most)} per person" if self.at_most is not None else ""
         return f"{', '.join(f'{name} = {what}' for name, what in self.aggregates)}{by}{self.arrangement}{cap}"

@@ -1,0 +1,193 @@
+"""Plans for ROLLUP, CUBE and GROUPING SETS: which levels are measured, and the consistent answer made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from privet import accuracy
+from privet.errors import QueryError, Remedy, write
+from privet.exact import Exact
+from privet.mechanisms import NoiseMechanism
+from privet.planner import levels
+from privet.planner.levels import Estimate, Keys, Levels
+from privet.planner.linear import Linear, Noisy
+from privet.planner.measurements import Measurement
+from privet.planner.noise import Noise
+from privet.planner.outputs import Cells, Output, Quotient, Straight
+from privet.planner.plan import NoisyMeasurement, ReleasePlan
+from privet.privacy.guarantees import PureDP, ZeroConcentratedDP
+from privet.privacy.margins import margin_move, residual_move
+from privet.tables import caps, operators
+from privet.tables.aggregates import CountPeople, Std, Variance, parts
+from privet.tables.groups import Sets
+from privet.tables.query import Query
+
+MOST_LEVELS = 64
+"""Maximum levels that are measured for one answer."""
+
+
+def check(query: Query) -> None:
+    """Refuse what can't be answered consistently on several levels."""
+    if not isinstance(query.groups, Sets):
+        return
+    if not all(query.domains()):
+        raise QueryError(
+            "the conditions exclude all values of a key, so there is nothing to add up",
+            remedy=Remedy("Remove one of the conditions"),
+        )
+    if len(Levels.of(query.groups).parts) > MOST_LEVELS:
+        raise QueryError(
+            f"these grouping sets need more than {MOST_LEVELS} levels", remedy=Remedy("Use fewer keys, or fewer sets")
+        )
+    asked = [part for _, aggregate in query.aggregates for part in (aggregate, *parts(aggregate))]
+    if any(isinstance(part, Variance | Std) for part in asked):
+        raise QueryError(
+            "a variance can't be made consistent over several levels",
+            allowed="Counts, sums, means, ratios and histograms can",
+            remedy=write('group_by("region").agg(...)', sql="GROUP BY region", advice="Ask for it on one level"),
+        )
+    people = any(isinstance(part, CountPeople) for part in asked)
+    if people and caps.effective(query.input, query.at_most, query.listed.most) is not None:
+        most = caps.people(query.input, query.at_most, query.listed.most)
+        if most > 1:
+            raise QueryError(
+                f"a person can be in {most} groups here, but counts once in their sum: people in towns do not add up "
+                "to people in regions",
+                allowed="Rows add up, and so do people if each is in one group",
+                remedy=write(
+                    "people.cap(max_rows=1)",
+                    terminal="--max-rows 1",
+                    http='"max_rows": 1',
+                    advice="Count rows instead, or use one row per person",
+                ),
+            )
+
+
+def measured(
+    query: Query,
+    groups: Sets,
+    measurement: Measurement,
+    mechanism: NoiseMechanism,
+    *,
+    rows: int,
+    max_groups: int,
+) -> list[NoisyMeasurement]:
+    """The levels of a measurement, at prices that add up to 1: residuals in L2, margins in L1."""
+    of, residual = Levels.of(groups), mechanism.norm == "L2"
+    kinds, adjacency = of.measured(residual=residual), operators.adjacency(query.input)
+    known: dict[str, Any] = {"adjacency": adjacency, "rows": rows, "max_groups": max_groups}
+    moved = residual_move if residual else margin_move
+    moves = [moved(measurement.corners, level.margin, **known) for level in kinds]
+    shares = of.shares([move.total for move in moves]) if residual else [Exact(1, len(kinds))] * len(kinds)
+    price = ZeroConcentratedDP if mechanism.prices[0] is ZeroConcentratedDP else PureDP
+    return [
+        NoisyMeasurement(
+            measurement, rows * max_groups, level.margin.cells, adjacency, False, mechanism, move,
+            price.derived(share), Exact(1), level,
+        ).at(price.derived(share))
+        for level, move, share in zip(kinds, moves, shares, strict=True)
+    ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cube:
+    """The consistent answer of a plan."""
+
+    plan: ReleasePlan
+    levels: Levels
+    estimates: tuple[Estimate, ...]
+    """For each measurement of the design."""
+    scales: tuple[tuple[Exact, ...], ...]
+    """For each of them, the scales of the noise on its levels."""
+
+    @classmethod
+    def of(cls, plan: ReleasePlan) -> Cube:
+        groups = plan.query.groups
+        assert isinstance(groups, Sets)
+        every = Levels.of(groups)
+        count = len(plan.design.measurements)
+        size = len(plan.noised) // max(count, 1)
+        estimates, scales = [], []
+        for i in range(count):
+            some = plan.noised[i * size : (i + 1) * size]
+            kinds = tuple(part.level for part in some if part.level is not None)
+            variances = tuple(part.scale if part.mechanism.norm == "L2" else part.scale**2 for part in some)
+            estimates.append(levels.estimate(every, kinds, variances))
+            scales.append(tuple(part.scale for part in some))
+        return cls(plan, every, tuple(estimates), tuple(scales))
+
+    def noise(self, margin: Keys) -> Noise:
+        """The noise of a cell of a margin, whose coordinates are whole numbers over one unit."""
+        return self.plan.once(f"noise {margin}", lambda _: self._noise(margin))
+
+    def _noise(self, margin: Keys) -> Noise:
+        made = []
+        for estimate, scales in zip(self.estimates, self.scales, strict=True):
+            unit = estimate.unit(margin)
+            made.append(tuple((weight * unit, scale, n) for weight, scale, n in estimate.draws(margin, scales)))
+        numbers = tuple(Exact(place) for place in range(1, len(made) + 1))
+        return Noise(accuracy.Combined(self.plan.mechanism, tuple(made)), numbers)
+
+    def view(self, output: Output, keys: Keys) -> tuple[Output, Noise]:
+        """An output as it is read from a cell of a grouping set, and the noise there."""
+        margin = self.levels.plain(keys)
+        return _over(output, self.estimates[0].unit(margin) if self.estimates else 1), self.noise(margin)
+
+    def cells(self, noisy: Sequence[Sequence[Sequence[int]]]) -> dict[str, Cells]:
+        """The columns of the answer: all groups of the first set, then of the second, and so on."""
+        size = len(self.plan.noised) // max(len(self.estimates), 1)
+        parts = []
+        for i, estimate in enumerate(self.estimates):
+            some = noisy[i * size : (i + 1) * size]
+            tables = [
+                levels.table(vectors, levels.shape(level.margin))
+                for vectors, level in zip(some, estimate.measured, strict=True)
+            ]
+            parts.append(estimate.parts(tables))
+        by_set: dict[Keys, list[Noisy]] = {}
+        for margin in self.levels.margins:
+            each = [
+                levels.vectors(estimate.margin(part, margin))
+                for estimate, part in zip(self.estimates, parts, strict=True)
+            ]
+            by_set[margin] = [list(group) for group in zip(*each, strict=True)]
+        made: dict[str, Cells] = {}
+        for name, output in self.plan.columns:
+            found = []
+            for keys in self.levels.sets:
+                over, noise = self.view(output, keys)
+                found.append(over.cells(by_set[self.levels.plain(keys)], noise, self.plan.level))
+            made[name] = _joined(found)
+        return made
+
+
+def cube(plan: ReleasePlan) -> Cube:
+    """The consistent answer of a plan, prepared once."""
+    return plan.once("cube", Cube.of)
+
+
+def views(plan: ReleasePlan, output: Output) -> Iterator[tuple[Output, Noise]]:
+    """An output with its noise, on each level of the answer."""
+    made = cube(plan)
+    for keys in made.levels.sets:
+        yield made.view(output, keys)
+
+
+def _over(output: Output, unit: int) -> Output:
+    """An output of coordinates that are given as multiples of 1 / unit."""
+
+    def over(form: Linear) -> Linear:
+        return Linear(tuple((m, c, w / unit) for m, c, w in form.terms), form.offset)
+
+    match output:
+        case Straight(form):
+            return replace(output, form=over(form))
+        case Quotient(numerator, denominator):
+            return replace(output, numerator=over(numerator), denominator=over(denominator))
+    return output
+
+
+def _joined(some: Sequence[Cells]) -> Cells:
+    return Cells(*(tuple(x for cells in some for x in getattr(cells, each.name)) for each in fields(Cells)))
