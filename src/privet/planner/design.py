@@ -26,8 +26,8 @@ from privet.privacy.guarantees import ZeroConcentratedDP
 from privet.privacy.sensitivity import l1_move, l2_move, radius
 from privet.tables.aggregates import Aggregate, Count, CountPeople, Histogram, Mean, OfValues, Ratio, Std, Sum, Variance
 from privet.tables.expressions.nodes import Node, Types
-from privet.tables.operators import adjacency, keeps_all_rows, tables
 from privet.tables.groups import Listed
+from privet.tables.operators import adjacency, keeps_all_rows, tables
 from privet.tables.query import Query
 from privet.tables.statement import Given, Present
 

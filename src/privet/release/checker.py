@@ -178,9 +178,9 @@ def _moved_level(
 
     Claim: in L1 the level is a margin, of which one cell can have all rows of a person, unless it has all keys. In L2
     it is a residual: the margin times n I - J along each key, where n is the number of its values. A row then adds phi
-    times a column; columns have the inner products n (n - 1) if they are the same along a key, and -n if not, multiplied
-    over the keys. All rows of a person can add up, and so can what goes and what comes, if they are replaced. Also, the
-    matrix stretches nothing by more than the product of n, and rows of at most `beside` cells meet in one.
+    times a column. Along a key, columns have the inner product n (n - 1) if they are the same, and -n if not; over all
+    keys these multiply. All rows of a person can add up, and so can what goes and what comes, if they are replaced.
+    Also, the matrix stretches nothing by more than the product of n, and at most `beside` cells meet in one.
     """
     cells = prod(sizes[key] for key in level)
     beside, blocks = prod(sizes) // cells, min(blocks, prod(sizes))

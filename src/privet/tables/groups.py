@@ -183,8 +183,8 @@ def named(sets: GroupingSets, keys: Sequence[str]) -> str:
     """Grouping sets in words, with the names of the keys.
 
     Example:
-        >>> named(((0, 1), (0,), ()), ["region", "town"]), named(((0,), ()), ["region"]), named(((0,), (1,)), ["a", "b"])
-        ('rollup(region, town)', 'rollup(region)', 'grouping_sets((a), (b))')
+        >>> named(((0, 1), (0,), ()), ["region", "town"]), named(((0,), (1,)), ["region", "town"])
+        ('rollup(region, town)', 'grouping_sets((region), (town))')
     """
     if sets == rollup(len(keys)):
         return f"rollup({', '.join(keys)})"
