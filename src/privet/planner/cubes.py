@@ -135,8 +135,8 @@ class Cube:
         margin = self.levels.plain(keys)
         return _over(output, self.estimates[0].unit(margin) if self.estimates else 1), self.noise(margin)
 
-    def cells(self, noisy: Sequence[Sequence[Sequence[int]]]) -> dict[str, Cells]:
-        """The columns of the answer: all groups of the first set, then of the second, and so on."""
+    def margins(self, noisy: Sequence[Sequence[Sequence[int]]]) -> dict[Keys, list[Noisy]]:
+        """The consistent coordinates of every margin, by group, in multiples of 1 / unit."""
         size = len(self.plan.noised) // max(len(self.estimates), 1)
         parts = []
         for i, estimate in enumerate(self.estimates):
@@ -153,6 +153,11 @@ class Cube:
                 for estimate, part in zip(self.estimates, parts, strict=True)
             ]
             by_set[margin] = [list(group) for group in zip(*each, strict=True)]
+        return by_set
+
+    def cells(self, noisy: Sequence[Sequence[Sequence[int]]]) -> dict[str, Cells]:
+        """The columns of the answer: all groups of the first set, then of the second, and so on."""
+        by_set = self.margins(noisy)
         made: dict[str, Cells] = {}
         for name, output in self.plan.columns:
             found = []

@@ -16,6 +16,8 @@ LEAST_LEVEL = 1e-8
 _KERNELS = 8  # uniform variables that smooth the sum
 _BLUR = 1 / 128  # how far they move it at most, in its standard deviations
 _CARE = 1e-4  # the share of the level that is lost to each of two bounds on the error of the series
+_LONGEST = 2**12  # blurs in the quantile: with more of them, the series takes too long
+_SMALLEST = 1e-3  # discrete noise of a smaller scale is taken for this; it is 0 all the same
 _ROUNDING = 1e-12  # more than what floats lose in the series
 
 Term = tuple[Exact, Exact, int]
@@ -49,6 +51,7 @@ class ManyTerms:
         if continuous:
             self._unit, self._spread = weights * scales, np.ones_like(scales)
         else:
+            scales = np.maximum(scales, _SMALLEST)
             self._unit, self._spread = weights, 4 * np.exp(-1 / scales) / np.expm1(-1 / scales) ** 2
         self._largest = float(np.max(weights * scales))  # e^(-x / largest) is the tail of the heaviest term
         variance = self._unit**2 * (2 if continuous else self._spread / 2)
@@ -77,9 +80,9 @@ class ManyTerms:
         limit = down(level)
         tilts, logs = self._tilted()
         rough = float(np.min((math.log(2) + logs - math.log(limit)) / tilts)) * (1 + 1e-9)
-        if limit < LEAST_LEVEL:
-            return rough
         blur = _BLUR * self.deviation
+        if limit < LEAST_LEVEL or blur * _LONGEST < rough:  # or noise that is 0 almost always
+            return rough
         reach = float(np.min((math.log(4) + logs - math.log(_CARE * limit)) / tilts)) + blur  # P(|X| >= reach)
         step = math.pi / (rough + reach)
         sharp = (_CARE * limit) ** (-1 / _KERNELS)  # how many times 1 the last kernel is beyond its first lobe

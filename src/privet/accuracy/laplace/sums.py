@@ -15,7 +15,7 @@ from privet.accuracy.laplace.many import ManyTerms
 from privet.accuracy.single import error as single_error
 from privet.accuracy.sums import LEAST_SCALE, Floats, Terms, common_divisor, largest_scale, present
 from privet.errors import NumberError, write
-from privet.exact import Exact, Number, binary, down, exact, nonnegative, probability, up
+from privet.exact import Exact, Number, binary, down, exact, nearest, nonnegative, probability, up
 from privet.noise import DiscreteLaplace
 
 FEW, MANY = 4, 64
@@ -172,7 +172,7 @@ def scale_for_sum(
     """The largest s for which `error_of_sum` with scales s r_i is at most `error`, or None if there is none.
 
     Claim: error_of_sum(weights, [s * r for r in ratios], confidence) <= error, and s is within 10^-6 of the largest
-    such number. There is always one if all |a_i| and all r_i are equal; otherwise None says that none is known.
+    such number (10^-3 for many terms). There is always one if all |a_i| and all r_i are equal; otherwise None says that none is known.
 
     Example:
         >>> s = scale_for_sum([1, 1], [1, 1], 0.95, 100)
@@ -207,17 +207,22 @@ def scale_for_sum(
 
 
 def _scale_for_many(terms: Terms, level: Exact, error: Exact) -> Exact | None:
-    """The same for many terms: by bisection."""
+    """The same for many terms, to 10^-3 of the largest scale: from a guess, since the error grows about as the scale."""
 
     def at(s: Exact) -> Exact:
         return _error(tuple((weight, s * ratio, count) for weight, ratio, count in terms), level)
 
     if not error or at(LEAST_SCALE) > error:
         return None
-    low, high = LEAST_SCALE, LEAST_SCALE
-    while at(high) <= error:
-        low, high = high, 2 * high if high >= 1 else 64 * high
-    for _ in range(24):
+    guess = max(LEAST_SCALE, binary(nearest(error / max(at(Fraction(10**4)), error / 10**4))) * 10**4)
+    low = high = guess
+    step = Fraction(1001, 1000)
+    while at(low) > error:
+        low, high, step = max(LEAST_SCALE, low / step), low, step * step
+    if low == high:
+        while at(high) <= error:
+            low, high, step = high, high * step, step * step
+    while high > low * Fraction(1001, 1000):
         middle = (low + high) / 2
         low, high = (middle, high) if at(middle) <= error else (low, middle)
     return low
