@@ -172,7 +172,8 @@ def scale_for_sum(
     """The largest s for which `error_of_sum` with scales s r_i is at most `error`, or None if there is none.
 
     Claim: error_of_sum(weights, [s * r for r in ratios], confidence) <= error, and s is within 10^-6 of the largest
-    such number (10^-3 for many terms). There is always one if all |a_i| and all r_i are equal; otherwise None says that none is known.
+    such number (10^-3 for many terms). There is always one if all |a_i| and all r_i are equal; otherwise None says
+    that none is known.
 
     Example:
         >>> s = scale_for_sum([1, 1], [1, 1], 0.95, 100)
@@ -207,7 +208,7 @@ def scale_for_sum(
 
 
 def _scale_for_many(terms: Terms, level: Exact, error: Exact) -> Exact | None:
-    """The same for many terms, to 10^-3 of the largest scale: from a guess, since the error grows about as the scale."""
+    """The same for many terms, to 10^-3 of the largest scale: from a guess, since errors grow about as the scale."""
 
     def at(s: Exact) -> Exact:
         return _error(tuple((weight, s * ratio, count) for weight, ratio, count in terms), level)
