@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import groupby, islice
 from typing import Any
 
 from privet import accuracy
@@ -11,6 +12,7 @@ from privet.errors import QueryError, Remedy, write
 from privet.exact import Exact
 from privet.mechanisms import NoiseMechanism
 from privet.planner import levels
+from privet.planner.level_shares import margin_shares
 from privet.planner.levels import Estimate, Keys, Levels
 from privet.planner.linear import Linear, Noisy
 from privet.planner.measurements import Measurement
@@ -80,7 +82,8 @@ def measured(
     known: dict[str, Any] = {"adjacency": adjacency, "rows": rows, "max_groups": max_groups}
     moved = residual_move if residual else margin_move
     moves = [moved(measurement.corners, level.margin, **known) for level in kinds]
-    shares = of.shares([move.total for move in moves]) if residual else [Exact(1, len(kinds))] * len(kinds)
+    totals = [move.total for move in moves]
+    shares = of.shares(totals) if residual else margin_shares(of, tuple(totals))
     price = ZeroConcentratedDP if mechanism.prices[0] is ZeroConcentratedDP else PureDP
     return [
         NoisyMeasurement(
@@ -88,6 +91,7 @@ def measured(
             price.derived(share), Exact(1), level,
         ).at(price.derived(share))
         for level, move, share in zip(kinds, moves, shares, strict=True)
+        if share
     ]  # fmt: skip
 
 
@@ -107,11 +111,8 @@ class Cube:
         groups = plan.query.groups
         assert isinstance(groups, Sets)
         every = Levels.of(groups)
-        count = len(plan.design.measurements)
-        size = len(plan.noised) // max(count, 1)
         estimates, scales = [], []
-        for i in range(count):
-            some = plan.noised[i * size : (i + 1) * size]
+        for some in by_measurement(plan):
             kinds = tuple(part.level for part in some if part.level is not None)
             variances = tuple(part.scale if part.mechanism.norm == "L2" else part.scale**2 for part in some)
             estimates.append(levels.estimate(every, kinds, variances))
@@ -137,10 +138,9 @@ class Cube:
 
     def margins(self, noisy: Sequence[Sequence[Sequence[int]]]) -> dict[Keys, list[Noisy]]:
         """The consistent coordinates of every margin, by group, in multiples of 1 / unit."""
-        size = len(self.plan.noised) // max(len(self.estimates), 1)
-        parts = []
-        for i, estimate in enumerate(self.estimates):
-            some = noisy[i * size : (i + 1) * size]
+        parts, rest = [], iter(noisy)
+        for estimate in self.estimates:
+            some = list(islice(rest, len(estimate.measured)))
             tables = [
                 levels.table(vectors, levels.shape(level.margin))
                 for vectors, level in zip(some, estimate.measured, strict=True)
@@ -171,6 +171,11 @@ class Cube:
 def cube(plan: ReleasePlan) -> Cube:
     """The consistent answer of a plan, prepared once."""
     return plan.once("cube", Cube.of)
+
+
+def by_measurement(plan: ReleasePlan) -> list[list[NoisyMeasurement]]:
+    """The levels of each measurement of the design."""
+    return [list(some) for _, some in groupby(plan.noised, key=lambda part: part.measurement)]
 
 
 def views(plan: ReleasePlan, output: Output) -> Iterator[tuple[Output, Noise]]:

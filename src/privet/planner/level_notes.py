@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from privet.exact import Exact, show, show_up, sqrt_up
-from privet.planner.cubes import cube
+from privet.planner.cubes import by_measurement, cube
 from privet.planner.levels import Keys
 from privet.planner.plan import NoisyMeasurement, ReleasePlan
 from privet.planner.pricing import amount
@@ -37,16 +37,14 @@ def levels(plan: ReleasePlan) -> Iterator[str]:
         )
     elif plan.noised:
         yield (
-            "Each level is measured; together they are made consistent by least squares, so each is at least as "
-            "accurate as it would be alone."
+            "Levels that finer ones tell better are not measured. The others are made consistent by least squares. "
+            "Each is at least as accurate as with an equal share of its own."
         )
 
 
 def noises(plan: ReleasePlan, phi: Callable[[NoisyMeasurement], Iterator[str]]) -> Iterator[tuple[str, list[str]]]:
     """A section for each measurement: what a row contributes (`phi`), and the noise on each of its levels."""
-    size = len(plan.noised) // max(len(plan.design.measurements), 1)
-    for i in range(len(plan.design.measurements)):
-        some = plan.noised[i * size : (i + 1) * size]
+    for i, some in enumerate(by_measurement(plan)):
         total = sum((amount(part.price) for part in some), Exact(0))
         yield f"Noise {i + 1}", [*phi(some[0]), *(_level(plan, part, total) for part in some)]
 
@@ -67,9 +65,7 @@ def _level(plan: ReleasePlan, part: NoisyMeasurement, total: Exact) -> str:
 
 def prices(plan: ReleasePlan) -> list[Exact]:
     """The price of each measurement, all levels together."""
-    size = len(plan.noised) // max(len(plan.design.measurements), 1)
-    amounts = [amount(part.price) for part in plan.noised]
-    return [sum(amounts[i : i + size], Exact(0)) for i in range(0, len(amounts), size)]
+    return [sum((amount(part.price) for part in some), Exact(0)) for some in by_measurement(plan)]
 
 
 def errors(plan: ReleasePlan, name: str) -> Sequence[tuple[str, Exact | None]]:

@@ -161,6 +161,10 @@ class ReleasePlan:
             raise UserError("this question costs rho, not epsilon", remedy=write("plan.price.rho"))
         return self.price.epsilon
 
+    def places(self) -> list[int]:
+        """For each noisy measurement, which measurement of the design it is, or is a level of."""
+        return [self.design.measurements.index(part.measurement) for part in self.noised]
+
     def event(self) -> events.PrivacyEvent:
         """The event of the release, for accountants."""
         return self.once("event", lambda plan: plan.together([part.event() for part in plan.noised]))

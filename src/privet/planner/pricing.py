@@ -125,8 +125,7 @@ def at_price(draft: ReleasePlan, price: Guarantee) -> tuple[NoisyMeasurement, ..
     if len(parts) == 1 and isinstance(price, ApproxDP) and ApproxDP in mechanism.prices:
         return (parts[0].at(price),)
     whole = mechanism.additive(price)
-    levels = len(parts) // max(len(draft.design.shares), 1)
-    shares = [share for share in draft.design.shares for _ in range(levels)]
+    shares = [draft.design.shares[place] for place in draft.places()]
     return divided(parts, [amount(whole) * share * amount(p.price) for share, p in zip(shares, parts, strict=True)])
 
 
@@ -192,7 +191,7 @@ def _price(plan: ReleasePlan) -> Guarantee:
 def prices_within(draft: ReleasePlan, within: Mapping[str, Exact]) -> list[Exact]:
     """For each measurement, the least price (six digits, rounded up) that keeps its columns within the errors."""
     prices = [Exact(0)] * len(draft.noised)
-    levels = len(draft.noised) // max(len(draft.design.measurements), 1)
+    places = draft.places()
     for name, output in draft.columns:
         if name not in within or isinstance(output, Fixed):
             continue
@@ -210,11 +209,12 @@ def prices_within(draft: ReleasePlan, within: Mapping[str, Exact]) -> list[Exact
                 remedy=Remedy("Allow a larger error"),
             )
         largest = min(factor for factor in factors if factor is not None)
-        for place in (levels * of + i for of in output.measurements() for i in range(levels)):
-            part = draft.noised[place]
+        for place, part in enumerate(draft.noised):
+            if places[place] not in output.measurements():
+                continue
             prices[place] = max(prices[place], six_digits_up(amount(part.scaled(largest * part.scale).price)))
     if not all(prices):
-        place = prices.index(Exact(0)) // levels
+        place = places[prices.index(Exact(0))]
         free = [name for name, output in draft.columns if place in output.measurements()]
         raise QueryError(
             f"within needs an error for {' or '.join(map(repr, free))}",
