@@ -25,7 +25,7 @@ from privet.tables.query import Query
 
 SIZES = {"a": 10, "b": 8, "c": 5}
 RELEASES = 200
-PRICES: dict[str, dict[str, Fraction]] = {"rho 0.5": {"rho": Fraction(1, 2)}, "epsilon 1": {"epsilon": Fraction(1)}}
+PRICES: dict[str, dict[str, Any]] = {"rho 0.5": {"rho": Fraction(1, 2)}, "epsilon 1": {"epsilon": Fraction(1)}}
 
 
 def table() -> pv.Table:
@@ -35,7 +35,7 @@ def table() -> pv.Table:
     return pv.table("cells", rows, protect=pv.each_row(), columns=columns)
 
 
-def errors(query: Query, price: dict[str, Fraction], releases: int = RELEASES) -> np.ndarray:
+def errors(query: Query, price: dict[str, Any], releases: int = RELEASES) -> np.ndarray:
     """The errors of all groups of an answer, in many releases."""
     made: ReleasePlan = make_plan(query, **price)
     zeros = [[[0] * len(each.tallies) for _ in range(each.groups)] for each in made.statements()]
@@ -49,12 +49,11 @@ def rms(values: np.ndarray) -> float:
 
 def levels() -> list[tuple[str, ...]]:
     """The sets of keys of a cube, the finest first, in the order of the answer."""
-    chosen = [keys for keys in product(*((name, "") for name in SIZES))]
-    sets = [tuple(name for name in keys if name) for keys in chosen]
+    sets = [tuple(name for name in keys if name) for keys in product(*((name, "") for name in SIZES))]
     return sorted(sets, key=lambda keys: (-len(keys), [list(SIZES).index(name) for name in keys]))
 
 
-def measured(price: dict[str, Fraction]) -> list[tuple[str, float, float, float]]:
+def measured(price: dict[str, Any]) -> list[tuple[str, float, float, float]]:
     """For each level: its name, and the errors of the three ways."""
     cells = table()
     ours = errors(cells.cube(*SIZES).agg(n=pv.count()), price)
@@ -77,7 +76,7 @@ def main() -> None:
         rows = measured(amounts)
         for name, *found in rows:
             grid.add_row(name, *(f"{error:.2f}" for error in found))
-        every = [math.sqrt(sum(row[i] ** 2 for row in rows) / len(rows)) for i in (1, 2, 3)]
+        every = [rms(np.array(column)) for column in list(zip(*rows, strict=True))[1:]]
         grid.add_row("all levels alike", *(f"{error:.2f}" for error in every))
         console.print(grid)
 

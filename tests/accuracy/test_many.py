@@ -56,7 +56,7 @@ def test_below_the_least_level_the_bound_is_chernoffs_and_larger() -> None:
 
 
 def test_the_scale_for_an_error_keeps_to_it() -> None:
-    weights, ratios, counts = [1, Fraction(1, 10)], [1, 2], [1, 80]
+    weights, ratios, counts = [Fraction(1), Fraction(1, 10)], [1, 2], [1, 80]
     scale = scale_for_sum(weights, ratios, "0.95", 40, counts)
     assert scale is not None
     assert error_of_sum(weights, [scale, 2 * scale], "0.95", counts) <= 40

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
 from random import Random
@@ -135,7 +136,7 @@ def test_published_errors_of_a_cube() -> None:
     ]
     summed = [Margin(keys, sizes).beside for keys in sets]
 
-    def rms(variances: list[Fraction] | list[int]) -> float:
+    def rms(variances: Sequence[Fraction | int]) -> float:
         return math.sqrt(sum(variances) / len(variances))
 
     assert rms(centred) == pytest.approx(2.31, abs=0.005)
