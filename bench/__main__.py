@@ -14,6 +14,7 @@ BENCHMARKS = {
     "ledger": "durable debits on SQLite and Postgres, compared with the disk's fsync rate; long histories",
     "commands": "commands, started cold, compared with python and with DuckDB alone",
     "imports": "the strict CSV import, compared with a row-by-row reader, Arrow and DuckDB",
+    "cubes": "errors of the levels of a cube at equal cost: consistent, independent, and the finest level summed",
     "unmarked": "coverage of intervals in groups of 0 to 1,000 people, for all answers and for unmarked ones",
     "coverage": "coverage and width of intervals on real data, and the bias from bounding",
 }

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
@@ -21,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from tests.neighbours import unknown_keys  # noqa: E402
+from tests.neighbours import cubes, unknown_keys  # noqa: E402
 from tests.neighbours.search import CASES_PER_WORLD, Case, Found, cases, search  # noqa: E402
 from tests.privacy.adaptive import attack, some_meters  # noqa: E402
 
@@ -50,9 +51,19 @@ def neighbours(options: argparse.Namespace) -> Result:
     """No neighbour moves a measurement further than its plan claims."""
     if options.case is not None:
         return one_case(options.case)
+    return moving("neighbours", search, options)
+
+
+def levels(options: argparse.Namespace) -> Result:
+    """No neighbour moves a level of a rollup or a cube further than its plan claims."""
+    return moving("levels", partial(search, ask=cubes.planned), options)
+
+
+def moving(name: str, run: Callable[[range], Found], options: argparse.Namespace) -> Result:
+    """A search for neighbours that move a measurement too far."""
     began, seconds, found = time.monotonic(), 0.0, Found()
     first = options.start // CASES_PER_WORLD
-    for done, part in enumerate(searched(first, options.jobs), start=1):
+    for done, part in enumerate(searched(run, first, options.jobs), start=1):
         found.add(part)
         for line in part.violations[: _SHOWN if len(found.violations) <= _SHOWN else 0]:
             print(line, flush=True)
@@ -66,15 +77,15 @@ def neighbours(options: argparse.Namespace) -> Result:
             break
     for key, reached in sorted(found.reached.items()):
         print(f"  {key:24} reached {reached:.3g} of its claim")
-    if found.first is not None:
+    if found.first is not None and name == "neighbours":
         print(f"look at the first again: ./dev soak neighbours --case {found.first}")
     last = (first + found.worlds) * CASES_PER_WORLD
-    print(f"go on from here: ./dev soak neighbours --start {last}")
+    print(f"go on from here: ./dev soak {name} --start {last}")
     counted = f"{found.cases:,} cases ({found.questions:,} questions, {found.worlds:,} worlds)"
-    return Result("neighbours: moved beyond the claim", counted, len(found.violations), seconds)
+    return Result(f"{name}: moved beyond the claim", counted, len(found.violations), seconds)
 
 
-def searched(first: int, jobs: int) -> Iterator[Found]:
+def searched(run: Callable[[range], Found], first: int, jobs: int) -> Iterator[Found]:
     """What is found in the worlds from the first on, some at a time, without end: in their order, on all cores."""
     numbers = count(first, _CHUNK)
     # New processes from time to time: an engine's memory does not all come back.
@@ -84,7 +95,7 @@ def searched(first: int, jobs: int) -> Iterator[Found]:
             while True:
                 while len(waiting) < 3 * jobs:
                     start = next(numbers)
-                    waiting.append(pool.submit(search, range(start, start + _CHUNK)))
+                    waiting.append(pool.submit(run, range(start, start + _CHUNK)))
                 wait(waiting, return_when=FIRST_COMPLETED)
                 while waiting and waiting[0].done():
                     yield waiting.pop(0).result()
@@ -191,6 +202,7 @@ def attacked(numbers: range) -> tuple[float, int, int]:
 SOAKS: dict[str, Callable[[argparse.Namespace], Result]] = {
     "neighbours": neighbours,
     "keys": keys,
+    "levels": levels,
     "kills": kills,
     "adaptive": adaptive,
 }

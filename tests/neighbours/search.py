@@ -14,6 +14,7 @@ from itertools import cycle
 from random import Random
 
 from tests.moves import keeps_to
+from tests.neighbours import cubes
 from tests.neighbours.exact import Bench, Vectors, changed
 from tests.neighbours.questions import numbers, planned
 from tests.neighbours.worlds import Data, World, shuffled, star, world
@@ -83,21 +84,29 @@ class Case:
         """Each measurement, and by how much each of its coordinates moved."""
         yield from zip(self.plan.noised, changed(self.before, self.after), strict=True)
 
-    def claims(self) -> Iterator[tuple[NoisyMeasurement, NoisyMeasurement, list[int]]]:
+    def claims(self) -> Iterator[tuple[NoisyMeasurement, list[int]]]:
         """Each measurement as it is claimed for L1 and for L2, and by how much each of its coordinates moved."""
+        yield from self.coordinates()
         squared = self.plan.once("in L2", lambda plan: measured(plan.query, plan.design, GAUSSIAN))
+        if self.plan.query.sets is not None:
+            yield from cubes.residuals(self.plan, squared, self.before, self.after)
+            return
         for (part, coordinates), other in zip(self.coordinates(), squared, strict=True):
             assert part.measurement == other.measurement
-            yield part, other, coordinates
+            yield other, coordinates
 
 
-def questions(chance: Random, of: World, count: int = QUESTIONS) -> list[ReleasePlan]:
+Ask = Callable[[Random, World], ReleasePlan | None]
+"""A question and its plan, from a seed."""
+
+
+def questions(chance: Random, of: World, count: int = QUESTIONS, ask: Ask = planned) -> list[ReleasePlan]:
     """So many plans for a world."""
     found: list[ReleasePlan] = []
     for _ in range(20 * count):
         if len(found) == count:
             break
-        if (made := planned(chance, of)) is not None:
+        if (made := ask(chance, of)) is not None:
             found.append(made)
     return found
 
@@ -119,14 +128,17 @@ def by_engine(of: World, vectors: Callable[[Bench, ReleasePlan], Vectors] = Benc
 
 
 def cases(
-    number: int, measure: Measure = by_engine, wanted: Callable[[World], bool] = lambda of: True
+    number: int,
+    measure: Measure = by_engine,
+    wanted: Callable[[World], bool] = lambda of: True,
+    ask: Ask = planned,
 ) -> Iterator[Case]:
     """All cases of a world."""
     chance = Random(number)
     made = world(chance)
     if not wanted(made):
         return
-    plans = questions(chance, made)
+    plans = questions(chance, made, ask=ask)
     told = [n for each in plans for n in numbers(each.query) if abs(n) < 2**70]
     around = star(chance, made, FORMS, told)
     tables = [shuffled(chance, made.data), made.data, *around.tables()]
@@ -146,6 +158,7 @@ def search(
     measure: Measure = by_engine,
     wanted: Callable[[World], bool] = lambda of: True,
     stop: bool = False,
+    ask: Ask = planned,
 ) -> Found:
     """Every case of these worlds: what moved, against what is claimed; `stop` at the first world that shows one."""
     found = Found()
@@ -153,7 +166,7 @@ def search(
         found.worlds += 1
         asked = set()
         try:
-            seen = list(cases(number, measure, wanted))
+            seen = list(cases(number, measure, wanted, ask))
         except (InternalError, NoAnswer) as error:  # no question that can be asked may end so
             found.violations.append(f"case {number * CASES_PER_WORLD}: {type(error).__name__}: {error}")
             found.first = number * CASES_PER_WORLD if found.first is None else found.first
@@ -161,16 +174,16 @@ def search(
         for case in seen:
             found.cases += 1
             asked.add((case.number - number * CASES_PER_WORLD) // PAIRS)
-            for part, squared, coordinates in case.claims():
-                rule = part.measurement.rule
-                for each, change in ((part, sum(map(abs, coordinates))), (squared, sum(x * x for x in coordinates))):
-                    if not keeps_to(L1Move(0) if case.ordered else claim(each), coordinates):
-                        by = sorted(filter(None, coordinates))
-                        what = f"case {case.number}: {rule} moved by {by}, claimed {claim(each)}: {case.plan.query}"
-                        found.violations.append(what)
-                        found.first = case.number if found.first is None else found.first
-                    key = f"{rule} {part.adjacency}{'' if each is part else ', squared L2'}"
-                    found.reached[key] = max(found.reached[key], change / each.move.total)
+            for part, coordinates in case.claims():
+                rule, in_l1 = part.measurement.rule, isinstance(part.move, L1Move)
+                change = sum(abs(x) if in_l1 else x * x for x in coordinates)
+                if not keeps_to(L1Move(0) if case.ordered else claim(part), coordinates):
+                    by = sorted(filter(None, coordinates))
+                    what = f"case {case.number}: {rule} moved by {by}, claimed {claim(part)}: {case.plan.query}"
+                    found.violations.append(what)
+                    found.first = case.number if found.first is None else found.first
+                key = f"{rule} {part.adjacency}{'' if in_l1 else ', squared L2'}"
+                found.reached[key] = max(found.reached[key], change / part.move.total)
         found.questions += len(asked)
         if stop and found.violations:
             break

@@ -104,7 +104,7 @@ def measured(draw: st.DrawFn) -> tuple[Any, Any]:
     adjacency = draw(st.sampled_from(["add/remove", "replace"]))
     keys = draw(st.sampled_from([[], [{"kind": "column", "name": "g"}]]))
     statement = {"input": scanned(adjacency), "keys": keys, "bounding": {"kind": "unbounded"}, "tallies": tallies}
-    return statement, {"tallies": tallies, "matrix": matrix}
+    return statement, {"level": None, "tallies": tallies, "matrix": matrix}
 
 
 def every_vector(statement: Any, part: Any) -> set[tuple[int, ...]]:
@@ -143,7 +143,9 @@ def test_histograms_too(size: int) -> None:
     matrix = [[int(i == j) for j in range(size)] for i in range(size)]
     for adjacency, expected in (("add/remove", 1), ("replace", 1 if size == 1 else 2)):
         statement = {"input": scanned(adjacency), "keys": [], "bounding": {"kind": "unbounded"}, "tallies": tallies}
-        assert checker.moved(statement, {"tallies": tallies, "matrix": matrix}, 1) == L1Move(1, blocks=expected)
+        assert checker.moved(statement, {"level": None, "tallies": tallies, "matrix": matrix}, 1) == L1Move(
+            1, blocks=expected
+        )
 
 
 # --- against the planner ----------------------------------------------------------------------------

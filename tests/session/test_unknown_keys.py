@@ -336,7 +336,7 @@ def test_intervals_cover_given_that_a_count_is_shown(epsilon: Any) -> None:
     made = LaplaceThreshold(epsilon=epsilon, delta=1e-6, max_keys=1, adjacency="add/remove")
     form, noise = Linear(((0, 0, Fraction(1)),)), Noise(_laplace(), (made.noise.scale,))
     level, top = Fraction(19, 20), made.threshold + 200
-    output = Kept(form, True, made.threshold)
+    output = Kept(form, True, threshold=made.threshold)
     shown = range(made.threshold, top)
     cells = output.cells([[[x]] for x in shown], noise, level)
     half = int(noise.half_width(form, level))

@@ -136,7 +136,7 @@ def counted(query: Query) -> Statement:
         values = tuple("x" if isinstance(keys[i].type(query.input.types()), TextType) else 0 for i in groups.unknown)
         keys, listed = groups.resolved((values,)).statement(keys)
         return Statement(query.input, keys, AtMostRows(2), (Rows(),), listed)
-    return Statement(query.input, keys, AtMostRows(2), (Rows(),), groups)
+    return Statement(query.input, keys, AtMostRows(2), (Rows(),), query.listed)
 
 
 @settings(max_examples=150, suppress_health_check=[*HealthCheck], deadline=None)

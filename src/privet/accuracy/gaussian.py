@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 
 from privet.accuracy.few import Box
 from privet.accuracy.single import error as single_error
-from privet.accuracy.sums import LEAST_SCALE, Bools, Floats, common_divisor, largest_scale, present
+from privet.accuracy.sums import LEAST_SCALE, Bools, Floats, Terms, common_divisor, largest_scale, present
 from privet.errors import NumberError, write
-from privet.exact import Exact, Number, ball, down, enclose, exact, nonnegative, probability, sqrt_up, up
+from privet.exact import Exact, Number, ball, down, enclose, nonnegative, probability, sqrt_up, up
 from privet.noise import DiscreteGaussian
 
 SMOOTHING = Fraction(1, 4)
@@ -23,6 +23,9 @@ SMOOTHING = Fraction(1, 4)
 
 LARGEST = 36.0
 """Up to this sigma^2, two terms of a test are enumerated."""
+
+MANY = 64
+"""More terms than so many are never enumerated."""
 
 _COST = 4_000_000  # additions, up to which a sum is enumerated
 _ROUNDING = 1 + 2.0**-40  # more than what floats lose in sums of positive terms
@@ -36,7 +39,13 @@ class GaussianSums:
         Fraction(49, 1)
     """
 
-    def error_of_sum(self, weights: Sequence[Number], scales: Sequence[Number], confidence: Number) -> Exact:
+    def error_of_sum(
+        self,
+        weights: Sequence[Number],
+        scales: Sequence[Number],
+        confidence: Number,
+        counts: Sequence[int] | None = None,
+    ) -> Exact:
         """A bound that |sum of a_i X_i| keeps to with this confidence.
 
         Claim: P(|sum a_i X_i| <= error) >= confidence. One term: the smallest such number. Several that take few
@@ -44,25 +53,29 @@ class GaussianSums:
         Otherwise by `normal_bound`.
         """
         level = 1 - probability(confidence, name="confidence", example="confidence=0.95")
-        return _error(tuple(present(weights, scales)), level)
+        return _error(present(weights, scales, counts), level)
 
     def scale_for_sum(
-        self, weights: Sequence[Number], ratios: Sequence[Number], confidence: Number, error: Number
+        self,
+        weights: Sequence[Number],
+        ratios: Sequence[Number],
+        confidence: Number,
+        error: Number,
+        counts: Sequence[int] | None = None,
     ) -> Exact | None:
         """The largest s for which `error_of_sum` with sigma^2 = s r_i is at most `error`; None if none is known."""
         limit = nonnegative(error, name="error", example="error=100")
         level = 1 - probability(confidence, name="confidence", example="confidence=0.95")
-        ratio = [exact(r, name="ratio") for r in ratios]
-        terms = present(weights, ratio)
+        terms = present(weights, ratios, counts)
         if not terms:
             raise NumberError(
                 "every weight or ratio is 0, so any scale will do", remedy=write("scale_for_sum([1], ...)")
             )
 
         def fits(s: Exact) -> bool:
-            if len(terms) > 1:
-                return _error(tuple((weight, s * r) for weight, r in terms), level) <= limit
-            (weight, r) = terms[0]  # a tail takes less time than a quantile
+            if len(terms) > 1 or terms[0][2] > 1:
+                return _error(tuple((weight, s * r, count) for weight, r, count in terms), level) <= limit
+            weight, r, _ = terms[0]  # a tail takes less time than a quantile
             return DiscreteGaussian(s * r).tail(limit // weight + 1).upper <= level
 
         return largest_scale(fits, _near(terms, limit)) if fits(LEAST_SCALE) else None
@@ -80,7 +93,7 @@ class GaussianTest:
     def __init__(self, scales: ArrayLike, confidence: Number) -> None:
         squares = np.asarray(scales, dtype=np.float64)
         level = 1 - probability(confidence, name="confidence", example="confidence=0.95")
-        self._deviations = up(_quantile(level))
+        self._deviations = up(normal_quantile(level))
         self._squares = np.where(squares > 0, squares + float(SMOOTHING), 0.0)
         self._half = np.where(squares > 0, 0.5, 0.0)
         few = squares.shape == (2,) and np.min(squares) > 0 and np.max(squares) <= LARGEST
@@ -92,8 +105,8 @@ class GaussianTest:
         return np.asarray(distance <= bound * _ROUNDING)
 
 
-def normal_bound(terms: Sequence[tuple[Exact, Exact]], level: Exact) -> Exact:
-    """A t with P(|sum a_i X_i| >= t) <= level, for terms (a_i, sigma_i^2): a little above the normal quantile.
+def normal_bound(terms: Terms, level: Exact) -> Exact:
+    """A t with P(|sum a_i X_i| >= t) <= level, for terms with sigma_i^2: a little above the normal quantile.
 
     Claim: let U be uniform on (-1/2, 1/2). X + U has a symmetric unimodal density, and is more peaked than a normal
     variable N of variance sigma^2 + 1/4: P(|X + U| >= t) <= P(|N| >= t) for all t. (Between two half integers the
@@ -103,40 +116,42 @@ def normal_bound(terms: Sequence[tuple[Exact, Exact]], level: Exact) -> Exact:
     P(|sum a_i X_i| >= t) <= P(|sum a_i N_i| >= t - sum |a_i|/2).
 
     Example:
-        >>> float(normal_bound([(Exact(1), Exact(100))], Exact("0.05")))
+        >>> float(normal_bound(((Exact(1), Exact(100), 1),), Exact("0.05")))
         20.12...
 
     Reference: Birnbaum (1948), on random variables with comparable peakedness.
     """
-    variance = sum((a * a * (square + SMOOTHING) for a, square in terms), Fraction(0))
-    half = sum((a for a, _ in terms), Fraction(0)) / 2
-    return _quantile(level) * sqrt_up(variance) + half
+    variance = sum((count * a * a * (square + SMOOTHING) for a, square, count in terms), Fraction(0))
+    half = sum((count * a for a, _, count in terms), Fraction(0)) / 2
+    return normal_quantile(level) * sqrt_up(variance) + half
 
 
-def _near(terms: Sequence[tuple[Exact, Exact]], limit: Exact) -> Exact:
+def _near(terms: Terms, limit: Exact) -> Exact:
     """A power of two near the sigma^2 at which a sum has half of this error as its deviation."""
-    ratio = limit**2 / (4 * sum((a * a * r for a, r in terms), Fraction(0)))
+    ratio = limit**2 / (4 * sum((count * a * a * r for a, r, count in terms), Fraction(0)))
     size = ratio.numerator.bit_length() - ratio.denominator.bit_length()
     return Fraction(2) ** max(size, -19)
 
 
 @lru_cache(maxsize=256)
-def _quantile(level: Exact) -> Exact:
+def normal_quantile(level: Exact) -> Exact:
     """The z with P(|N| >= z) = level for a standard normal N, rounded up."""
     return enclose(lambda: arb(2).sqrt() * ball(level).erfcinv()).upper
 
 
 @lru_cache(maxsize=1024)
-def _error(terms: tuple[tuple[Exact, Exact], ...], level: Exact) -> Exact:
+def _error(terms: Terms, level: Exact) -> Exact:
     if not terms:
         return Fraction(0)
-    if len(terms) == 1:
-        weight, square = terms[0]
+    if len(terms) == 1 and terms[0][2] == 1:
+        weight, square, _ = terms[0]
         return single_error(DiscreteGaussian(square), 1 - level, step=weight)
-    step = common_divisor([weight for weight, _ in terms])
-    steps = _enumerated([(int(weight / step), square) for weight, square in terms], level)
-    if steps is not None:
-        return steps * step
+    step = common_divisor([weight for weight, _, _ in terms])
+    if sum(count for _, _, count in terms) <= MANY:
+        every = [(int(weight / step), square) for weight, square, count in terms for _ in range(count)]
+        steps = _enumerated(every, level)
+        if steps is not None:
+            return steps * step
     return normal_bound(terms, level) // step * step
 
 

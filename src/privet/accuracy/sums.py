@@ -23,14 +23,26 @@ Bools = NDArray[np.bool_]
 class NoiseSums(Protocol):
     """Sums of independent noise, symmetric around 0 and log-concave; each term has a weight and a scale.
 
-    Terms of weight or scale 0 are absent.
+    Terms of weight or scale 0 are absent. `counts` says how many terms there are of each weight and scale; without it,
+    there is one of each.
     """
 
-    def error_of_sum(self, weights: Sequence[Number], scales: Sequence[Number], confidence: Number) -> Exact:
+    def error_of_sum(
+        self,
+        weights: Sequence[Number],
+        scales: Sequence[Number],
+        confidence: Number,
+        counts: Sequence[int] | None = None,
+    ) -> Exact:
         """A bound that |sum of a_i X_i| keeps to with this confidence."""
 
     def scale_for_sum(
-        self, weights: Sequence[Number], ratios: Sequence[Number], confidence: Number, error: Number
+        self,
+        weights: Sequence[Number],
+        ratios: Sequence[Number],
+        confidence: Number,
+        error: Number,
+        counts: Sequence[int] | None = None,
     ) -> Exact | None:
         """The largest s known for which `error_of_sum` with scales s r_i is at most `error`; None if there is none."""
 
@@ -66,7 +78,13 @@ class FewValues(Protocol):
         """As in `NoiseTest`."""
 
 
-def half_width(noise: NoiseSums, weights: Sequence[Number], scales: Sequence[Number], confidence: Number) -> Exact:
+def half_width(
+    noise: NoiseSums,
+    weights: Sequence[Number],
+    scales: Sequence[Number],
+    confidence: Number,
+    counts: Sequence[int] | None = None,
+) -> Exact:
     """Half the width of an interval around sum of a_i X_i: `error_of_sum`, but one step of the sum at least.
 
     Claim: 0 only if there is no noise. Where noise is so small that it is 0 with this confidence, `error_of_sum` is 0,
@@ -80,7 +98,7 @@ def half_width(noise: NoiseSums, weights: Sequence[Number], scales: Sequence[Num
         >>> noise.error_of_sum([1], ["1/5"], 0.95)
         Fraction(0, 1)
     """
-    error = noise.error_of_sum(weights, scales, confidence)
+    error = noise.error_of_sum(weights, scales, confidence, counts)
     if error:
         return error
     present = [abs(exact(weight)) for weight, scale in zip(weights, scales, strict=True) if weight and scale]
@@ -93,15 +111,21 @@ def common_divisor(weights: Sequence[Exact]) -> Exact:
     return Fraction(math.gcd(*(int(weight * whole) for weight in weights)), whole)
 
 
-def present(weights: Sequence[Number], scales: Sequence[Number]) -> list[tuple[Exact, Exact]]:
-    """|a_i| and s_i of the terms that are present."""
-    if len(weights) != len(scales):
+Terms = tuple[tuple[Exact, Exact, int], ...]
+"""|a_i|, s_i, and how many such terms there are; all different."""
+
+
+def present(weights: Sequence[Number], scales: Sequence[Number], counts: Sequence[int] | None = None) -> Terms:
+    """The terms that are present, in the order in which they first appear."""
+    times = [1] * len(weights) if counts is None else counts
+    if len(weights) != len(scales) or len(times) != len(weights):
         raise NumberError(f"{len(weights)} weights were given for {len(scales)} scales; give one for each.")
-    pairs = [
-        (abs(exact(weight, name="weight")), nonnegative(scale, name="scale"))
-        for weight, scale in zip(weights, scales, strict=True)
-    ]
-    return [(weight, scale) for weight, scale in pairs if weight and scale]
+    found: dict[tuple[Exact, Exact], int] = {}
+    for weight, scale, count in zip(weights, scales, times, strict=True):
+        pair = abs(exact(weight, name="weight")), nonnegative(scale, name="scale")
+        if all(pair) and count:
+            found[pair] = found.get(pair, 0) + count
+    return tuple((weight, scale, count) for (weight, scale), count in found.items())
 
 
 LEAST_SCALE = Fraction(1, 10**6)

@@ -146,8 +146,8 @@ def _ratios(plan: ReleasePlan, other: ReleasePlan) -> list[float]:
     for (_, output), (_, same) in zip(plan.columns, other.columns, strict=True):
         if isinstance(output, Fixed):
             continue
-        mine = output.expected(plan.noise, plan.level, plan.assuming or _ASSUMED)
-        its = same.expected(other.noise, other.level, other.assuming or _ASSUMED)
+        mine = plan.bound(output, plan.assuming or _ASSUMED)
+        its = other.bound(same, other.assuming or _ASSUMED)
         if mine is not None and its is not None:
             ratios.append(float(mine / its) if its else math.inf if mine else 1.0)
     return ratios

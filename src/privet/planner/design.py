@@ -39,6 +39,7 @@ from privet.tables.aggregates import (
     Variance,
 )
 from privet.tables.expressions.nodes import Node, Types
+from privet.tables.groups import Listed
 from privet.tables.operators import adjacency, keeps_all_rows, tables
 from privet.tables.query import Query
 from privet.tables.ranked import Extreme, Quantiles, Ranked
@@ -238,9 +239,9 @@ class _Builder:
             case Histogram(of):
                 place = self._add(of, m.histogram(of))
                 self._claim(place, 1, weight)
-                kind = of.type(self.types)
+                kind, whole = of.type(self.types), isinstance(self.query.groups, Listed)
                 return [
-                    (f"{name} {label}", Straight(Linear(((place, i, Exact(1)),)), integer=True))
+                    (f"{name} {label}", Straight(Linear(((place, i, Exact(1)),)), integer=True, whole=whole))
                     for i, label in enumerate(kind.keys())
                 ]
             case Mean(of):
@@ -269,7 +270,9 @@ class _Builder:
         return None
 
     def _straight(self, part: Count | CountPeople | Sum, weight: Exact) -> Output:
-        return self._fixed(part) or Straight(self._form(part, weight), integer=not isinstance(part, Sum))
+        return self._fixed(part) or Straight(
+            self._form(part, weight), integer=not isinstance(part, Sum), whole=isinstance(self.query.groups, Listed)
+        )
 
     def _form(self, part: Count | CountPeople | Sum, weight: Exact) -> Linear:
         match part:

@@ -194,7 +194,7 @@ def _with(plan: ReleasePlan, discovery: Discovery) -> ReleasePlan:
     if isinstance(discovery.selection, LaplaceThreshold):
         threshold = discovery.selection.threshold
         straight = [(name, output) for name, output in plan.columns if isinstance(output, Straight)]
-        columns = tuple((name, Kept(output.form, True, threshold)) for name, output in straight)
+        columns = tuple((name, Kept(output.form, True, threshold=threshold)) for name, output in straight)
         design = replace(design, columns=columns)
     return replace(plan, design=design, discovery=discovery)
 

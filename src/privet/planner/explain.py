@@ -8,9 +8,9 @@ from textwrap import wrap
 
 from privet.errors import Face, argument
 from privet.exact import Exact, show, show_up, sqrt_up
-from privet.planner import conditions, finding, rounding
+from privet.planner import conditions, finding, level_notes, rounding
 from privet.planner.limits import few
-from privet.planner.plan import Part, ReleasePlan, bounding
+from privet.planner.plan import NoisyMeasurement, Part, ReleasePlan, bounding
 from privet.planner.pricing import amount
 from privet.planner.rank_outputs import RankedCode
 from privet.planner.rank_words import chosen_in_words, rank_error
@@ -42,6 +42,12 @@ _TINY = Exact(1, 10**9)  # the delta at which a rho is explained
 
 def explain(plan: ReleasePlan, face: Face = "python") -> str:
     """The whole plan in words."""
+    noises = [
+        (f"{'Choice' if isinstance(part, ChosenRanks) else 'Noise'} {i}", list(_noise(plan, part)))
+        for i, part in enumerate(plan.noised, 1)
+    ]
+    if level_notes.is_on_levels(plan):
+        noises = list(level_notes.noises(plan, _phi))
     sections = [
         ("Query", [str(plan.query)]),
         ("Rows", list(_rows(plan.query.input))),
@@ -50,10 +56,8 @@ def explain(plan: ReleasePlan, face: Face = "python") -> str:
         ("Groups", list(_groups(plan))),
         ("Shown", list(_shown(plan))),
         ("Bounding", list(_bounding(plan))),
-        *(
-            (f"{'Choice' if isinstance(part, ChosenRanks) else 'Noise'} {i}", list(_noise(plan, part)))
-            for i, part in enumerate(plan.noised, 1)
-        ),
+        ("Levels", list(level_notes.levels(plan)) if level_notes.is_on_levels(plan) else []),
+        *noises,
         ("Mechanism", [plan.choice]),
         ("Shares", [plan.design.reason]),
         ("Guarantee", list(_guarantee(plan))),
@@ -62,7 +66,7 @@ def explain(plan: ReleasePlan, face: Face = "python") -> str:
     ]
     out = []
     for title, lines in sections:
-        if title == "Shares" and len(plan.noised) < 2 and "relative" not in plan.design.reason:
+        if title == "Shares" and len(plan.design.measurements) < 2 and "relative" not in plan.design.reason:
             continue
         out += section(title, lines)
     return "\n".join(out)
@@ -187,10 +191,7 @@ def _exactly(number: Exact) -> str:
     return text if exact or len(str(number)) > 12 else str(number)
 
 
-def _noise(plan: ReleasePlan, part: Part) -> Iterator[str]:
-    if isinstance(part, ChosenRanks):
-        yield from chosen_in_words(part)
-        return
+def _phi(part: NoisyMeasurement) -> Iterator[str]:
     what = part.measurement
     yield f"{what.quantity[:1].upper()}{what.quantity[1:]}: a row contributes phi = {what.phi} (rule {what.rule})."
     for tally in what.tallies:
@@ -201,6 +202,13 @@ def _noise(plan: ReleasePlan, part: Part) -> Iterator[str]:
                 f"{show_node(code.expression)} is clamped to {show(code.lower)}..{top} and counted in steps of "
                 f"{show(code.step)}: v = 0..{code.width}."
             )
+
+
+def _noise(plan: ReleasePlan, part: Part) -> Iterator[str]:
+    if isinstance(part, ChosenRanks):
+        yield from chosen_in_words(part)
+        return
+    yield from _phi(part)
     rule = "the radius of phi" if part.adjacency is Adjacency.ADD_REMOVE else "the diameter of phi and zero"
     if part.same_rows:
         rule = "the diameter of phi, because every neighbour has the same rows"
@@ -228,7 +236,10 @@ def _guarantee(plan: ReleasePlan) -> Iterator[str]:
     if not plan.noised:
         yield "The answer uses no private data, so it is public."
         return
-    numbers = [_exactly(amount(part.price)) for part in plan.noised]
+    amounts = [amount(part.price) for part in plan.noised]
+    if level_notes.is_on_levels(plan):
+        amounts = level_notes.prices(plan)
+    numbers = [_exactly(each) for each in amounts]
     whole = _exactly(sum((amount(part.price) for part in plan.noised), Exact(0)))
     total = f"{' + '.join(numbers)} = {whole}" if len(numbers) > 1 else whole
     again = ", ".join(f"{name} {_exactly(number)}" for name, number in budgets.numbers(plan.guarantee()).items())
@@ -281,6 +292,10 @@ def _errors(plan: ReleasePlan, assume: str) -> Iterator[str]:
         else:
             where = "a group has" if plan.query.keys else "there are"
             rows = "" if plan.assuming is None or not plan.depends(name) else f" if {where} {plan.assuming} rows"
+            if level_notes.is_on_levels(plan):
+                each = [f"{show_up(e or Exact(0))} ({level})" for level, e in level_notes.errors(plan, name)]
+                yield f"  {name:<{width}}  within {', '.join(each)}{rows}"
+                continue
             yield f"  {name:<{width}}  within {show_up(error)}{rows}"
     if plan.chosen_by_noise:
         yield "Noisy values decide which groups are shown; their errors exceed these more often than stated."

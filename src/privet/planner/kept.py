@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from privet.exact import Exact
 from privet.planner import marks
@@ -28,7 +28,7 @@ class Kept(Straight):
     So a count close to the threshold says little of how small n is, and its interval says so.
     """
 
-    threshold: int
+    threshold: int = field(kw_only=True)
 
     def cells(self, groups: Sequence[Noisy], noise: Noise, confidence: Exact) -> Cells:
         half = math.ceil(noise.half_width(self.form, _halved(confidence)))

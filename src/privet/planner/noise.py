@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from privet import accuracy
+from privet.accuracy import NoiseSums
 from privet.exact import Exact
-from privet.mechanisms import NoiseMechanism
 from privet.planner.linear import Linear
 from privet.planner.ranks import ChosenRanks
 from privet.privacy.events import PrivacyEvent
@@ -27,7 +27,7 @@ _NONE: Mapping[int, Chosen] = MappingProxyType({})
 class Noise:
     """Independent noise of one mechanism on every coordinate; a scale for each measurement."""
 
-    mechanism: NoiseMechanism
+    mechanism: NoiseSums
     scales: tuple[Exact, ...]
 
     def error(self, form: Linear, confidence: Exact) -> Exact:

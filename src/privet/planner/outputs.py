@@ -77,6 +77,8 @@ class Straight:
 
     form: Linear
     integer: bool
+    whole: bool = True
+    """Whether a count is shown as a whole number; not where counts must add up."""
 
     def measurements(self) -> frozenset[int]:
         return self.form.measurements
@@ -100,7 +102,7 @@ class Straight:
         low = [below if close and x > 0 else x - room for x, close in zip(numbers, near, strict=True)]
         high = [-below if close and x < 0 else x + room for x, close in zip(numbers, near, strict=True)]
         noisy = tuple(stand is Standing.MARKED for stand in stands)
-        if self.integer:
+        if self.integer and self.whole:
             whole = [_wholes(x, a, b, unit) for x, a, b in zip(numbers, low, high, strict=True)]
             values, least, most = zip(*whole, strict=True)
             return Cells(values, least, most, noisy)
@@ -118,11 +120,13 @@ class Straight:
         at most floor(h + 1/2) away.
         """
         half = noise.error(self.form, confidence)
-        return Exact(math.floor(half + Exact(1, 2))) if self.integer else half
+        return Exact(math.floor(half + Exact(1, 2))) if self.integer and self.whole else half
 
     def allowed(self, error: Exact, noise: Noise, confidence: Exact, assuming: int | None) -> Exact | None:
         """The factor for all scales at which it has this error."""
-        room = math.floor(error) + Exact(499_999, 10**6) if self.integer else error  # it is rounded: see `expected`
+        room = (
+            math.floor(error) + Exact(499_999, 10**6) if self.integer and self.whole else error
+        )  # it is rounded: see `expected`
         return noise.factor(self.form, confidence, room)
 
 

@@ -11,6 +11,7 @@ from privet.errors import Face, UserError, write
 from privet.exact import Exact
 from privet.mechanisms import NoiseMechanism
 from privet.planner.design import Design
+from privet.planner.levels import Level, table, vectors
 from privet.planner.linear import Noisy
 from privet.planner.measurements import Measurement
 from privet.planner.noise import Noise
@@ -23,6 +24,7 @@ from privet.privacy.guarantees import ApproxDP, Guarantee, PureDP, ZeroConcentra
 from privet.privacy.moves import Move
 from privet.tables import caps, operators
 from privet.tables.discovered import Discovered
+from privet.tables.groups import Sets
 from privet.tables.holders import Found, Holders
 from privet.tables.query import Query
 from privet.tables.statement import (
@@ -58,6 +60,8 @@ class NoisyMeasurement:
     """Its cost, in the kind of guarantee that adds up over measurements."""
     scale: Exact
     """The scale of the noise of each coordinate, as the mechanism understands it."""
+    level: Level | None = None
+    """Which level of several it is; None if there is only one."""
 
     @property
     def coordinates(self) -> int:
@@ -88,6 +92,11 @@ class NoisyMeasurement:
     def noises(self) -> list[events.PrivacyEvent]:
         """The events of noises: one."""
         return [self.event()]
+
+    def vectors(self, tallies: Sequence[Tally], counted: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+        """The exact vector of each of its groups, from what an engine counted for these tallies."""
+        found = self.measurement.vectors(tallies, counted)
+        return found if self.level is None else vectors(self.level.counted(table(found, self.level.margin.sizes)))
 
     def event(self) -> events.PrivacyEvent:
         """What adding its noise does, as accountants see it."""
@@ -143,7 +152,7 @@ class ReleasePlan:
 
     @property
     def groups(self) -> int:
-        """The number of measured groups, shown or not."""
+        """The number of groups of the answer, shown or not."""
         return self.once("groups", lambda plan: plan.query.groups.most)
 
     @property
@@ -199,6 +208,10 @@ class ReleasePlan:
         if isinstance(self.price, ZeroConcentratedDP):
             raise UserError("this question costs rho, not epsilon", remedy=write("plan.price.rho"))
         return self.price.epsilon
+
+    def places(self) -> list[int]:
+        """For each noisy measurement, which measurement of the design it is, or is a level of."""
+        return [self.design.measurements.index(part.measurement) for part in self.noised]
 
     def event(self) -> events.PrivacyEvent:
         """The event of the release, for accountants."""
@@ -271,17 +284,18 @@ class ReleasePlan:
     def coordinates(self, answers: Sequence[Sequence[Sequence[int]]]) -> list[list[tuple[int, ...]]]:
         """The exact vectors from the engine's integers: by measurement, by group; none where codes are chosen."""
         asked = self.statements()
-        vectors: list[list[tuple[int, ...]]] = []
-        for part in self.noised:
-            if isinstance(part, ChosenRanks):
-                vectors.append([])
-                continue
-            index = self.statement_of(part)
-            vectors.append(part.measurement.vectors(asked[index].tallies, answers[index]))
-        return vectors
+        return [
+            [] if isinstance(part, ChosenRanks) else part.vectors(asked[index].tallies, answers[index])
+            for part in self.noised
+            for index in [self.statement_of(part)]
+        ]
 
     def cells(self, noisy: Sequence[Sequence[Sequence[int]]]) -> dict[str, Cells]:
         """The columns of the answer from noisy vectors: by measurement, by group."""
+        if isinstance(self.query.groups, Sets):
+            from privet.planner.cubes import cube
+
+            return cube(self).cells(noisy)
         if not self.groups:
             return {name: Cells((), (), (), ()) for name, _ in self.columns}
         noise = self.noise
@@ -313,12 +327,25 @@ class ReleasePlan:
 
     def expected(self, name: str) -> Exact | None:
         """A bound on the error of a cell of this column; None for a ratio if no number of rows is assumed."""
-        return dict(self.columns)[name].expected(self.noise, self.level, self.assuming)
+        return self.bound(dict(self.columns)[name], self.assuming)
+
+    def bound(self, output: Output, assuming: int | None) -> Exact | None:
+        """A bound on the error of a cell of an output, on all levels of the answer."""
+        errors = [each.expected(noise, self.level, assuming) for each, noise in self.views(output)]
+        return None if None in errors else max(error for error in errors if error is not None)
+
+    def views(self, output: Output) -> list[tuple[Output, Noise]]:
+        """An output and its noise, on each level of the answer."""
+        if isinstance(self.query.groups, Sets):
+            from privet.planner.cubes import views
+
+            return list(views(self, output))
+        return [(output, self.noise)]
 
 
 def most_groups(query: Query) -> int:
-    """The maximum number of groups in an answer: the same before and after keys are found."""
-    return query.groups.ceiling if isinstance(query.groups, Discovered) else query.groups.most
+    """The maximum number of groups, on the finest level: the same before and after keys are found."""
+    return query.groups.ceiling if isinstance(query.groups, Discovered) else query.listed.most
 
 
 def bounding(query: Query, *, people: bool, distinct: Distinct | None = None) -> tuple[Bounding, int]:
@@ -344,4 +371,4 @@ def _statement(query: Query, how: Bounding, tallies: tuple[Tally, ...]) -> State
     if isinstance(query.groups, Discovered):
         keys, listed = query.groups.statement(keys)
         return Statement(query.input, keys, how, tallies, listed)
-    return Statement(query.input, keys, how, tallies, query.groups)
+    return Statement(query.input, keys, how, tallies, query.listed)

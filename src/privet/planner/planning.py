@@ -10,7 +10,7 @@ from privet.errors import QueryError, UserError, argument, write
 from privet.exact import Exact, Number, nonnegative, positive, probability, whole
 from privet.mechanisms import NoiseMechanism
 from privet.names.spelling import there_are
-from privet.planner import choice, conditions, discovery, pricing
+from privet.planner import choice, conditions, cubes, discovery, pricing
 from privet.planner.arguments import asked_price, check_price
 from privet.planner.choice import Accounting
 from privet.planner.design import best, designs
@@ -52,6 +52,7 @@ def plan(
     if not isinstance(query, Query):
         raise QueryError(f"{type(query).__name__} is not a query", remedy=write("people.agg(n=pv.count())"))
     conditions.check(query)
+    cubes.check(query)
     level = probability(confidence, name="confidence", example=argument("confidence", 0.95))
     if not 0 < level < 1:
         raise QueryError("confidence must be above 0 and below 1", remedy=argument("confidence", 0.95))

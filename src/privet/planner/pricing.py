@@ -10,6 +10,7 @@ from typing import Any
 from privet.errors import InternalError, QueryError, Remedy, argument, write
 from privet.exact import Exact, show, six_digits_up
 from privet.mechanisms import NoiseMechanism
+from privet.planner import cubes
 from privet.planner.design import Design
 from privet.planner.measurements import Measurement
 from privet.planner.outputs import Fixed, Quotient, RankedCode, Spread
@@ -19,6 +20,7 @@ from privet.privacy.adjacency import Adjacency
 from privet.privacy.guarantees import ApproxDP, Guarantee, PureDP, ZeroConcentratedDP
 from privet.privacy.sensitivity import l1_move, l2_move
 from privet.tables import operators
+from privet.tables.groups import Sets
 from privet.tables.query import Query
 from privet.tables.statement import (
     AtMostGroups,
@@ -62,10 +64,17 @@ def _of_kind(kind: type, number: Exact) -> AdditivePrice:
 
 
 def measured(query: Query, design: Design, mechanism: NoiseMechanism) -> tuple[Part, ...]:
-    """The measurements of a design, each at the price 1."""
-    groups = query.groups.most
+    """The measurements of a design, each at the price 1; on several levels, all levels of it together."""
     kinds = {(each.people, each.distinct) for each in design.measurements}
     how = {kind: bounding(query, people=kind[0], distinct=kind[1])[0] for kind in kinds}
+    if isinstance(query.groups, Sets):
+        parts: list[Part] = []
+        for each in design.measurements:
+            assert isinstance(each, Measurement)
+            rows, most = _caps(how[each.people, each.distinct])
+            parts += cubes.measured(query, query.groups, each, mechanism, rows=rows, max_groups=most)
+        return tuple(parts)
+    groups = query.groups.most
     return tuple(
         _bounded(query, each, how[each.people, each.distinct], groups, mechanism) for each in design.measurements
     )
@@ -125,7 +134,8 @@ def at_price(draft: ReleasePlan, price: Guarantee) -> tuple[Part, ...]:
     if len(parts) == 1 and isinstance(price, ApproxDP) and ApproxDP in mechanism.prices:
         return (parts[0].at(price),)
     whole = mechanism.additive(price)
-    return divided(parts, [amount(whole) * share for share in draft.design.shares])
+    shares = [draft.design.shares[place] for place in draft.places()]
+    return divided(parts, [amount(whole) * share * amount(p.price) for share, p in zip(shares, parts, strict=True)])
 
 
 def divided(parts: Sequence[Part], amounts: Sequence[Exact]) -> tuple[Part, ...]:
@@ -191,7 +201,7 @@ def _price(plan: ReleasePlan) -> Guarantee:
 def prices_within(draft: ReleasePlan, within: Mapping[str, Exact]) -> list[Exact]:
     """For each measurement, the least price (six digits, rounded up) that keeps its columns within the errors."""
     prices = [Exact(0)] * len(draft.noised)
-    noise = draft.noise  # at the price 1
+    places = draft.places()
     for name, output in draft.columns:
         if isinstance(output, RankedCode):
             raise QueryError(
@@ -206,18 +216,22 @@ def prices_within(draft: ReleasePlan, within: Mapping[str, Exact]) -> list[Exact
                 f"the error of {name!r} depends on the number of rows in a group, so assume one",
                 remedy=ASSUMING,
             )
-        largest = output.allowed(within[name], noise, draft.level, draft.assuming)
-        if largest is None:
+        factors = [  # at the price 1
+            each.allowed(within[name], noise, draft.level, draft.assuming) for each, noise in draft.views(output)
+        ]
+        if None in factors:
             raise QueryError(
                 f"no noise scale is known that keeps {name!r} within {show(within[name])}",
                 remedy=Remedy("Allow a larger error"),
             )
-        for place in output.measurements():
-            part = draft.noised[place]
+        largest = min(factor for factor in factors if factor is not None)
+        for place, part in enumerate(draft.noised):
+            if places[place] not in output.measurements():
+                continue
             assert isinstance(part, NoisyMeasurement)
             prices[place] = max(prices[place], six_digits_up(amount(part.scaled(largest * part.scale).price)))
     if not all(prices):
-        place = prices.index(Exact(0))
+        place = places[prices.index(Exact(0))]
         free = [name for name, output in draft.columns if place in output.measurements()]
         raise QueryError(
             f"within needs an error for {' or '.join(map(repr, free))}",

@@ -128,6 +128,7 @@ class ChosenRanks:
     mechanism: NoiseMechanism
     """Of the noise of the counts."""
     same_rows: ClassVar[bool] = False
+    level: ClassVar[None] = None
     price: PureDP | ZeroConcentratedDP
     epsilons: tuple[Exact, ...] = ()
     """The bounded range of each level."""

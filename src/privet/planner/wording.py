@@ -6,6 +6,7 @@ from privet.planner.explain import of_person
 from privet.tables import caps
 from privet.tables.expressions.nodes import Column
 from privet.tables.expressions.rendering import show
+from privet.tables.groups import named
 from privet.tables.operators import (
     JoinPerson,
     JoinPublic,
@@ -33,7 +34,10 @@ def worded(query: Query) -> str:
         >>> print(worded(people.cap(max_rows=1).agg(n=pv.count())))
         people.cap(max_rows=1).agg(n=count())
     """
-    by = f".group_by({', '.join(map(_key, query.keys))})" if query.keys else ""
+    keys = list(map(_key, query.keys))
+    by = f".group_by({', '.join(keys)})" if keys else ""
+    if query.sets is not None:
+        by = f".{named(query.sets, keys)}"
     asked = ", ".join(f"{name}={what}" for name, what in query.aggregates)
     cap = "" if query.at_most is None else f".{caps.call(query.at_most)}"
     return f"{_rows(query.input)}{cap}{by}.agg({asked}){query.arrangement}"

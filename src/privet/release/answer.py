@@ -17,6 +17,7 @@ from privet.privacy.guarantees.budgets import is_nothing
 from privet.release import arranging
 from privet.release.render import chart, frame, html, notes, picture, style, text
 from privet.release.render.view import Column, Keys, View, levels
+from privet.tables.groups import Group
 from privet.tables.types import KeyValue
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Release:
 
     def __post_init__(self) -> None:
         sizes = [[len(group) for group in part] for part in self.noisy]
-        if sizes != [[part.measurement.size] * self.plan.groups for part in self.plan.noised]:
+        if sizes != [[part.measurement.size] * part.groups for part in self.plan.noised]:
             raise InternalError("the noisy integers are not those of this plan. This is a bug in Privet.")
         if self.cells is None:
             object.__setattr__(self, "cells", self.plan.cells(self.noisy))
@@ -74,8 +75,11 @@ class Release:
         return (*(key.name for key in self.plan.query.keys), *self.shown)
 
     @property
-    def keys(self) -> list[tuple[KeyValue, ...]]:
-        """The keys of each group that is shown, in the order of the answer; without keys there is one group, ()."""
+    def keys(self) -> list[Group]:
+        """The keys of each group that is shown, in the order of the answer; without keys there is one group, ().
+
+        On the coarser levels of a rollup or a cube, keys that are added up are None.
+        """
         every = arranging.groups(self.plan.query)
         return [every[i] for i in self._rows]
 
@@ -130,7 +134,7 @@ class Release:
             f"the answer has no numeric column {column!r}", allowed=f"The columns are: {', '.join(self.shown)}"
         )
 
-    def shown_keys(self) -> list[tuple[str, list[KeyValue]]]:
+    def shown_keys(self) -> list[tuple[str, list[KeyValue | None]]]:
         keys = self.keys
         return [(key.name, [group[i] for group in keys]) for i, key in enumerate(self.plan.query.keys)]
 

@@ -12,15 +12,15 @@ from privet.errors import InternalError
 from privet.planner import ReleasePlan
 from privet.planner.outputs import Cells
 from privet.tables.expressions.nodes import Column, Compare, Constant, IsIn, Logic, Node, Not
+from privet.tables.groups import Group
 from privet.tables.query import Query
-from privet.tables.types import KeyValue
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 
 
-def groups(query: Query) -> list[tuple[KeyValue, ...]]:
+def groups(query: Query) -> list[Group]:
     """The keys of every group, in the fixed order; without keys there is one group, ()."""
     return list(query.groups)
 
@@ -28,7 +28,8 @@ def groups(query: Query) -> list[tuple[KeyValue, ...]]:
 def shown(plan: ReleasePlan, cells: Mapping[str, Cells]) -> tuple[int, ...]:
     """The positions of the groups to show, in their order.
 
-    Claim: ties stay in the fixed order; a number that is not a number comes last.
+    Claim: ties stay in the fixed order; a number that is not a number comes last. A total has no key, so no comparison
+    with it is true.
     """
     query, arranged = plan.query, plan.query.arrangement
     chosen = list(range(plan.groups))
@@ -36,7 +37,7 @@ def shown(plan: ReleasePlan, cells: Mapping[str, Cells]) -> tuple[int, ...]:
     ranks: dict[str, Sequence[Any]] = dict(columns)
     for i, (key, values) in enumerate(zip(query.keys, query.domains(), strict=True)):
         columns[key.name] = [group[i] for group in groups(query)]
-        place = {value: rank for rank, value in enumerate(values)}
+        place = {value: rank for rank, value in enumerate([*values, None])}  # totals come last
         ranks[key.name] = [place[value] for value in columns[key.name]]
     if arranged.having is not None:
         having = arranged.having

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
+from math import prod
 from typing import Any
 
 from privet import mechanisms
@@ -188,8 +189,13 @@ def moved(statement: Any, measured: Any, groups: int, norm: Norm = "L1") -> Move
     operator, bounding = statement["input"], statement["bounding"]
     blocks, rows = _caps(operator, bounding)
     most, tall = points.radius(), points.radius(coordinates=1)
+    replaced = _adjacency(operator) == "replace"
+    if measured["level"] is not None:
+        sizes = [len(values) for values in statement["listed"]["values"]]
+        level = _level_of(measured["level"], sizes, groups)
+        return _moved_level(points, sizes, level, blocks, rows, replaced=replaced, norm=norm)
     times, l1, squared = 1, most, most * tall
-    if _adjacency(operator) == "replace":
+    if replaced:
         stays = not statement["keys"] and _keeps_all_rows(operator)
         apart = 2 * most if groups > 1 else points.diameter(zero=not stays)
         if apart == 2 * most and points.never_negative():
@@ -267,6 +273,50 @@ def _found(derived: Any) -> _FoundKeys:
     keys, rows = _caps(holders["input"], holders["bounding"])
     adjacency = {schema["adjacency"] for schema in _schemas(holders["input"])}
     return _FoundKeys.claimed(derived["discovery"], held=keys * rows, adjacency=adjacency)
+
+
+# --- levels of a rollup or a cube ---------------------------------------------------------------------------
+
+
+def _level_of(level: Any, sizes: list[int], groups: int) -> list[int]:
+    """The positions of the keys of a level, each once, in order."""
+    if not isinstance(level, list) or not all(type(key) is int and 0 <= key < len(sizes) for key in level):
+        raise VerificationError("measurements.level: must list positions of keys")
+    if level != sorted({*level}) or prod(sizes[key] for key in level) != groups:
+        raise VerificationError("measurements.level: does not have as many cells as there are noisy vectors")
+    return level
+
+
+def _moved_level(
+    points: _Points, sizes: list[int], level: list[int], blocks: int, rows: int, *, replaced: bool, norm: Norm
+) -> Move:
+    """How far a person with `rows` rows in each of `blocks` cells of the whole table moves one level of it.
+
+    Claim: in L1 the level is a margin, of which one cell can have all rows of a person, unless it has all keys. In L2
+    it is a residual: the margin times n I - J along each key, where n is the number of its values. A row then adds phi
+    times a column. Along a key, columns have the inner product n (n - 1) if they are the same, and -n if not; over all
+    keys these multiply. All rows of a person can add up, and so can what goes and what comes, if they are replaced.
+    Also, the matrix stretches nothing by more than the product of n, and at most `beside` cells meet in one.
+    """
+    cells = prod(sizes[key] for key in level)
+    beside, blocks = prod(sizes) // cells, min(blocks, prod(sizes))
+    most, radius, tall = rows * blocks, points.radius(), points.radius(coordinates=1)
+    apart, apart_tall = points.diameter(zero=True), points.diameter(zero=True, coordinates=1)
+    together = points.never_negative()
+    if norm == "L1":
+        at_once, times = (rows, blocks) if beside == 1 else (most, 1)
+        far = radius if not replaced else 2 * radius if cells > 1 else apart
+        if replaced and far == 2 * radius and together:
+            return L1Move(at_once * radius, blocks=2 * times)
+        return L1Move(at_once * far, blocks=times)
+    inner = [prod(some) for some in product(*((sizes[key] * (sizes[key] - 1), -sizes[key]) for key in level))]
+    one = inner[0] * radius * tall
+    fine = cells**2 * rows * most * min(blocks, beside) * radius * tall
+    if replaced:
+        across = [2 * radius * tall * (inner[0] + abs(other)) for other in inner[1:]]
+        one = max(inner[0] * apart * apart_tall, *across, 0)
+        fine = fine * (2 if together else 4) if cells > 1 else one * most**2
+    return L2Move(min(one * most**2, fine))
 
 
 # --- how many rows of one person, and which ---------------------------------------------------------------

@@ -34,6 +34,10 @@ _ARGUMENTS: dict[type[Tree], str] = {
     exp.TableAlias: "this",
     exp.Join: "this on using side kind",
     exp.Group: "expressions",
+    exp.Rollup: "expressions",
+    exp.Cube: "expressions",
+    exp.GroupingSets: "expressions",
+    exp.Tuple: "expressions",
     exp.Order: "expressions",
     exp.Ordered: "this desc nulls_first",
     exp.Limit: "expression",
@@ -83,6 +87,14 @@ SHAPES: dict[tuple[type[Tree], str], tuple[type[Tree], ...]] = {
 }
 """The kinds of node that are allowed in structural arguments."""
 
+INSIDE: dict[type[Tree], tuple[type[Tree], ...]] = {
+    exp.Rollup: (exp.Group, exp.GroupingSets),
+    exp.Cube: (exp.Group, exp.GroupingSets),
+    exp.GroupingSets: (exp.Group, exp.GroupingSets),
+    exp.Tuple: (exp.Rollup, exp.Cube, exp.GroupingSets),
+}
+"""The kinds of node that are allowed only inside certain others."""
+
 CALLED = functions.names()
 """The allowed names of each function; other names for the same node can mean something else."""
 
@@ -98,6 +110,8 @@ _PARTS: dict[str, hints.Refusal] = {
     "method": ("this kind of join is not supported", "Write JOIN ... ON ..., or LEFT JOIN with a public table"),
     "decimals": ("rounding to a number of digits is not supported", "Write FLOOR(x) or CEIL(x)"),
     "sample": hints.word("USING SAMPLE"),
+    "rollup": ("WITH ROLLUP is not supported", "Write GROUP BY ROLLUP (region, town)"),
+    "cube": ("WITH CUBE is not supported", "Write GROUP BY CUBE (region, town)"),
     "materialized": ("MATERIALIZED is not supported", "Remove it"),
     "recursive": hints.word("RECURSIVE"),
 }
@@ -213,6 +227,8 @@ def _check(source: SqlText, tree: Tree) -> None:
 
 def _check_node(source: SqlText, node: Tree) -> None:
     allowed = ARGUMENTS.get(type(node))
+    if type(node) in INSIDE and not isinstance(node.parent, INSIDE[type(node)]):
+        allowed = None
     nested = node.find_ancestor(exp.Subquery, exp.CTE) is not None
     called = source.text[node.meta["start"] : node.meta["end"] + 1] if "start" in node.meta else ""
     if allowed is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from privet.errors import QueryError, TooManyGroups, UserError, write
-from privet.sql import bounds
+from privet.sql import bounds, groupings
 from privet.sql.aggregates import AggregateReader, has_aggregate, name_of
 from privet.sql.expressions import ExpressionReader
 from privet.sql.functions import is_aggregate
@@ -20,6 +20,7 @@ from privet.tables.aggregates import Aggregate
 from privet.tables.arrangement import RELEASED, Arrangement, Order, can_pass, names
 from privet.tables.discovered import groups_of
 from privet.tables.expressions.nodes import Bin, Column, Node, Truncate
+from privet.tables.groups import GroupingSets, Sets
 from privet.tables.operators import Columns
 from privet.tables.query import Key, Query
 from privet.tables.types import NumberType, TimeType
@@ -52,6 +53,7 @@ class SelectReader:
     measures: AggregateReader = field(init=False)
     items: list[Item] = field(init=False)
     keys: list[Key] = field(init=False)
+    sets: GroupingSets | None = field(init=False)
     numbers: dict[str, Aggregate] = field(init=False)
     hidden: list[str] = field(default_factory=list)
 
@@ -66,7 +68,13 @@ class SelectReader:
         self.numbers = self._numbers()
         arrangement = Arrangement(self._having(), self._order(), self._limit(), tuple(sorted(self.hidden)))
         try:
-            return Query(self.rows.relation.input, tuple(self.keys), tuple(self.numbers.items()), arrangement)
+            return Query(
+                self.rows.relation.input,
+                tuple(self.keys),
+                tuple(self.numbers.items()),
+                arrangement,
+                sets=self.sets,
+            )
         except UserError as error:
             at = self.select.args.get("group") if isinstance(error, TooManyGroups) else None
             raise self.source.placed(span(at or self.select), error) from None
@@ -96,13 +104,17 @@ class SelectReader:
     def _keys(self) -> list[Key]:
         group = self.select.args.get("group")
         keys: list[Key] = []
-        if group is not None and not group.expressions:
+        if group is not None and not group.expressions and not group.args.get("rollup"):
             raise self._no(group, "GROUP BY needs at least one key, such as GROUP BY region")
-        for tree in [] if group is None else group.expressions:
+        plain = group is None or groupings.is_plain(group)
+        found = [] if group is None or plain else groupings.sets_of(self.source, group)
+        for tree in [] if group is None else group.expressions if plain else [tree for each in found for tree in each]:
             node = self._grouped(tree)
             if not names(node):
                 raise self._no(tree, "this is the same for every row", "Group by a column, without single quotes")
             if any(key.expression == node for key in keys):
+                if not plain:
+                    continue
                 raise self._no(tree, "this is in GROUP BY twice")
             key = Key(self._key_name(tree, node), node)
             try:
@@ -122,6 +134,13 @@ class SelectReader:
                     tree, "the conditions in WHERE exclude all of these groups", "Remove one of the conditions"
                 )
             keys.append(key)
+        if not plain and not keys:
+            raise self._no(group or self.select, "GROUP BY needs at least one key, such as GROUP BY region")
+        places = {key.expression: place for place, key in enumerate(keys)}
+        sets = tuple(tuple(sorted({places[self._grouped(tree)] for tree in each})) for each in found)
+        if len({*sets}) < len(sets):
+            raise self._no(group or self.select, "the same set of keys is in GROUP BY twice")
+        self.sets = None if plain or sets == (tuple(range(len(keys))),) else sets
         return keys
 
     def _key_name(self, tree: Tree, node: Node) -> str:
@@ -214,6 +233,7 @@ class SelectReader:
         condition = ExpressionReader(self.source, _AnswerColumns(self), self._shown).condition(having.this, "HAVING")
         nodes, types = tuple(key.expression for key in self.keys), self.rows.types
         groups = groups_of(self.rows.relation.input, nodes)
+        assert not isinstance(groups, Sets)
         values = dict(zip((key.name for key in self.keys), groups.values, strict=True))
         if groups.is_public and not can_pass(
             condition, {key.name: key.expression.type(types) for key in self.keys}, values

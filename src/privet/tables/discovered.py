@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
-from privet.errors import QueryError
+from privet.errors import QueryError, write
 from privet.tables.analysis import narrowing
 from privet.tables.expressions.nodes import Node, Which
-from privet.tables.groups import Listed, Values
+from privet.tables.expressions.rendering import show
+from privet.tables.groups import GroupingSets, Listed, Sets, Values
 from privet.tables.holders import MOST_KEYS, Found, is_unknown
 from privet.tables.operators import Operator
 from privet.tables.types import MOST_GROUPS
@@ -98,12 +99,18 @@ class Discovered:
         return tuple(key for key, _ in pairs), Listed(tuple(values for _, values in pairs))
 
 
-def groups_of(rows: Operator, keys: tuple[Node, ...]) -> Listed | Discovered:
-    """The groups of a question: listed, if every key is public."""
+def groups_of(rows: Operator, keys: tuple[Node, ...], sets: GroupingSets | None = None) -> Listed | Sets | Discovered:
+    """The groups of a question: listed, if every key is public; on several levels, if there are grouping sets."""
     types = rows.types()
     unknown = tuple(i for i, key in enumerate(keys) if is_unknown(key, types) and not _narrow(rows, key))
     if not unknown:
-        return Listed.of(rows, keys)
+        listed = Listed.of(rows, keys)
+        return listed if sets is None else Sets(listed, sets)
+    if sets is not None:
+        raise QueryError(
+            f"{show(keys[unknown[0]])} is not public, and only groups of public keys have totals that add up",
+            remedy=write('group_by("town").agg(...)', sql="GROUP BY town", advice="Group by it on one level"),
+        )
     if len(unknown) > MOST_KEYS:
         raise QueryError(f"an answer can have at most {MOST_KEYS} keys that are not declared")
     public = Listed.of(rows, tuple(key for i, key in enumerate(keys) if i not in unknown))

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from math import prod
@@ -116,20 +116,19 @@ class Sets:
         for each in self.sets:
             if list(each) != sorted({*each}) or not all(place in places for place in each):
                 raise QueryError("a grouping set must list keys, each once, in their order")
+        if {*places} != {place for each in self.sets for place in each}:
+            raise QueryError("every key must be in a grouping set")
         _few(self.most)
 
     @classmethod
     def rollup(cls, listed: Listed) -> Self:
         """All keys, then all except the last, and so on down to the total."""
-        places = tuple(range(len(listed.values)))
-        return cls(listed, tuple(places[:size] for size in reversed(range(len(places) + 1))))
+        return cls(listed, rollup(len(listed.values)))
 
     @classmethod
     def cube(cls, listed: Listed) -> Self:
         """Every subset of the keys."""
-        places = range(len(listed.values))
-        sizes = reversed(range(len(places) + 1))
-        return cls(listed, tuple(each for size in sizes for each in combinations(places, size)))
+        return cls(listed, cube(len(listed.values)))
 
     @property
     def most(self) -> int:
@@ -146,6 +145,53 @@ class Sets:
     def __iter__(self) -> Iterator[Group]:
         for each in self.sets:
             yield from product(*((*vs,) if i in each else (None,) for i, vs in enumerate(self.listed.values)))
+
+
+GroupingSets = tuple[tuple[int, ...], ...]
+"""The sets of keys to group by, as positions."""
+
+MOST_KEYS = 6
+"""Maximum keys of a cube: it has a set for each subset of them."""
+
+
+def rollup(keys: int) -> GroupingSets:
+    """The grouping sets of ROLLUP: all keys, then all except the last, and so on down to the total.
+
+    Example:
+        >>> rollup(2)
+        ((0, 1), (0,), ())
+    """
+    return tuple(tuple(range(size)) for size in reversed(range(keys + 1)))
+
+
+def cube(keys: int) -> GroupingSets:
+    """The grouping sets of CUBE: every subset of the keys.
+
+    Example:
+        >>> cube(2)
+        ((0, 1), (0,), (1,), ())
+    """
+    if keys > MOST_KEYS:
+        raise QueryError(
+            f"a cube can have at most {MOST_KEYS} keys, because each subset of them is a level",
+            remedy=write('rollup("region", "town")', sql="GROUP BY ROLLUP (region, town)"),
+        )
+    return tuple(each for size in reversed(range(keys + 1)) for each in combinations(range(keys), size))
+
+
+def named(sets: GroupingSets, keys: Sequence[str]) -> str:
+    """Grouping sets in words, with the names of the keys.
+
+    Example:
+        >>> named(((0, 1), (0,), ()), ["region", "town"]), named(((0,), (1,)), ["region", "town"])
+        ('rollup(region, town)', 'grouping_sets((region), (town))')
+    """
+    if sets == rollup(len(keys)):
+        return f"rollup({', '.join(keys)})"
+    if len(keys) <= MOST_KEYS and sets == cube(len(keys)):
+        return f"cube({', '.join(keys)})"
+    listed = [f"({', '.join(keys[i] for i in each)})" for each in sets]
+    return f"grouping_sets({', '.join(listed)})"
 
 
 def _kind_of_key(kind: Type) -> type:

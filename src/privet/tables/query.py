@@ -34,7 +34,7 @@ from privet.tables.discovered import Discovered, groups_of
 from privet.tables.expressions.fluent import Expr, node
 from privet.tables.expressions.nodes import Node
 from privet.tables.expressions.trees import joined, sized
-from privet.tables.groups import Listed
+from privet.tables.groups import GroupingSets, Listed, Sets, named
 from privet.tables.operators import Operator
 from privet.tables.ranked import Quantiles
 from privet.tables.schema import check_name
@@ -69,7 +69,9 @@ class Query:
     arrangement: Arrangement = EVERYTHING
     at_most: Cap | None = None
     """The query's own cap on the rows per person, if it is lower than the declared one."""
-    groups: Listed | Discovered = field(init=False, repr=False, compare=False)
+    sets: GroupingSets | None = None
+    """The grouping sets, as positions of keys (ROLLUP, CUBE); None if all keys are always used."""
+    groups: Listed | Sets | Discovered = field(init=False, repr=False, compare=False)
     """Its groups: the values of each key that remain after conditions, in the order of the answer."""
 
     def __post_init__(self) -> None:
@@ -101,7 +103,8 @@ class Query:
             raise QueryError(
                 "a query needs at least one aggregate", remedy=write(".agg(n=pv.count())", sql="COUNT(*) AS n")
             )
-        object.__setattr__(self, "groups", groups_of(self.input, tuple(key.expression for key in self.keys)))
+        keys = tuple(key.expression for key in self.keys)
+        object.__setattr__(self, "groups", groups_of(self.input, keys, self.sets))
         for _, aggregate in self.aggregates:
             checked(aggregate, types, lambda name: caps.of_person(self.input, name))
         if self.arrangement != EVERYTHING:
@@ -113,7 +116,13 @@ class Query:
 
     def domains(self) -> tuple[tuple[KeyValue, ...], ...]:
         """The values of each key."""
-        return self.groups.values
+        return self.groups.values if isinstance(self.groups, Discovered) else self.listed.values
+
+    @property
+    def listed(self) -> Listed:
+        """Its finest groups, if their keys are public: every combination of the values of all keys."""
+        assert not isinstance(self.groups, Discovered)
+        return self.groups.listed if isinstance(self.groups, Sets) else self.groups
 
     def resolved(self, groups: Discovered) -> Query:
         """The same question with the groups that were found; what is checked before data are read stays as it is."""
@@ -191,6 +200,9 @@ class Query:
         return replace(self, arrangement=replace(self.arrangement, **changes))
 
     def __str__(self) -> str:
-        by = f" by {', '.join(key.name for key in self.keys)}" if self.keys else ""
+        names = [key.name for key in self.keys]
+        by = f" by {', '.join(names)}" if names else ""
+        if self.sets is not None:
+            by = f" by {named(self.sets, names)}"
         cap = f", at most {caps.in_words(self.at_most)} per person" if self.at_most is not None else ""
         return f"{', '.join(f'{name} = {what}' for name, what in self.aggregates)}{by}{self.arrangement}{cap}"

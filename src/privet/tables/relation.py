@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from privet.errors import QueryError, Subject, UserError, write
 from privet.privacy.adjacency import Person, Protected
 from privet.system.identity import Identity
-from privet.tables import caps, operators
+from privet.tables import caps, groups, operators
 from privet.tables.aggregates import (
     Aggregate,
     Count,
@@ -22,6 +23,7 @@ from privet.tables.expressions.nodes import Column, Node
 from privet.tables.expressions.rendering import show
 from privet.tables.expressions.trees import joined
 from privet.tables.expressions.typing_rules import CONDITION
+from privet.tables.groups import GroupingSets
 from privet.tables.operators import JoinPublic, OfPerson, Operator, PerPerson, Scan, Where, WithColumns
 from privet.tables.query import Key, Query
 from privet.tables.ranked import Extreme
@@ -122,15 +124,29 @@ class _Rows:
 
     def group_by(self, *keys: str | Expr, **named: str | Expr) -> Grouped:
         """One answer for each value of these keys, or for each combination of values."""
-        every = [Key(_key_name(key), column(key)) for key in keys]
-        every += [Key(name, column(key)) for name, key in named.items()]
-        if not every:
-            raise QueryError("group_by needs a key", remedy=write('group_by("region")'))
-        rows = self.relation
-        for key in every:
-            _check_not_person(rows.input, key.expression)
-        groups_of(rows.input, tuple(key.expression for key in every))
-        return Grouped(rows.input, tuple(every), rows.at_most)
+        return _grouped(self.relation, "group_by", _keys(keys, named))
+
+    def rollup(self, *keys: str | Expr, **named: str | Expr) -> Grouped:
+        """Answers for these keys, for all of them except the last, and so on down to the total; they add up."""
+        every = _keys(keys, named)
+        return _grouped(self.relation, "rollup", every, groups.rollup(len(every)))
+
+    def cube(self, *keys: str | Expr, **named: str | Expr) -> Grouped:
+        """Answers for every subset of these keys, from all of them down to the total; they add up."""
+        every = _keys(keys, named)
+        return _grouped(self.relation, "cube", every, groups.cube(len(every)))
+
+    def grouping_sets(self, sets: Iterable[Iterable[str | Expr] | str | Expr]) -> Grouped:
+        """Answers for each of these sets of keys, `[("region", "town"), ("region",), ()]`; they add up."""
+        line = write('grouping_sets([("region", "town"), ("region",), ()])')
+        if isinstance(sets, str | Expr) or not isinstance(sets, Iterable):
+            raise QueryError("grouping_sets needs a list of sets of keys", remedy=line)
+        asked = [_keys((each,) if isinstance(each, str | Expr) else each, {}) for each in sets]
+        every = list(dict.fromkeys(key for each in asked for key in each))
+        places = tuple(tuple(sorted({every.index(key) for key in each})) for each in asked)
+        return _grouped(
+            self.relation, "grouping_sets", every, None if places == (tuple(range(len(every))),) else places
+        )
 
     def agg(self, *unnamed: Aggregate, **aggregates: Aggregate) -> Query:
         """The question: aggregates, by name."""
@@ -169,6 +185,7 @@ class Grouped:
     input: Operator
     keys: tuple[Key, ...]
     at_most: Cap | None = None
+    sets: GroupingSets | None = None
 
     def agg(self, *unnamed: Aggregate, **aggregates: Aggregate) -> Query:
         """The question: aggregates of each group, by name."""
@@ -177,7 +194,22 @@ class Grouped:
                 "every aggregate needs a name, which its column in the answer will have",
                 remedy=write('.agg(n=pv.count(), pay=pv.mean("income"))'),
             )
-        return Query(self.input, self.keys, tuple(aggregates.items()), at_most=self.at_most)
+        return Query(self.input, self.keys, tuple(aggregates.items()), at_most=self.at_most, sets=self.sets)
+
+
+def _keys(keys: Iterable[str | Expr], named: Mapping[str, str | Expr]) -> list[Key]:
+    every = [Key(_key_name(key), column(key)) for key in keys]
+    return every + [Key(name, column(key)) for name, key in named.items()]
+
+
+def _grouped(rows: Relation, what: str, keys: list[Key], sets: GroupingSets | None = None) -> Grouped:
+    if not keys:
+        example = '([("region",), ()])' if what == "grouping_sets" else '("region")'
+        raise QueryError(f"{what} needs a key", remedy=write(f"{what}{example}"))
+    for key in keys:
+        _check_not_person(rows.input, key.expression)
+    groups_of(rows.input, tuple(key.expression for key in keys), sets)
+    return Grouped(rows.input, tuple(keys), rows.at_most, sets)
 
 
 def _check_not_person(rows: Operator, key: Node) -> None:

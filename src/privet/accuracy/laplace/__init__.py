@@ -26,13 +26,24 @@ class LaplaceSums:
         Fraction(147, 2)
     """
 
-    def error_of_sum(self, weights: Sequence[Number], scales: Sequence[Number], confidence: Number) -> Exact:
-        return error_of_sum(weights, scales, confidence)
+    def error_of_sum(
+        self,
+        weights: Sequence[Number],
+        scales: Sequence[Number],
+        confidence: Number,
+        counts: Sequence[int] | None = None,
+    ) -> Exact:
+        return error_of_sum(weights, scales, confidence, counts)
 
     def scale_for_sum(
-        self, weights: Sequence[Number], ratios: Sequence[Number], confidence: Number, error: Number
+        self,
+        weights: Sequence[Number],
+        ratios: Sequence[Number],
+        confidence: Number,
+        error: Number,
+        counts: Sequence[int] | None = None,
     ) -> Exact | None:
-        return scale_for_sum(weights, ratios, confidence, error)
+        return scale_for_sum(weights, ratios, confidence, error, counts)
 
     def test(self, scales: ArrayLike, confidence: Number) -> LaplaceTest:
         return LaplaceTest(scales, confidence)

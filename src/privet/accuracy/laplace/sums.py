@@ -11,11 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privet.accuracy.laplace.equal import error_in_steps, exceeds
+from privet.accuracy.laplace.many import ManyTerms
 from privet.accuracy.single import error as single_error
-from privet.accuracy.sums import LEAST_SCALE, Floats, common_divisor, largest_scale, present
+from privet.accuracy.sums import LEAST_SCALE, Floats, Terms, common_divisor, largest_scale, present
 from privet.errors import NumberError, write
-from privet.exact import Exact, Number, binary, down, exact, nonnegative, probability, up
+from privet.exact import Exact, Number, binary, down, exact, nearest, nonnegative, probability, up
 from privet.noise import DiscreteLaplace
+
+FEW, MANY = 4, 64
+"""More terms than so many are summed by their characteristic function; if all are equal, more than `MANY`."""
 
 APART = 1.001
 """Scales are raised until each is at least so many times the one before."""
@@ -91,35 +95,50 @@ def smoothed(scales: Floats) -> Floats:
         return np.where(scales > 0, 0.5 / np.tanh(0.5 / scales) * (1 + 4 * _ROUNDING), 0.0)
 
 
-def error_of_sum(weights: Sequence[Number], scales: Sequence[Number], confidence: Number) -> Exact:
+def error_of_sum(
+    weights: Sequence[Number], scales: Sequence[Number], confidence: Number, counts: Sequence[int] | None = None
+) -> Exact:
     """A bound that |sum of a_i X_i| keeps to with this confidence, for independent discrete Laplace X_i.
 
     Claim: P(|sum a_i X_i| <= error) >= confidence. The smallest such number if all |a_i| and all scales are equal;
-    otherwise by `smoothed`, rounded down to a multiple of the weights' common divisor. Terms of weight or scale 0 are
-    absent.
+    otherwise by `smoothed`, or for many terms by `ManyTerms`, rounded down to a multiple of the weights' common
+    divisor. Terms of weight or scale 0 are absent.
 
     Example:
         >>> error_of_sum([1], [2], 0.95), error_of_sum([1, -1], [2, 2], 0.95), error_of_sum([1, "1/2"], [20, 30], 0.95)
         (Fraction(6, 1), Fraction(8, 1), Fraction(147, 2))
     """
     level = 1 - probability(confidence, name="confidence", example="confidence=0.95")
-    return _error(tuple(present(weights, scales)), level)
+    return _error(present(weights, scales, counts), level)
 
 
 @lru_cache(maxsize=1024)
-def _error(terms: tuple[tuple[Exact, Exact], ...], level: Exact) -> Exact:
+def _error(terms: Terms, level: Exact) -> Exact:
     if not terms:
         return Fraction(0)
-    if len(terms) == 1:
-        weight, scale = terms[0]
-        return single_error(DiscreteLaplace(scale), 1 - level, step=weight)
-    if len(set(terms)) == 1:
-        weight, scale = terms[0]
-        return weight * error_in_steps(len(terms), scale, level)
-    step = common_divisor([weight for weight, _ in terms])
-    unit, relative = _relative(list(terms))
-    bound = unit * binary(quantile_of_sum(relative, level)) + sum((weight for weight, _ in terms), Fraction(0)) / 2
+    if len(terms) == 1 and terms[0][2] <= MANY:
+        weight, scale, count = terms[0]
+        if count == 1:
+            return single_error(DiscreteLaplace(scale), 1 - level, step=weight)
+        return weight * error_in_steps(count, scale, level)
+    step = common_divisor([weight for weight, _, _ in terms])
+    if _is_many(terms):
+        unit = max(weight for weight, _, _ in terms)
+        inner = [(weight / unit, scale, count) for weight, scale, count in terms]
+        return unit * binary(ManyTerms(inner).quantile(level)) // step * step
+    unit, relative = _relative(terms)
+    bound = unit * binary(quantile_of_sum(relative, level)) + _halves(terms)
     return bound // step * step
+
+
+def _is_many(terms: Terms) -> bool:
+    count = sum(count for _, _, count in terms)
+    return count > (MANY if len(terms) == 1 else FEW)
+
+
+def _halves(terms: Terms) -> Exact:
+    """Half of the sum of all weights: what `smoothed` adds."""
+    return sum((weight * count for weight, _, count in terms), Fraction(0)) / 2
 
 
 def quantile_of_sum(scales: Floats, level: Exact) -> float:
@@ -144,12 +163,17 @@ def quantile_of_sum(scales: Floats, level: Exact) -> float:
 
 
 def scale_for_sum(
-    weights: Sequence[Number], ratios: Sequence[Number], confidence: Number, error: Number
+    weights: Sequence[Number],
+    ratios: Sequence[Number],
+    confidence: Number,
+    error: Number,
+    counts: Sequence[int] | None = None,
 ) -> Exact | None:
     """The largest s for which `error_of_sum` with scales s r_i is at most `error`, or None if there is none.
 
     Claim: error_of_sum(weights, [s * r for r in ratios], confidence) <= error, and s is within 10^-6 of the largest
-    such number. There is always one if all |a_i| and all r_i are equal; otherwise None says that none is known.
+    such number (10^-3 for many terms). There is always one if all |a_i| and all r_i are equal; otherwise None says
+    that none is known.
 
     Example:
         >>> s = scale_for_sum([1, 1], [1, 1], 0.95, 100)
@@ -157,32 +181,57 @@ def scale_for_sum(
         (24.43..., Fraction(100, 1), None)
     """
     level = 1 - probability(confidence, name="confidence", example="confidence=0.95")
-    terms = present(weights, ratios)
+    terms = present(weights, ratios, counts)
     if not terms:
         raise NumberError("every weight or ratio is 0, so any scale will do", remedy=write("scale_for_sum([1], ...)"))
-    step = common_divisor([weight for weight, _ in terms])
+    step = common_divisor([weight for weight, _, _ in terms])
     steps = nonnegative(error, name="error", example="error=100") // step
-    if len(set(terms)) == 1:
-        ratio = terms[0][1]
-        return largest_scale(lambda s: not exceeds(len(terms), s * ratio, steps, level))
+    if _is_many(terms):
+        return _scale_for_many(terms, level, steps * step)
+    if len(terms) == 1:
+        _, ratio, count = terms[0]
+        return largest_scale(lambda s: not exceeds(count, s * ratio, steps, level))
     # floor(bound / step) <= steps, as long as bound < (steps + 1) step
-    room = (steps + 1) * step - sum((weight for weight, _ in terms), Fraction(0)) / 2
+    room = (steps + 1) * step - _halves(terms)
     limit = down(level)
 
     def fits(s: Exact) -> bool:
-        unit, relative = _relative([(weight, s * ratio) for weight, ratio in terms])
+        unit, relative = _relative(tuple((weight, s * ratio, count) for weight, ratio, count in terms))
         return bool(tail_of_sum(relative, down(room / unit)) <= limit)
 
     if room <= 0 or not fits(LEAST_SCALE):
         return None
     largest = largest_scale(fits)
-    while error_of_sum(weights, [largest * exact(ratio) for ratio in ratios], confidence) > steps * step:
+    while error_of_sum(weights, [largest * exact(ratio) for ratio in ratios], confidence, counts) > steps * step:
         largest *= 1 - Fraction(1, 10**8)  # the rounding errors in two tails need not be the same
     return largest
 
 
-def _relative(terms: list[tuple[Exact, Exact]]) -> tuple[Exact, Floats]:
-    """A unit, and |a_i| times the smoothed scales in that unit, rounded up."""
-    unit = max(weight * (scale + 1) for weight, scale in terms)
-    scales = smoothed(np.array([up(scale) for _, scale in terms]))
-    return unit, np.array([up(weight * binary(s) / unit) for (weight, _), s in zip(terms, scales, strict=True)])
+def _scale_for_many(terms: Terms, level: Exact, error: Exact) -> Exact | None:
+    """The same for many terms, to 10^-3 of the largest scale: from a guess, since errors grow about as the scale."""
+
+    def at(s: Exact) -> Exact:
+        return _error(tuple((weight, s * ratio, count) for weight, ratio, count in terms), level)
+
+    if not error or at(LEAST_SCALE) > error:
+        return None
+    guess = max(LEAST_SCALE, binary(nearest(error / max(at(Fraction(10**4)), error / 10**4))) * 10**4)
+    low = high = guess
+    step = Fraction(1001, 1000)
+    while at(low) > error:
+        low, high, step = max(LEAST_SCALE, low / step), low, step * step
+    if low == high:
+        while at(high) <= error:
+            low, high, step = high, high * step, step * step
+    while high > low * Fraction(1001, 1000):
+        middle = (low + high) / 2
+        low, high = (middle, high) if at(middle) <= error else (low, middle)
+    return low
+
+
+def _relative(terms: Terms) -> tuple[Exact, Floats]:
+    """A unit, and |a_i| times the smoothed scales in that unit, rounded up; each as often as there are such terms."""
+    every = [(weight, scale) for weight, scale, count in terms for _ in range(count)]
+    unit = max(weight * (scale + 1) for weight, scale in every)
+    scales = smoothed(np.array([up(scale) for _, scale in every]))
+    return unit, np.array([up(weight * binary(s) / unit) for (weight, _), s in zip(every, scales, strict=True)])

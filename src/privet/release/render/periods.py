@@ -10,7 +10,11 @@ from privet.tables.types import KeyValue, Unit
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
-def texts(values: Sequence[KeyValue], unit: Unit | None = None) -> list[str]:
+TOTAL = "total"
+"""What is shown for a key that a level of a rollup or a cube adds up."""
+
+
+def texts(values: Sequence[KeyValue | None], unit: Unit | None = None) -> list[str]:
     """Keys as texts; dates by the unit they were cut to, else in ISO form, with a time where one is not midnight.
 
     Example:
@@ -21,7 +25,7 @@ def texts(values: Sequence[KeyValue], unit: Unit | None = None) -> list[str]:
     """
     moments = [v for v in values if isinstance(v, datetime)]
     midnight = all(moment.time() == time() for moment in moments)
-    return [_text(value, unit, midnight=midnight) for value in values]
+    return [TOTAL if value is None else _text(value, unit, midnight=midnight) for value in values]
 
 
 def _text(value: KeyValue, unit: Unit | None, *, midnight: bool) -> str:
@@ -39,7 +43,7 @@ def _text(value: KeyValue, unit: Unit | None, *, midnight: bool) -> str:
     return value.isoformat()
 
 
-def ordinal(value: KeyValue, unit: Unit | None) -> int | None:
+def ordinal(value: KeyValue | None, unit: Unit | None) -> int | None:
     """The place of a key on a scale of whole numbers, so that round ones can be found; None if it has none.
 
     Example:

@@ -163,11 +163,11 @@ def _series(query: Query, shape: tuple[int, int]) -> int | None:
     return 0 if few[0] else None
 
 
-def _axis(query: Query, which: int, values: list[KeyValue], labels: Sequence[str], style: Style) -> Axis:
+def _axis(query: Query, which: int, values: list[KeyValue | None], labels: Sequence[str], style: Style) -> Axis:
     key, types = query.keys[which], query.input.types()
     name = style.text(key.name)
     every = list(query.domains()[which])
-    start = every.index(values[0]) if values else 0
+    start = every.index(values[0]) if values and values[0] is not None else 0
     if style.order is not None or values != every[start : start + len(values)]:
         return Axis(name, labels)
     if isinstance(key.expression, Bin):

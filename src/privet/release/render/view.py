@@ -40,13 +40,14 @@ class Keys:
     """A column of keys: one for each group."""
 
     name: str
-    values: Sequence[KeyValue]
+    values: Sequence[KeyValue | None]
     unit: Unit | None = None
     """What dates were cut to, if they were."""
 
     @property
     def numeric(self) -> bool:
-        return bool(self.values) and type(self.values[0]) is int
+        known = [value for value in self.values if value is not None]
+        return bool(known) and type(known[0]) is int
 
     def texts(self) -> list[str]:
         """Keys as texts: 2024, 2024 Q3, May 2024, or a date in ISO form."""

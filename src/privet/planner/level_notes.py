@@ -1,0 +1,75 @@
+"""The levels of a rollup or a cube in words, for `explain`: what is measured, its noise, and the errors of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from privet.exact import Exact, show, show_up, sqrt_up
+from privet.planner.cubes import by_measurement, cube
+from privet.planner.levels import Keys
+from privet.planner.plan import NoisyMeasurement, ReleasePlan
+from privet.planner.pricing import amount
+from privet.privacy.guarantees import ZeroConcentratedDP
+from privet.privacy.moves import L1Move
+from privet.tables.groups import Sets
+
+
+def is_on_levels(plan: ReleasePlan) -> bool:
+    """Whether the answer has several levels."""
+    return isinstance(plan.query.groups, Sets)
+
+
+def named(plan: ReleasePlan, keys: Keys) -> str:
+    """The name of a level: the keys that it groups by."""
+    return ", ".join(plan.query.keys[key].name for key in keys) or "total"
+
+
+def levels(plan: ReleasePlan) -> Iterator[str]:
+    """Which levels there are, and how they become consistent."""
+    made = cube(plan)
+    names = [named(plan, keys) for keys in made.levels.sets]
+    yield f"{len(names)} level{'s' if len(names) > 1 else ''}: {'; '.join(names)}."
+    yield "They add up exactly, so counts are not rounded. A row without one of the keys is in none of them."
+    if plan.noised and plan.noised[0].level is not None and plan.noised[0].level.residual:
+        yield (
+            "Of each level, the residual is measured: what it adds to the coarser levels. Centred again, the noisy "
+            "residuals add up to every level."
+        )
+    elif plan.noised:
+        yield (
+            "Levels that finer ones tell better are not measured. The others are made consistent by least squares. "
+            "Each is at least as accurate as with an equal share of its own."
+        )
+
+
+def noises(plan: ReleasePlan, phi: Callable[[NoisyMeasurement], Iterator[str]]) -> Iterator[tuple[str, list[str]]]:
+    """A section for each measurement: what a row contributes (`phi`), and the noise on each of its levels."""
+    for i, some in enumerate(by_measurement(plan)):
+        total = sum((amount(part.price) for part in some), Exact(0))
+        yield f"Noise {i + 1}", [*phi(some[0]), *(_level(plan, part, total) for part in some)]
+
+
+def _level(plan: ReleasePlan, part: NoisyMeasurement, total: Exact) -> str:
+    assert part.level is not None
+    name = named(plan, part.level.margin.keys)
+    what = f"residual of {name}" if part.level.residual and part.level.margin.keys else name
+    move = part.move
+    size = f"L1 sensitivity {move.total}" if isinstance(move, L1Move) else f"L2 {show_up(sqrt_up(Exact(move.squared)))}"
+    share = show(100 * amount(part.price) / total, 3)
+    of = "rho" if isinstance(part.price, ZeroConcentratedDP) else "epsilon"
+    return (
+        f"{what[:1].upper()}{what[1:]}: {size}, {part.mechanism.show(scale=part.scale)}, on {part.coordinates} "
+        f"number{'s' if part.coordinates > 1 else ''}; {share} % of its {of}."
+    )
+
+
+def prices(plan: ReleasePlan) -> list[Exact]:
+    """The price of each measurement, all levels together."""
+    return [sum((amount(part.price) for part in some), Exact(0)) for some in by_measurement(plan)]
+
+
+def errors(plan: ReleasePlan, name: str) -> Sequence[tuple[str, Exact | None]]:
+    """A bound on the error of a column, on each level."""
+    output = dict(plan.columns)[name]
+    found = [each.expected(noise, plan.level, plan.assuming) for each, noise in plan.views(output)]
+    return [(named(plan, keys), error) for keys, error in zip(cube(plan).levels.sets, found, strict=True)]
