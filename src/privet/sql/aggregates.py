@@ -19,9 +19,9 @@ from privet.sql.functions import FUNCTIONS, called, is_aggregate
 from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.literals import number
 from privet.sql.source import SqlText
-from privet.tables.aggregates import Aggregate, Count, CountPeople, OfValues, Ratio, Sum
+from privet.tables.aggregates import Aggregate, Count, CountPeople, OfValues, Ratio, Sum, filtered
 from privet.tables.caps import of_person
-from privet.tables.expressions.nodes import Clip, Column, Node
+from privet.tables.expressions.nodes import Case, Clip, Column, Constant, Node
 from privet.tables.expressions.rendering import in_sql, show
 from privet.tables.expressions.typing_rules import as_number
 from privet.tables.operators import OfPerson, Operator, protected
@@ -42,6 +42,8 @@ class AggregateReader:
         """The aggregate to compute for each group."""
         tree = bare(tree)
         match tree:
+            case exp.Filter():
+                return self._filtered(tree)
             case exp.Count():
                 return self._count(tree)
             case exp.Min() | exp.Max():
@@ -66,6 +68,16 @@ class AggregateReader:
                 return OfPerson(function, self._of(inner))  # type: ignore[arg-type]
         why = "per person, only COUNT, SUM, AVG, MIN and MAX are supported"
         raise self.reader.source.refusal(whole(tree), why, "Name it with AS, and compute with it outside the subquery")
+
+    def _filtered(self, tree: exp.Filter) -> Aggregate:
+        """COUNT(*) FILTER (WHERE ...): the aggregate of the rows for which a condition is true."""
+        if not is_aggregate(bare(tree.this)):
+            raise self._no(tree.this, "FILTER needs an aggregate", "Write COUNT(*) FILTER (WHERE smoker)")
+        inner = self.read(tree.this)
+        if not isinstance(inner, Count | OfValues):
+            raise self._no(tree.this, "FILTER can't be used with people", "Put the condition in WHERE")
+        condition = self.reader.condition(tree.expression.this, "FILTER")
+        return cast(Aggregate, filtered(inner, condition))
 
     def _count(self, tree: exp.Count) -> Count | CountPeople:
         argument = tree.this
@@ -121,7 +133,7 @@ class AggregateReader:
         top, bottom = bare(tree.this), bare(tree.expression)
         if isinstance(bottom, exp.Nullif) and number(self.reader.source, bottom.expression) == 0:
             bottom = bare(bottom.this)  # Privet never divides by zero
-        if not isinstance(top, exp.Count | exp.Sum) or not isinstance(bottom, exp.Count | exp.Sum):
+        if not is_amount(top) or not is_amount(bottom):
             raise self.reader.source.refusal(whole(tree), *_arithmetic(self.reader.source, tree))
         over, under = self.read(top), self.read(bottom)
         assert isinstance(over, Count | CountPeople | Sum)
@@ -138,6 +150,11 @@ class AggregateReader:
 def has_aggregate(tree: Tree) -> bool:
     """Whether it contains an aggregate."""
     return any(is_aggregate(part) for part in tree.walk())
+
+
+def is_amount(tree: Tree) -> bool:
+    """Whether it is a count or a sum, of which a ratio can be made."""
+    return isinstance(bare(tree.this) if isinstance(tree, exp.Filter) else tree, exp.Count | exp.Sum)
 
 
 def _argument(tree: Tree) -> Tree:
@@ -175,6 +192,9 @@ def name_of(what: Aggregate | OfPerson | Node) -> str:
 
 
 def _words(node: Node) -> str:
+    if isinstance(node, Case) and node.otherwise is None and len(node.branches) == 1:  # as FILTER makes it
+        (when, then), *_ = node.branches
+        return f"{'' if then == Constant(Exact(1)) else f'{_words(then)}_'}where_{_words(when)}"
     node = node.operand if isinstance(node, Clip) else node
     return "_".join(re.findall(r"\w+", show(node))) or "value"
 

@@ -99,6 +99,8 @@ _EVERY = (
     Function("STARTS_WITH", "`STARTS_WITH(name, 'North')`: whether a text begins like this", exp.StartsWith,
              "this expression",
              read=lambda reader, tree: e.StartsWith(reader.operand(tree.this), reader.text(tree.expression))),
+    Function("LOWER", "`LOWER(region) = 'north'`: a key, whatever its case; also with `<>`, `IN`, `LIKE`", exp.Lower),
+    Function("UPPER", "`UPPER(region) = 'NORTH'`: the same in capitals", exp.Upper),
     Function("WIDTH_BUCKET", "`WIDTH_BUCKET(x, 0, 100, 10)`: bins of equal width, only in `GROUP BY`",
              exp.WidthBucket, "this min_value max_value num_buckets"),
     # dates

@@ -53,6 +53,8 @@ _ARGUMENTS: dict[type[Tree], str] = {
     exp.In: "this expressions",
     exp.Between: "this low high",
     exp.Like: "this expression negate",
+    exp.ILike: "this expression negate",
+    exp.Filter: "this expression",
     exp.Case: "this ifs default",
     exp.If: "this true false",
     exp.Distinct: "expressions",
@@ -77,6 +79,7 @@ SHAPES: dict[tuple[type[Tree], str], tuple[type[Tree], ...]] = {
     (exp.With, "expressions"): (exp.CTE,),
     (exp.Order, "expressions"): (exp.Ordered,),
     (exp.Case, "ifs"): (exp.If,),
+    (exp.Filter, "expression"): (exp.Where,),
     (exp.Cast, "to"): (exp.DataType,),
 }
 """The kinds of node that are allowed in structural arguments."""
