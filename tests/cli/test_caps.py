@@ -85,6 +85,6 @@ def test_options_in_the_statement(shell: Shell, tmp_path: Path) -> None:
     explained = words(shell.out("explain", "--file", str(file)))
     assert "noise of scale 5 / 0.5 = 10" in explained
     assert "noise of scale 2 / 0.5 = 4" in words(shell.out("explain", "--file", str(file), "--max-rows", "2"))
-    assert "epsilon is also set to 1" in shell("query", "--file", str(file), "--epsilon", "1").err
+    assert "epsilon is also set to 1" in shell.run("query", "--file", str(file), "--epsilon", "1").err
     assert shell.spent() == 0
     assert shell.json("query", "--file", str(file), "--json")["spent"] == {"epsilon": "1/2"}
