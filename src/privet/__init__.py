@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from privet.sources import duckdb_file, import_csv, keys_from, public_table, table
     from privet.sources.survey import make_survey
     from privet.tables.aggregates import count, count_people, histogram, mean, std, sum, variance  # noqa: A004
-    from privet.tables.expressions.fluent import bins, col, lit, when
+    from privet.tables.expressions.fluent import bins, col, interval_high, interval_low, lit, total, when
     from privet.tables.extremes import greatest, least, max, min  # noqa: A004
     from privet.tables.query import Query
     from privet.tables.relation import PublicTable, Table
@@ -100,6 +100,8 @@ _HOMES = {
     "histogram": "tables.aggregates",
     "import_csv": "sources",
     "integer": "tables.schema",
+    "interval_high": "tables.expressions.fluent",
+    "interval_low": "tables.expressions.fluent",
     "keys": "tables.schema",
     "keys_from": "sources",
     "least": "tables.extremes",
@@ -118,6 +120,7 @@ _HOMES = {
     "table": "sources",
     "text": "tables.schema",
     "timestamp": "tables.schema",
+    "total": "tables.expressions.fluent",
     "variance": "tables.aggregates",
     "verify": "release",
     "when": "tables.expressions.fluent",
@@ -187,6 +190,8 @@ __all__ = [
     "histogram",
     "import_csv",
     "integer",
+    "interval_high",
+    "interval_low",
     "keys",
     "keys_from",
     "least",
@@ -213,6 +218,7 @@ __all__ = [
     "table",
     "text",
     "timestamp",
+    "total",
     "variance",
     "verify",
     "when",

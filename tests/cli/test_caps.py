@@ -87,4 +87,4 @@ def test_options_in_the_statement(shell: Shell, tmp_path: Path) -> None:
     assert "noise of scale 2 / 0.5 = 4" in words(shell.out("explain", "--file", str(file), "--max-rows", "2"))
     assert "epsilon is also set to 1" in shell.run("query", "--file", str(file), "--epsilon", "1").err
     assert shell.spent() == 0
-    assert shell.json("query", "--file", str(file), "--json")["spent"] == {"epsilon": "1/2"}
+    assert shell.json("query", "--file", str(file), "--json")["spent"] == {"epsilon": "0.5"}

@@ -47,7 +47,7 @@ def test_two_prices_must_agree(session: pv.Session) -> None:
     assert session.plan(HALF, epsilon="1/2") == session.plan(HALF, epsilon=0.5)
     for other in ({"epsilon": 0.25}, {"epsilon": 1}, {"rho": 1}, {"within": {"n": 5}}):
         with pytest.raises(QueryError, match=r"the statement says epsilon = 0\.5, but epsilon|both epsilon and"):
-            session.plan(HALF, **other)  # type: ignore[arg-type]
+            session.plan(HALF, **other)
     with pytest.raises(QueryError, match="the price is missing"):
         session.plan("SELECT WITH DIFFERENTIAL_PRIVACY COUNT(*) FROM visits")
 

@@ -8,7 +8,7 @@ from textwrap import wrap
 
 from privet.errors import Face, argument
 from privet.exact import Exact, show, show_up, sqrt_up
-from privet.planner import conditions, rounding
+from privet.planner import computed, conditions, rounding
 from privet.planner.plan import NoisyMeasurement, ReleasePlan, bounding
 from privet.planner.pricing import amount
 from privet.privacy.adjacency import Adjacency, Person
@@ -17,6 +17,8 @@ from privet.privacy.moves import L1Move
 from privet.tables import caps, operators
 from privet.tables.analysis import narrowing
 from privet.tables.arrangement import EVERYTHING
+from privet.tables.computed import leaves
+from privet.tables.expressions.nodes import OfAnswer
 from privet.tables.expressions.rendering import show as show_node
 from privet.tables.operators import (
     JoinPerson,
@@ -115,6 +117,10 @@ def _groups(plan: ReleasePlan) -> Iterator[str]:
 
 def _shown(plan: ReleasePlan) -> Iterator[str]:
     arranged = plan.query.arrangement
+    for name, node in arranged.computed:
+        yield f"Computed from the answer: {name} = {show_node(node)}."
+    if any(isinstance(leaf, OfAnswer) and leaf.function == "total" for _, n in arranged.computed for leaf in leaves(n)):
+        yield "A total is of all groups, shown or not."
     if arranged.having is not None:
         yield f"Only groups where {show_node(arranged.having)}."
     if arranged.order:
@@ -242,7 +248,8 @@ def _errors(plan: ReleasePlan, assume: str) -> Iterator[str]:
         return
     together = "all cells together" if plan.simultaneous else "each cell separately"
     yield f"From the noise alone, {show(plan.confidence * 100)} % of the time, for {together}:"
-    width = max(len(name) for name, _ in plan.columns)
+    formulas = plan.query.arrangement.computed
+    width = max(len(name) for name, _ in (*plan.columns, *formulas))
     for name, _ in plan.columns:
         error = plan.expected(name)
         if error is None:
@@ -251,6 +258,12 @@ def _errors(plan: ReleasePlan, assume: str) -> Iterator[str]:
             where = "a group has" if plan.query.keys else "there are"
             rows = "" if plan.assuming is None or not plan.depends(name) else f" if {where} {plan.assuming} rows"
             yield f"  {name:<{width}}  within {show_up(error)}{rows}"
+    for name, node in formulas:
+        error = computed.expected(plan, node)
+        if error is not None:
+            yield f"  {name:<{width}}  within {show_up(error)}"
+        elif not computed.is_plain(plan, node):
+            yield f"  {name:<{width}}  follows from the columns that it is computed from"
     if plan.chosen_by_noise:
         yield "Noisy values decide which groups are shown; their errors exceed these more often than stated."
     if plan.limits:

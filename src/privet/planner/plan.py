@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from privet.errors import Face, UserError, write
 from privet.exact import Exact
 from privet.mechanisms import NoiseMechanism
+from privet.planner import computed
 from privet.planner.design import Design
 from privet.planner.linear import Noisy
 from privet.planner.measurements import Measurement
@@ -127,7 +128,7 @@ class ReleasePlan:
     @property
     def chosen_by_noise(self) -> bool:
         """Whether noisy numbers decide which groups are shown; then intervals cover less often than stated."""
-        noisy = {name for name, output in self.columns if not isinstance(output, Fixed)}
+        noisy = {name for name, output in self.columns if not isinstance(output, Fixed)}  # formulas read these
         return bool(noisy & self.query.arrangement.chooses_by())
 
     @property
@@ -142,7 +143,8 @@ class ReleasePlan:
     @property
     def level(self) -> Exact:
         """The confidence of a single cell; by Bonferroni, if all intervals must hold together."""
-        cells = self.groups * len(self.columns) if self.simultaneous else 1
+        columns = len(self.columns) + len(self.query.arrangement.computed)
+        cells = self.groups * columns if self.simultaneous else 1
         return 1 - (1 - self.confidence) / cells
 
     @property
@@ -196,7 +198,8 @@ class ReleasePlan:
         """The columns of the answer from noisy vectors: by measurement, by group."""
         noise = self.noise
         by_group: list[Noisy] = [[part[group] for part in noisy] for group in range(self.groups)]
-        return {name: output.cells(by_group, noise, self.level) for name, output in self.columns}
+        measured = {name: output.cells(by_group, noise, self.level) for name, output in self.columns}
+        return measured | computed.cells(self, by_group, measured)
 
     def explain(self, face: Face = "python") -> str:
         """The plan in words, from the source to the guarantee, rule by rule."""

@@ -11,7 +11,6 @@ from sqlglot import exp
 
 from privet.errors import NoBounds, QueryError, UserError, write
 from privet.exact import Exact
-from privet.exact import show as show_number
 from privet.privacy.adjacency import Person
 from privet.sql import hints
 from privet.sql.expressions import ExpressionReader
@@ -27,7 +26,6 @@ from privet.tables.expressions.typing_rules import as_number
 from privet.tables.operators import OfPerson, Operator, protected
 
 _LONGEST = 100
-_OPERATORS: dict[type[Tree], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Neg: "-"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +44,8 @@ class AggregateReader:
                 return self._filtered(tree)
             case exp.Count():
                 return self._count(tree)
+            case exp.Coalesce() if has_aggregate(tree):
+                raise self._no(tree, "released numbers are never NULL", "Write the aggregate without COALESCE")
             case exp.Min() | exp.Max():
                 raise self._no(tree, *hints.call(self._words(tree)))
             case exp.Div() if has_aggregate(tree):
@@ -53,7 +53,7 @@ class AggregateReader:
         function = called(tree)
         if function is not None and function.aggregate is not None:
             return self._bounded(tree, function.aggregate(self._of(tree)))
-        raise self._no(tree, *_arithmetic(self.reader.source, tree))
+        raise self._no(tree, "only aggregates can be released", f"Use {', '.join(hints.AGGREGATES)}")
 
     def of_person(self, tree: Tree) -> OfPerson:
         """The aggregate that a subquery computes for each person."""
@@ -130,12 +130,7 @@ class AggregateReader:
         return cast(Aggregate, aggregate)
 
     def _ratio(self, tree: exp.Div) -> Ratio:
-        top, bottom = bare(tree.this), bare(tree.expression)
-        if isinstance(bottom, exp.Nullif) and number(self.reader.source, bottom.expression) == 0:
-            bottom = bare(bottom.this)  # Privet never divides by zero
-        if not is_amount(top) or not is_amount(bottom):
-            raise self.reader.source.refusal(whole(tree), *_arithmetic(self.reader.source, tree))
-        over, under = self.read(top), self.read(bottom)
+        over, under = self.read(tree.this), self.read(without_nullif(tree.expression))
         assert isinstance(over, Count | CountPeople | Sum)
         assert isinstance(under, Count | CountPeople | Sum)
         return Ratio(over, under)
@@ -155,6 +150,14 @@ def has_aggregate(tree: Tree) -> bool:
 def is_amount(tree: Tree) -> bool:
     """Whether it is a count or a sum, of which a ratio can be made."""
     return isinstance(bare(tree.this) if isinstance(tree, exp.Filter) else tree, exp.Count | exp.Sum)
+
+
+def without_nullif(tree: Tree) -> Tree:
+    """A denominator without NULLIF(..., 0): Privet never divides by zero."""
+    tree = bare(tree)
+    if isinstance(tree, exp.Nullif) and isinstance(tree.expression, exp.Literal) and str(tree.expression.this) == "0":
+        return bare(tree.this)
+    return tree
 
 
 def _argument(tree: Tree) -> Tree:
@@ -199,48 +202,15 @@ def _words(node: Node) -> str:
     return "_".join(re.findall(r"\w+", show(node))) or "value"
 
 
-def _arithmetic(source: SqlText, tree: Tree) -> hints.Refusal:
-    """Why arithmetic on aggregates is refused here, and what to write instead."""
-    sign = _OPERATORS.get(type(tree))
-    if sign is None:
-        return "only aggregates can be released", f"Use {', '.join(hints.AGGREGATES)}"
-    factor, unscaled = _factored(source, tree)
-    shown = _shown(source, unscaled)
-    if isinstance(unscaled, exp.Div):
-        under = bare(unscaled.expression)
-        (above, top), (below, bottom) = (
-            _factored(source, side) for side in (unscaled.this, under.this if isinstance(under, exp.Nullif) else under)
-        )
-        able = isinstance(top, exp.Count | exp.Sum) and isinstance(bottom, exp.Count | exp.Sum)
-        factor, shown = factor * above / below, f"{_shown(source, top)} / {_shown(source, bottom)}" if able else ""
-    elif not isinstance(unscaled, exp.Count) and getattr(called(unscaled), "aggregate", None) is None:
-        shown = ""
-    if shown and "..." not in shown:
-        by = f"divide the answer by {show_number(1 / factor)}"
-        if factor.denominator == 1 or factor.numerator != 1:
-            by = f"multiply the answer by {show_number(factor)}"
-        return "an aggregate can't be scaled here", f"Write {shown}{'' if factor == 1 else f', and {by}'}"
-    return (
-        f"{sign} can't be used between aggregates",
-        "You can divide one count or sum by another: SUM(pay) / SUM(hours). For the rest, compute with the answers",
-    )
-
-
-def _factored(source: SqlText, tree: Tree) -> tuple[Exact, Tree]:
+def factored(source: SqlText, tree: Tree) -> tuple[Exact, Tree]:
     """The constant factor of an aggregate, and the aggregate without it."""
     tree = bare(tree)
     if isinstance(tree, exp.Mul | exp.Div):
         left, right = number(source, tree.this), number(source, tree.expression)
         if right:
-            factor, unscaled = _factored(source, tree.this)
+            factor, unscaled = factored(source, tree.this)
             return (factor * right if isinstance(tree, exp.Mul) else factor / right), unscaled
         if left and isinstance(tree, exp.Mul):
-            factor, unscaled = _factored(source, tree.expression)
+            factor, unscaled = factored(source, tree.expression)
             return factor * left, unscaled
     return Exact(1), tree
-
-
-def _shown(source: SqlText, tree: Tree) -> str:
-    if isinstance(tree, exp.Count) and isinstance(tree.this, exp.Star):
-        return "COUNT(*)"
-    return source.words(whole(tree))

@@ -327,8 +327,10 @@ class ExpressionReader:
                 return self._no(tree, "NULL is not allowed here", "It is allowed in IS NULL and ELSE NULL")
             case exp.WidthBucket():
                 return self._no(tree, "WIDTH_BUCKET is supported only in GROUP BY", "Elsewhere, write FLOOR(x / 10)")
-            case exp.Nullif():
+            case exp.Nullif() | exp.Round():
                 return self._no(tree, *hints.call(name))
+            case exp.Anonymous() if name.upper().startswith("DP_INTERVAL"):
+                return self._no(tree, f"{name} takes a column of the answer", f"Write COUNT(*) AS n, {name}(n)")
             case exp.Lower() | exp.Upper():
                 text = "'NORTH'" if isinstance(tree, exp.Upper) else "'north'"
                 why = f"{name} is supported only in comparisons with text, such as {name}(region) = {text}"

@@ -77,6 +77,9 @@ _EVERY = (
              exp.Min, over_groups=True, suggested=False),
     Function("MAX", "`MAX(x)`: the greatest value of one person, in a subquery that groups by the person",
              exp.Max, over_groups=True, suggested=False),
+    # intervals of an answer
+    Function("DP_INTERVAL_LOW", "`DP_INTERVAL_LOW(n)`: the lower end of the interval of a column of the answer"),
+    Function("DP_INTERVAL_HIGH", "`DP_INTERVAL_HIGH(n)`: the upper end"),
     # numbers
     Function("CLIP", "`CLIP(x, 0, 100)`: the number, clamped to these bounds",
              read=lambda reader, tree: reader.clip(tree)),
@@ -88,6 +91,7 @@ _EVERY = (
     Function("FLOOR", "`FLOOR(x)`: rounded down; `GROUP BY FLOOR(x / 10)` makes bins", exp.Floor,
              read=_rounded("floor")),
     Function("CEIL", "`CEIL(x)`: rounded up", exp.Ceil, read=_rounded("ceil")),
+    Function("ROUND", "`ROUND(AVG(x), 1)`: a number of the answer, rounded to digits", exp.Round, "this decimals"),
     Function("CEILING", "`CEILING(x)`: the same as `CEIL`", exp.Ceil, read=_rounded("ceil"), suggested=False),
     # any type
     Function("COALESCE", "`COALESCE(x, y)`: the first that is not missing", exp.Coalesce, "this expressions",

@@ -22,7 +22,8 @@ _VALUE = "Write the value itself: a number, text in '...', or DATE '2025-01-31'"
 
 WORDS: dict[str, str] = {
     **dict.fromkeys(("UNION", "INTERSECT", "EXCEPT"), _ONE),
-    **dict.fromkeys(("OVER", "WINDOW", "PARTITION BY", "ROWS", "RANGE"), _WINDOW),
+    **dict.fromkeys(("OVER", "PARTITION BY"), "A share of the total is COUNT(*) / SUM(COUNT(*)) OVER ()"),
+    **dict.fromkeys(("WINDOW", "ROWS", "RANGE"), _WINDOW),
     "QUALIFY": "Filter groups with HAVING",
     "FILTER": "Write it after an aggregate: COUNT(*) FILTER (WHERE smoker)",
     "DISTINCT": "Only people can be counted as distinct: COUNT(DISTINCT ...) of the column that identifies them",
@@ -95,7 +96,8 @@ CALLS: dict[str, str] = {
                     f"Use {', '.join(AGGREGATES)}; they also take products: AVG(a * b)"),
     **dict.fromkeys(("CAST", "TRY_CAST", "CONVERT", "DATE", "TIMESTAMP", "DATETIME", "STRFTIME", "STRPTIME", "TO_DATE"),
                     _CAST),
-    **dict.fromkeys(("ROUND", "TRUNC", "TRUNCATE", "MOD"), "Write FLOOR(x) or CEIL(x)"),
+    "ROUND": "It is allowed for numbers of the answer: ROUND(AVG(income), 1). For rows, write FLOOR(x) or CEIL(x)",
+    **dict.fromkeys(("TRUNC", "TRUNCATE", "MOD"), "Write FLOOR(x) or CEIL(x)"),
     **dict.fromkeys(("POW", "POWER", "SQRT", "EXP", "LN", "LOG", "LOG10", "SIGN"),
                     "The operators are + - * /; write a square as x * x"),
     **dict.fromkeys(("DAYOFWEEK", "DOW", "WEEKDAY"), "Write ISODOW(day): 1 is Monday, 7 is Sunday"),

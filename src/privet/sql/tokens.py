@@ -137,10 +137,10 @@ def _without_comments(source: SqlText) -> list[Token]:
         if one is None or other is None or (one.token_type, one.start, one.end) != (
             other.token_type, other.start, other.end
         ):  # fmt: skip
-            at = one or other
-            assert at is not None
+            first = one or other
+            assert first is not None
             why = "a comment here can be read in two ways"
-            raise source.refusal(span(at), why, "Write -- to the end of a line, or one /* without another inside */")
+            raise source.refusal(span(first), why, "Write -- to the end of a line, or one /* without another inside */")
     return tokens
 
 
@@ -186,6 +186,10 @@ def _check(source: SqlText, tokens: Sequence[Token], place: int, known: frozense
             raise source.refusal(span(token), *hints.word(text))
         return
     if _is(token, _T.FILTER) and called and before is not None and _is(before, _T.R_PAREN):
+        return
+    if _is(token, _T.OVER) and called and before is not None and _is(before, _T.R_PAREN):
+        return
+    if _is(token, _T.PARTITION_BY) and [t.text.upper() for t in tokens[max(0, place - 2) : place]] == ["OVER", "("]:
         return
     if word in _LITERALS and after is not None and _is(after, _T.STRING):
         return

@@ -18,7 +18,7 @@ from typing import Any
 
 from privet.errors import QueryError, Remedy, write
 from privet.exact import whole
-from privet.tables import caps, operators
+from privet.tables import caps, computed, operators
 from privet.tables.aggregates import (
     Aggregate,
     CountPeople,
@@ -80,7 +80,7 @@ class Query:
         if len(self.aggregates) > MOST_COLUMNS:
             raise QueryError(f"a query can ask for at most {MOST_COLUMNS} columns, not {len(self.aggregates)}")
         columns = self.columns()
-        names = [key.name for key in self.keys]
+        names = [key.name for key in self.keys] + [name for name, _ in self.arrangement.computed]
         for name, _ in self.aggregates:
             produced = columns[name]
             names += [name, *(produced if produced != (name,) else ())]
@@ -104,6 +104,13 @@ class Query:
         if self.arrangement != EVERYTHING:
             numbers = {column: RELEASED for produced in columns.values() for column in produced}
             left = dict(zip((key.name for key in self.keys), self.domains(), strict=True))
+            formulas, amounts = dict(self.arrangement.computed), [n for n, what in self.aggregates if what.is_amount]
+            computed.check_columns(
+                self.arrangement.computed,
+                measured=numbers.keys() - formulas.keys(),
+                amounts=[column for name in amounts for column in columns[name]],
+                keys=[key.name for key in self.keys],
+            )
             self.arrangement.check({key.name: key.expression.type(types) for key in self.keys}, numbers, columns, left)
 
     def domains(self) -> tuple[tuple[KeyValue, ...], ...]:
@@ -111,14 +118,14 @@ class Query:
         return self.groups.values
 
     def columns(self) -> dict[str, tuple[str, ...]]:
-        """The columns that each aggregate produces: one, or one for each bin of a histogram."""
+        """The columns that each aggregate or formula produces: one, or one for each bin of a histogram."""
         types = self.input.types()
         return {
             name: tuple(f"{name} {label}" for label in what.expression.type(types).keys())  # noqa: SIM118
             if isinstance(what, Histogram)
             else (name,)
             for name, what in self.aggregates
-        }
+        } | {name: (name,) for name, _ in self.arrangement.computed}
 
     def expressions(self) -> Iterator[tuple[Node, Operator]]:
         """Every expression over rows, with the rows that it reads; the deepest first."""
@@ -130,6 +137,19 @@ class Query:
                     yield part.expression, self.input
 
     # --- arrangement of the answer: always having, then order_by, then limit --------------------
+
+    def compute(self, **columns: Expr) -> Query:
+        """Add columns that are computed from columns of the answer: `share=pv.col("n") / pv.total("n")`; free.
+
+        A formula can use + - * /, numbers, `round`, `floor`, `ceil`, `abs`, `clip`, `pv.total`, `pv.interval_low` and
+        `pv.interval_high`, and the names of columns that were computed before.
+        """
+        if not columns or not all(isinstance(value, Expr) for value in columns.values()):
+            raise QueryError("compute needs named formulas of the answer's columns", remedy=computed.EXAMPLE)
+        formulas = self.arrangement.computed
+        for name, value in columns.items():
+            formulas = (*formulas, (name, computed.with_earlier(value.node, formulas)))
+        return self._arranged(computed=formulas)
 
     def having(self, *conditions: Expr) -> Query:
         """Show only the groups for which all conditions on columns of the answer are true; this costs nothing."""

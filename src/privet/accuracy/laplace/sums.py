@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privet.accuracy.laplace.equal import error_in_steps, exceeds
+from privet.accuracy.laplace.many import MANY, MANY_EQUAL, error_of_many
 from privet.accuracy.single import error as single_error
 from privet.accuracy.sums import LEAST_SCALE, Floats, common_divisor, largest_scale, present
 from privet.errors import NumberError, write
@@ -24,6 +25,7 @@ _LEAST = 2.0**-40  # and to this share of the largest: an absent term becomes a 
 _FARTHEST = 600.0  # tails are computed up to so many of the largest scale: e^-600 is far from underflow
 _ROUNDING = 2.0**-52
 _PARTS = np.arange(1, 64) / 64
+_SHARP = 4  # terms, up to which the tail of a sum is sharp
 _EXCHANGED = 4  # up to so many terms are sorted by exchanges
 
 
@@ -95,8 +97,8 @@ def error_of_sum(weights: Sequence[Number], scales: Sequence[Number], confidence
     """A bound that |sum of a_i X_i| keeps to with this confidence, for independent discrete Laplace X_i.
 
     Claim: P(|sum a_i X_i| <= error) >= confidence. The smallest such number if all |a_i| and all scales are equal;
-    otherwise by `smoothed`, rounded down to a multiple of the weights' common divisor. Terms of weight or scale 0 are
-    absent.
+    otherwise by `smoothed`, or for many terms by their moments, rounded down to a multiple of the weights' common
+    divisor. Terms of weight or scale 0 are absent.
 
     Example:
         >>> error_of_sum([1], [2], 0.95), error_of_sum([1, -1], [2, 2], 0.95), error_of_sum([1, "1/2"], [20, 30], 0.95)
@@ -113,12 +115,17 @@ def _error(terms: tuple[tuple[Exact, Exact], ...], level: Exact) -> Exact:
     if len(terms) == 1:
         weight, scale = terms[0]
         return single_error(DiscreteLaplace(scale), 1 - level, step=weight)
-    if len(set(terms)) == 1:
+    step = common_divisor([weight for weight, _ in terms])
+    equal = len(set(terms)) == 1
+    if len(terms) > (MANY_EQUAL if equal else MANY):
+        return error_of_many(terms, level) // step * step
+    if equal:
         weight, scale = terms[0]
         return weight * error_in_steps(len(terms), scale, level)
-    step = common_divisor([weight for weight, _ in terms])
     unit, relative = _relative(list(terms))
     bound = unit * binary(quantile_of_sum(relative, level)) + sum((weight for weight, _ in terms), Fraction(0)) / 2
+    if len(terms) > _SHARP:
+        bound = min(bound, error_of_many(terms, level))
     return bound // step * step
 
 

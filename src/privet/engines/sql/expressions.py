@@ -32,6 +32,7 @@ from privet.tables.expressions.nodes import (
     Logic,
     Node,
     Not,
+    OfAnswer,
     Rounded,
     StartsWith,
     Truncate,
@@ -119,6 +120,8 @@ class Compiler:
                 assert isinstance(kind, KeyType)
                 labels = [self.layers.context.bind(str(label)) for label in kind.values]
                 return self._bin(node, labels, "text", mode)
+            case OfAnswer():
+                raise AssertionError(node)  # it has no type over rows
 
     def number(self, node: Node, mode: Mode = "value") -> tuple[Value, NumberType]:
         """A number, or a boolean as 0 or 1, with its type."""

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from privet.errors import UserError, write
 from privet.exact import Exact, nearest
+from privet.planner.computed import is_plain
 from privet.planner.outputs import Cell
+from privet.tables.expressions.nodes import Node, OfAnswer
 from privet.tables.types import KeyValue
 
 if TYPE_CHECKING:
@@ -30,13 +32,17 @@ def arrow(answer: Release, *, intervals: bool = True) -> pa.Table:
         (name, values, _key_type(every[0]))
         for every, (name, values) in zip(answer.plan.query.domains(), answer.shown_keys(), strict=True)
     ]
+    formulas = dict(answer.plan.query.arrangement.computed)
+    plain = {name for name, node in formulas.items() if is_plain(answer.plan, node)}
     for name, cells in answer.shown.items():
+        if intervals and name in plain and _is_end(name, formulas[name], answer):
+            continue  # it stands beside its column
         kind = _number_type(_every(answer, name))
         numbers = [(cells.values, kind), (cells.low, kind), (cells.high, kind), (cells.noisy, pa.bool_())]
         columns += [
             (name + end, [_fitting(x, of) for x in part], of)
             for end, (part, of) in zip(BESIDE, numbers, strict=True)
-            if intervals or not end
+            if not end or (intervals and name not in plain)
         ]
     names = [name for name, _, _ in columns]
     if twice := sorted({name for name in names if names.count(name) > 1}):
@@ -46,6 +52,11 @@ def arrow(answer: Release, *, intervals: bool = True) -> pa.Table:
         )
     table = pa.table([pa.array(values, kind) for _, values, kind in columns], names=names)
     return table.replace_schema_metadata({"notes": "\n".join(answer.notes())})
+
+
+def _is_end(name: str, node: Node, answer: Release) -> bool:
+    """Whether a computed column is what a frame has anyway: `n_low` for the lower end of `n`, if that is shown."""
+    return isinstance(node, OfAnswer) and node.column in answer.shown and name == f"{node.column}_{node.function}"
 
 
 def csv(answer: Release) -> str:
