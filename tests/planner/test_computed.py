@@ -30,7 +30,12 @@ DRAWS = 1500
 ENOUGH = 0.915
 """Of 1,500 draws at 95 %: fewer by chance has a probability of about 1e-9."""
 n, old, pay, total = pv.col("n"), pv.col("old"), pv.col("pay"), pv.col("total")
-ASKED = {"n": pv.count(), "old": pv.count(where=pv.col("age") >= 65), "pay": pv.mean("x"), "total": pv.sum("x")}
+ASKED: dict[str, Any] = {
+    "n": pv.count(),
+    "old": pv.count(where=pv.col("age") >= 65),
+    "pay": pv.mean("x"),
+    "total": pv.sum("x"),
+}
 COLUMNS: dict[str, Any] = {"x": pv.integer(0, 100, required=True), "age": pv.integer(0, 100, required=True)}
 Truth = Callable[[float, float, float], float]
 
@@ -95,13 +100,10 @@ def test_shares_hold(sizes: tuple[int, ...]) -> None:
     ]
     answers = [made.cells(draw) for draw in drawn(made, rows, 400, 7)]
     for i, size in enumerate(sizes):
-        shares = [
-            Cells(*((part[i],) for part in (c.values, c.low, c.high, c.noisy))) for c in (a["share"] for a in answers)
-        ]
-        assert np.mean([held(cell, size / sum(sizes))[0] for cell in shares]) >= 0.88
-    whole = [Cells(*((part[0],) for part in (c.values, c.low, c.high, c.noisy))) for c in (a["half"] for a in answers)]
-    assert np.mean([held(cell, sum(sizes) / 2)[0] for cell in whole]) >= 0.88
-    assert np.mean([held(cell, sum(sizes) / 2, part=0.5)[0] for cell in whole]) < 0.88
+        assert np.mean([held(answer["share"].at([i]), size / sum(sizes))[0] for answer in answers]) >= 0.88
+    whole, truth = [answer["half"].at([0]) for answer in answers], sum(sizes) / 2
+    assert np.mean([held(cell, truth)[0] for cell in whole]) >= 0.88
+    assert np.mean([held(cell, truth, part=0.5)[0] for cell in whole]) < 0.88
 
 
 def cells_of(*formulas: Expr, counts: list[int], scale: int = 4, **options: Any) -> list[Cells]:

@@ -18,7 +18,7 @@ from privet.tables import caps, operators
 from privet.tables.analysis import narrowing
 from privet.tables.arrangement import EVERYTHING
 from privet.tables.computed import leaves
-from privet.tables.expressions.nodes import OfAnswer
+from privet.tables.expressions.nodes import Column, OfAnswer
 from privet.tables.expressions.rendering import show as show_node
 from privet.tables.operators import (
     JoinPerson,
@@ -87,9 +87,10 @@ def _rows(of: Operator) -> Iterator[str]:
         case JoinPerson(left, right):
             yield from _rows(left)
             yield from (f"Joined by person: {line}" for line in _rows(right))
-        case PerPerson(inner, columns):
+        case PerPerson(inner, columns, keys):
             yield from _rows(inner)
-            yield f"One row per person: {', '.join(f'{name} = {of_person(v)}' for name, v in columns)}."
+            by = "".join(f" and {name if node == Column(name) else show_node(node)}" for name, node in keys)
+            yield f"One row per person{by}: {', '.join(f'{name} = {of_person(v)}' for name, v in columns)}."
 
 
 def of_person(value: OfPerson) -> str:
