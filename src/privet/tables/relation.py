@@ -109,7 +109,8 @@ class _Rows:
     def per_person(self, *keys: str | Expr, **values: Any) -> Relation:
         """One row per person, with values computed from all their rows; with keys, one for each of their values too.
 
-        `games.per_person("league", best=pv.max("score"))` has up to one row for each person and league.
+        `games.per_person("league", best=pv.max("score"))` has up to one row for each person and league; a named key is
+        an expression: `per_person(month=pv.col("day").truncate("month"), n=pv.count())`.
 
         Values are `pv.count()`, `pv.sum(...)`, `pv.mean(...)`, `pv.min(...)`, `pv.max(...)`. Counts and sums have no
         bounds of their own: clip them before you sum them over people.
@@ -120,8 +121,10 @@ class _Rows:
                 "per_person combines all rows of a person into one, so a cap before it has no effect",
                 remedy=caps.BOUNDS_INSTEAD,
             )
-        named = write('with_columns(kind=...).per_person("kind", n=pv.count())')
+        named = write("per_person(kind=..., n=pv.count())")
         by = tuple((_key_name(key, named), column(key)) for key in keys)
+        by += tuple((name, key.node) for name, key in values.items() if isinstance(key, Expr))
+        values = {name: value for name, value in values.items() if not isinstance(value, Expr)}
         for _, key in by:
             _check_not_person(rows.input, key)
         return Relation(PerPerson(rows.input, tuple((name, _of_person(v)) for name, v in values.items()), by))
