@@ -193,7 +193,9 @@ class Release:
             Column(
                 name,
                 cells,
-                name in formulas or isinstance(outputs[name], Straight | Fixed),
+                computed.linear(formulas[name], outputs) is not None
+                if name in formulas
+                else isinstance(outputs[name], Straight | Fixed),
                 computed.is_public(self.plan, formulas[name]) if name in formulas else isinstance(outputs[name], Fixed),
                 name in formulas or name in dots,
                 name in formulas and computed.is_plain(self.plan, formulas[name]),
