@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from privet.errors import UserError, write
 from privet.exact import Exact, nearest
+from privet.planner import ReleasePlan
 from privet.planner.computed import is_plain
 from privet.planner.outputs import Cell
-from privet.tables.expressions.nodes import Node, OfAnswer
+from privet.tables.expressions.nodes import OfAnswer
 from privet.tables.types import KeyValue
 
 if TYPE_CHECKING:
@@ -24,6 +25,32 @@ BESIDE = ("", "_low", "_high", "_noisy")
 """How the columns of a frame are called, after the name: the value, its interval, and its mark."""
 
 
+def layout(plan: ReleasePlan, *, intervals: bool = True) -> list[tuple[str, str, int]]:
+    """The columns of numbers that a frame has: the name, the column of the answer, and which part of it, as in BESIDE.
+
+    An end of an interval, or what is computed from ends alone, has no interval beside it; and `n_low`, if it is the
+    lower end of `n`, stands beside `n` anyway.
+    """
+    query = plan.query
+    formulas, parts = dict(query.arrangement.computed), query.columns()
+    hidden = {column for name in query.arrangement.hidden for column in parts[name]}
+    shown = [name for name in (*dict(plan.columns), *formulas) if name not in hidden]
+    found = []
+    for name in shown:
+        node = formulas.get(name)
+        plain = node is not None and is_plain(plan, node)
+        beside = isinstance(node, OfAnswer) and node.column in shown and name == f"{node.column}_{node.function}"
+        if not (intervals and beside):
+            found += [(name + end, name, i) for i, end in enumerate(BESIDE) if not i or (intervals and not plain)]
+    return found
+
+
+def named_twice(plan: ReleasePlan, *, intervals: bool = True) -> str | None:
+    """A name that two columns of a frame would have."""
+    names = [key.name for key in plan.query.keys] + [name for name, _, _ in layout(plan, intervals=intervals)]
+    return min((name for name in names if names.count(name) > 1), default=None)
+
+
 def arrow(answer: Release, *, intervals: bool = True) -> pa.Table:
     """Each column `n` is followed by `n_low`, `n_high` and `n_noisy`; the notes are in the metadata."""
     import pyarrow as pa
@@ -32,31 +59,20 @@ def arrow(answer: Release, *, intervals: bool = True) -> pa.Table:
         (name, values, _key_type(every[0]))
         for every, (name, values) in zip(answer.plan.query.domains(), answer.shown_keys(), strict=True)
     ]
-    formulas = dict(answer.plan.query.arrangement.computed)
-    plain = {name for name, node in formulas.items() if is_plain(answer.plan, node)}
-    for name, cells in answer.shown.items():
-        if intervals and name in plain and _is_end(name, formulas[name], answer):
-            continue  # it stands beside its column
-        kind = _number_type(_every(answer, name))
-        numbers = [(cells.values, kind), (cells.low, kind), (cells.high, kind), (cells.noisy, pa.bool_())]
-        columns += [
-            (name + end, [_fitting(x, of) for x in part], of)
-            for end, (part, of) in zip(BESIDE, numbers, strict=True)
-            if not end or (intervals and name not in plain)
-        ]
-    names = [name for name, _, _ in columns]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
+    twice = named_twice(answer.plan, intervals=intervals)
+    if twice is not None:
         raise UserError(
-            f"with intervals, two columns would be called {twice[0]!r}",
-            remedy=write("to_arrow(intervals=False)", sql=f"{twice[0]} AS another_name"),
+            f"with intervals, two columns would be called {twice!r}",
+            remedy=write("to_arrow(intervals=False)", sql=f"{twice} AS another_name"),
         )
-    table = pa.table([pa.array(values, kind) for _, values, kind in columns], names=names)
+    kinds = {name: _number_type(_every(answer, name)) for name in answer.shown}
+    for name, column, place in layout(answer.plan, intervals=intervals):
+        cells = answer.shown[column]
+        part = (cells.values, cells.low, cells.high, cells.noisy)[place]
+        kind = pa.bool_() if place == len(BESIDE) - 1 else kinds[column]
+        columns.append((name, [_fitting(x, kind) for x in part], kind))
+    table = pa.table([pa.array(values, kind) for _, values, kind in columns], names=[name for name, _, _ in columns])
     return table.replace_schema_metadata({"notes": "\n".join(answer.notes())})
-
-
-def _is_end(name: str, node: Node, answer: Release) -> bool:
-    """Whether a computed column is what a frame has anyway: `n_low` for the lower end of `n`, if that is shown."""
-    return isinstance(node, OfAnswer) and node.column in answer.shown and name == f"{node.column}_{node.function}"
 
 
 def csv(answer: Release) -> str:
