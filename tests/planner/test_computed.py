@@ -179,6 +179,13 @@ def test_what_is_no_formula_is_refused(formula: Any, why: str) -> None:
         base.compute(f=formula)
 
 
+def test_too_much_arithmetic_is_refused_before_it_is_paid_for() -> None:
+    many = table(k=pv.integer(0, 9_999)).group_by("k").agg(n=pv.count())
+    many.compute(share=n / pv.total("n"))
+    with pytest.raises(QueryError, match="too much arithmetic for 10,000 groups: 230,000 steps"):
+        many.compute(f=sum([n] * 11, n))
+
+
 def test_rows_know_no_answer() -> None:
     with pytest.raises(QueryError, match="rounded to -15 to 15"):
         n.round(99)

@@ -19,6 +19,8 @@ from privet.tables.schema import check_name
 MOST_PARTS = 100
 """Maximum parts of a formula."""
 MOST_FORMULAS = 100
+MOST_STEPS = 200_000
+"""Maximum parts of all formulas, times the number of groups: some seconds of exact arithmetic."""
 
 EXAMPLE = write('compute(share=pv.col("n") / pv.total("n"))', sql="COUNT(*) / SUM(COUNT(*)) OVER () AS share")
 _COMPUTABLE = (Column, Constant, Arithmetic, Rounded, Clip, OfAnswer)
@@ -63,6 +65,20 @@ def checked(formulas: Formulas) -> None:
             raise QueryError(f"{name} has {count} parts, but a formula can have at most {MOST_PARTS}")
         if next(leaves(node), None) is None:
             raise QueryError(f"{name} uses no column of the answer", remedy=EXAMPLE)
+
+
+def check_steps(formulas: Formulas, groups: int) -> None:
+    """Refuse more arithmetic than an answer with so many groups can have."""
+    steps = sum(_size(node) for _, node in formulas) * groups
+    if steps > MOST_STEPS:
+        raise QueryError(
+            f"this is too much arithmetic for {groups:,} groups: {steps:,} steps, of at most {MOST_STEPS:,}",
+            allowed="Compute with fewer columns, or with the answer itself",
+        )
+
+
+def _size(node: Node) -> int:
+    return 1 + sum(map(_size, parts(node)))
 
 
 def check_columns(

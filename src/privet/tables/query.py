@@ -105,6 +105,7 @@ class Query:
             numbers = {column: RELEASED for produced in columns.values() for column in produced}
             left = dict(zip((key.name for key in self.keys), self.domains(), strict=True))
             formulas, amounts = dict(self.arrangement.computed), [n for n, what in self.aggregates if what.is_amount]
+            computed.check_steps(self.arrangement.computed, self.groups.most)
             computed.check_columns(
                 self.arrangement.computed,
                 measured=numbers.keys() - formulas.keys(),
