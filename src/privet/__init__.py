@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from privet.sources import duckdb_file, import_csv, keys_from, public_table, table
     from privet.sources.survey import make_survey
     from privet.tables.aggregates import count, count_distinct, count_people, histogram, mean, std, sum, variance  # noqa: A004
-    from privet.tables.expressions.fluent import bins, col, lit, when
+    from privet.tables.expressions.fluent import bins, col, interval_high, interval_low, lit, total, when
     from privet.tables.extremes import greatest, least, max, min  # noqa: A004
     from privet.tables.query import Query
     from privet.tables.ranked import median, quantile, quantiles
@@ -102,6 +102,8 @@ _HOMES = {
     "histogram": "tables.aggregates",
     "import_csv": "sources",
     "integer": "tables.schema",
+    "interval_high": "tables.expressions.fluent",
+    "interval_low": "tables.expressions.fluent",
     "keys": "tables.schema",
     "keys_from": "sources",
     "least": "tables.extremes",
@@ -123,6 +125,7 @@ _HOMES = {
     "table": "sources",
     "text": "tables.schema",
     "timestamp": "tables.schema",
+    "total": "tables.expressions.fluent",
     "variance": "tables.aggregates",
     "verify": "release",
     "when": "tables.expressions.fluent",
@@ -193,6 +196,8 @@ __all__ = [
     "histogram",
     "import_csv",
     "integer",
+    "interval_high",
+    "interval_low",
     "keys",
     "keys_from",
     "least",
@@ -222,6 +227,7 @@ __all__ = [
     "table",
     "text",
     "timestamp",
+    "total",
     "variance",
     "verify",
     "when",

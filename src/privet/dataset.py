@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # pydantic takes its time, and most datasets need none of it
     from privet.policy import Policy
     from privet.policy.policy import DatasetPolicy
     from privet.session import Session
+    from privet.sql import Asked
 
 _OPENED = write('pv.Session([people], budget=pv.PureDP(3), ledger="people.ledger")')
 _CLOSED = "this dataset is closed, and so are its sessions. Open it again to ask further questions"
@@ -255,9 +256,13 @@ class Dataset(Closing):
 
     def parse(self, text: str) -> Query:
         """The question that a SELECT asks, as the same value that the Python methods build."""
-        from privet.sql import parse
+        return self.asked(text).query
 
-        return parse(text, self.tables, self.public)
+    def asked(self, text: str) -> Asked:
+        """The question that a SELECT asks, and the price in its options."""
+        from privet.sql import read
+
+        return read(text, self.tables, self.public)
 
     def plan(self, query: Query | str | ReleasePlan, **options: Any) -> ReleasePlan:
         """The plan for a question. A plan that another dataset made is planned again and compared.
@@ -266,8 +271,12 @@ class Dataset(Closing):
         """
         if isinstance(query, ReleasePlan):
             return self._planned(query)
-        asked = self.parse(query) if isinstance(query, str) else query
-        planned = self._plan(asked, text=query if isinstance(query, str) else "", **options)
+        if isinstance(query, str):
+            question = self.asked(query)
+            asked, text, options = question.query, query, question.priced(options)
+        else:
+            asked, text = query, ""
+        planned = self._plan(asked, text=text, **options)
         self._check_tables(asked)
         self._plans[id(planned)] = planned
         return planned

@@ -75,3 +75,16 @@ def test_one_row_of_each_person_has_nothing_to_cap(shell: Shell) -> None:
     told = shell.refused(2, "query", PERSON, "--epsilon", "1", "--max-rows", "5")
     assert "each person already has one row here, so a cap does nothing" in told
     assert "pv." not in told
+
+
+def test_options_in_the_statement(shell: Shell, tmp_path: Path) -> None:
+    """The price and the cap are those of a `.sql` file, and so are its comments."""
+    file = tmp_path / "question.sql"
+    options = "OPTIONS (epsilon = 0.5, max_rows_contributed = 5)"
+    file.write_text(f"-- how many\nSELECT WITH DIFFERENTIAL_PRIVACY {options} COUNT(*) AS n /* all */ FROM people;\n")
+    explained = words(shell.out("explain", "--file", str(file)))
+    assert "noise of scale 5 / 0.5 = 10" in explained
+    assert "noise of scale 2 / 0.5 = 4" in words(shell.out("explain", "--file", str(file), "--max-rows", "2"))
+    assert "epsilon is also set to 1" in shell.run("query", "--file", str(file), "--epsilon", "1").err
+    assert shell.spent() == 0
+    assert shell.json("query", "--file", str(file), "--json")["spent"] == {"epsilon": "0.5"}

@@ -376,7 +376,11 @@ def _per_person(chance: Random, made: Relation) -> Relation:
     suffix = chance.randrange(10**6)
     ways: list[Callable[[Expr], Any]] = [pv.sum, pv.mean, pv.least, pv.greatest, pv.count, lambda e: pv.count()]
     names = [f"p{suffix}_{i}" for i in range(chance.randint(1, 3))]
-    return made.per_person(**{name: chance.choice(ways)(asker.summed()) for name in names})
+    values = {name: chance.choice(ways)(asker.summed()) for name in names}
+    if chance.random() < 0.6:
+        return made.per_person(**values)
+    keys = {f"q{suffix}_{i}": asker.key() for i in range(chance.choice([1, 1, 2]))}
+    return made.with_columns(**keys).per_person(*keys, **values)
 
 
 def question(chance: Random, of: World, most_groups: int = 60) -> Query | None:

@@ -13,7 +13,7 @@ import privet as pv
 from privet.tables.codec import decode, encode
 from privet.tables.query import Query
 
-THEMES = ("aggregates", "rows", "expressions", "groups", "cubes", "tables", "arrangements")
+THEMES = ("aggregates", "rows", "expressions", "groups", "cubes", "tables", "arrangements", "formulas")
 PAIRS = [(theme, pair) for theme in THEMES for pair in pairs(GOLDEN / f"{theme}.txt", "= ")]
 IDS = [f"{theme}: {pair.name}" for theme, pair in PAIRS]
 NAMES: dict[str, Any] = {

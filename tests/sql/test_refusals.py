@@ -104,21 +104,6 @@ def test_what_is_proposed_for_groups_can_be_asked(key: str, table: str) -> None:
         asked(f"SELECT {remedy.sql} AS k, COUNT(*) AS n FROM {table} GROUP BY k")
 
 
-@pytest.mark.parametrize(
-    "number",
-    [
-        "1.0 * SUM(age) / SUM(hours)",
-        "SUM(age) / (2 * COUNT(*))",
-        "SUM(age) * 100 / NULLIF(COUNT(*), 0)",
-        "AVG(age) / 7",
-    ],
-)
-def test_what_is_proposed_for_numbers_can_be_asked(number: str) -> None:
-    found = re.search(r"Write ([^,]*?)(, and .* by .*)?\.$", refusal(f"SELECT {number} AS x FROM people"), re.M)
-    assert found is not None
-    asked(f"SELECT {found[1]} AS x FROM people")
-
-
 def test_a_dash_for_an_underscore_is_told_at_once() -> None:
     from privet import boolean, each_row
     from privet.sql import parse

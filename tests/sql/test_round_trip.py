@@ -56,8 +56,8 @@ def sql(node: e.Node) -> str:
             return f"({sql(left)} {operator} {sql(right)})"
         case e.Compare(operator, left, right):
             return f"({sql(left)} {({'==': '=', '!=': '<>'}).get(operator, operator)} {sql(right)})"
-        case e.Rounded(function, of):
-            return f"{function.upper()}({sql(of)})"
+        case e.Rounded(function, of, digits):
+            return f"{function.upper()}({sql(of)}{f', {digits}' if function == 'round' else ''})"
         case e.Clip(of, lower, upper):
             return f"CLIP({sql(of)}, {value(lower)}, {value(upper)})"
         case e.Logic(operator, of):
@@ -82,6 +82,10 @@ def sql(node: e.Node) -> str:
             return f"FLOOR({sql(of)} / {value(width)}) * {value(width)}"
         case e.Which():
             raise AssertionError("only Privet itself writes these")
+        case e.OfAnswer("total", name):
+            return f"SUM({quoted(name)}) OVER ()"
+        case e.OfAnswer(end, name):
+            return f"DP_INTERVAL_{end.upper()}({quoted(name)})"
 
 
 def measured(of: Any) -> str:

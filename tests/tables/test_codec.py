@@ -24,7 +24,7 @@ from privet.tables import aggregates, arrangement, operators, schema, statement,
 from privet.tables.aggregates import count, count_distinct, count_people, histogram, mean, std, variance
 from privet.tables.aggregates import sum as total
 from privet.tables.codec import KINDS, decode, encode
-from privet.tables.expressions import nodes
+from privet.tables.expressions import fluent, nodes
 from privet.tables.expressions.fluent import Expr, bins, col, lit, when
 from privet.tables.extremes import greatest, least
 from privet.tables.holders import Holders
@@ -94,6 +94,8 @@ QUERIES: list[Query] = [
     PEOPLE.join(VISITS).per_person(c=count(), s=total("cost"), m=mean("cost"), lo=least("age"), hi=greatest("age"))
     .where(col("c") > 2)
     .agg(n=count(), s=total(col("s").clip(0, 100))),
+    PEOPLE.per_person("region", n=count()).group_by("region").agg(m=count())
+    .compute(share=col("m") / fluent.total("m", by="region"), low=fluent.interval_low("m").round(1)),
 ]  # fmt: skip
 AGE, ADULT = col("age").node, (col("age") >= 18).node
 BINS = bins("age", [0, 18, 110]).node
@@ -176,7 +178,7 @@ GOLDEN: list[tuple[Any, str]] = [
      '"unit":"1/1","upper":"9/1","wide":false}}]],"kind":"schema",'
      '"name":"r","protect":{"kind":"each row"},"rows":100}')),
     (ROWS.agg(n=count()).limit(3).arrangement,
-     '{"having":null,"hidden":[],"kind":"arrangement","limit":3,"order":[]}'),
+     '{"computed":[],"having":null,"hidden":[],"kind":"arrangement","limit":3,"order":[]}'),
     (person("id", max_rows=3), '{"id":"id","kind":"person","max_groups":null,"max_rows":3,"max_rows_per_group":null}'),
 ]  # fmt: skip
 
@@ -286,6 +288,7 @@ def test_an_ill_typed_query_is_refused() -> None:
 def test_an_ill_formed_arrangement_is_refused() -> None:
     tree = encode(PEOPLE.agg(n=count()))
     nothing: dict[str, Any] = {"kind": "arrangement", "having": None, "order": [], "limit": None, "hidden": []}
+    nothing["computed"] = []
     assert tree["arrangement"] == nothing
     for change, message in (
         (None, "arrangement: must be an object with a kind, not None"),

@@ -216,6 +216,18 @@ MAX(amount) AS most, AVG(amount) AS mean, COUNT(amount) AS m FROM visits GROUP B
 WITH often AS (SELECT person_id, COUNT(*) AS c FROM visits WHERE kind = 'call' GROUP BY 1), rich AS (SELECT
 person_id, income / hours AS pay FROM people WHERE income > 100) SELECT COUNT(*) AS n, SUM(CLIP(pay, 0, 50)) AS s
 FROM rich JOIN often ON rich.person_id = often.person_id WHERE c > 1 AND pay > 2
+
+-- filters and patterns
+SELECT COUNT(*) FILTER (WHERE LOWER(region) = 'north' OR UPPER(region) IN ('SOUTH')) AS n, AVG(income) FILTER (WHERE
+region ILIKE 'N%' OR region NOT LIKE '%th') AS m FROM people
+
+-- arithmetic on the answer
+SELECT zone, smoker, COUNT(*) AS n, n / SUM(n) OVER (PARTITION BY zone) AS s, ROUND(AVG(rate), 1) - 3 AS r,
+DP_INTERVAL_LOW(n) AS l, DP_INTERVAL_HIGH(n) AS h, 1 / (n - COUNT(age)) AS q FROM people GROUP BY zone, smoker
+
+-- one row for each person and key
+SELECT kind, AVG(total) AS t, COUNT(*) AS n FROM (SELECT person_id, kind, FLOOR(amount / 500) * 500 AS bin, SUM(amount)
+AS total FROM visits GROUP BY person_id, kind, bin) GROUP BY kind
 """
 STATEMENTS: dict[str, str] = {
     **dict(block.strip().split("\n", 1) for block in _WRITTEN.split("\n-- ")[1:]),

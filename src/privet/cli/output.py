@@ -158,13 +158,13 @@ def check_output(plan: ReleasePlan, form: Format, output: Path | None, style: di
     """Refuse, before anything is spent, an answer that could not be shown in this format."""
     from privet.errors import Remedy, UserError
     from privet.plots import new_figure
-    from privet.release.render.frame import BESIDE
+    from privet.release.render.frame import layout, named_twice
     from privet.release.render.picture import MOST_PANELS
     from privet.release.render.style import Style
 
     if style:
         Style(**style).check(plan.query)
-    shown = [name for name, _ in plan.columns if name not in plan.query.arrangement.hidden]
+    shown = layout(plan, intervals=False)
     if output is not None and output.suffix.lower() in _PICTURES:
         new_figure(1, 1)  # an error without matplotlib
         if len(shown) > MOST_PANELS:
@@ -174,11 +174,9 @@ def check_output(plan: ReleasePlan, form: Format, output: Path | None, style: di
             )
     if form not in (Format.CSV, Format.JSON, Format.PARQUET):
         return
-    names = [key.name for key in plan.query.keys]
-    names += [name + end for name, _ in plan.columns for end in BESIDE]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise UserError(f"with intervals, two columns would be named {twice[0]!r}", remedy=Remedy("Rename one with AS"))
+    twice = named_twice(plan)
+    if twice is not None:
+        raise UserError(f"with intervals, two columns would be named {twice!r}", remedy=Remedy("Rename one with AS"))
 
 
 def write(answer: Release, form: Format, output: Path | None, style: dict[str, Any], files: Files) -> None:

@@ -21,7 +21,6 @@ from privet.system.addresses import is_address, masked
 if TYPE_CHECKING:  # loaded when a command runs: `privet --help` is quick
     from privet.planner import ReleasePlan
     from privet.session import Session
-    from privet.tables.query import Query
 
 _PAID = "the debit stays. The answer is stored: asking again is free"
 _EXAMPLE = 'privet query "SELECT COUNT(*) FROM people" --epsilon 0.5'
@@ -72,7 +71,7 @@ def query(
         style = chart_style(title, label, order, output)
         session = _session(question, text)
     with stopped(lambda: _PAID if session.debited else "nothing was spent"), session:
-        plan = session.plan(_capped(session, text, caps), **options)
+        plan = _plan(session, text, caps, options)
         if dry_run:
             _explain(session, plan, fresh=fresh, as_json=kind is Format.JSON)
             return
@@ -119,7 +118,7 @@ def explain(question: Question, as_json: AsJson = False) -> None:
     with stopped(lambda: "nothing was spent"):
         options, caps, text = _options(question), _caps(question), _statement(question.sql, question.file)
         with _session(question, text) as session:
-            _explain(session, session.plan(_capped(session, text, caps), **options), as_json=as_json)
+            _explain(session, _plan(session, text, caps, options), as_json=as_json)
 
 
 # --- the question ---------------------------------------------------------------------------------
@@ -240,9 +239,12 @@ def _says_if_created(session: Session, policy: Path) -> Iterator[None]:
             print(f"Created a new ledger, {name}. {warning}", file=sys.stderr)
 
 
-def _capped(session: Session, text: str, caps: dict[str, int | None]) -> Query | str:
-    """The question, with the caps of the options, if any."""
-    return text if all(cap is None for cap in caps.values()) else session.parse(text).cap(**caps)
+def _plan(session: Session, text: str, caps: dict[str, int | None], options: dict[str, Any]) -> ReleasePlan:
+    """The plan of the question, with the caps of the command's options, if any."""
+    if all(cap is None for cap in caps.values()):
+        return session.plan(text, **options)
+    asked = session.dataset.asked(text)
+    return session.plan(asked.query.cap(**caps), **asked.priced(options))
 
 
 def _explain(session: Session, plan: ReleasePlan, *, as_json: bool, fresh: bool = False) -> None:

@@ -44,6 +44,11 @@ def check(query: Query) -> None:
         raise QueryError(
             f"these grouping sets need more than {MOST_LEVELS} levels", remedy=Remedy("Use fewer keys, or fewer sets")
         )
+    if query.arrangement.computed:
+        raise QueryError(
+            "columns can't be computed from answers on several levels",
+            remedy=Remedy("Ask for the levels alone, and compute with the answer"),
+        )
     asked = [part for _, aggregate in query.aggregates for part in (aggregate, *parts(aggregate))]
     odd = [part for part in asked if isinstance(part, Variance | Std | Quantiles | Extreme | CountDistinct)]
     if odd:

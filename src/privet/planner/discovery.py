@@ -109,12 +109,15 @@ def divided(query: Query, asked: Guarantee | None) -> tuple[Discovery, PureDP]:
 
 
 def _counts_units(query: Query) -> bool:
-    """Whether every column is the number of people who hold the keys, or of rows, if each unit has one of them."""
+    """Whether every column is the number of people who hold the keys, or of rows, if each unit has one of them.
+
+    Not if columns are computed from it: a count that is shown because it is large has no noise of a known sum.
+    """
     groups, types = query.groups, query.input.types()
     assert isinstance(groups, Discovered)
     cap = caps.effective(query.input, query.at_most, groups.ceiling)
     asked = [what for _, what in query.aggregates]
-    if len(groups.unknown) < len(query.keys):
+    if len(groups.unknown) < len(query.keys) or query.arrangement.computed:
         return False
     if all(isinstance(what, CountPeople) for what in asked):
         return True

@@ -8,7 +8,7 @@ from textwrap import wrap
 
 from privet.errors import Face, argument
 from privet.exact import Exact, show, show_up, sqrt_up
-from privet.planner import conditions, finding, level_notes, rounding
+from privet.planner import computed, conditions, finding, level_notes, rounding
 from privet.planner.limits import few
 from privet.planner.plan import NoisyMeasurement, Part, ReleasePlan, bounding
 from privet.planner.pricing import amount
@@ -21,7 +21,9 @@ from privet.privacy.moves import L1Move
 from privet.tables import caps, operators
 from privet.tables.analysis import narrowing
 from privet.tables.arrangement import EVERYTHING
+from privet.tables.computed import leaves
 from privet.tables.discovered import Discovered
+from privet.tables.expressions.nodes import Column, OfAnswer
 from privet.tables.expressions.rendering import show as show_node
 from privet.tables.operators import (
     JoinPerson,
@@ -97,9 +99,10 @@ def _rows(of: Operator) -> Iterator[str]:
         case JoinPerson(left, right):
             yield from _rows(left)
             yield from (f"Joined by person: {line}" for line in _rows(right))
-        case PerPerson(inner, columns):
+        case PerPerson(inner, columns, keys):
             yield from _rows(inner)
-            yield f"One row per person: {', '.join(f'{name} = {of_person(v)}' for name, v in columns)}."
+            by = "".join(f" and {name if node == Column(name) else show_node(node)}" for name, node in keys)
+            yield f"One row per person{by}: {', '.join(f'{name} = {of_person(v)}' for name, v in columns)}."
 
 
 def of_person(value: OfPerson) -> str:
@@ -134,6 +137,10 @@ def _groups(plan: ReleasePlan) -> Iterator[str]:
 
 def _shown(plan: ReleasePlan) -> Iterator[str]:
     arranged = plan.query.arrangement
+    for name, node in arranged.computed:
+        yield f"Computed from the answer: {name} = {show_node(node)}."
+    if any(isinstance(leaf, OfAnswer) and leaf.function == "total" for _, n in arranged.computed for leaf in leaves(n)):
+        yield "A total is of all groups, shown or not."
     if arranged.having is not None:
         yield f"Only groups where {show_node(arranged.having)}."
     if arranged.order:
@@ -280,7 +287,8 @@ def _errors(plan: ReleasePlan, assume: str) -> Iterator[str]:
         return
     together = "all cells together" if plan.simultaneous else "each cell separately"
     yield f"From the noise alone, {show(plan.confidence * 100)} % of the time, for {together}:"
-    width = max(len(name) for name, _ in plan.columns)
+    formulas = plan.query.arrangement.computed
+    width = max(len(name) for name, _ in (*plan.columns, *formulas))
     for name, output in plan.columns:
         error = plan.expected(name)
         if isinstance(output, RankedCode):
@@ -297,6 +305,12 @@ def _errors(plan: ReleasePlan, assume: str) -> Iterator[str]:
                 yield f"  {name:<{width}}  within {', '.join(each)}{rows}"
                 continue
             yield f"  {name:<{width}}  within {show_up(error)}{rows}"
+    for name, node in formulas:
+        error = computed.expected(plan, node)
+        if error is not None:
+            yield f"  {name:<{width}}  within {show_up(error)}"
+        elif not computed.is_plain(plan, node):
+            yield f"  {name:<{width}}  follows from the columns that it is computed from"
     if plan.chosen_by_noise:
         yield "Noisy values decide which groups are shown; their errors exceed these more often than stated."
     if plan.limits:

@@ -168,8 +168,8 @@ def _origin(name: str, of: Operator) -> tuple[schema.Column | OfPerson | e.Node 
             return dict(table.columns)[name], of
         case WithColumns(inner, columns) if name in dict(columns):
             return dict(columns)[name], inner
-        case PerPerson(inner, values):
-            return dict(values)[name], inner
+        case PerPerson(inner, values, keys):
+            return (dict(keys)[name] if name in dict(keys) else dict(values)[name]), inner
         case JoinPerson(left, right):
             return _origin(name, left if name in left.types() else right)
         case JoinPublic(inner):

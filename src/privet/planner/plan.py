@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from privet.errors import Face, UserError, write
 from privet.exact import Exact
 from privet.mechanisms import NoiseMechanism
+from privet.planner import computed
 from privet.planner.design import Design
 from privet.planner.levels import Level, table, vectors
 from privet.planner.linear import Noisy
@@ -184,7 +185,7 @@ class ReleasePlan:
     @property
     def chosen_by_noise(self) -> bool:
         """Whether noisy numbers decide which groups are shown; then intervals cover less often than stated."""
-        noisy = {name for name, output in self.columns if not isinstance(output, Fixed)}
+        noisy = {name for name, output in self.columns if not isinstance(output, Fixed)}  # formulas read these
         return bool(noisy & self.query.arrangement.chooses_by())
 
     @property
@@ -199,7 +200,8 @@ class ReleasePlan:
     @property
     def level(self) -> Exact:
         """The confidence of a single cell; by Bonferroni, if all intervals must hold together."""
-        cells = max(1, self.groups * len(self.columns)) if self.simultaneous else 1
+        columns = len(self.columns) + len(self.query.arrangement.computed)
+        cells = max(1, self.groups * columns) if self.simultaneous else 1
         return 1 - (1 - self.confidence) / cells
 
     @property
@@ -297,10 +299,12 @@ class ReleasePlan:
 
             return cube(self).cells(noisy)
         if not self.groups:
-            return {name: Cells((), (), (), ()) for name, _ in self.columns}
+            names = (name for name, _ in (*self.columns, *self.query.arrangement.computed))
+            return {name: Cells((), (), (), ()) for name in names}
         noise = self.noise
         by_group: list[Noisy] = [[part[group] for part in noisy] for group in range(self.groups)]
-        return {name: output.cells(by_group, noise, self.level) for name, output in self.columns}
+        measured = {name: output.cells(by_group, noise, self.level) for name, output in self.columns}
+        return measured | computed.cells(self, by_group, measured)
 
     def explain(self, face: Face = "python") -> str:
         """The plan in words, from the source to the guarantee, rule by rule."""

@@ -59,6 +59,7 @@ def _rows(of: Operator) -> str:
             return f"{_rows(inner)}.join({public.name}, on={on!r}, how={how!r})"
         case JoinPerson(left, right):
             return f"{_rows(left)}.join({_rows(right)})"
-        case PerPerson(inner, columns):
-            return f"{_rows(inner)}.per_person({', '.join(f'{name}={of_person(v)}' for name, v in columns)})"
+        case PerPerson(inner, columns, keys):
+            by = [name if node == Column(name) else show(node) for name, node in keys]
+            return f"{_rows(inner)}.per_person({', '.join([*by, *(f'{name}={of_person(v)}' for name, v in columns)])})"
     return type(of).__name__

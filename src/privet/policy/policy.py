@@ -220,7 +220,9 @@ class Policy:
             return self.datasets[dataset]
         if len(self.datasets) == 1:
             return next(iter(self.datasets.values()))
-        read = {name.strip('"').casefold() for name in _READ.findall(_TEXTS.sub("''", asking))}
+        from privet.sql.comments import blanked  # the parser takes its time to load
+
+        read = {name.strip('"').casefold() for name in _READ.findall(_TEXTS.sub("''", blanked(asking)))}
         meant = [each for each in self.datasets.values() if any(name.casefold() in read for name in each.declared)]
         if len(meant) == 1:
             return meant[0]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from privet.errors import InternalError, QueryError, UserError, install
 from privet.exact import nearest
 from privet.ledger import Remaining
-from privet.planner import ReleasePlan, conditions, finding
+from privet.planner import ReleasePlan, computed, conditions, finding
 from privet.planner.outputs import Cell, Cells, Fixed, Straight
 from privet.privacy.guarantees import Guarantee
 from privet.privacy.guarantees.budgets import is_nothing
@@ -192,13 +192,17 @@ class Release:
         """The answer for renderers; if `drawn`, with the notes below a picture."""
         query = self.plan.query
         outputs, dots, units = dict(self.plan.columns), levels(query), style.units(query)
+        formulas = dict(query.arrangement.computed)
         columns = [
             Column(
                 name,
                 cells,
-                isinstance(outputs[name], Straight | Fixed),
-                isinstance(outputs[name], Fixed),
-                name in dots,
+                computed.linear(formulas[name], outputs) is not None
+                if name in formulas
+                else isinstance(outputs[name], Straight | Fixed),
+                computed.is_public(self.plan, formulas[name]) if name in formulas else isinstance(outputs[name], Fixed),
+                name in formulas or name in dots,
+                name in formulas and computed.is_plain(self.plan, formulas[name]),
             )
             for name, cells in self.shown.items()
         ]

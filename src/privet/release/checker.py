@@ -356,7 +356,7 @@ def _one_row_each(operator: Any) -> bool:
         case "scan":
             return bool(operator["table"]["protect"]["kind"] == "each row")
         case "per person":
-            return True
+            return bool(operator["keys"] == [])
         case "where" | "with columns" | "join public":
             return _one_row_each(operator["input"])
     return False

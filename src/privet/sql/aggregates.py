@@ -19,9 +19,9 @@ from privet.sql.functions import FUNCTIONS, called, is_aggregate
 from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.literals import number
 from privet.sql.source import SqlText
-from privet.tables.aggregates import Aggregate, Count, CountDistinct, CountPeople, OfValues, Ratio, Sum
+from privet.tables.aggregates import Aggregate, Count, CountDistinct, CountPeople, OfValues, Ratio, Sum, filtered
 from privet.tables.caps import of_person
-from privet.tables.expressions.nodes import Clip, Column, Node
+from privet.tables.expressions.nodes import Case, Clip, Column, Constant, Node
 from privet.tables.expressions.rendering import in_sql, show
 from privet.tables.expressions.typing_rules import as_number
 from privet.tables.operators import OfPerson, Operator, protected
@@ -29,7 +29,6 @@ from privet.tables.ranked import Extreme, Quantiles
 
 _LONGEST = 100
 _WITHIN_GROUP = "PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x)"
-_OPERATORS: dict[type[Tree], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Neg: "-"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +43,12 @@ class AggregateReader:
         """The aggregate to compute for each group."""
         tree = bare(tree)
         match tree:
+            case exp.Filter():
+                return self._filtered(tree)
             case exp.Count():
                 return self._count(tree)
+            case exp.Coalesce() if has_aggregate(tree):
+                raise self._no(tree, "released numbers are never NULL", "Write the aggregate without COALESCE")
             case exp.Min() | exp.Max():
                 return self._bounded(tree, Extreme(self._of(tree), isinstance(tree, exp.Max)))
             case exp.Median():
@@ -57,7 +60,7 @@ class AggregateReader:
         function = called(tree)
         if function is not None and function.aggregate is not None:
             return self._bounded(tree, function.aggregate(self._of(tree)))
-        raise self._no(tree, *_arithmetic(self.reader.source, tree))
+        raise self._no(tree, "only aggregates can be released", f"Use {', '.join(hints.AGGREGATES)}")
 
     def of_person(self, tree: Tree) -> OfPerson:
         """The aggregate that a subquery computes for each person."""
@@ -72,6 +75,16 @@ class AggregateReader:
                 return OfPerson(function, self._of(inner))  # type: ignore[arg-type]
         why = "per person, only COUNT, SUM, AVG, MIN and MAX are supported"
         raise self.reader.source.refusal(whole(tree), why, "Name it with AS, and compute with it outside the subquery")
+
+    def _filtered(self, tree: exp.Filter) -> Aggregate:
+        """COUNT(*) FILTER (WHERE ...): the aggregate of the rows for which a condition is true."""
+        if not is_aggregate(bare(tree.this)):
+            raise self._no(tree.this, "FILTER needs an aggregate", "Write COUNT(*) FILTER (WHERE smoker)")
+        inner = self.read(tree.this)
+        if not isinstance(inner, Count | OfValues):
+            raise self._no(tree.this, "FILTER can't be used with this aggregate", "Put the condition in WHERE")
+        condition = self.reader.condition(tree.expression.this, "FILTER")
+        return cast(Aggregate, filtered(inner, condition))
 
     def _count(self, tree: exp.Count) -> Count | CountDistinct | CountPeople:
         argument = tree.this
@@ -152,12 +165,7 @@ class AggregateReader:
         return cast(Aggregate, aggregate)
 
     def _ratio(self, tree: exp.Div) -> Ratio:
-        top, bottom = bare(tree.this), bare(tree.expression)
-        if isinstance(bottom, exp.Nullif) and number(self.reader.source, bottom.expression) == 0:
-            bottom = bare(bottom.this)  # Privet never divides by zero
-        if not isinstance(top, exp.Count | exp.Sum) or not isinstance(bottom, exp.Count | exp.Sum):
-            raise self.reader.source.refusal(whole(tree), *_arithmetic(self.reader.source, tree))
-        over, under = self.read(top), self.read(bottom)
+        over, under = self.read(tree.this), self.read(without_nullif(tree.expression))
         if not isinstance(over, Count | CountPeople | Sum) or not isinstance(under, Count | CountPeople | Sum):
             raise self.reader.source.refusal(
                 whole(tree), "a count of distinct values can't be part of a ratio", "Ask for it in a column of its own"
@@ -174,6 +182,19 @@ class AggregateReader:
 def has_aggregate(tree: Tree) -> bool:
     """Whether it contains an aggregate."""
     return any(is_aggregate(part) for part in tree.walk())
+
+
+def is_amount(tree: Tree) -> bool:
+    """Whether it is a count or a sum, of which a ratio can be made."""
+    return isinstance(bare(tree.this) if isinstance(tree, exp.Filter) else tree, exp.Count | exp.Sum)
+
+
+def without_nullif(tree: Tree) -> Tree:
+    """A denominator without NULLIF(..., 0): Privet never divides by zero."""
+    tree = bare(tree)
+    if isinstance(tree, exp.Nullif) and isinstance(tree.expression, exp.Literal) and str(tree.expression.this) == "0":
+        return bare(tree.this)
+    return tree
 
 
 def _argument(tree: Tree) -> Tree:
@@ -218,52 +239,22 @@ def name_of(what: Aggregate | OfPerson | Node) -> str:
 
 
 def _words(node: Node) -> str:
+    if isinstance(node, Case) and node.otherwise is None and len(node.branches) == 1:  # as FILTER makes it
+        (when, then), *_ = node.branches
+        return f"{'' if then == Constant(Exact(1)) else f'{_words(then)}_'}where_{_words(when)}"
     node = node.operand if isinstance(node, Clip) else node
     return "_".join(re.findall(r"\w+", show(node))) or "value"
 
 
-def _arithmetic(source: SqlText, tree: Tree) -> hints.Refusal:
-    """Why arithmetic on aggregates is refused here, and what to write instead."""
-    sign = _OPERATORS.get(type(tree))
-    if sign is None:
-        return "only aggregates can be released", f"Use {', '.join(hints.AGGREGATES)}"
-    factor, unscaled = _factored(source, tree)
-    shown = _shown(source, unscaled)
-    if isinstance(unscaled, exp.Div):
-        under = bare(unscaled.expression)
-        (above, top), (below, bottom) = (
-            _factored(source, side) for side in (unscaled.this, under.this if isinstance(under, exp.Nullif) else under)
-        )
-        able = isinstance(top, exp.Count | exp.Sum) and isinstance(bottom, exp.Count | exp.Sum)
-        factor, shown = factor * above / below, f"{_shown(source, top)} / {_shown(source, bottom)}" if able else ""
-    elif not isinstance(unscaled, exp.Count) and getattr(called(unscaled), "aggregate", None) is None:
-        shown = ""
-    if shown and "..." not in shown:
-        by = f"divide the answer by {show_number(1 / factor)}"
-        if factor.denominator == 1 or factor.numerator != 1:
-            by = f"multiply the answer by {show_number(factor)}"
-        return "an aggregate can't be scaled here", f"Write {shown}{'' if factor == 1 else f', and {by}'}"
-    return (
-        f"{sign} can't be used between aggregates",
-        "You can divide one count or sum by another: SUM(pay) / SUM(hours). For the rest, compute with the answers",
-    )
-
-
-def _factored(source: SqlText, tree: Tree) -> tuple[Exact, Tree]:
+def factored(source: SqlText, tree: Tree) -> tuple[Exact, Tree]:
     """The constant factor of an aggregate, and the aggregate without it."""
     tree = bare(tree)
     if isinstance(tree, exp.Mul | exp.Div):
         left, right = number(source, tree.this), number(source, tree.expression)
         if right:
-            factor, unscaled = _factored(source, tree.this)
+            factor, unscaled = factored(source, tree.this)
             return (factor * right if isinstance(tree, exp.Mul) else factor / right), unscaled
         if left and isinstance(tree, exp.Mul):
-            factor, unscaled = _factored(source, tree.expression)
+            factor, unscaled = factored(source, tree.expression)
             return factor * left, unscaled
     return Exact(1), tree
-
-
-def _shown(source: SqlText, tree: Tree) -> str:
-    if isinstance(tree, exp.Count) and isinstance(tree.this, exp.Star):
-        return "COUNT(*)"
-    return source.words(whole(tree))

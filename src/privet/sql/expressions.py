@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from privet.errors import QueryError, UserError, write
 from privet.exact import Exact
-from privet.sql import bounds, hints
+from privet.sql import bounds, hints, patterns
 from privet.sql.functions import called, is_aggregate
 from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.literals import constant, fitted
@@ -22,7 +22,7 @@ from privet.tables.expressions import nodes as e
 from privet.tables.expressions import trees
 from privet.tables.expressions.fluent import Expr
 from privet.tables.expressions.trees import MOST_NODES
-from privet.tables.types import UNITS
+from privet.tables.types import UNITS, KeyType
 
 _ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
 _COMPARE = {exp.EQ: "==", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
@@ -129,6 +129,8 @@ class ExpressionReader:
                 return trees.joined("and" if kind is exp.And else "or", [self.operand(part) for part in _chain(tree)])
             case exp.Not():
                 return e.Not(self.operand(tree.this))
+            case exp.EQ() | exp.NEQ() if patterns.cased(tree.this) or patterns.cased(tree.expression):
+                return self._same_key(tree)
             case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
                 return self._compare(_COMPARE[kind], self._side(tree.this), tree)
             case exp.Between():
@@ -147,7 +149,7 @@ class ExpressionReader:
                 if not isinstance(tree.expression, exp.Null):
                     raise self._no(tree, "IS can be followed only by NULL or NOT NULL", "Write smoker = TRUE")
                 return e.IsMissing(self.operand(tree.this))
-            case exp.Like():
+            case exp.Like() | exp.ILike():
                 return self._like(tree)
             case exp.Case():
                 return self.case(tree)
@@ -176,7 +178,26 @@ class ExpressionReader:
             return value  # the other side is ill-typed: the whole is refused later
         return fitted(self.source, bare(at), value, kind)
 
+    def _same_key(self, tree: exp.EQ | exp.NEQ) -> e.Node:
+        """LOWER(region) = 'north': one of the keys that are this text in lower case."""
+        sides = (tree.this, tree.expression)
+        of, text = sides if patterns.cased(tree.this) else sides[::-1]
+        match = self._keys_like(tree, of, (self.text(text),))
+        return e.Not(match) if isinstance(tree, exp.NEQ) else match
+
+    def _keys_like(self, tree: Tree, of: Tree, texts: tuple[str, ...]) -> e.Node:
+        """The keys that are one of these texts, as LOWER or UPPER writes them; each text must be some key."""
+        operand, fold = cast(Any, patterns.cased(of))
+        node = self.operand(operand)
+        every = [
+            patterns.matching(self.source, tree, node, self.types, lambda key, text=text: fold(key) == text, text)  # type: ignore[misc]
+            for text in texts
+        ]
+        return e.IsIn(node, tuple(dict.fromkeys(value for one in every for value in one.values)))
+
     def _is_in(self, tree: exp.In) -> e.Node:
+        if patterns.cased(tree.this) and tree.expressions:
+            return self._keys_like(tree, tree.this, tuple(map(self.text, tree.expressions)))
         operand = self.operand(tree.this)
         values = []
         for item in tree.expressions:
@@ -188,13 +209,32 @@ class ExpressionReader:
             raise self._no(tree, "IN takes a list of values, such as ('north', 'south')")
         return e.IsIn(operand, tuple(values))
 
-    def _like(self, tree: exp.Like) -> e.Node:
+    def _like(self, tree: exp.Like | exp.ILike) -> e.Node:
+        """The beginning of a text; or, of declared keys, any pattern."""
         pattern = self.text(tree.expression)
-        prefix = pattern[:-1]
-        if not pattern.endswith("%") or not prefix or "%" in prefix or "_" in prefix or "\\" in prefix:
+        folded = patterns.cased(tree.this)
+        operand = self.operand(tree.this if folded is None else folded[0])
+        match: e.Node
+        if isinstance(tree, exp.Like) and folded is None and patterns.is_prefix(pattern):
+            match = e.StartsWith(operand, pattern[:-1])
+        elif "\\" in pattern:
+            raise self._no(tree.expression, "a pattern can't contain a backslash", "Write IN ('north', 'south')")
+        elif isinstance(tree, exp.Like) and folded is None and not self._is_key(operand):
             raise self._no(tree.expression, "LIKE can match only the beginning of a text, such as 'North%'")
-        match = e.StartsWith(self.operand(tree.this), prefix)
+        else:
+            matches = patterns.like(pattern, ignore_case=isinstance(tree, exp.ILike))
+            fold = str if folded is None else folded[1]
+            match = patterns.matching(
+                self.source, tree, operand, self.types, lambda key: matches(fold(key)), pattern.strip("%")
+            )
         return e.Not(match) if tree.args.get("negate") else match
+
+    def _is_key(self, node: e.Node) -> bool:
+        try:
+            kind = node.type(self.types)
+        except UserError:
+            return False  # ill-typed: the whole is refused later
+        return isinstance(kind, KeyType) and kind.textual
 
     def case(self, tree: exp.Case | exp.If) -> e.Node:
         """CASE WHEN, or IF."""
@@ -287,8 +327,14 @@ class ExpressionReader:
                 return self._no(tree, "NULL is not allowed here", "It is allowed in IS NULL and ELSE NULL")
             case exp.WidthBucket():
                 return self._no(tree, "WIDTH_BUCKET is supported only in GROUP BY", "Elsewhere, write FLOOR(x / 10)")
-            case exp.Nullif():
+            case exp.Nullif() | exp.Round():
                 return self._no(tree, *hints.call(name))
+            case exp.Anonymous() if name.upper().startswith("DP_INTERVAL"):
+                return self._no(tree, f"{name} takes a column of the answer", f"Write COUNT(*) AS n, {name}(n)")
+            case exp.Lower() | exp.Upper():
+                text = "'NORTH'" if isinstance(tree, exp.Upper) else "'north'"
+                why = f"{name} is supported only in comparisons with text, such as {name}(region) = {text}"
+                return self._no(tree, why)
             case exp.Select() | exp.Subquery():
                 return self._no(tree, "a SELECT is not allowed here", "Put it in FROM or WITH")
         return self._no(tree, f"{name} is not allowed here")

@@ -82,6 +82,9 @@ _EVERY = (
              "groups by the person, exactly", exp.Min, over_groups=True, suggested=False),
     Function("MAX", "`MAX(x)`: the greatest value, some rows inside of the edge; of one person, in a subquery that "
              "groups by the person, exactly", exp.Max, over_groups=True, suggested=False),
+    # intervals of an answer
+    Function("DP_INTERVAL_LOW", "`DP_INTERVAL_LOW(n)`: the lower end of the interval of a column of the answer"),
+    Function("DP_INTERVAL_HIGH", "`DP_INTERVAL_HIGH(n)`: the upper end"),
     # numbers
     Function("CLIP", "`CLIP(x, 0, 100)`: the number, clamped to these bounds",
              read=lambda reader, tree: reader.clip(tree)),
@@ -93,6 +96,7 @@ _EVERY = (
     Function("FLOOR", "`FLOOR(x)`: rounded down; `GROUP BY FLOOR(x / 10)` makes bins", exp.Floor,
              read=_rounded("floor")),
     Function("CEIL", "`CEIL(x)`: rounded up", exp.Ceil, read=_rounded("ceil")),
+    Function("ROUND", "`ROUND(AVG(x), 1)`: a number of the answer, rounded to digits", exp.Round, "this decimals"),
     Function("CEILING", "`CEILING(x)`: the same as `CEIL`", exp.Ceil, read=_rounded("ceil"), suggested=False),
     # any type
     Function("COALESCE", "`COALESCE(x, y)`: the first that is not missing", exp.Coalesce, "this expressions",
@@ -104,6 +108,8 @@ _EVERY = (
     Function("STARTS_WITH", "`STARTS_WITH(name, 'North')`: whether a text begins like this", exp.StartsWith,
              "this expression",
              read=lambda reader, tree: e.StartsWith(reader.operand(tree.this), reader.text(tree.expression))),
+    Function("LOWER", "`LOWER(region) = 'north'`: a key, whatever its case; also with `<>`, `IN`, `LIKE`", exp.Lower),
+    Function("UPPER", "`UPPER(region) = 'NORTH'`: the same in capitals", exp.Upper),
     Function("WIDTH_BUCKET", "`WIDTH_BUCKET(x, 0, 100, 10)`: bins of equal width, only in `GROUP BY`",
              exp.WidthBucket, "this min_value max_value num_buckets"),
     # dates

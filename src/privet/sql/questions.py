@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from privet.errors import QueryError, TooManyGroups, UserError, write
+from privet.names.spelling import nearest
 from privet.sql import bounds, groupings
 from privet.sql.aggregates import AggregateReader, has_aggregate, name_of
 from privet.sql.expressions import ExpressionReader
-from privet.sql.functions import is_aggregate
+from privet.sql.formulas import FormulaReader, is_formula, is_measured, simplest
 from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.literals import number
 from privet.sql.names import Catalogue, NamedRows
 from privet.sql.relations import RelationReader
 from privet.sql.source import SqlText
+from privet.tables import computed
 from privet.tables.aggregates import Aggregate
 from privet.tables.arrangement import RELEASED, Arrangement, Order, can_pass, names
 from privet.tables.discovered import groups_of
@@ -40,6 +42,8 @@ class Item:
     alias: str | None
     what: Aggregate | Node
     is_aggregate: bool
+    is_formula: bool = False
+    """Whether it is arithmetic on aggregates; `what` is known only once the aggregates are."""
 
 
 @dataclass(slots=True)
@@ -55,6 +59,8 @@ class SelectReader:
     keys: list[Key] = field(init=False)
     sets: GroupingSets | None = field(init=False)
     numbers: dict[str, Aggregate] = field(init=False)
+    computed: dict[str, Node] = field(default_factory=dict)
+    named_formulas: set[str] = field(default_factory=set)
     hidden: list[str] = field(default_factory=list)
 
     def query(self) -> Query:
@@ -66,8 +72,11 @@ class SelectReader:
         self.keys = self._keys()
         self._check_items()
         self.numbers = self._numbers()
-        arrangement = Arrangement(self._having(), self._order(), self._limit(), tuple(sorted(self.hidden)))
+        self._compute()
+        having, order, limit = self._having(), self._order(), self._limit()
         try:
+            formulas = tuple(self.computed.items())
+            arrangement = Arrangement(having, order, limit, tuple(sorted(self.hidden)), formulas)
             return Query(
                 self.rows.relation.input,
                 tuple(self.keys),
@@ -87,7 +96,10 @@ class SelectReader:
 
     def _item(self, item: Tree) -> Item:
         alias = str(item.args["alias"].this) if isinstance(item, exp.Alias) else None
-        tree = bare(item.this if isinstance(item, exp.Alias) else item)
+        tree = simplest(self.source, bare(item.this if isinstance(item, exp.Alias) else item))
+        if is_formula(tree, self._is_number):
+            self.named_formulas.add((alias or "").casefold())
+            return Item(tree, alias, Column(alias or ""), is_aggregate=True, is_formula=True)
         is_aggregate = has_aggregate(tree)
         return Item(tree, alias, self.measures.read(tree) if is_aggregate else self._key_of(tree), is_aggregate)
 
@@ -213,16 +225,86 @@ class SelectReader:
         numbers: dict[str, Aggregate] = {}
         taken = {key.name for key in self.keys}
         for item in self.items:
-            if item.is_aggregate:
+            if item.is_aggregate and not item.is_formula:
                 name = item.alias or name_of(item.what)
                 if name in taken:
-                    why = f"two columns of the answer are named {name}"
-                    raise self.source.refusal(whole(item.tree), why, "Rename one of them with AS")
+                    raise self._twice(item, name)
                 numbers[name] = item.what  # type: ignore[assignment]
                 taken.add(name)
-        if not numbers:
+        if not any(item.is_aggregate for item in self.items):
             raise self._no(self.select, "a question needs an aggregate", "Add one, such as COUNT(*)")
         return numbers
+
+    def _twice(self, item: Item, name: str) -> QueryError:
+        why = f"two columns of the answer are named {name}"
+        return self.source.refusal(whole(item.tree), why, "Rename one of them with AS")
+
+    # --- arithmetic on the answer ---------------------------------------------------------------
+
+    def _compute(self) -> None:
+        """Read the formulas of SELECT, in order; the aggregates in them are measured."""
+        for place, item in enumerate(self.items):
+            if not item.is_formula:
+                continue
+            node = self.formulas.read(item.tree)
+            name = item.alias or name_of(node)
+            if name in self._taken(item):
+                raise self._twice(item, name)
+            self._check(name, node, item.tree)
+            self.computed[name] = node
+            self.items[place] = replace(item, what=node)
+
+    def _check(self, name: str, node: Node, at: Tree) -> None:
+        try:
+            computed.checked(((name, node),))
+        except UserError as error:
+            raise self.source.placed(whole(at), error) from None
+
+    @property
+    def formulas(self) -> FormulaReader:
+        return FormulaReader(
+            self.source,
+            lambda tree: self._measured(self.measures.read(tree)),
+            self._number,
+            self._key_named,
+            lambda name: self.numbers[name].is_amount,
+        )
+
+    def _taken(self, but: Item | None = None) -> set[str]:
+        """The names that are in use, or will be."""
+        later = {item.alias for item in self.items if item.is_formula and item.alias and item is not but}
+        return {*self.numbers, *self.computed, *(key.name for key in self.keys), *later}
+
+    def _is_number(self, tree: Tree) -> bool:
+        """Whether a name is the alias of an aggregate, and of nothing else."""
+        if not isinstance(tree, exp.Column) or tree.args.get("table") is not None:
+            return False
+        name = str(tree.this.this).casefold()
+        aliases = (item for item in self.select.expressions if isinstance(item, exp.Alias) and has_aggregate(item.this))
+        named = {str(item.args["alias"].this).casefold() for item in aliases}
+        if name not in named | self.named_formulas:
+            return False
+        return self.catalogue.column(self.rows, tree) is None
+
+    def _number(self, tree: Tree) -> Node | None:
+        """The column or the formula that a name of the answer stands for."""
+        item = self._aliased(tree)
+        if item is None or not item.is_aggregate:
+            return self._by_name(tree)
+        if not item.is_formula:
+            return self._column(item)
+        known = self.computed.get(item.alias or "")
+        if known is None:
+            raise self._no(tree, f"{item.alias} is used before it is computed", "Put it first in SELECT")
+        return known
+
+    def _key_named(self, tree: Tree) -> str | None:
+        item = self._aliased(tree)
+        try:
+            node = item.what if item is not None and not item.is_aggregate else self._key_of(tree)
+        except QueryError:
+            return None
+        return next((key.name for key in self.keys if key.expression == node), None)
 
     # --- HAVING, ORDER BY, LIMIT ----------------------------------------------------------------
 
@@ -266,8 +348,11 @@ class SelectReader:
 
     def _shown(self, tree: Tree) -> Node | None:
         """The column of the answer that a part of HAVING or ORDER BY means; a new aggregate is added."""
-        if is_aggregate(tree) or (isinstance(tree, exp.Div) and has_aggregate(tree)):
+        tree = simplest(self.source, tree)
+        if is_measured(tree):
             return Column(self._measured(self.measures.read(tree)))
+        if is_formula(tree, lambda part: self._number(part) is not None):
+            return Column(self._formula(tree))
         item = self._aliased(tree)
         if item is not None:
             below = self.catalogue.column(self.rows, tree)  # type: ignore[arg-type]
@@ -287,9 +372,10 @@ class SelectReader:
             )
         if has_aggregate(tree):
             self.measures.read(tree)  # raises the error with the remedy
+        self._check_known(tree)
         if any(self._aliased(part) or self._by_name(part) for part in tree.walk()):
             raise self.source.refusal(
-                whole(tree), "columns of the answer can be compared here, but not used in arithmetic"
+                whole(tree), "columns of the answer can be compared, and used in arithmetic, but not in this"
             )
         node = self._key_of(tree)
         key = next((key for key in self.keys if key.expression == node), None)
@@ -298,6 +384,21 @@ class SelectReader:
         shown = self.source.words(whole(tree))
         why = f"{shown} is not a column of the answer"
         raise self.source.refusal(whole(tree), why, "Group by it, or aggregate it")
+
+    def _check_known(self, tree: Tree) -> None:
+        """Refuse a name that is neither a column of the answer nor of its rows; it may be a misspelled alias."""
+        if not isinstance(tree, exp.Column) or tree.args.get("table") is not None:
+            return
+        if self.catalogue.column(self.rows, tree) is None and not self.catalogue.is_person(self.rows, tree):
+            shown = [*(key.name for key in self.keys), *self.numbers, *self.computed]
+            known = [name for name in shown if name not in self.hidden]
+            near = nearest(tree.name, known)
+            raise self.source.refusal(
+                span(tree),
+                f"the answer has no column {self.source.words(span(tree))}",
+                "" if near is None else f"Did you mean {near}?",
+                allowed=f"Its columns are: {', '.join(known)}",
+            )
 
     def _by_name(self, tree: Tree) -> Column | None:
         """A number of the answer by its default name, such as avg_income."""
@@ -317,14 +418,28 @@ class SelectReader:
         for name, known in self.numbers.items():
             if known == what:
                 return name
-        taken = {*self.numbers, *(key.name for key in self.keys)}
-        name = base = name_of(what)
-        count = 1
+        name = self._free(name_of(what))
+        self.numbers[name] = what
+        self.hidden.append(name)
+        return name
+
+    def _formula(self, tree: Tree) -> str:
+        """The column of a formula in HAVING or ORDER BY; one that is not in SELECT is computed and not shown."""
+        node = self.formulas.read(tree)
+        for name, known in self.computed.items():
+            if known == node:
+                return name
+        name = self._free(name_of(node))
+        self._check(name, node, tree)
+        self.computed[name] = node
+        self.hidden.append(name)
+        return name
+
+    def _free(self, base: str) -> str:
+        name, count, taken = base, 1, self._taken()
         while name in taken:
             count += 1
             name = f"{base}_{count}"
-        self.numbers[name] = what
-        self.hidden.append(name)
         return name
 
     def _no(self, at: Tree, what: str, advice: str = "") -> QueryError:

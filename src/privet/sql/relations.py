@@ -132,21 +132,29 @@ class RelationReader:
 
     def _per_person(self, rows: NamedRows, select: exp.Select) -> NamedRows:
         group = select.args.get("group")
-        keys = [] if group is None else group.expressions
-        if len(keys) != 1 or not self.catalogue.is_person(rows, self._item(select, keys[0])):
+        trees = [] if group is None else [self._item(rows, select, key) for key in group.expressions]
+        others = [tree for tree in trees if not self.catalogue.is_person(rows, tree)]
+        if len(others) != len(trees) - 1:
             at = group if group is not None else select
             ids = {one.person for one in rows.visible if one.person is not None}
             id_ = min(ids, default="person_id")
-            why = "a subquery can group rows only by the person id"
-            raise self.source.refusal(span(at), why, f"Write GROUP BY {id_}, and put other groups outside the subquery")
-        measures = self.measures(rows)
+            why = "a subquery must group rows by the person id, and perhaps by keys"
+            raise self.source.refusal(span(at), why, f"Write GROUP BY {id_}, or put the groups outside the subquery")
+        measures, reader = self.measures(rows), self.reader(rows)
         names: list[str] = []
         columns = []
         person = None
+        by = {reader.key(tree): tree for tree in others}
+        keys: list[tuple[str, Node]] = []
         for item in select.expressions:
             alias, tree = _named(item)
             if self.catalogue.is_person(rows, tree):
                 person = alias or str(tree.this.this)
+                continue
+            if not has_aggregate(tree) and (node := reader.key(tree)) in by:
+                own = self.catalogue.spelled(rows, tree) if isinstance(tree, exp.Column) else name_of(node)
+                names.append(self._name(item, alias or own, names))
+                keys.append((names[-1], node))
                 continue
             value = measures.of_person(tree)
             names.append(self._name(item, alias or name_of(value), names))
@@ -155,14 +163,26 @@ class RelationReader:
             raise self.source.refusal(
                 span(select), "this subquery must compute something per person, such as COUNT(*) AS n"
             )
-        people = self._with(rows, lambda: Relation(PerPerson(rows.relation.input, tuple(columns))), select)
+        keys += [
+            (self._name(tree, name_of(node), names), node)
+            for node, tree in by.items()
+            if node not in dict(keys).values()
+        ]
+        step = (rows.relation.input, tuple(columns), tuple(keys))
+        people = self._with(rows, lambda: Relation(PerPerson(*step)), select if group is None else group)
         return NamedRows(people.relation, (Visible(None, tuple((name, name) for name in names), person),), rows.tables)
 
-    def _item(self, select: exp.Select, key: Tree) -> Tree:
-        """The key; GROUP BY 1 means the first item of SELECT."""
+    def _item(self, rows: NamedRows, select: exp.Select, key: Tree) -> Tree:
+        """The key; GROUP BY 1 means the first item of SELECT, and an alias what it names."""
         place = str(key.this) if isinstance(key, exp.Literal) and not key.is_string else ""
         if place.isdecimal() and len(place) < 5 and 1 <= int(place) <= len(select.expressions):
             return _named(select.expressions[int(place) - 1])[1]
+        named = (
+            isinstance(key, exp.Column) and key.args.get("table") is None and self.catalogue.column(rows, key) is None
+        )
+        for alias, tree in map(_named, select.expressions) if named else ():
+            if alias is not None and alias.casefold() == str(key.this.this).casefold():
+                return tree
         return key
 
     def _name(self, item: Tree, name: str, before: list[str]) -> str:

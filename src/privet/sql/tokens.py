@@ -7,7 +7,7 @@ without a condition). So only tokens of this list reach it, in a text of bounded
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import TokenError
@@ -15,6 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from privet.errors import QueryError, write
 from privet.sql import hints
+from privet.sql.comments import blanked
 from privet.sql.source import Span, SqlText
 
 _COUNT = "SELECT COUNT(*) FROM people"
@@ -36,7 +37,7 @@ _SIGNS = {
 }  # fmt: skip
 KEYWORDS = {
     _T.SELECT, _T.FROM, _T.WHERE, _T.GROUP_BY, _T.HAVING, _T.ORDER_BY, _T.LIMIT, _T.ALIAS, _T.AND, _T.OR, _T.NOT,
-    _T.IN, _T.BETWEEN, _T.LIKE, _T.IS, _T.NULL, _T.TRUE, _T.FALSE, _T.CASE, _T.WHEN, _T.THEN, _T.ELSE, _T.END,
+    _T.IN, _T.BETWEEN, _T.LIKE, _T.ILIKE, _T.IS, _T.NULL, _T.TRUE, _T.FALSE, _T.CASE, _T.WHEN, _T.THEN, _T.ELSE, _T.END,
     _T.WITH, _T.JOIN, _T.INNER, _T.LEFT, _T.OUTER, _T.ON, _T.USING, _T.ASC, _T.DESC,
     _T.ROLLUP, _T.CUBE, _T.GROUPING_SETS,
 }  # fmt: skip
@@ -61,13 +62,11 @@ def read(source: SqlText, names: frozenset[str]) -> list[Token]:
     for place, sign in enumerate(text):
         if (not sign.isprintable() and not sign.isspace()) or sign in "\x1c\x1d\x1e\x1f\x85\u2028\u2029\x0b\x0c":
             raise source.refusal(Span(place, place), f"the character {sign!a} is not allowed in a statement")
-    tokens = _tokens(source)
+    tokens = _without_comments(source)
     if len(tokens) > MOST_TOKENS:
         raise QueryError(
             f"a statement can have at most {MOST_TOKENS:,} words and symbols; this one has {len(tokens):,}"
         )
-    _begins(source, tokens)
-    _no_comments(source, tokens)
     tokens = _one_statement(source, tokens)
     known = names | {after.text.casefold() for token, after in pairwise(tokens) if _is(token, _T.ALIAS)}
     for place in range(len(tokens)):
@@ -82,14 +81,14 @@ def span(token: Token) -> Span:
     return Span(token.start, token.end)
 
 
-def _tokens(source: SqlText) -> list[Token]:
+def _tokens(source: SqlText, text: str) -> list[Token]:
     try:
-        return list(DIALECT.tokenize(source.text))
+        return list(DIALECT.tokenize(text))
     except TokenError:
         pass
     except Exception:  # whatever the tokenizer raises, the text is at fault
         raise source.refusal(Span(0, 0), "this is not valid SQL") from None
-    opened = _open_quote(source.text)
+    opened = _open_quote(text)
     raise source.refusal(Span(opened, opened), "this quote or comment is never closed")
 
 
@@ -112,20 +111,38 @@ def _begins(source: SqlText, tokens: Sequence[Token]) -> None:
     if not tokens or (len(tokens) == 1 and _is(tokens[0], _T.SEMICOLON)):
         raise QueryError("the statement is empty", remedy=EXAMPLE)
     first = tokens[0].text
-    if not _is(tokens[0], _T.SELECT, _T.WITH) and not source.text[: tokens[0].start].strip():
+    if not _is(tokens[0], _T.SELECT, _T.WITH):
         why = hints.word(first) if first.upper() in hints.WORDS else ("a question must begin with SELECT or WITH", "")
         raise source.refusal(span(tokens[0]), *why)
 
 
-def _no_comments(source: SqlText, tokens: Sequence[Token]) -> None:
-    """The tokenizer drops comments, so any text between two tokens is one."""
+def _without_comments(source: SqlText) -> list[Token]:
+    """The tokens of the statement without its comments; refused if the tokenizer reads other words without them.
+
+    What the tokenizer alone takes for a comment, such as a template's, is refused too.
+    """
+    text = blanked(source.text)
+    every = tokens = _tokens(source, source.text)
+    if text != source.text:
+        tokens = _tokens(source, text)
+    _begins(source, tokens)
     ends = [0, *(token.end + 1 for token in tokens)]
-    starts = [*(token.start for token in tokens), len(source.text)]
+    starts = [*(token.start for token in tokens), len(text)]
     for begin, end in zip(ends, starts, strict=True):
-        between = source.text[begin:end]
+        between = text[begin:end]
         if between.strip():
             at = begin + len(between) - len(between.lstrip())
-            raise source.refusal(Span(at, at + 1), "comments are not supported", "Remove them")
+            why = "this kind of comment is not supported"
+            raise source.refusal(Span(at, at + 1), why, "Write -- to the end of a line, or /* between these */")
+    for one, other in zip_longest(every, tokens):
+        if one is None or other is None or (one.token_type, one.start, one.end) != (
+            other.token_type, other.start, other.end
+        ):  # fmt: skip
+            first = one or other
+            assert first is not None
+            why = "a comment here can be read in two ways"
+            raise source.refusal(span(first), why, "Write -- to the end of a line, or one /* without another inside */")
+    return tokens
 
 
 def _one_statement(source: SqlText, tokens: list[Token]) -> list[Token]:
@@ -168,6 +185,12 @@ def _check(source: SqlText, tokens: Sequence[Token], place: int, known: frozense
             raise source.refusal(both, f"{source.words(both)} is not a number, a name or quoted text")
         if word == "NULLS" and after is not None and after.text.upper() in ("FIRST", "LAST"):
             raise source.refusal(span(token), *hints.word(text))
+        return
+    if _is(token, _T.FILTER) and called and before is not None and _is(before, _T.R_PAREN):
+        return
+    if _is(token, _T.OVER) and called and before is not None and _is(before, _T.R_PAREN):
+        return
+    if _is(token, _T.PARTITION_BY) and [t.text.upper() for t in tokens[max(0, place - 2) : place]] == ["OVER", "("]:
         return
     if word in _LITERALS and after is not None and _is(after, _T.STRING):
         return

@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, TypeVar
 
 from privet.errors import NoBounds, QueryError, write
 from privet.exact import Exact, Number
 from privet.exact import show as show_number
-from privet.tables.expressions.fluent import Expr, bins, column
-from privet.tables.expressions.nodes import Bin, Clip, Column, Node, Types
+from privet.tables.expressions.fluent import Expr, bins, column, node
+from privet.tables.expressions.nodes import Bin, Case, Clip, Column, Constant, Node, Types
 from privet.tables.expressions.rendering import in_python, in_sql, show
 from privet.tables.expressions.trees import sized
 from privet.tables.expressions.typing_rules import as_number
@@ -24,6 +24,7 @@ MOST_BINS = 100
 """Maximum bins in a histogram."""
 
 
+_T = TypeVar("_T", bound="Count | OfValues")
 _RATIO = write('pv.sum("pay") / pv.sum("hours")', sql="SUM(pay) / SUM(hours)")
 
 
@@ -179,14 +180,31 @@ def parts(aggregate: Aggregate) -> tuple[Aggregate, ...]:
     return (aggregate.numerator, aggregate.denominator) if isinstance(aggregate, Ratio) else (aggregate,)
 
 
-def count(of: str | Expr | None = None) -> Count:
-    """The number of rows; with a column, the number of rows where it is not missing.
+def filtered(aggregate: Count | OfValues, condition: Node) -> Count | OfValues:
+    """The same aggregate of the rows for which a condition is true; elsewhere its value is missing.
 
     Example:
-        >>> print(count(), count("income"))
-        count() count(income)
+        >>> print(filtered(Sum(Column("pay")), Column("smoker")))
+        sum(case when smoker then pay end)
     """
-    return Count(None if of is None else column(of))
+    value = Constant(Exact(1)) if aggregate.expression is None else aggregate.expression
+    return replace(aggregate, expression=Case(((condition, value),), None))
+
+
+def _where(aggregate: _T, where: Expr | None) -> _T:
+    return aggregate if where is None else filtered(aggregate, node(where))  # type: ignore[return-value]
+
+
+def count(of: str | Expr | None = None, *, where: Expr | None = None) -> Count:
+    """The number of rows; with a column, the number of rows where it is not missing.
+
+    `where` counts only the rows for which a condition is true. Other aggregates take it too.
+
+    Example:
+        >>> print(count(), count("income"), count(where=Expr(Column("smoker"))))
+        count() count(income) count(case when smoker then 1 end)
+    """
+    return _where(Count(None if of is None else column(of)), where)
 
 
 def count_people() -> CountPeople:
@@ -209,44 +227,44 @@ def count_distinct(of: str | Expr) -> CountDistinct:
     return CountDistinct(column(of))
 
 
-def sum(of: str | Expr) -> Sum:  # noqa: A001
+def sum(of: str | Expr, *, where: Expr | None = None) -> Sum:  # noqa: A001
     """The sum of a column or an expression.
 
     Example:
         >>> print(sum("income") / count())
         sum(income) / count()
     """
-    return Sum(column(of))
+    return _where(Sum(column(of)), where)
 
 
-def mean(of: str | Expr) -> Mean:
+def mean(of: str | Expr, *, where: Expr | None = None) -> Mean:
     """The mean of a column or an expression; for a condition, the share of rows where it is true.
 
     Example:
         >>> print(mean("income"))
         mean(income)
     """
-    return Mean(column(of))
+    return _where(Mean(column(of)), where)
 
 
-def variance(of: str | Expr) -> Variance:
+def variance(of: str | Expr, *, where: Expr | None = None) -> Variance:
     """The population variance (divided by n).
 
     Example:
         >>> print(variance("income"))
         variance(income)
     """
-    return Variance(column(of))
+    return _where(Variance(column(of)), where)
 
 
-def std(of: str | Expr) -> Std:
+def std(of: str | Expr, *, where: Expr | None = None) -> Std:
     """The population standard deviation (divided by n).
 
     Example:
         >>> print(std("income"))
         std(income)
     """
-    return Std(column(of))
+    return _where(Std(column(of)), where)
 
 
 def histogram(of: str | Expr, edges: Sequence[Number]) -> Histogram:

@@ -11,6 +11,7 @@ from itertools import product
 
 from privet.errors import QueryError, Remedy, Subject, write
 from privet.names.spelling import there_are
+from privet.tables import computed
 from privet.tables.analysis.advice import never_true
 from privet.tables.analysis.constant_conditions import nevers
 from privet.tables.analysis.outcomes import Known, outcomes
@@ -57,8 +58,11 @@ class Arrangement:
     order: tuple[Order, ...] = ()
     limit: int | None = None
     hidden: tuple[str, ...] = ()
+    computed: tuple[tuple[str, Node], ...] = ()
+    """Further columns: formulas of the others."""
 
     def __post_init__(self) -> None:
+        computed.checked(self.computed)
         if self.having is not None:
             _readable(sized(self.having))
         if not all(isinstance(order, Order) for order in self.order):
@@ -103,10 +107,14 @@ class Arrangement:
     def chooses_by(self) -> frozenset[str]:
         """The columns that decide which rows are shown."""
         sorted_by = {order.column for order in self.order} if self.limit is not None else set()
-        return frozenset(sorted_by | (set() if self.having is None else names(self.having)))
+        chosen = frozenset(sorted_by | (set() if self.having is None else names(self.having)))
+        return chosen.union(*(computed.reads(node) for name, node in self.computed if name in chosen))
 
     def __str__(self) -> str:
-        clauses = [] if self.having is None else [f" having {show(self.having)}"]
+        clauses = (
+            [f" with {', '.join(f'{name} = {show(node)}' for name, node in self.computed)}"] if self.computed else []
+        )
+        clauses += [] if self.having is None else [f" having {show(self.having)}"]
         clauses += [f" order by {', '.join(map(str, self.order))}"] if self.order else []
         clauses += [] if self.limit is None else [f" limit {self.limit}"]
         return "".join(clauses)

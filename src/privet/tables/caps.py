@@ -72,8 +72,9 @@ def holding(rows: Operator) -> Cap | None:
             if protect.max_groups is not None and protect.max_rows_per_group is not None:
                 return AtMostGroups(protect.max_groups, protect.max_rows_per_group)
             return AtMostRows(protect.max_rows)
-        case PerPerson():
-            return AtMostRows(1)
+        case PerPerson(inner, most=most):
+            declared = holding(inner)
+            return AtMostRows(most if declared is None else min(most, rows_of(declared)))
         case JoinPerson(left, right):
             return product(cap for side in (left, right) if (cap := holding(side)) is not None)
         case _:

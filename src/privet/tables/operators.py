@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from math import prod
 from typing import Any, Literal, NoReturn, get_args
 
 from privet.errors import NoBounds, QueryError, Remedy, Subject, write
@@ -30,7 +31,7 @@ MOST_TABLES = 16
 
 
 class Columns(dict[str, Type]):
-    """The types of columns by name; `public` columns come from public tables, so their values are not clamped."""
+    """The types of columns by name; `public` columns come from public tables, or are keys: they are not clamped."""
 
     __slots__ = ("public",)
 
@@ -222,10 +223,18 @@ class OfPerson:
 
 @dataclass(frozen=True, slots=True)
 class PerPerson(_Step):
-    """One row for each person, with values computed from their rows."""
+    """One row for each person, or for each person and each value of some keys, computed from those rows.
+
+    Claim: each row belongs to one person and depends on that person's rows alone. Without keys a person has one row;
+    with keys at most `most`, one for each combination of their public values, where missing counts as one.
+    """
 
     input: Operator
     columns: tuple[tuple[str, OfPerson], ...]
+    keys: tuple[tuple[str, Node], ...] = ()
+    """Expressions with public values; a number that is out of its range is missing, as in a group."""
+    most: int = field(init=False, repr=False, compare=False)
+    """How many rows one person can have."""
 
     def __post_init__(self) -> None:
         before = _rows(self.input)
@@ -238,10 +247,14 @@ class PerPerson(_Step):
                 "per_person needs a value",
                 remedy=write('per_person(total=pv.sum("amount"))', sql="SELECT person_id, SUM(amount) AS total"),
             )
-        different(self.columns)
+        different((*self.keys, *self.columns))
         if not all(isinstance(value, OfPerson) for _, value in self.columns):
             raise QueryError("per person, only count, sum, mean, min and max are supported")
-        self._set_types(Columns({name: value.type(before) for name, value in self.columns}), self.input)
+        kinds = {name: sized(node).type(before) for name, node in self.keys}
+        object.__setattr__(self, "most", prod(len(kind.keys()) + 1 for kind in kinds.values()))
+        keys = {name: replace(kind, missing=True) for name, kind in kinds.items()}
+        values = {name: value.type(before) for name, value in self.columns}
+        self._set_types(Columns({**keys, **values}, frozenset(keys)), self.input)  # keys are not clamped
 
 
 Operator = Scan | Where | WithColumns | JoinPublic | JoinPerson | PerPerson
@@ -295,7 +308,8 @@ def expressions(operator: Operator) -> Iterator[tuple[Node, Operator]]:
                 yield condition, rows
             case WithColumns(rows, columns):
                 yield from ((node, rows) for _, node in columns)
-            case PerPerson(rows, values):
+            case PerPerson(rows, values, keys):
+                yield from ((node, rows) for _, node in keys)
                 yield from ((value.expression, rows) for _, value in values if value.expression is not None)
 
 
@@ -341,8 +355,8 @@ def adjacency(operator: Operator) -> Adjacency:
 def one_row_each(operator: Operator) -> bool:
     """Whether every person has at most one row, whatever the data: after `per_person`, until the next join."""
     match operator:
-        case PerPerson():
-            return True
+        case PerPerson(keys=keys):
+            return not keys
         case Scan() | JoinPerson():
             return False
         case _:

@@ -19,7 +19,7 @@ from typing import Any
 
 from privet.errors import QueryError, Remedy, write
 from privet.exact import whole
-from privet.tables import caps, operators
+from privet.tables import caps, computed, operators
 from privet.tables.aggregates import (
     Aggregate,
     CountPeople,
@@ -85,7 +85,7 @@ class Query:
         if len(self.aggregates) > MOST_COLUMNS:
             raise QueryError(f"a query can ask for at most {MOST_COLUMNS} columns, not {len(self.aggregates)}")
         columns = self.columns()
-        names = [key.name for key in self.keys]
+        names = [key.name for key in self.keys] + [name for name, _ in self.arrangement.computed]
         for name, _ in self.aggregates:
             produced = columns[name]
             names += [name, *(produced if produced != (name,) else ())]
@@ -112,6 +112,14 @@ class Query:
             left = dict(zip((key.name for key in self.keys), self.domains(), strict=True))
             if isinstance(self.groups, Discovered):  # these can have any value
                 left = {name: values for i, (name, values) in enumerate(left.items()) if i not in self.groups.unknown}
+            formulas, amounts = dict(self.arrangement.computed), [n for n, what in self.aggregates if what.is_amount]
+            computed.check_steps(self.arrangement.computed, self.groups.most)
+            computed.check_columns(
+                self.arrangement.computed,
+                measured=numbers.keys() - formulas.keys(),
+                amounts=[column for name in amounts for column in columns[name]],
+                keys=[key.name for key in self.keys],
+            )
             self.arrangement.check({key.name: key.expression.type(types) for key in self.keys}, numbers, columns, left)
 
     def domains(self) -> tuple[tuple[KeyValue, ...], ...]:
@@ -131,7 +139,7 @@ class Query:
         return same
 
     def columns(self) -> dict[str, tuple[str, ...]]:
-        """The columns that each aggregate produces: one, or one for each bin of a histogram, or for each quantile."""
+        """The columns that each aggregate or formula produces: one, or one for each bin or quantile."""
         types = self.input.types()
 
         def labels(what: Aggregate) -> tuple[object, ...]:
@@ -139,7 +147,8 @@ class Query:
                 return what.expression.type(types).keys()
             return what.labels() if isinstance(what, Quantiles) and len(what.ranks) > 1 else ()
 
-        return {name: tuple(f"{name} {label}" for label in labels(what)) or (name,) for name, what in self.aggregates}
+        measured = {name: tuple(f"{name} {x}" for x in labels(what)) or (name,) for name, what in self.aggregates}
+        return measured | {name: (name,) for name, _ in self.arrangement.computed}
 
     def expressions(self) -> Iterator[tuple[Node, Operator]]:
         """Every expression over rows, with the rows that it reads; the deepest first."""
@@ -151,6 +160,19 @@ class Query:
                     yield part.expression, self.input
 
     # --- arrangement of the answer: always having, then order_by, then limit --------------------
+
+    def compute(self, **columns: Expr) -> Query:
+        """Add columns that are computed from columns of the answer: `share=pv.col("n") / pv.total("n")`; free.
+
+        A formula can use + - * /, numbers, `round`, `floor`, `ceil`, `abs`, `clip`, `pv.total`, `pv.interval_low` and
+        `pv.interval_high`, and the names of columns that were computed before.
+        """
+        if not columns or not all(isinstance(value, Expr) for value in columns.values()):
+            raise QueryError("compute needs named formulas of the answer's columns", remedy=computed.EXAMPLE)
+        formulas = self.arrangement.computed
+        for name, value in columns.items():
+            formulas = (*formulas, (name, computed.with_earlier(value.node, formulas)))
+        return self._arranged(computed=formulas)
 
     def having(self, *conditions: Expr) -> Query:
         """Show only the groups for which all conditions on columns of the answer are true; this costs nothing."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from privet.errors import QueryError, Subject, UserError, write
+from privet.errors import QueryError, Remedy, Subject, UserError, write
 from privet.privacy.adjacency import Person, Protected
 from privet.system.identity import Identity
 from privet.tables import caps, groups, operators
@@ -29,6 +29,7 @@ from privet.tables.query import Key, Query
 from privet.tables.ranked import Extreme
 from privet.tables.schema import PublicSchema, Schema
 
+_NAMED = write("group_by(kind=...)")
 _ELSEWHERE = {"groupby": "group_by", "aggregate": "agg", "query": "where", "select": "with_columns, or agg"}
 """What other libraries call the operations on rows."""
 
@@ -108,8 +109,11 @@ class _Rows:
         both_caps = [each.at_most or caps.holding(each.input) for each in (rows, right)]
         return Relation(both, caps.as_stored(both, None, caps.product(cap for cap in both_caps if cap is not None)))
 
-    def per_person(self, **values: Any) -> Relation:
-        """One row per person, with values computed from all their rows.
+    def per_person(self, *keys: str | Expr, **values: Any) -> Relation:
+        """One row per person, with values computed from all their rows; with keys, one for each of their values too.
+
+        `games.per_person("league", best=pv.max("score"))` has up to one row for each person and league; a named key is
+        an expression: `per_person(month=pv.col("day").truncate("month"), n=pv.count())`.
 
         Values are `pv.count()`, `pv.sum(...)`, `pv.mean(...)`, `pv.min(...)`, `pv.max(...)`. Counts and sums have no
         bounds of their own: clip them before you sum them over people.
@@ -120,7 +124,13 @@ class _Rows:
                 "per_person combines all rows of a person into one, so a cap before it has no effect",
                 remedy=caps.BOUNDS_INSTEAD,
             )
-        return Relation(PerPerson(rows.input, tuple((name, _of_person(value)) for name, value in values.items())))
+        named = write("per_person(kind=..., n=pv.count())")
+        by = tuple((_key_name(key, named), column(key)) for key in keys)
+        by += tuple((name, key.node) for name, key in values.items() if isinstance(key, Expr))
+        values = {name: value for name, value in values.items() if not isinstance(value, Expr)}
+        for _, key in by:
+            _check_not_person(rows.input, key)
+        return Relation(PerPerson(rows.input, tuple((name, _of_person(v)) for name, v in values.items()), by))
 
     def group_by(self, *keys: str | Expr, **named: str | Expr) -> Grouped:
         """One answer for each value of these keys, or for each combination of values."""
@@ -245,12 +255,12 @@ def _of_person(value: Any) -> OfPerson:
     )
 
 
-def _key_name(key: str | Expr) -> str:
+def _key_name(key: str | Expr, named: Remedy = _NAMED) -> str:
     expression = column(key)
     while not isinstance(expression, Column):
         inner = getattr(expression, "operand", None)
         if inner is None or isinstance(inner, tuple):
-            raise QueryError(f"this key needs a name: {show(column(key))}", remedy=write("group_by(kind=...)"))
+            raise QueryError(f"this key needs a name: {show(column(key))}", remedy=named)
         expression = inner
     return expression.name
 

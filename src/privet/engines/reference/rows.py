@@ -149,13 +149,14 @@ class Lines:
                     if who is not None or self.every
                     for other in others.get(who, ())
                 ]
-            case o.PerPerson(inner, columns_):
+            case o.PerPerson(inner, columns_, keys_):
                 people: dict[Any, list[Read]] = {}
+                wanted, keys, types = dict(columns_), dict(keys_), inner.types()
                 for who, read in self._of(inner, shared=shared):
                     if who is not None or self.every:
-                        people.setdefault(who, []).append(read)
-                wanted, types = dict(columns_), inner.types()
-                return [(who, _per_person(wanted, rows, types)) for who, rows in people.items()]
+                        by = tuple(value_of(evaluate(key, read, "key", types)) for key in keys.values())
+                        people.setdefault((who, *by), []).append(read)
+                return [(who, _per_person(wanted, keys, rows, types)) for (who, *_), rows in people.items()]
         raise AssertionError(operator)
 
     def _scan(self, schema: Schema, *, shared: bool) -> list[Line]:
@@ -217,8 +218,10 @@ def _either(mine: Mapping[str, Any], left: Read, right: Read) -> Read:
     return lambda name, mode: (left if name in mine else right)(name, mode)
 
 
-def _per_person(wanted: Mapping[str, o.OfPerson], rows: list[Read], types: e.Types) -> Read:
+def _per_person(wanted: Mapping[str, o.OfPerson], keys: Mapping[str, e.Node], rows: list[Read], types: e.Types) -> Read:
     def read(name: str, mode: str) -> Any:
+        if name in keys:
+            return evaluate(keys[name], rows[0], "key", types)
         what = wanted[name]
         if what.expression is None:
             return of_person("count", [Fraction(1)] * len(rows), None)

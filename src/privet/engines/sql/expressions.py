@@ -32,6 +32,7 @@ from privet.tables.expressions.nodes import (
     Logic,
     Node,
     Not,
+    OfAnswer,
     Rounded,
     StartsWith,
     Truncate,
@@ -122,6 +123,8 @@ class Compiler:
                 return self._bin(node, labels, "text", mode)
             case Which(several, values):
                 return self._which(several, values, mode)
+            case OfAnswer():
+                raise AssertionError(node)  # it has no type over rows
 
     def number(self, node: Node, mode: Mode = "value") -> tuple[Value, NumberType]:
         """A number, or a boolean as 0 or 1, with its type."""

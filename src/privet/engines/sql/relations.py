@@ -293,19 +293,24 @@ class OpenedJoinPerson(Opened[JoinPerson]):
 
 
 class OpenedPerPerson(Opened[PerPerson]):
-    """One row for each person.
+    """One row for each person, or for each person and key.
 
     Claim: sums are sums of lattice codes, which are integers, so that nothing depends on the order of rows.
     """
 
-    __slots__ = ("compiler", "grouped", "inner")
+    __slots__ = ("by", "compiler", "grouped", "inner", "keys")
 
     def begin(self) -> None:
         self.inner = self.relations.open(self.operator.input, person=True)
         self.compiler = Compiler(Layers(self.layers.context), self.operator.input.types(), self.inner.ask)
         self.grouped: dict[str, str] = {}
+        self.keys = dict(self.operator.keys)
+        layers = self.compiler.layers
+        self.by = {name: layers.named(self.compiler.value(node, "key")) for name, node in self.keys.items()}
 
     def find(self, column: str, wanted: Wanted) -> Value:
+        if column in self.keys:
+            return self._key(column, wanted)
         what = dict(self.operator.columns)[column]
         value, kind = self._of_person(what, keyed=wanted == "key"), what.type(self.operator.input.types())
         assert isinstance(kind, NumberType)
@@ -313,6 +318,21 @@ class OpenedPerPerson(Opened[PerPerson]):
             case Lattice():
                 return _encoded(self.layers, value, kind, wanted)
             case Test():
+                return compared(self.dialect, value, kind, wanted)
+        return value
+
+    def _key(self, name: str, wanted: Wanted) -> Value:
+        """A key: the same for all rows of a group, and read as a key, whatever is wanted."""
+        if wanted == "index":
+            index = self.compiler.index(self.keys[name])
+            return Value(self._grouped(f"min({index.sql})"), "integer", atom=True)
+        value = Value(self._grouped(self.by[name].sql), self.by[name].kind, atom=True)
+        kind = self.operator.types()[name]
+        match wanted:
+            case Lattice():
+                return _encoded(self.layers, value, kind, wanted)
+            case Test():
+                assert isinstance(kind, NumberType)
                 return compared(self.dialect, value, kind, wanted)
         return value
 
@@ -349,4 +369,5 @@ class OpenedPerPerson(Opened[PerPerson]):
         layers = self.compiler.layers
         layers.source = f"({self.inner.select()})"
         columns = ["u", *(f"{sql} AS {alias}" for alias, sql in self.grouped.items())]
-        return f"({layers.select(columns, 'u IS NOT NULL')} GROUP BY u)"
+        by = ", ".join(["u", *(key.sql for key in self.by.values())])
+        return f"({layers.select(columns, 'u IS NOT NULL')} GROUP BY {by})"

@@ -69,6 +69,7 @@ def _together(view: View) -> list[tuple[Sequence[Keys], Sequence[Column]]]:
             panels.append(([bins], [replace(parts[0], name=name, cells=joined([part.cells for part in parts]))]))
         elif parts:
             panels.append(([], parts))
+    panels += [([], [shown[name]]) for name, _ in query.arrangement.computed if name in shown]
     return panels
 
 
@@ -101,6 +102,9 @@ def _panel(labels: list[str], column: Column, width: int) -> list[str]:
 
     lines = [cut(column.name, width)]
     for i, name, text in zip(chosen, names, texts, strict=True):
+        if cells.values[i] != cells.values[i]:  # missing
+            lines.append(f"{name}{' ' * (left - places(name))}  {' ' * room}  {text}".rstrip())
+            continue
         spots = (place(cells.values[i]), place(cells.low[i]), place(cells.high[i]))
         zero = None if column.level else place(0)
         bar = _bar(room, zero, *spots, noisy=marks(cells)[i], wide=wide(cells.low[i], cells.high[i]))

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from privet.errors import UserError, write
 from privet.exact import Exact, nearest
+from privet.planner import ReleasePlan
+from privet.planner.computed import is_plain
 from privet.planner.outputs import Cell, Straight
-from privet.tables.expressions.nodes import Types
+from privet.tables.expressions.nodes import OfAnswer, Types
 from privet.tables.query import Key
 from privet.tables.types import KeyValue, TextType
 
@@ -24,6 +26,32 @@ BESIDE = ("", "_low", "_high", "_noisy")
 """How the columns of a frame are called, after the name: the value, its interval, and its mark."""
 
 
+def layout(plan: ReleasePlan, *, intervals: bool = True) -> list[tuple[str, str, int]]:
+    """The columns of numbers that a frame has: the name, the column of the answer, and which part of it, as in BESIDE.
+
+    An end of an interval, or what is computed from ends alone, has no interval beside it; and `n_low`, if it is the
+    lower end of `n`, stands beside `n` anyway.
+    """
+    query = plan.query
+    formulas, parts = dict(query.arrangement.computed), query.columns()
+    hidden = {column for name in query.arrangement.hidden for column in parts[name]}
+    shown = [name for name in (*dict(plan.columns), *formulas) if name not in hidden]
+    found = []
+    for name in shown:
+        node = formulas.get(name)
+        plain = node is not None and is_plain(plan, node)
+        beside = isinstance(node, OfAnswer) and node.column in shown and name == f"{node.column}_{node.function}"
+        if not (intervals and beside):
+            found += [(name + end, name, i) for i, end in enumerate(BESIDE) if not i or (intervals and not plain)]
+    return found
+
+
+def named_twice(plan: ReleasePlan, *, intervals: bool = True) -> str | None:
+    """A name that two columns of a frame would have."""
+    names = [key.name for key in plan.query.keys] + [name for name, _, _ in layout(plan, intervals=intervals)]
+    return min((name for name in names if names.count(name) > 1), default=None)
+
+
 def arrow(answer: Release, *, intervals: bool = True) -> pa.Table:
     """Each column `n` is followed by `n_low`, `n_high` and `n_noisy`; the notes are in the metadata."""
     import pyarrow as pa
@@ -33,21 +61,19 @@ def arrow(answer: Release, *, intervals: bool = True) -> pa.Table:
         (name, values, _key_type(every[0] if every else _unknown(key, types)))
         for key, every, (name, values) in zip(query.keys, query.domains(), answer.shown_keys(), strict=True)
     ]
-    for name, cells in answer.shown.items():
-        kind = _number_type(_every(answer, name))
-        numbers = [(cells.values, kind), (cells.low, kind), (cells.high, kind), (cells.noisy, pa.bool_())]
-        columns += [
-            (name + end, [_fitting(x, of) for x in part], of)
-            for end, (part, of) in zip(BESIDE, numbers, strict=True)
-            if intervals or not end
-        ]
-    names = [name for name, _, _ in columns]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
+    twice = named_twice(answer.plan, intervals=intervals)
+    if twice is not None:
         raise UserError(
-            f"with intervals, two columns would be called {twice[0]!r}",
-            remedy=write("to_arrow(intervals=False)", sql=f"{twice[0]} AS another_name"),
+            f"with intervals, two columns would be called {twice!r}",
+            remedy=write("to_arrow(intervals=False)", sql=f"{twice} AS another_name"),
         )
-    table = pa.table([pa.array(values, kind) for _, values, kind in columns], names=names)
+    kinds = {name: _number_type(_every(answer, name)) for name in answer.shown}
+    for name, column, place in layout(answer.plan, intervals=intervals):
+        cells = answer.shown[column]
+        part = (cells.values, cells.low, cells.high, cells.noisy)[place]
+        kind = pa.bool_() if place == len(BESIDE) - 1 else kinds[column]
+        columns.append((name, [_fitting(x, kind) for x in part], kind))
+    table = pa.table([pa.array(values, kind) for _, values, kind in columns], names=[name for name, _, _ in columns])
     return table.replace_schema_metadata({"notes": "\n".join(answer.notes())})
 
 

@@ -30,6 +30,8 @@ def numerals(value: Cell, low: Cell, high: Cell, *, around: bool) -> tuple[str, 
         >>> numerals(0.28571, 0.2713, 0.3001, around=False), numerals(3.14159, 2.5, math.inf, around=False)
         (('0.286', '(0.271 to 0.301)'), ('3.14', '(at least 2.50)'))
     """
+    if value != value:  # a quotient by 0
+        return "missing", ""
     if not _finite(value):
         return ("below -1e308" if value < 0 else "above 1e308"), "(no bound)"
     at = binary(value)

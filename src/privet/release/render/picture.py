@@ -57,6 +57,9 @@ def panels(view: View, column: str | None, style: Style) -> list[Panel]:
                 chosen.append(_histogram(name, aggregate, [cells[each] for each in names], query.input.types(), style))
         else:
             chosen += [_grouped(query, keys, cells[each], style) for each in names if column in (None, name, each)]
+    for name, _ in query.arrangement.computed:
+        if name in cells and column in (None, name):
+            chosen.append(_grouped(query, keys, cells[name], style))
     if not chosen:
         raise QueryError(f"the answer has no numeric column {column!r}", allowed=f"The columns are: {', '.join(cells)}")
     if not columns[0].cells.values:
@@ -77,7 +80,9 @@ def titled(query: Query, column: str | None, style: Style) -> str:
     by = f" by {', '.join(style.text(key.name) for key in query.keys)}" if query.keys else ""
     hidden = query.arrangement.hidden
     drawn = [
-        style.text(name) for name, _ in query.aggregates if name not in hidden and (column is None or column == name)
+        style.text(name)
+        for name, _ in (*query.aggregates, *query.arrangement.computed)
+        if name not in hidden and (column is None or column == name)
     ]
     return f"{', '.join(drawn) or style.text(str(column))}{by}"
 

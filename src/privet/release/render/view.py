@@ -23,11 +23,16 @@ class Column:
     level: bool = False
     """Whether it is a mean, a ratio or the like, drawn as a dot, and not an amount, drawn as a bar from zero."""
 
+    plain: bool = False
+    """Whether it has no interval of its own: it is an end of one, or is computed from such ends."""
+
     def texts(self, group: int) -> tuple[str, str]:
         """The value and the interval of one group."""
         cells = self.cells
         value, interval = numerals(cells.values[group], cells.low[group], cells.high[group], around=self.around)
-        return f"~{value}" if marks(cells)[group] else value, "(public)" if self.public else interval
+        if self.public or self.plain:
+            interval = "(public)" if self.public else ""
+        return f"~{value}" if marks(cells)[group] else value, interval
 
 
 def marks(cells: Cells) -> Sequence[bool]:

@@ -150,6 +150,10 @@ class Expr:
         """The number rounded up to an integer."""
         return Expr(e.Rounded("ceil", self.node))
 
+    def round(self, digits: int = 0) -> Expr:
+        """A number of the answer, rounded to this many decimals; for `compute`."""
+        return Expr(e.Rounded("round", self.node, digits))
+
     def clip(self, lower: Number, upper: Number) -> Expr:
         """The number clamped to your own bounds; tighter bounds need less noise."""
         line = "clip(0, 100_000)"
@@ -209,6 +213,36 @@ def lit(value: Any) -> Expr:
         Expr(3 / age)
     """
     return Expr(_constant(value))
+
+
+def total(column: str, *, by: str | Sequence[str] = ()) -> Expr:
+    """The sum of a column of the answer over all groups, or over those with the same keys; for `compute`.
+
+    Example:
+        >>> col("n") / total("n"), col("n") / total("n", by="region")
+        (Expr(n / total(n)), Expr(n / total(n, by region)))
+    """
+    return Expr(e.OfAnswer("total", column, (by,) if isinstance(by, str) else tuple(by)))
+
+
+def interval_low(column: str) -> Expr:
+    """The lower end of the interval of a column of the answer; for `compute`.
+
+    Example:
+        >>> interval_low("n")
+        Expr(low(n))
+    """
+    return Expr(e.OfAnswer("low", column))
+
+
+def interval_high(column: str) -> Expr:
+    """The upper end of the interval of a column of the answer; for `compute`.
+
+    Example:
+        >>> interval_high("n")
+        Expr(high(n))
+    """
+    return Expr(e.OfAnswer("high", column))
 
 
 def bins(of: str | Expr, edges: Sequence[Number]) -> Expr:

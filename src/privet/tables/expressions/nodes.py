@@ -138,16 +138,26 @@ class Arithmetic:
 
 @dataclass(frozen=True, slots=True)
 class Rounded:
-    """A number rounded down (floor), rounded up (ceil), or its absolute value (abs)."""
+    """A number rounded down (floor), up (ceil), or its absolute value (abs); a released one, to digits (round)."""
 
-    function: OneOf["floor", "ceil", "abs"]
+    function: OneOf["floor", "ceil", "abs", "round"]
     operand: Node
+    digits: int = 0
+    """The number of decimals of `round`; 0 for the others."""
 
     def __post_init__(self) -> None:
-        _one_of(self.function, ("floor", "ceil", "abs"))
+        _one_of(self.function, ("floor", "ceil", "abs", "round"))
         check_nodes(self.operand)
+        if type(self.digits) is not int or abs(self.digits) > (15 if self.function == "round" else 0):
+            raise QueryError(
+                "a number can be rounded to -15 to 15 digits", remedy=write(".round(1)", sql="ROUND(x, 1)")
+            )
 
     def type(self, schema: Types) -> Type:
+        if self.function == "round":
+            raise QueryError(
+                "only numbers of the answer can be rounded to digits", remedy=write(".floor()", sql="FLOOR(x)")
+            )
         return rounded(self.function, as_number(self.operand.type(schema), self.function))
 
 
@@ -436,12 +446,36 @@ class Which:
         return NumberType(Exact(0), Exact(max(len(self.values) - 1, 0)), integer=True)
 
 
+@dataclass(frozen=True, slots=True)
+class OfAnswer:
+    """A number of a released column: its total over groups, or an end of its interval."""
+
+    function: OneOf["total", "low", "high"]
+    column: str
+    by: tuple[str, ...] = ()
+    """Keys: the total is of the groups that have the same ones."""
+
+    def __post_init__(self) -> None:
+        _one_of(self.function, ("total", "low", "high"))
+        for name in (self.column, *self.by):
+            as_text(name)
+        if self.by and self.function != "total":
+            raise QueryError("only a total has keys")
+
+    def type(self, schema: Types) -> Type:
+        raise QueryError(
+            f"the {'total' if self.function == 'total' else 'interval'} of {self.column!r} is a number of the answer, "
+            "so it can't be computed from rows",
+            remedy=write('.agg(n=pv.count()).compute(share=pv.col("n") / pv.total("n"))'),
+        )
+
+
 CONDITIONS = Compare, Logic, Not, IsIn, IsMissing, StartsWith
 """The expressions that are conditions."""
 
 Node = (
     Column | Constant | Arithmetic | Rounded | Clip | Compare | Logic | Not | IsIn | IsMissing | StartsWith | Case
-    | DatePart | Truncate | Bin | Which
+    | DatePart | Truncate | Bin | Which | OfAnswer
 )  # fmt: skip
 """Every kind of expression."""
 

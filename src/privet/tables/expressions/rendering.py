@@ -39,8 +39,8 @@ def show(node: e.Node) -> str:
             return repr(value) if isinstance(value, str) else str(value)
         case e.Arithmetic(operator, a, b) | e.Compare(operator, a, b):
             return f"{inner(a)} {operator} {inner(b)}"
-        case e.Rounded(function, of):
-            return f"{function}({show(of)})"
+        case e.Rounded(function, of, digits):
+            return f"{function}({show(of)}{f', {digits}' if digits else ''})"
         case e.Clip(of, lower, upper):
             return f"clip({show(of)}, {show_number(lower)}, {show_number(upper)})"
         case e.Logic(operator, of):
@@ -64,6 +64,8 @@ def show(node: e.Node) -> str:
             return f"bins({show(of)}, [{', '.join(map(show_number, edges))}])"
         case e.Which(several, values):
             return f"which of {len(values)} ({', '.join(map(show, several))})"
+        case e.OfAnswer(function, name, by):
+            return f"{function}({name}{''.join(f', by {key}' for key in by)})"
 
 
 def in_python(node: e.Node) -> str:
@@ -87,8 +89,8 @@ def in_python(node: e.Node) -> str:
             return f"{inner(a)} {operator} {inner(b)}"
         case e.Rounded("abs", of):
             return f"abs({in_python(of)})"
-        case e.Rounded(function, of):
-            return f"{inner(of)}.{function}()"
+        case e.Rounded(function, of, digits):
+            return f"{inner(of)}.{function}({digits or ''})"
         case e.Clip(of, lower, upper):
             return f"{inner(of)}.clip({literal(lower)}, {literal(upper)})"
         case e.Logic(operator, several):
@@ -112,6 +114,9 @@ def in_python(node: e.Node) -> str:
             return f"pv.bins({in_python(of)}, [{', '.join(map(literal, edges))}])"
         case e.Which():  # only Privet itself writes these
             return show(node)
+        case e.OfAnswer(function, name, by):
+            keys = f", by=[{', '.join(map(_quoted, by))}]" if by else ""
+            return f"pv.{'' if function == 'total' else 'interval_'}{function}({_quoted(name)}{keys})"
 
 
 def in_sql(node: e.Node) -> str:
@@ -134,8 +139,8 @@ def in_sql(node: e.Node) -> str:
             return constant_in_sql(value)
         case e.Arithmetic(operator, a, b) | e.Compare(operator, a, b):
             return f"{inner(a)} {_SIGNS.get(operator, operator)} {inner(b)}"
-        case e.Rounded(function, of):
-            return f"{function.upper()}({in_sql(of)})"
+        case e.Rounded(function, of, digits):
+            return f"{function.upper()}({in_sql(of)}{f', {digits}' if digits else ''})"
         case e.Clip(of, lower, upper):
             return f"CLIP({in_sql(of)}, {_digits(lower)}, {_digits(upper)})"
         case e.Logic(operator, several):
@@ -155,6 +160,11 @@ def in_sql(node: e.Node) -> str:
             return f"{'ISODOW' if part == 'weekday' else part.upper()}({in_sql(of)})"
         case e.Truncate(of, unit):
             return f"DATE_TRUNC('{unit}', {in_sql(of)})"
+        case e.OfAnswer("total", name, by):
+            keys = f"PARTITION BY {', '.join(in_sql(e.Column(key)) for key in by)}" if by else ""
+            return f"SUM({in_sql(e.Column(name))}) OVER ({keys})"
+        case e.OfAnswer(end, name):
+            return f"DP_INTERVAL_{end.upper()}({in_sql(e.Column(name))})"
         case e.Bin() | e.Which():
             return show(node)
 

@@ -1,0 +1,302 @@
+"""Computed columns: formulas of released numbers, with intervals that follow from theirs.
+
+Claim: a computed interval holds with the plan's confidence 1 - a, for the value of the formula at the true numbers. The
+formula is read as one of k noisy *atoms*, each with an interval at confidence 1 - a/k: by Bonferroni all hold together
+with 1 - a, and interval arithmetic encloses the formula. An atom is as large as possible: a linear form of counts and
+sums of a group, which is one sum of independent noise; a quotient of two such forms, as for a ratio; a total over
+groups, which is one sum as well; or any other column. Where a column is just above the line of `marks`, its careful
+interval is used, and for a linear form the careful confidence.
+
+A computed number is marked if a number that it reads is. Everything here depends on noisy integers and public facts
+alone, and no number makes it fail: x / 0 is missing, and so is what is too large for a float.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from privet.errors import InternalError
+from privet.exact import Exact, binary, nearest
+from privet.exact.rounding import quotient_down, quotient_up
+from privet.planner import marks
+from privet.planner.intervals import Interval, ends
+from privet.planner.linear import Linear, Noisy
+from privet.planner.marks import Standing
+from privet.planner.outputs import Cell, Cells, Fixed, Output, Quotient, Straight
+from privet.tables.computed import leaves
+from privet.tables.expressions.nodes import Arithmetic, Clip, Column, Constant, Node, OfAnswer, Rounded
+from privet.tables.expressions.trees import parts
+
+if TYPE_CHECKING:
+    from privet.planner.plan import ReleasePlan
+
+_FEW = 4
+"""The number of terms up to which the error of a sum is sharp; with more, Bonferroni may be."""
+_LARGEST = 1e300
+
+Leaf = Column | OfAnswer
+
+
+def cells(plan: ReleasePlan, groups: Sequence[Noisy], measured: Mapping[str, Cells]) -> dict[str, Cells]:
+    """The computed columns of an answer, from its noisy integers and its measured columns."""
+    formulas = plan.query.arrangement.computed
+    if not formulas:
+        return {}
+    reader = _Reader(plan, groups, measured)
+    return {name: reader.column(node) for name, node in formulas}
+
+
+def is_plain(plan: ReleasePlan, node: Node) -> bool:
+    """Whether a formula reads no noise beyond what is already stated: public numbers, and ends of intervals."""
+    outputs = dict(plan.columns)
+    return not any(_is_noisy(leaf, outputs) for leaf in leaves(node))
+
+
+def is_public(plan: ReleasePlan, node: Node) -> bool:
+    """Whether a formula reads public numbers alone."""
+    outputs = dict(plan.columns)
+    return all(isinstance(_output(leaf, outputs), Fixed) for leaf in leaves(node))
+
+
+def expected(plan: ReleasePlan, node: Node) -> Exact | None:
+    """A bound on the error of a linear formula of counts and sums; None for any other."""
+    form = linear(node, dict(plan.columns))
+    return None if form is None else plan.noise.error(form, plan.level)
+
+
+def linear(node: Node, outputs: Mapping[str, Output]) -> Linear | None:
+    """A formula as a linear form of one group's noisy coordinates; None if it is something else."""
+    match node:
+        case Constant(value):
+            assert isinstance(value, Exact)
+            return Linear((), value)
+        case Column(name):
+            output = outputs[name]
+            if isinstance(output, Fixed):
+                return Linear((), Exact(output.value))
+            return output.form if isinstance(output, Straight) else None
+        case Arithmetic(operator, a, b):
+            left, right = linear(a, outputs), linear(b, outputs)
+            if left is None or right is None:
+                return None
+            if operator in ("+", "-"):
+                return left.plus(right if operator == "+" else right.times(Exact(-1)))
+            if operator == "*" and not (left.terms and right.terms):
+                return left.times(right.offset) if left.terms else right.times(left.offset)
+            if operator == "/" and not right.terms and right.offset:
+                return left.times(1 / right.offset)
+    return None
+
+
+def _output(leaf: Leaf, outputs: Mapping[str, Output]) -> Output:
+    return outputs[leaf.name if isinstance(leaf, Column) else leaf.column]
+
+
+def _is_noisy(atom: Node, outputs: Mapping[str, Output]) -> bool:
+    """Whether an atom has noise of its own; the end of an interval is a number that is stated."""
+    if isinstance(atom, OfAnswer) and atom.function != "total":
+        return False
+    return not isinstance(atom, Column | OfAnswer) or not isinstance(_output(atom, outputs), Fixed)
+
+
+def _atoms(node: Node, plan: ReleasePlan, outputs: Mapping[str, Output]) -> Iterator[Node]:
+    """The largest parts of a formula whose error is known: the whole formula, if it is one."""
+    if isinstance(node, Column | OfAnswer) or _is_sum(node, plan, outputs) or _quotient(node, outputs) is not None:
+        yield node
+    else:
+        for part in parts(node):
+            yield from _atoms(part, plan, outputs)
+
+
+def _is_sum(node: Node, plan: ReleasePlan, outputs: Mapping[str, Output]) -> bool:
+    """Whether a formula is a linear form of several columns with a sharp error."""
+    form = linear(node, outputs)
+    if form is None or len({leaf for leaf in leaves(node) if _is_noisy(leaf, outputs)}) < 2:
+        return False
+    scales = form.scales(plan.scales)
+    equal = len({(abs(weight), scale) for weight, scale in zip(form.weights(), scales, strict=True)}) <= 1
+    return equal or len(form.terms) <= _FEW
+
+
+def _quotient(node: Node, outputs: Mapping[str, Output]) -> Quotient | None:
+    """A formula as the quotient of two linear forms that both have noise."""
+    if not isinstance(node, Arithmetic) or node.operator != "/":
+        return None
+    top, bottom = linear(node.left, outputs), linear(node.right, outputs)
+    if top is None or bottom is None or not top.terms or not bottom.terms or top.offset or bottom.offset:
+        return None
+    return Quotient(top, bottom, most=None, lower=Exact(0), unit=Exact(1), each=Exact(1), at=Exact(0))
+
+
+def _is_whole(node: Node, outputs: Mapping[str, Output]) -> bool:
+    """Whether a formula is an integer, whatever the counts are."""
+    match node:
+        case Constant(value):
+            return isinstance(value, Exact) and value.denominator == 1
+        case Arithmetic(operator, a, b):
+            return operator != "/" and _is_whole(a, outputs) and _is_whole(b, outputs)
+        case Rounded("abs", of):
+            return _is_whole(of, outputs)
+        case Rounded(digits=digits):
+            return digits <= 0
+        case Clip(of, lower, upper):
+            return _is_whole(of, outputs) and lower.denominator == upper.denominator == 1
+        case Column() | OfAnswer():
+            output = _output(node, outputs)
+            return isinstance(output, Fixed) or (isinstance(output, Straight) and output.integer)
+    return False
+
+
+@dataclass
+class _Reader:
+    """Computes columns of one answer."""
+
+    plan: ReleasePlan
+    groups: Sequence[Noisy]
+    measured: Mapping[str, Cells]
+    known: dict[tuple[Node, Exact], Cells] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.outputs = dict(self.plan.columns)
+        self.noise, self.level = self.plan.noise, self.plan.level
+
+    def column(self, node: Node) -> Cells:
+        """The cells of a formula."""
+        atoms = list(dict.fromkeys(_atoms(node, self.plan, self.outputs)))
+        count = sum(_is_noisy(atom, self.outputs) for atom in atoms)
+        level = 1 - (1 - self.level) / max(1, count)
+        read = {atom: self._cells(atom, level) for atom in atoms}
+        shown = {leaf: self._cells(leaf, self.level) for leaf in dict.fromkeys(leaves(node))}
+        whole = _is_whole(node, self.outputs)
+        found = []
+        for i in range(len(self.groups)):
+            at: dict[Node, Interval | None] = {
+                leaf: ends(each.values[i], each.values[i]) for leaf, each in shown.items()
+            }
+            value = _value(evaluated(node, at))
+            between = evaluated(node, {atom: ends(each.low[i], each.high[i]) for atom, each in read.items()})
+            found.append(_cell(value, between, whole=whole))
+        noisy = [any(each.noisy[i] for each in (*read.values(), *shown.values())) for i in range(len(self.groups))]
+        return _cells(found, noisy)
+
+    def _cells(self, atom: Node, level: Exact) -> Cells:
+        """The cells of an atom at a confidence."""
+        if (atom, level) not in self.known:
+            self.known[atom, level] = self._read(atom, level)
+        return self.known[atom, level]
+
+    def _read(self, atom: Node, level: Exact) -> Cells:
+        if not isinstance(atom, Column | OfAnswer):
+            quotient = _quotient(atom, self.outputs)
+            return self._sum(atom, level) if quotient is None else quotient.cells(self.groups, self.noise, level)
+        output = _output(atom, self.outputs)
+        if isinstance(atom, Column):
+            same = level == self.level or isinstance(output, Fixed)
+            return self.measured[atom.name] if same else output.cells(self.groups, self.noise, level)
+        column = self.measured[atom.column]
+        if atom.function == "total":
+            return self._total(atom, output, column, level)
+        end = column.low if atom.function == "low" else column.high
+        return Cells(end, end, end, column.noisy)
+
+    def _sum(self, node: Node, level: Exact) -> Cells:
+        """The cells of a linear form of several columns; more careful where one of them is just above the line."""
+        form = linear(node, self.outputs)
+        assert form is not None
+        halves = [self.noise.half_width(form, each) for each in (level, marks.careful(level))]
+        stands = [
+            marks.standings(output.form, self.groups, self.noise, level, signed=not output.integer)
+            for leaf in dict.fromkeys(leaves(node))
+            if isinstance(output := _output(leaf, self.outputs), Straight)
+        ]
+        found = []
+        for i, noisy in enumerate(self.groups):
+            half = halves[any(each[i] is Standing.NEAR for each in stands)]
+            x = form.value(noisy)
+            found.append(_cell(x, Interval(x - half, x + half), whole=False))
+        return _cells(found, [any(each[i] is Standing.MARKED for each in stands) for i in range(len(self.groups))])
+
+    def _total(self, leaf: OfAnswer, output: Output, column: Cells, level: Exact) -> Cells:
+        """The sum of a column over the groups that have the same keys: one sum of independent noise."""
+        whole = _is_whole(leaf, self.outputs)
+        found: list[tuple[Cell, Cell, Cell]] = [(0, 0, 0)] * len(self.groups)
+        noisy = [False] * len(self.groups)
+        for some in self._together(leaf.by):
+            value = sum((binary(column.values[i]) for i in some), Exact(0))
+            x, half, stand = value, Exact(0), Standing.CLEAR
+            if isinstance(output, Straight):
+                several = ((m, len(some) * c + k, w) for k in range(len(some)) for m, c, w in output.form.terms)
+                form = Linear(tuple(several), output.form.offset * len(some))
+                x = sum((output.form.value(self.groups[i]) for i in some), Exact(0))
+                half, usual = (self.noise.half_width(form, each) for each in (level, max(level, marks.USUAL)))
+                unit = math.lcm(x.denominator, usual.denominator)
+                stand = marks.standing(int((x if whole else abs(x)) * unit), int(usual * unit))
+                if stand is Standing.NEAR:
+                    half = self.noise.half_width(form, marks.careful(level))
+            cell = _cell(value, Interval(x - half, x + half), whole=whole)
+            for i in some:
+                found[i], noisy[i] = cell, stand is Standing.MARKED
+        return _cells(found, noisy)
+
+    def _together(self, by: Sequence[str]) -> list[list[int]]:
+        """The groups that have the same values of these keys."""
+        places = [i for i, key in enumerate(self.plan.query.keys) if key.name in by]
+        found: dict[tuple[object, ...], list[int]] = {}
+        for i, group in enumerate(self.plan.query.groups if places else [()] * len(self.groups)):
+            found.setdefault(tuple(group[place] for place in places), []).append(i)
+        return list(found.values())
+
+
+def evaluated(node: Node, at: Mapping[Node, Interval | None]) -> Interval | None:
+    """A formula by interval arithmetic, from what its atoms lie between; None if it has no value anywhere.
+
+    Claim: contains the value of the formula at every choice of numbers in these intervals, where it has one.
+    """
+    if node in at:
+        return at[node]
+    match node:
+        case Constant(value):
+            assert isinstance(value, Exact)
+            return Interval(value, value)
+        case Arithmetic(operator, a, b):
+            left, right = evaluated(a, at), evaluated(b, at)
+            return None if left is None or right is None else left.combined(operator, right)
+        case Rounded(function, of, digits):
+            inner = evaluated(of, at)
+            return None if inner is None else inner.rounded(function, digits)
+        case Clip(of, lower, upper):
+            inner = evaluated(of, at)
+            return None if inner is None else inner.clipped(lower, upper)
+    raise InternalError(f"{type(node).__name__} in a formula. This is a bug in Privet.")
+
+
+def _cells(found: Sequence[tuple[Cell, Cell, Cell]], noisy: Sequence[bool]) -> Cells:
+    values, low, high = zip(*found, strict=True)
+    return Cells(values, low, high, tuple(noisy))
+
+
+def _value(at: Interval | None) -> Exact | None:
+    """The one number of an interval between equal ends; None if it has none."""
+    return at.low if at is not None and at.low == at.high else None
+
+
+def _cell(value: Exact | None, between: Interval | None, *, whole: bool) -> tuple[Cell, Cell, Cell]:
+    """A value and its interval as they are shown: rounded outwards, and around the value."""
+    if value is None or abs(value) > _LARGEST:
+        return math.nan, -math.inf, math.inf
+    low, high = (None, None) if between is None else (between.low, between.high)
+    low = None if low is None or low < -_LARGEST else min(low, value)
+    high = None if high is None or high > _LARGEST else max(high, value)
+    if whole:  # so is the true number
+        least = -math.inf if low is None else min(math.ceil(low), int(value))
+        most = math.inf if high is None else max(math.floor(high), int(value))
+        spare = int(least == most and low != high)
+        return int(value), least - spare, most + spare
+    least = -math.inf if low is None else quotient_down(low.numerator, low.denominator)
+    most = math.inf if high is None else quotient_up(high.numerator, high.denominator)
+    if least == most and low != high:
+        least, most = math.nextafter(least, -math.inf), math.nextafter(most, math.inf)
+    return nearest(value), least, most

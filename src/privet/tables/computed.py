@@ -1,0 +1,121 @@
+"""Columns that are computed from released ones: `pay - 180`, `n / total(n)`. Post-processing, which costs nothing.
+
+A formula reads columns of the answer, and is an expression like any other, of fewer kinds: numbers, + - * /, rounding,
+clipping, totals over groups, and ends of intervals. It is total: what has no value, such as x / 0, is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from privet.errors import QueryError, Subject, write
+from privet.exact import Exact
+from privet.names.spelling import there_are
+from privet.tables.expressions.nodes import Arithmetic, Clip, Column, Constant, Node, OfAnswer, Rounded
+from privet.tables.expressions.rendering import show
+from privet.tables.expressions.trees import parts, replaced, sized
+from privet.tables.schema import check_name
+
+MOST_PARTS = 100
+"""Maximum parts of a formula."""
+MOST_FORMULAS = 100
+MOST_STEPS = 200_000
+"""Maximum parts of all formulas, times the number of groups: some seconds of exact arithmetic."""
+
+EXAMPLE = write('compute(share=pv.col("n") / pv.total("n"))', sql="COUNT(*) / SUM(COUNT(*)) OVER () AS share")
+_COMPUTABLE = (Column, Constant, Arithmetic, Rounded, Clip, OfAnswer)
+
+Formulas = tuple[tuple[str, Node], ...]
+
+
+def leaves(node: Node) -> Iterator[Column | OfAnswer]:
+    """Every mention of a column, in reading order."""
+    if isinstance(node, Column | OfAnswer):
+        yield node
+    for part in parts(node):
+        yield from leaves(part)
+
+
+def reads(node: Node) -> frozenset[str]:
+    """The columns that a formula reads."""
+    return frozenset(leaf.name if isinstance(leaf, Column) else leaf.column for leaf in leaves(node))
+
+
+def checked(formulas: Formulas) -> None:
+    """Refuse what is not a formula, whatever columns the answer has."""
+    if len(formulas) > MOST_FORMULAS:
+        raise QueryError(f"an answer can have at most {MOST_FORMULAS} computed columns")
+    for name, node in formulas:
+        check_name(name, "column of the answer")
+        pile = [sized(node)]
+        count = 0
+        while pile:
+            part = pile.pop()
+            count += 1
+            if not isinstance(part, _COMPUTABLE) or (isinstance(part, Constant) and type(part.value) is not Exact):
+                raise QueryError(
+                    f"{show(part)} can't be used in arithmetic on an answer",
+                    allowed="A formula has columns of the answer, numbers, + - * /, round, floor, ceil, abs and clip",
+                    remedy=EXAMPLE,
+                )
+            if isinstance(part, Arithmetic) and part.operator == "/" and part.right == Constant(Exact(0)):
+                raise QueryError(f"{name} divides by 0, so it is always missing")
+            pile += parts(part)
+        if count > MOST_PARTS:
+            raise QueryError(f"{name} has {count} parts, but a formula can have at most {MOST_PARTS}")
+        if next(leaves(node), None) is None:
+            raise QueryError(f"{name} uses no column of the answer", remedy=EXAMPLE)
+
+
+def check_steps(formulas: Formulas, groups: int) -> None:
+    """Refuse more arithmetic than an answer with so many groups can have."""
+    steps = sum(_size(node) for _, node in formulas) * groups
+    if steps > MOST_STEPS:
+        raise QueryError(
+            f"this is too much arithmetic for {groups:,} groups: {steps:,} steps, of at most {MOST_STEPS:,}",
+            allowed="Compute with fewer columns, or with the answer itself",
+        )
+
+
+def _size(node: Node) -> int:
+    return 1 + sum(map(_size, parts(node)))
+
+
+def check_columns(
+    formulas: Formulas, *, measured: Collection[str], amounts: Collection[str], keys: Collection[str]
+) -> None:
+    """Refuse a formula that reads a column which the answer does not have; totals are of counts and sums."""
+    for name, node in formulas:
+        for leaf in leaves(node):
+            column = leaf.name if isinstance(leaf, Column) else leaf.column
+            if column in keys:
+                raise QueryError(
+                    f"{column!r} is a key, and only numbers of the answer can be used in arithmetic",
+                    subject=Subject("column", column),
+                )
+            if column not in measured:
+                raise QueryError(
+                    f"{name} reads {column!r}, but the answer has no such column",
+                    allowed=there_are(column, measured),
+                    subject=Subject("column", column),
+                )
+            if isinstance(leaf, OfAnswer) and leaf.function == "total":
+                if column not in amounts:
+                    raise QueryError(
+                        f"{column!r} is not a count or a sum, so it has no total",
+                        allowed=f"Counts and sums are: {', '.join(amounts) or 'none'}",
+                    )
+                for key in leaf.by:
+                    if key not in keys:
+                        raise QueryError(
+                            f"the total of {column!r} is by {key!r}, which is not a key of the answer",
+                            allowed=there_are(key, keys, "keys"),
+                        )
+                if len(set(leaf.by)) < len(leaf.by):
+                    raise QueryError(f"the total of {column!r} lists a key twice")
+
+
+def with_earlier(node: Node, formulas: Formulas) -> Node:
+    """A formula in which the names of earlier ones stand for what they compute."""
+    earlier: Mapping[Node, Node] = {Column(name): what for name, what in formulas}
+    return replaced(node, earlier) if earlier else node
