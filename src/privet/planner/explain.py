@@ -9,6 +9,7 @@ from textwrap import wrap
 from privet.errors import Face, argument
 from privet.exact import Exact, show, show_up, sqrt_up
 from privet.planner import conditions, rounding
+from privet.planner.bounds import Found
 from privet.planner.plan import NoisyMeasurement, ReleasePlan, bounding
 from privet.planner.pricing import amount
 from privet.privacy.adjacency import Adjacency, Person
@@ -229,6 +230,14 @@ def _guarantee(plan: ReleasePlan) -> Iterator[str]:
         yield f"The requested errors would cost less; raised to the minimum price of {least}."
 
 
+def _found(plan: ReleasePlan, output: Found) -> str:
+    """What it takes to find bounds, in words."""
+    if output.part == "inside":
+        return "the share of values between them, with an interval"
+    rows = output.needed(plan.noise, plan.groups, plan.level)
+    return f"the {'first' if output.part == 'lower' else 'last'} bin that stands out; {rows:,} rows are enough"
+
+
 def _meaning(plan: ReleasePlan) -> str:
     guarantee, adjacency = plan.guarantee(), operators.adjacency(plan.query.input)
     if isinstance(guarantee, ZeroConcentratedDP):
@@ -243,9 +252,11 @@ def _errors(plan: ReleasePlan, assume: str) -> Iterator[str]:
     together = "all cells together" if plan.simultaneous else "each cell separately"
     yield f"From the noise alone, {show(plan.confidence * 100)} % of the time, for {together}:"
     width = max(len(name) for name, _ in plan.columns)
-    for name, _ in plan.columns:
+    for name, output in plan.columns:
         error = plan.expected(name)
-        if error is None:
+        if isinstance(output, Found):
+            yield f"  {name:<{width}}  {_found(plan, output)}"
+        elif error is None:
             yield f"  {name:<{width}}  depends on the size of a group; assume one with {assume}"
         else:
             where = "a group has" if plan.query.keys else "there are"

@@ -13,7 +13,7 @@ from privet.exact import Exact, show
 from privet.planner.plan import ReleasePlan
 from privet.privacy.adjacency import Person
 from privet.tables import aggregates, caps, operators, schema
-from privet.tables.aggregates import Aggregate, Count, Histogram, OfValues
+from privet.tables.aggregates import Aggregate, ApproxBounds, Count, Histogram, OfValues
 from privet.tables.caps import some
 from privet.tables.expressions import nodes as e
 from privet.tables.expressions import trees
@@ -231,6 +231,10 @@ class _Values:
                     self.add("", _named(node), f"outside {_range(edges[0], edges[-1])} in no bin")
                 if number.missing:
                     self.add("missing ", _named(node), "in no bin")
+            case ApproxBounds(node):
+                self.node(node, of)
+                if node.type(types).missing:
+                    self.add("missing ", _named(node), "skipped")
 
     def node(self, node: e.Node, of: Operator) -> None:
         """An expression over these rows: the clamps of the columns that it reads, and its own."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +21,9 @@ from privet.planner import marks
 from privet.planner.linear import Linear, Noisy
 from privet.planner.marks import Standing
 from privet.planner.noise import Noise
+
+if TYPE_CHECKING:  # it is made of what is here
+    from privet.planner.bounds import Found
 
 Cell = int | float
 Floats = NDArray[np.float64]
@@ -270,5 +274,5 @@ class Spread:
         return Linear(((self.measurement, 0, Exact(1)),))
 
 
-Output = Fixed | Straight | Quotient | Spread
+Output: TypeAlias = "Fixed | Straight | Quotient | Spread | Found"
 """Every kind of output."""

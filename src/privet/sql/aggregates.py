@@ -19,7 +19,7 @@ from privet.sql.functions import FUNCTIONS, called, is_aggregate
 from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.literals import number
 from privet.sql.source import SqlText
-from privet.tables.aggregates import Aggregate, Count, CountPeople, OfValues, Ratio, Sum
+from privet.tables.aggregates import Aggregate, ApproxBounds, Count, CountPeople, OfValues, Ratio, Sum, checked
 from privet.tables.caps import of_person
 from privet.tables.expressions.nodes import Clip, Column, Node
 from privet.tables.expressions.rendering import in_sql, show
@@ -49,6 +49,8 @@ class AggregateReader:
             case exp.Div() if has_aggregate(tree):
                 return self._ratio(tree)
         function = called(tree)
+        if function is FUNCTIONS["APPROX_BOUNDS"]:
+            return self._approx_bounds(tree)
         if function is not None and function.aggregate is not None:
             return self._bounded(tree, function.aggregate(self._of(tree)))
         raise self._no(tree, *_arithmetic(self.reader.source, tree))
@@ -110,12 +112,25 @@ class AggregateReader:
             if kind.wide:
                 raise NoBounds(
                     "one person could change this without limit, so no amount of noise is enough",
-                    remedy=write(sql=f"{function}(CLIP({shown}, 0, 1000))", advice="Choose bounds"),
+                    remedy=write(
+                        sql=f"{function}(CLIP({shown}, 0, 1000)), or first SELECT APPROX_BOUNDS({shown})",
+                        advice="Choose bounds, or pay for them first",
+                    ),
                 )
             kind.bounds()
         except UserError as error:
             raise self.reader.source.placed(whole(tree), error) from None
         return cast(Aggregate, aggregate)
+
+    def _approx_bounds(self, tree: Tree) -> ApproxBounds:
+        if len(tree.expressions) != 1:
+            raise self._no(tree, "APPROX_BOUNDS needs one argument", "Write APPROX_BOUNDS(x)")
+        bounds = ApproxBounds(self._of(tree))
+        try:
+            checked(bounds, self.reader.types)
+        except UserError as error:
+            raise self.reader.source.placed(whole(tree), error) from None
+        return bounds
 
     def _ratio(self, tree: exp.Div) -> Ratio:
         top, bottom = bare(tree.this), bare(tree.expression)
@@ -166,6 +181,8 @@ def name_of(what: Aggregate | OfPerson | Node) -> str:
             name = f"{'avg' if function == 'mean' else function}_{_words(of)}"
         case Count(of) if of is not None:
             name = f"count_{_words(of)}"
+        case ApproxBounds(of):
+            name = f"bounds_{_words(of)}"
         case OfValues(of):
             named = next(each.name for each in FUNCTIONS.values() if each.aggregate is type(what))
             name = f"{named.lower()}_{_words(of)}"

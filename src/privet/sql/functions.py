@@ -73,6 +73,8 @@ _EVERY = (
     Function("AVG", "`AVG(x)`: the mean", exp.Avg, aggregate=Mean),
     Function("VAR_POP", "`VAR_POP(x)`: the variance, divided by n", exp.VariancePop, aggregate=Variance),
     Function("STDDEV_POP", "`STDDEV_POP(x)`: the standard deviation, divided by n", exp.StddevPop, aggregate=Std),
+    Function("APPROX_BOUNDS", "`APPROX_BOUNDS(x)`: bounds to clip to, between powers of two, and the share inside",
+             over_groups=True, suggested=False),
     Function("MIN", "`MIN(x)`: the smallest value of one person, in a subquery that groups by the person",
              exp.Min, over_groups=True, suggested=False),
     Function("MAX", "`MAX(x)`: the greatest value of one person, in a subquery that groups by the person",

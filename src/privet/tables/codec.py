@@ -19,6 +19,7 @@ KINDS: dict[str, type] = {
     "column": e.Column, "constant": e.Constant, "arithmetic": e.Arithmetic, "rounded": e.Rounded, "clip": e.Clip,
     "compare": e.Compare, "logic": e.Logic, "not": e.Not, "is in": e.IsIn, "is missing": e.IsMissing,
     "starts with": e.StartsWith, "case": e.Case, "date part": e.DatePart, "truncate": e.Truncate, "bin": e.Bin,
+    "beyond": e.Beyond,
     # operators
     "scan": o.Scan, "where": o.Where, "with columns": o.WithColumns, "join public": o.JoinPublic,
     "join person": o.JoinPerson, "of person": o.OfPerson, "per person": o.PerPerson,

@@ -22,9 +22,9 @@ from privet.tables import caps, operators
 from privet.tables.aggregates import (
     Aggregate,
     CountPeople,
-    Histogram,
     Ratio,
     checked,
+    columns,
     parts,
 )
 from privet.tables.arrangement import EVERYTHING, RELEASED, Arrangement, Order
@@ -114,9 +114,7 @@ class Query:
         """The columns that each aggregate produces: one, or one for each bin of a histogram."""
         types = self.input.types()
         return {
-            name: tuple(f"{name} {label}" for label in what.expression.type(types).keys())  # noqa: SIM118
-            if isinstance(what, Histogram)
-            else (name,)
+            name: tuple(f"{name} {label}" for label in columns(what, types)) or (name,)
             for name, what in self.aggregates
         }
 

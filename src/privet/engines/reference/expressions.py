@@ -101,6 +101,12 @@ def evaluate(node: e.Node, read: Read, mode: str, types: e.Types) -> Any:
             x = number(of(inner))
             place = placed(x, edges)
             return None if place is None else node.type(types).keys()[place]
+        case e.Beyond(inner):
+            x, inside = evaluate(inner, read, "value", types), not is_missing(evaluate(inner, read, "key", types))
+            kind = inner.type(types)
+            least = x == kind.first if isinstance(kind, TimeType) else not is_missing(x) and x.value == x.low
+            side = None if is_missing(x) else Fraction(0 if inside else -1 if least else 1)
+            return Number(side, Fraction(1), Fraction(-1), Fraction(1))
     raise AssertionError(node)
 
 

@@ -20,6 +20,7 @@ from privet.exact import Exact
 from privet.tables.expressions.nodes import (
     CONDITIONS,
     Arithmetic,
+    Beyond,
     Bin,
     Case,
     Clip,
@@ -119,6 +120,8 @@ class Compiler:
                 assert isinstance(kind, KeyType)
                 labels = [self.layers.context.bind(str(label)) for label in kind.values]
                 return self._bin(node, labels, "text", mode)
+            case Beyond(of):
+                return self._beyond(of)
 
     def number(self, node: Node, mode: Mode = "value") -> tuple[Value, NumberType]:
         """A number, or a boolean as 0 or 1, with its type."""
@@ -243,6 +246,14 @@ class Compiler:
 
         inside = f"{x.sql} BETWEEN {places[0]} AND {places[-1]}"
         return Value(f"CASE WHEN {inside} THEN {search(0, len(places) - 1)} END", kind, x.level)
+
+    def _beyond(self, of: Node) -> Value:
+        kind, x, key = self.kind(of), self.layers.named(self.value(of)), self.value(of, "key")
+        assert isinstance(kind, NumberType | TimeType)
+        least = self.dialect.moment(kind.first) if isinstance(kind, TimeType) else self.dialect.integer(kind.least)
+        below, inside, above = (self.dialect.integer(n) for n in (-1, 0, 1))
+        known = f"WHEN {key.sql} IS NOT NULL THEN {inside} WHEN {x.sql} = {least} THEN {below}"
+        return _made(f"CASE {known} WHEN {x.sql} IS NOT NULL THEN {above} END", "integer", x, key)
 
     # --- codes and groups -----------------------------------------------------------------------
 

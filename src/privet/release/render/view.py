@@ -27,7 +27,9 @@ class Column:
         """The value and the interval of one group."""
         cells = self.cells
         value, interval = numerals(cells.values[group], cells.low[group], cells.high[group], around=self.around)
-        return f"~{value}" if marks(cells)[group] else value, "(public)" if self.public else interval
+        if cells.low[group] == cells.high[group]:  # bounds that were found have no interval; what is noisy has one
+            interval = "(public)" if self.public else ""
+        return f"~{value}" if marks(cells)[group] else value, interval
 
 
 def marks(cells: Cells) -> Sequence[bool]:

@@ -62,6 +62,8 @@ def show(node: e.Node) -> str:
             return f"{show(of)} by {unit}"
         case e.Bin(of, edges):
             return f"bins({show(of)}, [{', '.join(map(show_number, edges))}])"
+        case e.Beyond(of):
+            return f"beyond({show(of)})"
 
 
 def in_python(node: e.Node) -> str:
@@ -108,6 +110,8 @@ def in_python(node: e.Node) -> str:
             return f"{inner(of)}.truncate({_quoted(unit)})"
         case e.Bin(of, edges):
             return f"pv.bins({in_python(of)}, [{', '.join(map(literal, edges))}])"
+        case e.Beyond():
+            return show(node)
 
 
 def in_sql(node: e.Node) -> str:
@@ -151,7 +155,7 @@ def in_sql(node: e.Node) -> str:
             return f"{'ISODOW' if part == 'weekday' else part.upper()}({in_sql(of)})"
         case e.Truncate(of, unit):
             return f"DATE_TRUNC('{unit}', {in_sql(of)})"
-        case e.Bin():
+        case e.Bin() | e.Beyond():
             return show(node)
 
 
