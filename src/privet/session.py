@@ -37,8 +37,9 @@ from privet.privacy.guarantees import Budget, Guarantee
 from privet.release import Release, bounds, recall
 from privet.release.batch import ReleasedBatch
 from privet.release.bounds import ReleasedBounds
+from privet.release.diagnosis import Diagnosis
 from privet.release.value import ReleasedValue
-from privet.requests import Debited, Request, batches, queries, values
+from privet.requests import Debited, Request, batches, diagnoses, queries, values
 from privet.requests.base import AnswerT
 from privet.system.closing import Closing
 from privet.tables.expressions.fluent import Expr
@@ -74,6 +75,15 @@ class BoundsOptions(TypedDict, total=False):
 
     epsilon: Number | None
     delta: Number | None
+    rho: Number | None
+    confidence: Number
+    mechanism: str | None
+
+
+class DiagnosisOptions(TypedDict, total=False):
+    """How a diagnosis is asked for: at a price, in epsilon or in rho."""
+
+    epsilon: Number | None
     rho: Number | None
     confidence: Number
     mechanism: str | None
@@ -277,6 +287,29 @@ class Session(Closing):
         check_arguments(options, BoundsOptions.__annotations__)
         question = bounds.question(check_rows(rows), column)
         return ReleasedBounds(self.release(question, request_id=request_id, fresh=fresh, **options))
+
+    def diagnose(
+        self,
+        query: Query | str | ReleasePlan,
+        *,
+        ceiling: int | None = None,
+        request_id: str | None = None,
+        fresh: bool = False,
+        **options: Unpack[DiagnosisOptions],
+    ) -> Diagnosis:
+        """Pay for a look at what caps and bounds take from a question: private shares of rows, people and values.
+
+        The question itself is not asked. Rows are counted up to a public `ceiling` per person, four times the cap if
+        you give none: a higher one sees more, with more noise. One debit; the same diagnosis is free again.
+        """
+        check_arguments(options, DiagnosisOptions.__annotations__)
+        asked = (
+            query.query if isinstance(query, ReleasePlan) else self.parse(query) if isinstance(query, str) else query
+        )
+        looked = diagnoses.asked(asked, ceiling)
+        plans = {name: self.plan(each, **price) for name, each, price in diagnoses.priced(looked, options)}
+        batch = self.release_all(plans, request_id=request_id, fresh=fresh)
+        return diagnoses.answered(asked, looked, batch)
 
     def release_all(
         self,

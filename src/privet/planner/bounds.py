@@ -94,11 +94,11 @@ class Found:
         found = self.ranges(groups, noise)
         noisy = tuple(not each.found for each in found)
         if self.part != "inside":
-            ends = tuple(
-                plain(each.lower, down) if self.part == "lower" else plain(each.upper, up) for each in found
-            )
+            ends = tuple(plain(each.lower, down) if self.part == "lower" else plain(each.upper, up) for each in found)
             return Cells(ends, ends, ends, noisy)
-        shares = [self._inside(each.bins, counts, noise, confidence) for each, counts in zip(found, groups, strict=True)]
+        shares = [
+            self._inside(each.bins, counts, noise, confidence) for each, counts in zip(found, groups, strict=True)
+        ]
         values, low, high = (tuple(share[i] for share in shares) for i in range(3))
         return Cells(values, low, high, noisy)
 

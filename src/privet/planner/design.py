@@ -235,9 +235,7 @@ class _Builder:
                 bins, kind = aggregate.bins(self.types), as_number(aggregate.expression.type(self.types), name)
                 place = self._add(bins, m.histogram(bins))
                 self._claim(place, 1, weight)
-                return [
-                    (f"{name} {part}", Found(place, bins.edges, kind.integer, part)) for part in aggregate.columns
-                ]
+                return [(f"{name} {part}", Found(place, bins.edges, kind.integer, part)) for part in aggregate.columns]
             case Mean(of):
                 return [(name, self._mean(of, weight))]
             case Variance(of) | Std(of):
