@@ -48,8 +48,7 @@ if TYPE_CHECKING:
     from privet.session import Session
     from privet.sources import duckdb_file, import_csv, keys_from, public_table, table
     from privet.sources.survey import make_survey
-    from privet.tables.aggregates import approx_bounds
-    from privet.tables.aggregates import count, count_people, histogram, mean, std, sum, variance  # noqa: A004
+    from privet.tables.aggregates import approx_bounds, count, count_people, histogram, mean, std, sum, variance  # noqa: A004
     from privet.tables.expressions.fluent import bins, col, lit, when
     from privet.tables.extremes import greatest, least, max, min  # noqa: A004
     from privet.tables.query import Query

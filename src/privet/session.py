@@ -280,7 +280,7 @@ class Session(Closing):
         fresh: bool = False,
         **options: Unpack[BoundsOptions],
     ) -> ReleasedBounds:
-        """Pay for bounds of a column or an expression, to clip it to: powers of two between which nearly all values lie.
+        """Pay for bounds to clip a column or an expression to: powers of two between which nearly all values lie.
 
         It counts rows in public bins, with noise, and takes those that stand out. The same question is free again.
         """

@@ -80,6 +80,8 @@ def sql(node: e.Node) -> str:
         case e.Bin(of, edges):
             width = edges[1] - edges[0]
             return f"FLOOR({sql(of)} / {value(width)}) * {value(width)}"
+        case e.Beyond():
+            raise AssertionError("SQL has no word for it")
 
 
 def measured(of: Any) -> str:

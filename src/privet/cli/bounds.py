@@ -10,7 +10,17 @@ import typer
 
 from privet.cli.interrupts import stopped
 from privet.cli.options import (
-    Analyst, AsJson, Confidence, Dataset, Epsilon, Force, FromFile, PolicyFile, Question, Rho, Statement,
+    Analyst,
+    AsJson,
+    Confidence,
+    Dataset,
+    Epsilon,
+    Force,
+    FromFile,
+    PolicyFile,
+    Question,
+    Rho,
+    Statement,
 )  # fmt: skip
 from privet.cli.output import Files, stewards_files
 from privet.cli.query import says_if_created, session_for, statement

@@ -23,7 +23,7 @@ def check(
     policy: Annotated[Path, typer.Argument(metavar="POLICY", help="The steward's policy.")] = Path("privet.toml"),
     as_json: AsJson = False,
 ) -> None:
-    """Check that a policy fits its data: files, columns and types, then rows over caps, values outside bounds, and keys.
+    """Check that a policy fits its data: files, columns, types, rows over the cap, values outside bounds, and keys.
 
     For the steward: the output is exact, not private. Spends nothing, and neither creates nor changes a ledger. Ends
     with exit code 1 if something is wrong.

@@ -126,6 +126,7 @@ def explain(question: Question, as_json: AsJson = False) -> None:
 
 
 def statement(sql: str | None, file: Path | None) -> str:
+    """The SELECT: the argument, a file, or stdin."""
     from privet.errors import UserError, write
     from privet.system.encodings import why_not
 
@@ -217,6 +218,7 @@ def _whole(name: str, text: str | None, example: int) -> int | None:
 
 
 def session_for(question: Question, text: str) -> Session:
+    """A session of the dataset that the policy names, or that a SELECT asks about; its ledger is only read so far."""
     from privet.dataset import Dataset
     from privet.policy import load
     from privet.session import Session

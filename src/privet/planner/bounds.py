@@ -113,7 +113,7 @@ class Found:
             return 1.0, 1.0, 1.0
         level = 1 - (1 - confidence) / (self.size * (self.size + 1))
         sums = [self._sum(bins), self._sum(i for i in range(self.size) if i not in bins)]
-        (inside, a), (outside, b) = ((form.value(noisy), noise.error(form, level)) for form in sums)
+        (inside, a), (outside, b) = ((form.value(noisy), noise.half_width(form, level)) for form in sums)
         ends = (inside, outside), (inside - a, outside + b), (inside + a, outside - b)
         share, low, high = (_share(*each) for each in ends)
         return nearest(share), down(low), up(high)

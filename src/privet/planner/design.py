@@ -26,7 +26,17 @@ from privet.privacy.adjacency import Adjacency
 from privet.privacy.guarantees import ZeroConcentratedDP
 from privet.privacy.sensitivity import l1_move, l2_move, radius
 from privet.tables.aggregates import (
-    Aggregate, ApproxBounds, Count, CountPeople, Histogram, Mean, OfValues, Ratio, Std, Sum, Variance,
+    Aggregate,
+    ApproxBounds,
+    Count,
+    CountPeople,
+    Histogram,
+    Mean,
+    OfValues,
+    Ratio,
+    Std,
+    Sum,
+    Variance,
 )  # fmt: skip
 from privet.tables.expressions.nodes import Node, Types
 from privet.tables.expressions.typing_rules import as_number

@@ -122,9 +122,11 @@ def _in_groups(query: Query) -> Operator:
     for key in query.keys:
         if key.expression.type(types).missing:
             conditions.append(e.Not(e.IsMissing(key.expression)))
-        for name in sorted(_columns(key.expression)):
-            if isinstance(types[name], NumberType | TimeType) and _declared(name, rows) is not None:
-                conditions.append(e.Compare("==", e.Beyond(e.Column(name)), e.Constant(Exact(0))))
+        conditions += [
+            e.Compare("==", e.Beyond(e.Column(name)), e.Constant(Exact(0)))
+            for name in sorted(_columns(key.expression))
+            if isinstance(types[name], NumberType | TimeType) and _declared(name, rows) is not None
+        ]
     return Where(rows, trees.joined("and", conditions)) if conditions else rows
 
 

@@ -84,7 +84,8 @@ class ColumnFound:
             more = f", and {len(self.strangers) - FEW:,} more" if len(self.strangers) > FEW else ""
             alike = any(each.like is not None for each in self.strangers)
             much = other is None and self.undeclared > MUCH * self.rows
-            what = f"{_of(self.undeclared, self.rows, 'row')} with {caps.some(len(self.strangers), 'undeclared value')} {how}"
+            values = caps.some(len(self.strangers), "undeclared value")
+            what = f"{_of(self.undeclared, self.rows, 'row')} with {values} {how}"
             yield alike or much, f"{what}: {shown}{more}"
 
     def _ends(self) -> tuple[Any, Any]:
@@ -137,7 +138,8 @@ class TableFound:
             if self.without_id:
                 yield True, "", f"{_of(self.without_id, self.rows, 'row')} without an id left out"
             if self.over:
-                who = f"{_of(self.over, self.people, 'person', 'people')} with more than {caps.some(self.cap or 0, 'row')}"
+                most = caps.some(self.cap or 0, "row")
+                who = f"{_of(self.over, self.people, 'person', 'people')} with more than {most}"
                 much = self.left_out > MUCH * self.rows
                 yield much, "", f"{who}: {_of(self.left_out, self.rows, 'row')} left out by the cap"
         for column in self.columns:
@@ -196,7 +198,7 @@ def inspect(table: Table) -> TableFound:
         several, over = _bin(each, 1, 2, CEILING), _bin(each, 1, cap + 1, CEILING)
         with_id = Code(each, Exact(0), Exact(1), CEILING, False)
         more = Code(each, Exact(cap), Exact(1), CEILING - cap, False)  # below the cap it is clamped to 0
-        asked = [Rows(), Total(with_id), At(several, 1), At(over, 1), Total(more)]
+        asked: list[Tally] = [Rows(), Total(with_id), At(several, 1), At(over, 1), Total(more)]
         people, owned, twice, capped, lost = engine.answer(_all(per_person, asked))[0]
         return TableFound(table.name, rows, columns, people, cap, rows - owned, twice, raw.most_rows, capped, lost)
     finally:

@@ -158,7 +158,7 @@ class ApproxBounds:
 
     expression: Node
     is_amount: ClassVar[bool] = False
-    columns: ClassVar[tuple[str, ...]] = ("lower", "upper", "inside")
+    columns: ClassVar[tuple[Literal["lower", "upper", "inside"], ...]] = ("lower", "upper", "inside")
     """The ends of the range, and the share of the values that are in it."""
 
     def __post_init__(self) -> None:

@@ -24,7 +24,7 @@ from privet.engines.reference.numbers import (
 )
 from privet.tables.expressions import nodes as e
 from privet.tables.statement import At, Code, Given, Place, Present, Rows, Squares, Tally, Total
-from privet.tables.types import NumberType, TimeType
+from privet.tables.types import NumberType, TimeType, Type
 
 Read = Callable[[str, str], Any]
 """The value of a column, as a "value" or as a "key"."""
@@ -102,11 +102,9 @@ def evaluate(node: e.Node, read: Read, mode: str, types: e.Types) -> Any:
             place = placed(x, edges)
             return None if place is None else node.type(types).keys()[place]
         case e.Beyond(inner):
-            x, inside = evaluate(inner, read, "value", types), not is_missing(evaluate(inner, read, "key", types))
-            kind = inner.type(types)
-            least = x == kind.first if isinstance(kind, TimeType) else not is_missing(x) and x.value == x.low
-            side = None if is_missing(x) else Fraction(0 if inside else -1 if least else 1)
-            return Number(side, Fraction(1), Fraction(-1), Fraction(1))
+            return _beyond(
+                evaluate(inner, read, "value", types), evaluate(inner, read, "key", types), inner.type(types)
+            )
     raise AssertionError(node)
 
 
@@ -117,6 +115,15 @@ def _clipped(inner: e.Node, of: Callable[[e.Node], Any], types: e.Types, within:
         if not (b.low == b.high != 0 and b.value is not None):
             return quotient(a, b, within)
     return number(of(inner))
+
+
+def _beyond(x: Any, key: Any, kind: Type) -> Number:
+    """On which side of its range a value is, if it is outside: what is no key."""
+    side = None
+    if not is_missing(x):
+        least = x == kind.first if isinstance(kind, TimeType) else x.value == x.low
+        side = Fraction(0 if not is_missing(key) else -1 if least else 1)
+    return Number(side, Fraction(1), Fraction(-1), Fraction(1))
 
 
 def placed(x: Number, edges: tuple[Fraction, ...]) -> int | None:

@@ -415,8 +415,8 @@ class Bin:
 class Beyond:
     """Whether a source has more than was declared: -1 if a value is below its range, 1 if above, 0 if inside.
 
-    A value is outside if it would be no key, and is read as the end of its range that is nearer. Only `session.diagnose`
-    asks for this.
+    A value is outside if it would be no key; it is read as the end of its range that is nearer. Only a diagnosis asks
+    for this.
     """
 
     operand: Node
