@@ -21,8 +21,8 @@ FACE = """
     InternalError Laplace LedgerBusy LedgerError NoAnswer PermuteAndFlip PrivetError PublicTable PureDP Query
     RandomizedResponse Release ReleasePlan ReportNoisyMax Session Staircase Table UserError ZeroConcentratedDP
     accounting adjacency approx_bounds audit bins boolean col count count_people date distances distributions
-    divergences duckdb_file each_row epsilon_for errors events exact greatest guarantees histogram import_csv integer keys
-    keys_from least ledger lit make_survey max mean mechanisms min new_signing_key noise number open_ledger person
+    divergences duckdb_file each_row epsilon_for errors events exact greatest guarantees histogram import_csv integer
+    keys keys_from least ledger lit make_survey max mean mechanisms min new_signing_key noise number open_ledger person
     planner public_table release sensitivity sources statistics std sum table text timestamp variance verify when
 """
 MODULES = {

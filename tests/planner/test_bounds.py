@@ -1,4 +1,4 @@
-"""Bounds from noisy bins: the bins cover every value once, the threshold keeps its word, and so does the share inside."""
+"""Bounds from noisy bins: every value is in one bin, the threshold keeps its word, and so does the share inside."""
 
 from __future__ import annotations
 

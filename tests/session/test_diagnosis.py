@@ -74,10 +74,11 @@ def table(rows: list[Row], adjacency: Any = "add/remove", cap: int = 2) -> Table
 
 def some_rows() -> list[Row]:
     """16 people with 1 to 8 rows each, of which one in three is in no region."""
-    rows: list[Row] = []
-    for who in range(16):
-        for i in range(1 + who % 8):
-            rows.append((who, [-3.0, 4.0, 99.0, None][i % 4], [-9, 0, 2, 7, 5][i % 5], ["north", "south", "x"][i % 3]))
+    rows: list[Row] = [
+        (who, [-3.0, 4.0, 99.0, None][i % 4], [-9, 0, 2, 7, 5][i % 5], ["north", "south", "x"][i % 3])
+        for who in range(16)
+        for i in range(1 + who % 8)
+    ]
     return [*rows, (None, 50.0, 1, "north")]
 
 

@@ -116,7 +116,7 @@ person_id) AS who FROM people
 SELECT SUM(age) AS s, AVG(income) AS m, VAR_POP(rate) AS v, STDDEV_POP(share) AS d, SUM(smoker) AS b, SUM(income) /
 NULLIF(SUM(hours), 0) AS r, COUNT(*) / COUNT(DISTINCT person_id) AS e, SUM(2) AS k FROM people
 
--- bounds
+-- bounds that are found
 SELECT APPROX_BOUNDS(income) AS b, APPROX_BOUNDS(income / age) AS c, APPROX_BOUNDS(rate * hours) AS d FROM people
 
 -- arithmetic
