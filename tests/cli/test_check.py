@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -62,7 +63,7 @@ def test_the_policy_and_the_ledger(shell: Shell) -> None:
     assert Path("people.ledger").read_bytes() == before
 
 
-ODD = {
+ODD: dict[str, list[Any]] = {
     "person_id": [1, 1, 1, 2, None, 3, 3, 4, 5, 6],
     "region": ["north", " north", "North", "south", "x", None, "north", "y", "y", "elsewhere"],
     "age": [30, -1, 200, 111, 5, None, 40, 110, 0, 7],

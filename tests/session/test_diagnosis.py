@@ -144,9 +144,10 @@ def vectors(plan: ReleasePlan, of: Table) -> list[list[tuple[int, ...]]]:
 def without_ceiling(query: Query) -> Query:
     """A broken twin: rows over the cap are added up as far as they go, under the sensitivity of the ceiling."""
     aggregates = tuple(
-        (name, Sum(replace(what.expression, upper=Fraction(2**40))) if isinstance(what, Sum) else what)
+        (name, Sum(replace(what.expression, upper=Fraction(2**40))))
+        if isinstance(what, Sum) and isinstance(what.expression, Clip)
+        else (name, what)
         for name, what in query.aggregates
-        if not isinstance(what, Sum) or isinstance(what.expression, Clip)
     )
     return replace(query, aggregates=aggregates)
 

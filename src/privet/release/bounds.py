@@ -150,7 +150,7 @@ class ReleasedBounds:
         """What the bounds mean, which limits shaped them, and what they cost."""
         limits = self.release.limits
         before = [f"The values are those that the limits leave: {'; '.join(limits)}."] if limits else []
-        empty = "Both ends are beside a value, except with a probability of at most 0.001."
+        empty = "With probability 0.999 or more, values lie in the last bin at each end."
         return [self.meaning, *([empty] if self.found else []), *before, self.release.notes()[-1]]
 
     def to_json(self) -> dict[str, Any]:
