@@ -12,7 +12,8 @@ from tests.session.test_session import a_session, people, visits
 import privet as pv
 from privet.engines.registry import ENGINES
 from privet.errors import NoBounds, QueryError, UserError, VerificationError
-from privet.release import Certificate
+from privet.release import Certificate, Release
+from privet.release.bounds import ReleasedBounds
 from privet.tables.bounds import powers
 from privet.tables.relation import Table
 
@@ -75,10 +76,14 @@ def test_they_are_stored_and_checked_like_any_answer(tmp_path: Any) -> None:
 
 def test_if_nothing_stands_out_the_widest_bounds_are_given() -> None:
     table = people()
-    with a_session(table, budget=pv.PureDP(1)) as session:
-        found = session.release_bounds(table.where(pv.col("age") == 18), "age", epsilon="0.001")
-        assert (found.found, found.lower, found.upper) in {(False, 0, 110), (True, found.lower, found.upper)}
-        assert found.found or "Nothing was learned" in found.meaning
+    with a_session(table) as session:
+        plan = session.plan(table.agg(bounds=pv.approx_bounds("age")), epsilon=1)
+    noisy = (((3,) * plan.noised[0].measurement.size,),)
+    found = ReleasedBounds(Release(plan, noisy, plan.guarantee(), None, None))
+    assert (found.found, found.lower, found.upper) == (False, 0, 110)
+    assert "Nothing was learned" in found.meaning
+    assert found.release.too_noisy("bounds lower") == [True]
+    assert "~0" in str(found.release)
 
 
 def test_a_sum_per_person_has_no_other_bounds() -> None:

@@ -133,6 +133,32 @@ def test_rows_that_are_combined_per_person_are_looked_at_too() -> None:
         assert found.advice[0].startswith("No cap leaves out rows")
 
 
+def test_columns_that_are_redefined_are_looked_at_before() -> None:
+    of = table(some_rows(), cap=8)
+    twice = of.with_columns(x=pv.col("x") * 2, y=pv.col("y").clip(-1, 1)).where(pv.col("x") > 4)
+    means = twice.agg(x=pv.mean("x"), y=pv.sum("y"))
+    with a_session(of, budget=pv.PureDP(10**8)) as session:
+        shares = {share.what: share for share in session.diagnose(means, epsilon=MUCH).shares[2:]}
+        assert list(shares) == [
+            "x clamped up to 0", "x clamped down to 10", "y clipped up to -1", "y clipped down to 1"
+        ]  # fmt: skip
+        xs = [row[1] for row in some_rows() if row[0] is not None and row[1] is not None]
+        assert shares["x clamped down to 10"].value == pytest.approx(sum(x > 10 for x in xs) / len(xs), abs=0.01)
+    assert all(each.query.at_most is not None for each in asked(means.cap(max_rows=1))[1])
+
+
+def test_a_cap_on_groups() -> None:
+    of = replace(
+        table(some_rows()),
+        schema=replace(table(some_rows()).schema, protect=pv.person("who", max_groups=1, max_rows_per_group=2)),
+    )
+    with a_session(of, budget=pv.PureDP(10**8)) as session:
+        grouped, alone = (session.diagnose(q, epsilon=MUCH) for q in (question(of), of.agg(x=pv.mean("x"))))
+        assert "people in more than 1 group lose further rows" in grouped.advice[0]
+        assert grouped.advice[1].startswith("The cap leaves out rows. The steward can raise it")
+        assert alone.advice[0].startswith("The cap leaves out rows. The steward can raise it")
+
+
 # --- how far one person moves them ----------------------------------------------------------------------------------
 
 

@@ -29,6 +29,7 @@ from privet.tables.expressions.typing_rules import as_number
 from privet.tables.operators import OfPerson, Operator, PerPerson, Where
 from privet.tables.query import Query
 from privet.tables.schema import CEILING
+from privet.tables.statement import AtMostGroups
 from privet.tables.types import NumberType, TimeType
 
 ROWS = "rows"
@@ -48,6 +49,8 @@ class RowsAsked:
     ceiling: int
     own: bool
     """Whether the question set the cap, and not the steward."""
+    by_groups: bool
+    """Whether a person can be in more groups than the cap allows: then their rows there are left out too."""
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -112,7 +115,8 @@ def _rows(query: Query, ceiling: int | None) -> RowsAsked | None:
     )
     per_person = PerPerson(_in_groups(query), ((ROWS, OfPerson("count")),))
     own = caps.is_own(query.input, query.at_most, query.groups.most)
-    return RowsAsked(Query(per_person, (), aggregates), cap, most, own)
+    by_groups = isinstance(cap, AtMostGroups) and cap.groups < query.groups.most
+    return RowsAsked(Query(per_person, (), aggregates), cap, most, own, by_groups)
 
 
 def _in_groups(query: Query) -> Operator:
@@ -144,39 +148,42 @@ def _declared(name: str, rows: Operator) -> schema.Column | None:
 
 def _values(query: Query) -> Iterator[ValuesAsked]:
     """One question for each kind of rows: those of the query, and those that are combined per person."""
-    found: dict[int, tuple[Operator, dict[Clamp, None]]] = {}
+    found: dict[Operator, dict[Clamp, None]] = {}
     for _, aggregate in query.aggregates:
         for part in parts(aggregate):
             node = part.expression.operand if isinstance(part, Histogram) else getattr(part, "expression", None)
             if isinstance(part, OfValues | Histogram) and node is not None:
                 for rows, clamp in _clamps(node, query.input, query.input):
-                    found.setdefault(id(rows), (rows, {}))[1][clamp] = None
-    for rows, clamps in found.values():
-        own = rows is query.input
+                    found.setdefault(rows, {})[clamp] = None
+    for rows, clamps in found.items():
+        own, capped = rows == query.input, caps.holding(rows) == caps.holding(query.input)
         counted = tuple(
             (clamp.label(i), Histogram(e.Bin(clamp.side, tuple(map(Exact, (-1, 0, 1, 2))))))
             for i, clamp in enumerate(clamps, 1)
         )
-        asked = Query(_in_groups(query) if own else rows, (), counted, at_most=query.at_most if own else None)
+        asked = Query(_in_groups(query) if own else rows, (), counted, at_most=query.at_most if capped else None)
         yield ValuesAsked(asked, tuple(clamps))
 
 
 def _clamps(node: e.Node, of: Operator, base: Operator) -> Iterator[tuple[Operator, Clamp]]:
-    """The clamps that an expression over the rows `of` meets; `base` are the rows that are asked about them."""
+    """The clamps that an expression over the rows `of` meets, each with the rows that are asked about it.
+
+    These are `base`, the last ones, if a column still means the same there; else `of`, before it was redefined.
+    """
     match node:
         case e.Clip(inner, lower, upper):
-            if _same(inner, of, base):
-                yield base, _clip(inner, lower, upper, base)
+            rows = base if _same(inner, of, base) else of
+            yield rows, _clip(inner, lower, upper, rows)
             if not isinstance(inner, e.Column) or _declared(inner.name, of) is None:
                 yield from _clamps(inner, of, base)
         case e.Column(name):
             found, below = origin_of(name, of)
             if isinstance(found, schema.Column):
-                kind = found.type
-                if isinstance(kind, NumberType) and _same(node, of, base):
-                    yield base, Clamp(name, kind.lower, kind.upper, False, e.Beyond(node))
-                elif isinstance(kind, TimeType) and _same(node, of, base):
-                    yield base, Clamp(name, kind.first, kind.last, False, e.Beyond(node))
+                kind, rows = found.type, base if _same(node, of, base) else of
+                if isinstance(kind, NumberType):
+                    yield rows, Clamp(name, kind.lower, kind.upper, False, e.Beyond(node))
+                elif isinstance(kind, TimeType):
+                    yield rows, Clamp(name, kind.first, kind.last, False, e.Beyond(node))
             elif isinstance(found, OfPerson):
                 if found.expression is not None and found.function != "count":
                     yield from _clamps(found.expression, below, below)

@@ -141,8 +141,8 @@ class Diagnosis:
         if self.rows is None:
             yield "No cap leaves out rows: each row is protected on its own, or people are combined or counted."
             return
-        if isinstance(self.rows.cap, AtMostGroups):
-            groups = self.rows.cap.groups
+        if self.rows.by_groups:
+            groups = caps.groups_of(self.rows.cap)
             yield (
                 f"The cap is {caps.in_words(self.rows.cap)}. Rows are compared with their product; people in more than "
                 f"{caps.some(groups, 'group')} lose further rows, which is not counted here."
@@ -151,17 +151,20 @@ class Diagnosis:
         if min(left.high, people.high) < LITTLE:
             yield "The cap leaves out nearly nothing. A lower one would mean less noise."
         elif max(left.low, people.low) > MUCH:
-            steps = self.rows.steps
-            enough = (
-                step
-                for i, step in enumerate(steps)
-                if i and self._share(ROWS, "", "", self._over(i), self._under(i)).value < LITTLE
-            )
-            cap = next(enough, None)
-            line = f"max_rows = {cap}" if cap else f"more than {steps[-1]:,} rows"
-            raised = f"With {line}, about 1 % of the people or fewer would lose rows, at {_times(cap, steps)} the noise"
-            who = "The question set this cap" if self.rows.own else "The steward can raise the cap in the policy"
-            yield f"The cap leaves out rows. {raised}. {who}. Or combine the rows of each person with per_person."
+            who = "The question set this cap" if self.rows.own else "The steward can raise it in the policy"
+            yield f"The cap leaves out rows. {self._higher()}{who}. Or combine the rows of each person with per_person."
+
+    def _higher(self) -> str:
+        """A cap that would be high enough for nearly all people, as far as can be told."""
+        assert self.rows is not None
+        if isinstance(self.rows.cap, AtMostGroups):
+            return ""
+        steps = self.rows.steps
+        for i, step in enumerate(steps[1:], 1):
+            if self._share(ROWS, "", "", self._over(i), self._under(i)).value < LITTLE:
+                some = f"about {100 * LITTLE:.0f} % of the people or fewer would lose rows"
+                return f"With max_rows = {step}, {some}, at {step // steps[0]} times the noise. "
+        return f"Many people have more than {steps[-1]:,} rows. "
 
     # --- cost -------------------------------------------------------------------------------------
 
@@ -268,10 +271,6 @@ def _end(end: Exact | date) -> str:
     if isinstance(end, date):
         return end.isoformat()
     return f"{end.numerator:,}" if end.denominator == 1 and abs(end) >= 10_000 else show(end)
-
-
-def _times(cap: int | None, steps: Sequence[int]) -> str:
-    return "more than 32 times" if cap is None else f"{cap // steps[0]} times"
 
 
 def _sum(forms: Sequence[Linear]) -> Linear:
