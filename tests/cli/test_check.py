@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.cli.asking import POLICY, Shell, made
+from tests.cli.asking import POLICY, Shell, damaged, made
 
 
 @pytest.fixture
@@ -140,3 +140,10 @@ def test_bounds_and_diagnoses_are_paid_for(shell: Shell) -> None:
     wrong = shell.run("bounds", "people", "incom", "--epsilon", "1")
     assert (wrong.code, "Did you mean" in wrong.err) == (2, True)
     assert shell.run("diagnose", "SELECT AVG(income) FROM people", "--epsilon", "1", "--ceiling", "1").code == 2
+
+
+def test_a_damaged_file(shell: Shell) -> None:
+    damaged(Path("people.parquet"), "income")
+    done = shell.run("check")
+    assert (done.code, done.out) == (2, "")
+    assert "the rows of 'people' can't be read" in done.err

@@ -37,7 +37,7 @@ from privet.tables.aggregates import (
     Std,
     Sum,
     Variance,
-)  # fmt: skip
+)
 from privet.tables.expressions.nodes import Node, Types
 from privet.tables.expressions.typing_rules import as_number
 from privet.tables.operators import adjacency, keeps_all_rows, tables

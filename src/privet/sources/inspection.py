@@ -12,6 +12,7 @@ from typing import Any
 
 from privet.engines.duckdb.inspection import contents
 from privet.engines.registry import open_engine
+from privet.errors import NoAnswer, SourceError, Subject
 from privet.exact import Exact, show
 from privet.names.lookalikes import confusable
 from privet.privacy.adjacency import Person
@@ -201,6 +202,11 @@ def inspect(table: Table) -> TableFound:
         asked: list[Tally] = [Rows(), Total(with_id), At(several, 1), At(over, 1), Total(more)]
         people, owned, twice, capped, lost = engine.answer(_all(per_person, asked))[0]
         return TableFound(table.name, rows, columns, people, cap, rows - owned, twice, raw.most_rows, capped, lost)
+    except NoAnswer:
+        raise SourceError(
+            f"the rows of {table.name!r} can't be read: the file is damaged, or there is too little memory",
+            subject=Subject("table", table.name),
+        ) from None
     finally:
         engine.close()
 

@@ -26,8 +26,8 @@ def powers(kind: NumberType) -> tuple[Exact, ...]:
         >>> [int(edge) for edge in powers(NumberType(Exact(1990), Exact(2000), integer=True))]
         [1990, 1991, 1992, 1994, 1998, 2000]
     """
-    low, high = kind.unit * kind.least, kind.unit * kind.most
-    if low == high:
+    low, high = kind.lower, kind.upper
+    if kind.least >= kind.most:
         raise QueryError(f"this is always {show(low)}, so there are no bounds to look for")
     middle = min(max(Exact(0), low), high)
     below = [middle - each for each in _distances(middle - low, kind.unit)]
