@@ -48,7 +48,17 @@ if TYPE_CHECKING:
     from privet.session import Session
     from privet.sources import duckdb_file, import_csv, keys_from, public_table, table
     from privet.sources.survey import make_survey
-    from privet.tables.aggregates import count, count_distinct, count_people, histogram, mean, std, sum, variance  # noqa: A004
+    from privet.tables.aggregates import (
+        approx_bounds,
+        count,
+        count_distinct,
+        count_people,
+        histogram,
+        mean,
+        std,
+        sum,  # noqa: A004
+        variance,
+    )
     from privet.tables.expressions.fluent import bins, col, interval_high, interval_low, lit, total, when
     from privet.tables.extremes import greatest, least, max, min  # noqa: A004
     from privet.tables.query import Query
@@ -88,6 +98,7 @@ _HOMES = {
     "Table": "tables.relation",
     "UserError": "errors",
     "ZeroConcentratedDP": "privacy.guarantees",
+    "approx_bounds": "tables.aggregates",
     "bins": "tables.expressions.fluent",
     "boolean": "tables.schema",
     "col": "tables.expressions.fluent",
@@ -174,6 +185,7 @@ __all__ = [
     "ZeroConcentratedDP",
     "accounting",
     "adjacency",
+    "approx_bounds",
     "audit",
     "bins",
     "boolean",

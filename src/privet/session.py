@@ -34,14 +34,17 @@ from privet.planner.arguments import check_arguments, check_label, check_price
 from privet.planner.choice import Accounting, alternative
 from privet.planner.explain import section
 from privet.privacy.guarantees import Budget, Guarantee
-from privet.release import Release, recall
+from privet.release import Release, bounds, recall
 from privet.release.batch import ReleasedBatch
+from privet.release.bounds import ReleasedBounds
+from privet.release.diagnosis import Diagnosis
 from privet.release.value import ReleasedValue
-from privet.requests import Debited, Request, batches, queries, values
+from privet.requests import Debited, Request, batches, diagnoses, queries, values
 from privet.requests.base import AnswerT
 from privet.system.closing import Closing
+from privet.tables.expressions.fluent import Expr
 from privet.tables.query import Query
-from privet.tables.relation import PublicTable, Table
+from privet.tables.relation import PublicTable, Relation, Table, check_rows
 from privet.tables.schema import check_name
 
 if TYPE_CHECKING:  # pydantic takes its time, and most sessions need none of it
@@ -65,6 +68,25 @@ class ReleaseOptions(QuestionOptions, total=False):
     """The same for one question, which may have a delta: besides an epsilon, or for its errors."""
 
     delta: Number | None
+
+
+class BoundsOptions(TypedDict, total=False):
+    """How bounds are asked for: at a price, and with a confidence for the share of values inside."""
+
+    epsilon: Number | None
+    delta: Number | None
+    rho: Number | None
+    confidence: Number
+    mechanism: str | None
+
+
+class DiagnosisOptions(TypedDict, total=False):
+    """How a diagnosis is asked for: at a price, in epsilon or in rho."""
+
+    epsilon: Number | None
+    rho: Number | None
+    confidence: Number
+    mechanism: str | None
 
 
 def _check_fresh(fresh: object) -> None:
@@ -248,6 +270,46 @@ class Session(Closing):
         plan = self.plan(query, **options)
 
         return self._paid(queries.request(plan), request_id, fresh=fresh)
+
+    def release_bounds(
+        self,
+        rows: Relation | Table,
+        column: str | Expr,
+        *,
+        request_id: str | None = None,
+        fresh: bool = False,
+        **options: Unpack[BoundsOptions],
+    ) -> ReleasedBounds:
+        """Pay for bounds to clip a column or an expression to: powers of two between which nearly all values lie.
+
+        It counts rows in public bins, with noise, and takes those that stand out. The same question is free again.
+        """
+        check_arguments(options, BoundsOptions.__annotations__)
+        question = bounds.question(check_rows(rows), column)
+        return ReleasedBounds(self.release(question, request_id=request_id, fresh=fresh, **options))
+
+    def diagnose(
+        self,
+        query: Query | str | ReleasePlan,
+        *,
+        ceiling: int | None = None,
+        request_id: str | None = None,
+        fresh: bool = False,
+        **options: Unpack[DiagnosisOptions],
+    ) -> Diagnosis:
+        """Pay for a look at what caps and bounds take from a question: private shares of rows, people and values.
+
+        The question itself is not asked. Rows are counted up to a public `ceiling` per person, four times the cap if
+        you give none: a higher one sees more, with more noise. One debit; the same diagnosis is free again.
+        """
+        check_arguments(options, DiagnosisOptions.__annotations__)
+        asked = (
+            query.query if isinstance(query, ReleasePlan) else self.parse(query) if isinstance(query, str) else query
+        )
+        looked = diagnoses.asked(asked, ceiling)
+        plans = {name: self.plan(each, **price) for name, each, price in diagnoses.priced(looked, options)}
+        batch = self.release_all(plans, request_id=request_id, fresh=fresh)
+        return diagnoses.answered(asked, looked, batch)
 
     def release_all(
         self,

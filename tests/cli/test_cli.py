@@ -17,7 +17,10 @@ import privet as pv
 from privet import cli
 
 SIGNATURES = {".png": b"\x89PNG\r\n\x1a\n", ".svg": b"<?xml", ".pdf": b"%PDF-"}
-COMMANDS = ("audit", "budget", "curve", "demo", "explain", "import", "init", "query", "check", "schema", "verify")
+COMMANDS = (
+    "audit", "bounds", "budget", "curve", "demo", "diagnose", "explain", "import", "init", "query", "check", "schema",
+    "verify",
+)  # fmt: skip
 
 
 def run(*arguments: str) -> str:

@@ -18,7 +18,7 @@ from privet.exact.lattice import Bounds
 from privet.privacy.adjacency import each_row
 from privet.tables import schema as declared
 from privet.tables.expressions import nodes as e
-from privet.tables.expressions.fluent import bins, col, lit, when
+from privet.tables.expressions.fluent import Expr, bins, col, lit, when
 from privet.tables.expressions.typing_rules import as_number
 from privet.tables.operators import Operator, Scan, WithColumns
 from privet.tables.schema import Schema
@@ -124,6 +124,7 @@ NUMBERS = [
     c("f"),
     lit(3),
     lit(Fraction(1, 3)),
+    *(Expr(e.Beyond(c(name).node)) for name in ("x", "y", "n", "z", "big", "d", "m")),
     c("x") + c("n"),
     c("x") - c("y"),
     c("x") * c("x"),

@@ -86,6 +86,8 @@ def sql(node: e.Node) -> str:
             return f"SUM({quoted(name)}) OVER ()"
         case e.OfAnswer(end, name):
             return f"DP_INTERVAL_{end.upper()}({quoted(name)})"
+        case e.Beyond():
+            raise AssertionError("SQL has no word for it")
 
 
 def measured(of: Any) -> str:

@@ -21,7 +21,7 @@ from privet.codec.text import BITS
 from privet.errors import UserError
 from privet.privacy.adjacency import each_row, person
 from privet.tables import aggregates, arrangement, operators, schema, statement, types
-from privet.tables.aggregates import count, count_distinct, count_people, histogram, mean, std, variance
+from privet.tables.aggregates import approx_bounds, count, count_distinct, count_people, histogram, mean, std, variance
 from privet.tables.aggregates import sum as total
 from privet.tables.codec import KINDS, decode, encode
 from privet.tables.expressions import fluent, nodes
@@ -89,6 +89,7 @@ QUERIES: list[Query] = [
     WIDE.group_by(col("seen").truncate("month"), day=col("born").part("weekday"))
     .agg(h=histogram("age", [0, 18, "64.5", 110])),
     PEOPLE.group_by(b=bins("age", [0, 18, 65, 110])).agg(n=count_people()),
+    PEOPLE.agg(b=approx_bounds("income"), n=histogram(Expr(nodes.Beyond(nodes.Column("age"))), [-1, 0, 1])),
     PEOPLE.group_by("region").agg(n=count(), m=mean("age")).having((col("n") > 5) & (col("region") != "north"))
     .order_by("m", "region", descending=[True, False]).limit(3).hide("m"),
     PEOPLE.join(VISITS).per_person(c=count(), s=total("cost"), m=mean("cost"), lo=least("age"), hi=greatest("age"))

@@ -105,6 +105,7 @@ def numbers_from(numbers: st.SearchStrategy[Any], conditions: st.SearchStrategy[
         st.builds(e.Arithmetic, st.just("-"), times, times),
         st.builds(e.DatePart, times, st.sampled_from(["year", "quarter", "month", "day", "weekday"])),
         st.builds(e.DatePart, stamps, st.sampled_from(["year", "quarter", "month", "day", "weekday", "hour"])),
+        st.builds(e.Beyond, st.sampled_from([col("a"), col("b"), col("c"), col("z"), col("born"), col("seen")])),
     )
 
 
@@ -359,7 +360,7 @@ def test_every_node_is_in_the_search_above() -> None:
     """A new kind of expression must join `EXPRESSIONS`, `value` and the tests of missing values."""
     assert {kind.__name__ for kind in get_args(e.Node)} == {
         "Column", "Constant", "Arithmetic", "Rounded", "Clip", "Compare", "Logic", "Not", "IsIn", "IsMissing",
-        "StartsWith", "Case", "DatePart", "Truncate", "Bin",
+        "StartsWith", "Case", "DatePart", "Truncate", "Bin", "Beyond",
         "Which",  # tests/engines/test_holders.py
     }  # fmt: skip
 

@@ -243,7 +243,9 @@ def test_the_suggested_bound_is_that_of_sql() -> None:
     work = pv.table("work", rows, protect=pv.person("nr", max_rows=3), columns=declared)
     with pytest.raises(NoBounds) as caught:
         work.per_person(h=pv.sum("hours")).agg(x=pv.sum("h"))
-    assert str(caught.value).endswith('Write: pv.col("h").clip(0, 120)')
+    assert str(caught.value).endswith(
+        'Write: pv.col("h").clip(0, 120), or session.release_bounds(rows, pv.col("h"), epsilon=0.1)'
+    )
     with pytest.raises(QueryError, match=r"'nr' identifies a person, so it can't be shown or grouped by.*count_people"):
         work.group_by("nr")
     question = work.per_person(h=pv.sum("hours")).agg(x=pv.sum(pv.col("h").clip(0, 120)))

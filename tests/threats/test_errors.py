@@ -116,6 +116,9 @@ person_id) AS who FROM people
 SELECT SUM(age) AS s, AVG(income) AS m, VAR_POP(rate) AS v, STDDEV_POP(share) AS d, SUM(smoker) AS b, SUM(income) /
 NULLIF(SUM(hours), 0) AS r, COUNT(*) / COUNT(DISTINCT person_id) AS e, SUM(2) AS k FROM people
 
+-- bounds that are found
+SELECT APPROX_BOUNDS(income) AS b, APPROX_BOUNDS(income / age) AS c, APPROX_BOUNDS(rate * hours) AS d FROM people
+
 -- arithmetic
 SELECT SUM(income * 2 + age / 3 - 1) AS a, SUM(-age) AS b, SUM(age * age * hours) AS c, SUM(CLIP(1 / age, 0, 1)) AS
 d, SUM(CLIP(income / rate, -9, 9)) AS e, SUM(CLIP(age / (age - 40), -9, 9)) AS f, SUM(CLIP(share * rate * income /

@@ -65,11 +65,11 @@ def query(
     Example: privet query "SELECT region, COUNT(*) AS n FROM people GROUP BY region" --epsilon 0.5
     """
     with stopped(lambda: "nothing was spent"):
-        options, caps, text = _options(question), _caps(question), _statement(question.sql, question.file)
+        options, caps, text = _options(question), _caps(question), statement(question.sql, question.file)
         files = Files.checked(output, certificate, force=force, taken=stewards_files(question.policy))
         kind = choose_format("json" if as_json else form, output)
         style = chart_style(title, label, order, output)
-        session = _session(question, text)
+        session = session_for(question, text)
     with stopped(lambda: _PAID if session.debited else "nothing was spent"), session:
         plan = _plan(session, text, caps, options)
         if dry_run:
@@ -77,7 +77,7 @@ def query(
             return
         check_output(plan, kind, output, style)
         with _states_cost(session, plan):
-            with _says_if_created(session, question.policy):
+            with says_if_created(session, question.policy):
                 answer = session.release(plan, request_id=request_id, fresh=fresh)
             uncertified = certificate and files.try_write(certificate, answer.certificate.to_bytes)
             if uncertified:
@@ -116,15 +116,16 @@ def explain(question: Question, as_json: AsJson = False) -> None:
     Example: privet explain "SELECT AVG(income) FROM people" --epsilon 0.5 --assuming 500
     """
     with stopped(lambda: "nothing was spent"):
-        options, caps, text = _options(question), _caps(question), _statement(question.sql, question.file)
-        with _session(question, text) as session:
+        options, caps, text = _options(question), _caps(question), statement(question.sql, question.file)
+        with session_for(question, text) as session:
             _explain(session, _plan(session, text, caps, options), as_json=as_json)
 
 
 # --- the question ---------------------------------------------------------------------------------
 
 
-def _statement(sql: str | None, file: Path | None) -> str:
+def statement(sql: str | None, file: Path | None) -> str:
+    """The SELECT: the argument, a file, or stdin."""
     from privet.errors import UserError, write
     from privet.system.encodings import why_not
 
@@ -215,7 +216,8 @@ def _whole(name: str, text: str | None, example: int) -> int | None:
     return None if text is None else whole(text, name=flag, example=argument(name, example))
 
 
-def _session(question: Question, text: str) -> Session:
+def session_for(question: Question, text: str) -> Session:
+    """A session of the dataset that the policy names, or that a SELECT asks about; its ledger is only read so far."""
     from privet.dataset import Dataset
     from privet.policy import load
     from privet.session import Session
@@ -225,7 +227,7 @@ def _session(question: Question, text: str) -> Session:
 
 
 @contextmanager
-def _says_if_created(session: Session, policy: Path) -> Iterator[None]:
+def says_if_created(session: Session, policy: Path) -> Iterator[None]:
     """A block that says so if it created the ledger, whatever became of the question."""
     from privet.policy import load
 

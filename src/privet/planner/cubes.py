@@ -22,10 +22,12 @@ from privet.planner.plan import NoisyMeasurement, ReleasePlan
 from privet.privacy.guarantees import PureDP, ZeroConcentratedDP
 from privet.privacy.margins import margin_move, residual_move
 from privet.tables import caps, operators
-from privet.tables.aggregates import CountDistinct, CountPeople, Std, Variance, parts
+from privet.tables.aggregates import ApproxBounds, CountDistinct, CountPeople, Std, Variance, parts
 from privet.tables.groups import Sets
 from privet.tables.query import Query
 from privet.tables.ranked import Extreme, Quantiles
+
+_NOT_ADDITIVE = Variance | Std | Quantiles | Extreme | CountDistinct | ApproxBounds
 
 MOST_LEVELS = 64
 """Maximum levels that are measured for one answer."""
@@ -50,7 +52,9 @@ def check(query: Query) -> None:
             remedy=Remedy("Ask for the levels alone, and compute with the answer"),
         )
     asked = [part for _, aggregate in query.aggregates for part in (aggregate, *parts(aggregate))]
-    odd = [part for part in asked if isinstance(part, Variance | Std | Quantiles | Extreme | CountDistinct)]
+    odd = [
+        part for part in asked if isinstance(part, Variance | Std | Quantiles | Extreme | CountDistinct | ApproxBounds)
+    ]
     if odd:
         raise QueryError(
             f"{odd[0]} of several groups is not the sum of theirs, so it can't be made consistent over several levels",

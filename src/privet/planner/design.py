@@ -18,6 +18,7 @@ from privet.exact import Exact
 from privet.exact.lattice import Bounds
 from privet.mechanisms import NoiseMechanism
 from privet.planner import measurements as m
+from privet.planner.bounds import Found
 from privet.planner.linear import Linear
 from privet.planner.measurements import Measurement
 from privet.planner.outputs import Fixed, Output, Quotient, RankedCode, Spread, Straight
@@ -27,6 +28,7 @@ from privet.privacy.guarantees import ZeroConcentratedDP
 from privet.privacy.sensitivity import l1_move, l2_move, radius
 from privet.tables.aggregates import (
     Aggregate,
+    ApproxBounds,
     Count,
     CountDistinct,
     CountPeople,
@@ -39,6 +41,7 @@ from privet.tables.aggregates import (
     Variance,
 )
 from privet.tables.expressions.nodes import Node, Types
+from privet.tables.expressions.typing_rules import as_number
 from privet.tables.groups import Listed
 from privet.tables.operators import adjacency, keeps_all_rows, tables
 from privet.tables.query import Query
@@ -244,6 +247,11 @@ class _Builder:
                     (f"{name} {label}", Straight(Linear(((place, i, Exact(1)),)), integer=True, whole=whole))
                     for i, label in enumerate(kind.keys())
                 ]
+            case ApproxBounds():
+                bins, kind = aggregate.bins(self.types), as_number(aggregate.expression.type(self.types), name)
+                place = self._add(bins, m.histogram(bins))
+                self._claim(place, 1, weight)
+                return [(f"{name} {part}", Found(place, bins.edges, kind.integer, part)) for part in aggregate.columns]
             case Mean(of):
                 return [(name, self._mean(of, weight))]
             case Quantiles() | Extreme():

@@ -9,6 +9,7 @@ from textwrap import wrap
 from privet.errors import Face, argument
 from privet.exact import Exact, show, show_up, sqrt_up
 from privet.planner import computed, conditions, finding, level_notes, rounding
+from privet.planner.bounds import Found
 from privet.planner.limits import few
 from privet.planner.plan import NoisyMeasurement, Part, ReleasePlan, bounding
 from privet.planner.pricing import amount
@@ -274,6 +275,14 @@ def _guarantee(plan: ReleasePlan) -> Iterator[str]:
         yield f"The requested errors would cost less; raised to the minimum price of {least}."
 
 
+def _found(plan: ReleasePlan, output: Found) -> str:
+    """What it takes to find bounds, in words."""
+    if output.part == "inside":
+        return "the share of values between them, with an interval"
+    rows = output.needed(plan.noise, plan.groups, plan.level)
+    return f"the {'first' if output.part == 'lower' else 'last'} bin that stands out; {rows:,} rows are enough"
+
+
 def _meaning(plan: ReleasePlan) -> str:
     guarantee, adjacency = plan.guarantee(), operators.adjacency(plan.query.input)
     if isinstance(guarantee, ZeroConcentratedDP):
@@ -295,6 +304,8 @@ def _errors(plan: ReleasePlan, assume: str) -> Iterator[str]:
             part = plan.noised[output.measurement]
             assert isinstance(part, ChosenRanks)
             yield f"  {name:<{width}}  {rank_error(part, output, plan.level)}"
+        elif isinstance(output, Found):
+            yield f"  {name:<{width}}  {_found(plan, output)}"
         elif error is None:
             yield f"  {name:<{width}}  depends on the size of a group; assume one with {assume}"
         else:

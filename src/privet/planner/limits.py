@@ -15,7 +15,7 @@ from privet.planner.plan import ReleasePlan
 from privet.planner.ranks import ChosenRanks
 from privet.privacy.adjacency import Person
 from privet.tables import aggregates, caps, operators, schema
-from privet.tables.aggregates import Aggregate, Count, CountDistinct, Histogram, OfValues
+from privet.tables.aggregates import Aggregate, ApproxBounds, Count, CountDistinct, Histogram, OfValues
 from privet.tables.caps import some
 from privet.tables.expressions import nodes as e
 from privet.tables.expressions import trees
@@ -115,7 +115,7 @@ def _key(key: Key, of: Operator) -> Iterator[str]:
         if isinstance(each, NumberType) and each.step is not None and each.step != 1:
             yield f"{name} rounded to steps of {_number(each.step)}"
     if isinstance(kind, KeyType) and isinstance(key.expression, e.Column):
-        origin, _ = _origin(key.expression.name, of)
+        origin, _ = origin_of(key.expression.name, of)
         if origin is not None:
             yield f"rows whose {key.name} is missing or not listed left out"
         elif kind.missing:
@@ -148,7 +148,7 @@ def _read_as_key(node: e.Node, of: Operator, gone: str, seen: set[tuple[str, int
         for part in trees.parts(node):
             yield from _read_as_key(part, of, gone, seen)
     else:
-        origin, inner = _origin(node.name, of)
+        origin, inner = origin_of(node.name, of)
         if (node.name, id(inner)) in seen:
             return
         seen.add((node.name, id(inner)))
@@ -161,7 +161,7 @@ def _read_as_key(node: e.Node, of: Operator, gone: str, seen: set[tuple[str, int
             yield from _read_as_key(origin, inner, gone, seen)
 
 
-def _origin(name: str, of: Operator) -> tuple[schema.Column | OfPerson | e.Node | None, Operator]:
+def origin_of(name: str, of: Operator) -> tuple[schema.Column | OfPerson | e.Node | None, Operator]:
     """The origin of a column: its declaration, or its definition and the rows that it reads; None if it is public."""
     match of:
         case Scan(table):
@@ -171,11 +171,11 @@ def _origin(name: str, of: Operator) -> tuple[schema.Column | OfPerson | e.Node 
         case PerPerson(inner, values, keys):
             return (dict(keys)[name] if name in dict(keys) else dict(values)[name]), inner
         case JoinPerson(left, right):
-            return _origin(name, left if name in left.types() else right)
+            return origin_of(name, left if name in left.types() else right)
         case JoinPublic(inner):
-            return _origin(name, inner) if name in inner.types() else (None, of)
+            return origin_of(name, inner) if name in inner.types() else (None, of)
         case Where(inner) | WithColumns(inner):
-            return _origin(name, inner)
+            return origin_of(name, inner)
 
 
 # --- values ---------------------------------------------------------------------------------------------
@@ -221,7 +221,7 @@ class _Values:
             self.node(node, of)
             return
         if isinstance(node, e.Column):
-            origin, inner = _origin(node.name, of)
+            origin, inner = origin_of(node.name, of)
             if isinstance(origin, e.Node) and (node.name, id(inner), None) not in self.seen:
                 self.seen.add((node.name, id(inner), None))
                 self.conditions(origin, inner)
@@ -250,6 +250,10 @@ class _Values:
                     self.add("", _named(node), f"outside {_range(edges[0], edges[-1])} in no bin")
                 if number.missing:
                     self.add("missing ", _named(node), "in no bin")
+            case ApproxBounds(node):
+                self.node(node, of)
+                if node.type(types).missing:
+                    self.add("missing ", _named(node), "skipped")
 
     def node(self, node: e.Node, of: Operator) -> None:
         """An expression over these rows: the clamps of the columns that it reads, and its own."""
@@ -260,6 +264,8 @@ class _Values:
                 self.column(name, of, compared=(value,))
             case e.IsIn(e.Column(name), values):
                 self.column(name, of, compared=tuple(constant.value for constant in values))
+            case e.Beyond():  # the source is asked, before it is clamped
+                pass
             case e.IsMissing(e.Column(name)) | e.StartsWith(e.Column(name)):
                 self.column(name, of, compared=())
             case e.Clip(inner, lower, upper):
@@ -279,7 +285,7 @@ class _Values:
         With `compared` it is only compared with these constants, or asked whether it is missing. A clamp changes no
         comparison with a constant between the bounds.
         """
-        origin, below = _origin(name, of)
+        origin, below = origin_of(name, of)
         if (name, id(below), compared is None) in self.seen and not compared:
             return
         self.seen.add((name, id(below), compared is None))

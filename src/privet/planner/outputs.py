@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +24,9 @@ from privet.planner.linear import Linear, Noisy
 from privet.planner.marks import Standing
 from privet.planner.noise import Noise
 from privet.planner.rank_outputs import RankedCode as RankedCode
+
+if TYPE_CHECKING:  # it is made of what is here
+    from privet.planner.bounds import Found
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -260,5 +264,5 @@ class Spread:
         return Linear(((self.measurement, 0, Exact(1)),))
 
 
-Output = Fixed | Straight | Quotient | Spread | RankedCode
+Output: TypeAlias = "Fixed | Straight | Quotient | Spread | RankedCode | Found"
 """Every kind of output."""

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 from math import prod
 from typing import Any
 
@@ -427,15 +427,25 @@ class _Points:
 
     def radius(self, *, coordinates: int | None = None) -> int:
         """The greatest L1 norm; of one coordinate at a time, if so many count."""
+        if self.width is None:
+            size = max if coordinates == 1 else sum
+            return max(size(map(abs, u)) for u in self.single)
         return max(max(self._ends(signs)[1], -self._ends(signs)[0]) for signs in self._signs(coordinates))
 
     def never_negative(self) -> bool:
         """Whether no vector has a negative coordinate."""
+        if self.width is None:
+            return all(x >= 0 for u in self.single for x in u)
         return all(self._ends(signs)[0] >= 0 for signs in self._signs(1))
 
     def diameter(self, *, zero: bool, coordinates: int | None = None) -> int:
         """The greatest L1 distance between two vectors; with the zero vector among them, if a row can be absent."""
         widest = 0
+        if self.width is None:
+            size = max if coordinates == 1 else sum
+            points = [{i: x for i, x in enumerate(u) if x} for u in self.single] + [{}] * zero
+            pairs = combinations(points, 2)
+            return max((size(abs(u.get(i, 0) - v.get(i, 0)) for i in {*u, *v} or {0}) for u, v in pairs), default=0)
         for signs in self._signs(coordinates):
             low, high = self._ends(signs)
             widest = max(widest, max(high, 0) - min(low, 0) if zero else high - low)
@@ -446,16 +456,9 @@ class _Points:
         if coordinates == 1:
             yield from (tuple(int(k == i) for k in range(size)) for i in range(size))
             return
-        if size <= 4:
-            yield from product((1, -1), repeat=size)
-            return
-        # a histogram: each vector is on one axis, so that two coordinates at most count at a time
-        if self.curve or any(sum(map(bool, u)) > 1 for u in self.single):
+        if size > 4:
             raise VerificationError("measurements.matrix: has too many coordinates")
-        for i in range(size):
-            for j in range(i):
-                for a, b in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
-                    yield tuple(a if k == i else b if k == j else 0 for k in range(size))
+        yield from product((1, -1), repeat=size)
 
     def _ends(self, signs: Vector) -> tuple[int, int]:
         """The least and the greatest sum of the coordinates with these signs."""

@@ -19,7 +19,18 @@ from privet.sql.functions import FUNCTIONS, called, is_aggregate
 from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.literals import number
 from privet.sql.source import SqlText
-from privet.tables.aggregates import Aggregate, Count, CountDistinct, CountPeople, OfValues, Ratio, Sum, filtered
+from privet.tables.aggregates import (
+    Aggregate,
+    ApproxBounds,
+    Count,
+    CountDistinct,
+    CountPeople,
+    OfValues,
+    Ratio,
+    Sum,
+    checked,
+    filtered,
+)
 from privet.tables.caps import of_person
 from privet.tables.expressions.nodes import Case, Clip, Column, Constant, Node
 from privet.tables.expressions.rendering import in_sql, show
@@ -58,6 +69,8 @@ class AggregateReader:
             case exp.Div() if has_aggregate(tree):
                 return self._ratio(tree)
         function = called(tree)
+        if function is FUNCTIONS["APPROX_BOUNDS"]:
+            return self._approx_bounds(tree)
         if function is not None and function.aggregate is not None:
             return self._bounded(tree, function.aggregate(self._of(tree)))
         raise self._no(tree, "only aggregates can be released", f"Use {', '.join(hints.AGGREGATES)}")
@@ -157,12 +170,25 @@ class AggregateReader:
             if kind.wide:
                 raise NoBounds(
                     "one person could change this without limit, so no amount of noise is enough",
-                    remedy=write(sql=f"{function}(CLIP({shown}, 0, 1000))", advice="Choose bounds"),
+                    remedy=write(
+                        sql=f"{function}(CLIP({shown}, 0, 1000)), or first SELECT APPROX_BOUNDS({shown})",
+                        advice="Choose bounds, or pay for them first",
+                    ),
                 )
             kind.bounds()
         except UserError as error:
             raise self.reader.source.placed(whole(tree), error) from None
         return cast(Aggregate, aggregate)
+
+    def _approx_bounds(self, tree: Tree) -> ApproxBounds:
+        if len(tree.expressions) != 1:
+            raise self._no(tree, "APPROX_BOUNDS needs one argument", "Write APPROX_BOUNDS(x)")
+        bounds = ApproxBounds(self._of(tree))
+        try:
+            checked(bounds, self.reader.types)
+        except UserError as error:
+            raise self.reader.source.placed(whole(tree), error) from None
+        return bounds
 
     def _ratio(self, tree: exp.Div) -> Ratio:
         over, under = self.read(tree.this), self.read(without_nullif(tree.expression))
@@ -230,6 +256,8 @@ def name_of(what: Aggregate | OfPerson | Node) -> str:
             name = f"{'max' if largest else 'min'}_{_words(of)}"
         case CountDistinct(of):
             name = f"count_distinct_{_words(of)}"
+        case ApproxBounds(of):
+            name = f"bounds_{_words(of)}"
         case OfValues(of):
             named = next(each.name for each in FUNCTIONS.values() if each.aggregate is type(what))
             name = f"{named.lower()}_{_words(of)}"

@@ -73,6 +73,8 @@ _EVERY = (
     Function("AVG", "`AVG(x)`: the mean", exp.Avg, aggregate=Mean),
     Function("VAR_POP", "`VAR_POP(x)`: the variance, divided by n", exp.VariancePop, aggregate=Variance),
     Function("STDDEV_POP", "`STDDEV_POP(x)`: the standard deviation, divided by n", exp.StddevPop, aggregate=Std),
+    Function("APPROX_BOUNDS", "`APPROX_BOUNDS(x)`: bounds to clip to, between powers of two, and the share inside",
+             over_groups=True, suggested=False),
     Function("MEDIAN", "`MEDIAN(x)`: the median", exp.Median, over_groups=True, suggested=False),
     Function("QUANTILE_CONT", "`QUANTILE_CONT(x, 0.9)`: the value that 90 % of the rows are below",
              exp.PercentileCont, "this expression", over_groups=True, suggested=False),

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 from privet.errors import NoBounds, QueryError, write
 from privet.exact import Exact, Number
 from privet.exact import show as show_number
+from privet.tables.bounds import powers
 from privet.tables.expressions.fluent import Expr, bins, column, node
 from privet.tables.expressions.nodes import Bin, Case, Clip, Column, Constant, Node, Types
 from privet.tables.expressions.rendering import in_python, in_sql, show
@@ -164,15 +165,53 @@ class Ratio:
         return f"{self.numerator} / {self.denominator}"
 
 
-Aggregate = Count | CountPeople | CountDistinct | Sum | Mean | Variance | Std | Histogram | Ratio | Quantiles | Extreme
+@dataclass(frozen=True, slots=True)
+class ApproxBounds:
+    """A range between powers of two that has nearly all values in it: bounds to clip to. Three columns of the answer.
+
+    It needs no bounds of its own: it is found by counting rows in public bins.
+    """
+
+    expression: Node
+    is_amount: ClassVar[bool] = False
+    columns: ClassVar[tuple[Literal["lower", "upper", "inside"], ...]] = ("lower", "upper", "inside")
+    """The ends of the range, and the share of the values that are in it."""
+
+    def __post_init__(self) -> None:
+        sized(self.expression)
+
+    def bins(self, types: Types) -> Bin:
+        """The bins in which rows are counted."""
+        return Bin(self.expression, powers(as_number(self.expression.type(types), str(self))))
+
+    def __str__(self) -> str:
+        return f"approx_bounds({show(self.expression)})"
+
+
+Aggregate = (
+    Count | CountPeople | CountDistinct | Sum | Mean | Variance | Std | Histogram | Ratio | Quantiles | Extreme
+    | ApproxBounds
+)  # fmt: skip
 """Every kind of aggregate."""
 
 KINDS: dict[str, type] = {
     "count": Count, "count people": CountPeople, "sum": Sum, "mean": Mean, "variance": Variance, "std": Std,
     "histogram": Histogram, "ratio": Ratio, "quantiles": Quantiles, "extreme": Extreme,
-    "count distinct": CountDistinct,
+    "count distinct": CountDistinct, "approx bounds": ApproxBounds,
 }  # fmt: skip
 """The same by their names in JSON."""
+
+
+def columns(aggregate: Aggregate, types: Types) -> tuple[str, ...]:
+    """What its columns are called after its name, if it has several: one for each bin or quantile."""
+    match aggregate:
+        case Histogram(bins):
+            return tuple(map(str, bins.type(types).keys()))
+        case ApproxBounds():
+            return aggregate.columns
+        case Quantiles(ranks=ranks) if len(ranks) > 1:
+            return aggregate.labels()
+    return ()
 
 
 def parts(aggregate: Aggregate) -> tuple[Aggregate, ...]:
@@ -277,6 +316,18 @@ def histogram(of: str | Expr, edges: Sequence[Number]) -> Histogram:
     return Histogram(bins(of, edges).node)  # type: ignore[arg-type]
 
 
+def approx_bounds(of: str | Expr) -> ApproxBounds:
+    """Bounds to clip a column or an expression to: powers of two, found privately.
+
+    `session.release_bounds` asks for them and says what they mean.
+
+    Example:
+        >>> print(approx_bounds("income"))
+        approx_bounds(income)
+    """
+    return ApproxBounds(column(of))
+
+
 Known = Callable[[str], tuple[Exact, Exact, int] | None]
 """The bounds of a column if a person has no more rows than the declared cap, and that cap; None if there are none."""
 
@@ -287,13 +338,18 @@ def summed(node: Node, types: Types, what: object, known: Known = lambda name: N
     if number.wide:
         ends = known(node.name) if isinstance(node, Column) else None
         lower, upper = (Exact(0), Exact(1000)) if ends is None else ends[:2]
-        clipped, advice = Clip(node, lower, upper), "Choose bounds"
+        clipped, advice = Clip(node, lower, upper), "Choose bounds, or pay for them first"
         if ends is not None:
             reach = f"{show_number(lower)} to {show_number(upper)}"
-            advice += f": with the declared {ends[2]} row{'s' * (ends[2] != 1)}, a person reaches {reach}"
+            advice += f". With the declared {ends[2]} row{'s' * (ends[2] != 1)}, a person reaches {reach}"
         raise NoBounds(
             f"{what}: one person could change this without limit, so no amount of noise is enough",
-            remedy=write(in_python(clipped), sql=in_sql(clipped), advice=advice, exact=ends is not None),
+            remedy=write(
+                f"{in_python(clipped)}, or session.release_bounds(rows, {in_python(node)}, epsilon=0.1)",
+                sql=f"{in_sql(clipped)}, or first SELECT APPROX_BOUNDS({in_sql(node)})",
+                advice=advice,
+                exact=ends is not None,
+            ),
         )
     return number
 
@@ -312,6 +368,8 @@ def checked(aggregate: Aggregate, types: Types, known: Known = lambda name: None
             summed(of, types, aggregate, known)
         case Histogram(of):
             of.type(types)
+        case ApproxBounds():
+            aggregate.bins(types).type(types)
         case Ratio(numerator, denominator):
             checked(numerator, types, known)
             checked(denominator, types, known)

@@ -21,6 +21,7 @@ KINDS: dict[str, type] = {
     "starts with": e.StartsWith, "case": e.Case, "date part": e.DatePart, "truncate": e.Truncate, "bin": e.Bin,
     "which": e.Which,
     "of answer": e.OfAnswer,
+    "beyond": e.Beyond,
     # operators
     "scan": o.Scan, "where": o.Where, "with columns": o.WithColumns, "join public": o.JoinPublic,
     "join person": o.JoinPerson, "of person": o.OfPerson, "per person": o.PerPerson,

@@ -23,9 +23,9 @@ from privet.tables import caps, computed, operators
 from privet.tables.aggregates import (
     Aggregate,
     CountPeople,
-    Histogram,
     Ratio,
     checked,
+    columns,
     parts,
 )
 from privet.tables.arrangement import EVERYTHING, RELEASED, Arrangement, Order
@@ -36,7 +36,6 @@ from privet.tables.expressions.nodes import Node
 from privet.tables.expressions.trees import joined, sized
 from privet.tables.groups import GroupingSets, Listed, Sets, named
 from privet.tables.operators import Operator
-from privet.tables.ranked import Quantiles
 from privet.tables.schema import check_name
 from privet.tables.types import KeyValue
 
@@ -141,13 +140,10 @@ class Query:
     def columns(self) -> dict[str, tuple[str, ...]]:
         """The columns that each aggregate or formula produces: one, or one for each bin or quantile."""
         types = self.input.types()
-
-        def labels(what: Aggregate) -> tuple[object, ...]:
-            if isinstance(what, Histogram):
-                return what.expression.type(types).keys()
-            return what.labels() if isinstance(what, Quantiles) and len(what.ranks) > 1 else ()
-
-        measured = {name: tuple(f"{name} {x}" for x in labels(what)) or (name,) for name, what in self.aggregates}
+        measured = {
+            name: tuple(f"{name} {label}" for label in columns(what, types)) or (name,)
+            for name, what in self.aggregates
+        }
         return measured | {name: (name,) for name, _ in self.arrangement.computed}
 
     def expressions(self) -> Iterator[tuple[Node, Operator]]:

@@ -265,6 +265,16 @@ def _key_name(key: str | Expr, named: Remedy = _NAMED) -> str:
     return expression.name
 
 
+def check_rows(rows: Any) -> Relation:
+    """The rows of a table or relation; anything else is refused."""
+    if isinstance(rows, Relation | Table):
+        return rows.relation
+    raise QueryError(
+        f"this needs rows, which are a table or made from one, not {type(rows).__name__}",
+        remedy=write('session.release_bounds(people, "income", epsilon=0.1)'),
+    )
+
+
 # --- tables -------------------------------------------------------------------------------------
 
 

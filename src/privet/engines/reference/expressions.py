@@ -25,7 +25,7 @@ from privet.engines.reference.numbers import (
 )
 from privet.tables.expressions import nodes as e
 from privet.tables.statement import At, Code, Distinct, Given, Place, Present, Rows, Squares, Tally, Total
-from privet.tables.types import NumberType, TimeType
+from privet.tables.types import NumberType, TimeType, Type
 
 Read = Callable[[str, str], Any]
 """The value of a column, as a "value" or as a "key"."""
@@ -107,6 +107,10 @@ def evaluate(node: e.Node, read: Read, mode: str, types: e.Types) -> Any:
             at = next((i for i, each in enumerate(values) if each == mine), None)
             most = Fraction(max(len(values) - 1, 0))
             return Number(None if at is None else Fraction(at), Fraction(1), Fraction(0), most)
+        case e.Beyond(inner):
+            return _beyond(
+                evaluate(inner, read, "value", types), evaluate(inner, read, "key", types), inner.type(types)
+            )
     raise AssertionError(node)
 
 
@@ -117,6 +121,15 @@ def _clipped(inner: e.Node, of: Callable[[e.Node], Any], types: e.Types, within:
         if not (b.low == b.high != 0 and b.value is not None):
             return quotient(a, b, within)
     return number(of(inner))
+
+
+def _beyond(x: Any, key: Any, kind: Type) -> Number:
+    """On which side of its range a value is, if it is outside: what is no key."""
+    side = None
+    if not is_missing(x):
+        least = x == kind.first if isinstance(kind, TimeType) else x.value == x.low
+        side = Fraction(0 if not is_missing(key) else -1 if least else 1)
+    return Number(side, Fraction(1), Fraction(-1), Fraction(1))
 
 
 def placed(x: Number, edges: tuple[Fraction, ...]) -> int | None:

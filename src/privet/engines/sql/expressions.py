@@ -20,6 +20,7 @@ from privet.exact import Exact
 from privet.tables.expressions.nodes import (
     CONDITIONS,
     Arithmetic,
+    Beyond,
     Bin,
     Case,
     Clip,
@@ -125,6 +126,8 @@ class Compiler:
                 return self._which(several, values, mode)
             case OfAnswer():
                 raise AssertionError(node)  # it has no type over rows
+            case Beyond(of):
+                return self._beyond(of)
 
     def number(self, node: Node, mode: Mode = "value") -> tuple[Value, NumberType]:
         """A number, or a boolean as 0 or 1, with its type."""
@@ -271,6 +274,14 @@ class Compiler:
             codes = [code * len(number) + number[each[i]] for code, each in zip(codes, values, strict=True)]
         which = dialect.place(dialect.cast(digits, dialect.text), tuple(map(str, codes)), context)
         return _made(which, "integer", *places)
+
+    def _beyond(self, of: Node) -> Value:
+        kind, x, key = self.kind(of), self.layers.named(self.value(of)), self.value(of, "key")
+        assert isinstance(kind, NumberType | TimeType)
+        least = self.dialect.moment(kind.first) if isinstance(kind, TimeType) else self.dialect.integer(kind.least)
+        below, inside, above = (self.dialect.integer(n) for n in (-1, 0, 1))
+        known = f"WHEN {key.sql} IS NOT NULL THEN {inside} WHEN {x.sql} = {least} THEN {below}"
+        return _made(f"CASE {known} WHEN {x.sql} IS NOT NULL THEN {above} END", "integer", x, key)
 
     # --- codes and groups -----------------------------------------------------------------------
 

@@ -44,7 +44,12 @@ def notes(
         return [*lines, _promise(guarantee)]
     if any(any(marks(column.cells)) for column in columns):
         lines.append("~ too noisy to rely on: less than twice its margin of error, or a mean or ratio of too few rows.")
-    return [*lines, _cost(guarantee, spent) + ("." if remaining is None else f"; {_left(remaining)} left.")]
+    return [*lines, cost(guarantee, spent, remaining)]
+
+
+def cost(guarantee: Guarantee, spent: Guarantee, remaining: Remaining | None) -> str:
+    """What was spent, and what is left."""
+    return _cost(guarantee, spent) + ("." if remaining is None else f"; {_left(remaining)} left.")
 
 
 def _is_bounded(column: Column) -> bool:

@@ -30,7 +30,7 @@ class Column:
         """The value and the interval of one group."""
         cells = self.cells
         value, interval = numerals(cells.values[group], cells.low[group], cells.high[group], around=self.around)
-        if self.public or self.plain:
+        if self.public or self.plain or cells.low[group] == cells.high[group]:  # bounds that were found have none
             interval = "(public)" if self.public else ""
         return f"~{value}" if marks(cells)[group] else value, interval
 

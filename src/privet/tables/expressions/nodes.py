@@ -470,12 +470,32 @@ class OfAnswer:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """Whether a source has more than was declared: -1 if a value is below its range, 1 if above, 0 if inside.
+
+    A value is outside if it would be no key; it is read as the end of its range that is nearer. Only a diagnosis asks
+    for this.
+    """
+
+    operand: Node
+
+    def __post_init__(self) -> None:
+        check_nodes(self.operand)
+
+    def type(self, schema: Types) -> Type:
+        kind = self.operand.type(schema)
+        if isinstance(kind, NumberType | TimeType):
+            return NumberType(Exact(-1), Exact(1), integer=True, missing=kind.missing)
+        raise QueryError(f"{kind} has no range that a value could be outside of")
+
+
 CONDITIONS = Compare, Logic, Not, IsIn, IsMissing, StartsWith
 """The expressions that are conditions."""
 
 Node = (
     Column | Constant | Arithmetic | Rounded | Clip | Compare | Logic | Not | IsIn | IsMissing | StartsWith | Case
-    | DatePart | Truncate | Bin | Which | OfAnswer
+    | DatePart | Truncate | Bin | Which | OfAnswer | Beyond
 )  # fmt: skip
 """Every kind of expression."""
 

@@ -1,0 +1,58 @@
+"""A diagnosis: questions about a question, asked as one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from privet.errors import QueryError, Remedy, write
+from privet.exact import Exact, positive
+from privet.planner import diagnosis
+from privet.planner.diagnosis import RowsAsked, ValuesAsked
+from privet.planner.wording import worded
+from privet.release.batch import ReleasedBatch
+from privet.release.diagnosis import ROWS, Diagnosis
+from privet.tables.query import Query
+
+Looked = tuple[RowsAsked | None, tuple[ValuesAsked, ...]]
+
+
+def asked(query: object, ceiling: int | None) -> Looked:
+    """The questions about a question; refused if it has neither a cap nor a number that is clamped."""
+    if not isinstance(query, Query):
+        raise QueryError(
+            f"{type(query).__name__} is not a query",
+            remedy=write('session.diagnose(people.agg(pay=pv.mean("income")), epsilon=0.1)'),
+        )
+    rows, values = diagnosis.asked(query, ceiling)
+    if rows is None and not values:
+        raise QueryError(
+            "there is nothing to diagnose: no cap leaves out rows of this question, and no number in it is clamped",
+            remedy=Remedy("Ask the question itself"),
+        )
+    return rows, values
+
+
+def named(looked: Looked) -> dict[str, Query]:
+    """The questions by their names in the batch."""
+    rows, values = looked
+    first = {} if rows is None else {ROWS: rows.query}
+    return first | {f"values {i}" if i > 1 else "values": each.query for i, each in enumerate(values, 1)}
+
+
+def priced(looked: Looked, options: Mapping[str, Any]) -> Iterator[tuple[str, Query, dict[str, Any]]]:
+    """Each question, with an equal share of the price."""
+    questions = named(looked)
+    line = write("session.diagnose(query, epsilon=0.1)", terminal="--epsilon 0.1")
+    given = [name for name in ("epsilon", "rho") if options.get(name) is not None]
+    if len(given) != 1:
+        raise QueryError("a diagnosis needs an epsilon or a rho", remedy=line)
+    price = positive(options[given[0]], name=given[0], example=line) * Exact(1, len(questions))
+    for name, query in questions.items():
+        yield name, query, {**options, given[0]: price}
+
+
+def answered(query: Query, looked: Looked, batch: ReleasedBatch) -> Diagnosis:
+    """The diagnosis, from the answers of the batch."""
+    rows, values = looked
+    return Diagnosis(worded(query), batch, rows, dict(zip((n for n in batch if n != ROWS), values, strict=True)))
