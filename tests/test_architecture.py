@@ -21,7 +21,7 @@ TIERS: tuple[frozenset[str], ...] = tuple(
     frozenset(line.split())
     for line in """
         errors
-        codec names system
+        codec names system markup
         exact
         noise
         privacy

@@ -118,19 +118,20 @@ class Remaining:
         return self.text
 
 
-def how_often(times: int) -> str:
-    """A number of questions in words, rounded down to two digits.
+def how_often(times: int, what: str = "question") -> str:
+    """A number of questions, or of batches, in words, rounded down to two digits.
 
     Example:
-        >>> how_often(1), how_often(30), how_often(487), how_often(10**6)
-        ('1 question', '30 questions', 'about 480 questions', 'over a million questions')
+        >>> how_often(1), how_often(30), how_often(487), how_often(10**6), how_often(2, "batch")
+        ('1 question', '30 questions', 'about 480 questions', 'over a million questions', '2 batches')
     """
+    many = f"{what}es" if what.endswith("h") else f"{what}s"
     if times >= _MOST:
-        return "over a million questions"
+        return f"over a million {many}"
     if times < 100:
-        return f"{times} question{'' if times == 1 else 's'}"
+        return f"{times} {what if times == 1 else many}"
     unit = 10 ** (len(str(times)) - 2)
-    return f"about {times // unit * unit:,} questions"
+    return f"about {times // unit * unit:,} {many}"
 
 
 def nearest(limits: Sequence[Limit]) -> Limit:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from privet.errors import Face, UserError, write
 from privet.exact import Exact
@@ -29,6 +29,9 @@ from privet.tables.statement import (
     Tally,
     Unbounded,
 )
+
+if TYPE_CHECKING:
+    from privet.planner.explain import Explanation
 
 _T = TypeVar("_T")
 
@@ -198,11 +201,14 @@ class ReleasePlan:
         by_group: list[Noisy] = [[part[group] for part in noisy] for group in range(self.groups)]
         return {name: output.cells(by_group, noise, self.level) for name, output in self.columns}
 
-    def explain(self, face: Face = "python") -> str:
+    def explain(self, face: Face = "python") -> Explanation:
         """The plan in words, from the source to the guarantee, rule by rule."""
         from privet.planner.explain import explain
 
         return explain(self, face)
+
+    def _repr_html_(self) -> str:
+        return self.explain()._repr_html_()
 
     @property
     def limits(self) -> tuple[str, ...]:

@@ -209,6 +209,7 @@ class Release:
             left_out=self.plan.groups - len(self),
             chosen_by_noise=self.plan.chosen_by_noise,
             drawn=drawn,
+            part="batch" in getattr(self.certificate, "document", {}).get("ledger", {}),
         )
         return View(query, [Keys(name, values, units[name]) for name, values in self.shown_keys()], columns, below)
 

@@ -11,6 +11,7 @@ from privet.codec import canonical, parsed
 from privet.errors import VerificationError
 from privet.ledger import Ledger, Remaining
 from privet.planner import ReleasePlan
+from privet.planner.batch import BatchPlan
 from privet.privacy import events, pld
 from privet.privacy.accounting import guarantee_of
 from privet.privacy.guarantees import Guarantee
@@ -50,11 +51,12 @@ class ReleasedBatch(Mapping[str, Release]):
 # --- in the ledger and in certificates --------------------------------------------------------------
 
 
-def digests(plans: Mapping[str, ReleasePlan]) -> tuple[str, str]:
+def digests(batch: BatchPlan) -> tuple[str, str]:
     """The digest of the whole request, and that of what is measured, which names and noise do not change."""
+    parts = list(batch.parts)
     return (
-        asked_digest({"batch": [[name, asked_digest(plan)] for name, plan in plans.items()]}),
-        asked_digest({"batch": [question_digest(plan) for plan in plans.values()]}),
+        asked_digest({"batch": [[name, asked_digest(plan)] for name, plan in batch.items()], "parts": parts}),
+        asked_digest({"batch": [question_digest(plan) for plan in batch.values()], "parts": parts}),
     )
 
 
@@ -74,6 +76,21 @@ def recalled_batch(plans: Mapping[str, ReleasePlan], text: str) -> ReleasedBatch
     releases = {name: recalled(plan, each) for (name, plan), each in zip(plans.items(), texts, strict=True)}
     first = next(iter(releases.values())).certificate.document["ledger"]["batch"]
     return ReleasedBatch(releases, guarantee_of([events.from_tree(first["event"])]), paid_before=True)
+
+
+def batch_before(
+    batch: BatchPlan, ledger: Ledger, *, dataset: str, analyst: str, version: str, share: bool = True
+) -> Guarantee | None:
+    """The cost of the stored answer that asking would return, as `recall.paid_before` has it for one question."""
+    stored = ledger.stored(
+        dataset=dataset,
+        analyst=analyst,
+        events=[batch.event()],
+        question=digests(batch)[1],
+        version=version,
+        share=share,
+    )
+    return None if stored is None or stored.answer is None else recalled_batch(batch, stored.answer).guarantee
 
 
 # --- verification -----------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ def notes(
     left_out: int = 0,
     chosen_by_noise: bool = False,
     drawn: bool = False,
+    part: bool = False,
 ) -> list[str]:
     """The notes below a table: what the intervals cover, which bounds shaped the answer, and what was spent.
 
@@ -43,7 +44,8 @@ def notes(
         return [*lines, _promise(guarantee)]
     if any(any(marks(column.cells)) for column in columns):
         lines.append("~ too noisy to rely on: less than twice its margin of error, or a mean or ratio of too few rows.")
-    return [*lines, _cost(guarantee, spent) + ("." if remaining is None else f"; {_left(remaining)} left.")]
+    cost = _cost(guarantee, spent) + (", as part of a batch" if part and not is_nothing(spent) else "")
+    return [*lines, cost + ("." if remaining is None else f"; {_left(remaining)} left.")]
 
 
 def _promise(guarantee: Guarantee) -> str:
