@@ -31,7 +31,7 @@ TIERS: tuple[frozenset[str], ...] = tuple(
         sql planner engines ledger
         sources
         policy release
-        connection payment requests
+        connection payment publication requests
         dataset session
         audit
         cli server

@@ -43,6 +43,7 @@ from privet.requests.base import AnswerT
 from privet.requests.dividing import Prices
 from privet.requests.options import BatchOptions, ReleaseOptions
 from privet.system.closing import Closing
+from privet.tables import look
 from privet.tables.query import Query
 from privet.tables.relation import PublicTable, Table
 from privet.tables.schema import check_name
@@ -393,3 +394,7 @@ class Session(Closing):
 
     def __repr__(self) -> str:
         return f"Session({', '.join(self.tables)}; {self.balance.left} left of {self.balance.budget})"
+
+    def _repr_html_(self) -> str:
+        title = f"Session of {self.analyst} on {self.name}, version {self.version}"
+        return look.of_tables(self.tables.values(), self.public.values(), title) + self.balance._repr_html_()

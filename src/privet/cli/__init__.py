@@ -15,7 +15,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from privet import __version__
-from privet.cli import check, import_csv, ledger, query, schema, verify
+from privet.cli import batch, check, import_csv, ledger, query, schema, verify
 from privet.cli import init as policies
 from privet.cli.exits import EXITS, bug, closed, failed
 from privet.cli.interrupts import INTERRUPTED, one_line
@@ -33,6 +33,7 @@ app.command()(check.check)
 app.command()(schema.schema)
 app.command(cls=StatementCommand)(query.query)
 app.command(cls=StatementCommand)(query.explain)
+app.command()(batch.batch)
 app.command()(ledger.budget)
 app.add_typer(ledger.app, name="ledger")
 app.command()(verify.verify)

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, NamedTuple, Protocol
 
+from privet import markup
 from privet.errors import UserError, write
 from privet.exact import Exact
+from privet.exact import nearest as nearest_float
 from privet.ledger.history.entries import Ration, Totals
 from privet.privacy.accounting import Accountant
 from privet.privacy.events import PrivacyEvent, Repeated
@@ -117,6 +119,9 @@ class Remaining:
     def __str__(self) -> str:
         return self.text
 
+    def _repr_html_(self) -> str:
+        return markup.meter(nearest_float(self.share), f"{self.text} left")
+
 
 def how_often(times: int, what: str = "question") -> str:
     """A number of questions, or of batches, in words, rounded down to two digits.
@@ -187,6 +192,13 @@ class Balance:
     def left(self) -> str:
         """What is left, as text, rounded down."""
         return str(self.remaining)
+
+    def __repr__(self) -> str:
+        return f"<Balance: {self.left} left of {self.budget}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(limit.name, f"{limit.text} left") for limit in self.limits()]
+        return markup.table(["limit", ""], rows) + self.remaining._repr_html_()
 
 
 class Caps(NamedTuple):

@@ -22,7 +22,6 @@ from privet.tables.expressions.rendering import show as show_node
 from privet.tables.operators import (
     JoinPerson,
     JoinPublic,
-    OfPerson,
     Operator,
     PerPerson,
     Scan,
@@ -31,6 +30,7 @@ from privet.tables.operators import (
 )
 from privet.tables.statement import AtMostGroups, AtMostRows, Bounding, PeopleInGroups, Total, Unbounded
 from privet.tables.types import KeyType
+from privet.tables.wording import of_person
 
 _WIDTH = 100
 _TITLE = 11  # the width of titles
@@ -120,11 +120,6 @@ def _rows(of: Operator) -> Iterator[str]:
         case PerPerson(inner, columns):
             yield from _rows(inner)
             yield f"One row per person: {', '.join(f'{name} = {of_person(v)}' for name, v in columns)}."
-
-
-def of_person(value: OfPerson) -> str:
-    """A value per person, in words."""
-    return f"{value.function}({'' if value.expression is None else show_node(value.expression)})"
 
 
 def _groups(plan: ReleasePlan) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from privet.codec import canonical, parsed
@@ -46,6 +47,19 @@ class ReleasedBatch(Mapping[str, Release]):
     def __repr__(self) -> str:
         before = ", paid for before" if self.paid_before else ""
         return f"<ReleasedBatch of {', '.join(self)}: {self.guarantee}{before}>"
+
+    def __str__(self) -> str:
+        return "\n\n".join([*(f"{name}\n\n{release}" for name, release in self.items()), *self._below()])
+
+    def _repr_html_(self) -> str:
+        parts = [f"<h4>{escape(name)}</h4>\n{release._repr_html_()}" for name, release in self.items()]
+        return "\n".join([*parts, *(f"<p>{escape(line)}</p>" for line in self._below())])
+
+    def _below(self) -> list[str]:
+        """What all answers cost together, and what is left."""
+        before = "Paid for before" if self.paid_before else "Spent"
+        left = "" if self.remaining is None else f"; {self.remaining} left"
+        return [f"{before}, for all together: {self.guarantee}{left}."]
 
 
 # --- in the ledger and in certificates --------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from privet import markup
 from privet.errors import UserError, write
 from privet.exact import Number
 from privet.ledger import Remaining
@@ -24,6 +25,15 @@ class ReleasedValue:
     remaining: Remaining | None
     """The budget that remains afterwards; None if unknown."""
     certificate: Certificate = field(repr=False)
+
+    def _repr_html_(self) -> str:
+        rows = [("mechanism", repr(self.mechanism)), ("spent", self.spent)]
+        if isinstance(self.mechanism, Adding):
+            low, high = self.interval()
+            rows.insert(0, ("95 % interval", f"{low} to {high}"))
+        if self.remaining is not None:
+            rows.append(("left", self.remaining))
+        return markup.table(["value", self.value], rows)
 
     def interval(self, confidence: Number = 0.95) -> tuple[Any, Any]:
         """The interval that contains the true value with this confidence; a choice has none."""

@@ -6,12 +6,12 @@ from privet.engines.base import Engine
 from privet.errors import InternalError
 from privet.planner import ReleasePlan
 from privet.planner.noise import add_noise
-from privet.planner.wording import worded
 from privet.release import Release
 from privet.release.certificate import of_query
 from privet.release.recall import asked_digest, question_digest, recalled
 from privet.requests.base import Debited, Request
 from privet.tables.query import Query
+from privet.tables.wording import worded
 
 
 def request(plan: ReleasePlan) -> Request[Release]:
