@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -117,4 +118,4 @@ def _write(released: Any, asked: Batch, session: Session, folder: Path, files: F
         for question in asked.questions
     )
     made = Publication(asked.title, asked.text, answers, __version__).files(session.dataset.signing_key)
-    return [why for name, content in made.items() if (why := files.try_write(folder / name, lambda c=content: c))]
+    return [why for name, content in made.items() if (why := files.try_write(folder / name, partial(bytes, content)))]

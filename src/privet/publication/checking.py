@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -73,15 +74,15 @@ class _Folder:
         yield self._one(MANIFEST, self._manifest)
         answers: list[Answer] = []
         for question in self.manifest.questions:
-            found = self._one(f"{question.name}.json", lambda asked=question: self._certificate(asked, answers))
+            found = self._one(f"{question.name}.json", partial(self._certificate, question, answers))
             yield found
             if not found.passed:
                 continue
             answer = answers[-1]
-            yield self._one(f"{question.name}.csv", lambda of=answer: self._csv(of))
-            yield self._one(f"{question.name}.parquet", lambda of=answer: self._parquet(of))
+            yield self._one(f"{question.name}.csv", partial(self._csv, answer))
+            yield self._one(f"{question.name}.parquet", partial(self._parquet, answer))
             for name in (f"{question.name}{suffix}" for suffix in answer.drawn):
-                yield self._one(name, lambda name=name: f"{self._same(name)}; a picture is not derived anew")
+                yield self._one(name, partial(self._same, name, "; a picture is not derived anew"))
         if len(answers) < len(self.manifest.questions):
             yield from (Checked(page, False, "not checked, since a certificate failed") for page in PAGES)
         else:
@@ -135,7 +136,7 @@ class _Folder:
         name = f"{answer.question.name}.csv"
         if self.read(name) != answer.csv():
             raise VerificationError("its numbers are not those of the certificate")
-        return f"{self._same(name)}; the numbers of its certificate"
+        return self._same(name, "; the numbers of its certificate")
 
     def _parquet(self, answer: Answer) -> str:
         import pyarrow.parquet as pq
@@ -149,12 +150,12 @@ class _Folder:
         facts = (table.schema.metadata or {}).get(b"privet", b"").decode()
         if not table.equals(frame.arrow(answer.release)) or facts != answer.facts():
             raise VerificationError("its numbers are not those of the certificate")
-        return f"{self._same(name)}; the numbers of its certificate"
+        return self._same(name, "; the numbers of its certificate")
 
-    def _same(self, name: str) -> str:
+    def _same(self, name: str, more: str = "") -> str:
         if digest(self.read(name)) != self.manifest.files.get(name):
             raise VerificationError("it is not the file that the manifest has")
-        return "as in the manifest"
+        return f"as in the manifest{more}"
 
     def _pages(self, answers: tuple[Answer, ...]) -> Iterator[Checked]:
         document = self.manifest.document
@@ -165,13 +166,12 @@ class _Folder:
         if parts != set(range(len(batch.events))):
             yield Checked(MANIFEST, False, "the batch has further answers, which are not in this folder")
         for name, content in written.pages().items():
+            yield self._one(name, partial(self._page, name, content))
 
-            def look(name: str = name, content: bytes = content) -> str:
-                if self.read(name) != content:
-                    raise VerificationError(f"it differs from what the certificates state{self._written_by()}")
-                return f"{self._same(name)}; what the certificates state"
-
-            yield self._one(name, look)
+    def _page(self, name: str, content: bytes) -> str:
+        if self.read(name) != content:
+            raise VerificationError(f"it differs from what the certificates state{self._written_by()}")
+        return self._same(name, "; what the certificates state")
 
     def _written_by(self) -> str:
         from importlib.metadata import version

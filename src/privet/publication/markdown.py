@@ -77,7 +77,8 @@ def _table(answer: Answer) -> list[str]:
     texts = [
         [style.text(text, value) for text, value in zip(key.texts(), key.values, strict=True)] for key in view.keys
     ]
-    heads = [style.text(each.name) for each in (*view.keys, *view.columns)]
+    names = [*(key.name for key in view.keys), *(column.name for column in view.columns)]
+    heads = map(style.text, names)
     rule = [*(("---:" if key.numeric else "---") for key in view.keys), *("---:" for _ in view.columns)]
 
     def row(group: int) -> str:

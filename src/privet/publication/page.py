@@ -34,7 +34,8 @@ th, td { padding: 0.35rem 0.75rem 0.35rem 0; border-bottom: 1px solid var(--line
 thead th { border-bottom: 2px solid var(--line); font-size: 0.9rem; }
 tbody th { font-weight: 500; }
 @media (max-width: 32rem) { .bar { display: none; } th, td { padding-right: 0.5rem; } }
-figure { margin: 1rem 0; max-width: 40rem; background: #ffffff; border: 1px solid var(--line); border-radius: 6px; padding: 0.5rem; }
+figure { margin: 1rem 0; max-width: 40rem; padding: 0.5rem;
+  background: #ffffff; border: 1px solid var(--line); border-radius: 6px; }
 figure img { display: block; width: 100%; height: auto; }
 .notes { color: var(--faint); font-size: 0.9rem; padding-left: 1.1rem; margin: 0.5rem 0; }
 .files { font-size: 0.9rem; }

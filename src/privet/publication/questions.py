@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from privet.errors import Remedy, Subject, UserError, write
 from privet.exact import Number
@@ -173,7 +173,7 @@ def _check(tree: Mapping[str, Any], known: Mapping[str, tuple[type, ...]], where
         kinds = known[key]
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             raise UserError(f"{where}: {key} must be {_WORDS[kinds[0]]}")
-        if key in ("title", "text", "dataset") and not _readable(value, multiline=key == "text"):
+        if key in ("title", "text", "dataset") and not _readable(str(value), multiline=key == "text"):
             raise UserError(f"{where}: {key} must be a printable text of at most {_LONGEST:,} characters")
 
 
@@ -185,8 +185,7 @@ def _readable(text: str, *, multiline: bool) -> bool:
 # --- in a manifest --------------------------------------------------------------------------------
 
 
-Shown = Literal["name", "sql", "title", "text", "labels", "order"]
-_SHOWN: tuple[Shown, ...] = ("name", "sql", "title", "text", "labels", "order")
+_SHOWN = ("name", "sql", "title", "text", "labels", "order")
 
 
 def to_tree(question: Question) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class ReleasedValue:
     certificate: Certificate = field(repr=False)
 
     def _repr_html_(self) -> str:
-        rows = [("mechanism", repr(self.mechanism)), ("spent", self.spent)]
+        rows: list[tuple[str, object]] = [("mechanism", repr(self.mechanism)), ("spent", self.spent)]
         if isinstance(self.mechanism, Adding):
             low, high = self.interval()
             rows.insert(0, ("95 % interval", f"{low} to {high}"))
