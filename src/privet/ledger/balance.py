@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from html import escape
 from typing import Any, NamedTuple, Protocol
 
 from privet import markup
@@ -197,8 +198,10 @@ class Balance:
         return f"<Balance: {self.left} left of {self.budget}>"
 
     def _repr_html_(self) -> str:
-        rows = [(limit.name, f"{limit.text} left") for limit in self.limits()]
-        return markup.table(["limit", ""], rows) + self.remaining._repr_html_()
+        limits = self.limits()
+        rows = [(limit.name, f"{limit.text} left") for limit in limits]
+        caps = markup.table(["budget", ""], rows) if len(limits) > 1 else ""
+        return f"<div>{caps}{self.remaining._repr_html_()} of {escape(str(self.budget))}</div>"
 
 
 class Caps(NamedTuple):

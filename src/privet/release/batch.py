@@ -141,7 +141,8 @@ def checked_batch(document: dict[str, Any]) -> str:
     batch = batch_of(document)
     if batch is None:
         return ""
-    together = f". In its batch of {len(batch.events)}: {guarantee_of([batch])} together"
+    parts = f"{len(batch.events)} part{'' if len(batch.events) == 1 else 's'}"
+    together = f". In its batch of {parts}: {guarantee_of([batch])} together"
     if isinstance(batch, events.Composed):
         return together
     if not pld.installed():

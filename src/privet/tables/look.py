@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from privet import markup
 from privet.tables import caps, operators, wording
-from privet.tables.expressions.rendering import show
 from privet.tables.query import Query
 from privet.tables.schema import PublicSchema, Schema
 
@@ -46,8 +45,8 @@ def named(relation: Relation) -> str:
 def of_rows(relation: Relation) -> str:
     """Rows to ask about: where they come from, and their columns."""
     rows = [(name, kind.kind, wording.values(kind)) for name, kind in relation.input.types().items()]
-    people = ", ".join(wording.protected(table) for table in operators.tables(relation.input))
-    return markup.table(_HEADS, rows, title=named(relation).partition(": ")[0], note=f"Private rows: {people}.")
+    people = ", ".join(f"{each.name} {wording.protected(each)}" for each in operators.tables(relation.input))
+    return markup.table(_HEADS, rows, title=named(relation).partition(": ")[0], note=f"The rows are private: {people}.")
 
 
 def of_query(query: Query) -> str:
@@ -56,7 +55,7 @@ def of_query(query: Query) -> str:
     shown = [f"{name} = {what}" for name, what in query.aggregates if name not in hidden]
     pairs = [
         ("Rows", wording.rows(query.input)),
-        ("Groups", "\n".join(f"{key.name} = {show(key.expression)}" for key in query.keys) or "one, of all rows"),
+        ("Groups", "\n".join(map(wording.key, query.keys)) or "one, of all rows"),
         ("Columns", "\n".join(shown)),
         ("Arranged", str(query.arrangement).strip()),
         ("Cap", "" if query.at_most is None else f"at most {caps.in_words(query.at_most)} per person"),

@@ -40,7 +40,7 @@ def worded(query: Query) -> str:
         >>> print(worded(people.cap(max_rows=1).agg(n=pv.count())))
         people.cap(max_rows=1).agg(n=count())
     """
-    by = f".group_by({', '.join(map(_key, query.keys))})" if query.keys else ""
+    by = f".group_by({', '.join(map(key, query.keys))})" if query.keys else ""
     asked = ", ".join(f"{name}={what}" for name, what in query.aggregates)
     cap = "" if query.at_most is None else f".{caps.call(query.at_most)}"
     return f"{rows(query.input)}{cap}{by}.agg({asked}){query.arrangement}"
@@ -82,8 +82,9 @@ def few(names: Iterable[str]) -> str:
     return ", ".join([*every[:_FEW], *([f"... {len(every) - _FEW} more"] if len(every) > _FEW else [])])
 
 
-def _key(key: Key) -> str:
-    return key.name if key.expression == Column(key.name) else f"{key.name}={show(key.expression)}"
+def key(of: Key) -> str:
+    """A key: its name, and its expression if that is another."""
+    return of.name if of.expression == Column(of.name) else f"{of.name}={show(of.expression)}"
 
 
 def rows(of: Operator) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from html import escape
 
 from privet import markup
@@ -18,11 +17,12 @@ _MOST_BARS = 4  # columns that are drawn
 
 
 def html(view: View) -> str:
-    """A table with the notes in its foot."""
-    return table(view, Style(), lines=LINES, foot=view.notes)
+    """A table, and below it the notes."""
+    notes = "<br>".join(map(escape, view.notes))
+    return f'{table(view, Style(), lines=LINES)}\n<div style="{LEFT}"><small>{notes}</small></div>'
 
 
-def table(view: View, style: Style, *, lines: int, foot: Sequence[str] = (), more: str = "to_pandas() has all") -> str:
+def table(view: View, style: Style, *, lines: int, more: str = "to_pandas() has all") -> str:
     """A table of at most so many lines, with other names and keys where the style has them."""
     keys, columns = view.keys, view.columns
     first, last = ends(view.groups, lines)
@@ -48,7 +48,6 @@ def table(view: View, style: Style, *, lines: int, foot: Sequence[str] = (), mor
         ]
     whole = f'<td colspan="{span}" style="{LEFT}">'
     gap = [f"<tr>{whole}{escape(line)}</td></tr>" for line in left_out(view.groups, lines, "groups", more)]
-    below = "<br>".join(map(escape, foot))
     return "\n".join(
         [
             "<table>",
@@ -58,7 +57,6 @@ def table(view: View, style: Style, *, lines: int, foot: Sequence[str] = (), mor
             *gap,
             *map(row, last),
             "</tbody>",
-            *([f"<tfoot><tr>{whole}<small>{below}</small></td></tr></tfoot>"] if below else []),
             "</table>",
         ]
     )
