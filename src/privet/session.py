@@ -40,7 +40,7 @@ from privet.release.batch import ReleasedBatch, batch_before
 from privet.release.value import ReleasedValue
 from privet.requests import Debited, Request, batches, dividing, queries, values
 from privet.requests.base import AnswerT
-from privet.requests.dividing import Prices
+from privet.requests.dividing import Funds
 from privet.requests.options import BatchOptions, ReleaseOptions
 from privet.system.closing import Closing
 from privet.tables import look
@@ -243,12 +243,12 @@ class Session(Closing):
         """How `release_all` would answer these questions, and what they would cost. Reads no rows, spends nothing."""
         check_arguments(options, BatchOptions.__annotations__)
         delta = options.get("delta")
-        of_each = {name: value for name, value in options.items() if name not in Prices.NAMES and name != "delta"}
-        prices = Prices(**{name: value for name, value in options.items() if name in Prices.NAMES})  # type: ignore[arg-type]
-        if delta is None:
-            return dividing.planned(questions, prices, of_each, self.plan)
-        funds = dividing.Funds(self.balance, self.ledger.dataset(self.name).budget, delta)
-        return dividing.planned(questions, prices, of_each, self.plan, funds)
+        funds = None if delta is None else Funds(self.balance, self.ledger.dataset(self.name).budget, delta)
+        return dividing.planned(questions, dict(options), self._plan_in_batch, funds)
+
+    def _plan_in_batch(self, query: Query | str | ReleasePlan, **options: Any) -> ReleasePlan:
+        """The plan of a question, whatever is left of the budget: a retry must plan the same."""
+        return self.plan(query, **options) if isinstance(query, ReleasePlan) else self.dataset.plan(query, **options)
 
     def explain_all(
         self, questions: Mapping[str, Query | str | ReleasePlan], **options: Unpack[BatchOptions]

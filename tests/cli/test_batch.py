@@ -346,9 +346,7 @@ def test_another_key_another_ledger_and_no_publication(shell: Shell, here: Path)
     (here / "questions" / "more.csv").write_text("n\n1\n", encoding="utf-8")
     assert "not part of the publication" in shell.out("verify", "questions")
     (here / "empty").mkdir()
-    done = shell.run("verify", "empty")
-    assert done.code == 1
-    assert "is not a publication" in done.err
+    assert "it is a folder, and has no manifest.json" in shell.refused(2, "verify", "empty")
     done = shell.run("verify", "questions", "--receipt", "1:00")
     assert done.code == 2
     for broken in ("{}", "[", '{"document": {"format": "privet-publication/1"}, "signature": null}'):

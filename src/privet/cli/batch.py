@@ -53,12 +53,12 @@ def batch(
         files = _checked(folder, targets, force=force, policy=policy)
         session = _session(asked, policy, analyst)
     with stopped(lambda: _PAID if session.debited else "nothing was spent"), session:
+        plan = session.plan_all(asked.asked(), **asked.options())
+        _check(plan, asked)
         if dry_run:
             print(session.explain_all(asked.asked(), **asked.options()))
             print(f"{'Folder':<11}{folder}: {len(targets)} files. Nothing was asked or spent.")
             return
-        plan = session.plan_all(asked.asked(), **asked.options())
-        _check(plan, asked)
         folder.mkdir(parents=True, exist_ok=True)
         with states_cost(session, plan):
             with says_if_created(session, policy):

@@ -43,7 +43,10 @@ def _folder(folder: Path, how: dict[str, Path | str | None], *, as_json: bool) -
 
     from privet.errors import UserError, VerificationError, write
     from privet.publication.checking import check
+    from privet.publication.contents import MANIFEST
 
+    if not (folder / MANIFEST).exists():
+        raise UserError(f"the certificate {str(folder)!r} can't be read: it is a folder, and has no {MANIFEST}")
     if how["receipt"] is not None and how["ledger"] is None:
         raise UserError("a receipt needs its ledger", remedy=write(terminal="--ledger people.ledger"))
     found = []

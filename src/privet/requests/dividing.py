@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, fields
+from typing import Any, Literal
 
 from privet.errors import QueryError, Remedy, Subject, UserError, argument, write
 from privet.exact import Exact, Number, positive
@@ -36,7 +36,6 @@ class Prices:
     rho: Number | Mapping[str, Number] | None = None
     weights: Mapping[str, Number] | None = None
     within: Mapping[str, Mapping[str, Number]] | None = None
-    NAMES: ClassVar = ("epsilon", "rho", "weights", "within")
 
     @property
     def name(self) -> Literal["epsilon", "rho"]:
@@ -139,20 +138,20 @@ def _own(what: str, name: str) -> QueryError:
 
 def planned(
     questions: object,
-    prices: Prices,
-    options: Mapping[str, Any],
+    given: Mapping[str, Any],
     plan: Planner,
     funds: Funds | None = None,
 ) -> BatchPlan:
-    """The plan of a batch. Options hold for every question that is not a plan.
+    """The plan of a batch, from the arguments that were `given`: prices, and options for what is not a plan.
 
     With a delta (`funds`), one epsilon for all is what they cost together by their privacy loss, where that gives more
     to each.
     """
     asked = _checked(questions)
+    prices = Prices(*(given.get(each.name) for each in fields(Prices)))
+    options = {name: value for name, value in given.items() if name != "delta" and not hasattr(prices, name)}
     if all(isinstance(each, ReleasePlan) for each in asked.values()):
-        given = {"epsilon": prices.epsilon, "rho": prices.rho, "within": prices.within, "weights": prices.weights}
-        wrong = {**options, **{name: value for name, value in given.items() if value is not None}}
+        wrong = {name: value for name, value in given.items() if name != "delta" and value is not None}
         plans = {name: plan(each, **wrong) for name, each in asked.items()}  # says what is wrong, if anything is
         return _whole(plans, tuple(range(len(plans))), funds)
     amounts, errors = prices.amounts(asked), prices.within or {}
