@@ -222,6 +222,31 @@ def test_no_question_is_less_accurate_than_alone(budget: Any, name: str, effort:
     assert min(gains) < 0.75
 
 
+def test_errors_to_keep_to_are_shared_where_that_costs_less(session: pv.Session) -> None:
+    asked = {
+        "a": GROUPS.agg(n=pv.count(), bins=pv.histogram("age", [0, 30, 110])),
+        "b": GROUPS.agg(m=pv.count()),
+        "c": GROUPS.agg(bins=pv.histogram("age", [0, 30, 110])),
+        "d": GROUPS.agg(n=pv.count()),
+    }
+    bins = {f"bins {label}": 40 for label in ("[0, 30)", "[30, 110]")}
+    within: Any = {"a": {"n": 30, **bins}, "b": {"m": 20}, "c": dict.fromkeys(bins, 35)}
+    batch = session.plan_all(asked, epsilon=0.1, within=within)
+    assert batch.parts == (0, 0, 0, 1), "a price is not shared with errors"
+    cost = sum(session.plan(asked[name], within=within[name]).epsilon for name in ("b", "c"))
+    assert batch["a"].epsilon == cost, "the strictest errors decide"
+    assert batch.guarantee() == pv.PureDP(cost + Fraction(1, 10))
+    released = session.release_all(asked, epsilon=0.1, within=within)
+    for name, errors in within.items():
+        for column, most in errors.items():
+            expected = released[name].plan.expected(column)
+            assert expected is not None
+            assert expected <= most
+        assert list(released[name].shown) == list(errors)
+        pv.verify(released[name].certificate, ledger=session.ledger)
+    assert released.guarantee == session.spent == batch.guarantee()
+
+
 def test_a_batch_whose_parts_are_not_its_event_is_never_paid_for(session: pv.Session) -> None:
     """Broken twins: what would share noise between different questions, or draw it without paying."""
     sound = session.plan_all(APART, epsilon=1)

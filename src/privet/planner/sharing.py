@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from privet.errors import QueryError
 from privet.exact import Exact
 from privet.planner.plan import ReleasePlan
 from privet.planner.pricing import amount
-from privet.privacy.guarantees import PureDP, ZeroConcentratedDP
+from privet.privacy.guarantees import Guarantee, PureDP, ZeroConcentratedDP
 from privet.tables.aggregates import Count, CountPeople, Histogram, Mean, Ratio, Std, Sum, Variance
 from privet.tables.arrangement import EVERYTHING
 from privet.tables.groups import Listed
@@ -31,7 +32,7 @@ def shared(alone: Mapping[str, ReleasePlan], plan: Planner) -> tuple[dict[str, R
     """The plans of these questions, which share measurements where that helps, and the part that each belongs to.
 
     Plans of one part make the same measurements, and differ in what they show of them. A part costs as much as its
-    questions would alone.
+    questions would alone; less, if they have errors to keep to.
 
     Claim: let question q cost p_q alone, and let e_q be the sum of the relative errors of its design (`Design.worst`).
     Together, its columns have the weight p_q / e_q. If no measurement is shared, the weighted errors of the common
@@ -64,67 +65,84 @@ def _alike(alone: Mapping[str, ReleasePlan]) -> Iterator[list[str]]:
 
 def _kind(plan: ReleasePlan) -> object | None:
     """What questions must have in common to be measured together; None for one that can't be."""
-    query, price = plan.query, plan.asked
+    query, price = plan.query, plan.price if plan.asked is None else plan.asked
     if type(price) not in (PureDP, ZeroConcentratedDP) or plan.simultaneous or plan.weights or not plan.noised:
         return None
     if type(query.groups) is not Listed or not all(type(what) in _SUMS for _, what in query.aggregates):
         return None
     keys = tuple(Key(f"key {i}", key.expression) for i, key in enumerate(query.keys))
     rows = replace(query, keys=keys, aggregates=(("n", Count(None)),), arrangement=EVERYTHING)
-    return rows, type(price), plan.mechanism.name, plan.confidence, plan.assuming
+    errors = (plan.within is not None, plan.delta)
+    return rows, type(price), errors, plan.mechanism.name, plan.confidence, plan.assuming
 
 
 def _together(alone: Mapping[str, ReleasePlan], plan: Planner) -> dict[str, ReleasePlan] | None:
     """The plans of questions that are measured together; None if that is not better."""
     first = next(iter(alone.values()))
-    power, prices = first.design.power, {name: _price(each) for name, each in alone.items()}
-    most = max(prices[name] / each.design.worst for name, each in alone.items())
-    weights = {name: _root(prices[name] / each.design.worst / most, power) for name, each in alone.items()}
-    names = {"epsilon" if type(first.asked) is PureDP else "rho": sum(prices.values(), Exact(0))}
-    plans = {}
+    how = {"confidence": first.confidence, "assuming": first.assuming, "mechanism": first.mechanism.name}
     try:
-        for name, own in alone.items():
-            query, heavier = _of_all(name, alone, weights)
-            made = plan(
-                query,
-                **names,
-                weights=heavier,
-                confidence=own.confidence,
-                assuming=own.assuming,
-                mechanism=own.mechanism.name,
-            )
-            plans[name] = replace(made, text=own.text)
+        return _by_errors(alone, plan, how) if first.within is not None else _by_price(alone, plan, how)
     except QueryError:  # too many columns, or weights that are too far apart
         return None
+
+
+def _by_price(alone: Mapping[str, ReleasePlan], plan: Planner, how: Mapping[str, Any]) -> dict[str, ReleasePlan] | None:
+    """At the sum of their prices, if each is then more accurate."""
+    first = next(iter(alone.values()))
+    power, prices = first.design.power, {name: _number(each.asked) for name, each in alone.items()}
+    most = max(prices[name] / each.design.worst for name, each in alone.items())
+    weights = {name: _root(prices[name] / each.design.worst / most, power) for name, each in alone.items()}
+    kind = "epsilon" if type(first.asked) is PureDP else "rho"
+    plans = {}
+    for name, own in alone.items():
+        query, called = _of_all(name, alone)
+        heavier = {column: weights[other] for (other, _), column in called.items()}
+        made = plan(query, **{kind: sum(prices.values(), Exact(0))}, weights=heavier, **how)
+        plans[name] = replace(made, text=own.text)
     apart = sum((weights[name] ** power * each.design.worst for name, each in alone.items()), Exact(0))
     return plans if all(made.design.worst < apart for made in plans.values()) else None
 
 
-def _of_all(
-    name: str, alone: Mapping[str, ReleasePlan], weights: Mapping[str, Exact]
-) -> tuple[Query, dict[str, Exact]]:
-    """The question that measures what all of them need, and shows the columns of one; and the weight of each column."""
+def _by_errors(
+    alone: Mapping[str, ReleasePlan], plan: Planner, how: Mapping[str, Any]
+) -> dict[str, ReleasePlan] | None:
+    """Within the errors of all of them, if that costs less than one by one."""
+    plans = {}
+    for name, own in alone.items():
+        query, called = _of_all(name, alone)
+        errors = {}
+        for (other, column), as_ in called.items():
+            for each in alone[other].query.columns()[column]:  # one, or one for each bin
+                if each in (limits := dict(alone[other].within or ())):
+                    errors[as_ + each.removeprefix(column)] = limits[each]
+        plans[name] = replace(plan(query, within=errors, **how), text=own.text)
+    apart = sum((_number(each.price) for each in alone.values()), Exact(0))
+    return plans if all(_number(made.price) < apart for made in plans.values()) else None
+
+
+def _of_all(name: str, alone: Mapping[str, ReleasePlan]) -> tuple[Query, dict[tuple[str, str], str]]:
+    """The question that measures what all of them need, and shows the columns of one; and what each is called in it."""
     own = alone[name].query
     used = {*(key.name for key in own.keys), *(each for each, _ in own.aggregates)}
-    columns, heavier, hidden = [], {}, [*own.arrangement.hidden]
+    columns, called, hidden = [], {}, [*own.arrangement.hidden]
     for other, each in alone.items():
         for column, what in each.query.aggregates:
-            called = column
+            as_ = column
             if other != name:
-                called = f"{other}: {column}"[:_LONGEST]
-                while called in used:
-                    called += "'"
-                hidden.append(called)
-            used.add(called)
-            columns.append((called, what))
-            heavier[called] = weights[other]
+                as_ = f"{other}: {column}"[:_LONGEST]
+                while as_ in used:
+                    as_ += "'"
+                hidden.append(as_)
+            used.add(as_)
+            columns.append((as_, what))
+            called[other, column] = as_
     arrangement = replace(own.arrangement, hidden=tuple(sorted(hidden)))
-    return replace(own, aggregates=tuple(columns), arrangement=arrangement), heavier
+    return replace(own, aggregates=tuple(columns), arrangement=arrangement), called
 
 
-def _price(plan: ReleasePlan) -> Exact:
-    assert isinstance(plan.asked, PureDP | ZeroConcentratedDP)
-    return amount(plan.asked)
+def _number(price: Guarantee | None) -> Exact:
+    assert isinstance(price, PureDP | ZeroConcentratedDP)
+    return amount(price)
 
 
 def _root(number: Exact, power: int) -> Exact:

@@ -155,19 +155,18 @@ def planned(
         plans = {name: plan(each, **wrong) for name, each in asked.items()}  # says what is wrong, if anything is
         return _whole(plans, tuple(range(len(plans))), funds)
     amounts, errors = prices.amounts(asked), prices.within or {}
-    fixed = {
-        name: plan(each) if isinstance(each, ReleasePlan) else plan(each, within=errors[name], **options)
-        for name, each in asked.items()
-        if name not in amounts
-    }
+    fixed = {name: plan(each) for name, each in asked.items() if isinstance(each, ReleasePlan)}
+    limited = {name: plan(asked[name], within=error, **options) for name, error in errors.items()}
 
     def at(factor: Exact) -> tuple[dict[str, ReleasePlan], tuple[int, ...]]:
         alone = {
-            name: plan(asked[name], **{prices.name: factor * amount}, **options) for name, amount in amounts.items()
+            name: limited[name] if name in limited else plan(each, **{prices.name: factor * amounts[name]}, **options)
+            for name, each in asked.items()
+            if name not in fixed
         }
         return _in_order(asked, fixed, *shared(alone, plan))
 
-    if funds is None or prices.name != "epsilon" or not prices.total or fixed:
+    if funds is None or prices.name != "epsilon" or not prices.total or fixed or limited:
         return _whole(*at(Exact(1)), funds)
     return _whole(*_largest(at, sum(amounts.values(), Exact(0)), funds.amount), funds)
 
