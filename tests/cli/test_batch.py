@@ -296,6 +296,15 @@ def drop_question(folder: Path) -> str:
     return "manifest.json"
 
 
+def add_file(folder: Path) -> str:
+    """A file that no certificate stands behind, but that the manifest lists."""
+    (folder / "more.csv").write_text("n\n1\n", encoding="utf-8")
+    tree = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    tree["document"]["files"]["more.csv"] = ""
+    (folder / "manifest.json").write_text(json.dumps(tree), encoding="utf-8")
+    return "manifest.json"
+
+
 def remove_file(folder: Path) -> str:
     (folder / "pay.csv").unlink()
     return "pay.csv"
@@ -303,7 +312,7 @@ def remove_file(folder: Path) -> str:
 
 WITHOUT_A_KEY = [
     change_csv, change_parquet, change_notes, change_page, change_promise, change_markdown, change_certificate,
-    swap_certificates, change_question, drop_question, remove_file,
+    swap_certificates, change_question, drop_question, add_file, remove_file,
 ]  # fmt: skip
 
 

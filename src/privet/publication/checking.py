@@ -18,7 +18,7 @@ from typing import Any
 from privet.codec import canonical
 from privet.errors import PrivetError, UserError, VerificationError
 from privet.ledger import Ledger, Receipt, open_ledger
-from privet.publication.contents import MANIFEST, PAGES, PICTURES, Answer, Manifest, Publication, digest
+from privet.publication.contents import MANIFEST, PAGES, PICTURES, Answer, Manifest, Publication, digest, names
 from privet.publication.questions import Question
 from privet.release.batch import batch_of
 from privet.release.certificate import Certificate
@@ -87,8 +87,11 @@ class _Folder:
             yield from (Checked(page, False, "not checked, since a certificate failed") for page in PAGES)
         else:
             yield from self._pages(tuple(answers))
+        own = {*names(self.manifest.questions, pictures=True)}
+        if more := sorted({*self.manifest.files} - own):
+            yield Checked(MANIFEST, False, f"it lists files that a publication does not have: {', '.join(more)[:200]}")
         for path in sorted(self.folder.iterdir()):
-            if path.name not in self.manifest.files and path.name != MANIFEST:
+            if path.name not in {*self.manifest.files, MANIFEST} & own:
                 yield Checked(path.name, True, "not part of the publication")
 
     def _one(self, name: str, look: Callable[[], str]) -> Checked:
