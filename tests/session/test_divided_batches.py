@@ -8,8 +8,9 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from tests.session.test_session import a_session, people
+from tests.session.test_session import COLUMNS, PEOPLE, a_session, people
 
 import privet as pv
 from privet.errors import InternalError, QueryError, UserError
@@ -245,6 +246,61 @@ def test_errors_to_keep_to_are_shared_where_that_costs_less(session: pv.Session)
         assert list(released[name].shown) == list(errors)
         pv.verify(released[name].certificate, ledger=session.ledger)
     assert released.guarantee == session.spent == batch.guarantee()
+
+
+def lost(batch: BatchPlan, one: pv.Session, other: pv.Session, *, once: bool) -> Fraction:
+    """The privacy loss between two tables, before noise: the sum of |move| / scale over what is drawn."""
+    total, seen = Fraction(0), set()
+    for part, plan in zip(batch.parts, batch.values(), strict=True):
+        if once and part in seen:
+            continue
+        seen.add(part)
+        mine, theirs = (
+            plan.coordinates([session.dataset.engine.answer(each) for each in plan.statements()])
+            for session in (one, other)
+        )
+        for measured, a, b in zip(plan.noised, mine, theirs, strict=True):
+            moved = sum(abs(x - y) for u, v in zip(a, b, strict=True) for x, y in zip(u, v, strict=True))
+            total += Fraction(moved) / measured.scale
+    return total
+
+
+def test_one_person_moves_what_is_drawn_by_no_more_than_the_price(effort: int) -> None:
+    """Noise off. The twin draws for each question what is paid for once, and is caught.
+
+    Only the person who goes has more rows than the cap: each session has a salt of its own.
+    """
+    chance, losses, twins = random.Random(3), [], []
+    for _ in range(6 * effort):
+        rows = [
+            {"id": who, "age": chance.choice([0, 50, 110, None]), "income": chance.choice([0.0, 1e4, -5.0, None]),
+             "region": chance.choice(["north", "south", "x", None])}
+            for who in range(4) for _ in range(chance.randint(1, 2))
+        ]  # fmt: skip
+        rows += [{"id": 9, "age": 110, "income": 1e4, "region": "north"}] * 3
+        tables = [[row for row in rows if row["id"] != gone] for gone in (None, 9)]
+        sessions = [
+            a_session(
+                pv.table(
+                    "people",
+                    pa.Table.from_pylist(each, PEOPLE.schema),
+                    protect=pv.person("id", max_rows=2),
+                    columns=COLUMNS,
+                ),
+                engine="reference",
+            )
+            for each in tables
+        ]
+        chosen = chance.sample(list(KINDS), 4)
+        asked = {each: chance.choice([GROUPS, GROUPS, people()]).agg(x=KINDS[each]) for each in chosen}  # type: ignore[attr-defined]
+        batch = sessions[0].plan_all(asked, epsilon=1)
+        losses.append(lost(batch, sessions[0], sessions[1], once=True))
+        twins.append(lost(batch, sessions[0], sessions[1], once=False))
+        for session in sessions:
+            session.close()
+    assert max(losses) <= 1
+    assert max(losses) > Fraction(1, 2), "the search comes close"
+    assert max(twins) > 1
 
 
 def test_a_batch_whose_parts_are_not_its_event_is_never_paid_for(session: pv.Session) -> None:
