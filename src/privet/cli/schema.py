@@ -13,8 +13,6 @@ from privet.cli.options import AsJson, PolicyFile
 if TYPE_CHECKING:  # loaded when the command runs: `privet --help` is quick
     from privet.policy import Policy, TablePolicy
 
-_FEW = 8  # how many keys are shown
-
 
 def schema(
     policy: PolicyFile = Path("privet.toml"),

@@ -22,7 +22,8 @@ from privet.tables.query import Key, Query
 from privet.tables.schema import Schema
 from privet.tables.types import KeyType, Type
 
-_FEW = 6  # keys, or columns, that are shown
+_KEYS = 8  # that are shown
+_FEW = 6  # columns that are shown
 
 
 def worded(query: Query) -> str:
@@ -66,9 +67,9 @@ def values(kind: Type) -> str:
     """The values of a type; of many keys, the first few."""
     if not isinstance(kind, KeyType):
         return str(kind)
-    more = f", ... ({len(kind.values):,} keys)" if len(kind.values) > _FEW else ""
+    more = f", ... ({len(kind.values):,} keys)" if len(kind.values) > _KEYS else ""
     other = f"; other values count as {kind.other}" if kind.other is not None else ""
-    return f"{', '.join(str(value) for value in kind.values[:_FEW])}{more}{other}"
+    return f"{', '.join(str(value) for value in kind.values[:_KEYS])}{more}{other}"
 
 
 def few(names: Iterable[str]) -> str:
