@@ -21,7 +21,7 @@ TIERS: tuple[frozenset[str], ...] = tuple(
     frozenset(line.split())
     for line in """
         errors
-        codec names system
+        codec names system markup
         exact
         noise
         privacy
@@ -31,7 +31,7 @@ TIERS: tuple[frozenset[str], ...] = tuple(
         sql planner engines ledger
         sources
         policy release
-        connection payment requests
+        connection payment publication requests
         dataset session
         audit
         cli server

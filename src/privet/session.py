@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, Unpack
 
 from privet.dataset import COPIED, Dataset, DatasetOptions
 from privet.errors import (
@@ -31,17 +31,21 @@ from privet.mechanisms.described import Adding, Choosing
 from privet.payment import paid
 from privet.planner import ReleasePlan
 from privet.planner.arguments import check_arguments, check_label, check_price
+from privet.planner.batch import BatchPlan
 from privet.planner.choice import Accounting, alternative
-from privet.planner.explain import section
+from privet.planner.explain import Explanation, section
 from privet.privacy.guarantees import Budget, Guarantee
 from privet.release import Release, bounds, recall
-from privet.release.batch import ReleasedBatch
+from privet.release.batch import ReleasedBatch, batch_before
 from privet.release.bounds import ReleasedBounds
 from privet.release.diagnosis import Diagnosis
 from privet.release.value import ReleasedValue
-from privet.requests import Debited, Request, batches, diagnoses, queries, values
+from privet.requests import Debited, Request, batches, diagnoses, dividing, queries, values
 from privet.requests.base import AnswerT
+from privet.requests.dividing import Funds
+from privet.requests.options import BatchOptions, BoundsOptions, DiagnosisOptions, ReleaseOptions
 from privet.system.closing import Closing
+from privet.tables import look
 from privet.tables.expressions.fluent import Expr
 from privet.tables.query import Query
 from privet.tables.relation import PublicTable, Relation, Table, check_rows
@@ -49,44 +53,6 @@ from privet.tables.schema import check_name
 
 if TYPE_CHECKING:  # pydantic takes its time, and most sessions need none of it
     from privet.policy import Policy
-
-
-class QuestionOptions(TypedDict, total=False):
-    """How a question is asked: an epsilon, a rho or errors to keep `within`, and options for its intervals."""
-
-    epsilon: Number | None
-    rho: Number | None
-    within: Mapping[str, Number] | None
-    confidence: Number
-    simultaneous: bool
-    assuming: int | None
-    weights: Mapping[str, Number] | None
-    mechanism: str | None
-
-
-class ReleaseOptions(QuestionOptions, total=False):
-    """The same for one question, which may have a delta: besides an epsilon, or for its errors."""
-
-    delta: Number | None
-
-
-class BoundsOptions(TypedDict, total=False):
-    """How bounds are asked for: at a price, and with a confidence for the share of values inside."""
-
-    epsilon: Number | None
-    delta: Number | None
-    rho: Number | None
-    confidence: Number
-    mechanism: str | None
-
-
-class DiagnosisOptions(TypedDict, total=False):
-    """How a diagnosis is asked for: at a price, in epsilon or in rho."""
-
-    epsilon: Number | None
-    rho: Number | None
-    confidence: Number
-    mechanism: str | None
 
 
 def _check_fresh(fresh: object) -> None:
@@ -238,20 +204,23 @@ class Session(Closing):
         fresh: bool = False,
         face: Face = "python",
         **options: Unpack[ReleaseOptions],
-    ) -> str:
+    ) -> Explanation:
         """The plan in words, and whether it is already paid for. Reads no rows and spends nothing."""
         plan = self.plan(query, **options)
-        before = self._before(plan)
-        balance = self.balance
+        accounting = Accounting(self.balance.accountant, self.balance.budget)
+        lines = section("Meters", [accounting.prices(plan)]) + section("Instead", [alternative(plan, accounting)])
+        return Explanation("\n".join([plan.explain(face), *lines, *self._standing(plan, fresh=fresh)]))
+
+    def _standing(self, asked: ReleasePlan | BatchPlan, *, fresh: bool = False) -> list[str]:
+        """The lines about a stored answer, and about what is left of the budget."""
+        before, balance = self._before(asked), self.balance
         limit = nearest(balance.limits(self.analyst))
         left = f"{limit.text} is left of {limit.name}"
         if before is None or fresh:
-            times = balance.remaining.times(plan)
-            left += f": enough for {how_often(times)} like this" if times else ": not enough"
-        accounting = Accounting(balance.accountant, balance.budget)
-        lines = section("Meters", [accounting.prices(plan)]) + section("Instead", [alternative(plan, accounting)])
-        stored = recall.stored_line(before, fresh=fresh)
-        return "\n".join([plan.explain(face), *lines, *stored, f"{'Budget':<11}{left}."])
+            times = balance.remaining.times(asked)
+            often = how_often(times, "question" if isinstance(asked, ReleasePlan) else "batch")
+            left += f": enough for {often} like this" if times else ": not enough"
+        return [*recall.stored_line(before, fresh=fresh), f"{'Budget':<11}{left}."]
 
     def release(
         self,
@@ -311,27 +280,48 @@ class Session(Closing):
         batch = self.release_all(plans, request_id=request_id, fresh=fresh)
         return diagnoses.answered(asked, looked, batch)
 
+    def plan_all(
+        self, questions: Mapping[str, Query | str | ReleasePlan], **options: Unpack[BatchOptions]
+    ) -> BatchPlan:
+        """How `release_all` would answer these questions, and what they would cost. Reads no rows, spends nothing."""
+        check_arguments(options, BatchOptions.__annotations__)
+        delta = options.get("delta")
+        funds = None if delta is None else Funds(self.balance, self.ledger.dataset(self.name).budget, delta)
+        return dividing.planned(questions, dict(options), self._plan_in_batch, funds)
+
+    def _plan_in_batch(self, query: Query | str | ReleasePlan, **options: Any) -> ReleasePlan:
+        """The plan of a question, whatever is left of the budget: a retry must plan the same."""
+        return self.plan(query, **options) if isinstance(query, ReleasePlan) else self.dataset.plan(query, **options)
+
+    def explain_all(
+        self, questions: Mapping[str, Query | str | ReleasePlan], **options: Unpack[BatchOptions]
+    ) -> Explanation:
+        """The plan of a batch in words, and whether it is already paid for. Reads no rows and spends nothing."""
+        batch = self.plan_all(questions, **options)
+        return Explanation("\n".join([batch.explain(), *self._standing(batch)]))
+
     def release_all(
         self,
         questions: Mapping[str, Query | str | ReleasePlan],
         *,
-        delta: Number | None = None,
         request_id: str | None = None,
         fresh: bool = False,
-        **options: Unpack[QuestionOptions],
+        **options: Unpack[BatchOptions],
     ) -> ReleasedBatch:
         """Private answers to all of these questions, or to none: planned first, paid for at once, and then answered.
 
-        Without a `delta` they cost what they would one by one. With one, which the budget must have, the batch is
-        priced by its privacy loss where that leaves more of the budget (extra `pld`). Options hold for every question
-        that is not a plan. The same batch is free again, as a whole.
+        One `epsilon` (or `rho`) is the price of all of them together. It is divided equally, or by `weights`:
+        `weights={"men": 2}`. A price for each is a dict: `epsilon={"men": 0.3, "women": 0.1}`. Questions that are named
+        in `within` cost what their errors take: `within={"men": {"n": 50}}`; plans have their prices. Questions about
+        the same groups of the same rows share measurements.
+
+        With a `delta`, which the budget must have, the batch is priced by its privacy loss where that leaves more of
+        the budget (extra `pld`), and one epsilon is then divided so that it and this delta hold for all together. Other
+        options hold for every question that is not a plan. The same batch is free again, as a whole.
         """
         _check_fresh(fresh)
-        plans = batches.planned(questions, options, self.plan)
-        if delta is None:
-            return self._paid(batches.request(plans, batches.one_by_one(plans)), request_id, fresh=fresh)
-        event = batches.together(plans, delta, self.balance, self.ledger.dataset(self.name).budget)
-        return self._paid(batches.request(plans, event), request_id, fresh=fresh)
+        batch = self.plan_all(questions, **options)
+        return self._paid(batches.request(batch, questions), request_id, fresh=fresh)
 
     def release_value(
         self,
@@ -378,10 +368,11 @@ class Session(Closing):
 
     # --- inside ---------------------------------------------------------------------------------
 
-    def _before(self, plan: ReleasePlan) -> Guarantee | None:
+    def _before(self, plan: ReleasePlan | BatchPlan) -> Guarantee | None:
         """The cost of the stored answer that this analyst would get."""
         where = {"dataset": self.name, "version": self.version, "analyst": self.analyst}
-        return recall.paid_before(plan, self.ledger, **where, share=self.dataset.share_answers)
+        found = batch_before if isinstance(plan, BatchPlan) else recall.paid_before
+        return found(plan, self.ledger, **where, share=self.dataset.share_answers)  # type: ignore[arg-type]
 
     def _check_payable(self, mechanism: Adding | Choosing) -> None:
         """Refuse, before anything is paid for, a mechanism that this dataset's budget can't pay for."""
@@ -446,3 +437,7 @@ class Session(Closing):
 
     def __repr__(self) -> str:
         return f"Session({', '.join(self.tables)}; {self.balance.left} left of {self.balance.budget})"
+
+    def _repr_html_(self) -> str:
+        title = f"Session of {self.analyst} on {self.name}, version {self.version}"
+        return look.of_tables(self.tables.values(), self.public.values(), title) + self.balance._repr_html_()

@@ -17,6 +17,7 @@ from privet.ledger import open_ledger
 from privet.privacy import pld
 from privet.privacy.events import Composed, FixedBatch
 from privet.release import Certificate
+from privet.release.batch import ReleasedBatch
 from privet.tables.query import Query
 
 BUDGET = pv.ApproxDP(2, 1e-5)
@@ -35,12 +36,17 @@ def session(tmp_path: Path) -> Iterator[pv.Session]:
         yield opened
 
 
+def each(session: pv.Session, asked: Any, epsilon: Any, **how: Any) -> ReleasedBatch:
+    """A batch whose questions cost the same."""
+    return session.release_all(asked, epsilon=dict.fromkeys(asked, epsilon), **how)
+
+
 def reservations(session: pv.Session) -> list[Any]:
     return [entry for entry in session.ledger.history(session.name) if entry.kind == "reserved"]
 
 
 def test_a_batch_is_one_debit_that_costs_less_than_the_sum(session: pv.Session) -> None:
-    batch = session.release_all(questions(), epsilon=0.05, delta=DELTA)
+    batch = each(session, questions(), 0.05, delta=DELTA)
     assert list(batch) == list(questions())
     assert len(batch) == 30
     (entry,) = reservations(session)
@@ -63,35 +69,35 @@ def test_without_a_delta_it_costs_the_sum_and_needs_no_extra(
     session: pv.Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pld, "_pmfs", lambda: None)
-    batch = session.release_all(questions(3), epsilon=0.1)
+    batch = each(session, questions(3), 0.1)
     assert batch.guarantee == pv.PureDP("0.3")
     (entry,) = reservations(session)
     assert isinstance(entry.events[0], Composed)
     pv.verify(batch["from 20"].certificate, ledger=session.ledger)
     with pytest.raises(AccountingError, match="needs dp-accounting"):
-        session.release_all(questions(), epsilon=0.051, delta=DELTA)
+        each(session, questions(), 0.051, delta=DELTA)
     assert len(reservations(session)) == 1
 
 
 def test_it_works_with_budgets_that_have_no_delta_too() -> None:
     session = a_session()
-    assert session.release_all(questions(3), epsilon=0.1).guarantee == pv.PureDP("0.3")
+    assert each(session, questions(3), 0.1).guarantee == pv.PureDP("0.3")
     with pytest.raises(UserError, match="a batch can't have a delta, since the budget has none: epsilon 3"):
-        session.release_all(questions(3), epsilon=0.1, delta=DELTA)
+        each(session, questions(3), 0.1, delta=DELTA)
     with pytest.raises(UserError, match="the budget has none"):
         a_session(budget=pv.ZeroConcentratedDP(1)).release_all(questions(3), epsilon=0.1, delta=DELTA)
 
 
 def test_the_cheaper_price_is_paid() -> None:
     meters = a_session(budget=BUDGET)
-    few = meters.release_all(questions(), epsilon=0.05, delta=DELTA)
+    few = each(meters, questions(), 0.05, delta=DELTA)
     assert few.guarantee == pv.PureDP(1.5), "by the Renyi meter that is less than a batch of epsilon 1.09"
     assert meters.remaining.share > 0.6
     both = a_session(budget=pv.ApproxDP(1, 1e-6))
     many = questions(24)
     with pytest.raises(BudgetError):
-        both.release_all(many, epsilon=0.05)
-    assert both.release_all(many, epsilon=0.05, delta=5e-7).guarantee.implies(pv.ApproxDP(1, 5e-7))
+        each(both, many, 0.05)
+    assert each(both, many, 0.05, delta=5e-7).guarantee.implies(pv.ApproxDP(1, 5e-7))
 
 
 def test_all_or_none_is_decided_before_data_are_read(session: pv.Session, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,9 +106,9 @@ def test_all_or_none_is_decided_before_data_are_read(session: pv.Session, monkey
 
     monkeypatch.setattr(session.dataset.engine, "answer", read)
     with pytest.raises(BudgetError, match="Nothing was spent"):
-        session.release_all(questions(80, first=10), epsilon=0.1, delta=DELTA)
+        each(session, questions(80, first=10), 0.1, delta=DELTA)
     with pytest.raises(BudgetError, match="Nothing was spent"):
-        session.release_all(questions(30), epsilon=0.1)
+        each(session, questions(30), 0.1)
     with pytest.raises(QueryError):
         session.release_all({"a": people().agg(n=pv.count()), "b": "SELECT nothing FROM nowhere"}, epsilon=0.1)
     assert reservations(session) == []
@@ -119,16 +125,16 @@ def test_one_failure_fails_all_and_the_debit_stays(session: pv.Session, monkeypa
 
     monkeypatch.setattr(session.dataset.engine, "answer", breaks)
     with pytest.raises(NoAnswer) as failure:
-        session.release_all(questions(5), epsilon=0.05, delta=DELTA)
+        each(session, questions(5), 0.05, delta=DELTA)
     assert "17" not in str(failure.value)
     assert len(reservations(session)) == 1
 
 
 def test_a_retry_and_the_same_batch_are_free(session: pv.Session) -> None:
-    first = session.release_all(questions(), epsilon=0.05, delta=DELTA, request_id="monday")
-    retry = session.release_all(questions(), epsilon=0.05, delta=DELTA, request_id="monday")
-    again = session.release_all({str(i): q for i, q in enumerate(questions().values())}, epsilon=0.05, delta=DELTA)
-    louder = session.release_all(questions(), epsilon=0.04, delta=DELTA)
+    first = each(session, questions(), 0.05, delta=DELTA, request_id="monday")
+    retry = each(session, questions(), 0.05, delta=DELTA, request_id="monday")
+    again = each(session, {str(i): q for i, q in enumerate(questions().values())}, 0.05, delta=DELTA)
+    louder = each(session, questions(), 0.04, delta=DELTA)
     assert len(reservations(session)) == 1
     for batch in (retry, again, louder):
         assert batch.paid_before
@@ -136,10 +142,10 @@ def test_a_retry_and_the_same_batch_are_free(session: pv.Session) -> None:
         assert [each.noisy for each in batch.values()] == [each.noisy for each in first.values()]
     for other in (questions(29), dict(reversed(questions().items()))):
         with pytest.raises(UserError, match="was already used for a different question"):
-            session.release_all(other, epsilon=0.05, delta=DELTA, request_id="monday")
-    fresh = session.release_all(questions(5), epsilon=0.05, fresh=True)
+            each(session, other, 0.05, delta=DELTA, request_id="monday")
+    fresh = each(session, questions(5), 0.05, fresh=True)
     assert not fresh.paid_before
-    quieter = session.release_all(questions(5), epsilon=0.06)
+    quieter = each(session, questions(5), 0.06)
     assert not quieter.paid_before, "less noise is a new draw"
 
 
@@ -179,10 +185,10 @@ def altered(certificate: Certificate, **batch: Any) -> Certificate:
 
 
 def test_certificates_of_a_batch_are_checked(session: pv.Session, tmp_path: Path) -> None:
-    batch = session.release_all(questions(), epsilon=0.05, delta=DELTA)
+    batch = each(session, questions(), 0.05, delta=DELTA)
     certificate = batch["from 30"].certificate
     said = str(pv.verify(certificate, ledger=tmp_path / "people.ledger"))
-    assert "epsilon 0.05, for n = count(). In its batch of 30: epsilon 1.0" in said
+    assert "epsilon 0.05, for n = count(). In its batch of 30 parts: epsilon 1.0" in said
     assert "delta 1e-6 together (computed anew)" in said
     event = certificate.document["ledger"]["batch"]["event"]
     cheaper = {**event, "epsilon": "1/2"}
@@ -208,7 +214,7 @@ def test_certificates_of_a_batch_are_checked(session: pv.Session, tmp_path: Path
 
 @pytest.mark.parametrize("times", [0, 1])
 def test_a_batch_inside_of_another_is_not_taken_at_its_word(session: pv.Session, times: int) -> None:
-    certificate = session.release_all(questions(3), epsilon=0.05)["from 20"].certificate
+    certificate = each(session, questions(3), 0.05)["from 20"].certificate
     event = certificate.document["ledger"]["batch"]["event"]
     inside: Any = {
         "kind": "fixed_batch",
@@ -224,14 +230,14 @@ def test_a_batch_inside_of_another_is_not_taken_at_its_word(session: pv.Session,
 
 
 def test_verify_says_when_a_batch_was_not_computed_anew(session: pv.Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    certificate = session.release_all(questions(), epsilon=0.05, delta=DELTA)["from 30"].certificate
+    certificate = each(session, questions(), 0.05, delta=DELTA)["from 30"].certificate
     monkeypatch.setattr(pld, "_pmfs", lambda: None)
     said = str(pv.verify(certificate, ledger=session.ledger))
     assert "(not computed anew: that needs dp-accounting, pip install 'privet[pld]')" in said
 
 
 def test_a_stored_batch_that_was_tampered_with_is_not_accepted(session: pv.Session, tmp_path: Path) -> None:
-    batch = session.release_all(questions(3), epsilon=0.05)
+    batch = each(session, questions(3), 0.05)
     certificate = batch["from 20"].certificate
     forged = Certificate({**certificate.document, "answer": {}}, None)
     with pytest.raises(VerificationError):
@@ -241,7 +247,7 @@ def test_a_stored_batch_that_was_tampered_with_is_not_accepted(session: pv.Sessi
 
 
 def test_another_process_reads_the_same_ledger(session: pv.Session, tmp_path: Path) -> None:
-    session.release_all(questions(), epsilon=0.05, delta=DELTA)
+    each(session, questions(), 0.05, delta=DELTA)
     with closing(open_ledger(str(tmp_path / "people.ledger"))) as opened:
         opened.verify()
         (event,) = next(entry.events for entry in opened.history(session.name) if entry.kind == "reserved")

@@ -17,7 +17,7 @@ from privet.cli import query as commands
 from privet.errors import BudgetError, QueryError, UserError
 from privet.ledger import open_ledger
 from privet.policy import PolicyError, load
-from privet.session import ReleaseOptions
+from privet.requests.options import ReleaseOptions
 
 COUNT = "SELECT region, COUNT(*) AS n FROM people GROUP BY region"
 POLICY = """

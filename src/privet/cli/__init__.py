@@ -15,7 +15,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from privet import __version__
-from privet.cli import bounds, check, import_csv, ledger, query, schema, verify
+from privet.cli import batch, bounds, check, import_csv, ledger, query, schema, verify
 from privet.cli import init as policies
 from privet.cli.exits import EXITS, bug, closed, failed
 from privet.cli.interrupts import INTERRUPTED, one_line
@@ -35,6 +35,7 @@ app.command(cls=StatementCommand)(query.query)
 app.command(cls=StatementCommand)(query.explain)
 app.command()(bounds.bounds)
 app.command(cls=StatementCommand)(bounds.diagnose)
+app.command()(batch.batch)
 app.command()(ledger.budget)
 app.add_typer(ledger.app, name="ledger")
 app.command()(verify.verify)

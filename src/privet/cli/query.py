@@ -20,6 +20,7 @@ from privet.system.addresses import is_address, masked
 
 if TYPE_CHECKING:  # loaded when a command runs: `privet --help` is quick
     from privet.planner import ReleasePlan
+    from privet.planner.batch import BatchPlan
     from privet.session import Session
 
 _PAID = "the debit stays. The answer is stored: asking again is free"
@@ -76,7 +77,7 @@ def query(
             _explain(session, plan, fresh=fresh, as_json=kind is Format.JSON)
             return
         check_output(plan, kind, output, style)
-        with _states_cost(session, plan):
+        with states_cost(session, plan):
             with says_if_created(session, question.policy):
                 answer = session.release(plan, request_id=request_id, fresh=fresh)
             uncertified = certificate and files.try_write(certificate, answer.certificate.to_bytes)
@@ -91,7 +92,7 @@ def query(
 
 
 @contextmanager
-def _states_cost(session: Session, plan: ReleasePlan) -> Iterator[None]:
+def states_cost(session: Session, plan: ReleasePlan | BatchPlan) -> Iterator[None]:
     """A block whose errors state what was spent."""
     from privet.errors import LedgerError, PrivetError
     from privet.privacy.guarantees import PureDP

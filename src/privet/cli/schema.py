@@ -12,9 +12,6 @@ from privet.cli.options import AsJson, PolicyFile
 
 if TYPE_CHECKING:  # loaded when the command runs: `privet --help` is quick
     from privet.policy import Policy, TablePolicy
-    from privet.tables.schema import Column
-
-_FEW = 8  # how many keys are shown
 
 
 def schema(
@@ -64,10 +61,11 @@ def _aggregates(policy: Policy) -> str:
 
 def _lines(table: TablePolicy) -> list[str]:
     from privet.sql.quoting import quoted
+    from privet.tables.wording import values
 
     columns = {quoted(name): column for name, column in table.columns().items()}
     width = max(map(len, columns), default=0)
-    described = [f"    {name.ljust(width)}  {_words(column)}" for name, column in columns.items()]
+    described = [f"    {name.ljust(width)}  {values(column.type)}" for name, column in columns.items()]
     return [f"\n  {quoted(table.name)}: {_protects(table)}", *described]
 
 
@@ -84,14 +82,3 @@ def _protects(table: TablePolicy) -> str:
             f"with {protect.max_rows_per_group} rows each"
         )
     return f"protects each {protect.id}; uses at most {some(protect.max_rows, 'row')} per person"
-
-
-def _words(column: Column) -> str:
-    from privet.tables.types import KeyType
-
-    kind = column.type
-    if not isinstance(kind, KeyType):
-        return str(kind)
-    shown = ", ".join(str(value) for value in kind.values[:_FEW])
-    more = f", ... ({len(kind.values):,} keys)" if len(kind.values) > _FEW else ""
-    return f"{shown}{more}" + (f"; other values count as {kind.other}" if kind.other is not None else "")

@@ -1,4 +1,4 @@
-"""`privet verify`: check a certificate without the data."""
+"""`privet verify`: check a certificate, or a folder that `privet batch` wrote, without the data."""
 
 from __future__ import annotations
 
@@ -12,19 +12,50 @@ from privet.cli.options import AsJson
 
 
 def verify(
-    certificate: Annotated[Path, typer.Argument(metavar="CERTIFICATE", help="The file of the certificate.")],
+    certificate: Annotated[
+        Path, typer.Argument(metavar="CERTIFICATE", help="The file of a certificate, or the folder of a batch.")
+    ],
     key: Annotated[Path | None, typer.Option(help="The steward's public key.")] = None,
     ledger: Annotated[str | None, typer.Option(help="The ledger: a file, or a postgresql:// address.")] = None,
     receipt: Annotated[str | None, typer.Option(help="A receipt printed by `privet ledger head`.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check a certificate without the data. Checks its rules, its signature and its debit.
+    """Check a certificate, or all of a batch's folder, without the data. Checks its rules, its signature and its debit.
 
     Example: privet verify answer.json --key steward.key.pub --ledger people.ledger
+
+    Example: privet verify our-town --key steward.key.pub
     """
     from dataclasses import asdict
 
     from privet.release import verify as check
 
+    if certificate.is_dir():
+        _folder(certificate, {"key": key, "ledger": ledger, "receipt": receipt}, as_json=as_json)
+        return
     result = check(certificate, key=key, ledger=ledger, receipt=receipt)
     print(json.dumps(asdict(result), indent=2, ensure_ascii=False) if as_json else result)
+
+
+def _folder(folder: Path, how: dict[str, Path | str | None], *, as_json: bool) -> None:
+    """One line for each file; an error at the end if one of them failed."""
+    from dataclasses import asdict
+
+    from privet.errors import UserError, VerificationError, write
+    from privet.publication.checking import check
+    from privet.publication.contents import MANIFEST
+
+    if not (folder / MANIFEST).exists():
+        raise UserError(f"the certificate {str(folder)!r} can't be read: it is a folder, and has no {MANIFEST}")
+    if how["receipt"] is not None and how["ledger"] is None:
+        raise UserError("a receipt needs its ledger", remedy=write(terminal="--ledger people.ledger"))
+    found = []
+    for each in check(folder, **how):  # type: ignore[arg-type]
+        found.append(each)
+        if not as_json:
+            print(f"{each.name:<28} {'' if each.passed else 'FAILED: '}{each.words}")
+    if as_json:
+        print(json.dumps([asdict(each) for each in found], indent=2, ensure_ascii=False))
+    failed = [each.name for each in found if not each.passed]
+    if failed:
+        raise VerificationError(f"{len(failed)} of {len(found)} failed: {', '.join(failed)}")

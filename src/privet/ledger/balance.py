@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from html import escape
 from typing import Any, NamedTuple, Protocol
 
+from privet import markup
 from privet.errors import UserError, write
 from privet.exact import Exact
+from privet.exact import nearest as nearest_float
 from privet.ledger.history.entries import Ration, Totals
 from privet.privacy.accounting import Accountant
 from privet.privacy.events import PrivacyEvent, Repeated
@@ -117,20 +120,24 @@ class Remaining:
     def __str__(self) -> str:
         return self.text
 
+    def _repr_html_(self) -> str:
+        return markup.meter(nearest_float(self.share), f"{self.text} left")
 
-def how_often(times: int) -> str:
-    """A number of questions in words, rounded down to two digits.
+
+def how_often(times: int, what: str = "question") -> str:
+    """A number of questions, or of batches, in words, rounded down to two digits.
 
     Example:
-        >>> how_often(1), how_often(30), how_often(487), how_often(10**6)
-        ('1 question', '30 questions', 'about 480 questions', 'over a million questions')
+        >>> how_often(1), how_often(30), how_often(487), how_often(10**6), how_often(2, "batch")
+        ('1 question', '30 questions', 'about 480 questions', 'over a million questions', '2 batches')
     """
+    many = f"{what}es" if what.endswith("h") else f"{what}s"
     if times >= _MOST:
-        return "over a million questions"
+        return f"over a million {many}"
     if times < 100:
-        return f"{times} question{'' if times == 1 else 's'}"
+        return f"{times} {what if times == 1 else many}"
     unit = 10 ** (len(str(times)) - 2)
-    return f"about {times // unit * unit:,} questions"
+    return f"about {times // unit * unit:,} {many}"
 
 
 def nearest(limits: Sequence[Limit]) -> Limit:
@@ -186,6 +193,15 @@ class Balance:
     def left(self) -> str:
         """What is left, as text, rounded down."""
         return str(self.remaining)
+
+    def __repr__(self) -> str:
+        return f"<Balance: {self.left} left of {self.budget}>"
+
+    def _repr_html_(self) -> str:
+        limits = self.limits()
+        rows = [(limit.name, f"{limit.text} left") for limit in limits]
+        caps = markup.table(["budget", ""], rows) if len(limits) > 1 else ""
+        return f"<div>{caps}{self.remaining._repr_html_()} of {escape(str(self.budget))}</div>"
 
 
 class Caps(NamedTuple):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
+from privet import markup
 from privet.errors import Face, argument
 from privet.exact import Exact, show, show_up, sqrt_up
 from privet.planner import computed, conditions, finding, level_notes, rounding
@@ -29,7 +30,6 @@ from privet.tables.expressions.rendering import show as show_node
 from privet.tables.operators import (
     JoinPerson,
     JoinPublic,
-    OfPerson,
     Operator,
     PerPerson,
     Scan,
@@ -38,12 +38,44 @@ from privet.tables.operators import (
 )
 from privet.tables.statement import AtMostGroups, AtMostRows, Bounding, PeopleInGroups, Total, Unbounded
 from privet.tables.types import KeyType
+from privet.tables.wording import of_person
 
 _WIDTH = 100
+_TITLE = 11  # the width of titles
 _TINY = Exact(1, 10**9)  # the delta at which a rho is explained
 
 
-def explain(plan: ReleasePlan, face: Face = "python") -> str:
+class Explanation(str):
+    r"""An explanation: a text of sections, which a notebook shows as a table.
+
+    Example:
+        >>> words = Explanation("Guarantee  epsilon 1.\n           It is pure.")
+        >>> words
+        Guarantee  epsilon 1.
+                   It is pure.
+        >>> words.sections()
+        [('Guarantee', 'epsilon 1.\nIt is pure.')]
+    """
+
+    __slots__ = ()
+
+    def sections(self) -> list[tuple[str, str]]:
+        """The title and the lines of each section."""
+        found: list[tuple[str, list[str]]] = []
+        for line in self.splitlines():
+            if line[:_TITLE].strip() or not found:
+                found.append((line[:_TITLE].strip(), []))
+            found[-1][1].append(line[_TITLE:])
+        return [(title, "\n".join(lines)) for title, lines in found]
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return markup.sections(self.sections())
+
+
+def explain(plan: ReleasePlan, face: Face = "python") -> Explanation:
     """The whole plan in words."""
     noises = [
         (f"{'Choice' if isinstance(part, ChosenRanks) else 'Noise'} {i}", list(_noise(plan, part)))
@@ -72,13 +104,13 @@ def explain(plan: ReleasePlan, face: Face = "python") -> str:
         if title == "Shares" and len(plan.design.measurements) < 2 and "relative" not in plan.design.reason:
             continue
         out += section(title, lines)
-    return "\n".join(out)
+    return Explanation("\n".join(out))
 
 
 def section(title: str, lines: Sequence[str]) -> list[str]:
     """The lines of a section, folded, with its title before the first."""
-    folded = [part for line in lines for part in wrap(line, _WIDTH - 11, subsequent_indent="  ")]
-    return [f"{title if i == 0 else '':<11}{line}" for i, line in enumerate(folded)]
+    folded = [part for line in lines for part in wrap(line, _WIDTH - _TITLE, subsequent_indent="  ")]
+    return [f"{title if i == 0 else '':<{_TITLE}}{line}" for i, line in enumerate(folded)]
 
 
 def _rows(of: Operator) -> Iterator[str]:
@@ -104,11 +136,6 @@ def _rows(of: Operator) -> Iterator[str]:
             yield from _rows(inner)
             by = "".join(f" and {name if node == Column(name) else show_node(node)}" for name, node in keys)
             yield f"One row per person{by}: {', '.join(f'{name} = {of_person(v)}' for name, v in columns)}."
-
-
-def of_person(value: OfPerson) -> str:
-    """A value per person, in words."""
-    return f"{value.function}({'' if value.expression is None else show_node(value.expression)})"
 
 
 def _groups(plan: ReleasePlan) -> Iterator[str]:

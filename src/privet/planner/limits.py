@@ -23,7 +23,7 @@ from privet.tables.expressions.rendering import show as show_node
 from privet.tables.expressions.trees import conjuncts
 from privet.tables.expressions.typing_rules import as_number
 from privet.tables.operators import JoinPerson, JoinPublic, OfPerson, Operator, PerPerson, Scan, Where, WithColumns
-from privet.tables.query import Key
+from privet.tables.query import Key, Query
 from privet.tables.ranked import Extreme, Quantiles
 from privet.tables.statement import AtMostGroups, AtMostRows, Bounding, PeopleInGroups
 from privet.tables.types import BooleanType, KeyType, NumberType, TimeType, Type
@@ -54,7 +54,7 @@ def limits(plan: ReleasePlan) -> tuple[str, ...]:
         values.step(step)
     for key in plan.query.keys:
         values.conditions(key.expression, of)
-    for _, aggregate in plan.query.aggregates:
+    for aggregate in _matter(plan.query):
         for part in aggregates.parts(aggregate):
             values.read(part, of)
     if plan.discovery is not None:
@@ -67,6 +67,15 @@ def _edges(plan: ReleasePlan) -> Iterator[str]:
     for part in plan.noised:
         if isinstance(part, ChosenRanks) and part.measurement.rule == "edge/1":
             yield f"{part.measurement.quantity} taken {some(part.reach, 'row')} inside of the edge"
+
+
+def _matter(query: Query) -> Iterator[Aggregate]:
+    """The aggregates that are shown, or decide what is; others were measured for other questions of a batch."""
+    columns, arranged = query.columns(), query.arrangement
+    deciding = {*arranged.chooses_by(), *(order.column for order in arranged.order)}
+    for name, aggregate in query.aggregates:
+        if name not in arranged.hidden or deciding & {*columns[name]}:
+            yield aggregate
 
 
 def of_cap(plan: ReleasePlan, how: Bounding, distinct: str = "") -> str:

@@ -42,6 +42,9 @@ from privet.tables.types import how_many
 if TYPE_CHECKING:
     from privet.planner.discovery import Discovery
 
+if TYPE_CHECKING:
+    from privet.planner.explain import Explanation
+
 _T = TypeVar("_T")
 
 
@@ -306,11 +309,14 @@ class ReleasePlan:
         measured = {name: output.cells(by_group, noise, self.level) for name, output in self.columns}
         return measured | computed.cells(self, by_group, measured)
 
-    def explain(self, face: Face = "python") -> str:
+    def explain(self, face: Face = "python") -> Explanation:
         """The plan in words, from the source to the guarantee, rule by rule."""
         from privet.planner.explain import explain
 
         return explain(self, face)
+
+    def _repr_html_(self) -> str:
+        return self.explain()._repr_html_()
 
     @property
     def limits(self) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from privet.privacy.guarantees.budgets import is_nothing
 from privet.release import arranging
 from privet.release.render import chart, frame, html, notes, picture, style, text
 from privet.release.render.view import Column, Keys, View, levels
+from privet.system import files
 from privet.tables.groups import Group
 from privet.tables.types import KeyValue
 
@@ -171,6 +172,16 @@ class Release:
         rows: list[dict[str, Any]] = self.to_arrow(intervals).to_pylist()
         return rows
 
+    def to_csv(self, path: str | Path | None = None, *, intervals: bool = True, notes: bool = True) -> str:
+        """The columns of `to_arrow` as CSV text, written to a file if a path is given; one that exists is replaced.
+
+        The notes come first, in lines that begin with #: `pandas.read_csv(path, comment="#")` skips them.
+        """
+        written = frame.csv(self, intervals=intervals, notes=notes)
+        if path is not None:
+            files.write(Path(path), written.encode(), overwrite=True)
+        return written
+
     # --- to look at -----------------------------------------------------------------------------
 
     def __repr__(self) -> str:
@@ -221,6 +232,7 @@ class Release:
                 left_out=self.plan.groups - len(self),
                 chosen_by_noise=self.plan.chosen_by_noise,
                 drawn=drawn,
+                part="batch" in getattr(self.certificate, "document", {}).get("ledger", {}),
             )
         )
         return View(query, [Keys(name, values, units[name]) for name, values in self.shown_keys()], columns, below)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from privet.codec import canonical, parsed
 from privet.errors import VerificationError
 from privet.ledger import Ledger, Remaining
 from privet.planner import ReleasePlan
+from privet.planner.batch import BatchPlan
 from privet.privacy import events, pld
 from privet.privacy.accounting import guarantee_of
 from privet.privacy.guarantees import Guarantee
@@ -46,15 +48,29 @@ class ReleasedBatch(Mapping[str, Release]):
         before = ", paid for before" if self.paid_before else ""
         return f"<ReleasedBatch of {', '.join(self)}: {self.guarantee}{before}>"
 
+    def __str__(self) -> str:
+        return "\n\n".join([*(f"{name}\n\n{release}" for name, release in self.items()), *self._below()])
+
+    def _repr_html_(self) -> str:
+        parts = [f"<h4>{escape(name)}</h4>\n{release._repr_html_()}" for name, release in self.items()]
+        return "\n".join([*parts, *(f"<p>{escape(line)}</p>" for line in self._below())])
+
+    def _below(self) -> list[str]:
+        """What all answers cost together, and what is left."""
+        before = "Paid for before" if self.paid_before else "Spent"
+        left = "" if self.remaining is None else f"; {self.remaining} left"
+        return [f"{before}, for all together: {self.guarantee}{left}."]
+
 
 # --- in the ledger and in certificates --------------------------------------------------------------
 
 
-def digests(plans: Mapping[str, ReleasePlan]) -> tuple[str, str]:
+def digests(batch: BatchPlan) -> tuple[str, str]:
     """The digest of the whole request, and that of what is measured, which names and noise do not change."""
+    parts = list(batch.parts)
     return (
-        asked_digest({"batch": [[name, asked_digest(plan)] for name, plan in plans.items()]}),
-        asked_digest({"batch": [question_digest(plan) for plan in plans.values()]}),
+        asked_digest({"batch": [[name, asked_digest(plan)] for name, plan in batch.items()], "parts": parts}),
+        asked_digest({"batch": [question_digest(plan) for plan in batch.values()], "parts": parts}),
     )
 
 
@@ -74,6 +90,21 @@ def recalled_batch(plans: Mapping[str, ReleasePlan], text: str) -> ReleasedBatch
     releases = {name: recalled(plan, each) for (name, plan), each in zip(plans.items(), texts, strict=True)}
     first = next(iter(releases.values())).certificate.document["ledger"]["batch"]
     return ReleasedBatch(releases, guarantee_of([events.from_tree(first["event"])]), paid_before=True)
+
+
+def batch_before(
+    batch: BatchPlan, ledger: Ledger, *, dataset: str, analyst: str, version: str, share: bool = True
+) -> Guarantee | None:
+    """The cost of the stored answer that asking would return, as `recall.paid_before` has it for one question."""
+    stored = ledger.stored(
+        dataset=dataset,
+        analyst=analyst,
+        events=[batch.event()],
+        question=digests(batch)[1],
+        version=version,
+        share=share,
+    )
+    return None if stored is None or stored.answer is None else recalled_batch(batch, stored.answer).guarantee
 
 
 # --- verification -----------------------------------------------------------------------------------
@@ -110,7 +141,8 @@ def checked_batch(document: dict[str, Any]) -> str:
     batch = batch_of(document)
     if batch is None:
         return ""
-    together = f". In its batch of {len(batch.events)}: {guarantee_of([batch])} together"
+    parts = f"{len(batch.events)} part{'' if len(batch.events) == 1 else 's'}"
+    together = f". In its batch of {parts}: {guarantee_of([batch])} together"
     if isinstance(batch, events.Composed):
         return together
     if not pld.installed():

@@ -14,7 +14,7 @@ from privet.exact import Exact
 from privet.ledger import Ledger
 from privet.planner import ReleasePlan
 from privet.planner.discovery import stored
-from privet.planner.facts import asked, derived
+from privet.planner.facts import asked, derived, plan_again
 from privet.privacy import events
 from privet.privacy.guarantees import Guarantee, PureDP, budgets
 from privet.release.answer import Release
@@ -112,3 +112,22 @@ def recalled_value(text: str, *, like: Any) -> tuple[Any, Certificate]:
     whole = all(isinstance(x, int) for x in numbers)
     kind: Any = np.float64 if not whole else np.int64 if all(-(2**63) <= x < 2**63 for x in numbers) else object
     return array.astype(kind).reshape(like.shape), certificate
+
+
+def reopened(certificate: Certificate) -> Release:
+    """The release that a certificate states, with its own numbers: they differ between machines in their last bits.
+
+    It is not verified here.
+    """
+    document = certificate.document
+    plan = plan_again(document["asked"])
+    noisy = tuple(tuple(tuple(vector) for vector in part) for part in document["noisy"])
+    cells = {}
+    for name, computed in plan.cells(noisy).items():
+        stated = document["answer"][name]
+        parts = [
+            tuple(mine if theirs is None else theirs for mine, theirs in zip(part, stated[which], strict=True))
+            for which, part in (("values", computed.values), ("low", computed.low), ("high", computed.high))
+        ]
+        cells[name] = replace(computed, values=parts[0], low=parts[1], high=parts[2], noisy=tuple(stated["noisy"]))
+    return Release(plan, noisy, plan.guarantee(), None, certificate, cells)

@@ -2,90 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
-from privet.errors import Remedy, Subject, UserError, argument, write
-from privet.exact import Exact, Number, positive
-from privet.ledger import Balance
+from privet.errors import InternalError
 from privet.planner import ReleasePlan
-from privet.privacy import events
-from privet.privacy.accounting import fixed_batch, guarantee_of
-from privet.privacy.guarantees import ApproxDP, Budget
+from privet.planner.batch import BatchPlan
 from privet.release.batch import ReleasedBatch, digests, linked, packed, recalled_batch
+from privet.release.recall import question_digest
 from privet.requests import queries
 from privet.requests.base import Debited, Request
-from privet.tables.schema import check_name
+from privet.tables.query import Query
 
 
-def request(plans: Mapping[str, ReleasePlan], event: events.Composed | events.FixedBatch) -> Request[ReleasedBatch]:
-    """The request for the answers of all of these plans, or none; the parts of `event` are theirs."""
+def request(batch: BatchPlan, questions: Mapping[str, Query | str | ReleasePlan]) -> Request[ReleasedBatch]:
+    """The request for the answers of all questions of a batch, or of none.
+
+    Claim: noise is drawn once for each part of the event, and it is the noise that the part describes. Questions of
+    the same part get the same noisy numbers.
+    """
+    _check_parts(batch)
 
     def answer(debited: Debited) -> tuple[ReleasedBatch, str]:
-        answers = [
-            queries.answered(plan, replace(debited, link=linked(debited.link, event, i)))
-            for i, plan in enumerate(plans.values())
-        ]
-        releases = dict(zip(plans, (release for release, _ in answers), strict=True))
-        return ReleasedBatch(releases, guarantee_of([event]), paid_before=False), packed([t for _, t in answers])
+        drawn: dict[int, queries.Drawn] = {}
+        releases, texts = {}, []
+        for part, (name, plan) in zip(batch.parts, batch.items(), strict=True):
+            if part not in drawn:
+                drawn[part] = queries.measured(plan, debited.engine)
+            found, noisy = drawn[part]
+            part_of = replace(debited, link=linked(debited.link, batch.whole, part))
+            releases[name], text = queries.certified(queries.resolved(plan, found), noisy, part_of)
+            texts.append(text)
+        return ReleasedBatch(releases, batch.guarantee(), paid_before=False), packed(texts)
 
     def again(text: str) -> ReleasedBatch:
-        return recalled_batch(plans, text)
+        return recalled_batch(batch, text)
 
-    asked, question = digests(plans)
-    texts = [f"{name}: {queries.words(plan)}" for name, plan in plans.items()]
+    asked, question = digests(batch)
+    texts = [f"{name}: {queries.asked_in_words(questions[name], plan)}" for name, plan in batch.items()]
     return Request(
-        event=event,
+        event=batch.whole,
         asked=asked,
-        words=f"batch of {len(plans)}: {'; '.join(texts)}",
+        words=f"batch of {len(batch)}: {'; '.join(texts)}",
         answer=answer,
         again=again,
         question=question,
-        statements=tuple(each for plan in plans.values() for each in plan.asks()),
+        statements=tuple(dict.fromkeys(each for plan in batch.values() for each in plan.asks())),
     )
 
 
-def planned(questions: object, options: Mapping[str, Any], plan: Callable[..., ReleasePlan]) -> dict[str, ReleasePlan]:
-    """The plans of a batch's questions, by name. Options hold for every question that is not a plan."""
-    example = write('session.release_all({"men": men, "women": women}, epsilon=0.1)')
-    if not isinstance(questions, Mapping) or not questions:
-        raise UserError("a batch must be a dict of questions by name, at least one", remedy=example)
-    if options and all(isinstance(each, ReleasePlan) for each in questions.values()):
-        return {name: plan(each, **options) for name, each in questions.items()}  # says what is wrong
-    return {
-        check_name(name, "name"): plan(each) if isinstance(each, ReleasePlan) else plan(each, **options)
-        for name, each in questions.items()
-    }
-
-
-def one_by_one(plans: Mapping[str, ReleasePlan]) -> events.Composed:
-    """The event of a batch that costs what its questions would cost one by one."""
-    return events.Composed([plan.event() for plan in plans.values()])
-
-
-def together(
-    plans: Mapping[str, ReleasePlan], delta: Number, balance: Balance, granted: Budget
-) -> events.Composed | events.FixedBatch:
-    """The event of a batch whose privacy loss is stated at one delta; one by one, where that is cheaper.
-
-    Cheaper is what leaves more of the whole budget (`granted`), not of its rest: retries must choose the same.
-    """
-    separate = one_by_one(plans)
-    choices = fixed_batch(separate.events, _delta(delta, balance.budget)), separate
-    accountant = balance.accountant
-    return min(choices, key=lambda event: -accountant.share(accountant.price(event), granted))
-
-
-def _delta(delta: Number, budget: Budget) -> Exact:
-    """The delta of a batch, which must have its place in the budget."""
-    amount = positive(delta, name="delta", example="delta=1e-6")
-    if not isinstance(budget, ApproxDP) or not budget.delta:
-        raise UserError(
-            f"a batch can't have a delta, since the budget has none: {budget}",
-            subject=Subject("argument", "delta"),
-            remedy=Remedy("Leave it out: the questions then cost what they would one by one"),
-        )
-    if amount >= 1:
-        raise UserError("delta must be less than 1", remedy=argument("delta", 1e-6))
-    return amount
+def _check_parts(batch: BatchPlan) -> None:
+    """Before anything is paid for: each part of the event is what the plans of that part will draw, and no more."""
+    first = dict(reversed([*zip(batch.parts, batch.values(), strict=True)]))
+    if sorted(first) != list(range(len(batch.whole.events))):
+        raise InternalError("the parts of the batch are not those of its event. This is a bug in Privet.")
+    for part, plan in zip(batch.parts, batch.values(), strict=True):
+        same = plan.event() == batch.whole.events[part] and question_digest(plan) == question_digest(first[part])
+        if not same:
+            raise InternalError("a part of the batch is not what is paid for. This is a bug in Privet.")

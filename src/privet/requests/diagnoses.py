@@ -9,10 +9,10 @@ from privet.errors import QueryError, Remedy, write
 from privet.exact import Exact, positive
 from privet.planner import diagnosis
 from privet.planner.diagnosis import RowsAsked, ValuesAsked
-from privet.planner.wording import worded
 from privet.release.batch import ReleasedBatch
 from privet.release.diagnosis import ROWS, Diagnosis
 from privet.tables.query import Query
+from privet.tables.wording import worded
 
 Looked = tuple[RowsAsked | None, tuple[ValuesAsked, ...]]
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from privet.engines.base import Engine
 from privet.errors import InternalError
 from privet.planner import ReleasePlan
 from privet.planner.choosing import GroupedCodes, chosen
 from privet.planner.noise import add_noise
 from privet.planner.ranks import ChosenRanks
-from privet.planner.wording import worded
 from privet.release import Release
 from privet.release.certificate import of_query
 from privet.release.recall import asked_digest, question_digest, recalled
 from privet.requests.base import Debited, Request
+from privet.tables.holders import Found
+from privet.tables.query import Query
+from privet.tables.wording import worded
 
 
 def request(plan: ReleasePlan) -> Request[Release]:
@@ -34,32 +37,52 @@ def request(plan: ReleasePlan) -> Request[Release]:
     )
 
 
+Noisy = tuple[tuple[tuple[int, ...], ...], ...]
+"""Noisy integers: by measurement, by group, by coordinate."""
+Drawn = tuple[tuple[Found, ...] | None, Noisy]
+"""The keys that were found, and the noisy integers of their groups."""
+
+
 def answered(plan: ReleasePlan, debited: Debited) -> tuple[Release, str]:
-    """The answer to a question that is paid for, and the text of its certificate.
+    """The answer to a question that is paid for, and the text of its certificate."""
+    found, noisy = measured(plan, debited.engine)
+    return certified(resolved(plan, found), noisy, debited)
+
+
+def resolved(plan: ReleasePlan, found: tuple[Found, ...] | None) -> ReleasePlan:
+    """The plan after keys were found; the plan itself, if all of its keys are public."""
+    return plan if found is None else plan.resolved(found)
+
+
+def measured(plan: ReleasePlan, engine: Engine) -> Drawn:
+    """The keys that were found, if they are not public, and the measurements of a plan that is paid for, with noise.
 
     Claim: the noise that is drawn is the noise that was paid for.
     """
     counts: list[int] | None = None
-    noisy: tuple[tuple[tuple[int, ...], ...], ...]
+    found: tuple[Found, ...] | None = None
+    noisy: Noisy
     if plan.discovery is not None:
-        held = debited.engine.holders(plan.discovery.holders)
-        found, counts = plan.discovery.drawn(held, plan.limit)
+        found, counts = plan.discovery.drawn(engine.holders(plan.discovery.holders), plan.limit)
         plan = plan.resolved(found)
     if counts is not None:  # their noise is drawn already, and nothing else is asked
         noisy, drawn = (tuple((count,) for count in counts),), plan.event()
     else:
         statements = plan.statements()
-        exact = plan.coordinates(
-            [debited.engine.answer(each) if plan.groups else [] for each in statements[: plan.summed]]
-        )
+        exact = plan.coordinates([engine.answer(each) if plan.groups else [] for each in statements[: plan.summed]])
         ranks = {
-            place: chosen(part, GroupedCodes(statements[plan.statement_of(part)], debited.engine.histograms))
+            place: chosen(part, GroupedCodes(statements[plan.statement_of(part)], engine.histograms))
             for place, part in enumerate(plan.noised)
             if isinstance(part, ChosenRanks)
         }
         noisy, drawn = add_noise(plan, exact, ranks) if ranks else add_noise(plan, exact)
     if drawn != plan.event():
         raise InternalError("the noise that was drawn is not what was paid for")
+    return found, noisy
+
+
+def certified(plan: ReleasePlan, noisy: Noisy, debited: Debited) -> tuple[Release, str]:
+    """The answer that follows from noisy measurements, and the text of its certificate."""
     cells = plan.cells(noisy)
     certificate, text = debited.certify(of_query(plan, noisy, cells))
     return Release(plan, noisy, plan.guarantee(), None, certificate, cells), text
@@ -68,3 +91,8 @@ def answered(plan: ReleasePlan, debited: Debited) -> tuple[Release, str]:
 def words(plan: ReleasePlan) -> str:
     """The question as it was written, or in words."""
     return plan.text or worded(plan.query)
+
+
+def asked_in_words(asked: Query | str | ReleasePlan, plan: ReleasePlan) -> str:
+    """The same for a question of a batch, whose plan may measure more than was asked."""
+    return worded(asked) if isinstance(asked, Query) else words(plan)

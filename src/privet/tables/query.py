@@ -217,6 +217,16 @@ class Query:
     def _arranged(self, **changes: Any) -> Query:
         return replace(self, arrangement=replace(self.arrangement, **changes))
 
+    def __repr__(self) -> str:
+        from privet.tables.wording import worded
+
+        return f"<Query {worded(self)}>"
+
+    def _repr_html_(self) -> str:
+        from privet.tables.look import of_query
+
+        return of_query(self)
+
     def __str__(self) -> str:
         names = [key.name for key in self.keys]
         by = f" by {', '.join(names)}" if names else ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from privet.errors import QueryError, Remedy, Subject, UserError, write
 from privet.privacy.adjacency import Person, Protected
 from privet.system.identity import Identity
-from privet.tables import caps, groups, operators
+from privet.tables import caps, groups, look, operators, wording
 from privet.tables.aggregates import (
     Aggregate,
     Count,
@@ -187,6 +187,12 @@ class Relation(_Rows):
         """What is protected."""
         return operators.protected(self.input)
 
+    def __repr__(self) -> str:
+        return f"<Relation {look.named(self)}>"
+
+    def _repr_html_(self) -> str:
+        return look.of_rows(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
@@ -196,6 +202,10 @@ class Grouped:
     keys: tuple[Key, ...]
     at_most: Cap | None = None
     sets: GroupingSets | None = None
+
+    def __repr__(self) -> str:
+        keys = ", ".join(key.name for key in self.keys)
+        return f"<Grouped {look.named(Relation(self.input, self.at_most))}, by {keys}>"
 
     def agg(self, *unnamed: Aggregate, **aggregates: Aggregate) -> Query:
         """The question: aggregates of each group, by name."""
@@ -314,6 +324,12 @@ class Table(_Rows):
     def __bool__(self) -> bool:
         return True
 
+    def __repr__(self) -> str:
+        return f"<Table {self.name}: {wording.protected(self.schema)}; {wording.few(dict(self.schema.columns))}>"
+
+    def _repr_html_(self) -> str:
+        return look.of_table(self.schema)
+
 
 @dataclass(frozen=True, slots=True)
 class PublicTable:
@@ -330,3 +346,9 @@ class PublicTable:
     def identities(self) -> tuple[Identity, ...]:
         """Where its rows are stored, as far as that can be known."""
         return tuple(getattr(self.source, "identities", ()))
+
+    def __repr__(self) -> str:
+        return f"<PublicTable {self.name}: by {self.schema.key}; {wording.few(dict(self.schema.columns))}>"
+
+    def _repr_html_(self) -> str:
+        return look.of_public(self.schema)

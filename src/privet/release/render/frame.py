@@ -77,12 +77,13 @@ def arrow(answer: Release, *, intervals: bool = True) -> pa.Table:
     return table.replace_schema_metadata({"notes": "\n".join(answer.notes())})
 
 
-def csv(answer: Release) -> str:
-    """The columns of `arrow` as CSV."""
+def csv(answer: Release, *, intervals: bool = True, notes: bool = False) -> str:
+    """The columns of `arrow` as CSV; with `notes`, they stand before it in lines that begin with #."""
     import pyarrow.csv as pc
 
-    pc.write_csv(arrow(answer), sink := io.BytesIO())
-    return sink.getvalue().decode()
+    pc.write_csv(arrow(answer, intervals=intervals), sink := io.BytesIO())
+    above = [f"# {line}\n" for note in answer.notes() for line in note.splitlines()] if notes else []
+    return "".join(above) + sink.getvalue().decode()
 
 
 def parquet(answer: Release, facts: str) -> bytes:

@@ -24,6 +24,7 @@ def notes(
     left_out: int = 0,
     chosen_by_noise: bool = False,
     drawn: bool = False,
+    part: bool = False,
 ) -> list[str]:
     """The notes below a table: what the intervals cover, which bounds shaped the answer, and what was spent.
 
@@ -44,12 +45,13 @@ def notes(
         return [*lines, _promise(guarantee)]
     if any(any(marks(column.cells)) for column in columns):
         lines.append("~ too noisy to rely on: less than twice its margin of error, or a mean or ratio of too few rows.")
-    return [*lines, cost(guarantee, spent, remaining)]
+    return [*lines, cost(guarantee, spent, remaining, part=part)]
 
 
-def cost(guarantee: Guarantee, spent: Guarantee, remaining: Remaining | None) -> str:
-    """What was spent, and what is left."""
-    return _cost(guarantee, spent) + ("." if remaining is None else f"; {_left(remaining)} left.")
+def cost(guarantee: Guarantee, spent: Guarantee, remaining: Remaining | None, *, part: bool = False) -> str:
+    """What was spent, perhaps as part of a batch, and what is left."""
+    paid = _cost(guarantee, spent) + (", as part of a batch" if part and not is_nothing(spent) else "")
+    return paid + ("." if remaining is None else f"; {_left(remaining)} left.")
 
 
 def _is_bounded(column: Column) -> bool:

@@ -110,9 +110,9 @@ def _upended(columns: Sequence[Column]) -> list[str]:
     return [*lines[: len(first)], *left_out(len(columns), LINES, "columns"), *lines[len(first) :]]
 
 
-def left_out(count: int, lines: int, what: str) -> list[str]:
+def left_out(count: int, lines: int, what: str, more: str = "to_pandas() has all") -> list[str]:
     """The line that says how many groups or columns are not printed, if some are not."""
-    return [f"... {count - lines + 1:,} more {what}: to_pandas() has all"] if count > lines else []
+    return [f"... {count - lines + 1:,} more {what}: {more}"] if count > lines else []
 
 
 def _padded(texts: Sequence[str], *, right: bool) -> list[str]:

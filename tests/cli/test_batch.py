@@ -1,0 +1,372 @@
+"""`privet batch` and `privet verify FOLDER`: a folder to publish, and every way to tamper with it."""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import re
+import shutil
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.cli.asking import POLICY, Shell, made
+
+from privet.codec import canonical
+from privet.ledger import open_ledger
+from privet.publication.questions import parse
+from privet.release.signing import new_signing_key
+
+EVIL = "<script>alert('x')</script>"
+QUESTIONS = f"""
+title = "Our town {EVIL}"
+text = "First.\\n\\nSecond & last."
+epsilon = 1
+
+[[questions]]
+name = "regions"
+title = "By region"
+sql = "SELECT region, COUNT(*) AS n FROM people GROUP BY region"
+labels = {{ n = "{EVIL}", south = "the | South" }}
+
+[[questions]]
+name = "pay"
+weight = 2
+sql = "SELECT region, AVG(income) AS n FROM people GROUP BY region ORDER BY n DESC"
+
+[[questions]]
+name = "smokers"
+sql = "SELECT COUNT(*) AS n FROM people WHERE smoker"
+within = {{ n = 40 }}
+"""
+FILES = 3 * 5 + 3
+KEY = ("--key", "steward.key.pub")
+LEDGER = ("--ledger", "people.ledger")
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a dataset, a file of questions and what became of it; copied for each test."""
+    folder = tmp_path_factory.mktemp("published")
+    made(folder, POLICY.replace('"elsewhere"', f'"{EVIL}"'.replace("'", "")))
+    (folder / "questions.toml").write_text(QUESTIONS, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr("sys.argv", ["privet", "batch", "questions.toml"])
+        from privet import cli
+
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert not ended.value.code
+    return folder
+
+
+@pytest.fixture
+def here(published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(published, tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def written(here: Path) -> set[str]:
+    """The names of the files."""
+    return {path.name for path in (here / "questions").iterdir()}
+
+
+class Texts(html.parser.HTMLParser):
+    """What a browser would see of a page: its elements, their attributes, and the texts of cells."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.values: list[tuple[str, str | None]] = []
+        self.cells: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.values += attrs
+        if tag in ("td", "th"):
+            self.cells.append("")
+
+    def handle_data(self, data: str) -> None:
+        if self.cells:
+            self.cells[-1] += data
+
+
+# --- writing -----------------------------------------------------------------------------------------------
+
+
+def test_the_folder_is_whole_and_verified_with_key_and_ledger(shell: Shell, here: Path) -> None:
+    assert len(written(here)) == FILES
+    done = shell("verify", "questions", *KEY, *LEDGER)
+    lines = done.out.splitlines()
+    assert len(lines) == FILES
+    assert not any("FAILED" in line for line in lines)
+    assert sum("rules, signature, debit" in line for line in lines) == 3
+    assert done.out.count(" together") == 3
+    tree = shell.json("verify", "questions", "--json")
+    assert [each["passed"] for each in tree] == [True] * FILES
+    for name in ("people.parquet", "privet.toml", "steward.key", "people.ledger"):
+        (here / name).unlink()
+    assert "FAILED" not in shell.out("verify", "questions", *KEY)
+
+
+def test_the_page_stands_alone_and_nothing_in_it_is_markup_from_data(here: Path) -> None:
+    page = (here / "questions" / "index.html").read_text(encoding="utf-8")
+    seen = Texts(page)
+    assert "script" not in seen.tags
+    assert not {tag for tag in seen.tags if tag in ("link", "iframe", "object", "embed", "form", "base")}
+    assert not any(name.startswith("on") for name, _ in seen.values)
+    sources = [value or "" for name, value in seen.values if name in ("src", "href")]
+    assert sources
+    assert all(s.startswith(("data:image/svg+xml;base64,", "#")) or s in written(here) for s in sources)
+    assert "http" not in page.replace("http-equiv", "")
+    assert "&lt;script&gt;" in page
+    answers = pq.read_table(here / "questions" / "regions.parquet").to_pydict()
+    for n in answers["n"]:
+        assert any(cell.split(" ")[0] == f"{n:,}" for cell in seen.cells), n
+    assert any("the | South" in cell for cell in seen.cells)
+    pictures = [value for name, value in seen.values if name == "alt"]
+    assert len(pictures) == 3
+    assert all(value and value.startswith("Chart of ") for value in pictures)
+    text = (here / "questions" / "index.md").read_text(encoding="utf-8")
+    assert "<script" not in text
+    assert "the \\| South" in text
+
+
+def test_a_dry_run_spends_nothing_and_writes_nothing(tmp_path: Path, shell: Shell, here: Path) -> None:
+    (here / "other.toml").write_text(QUESTIONS.replace("epsilon = 1", "epsilon = 1.1"), encoding="utf-8")
+    before = (here / "people.ledger").read_bytes()
+    out = shell.out("batch", "other.toml", "--dry-run")
+    assert "Shared     regions, pay: about the same groups" in out
+    assert "for all together" in out
+    assert not (here / "other").exists()
+    assert (here / "people.ledger").read_bytes() == before
+
+
+def test_nothing_is_overwritten_without_force_and_asking_again_is_free(shell: Shell, here: Path) -> None:
+    page = (here / "questions" / "index.html").read_bytes()
+    done = shell.run("batch", "questions.toml")
+    assert done.code == 2
+    assert "already exists" in done.err
+    done = shell("batch", "questions.toml", "--force")
+    assert "Paid for before" in done.err
+    assert (here / "questions" / "index.html").read_bytes() == page
+    with closing(open_ledger("people.ledger", read_only=True)) as ledger:
+        assert sum(entry.kind == "reserved" for entry in ledger.history("people")) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("epsilon = 1", "epsilno = 1"), "there is no key 'epsilno'.*Did you mean 'epsilon'"),
+        (("epsilon = 1", 'epsilon = "no"'), "epsilon"),
+        (("epsilon = 1\n", ""), "weights divide one epsilon or rho"),
+        (("epsilon = 1", "epsilon = true"), "epsilon must be a number"),
+        (('name = "pay"', 'name = "../pay"'), "can't be the name of files"),
+        (('name = "pay"', 'name = "index"'), "can't be the name of files"),
+        (('name = "pay"', 'name = "regions"'), "two questions are named"),
+        (("SELECT region, AVG", "SELECT region, nope"), "nope|AVG|SELECT"),
+        (("weight = 2", "epsilon = 0.1"), "the price is given twice"),
+        (("{ n = 40 }", '{ n = ["40"] }'), "within must map names to numbers"),
+        (("{ n = 40 }", "{ m = 40 }"), "there is no column 'm'"),
+        (("south = ", "sotuh = "), "neither a column nor a key"),
+        (("[[questions]]", "[[question]]"), "there is no key 'question'"),
+        (('title = "Our', 'tilte = "Our'), "Did you mean 'title'"),
+        (("title = ", "title : "), "not valid TOML"),
+    ],
+)
+def test_a_wrong_file_is_refused_before_anything_is_paid(
+    shell: Shell, here: Path, change: tuple[str, str], said: str
+) -> None:
+    (here / "other.toml").write_text(QUESTIONS.replace(*change), encoding="utf-8")
+    before = (here / "people.ledger").read_bytes()
+    done = shell.run("batch", "other.toml")
+    assert done.code == 2, done.err
+    assert re.search(said, done.err, re.S), done.err
+    assert not (here / "other").exists()
+    assert (here / "people.ledger").read_bytes() == before
+
+
+def test_too_small_a_budget_leaves_nothing_behind(shell: Shell, here: Path) -> None:
+    (here / "other.toml").write_text(QUESTIONS.replace("epsilon = 1", "epsilon = 9"), encoding="utf-8")
+    done = shell.run("batch", "other.toml")
+    assert done.code == 3
+    assert "Nothing was spent" in done.err
+    assert not list((here / "other").iterdir())
+
+
+def test_numbers_are_read_digit_by_digit() -> None:
+    batch = parse(QUESTIONS.replace("epsilon = 1", "epsilon = 0.1"))
+    assert str(batch.options()["epsilon"]) == "0.1"
+    assert batch.options()["weights"] == {"pay": 2}
+    assert batch.options()["within"] == {"smokers": {"n": 40}}
+
+
+# --- tampering ---------------------------------------------------------------------------------------------
+
+
+def edited(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def resigned(folder: Path) -> None:
+    """The manifest, as somebody without the key would renew it."""
+    from privet.publication.contents import digest
+
+    manifest = folder / "manifest.json"
+    tree = json.loads(manifest.read_text(encoding="utf-8"))
+    for path in folder.iterdir():
+        if path.name in tree["document"]["files"]:
+            tree["document"]["files"][path.name] = digest(path.read_bytes())
+    manifest.write_text(json.dumps(tree, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def first_number(folder: Path, question: str) -> int:
+    return int(pq.read_table(folder / f"{question}.parquet").to_pydict()["n"][0])
+
+
+def change_csv(folder: Path) -> str:
+    n = first_number(folder, "regions")
+    edited(folder / "regions.csv", f",{n},", f",{n + 1},")
+    return "regions.csv"
+
+
+def change_parquet(folder: Path) -> str:
+    path = folder / "regions.parquet"
+    table = pq.read_table(path)
+    numbers = pa.array([x + 1 for x in table["n"].to_pylist()], table["n"].type)
+    changed = table.set_column(table.column_names.index("n"), "n", numbers)
+    pq.write_table(changed.replace_schema_metadata(table.schema.metadata), path)
+    return "regions.parquet"
+
+
+def change_notes(folder: Path) -> str:
+    path = folder / "regions.parquet"
+    pq.write_table(pq.read_table(path).replace_schema_metadata({"privet": "{}"}), path)
+    return "regions.parquet"
+
+
+def change_page(folder: Path) -> str:
+    n = first_number(folder, "smokers")
+    edited(folder / "index.html", f">{n:,} <", f">{n + 1:,} <")
+    return "index.html"
+
+
+def change_promise(folder: Path) -> str:
+    edited(folder / "index.html", "These numbers are differentially private: epsilon 1", "These numbers are: epsilon 0")
+    return "index.html"
+
+
+def change_markdown(folder: Path) -> str:
+    edited(folder / "index.md", f"| {first_number(folder, 'smokers'):,}", "| 7")
+    return "index.md"
+
+
+def change_certificate(folder: Path) -> str:
+    path = folder / "smokers.json"
+    tree = json.loads(path.read_text(encoding="utf-8"))
+    tree["document"]["answer"]["n"]["values"][0] += 1
+    path.write_text(canonical(tree) + "\n", encoding="utf-8")
+    return "smokers.json"
+
+
+def swap_certificates(folder: Path) -> str:
+    (folder / "regions.json").write_bytes((folder / "smokers.json").read_bytes())
+    return "regions.json"
+
+
+def change_question(folder: Path) -> str:
+    """The statement on the page and in the manifest is another one than was answered."""
+    for name in ("manifest.json", "index.html"):
+        edited(folder / name, "FROM people WHERE smoker", "FROM people WHERE NOT smoker")
+    return "smokers.json"
+
+
+def drop_question(folder: Path) -> str:
+    tree = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    tree["document"]["questions"] = tree["document"]["questions"][:2]
+    (folder / "manifest.json").write_text(json.dumps(tree), encoding="utf-8")
+    return "manifest.json"
+
+
+def add_file(folder: Path) -> str:
+    """A file that no certificate stands behind, but that the manifest lists."""
+    (folder / "more.csv").write_text("n\n1\n", encoding="utf-8")
+    tree = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    tree["document"]["files"]["more.csv"] = ""
+    (folder / "manifest.json").write_text(json.dumps(tree), encoding="utf-8")
+    return "manifest.json"
+
+
+def remove_file(folder: Path) -> str:
+    (folder / "pay.csv").unlink()
+    return "pay.csv"
+
+
+WITHOUT_A_KEY = [
+    change_csv, change_parquet, change_notes, change_page, change_promise, change_markdown, change_certificate,
+    swap_certificates, change_question, drop_question, add_file, remove_file,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("tamper", WITHOUT_A_KEY, ids=lambda each: each.__name__)
+def test_tampering_is_found_without_a_key_even_with_a_renewed_manifest(shell: Shell, here: Path, tamper: Any) -> None:
+    guilty = tamper(here / "questions")
+    resigned(here / "questions")
+    done = shell.run("verify", "questions")
+    assert done.code == 1
+    failed = [line.split()[0] for line in done.out.splitlines() if "FAILED" in line]
+    assert guilty in failed, done.out
+    assert "failed" in done.err
+
+
+def change_picture(folder: Path) -> None:
+    path = folder / "regions.png"
+    path.write_bytes(path.read_bytes() + b"!")
+
+
+def change_title(folder: Path) -> None:
+    for path in (folder / name for name in ("manifest.json", "index.html", "index.md")):
+        path.write_text(path.read_text(encoding="utf-8").replace("By region", "By whatever"), encoding="utf-8")
+
+
+@pytest.mark.parametrize("tamper", [change_picture, change_title], ids=lambda each: each.__name__)
+def test_what_only_the_manifest_has_needs_its_signature(shell: Shell, here: Path, tamper: Any) -> None:
+    tamper(here / "questions")
+    resigned(here / "questions")
+    shell("verify", "questions")
+    done = shell.run("verify", "questions", *KEY)
+    assert done.code == 1
+    assert "manifest.json" in done.out.splitlines()[0]
+    assert "FAILED: it is not signed with this key" in done.out
+
+
+def test_another_key_another_ledger_and_no_publication(shell: Shell, here: Path) -> None:
+    new_signing_key(here / "other.key")
+    done = shell.run("verify", "questions", "--key", "other.key.pub")
+    assert done.code == 1
+    (here / "questions" / "more.csv").write_text("n\n1\n", encoding="utf-8")
+    assert "not part of the publication" in shell.out("verify", "questions")
+    (here / "empty").mkdir()
+    assert "it is a folder, and has no manifest.json" in shell.refused(2, "verify", "empty")
+    done = shell.run("verify", "questions", "--receipt", "1:00")
+    assert done.code == 2
+    for broken in ("{}", "[", '{"document": {"format": "privet-publication/1"}, "signature": null}'):
+        (here / "questions" / "manifest.json").write_text(broken, encoding="utf-8")
+        assert shell.run("verify", "questions").code == 1
+
+
+def test_without_pictures_nothing_is_drawn(shell: Shell, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("privet.publication.contents.drawings", lambda *_: pytest.fail("drawn"))
+    (here / "plain.toml").write_text("pictures = false\n" + QUESTIONS, encoding="utf-8")
+    shell("batch", "plain.toml")
+    assert not list((here / "plain").glob("*.png"))
+    assert "<img" not in (here / "plain" / "index.html").read_text(encoding="utf-8")
+    assert "FAILED" not in shell.out("verify", "plain", *KEY, *LEDGER)
