@@ -17,7 +17,7 @@ Histograms = Callable[[Statement, Buckets], list[dict[int, int]]]
 """What an engine counts: for each group, the rows in each bucket of codes."""
 
 _BITS = 16
-"""There are up to 2^17 buckets of codes."""
+"""There are up to 2^17 buckets of codes, of all groups together; of each group 2^6 or more."""
 
 _FEW = 1 << 17
 """If there are no more rows than this in all groups, all codes are counted at once."""
@@ -42,7 +42,8 @@ class GroupedCodes:
     def __init__(self, statement: Statement, histograms: Histograms) -> None:
         self.statement, self._histograms = statement, histograms
         self.width = counted_code(statement).width
-        self.shift = max(0, self.width.bit_length() - _BITS - 1)
+        bits = max(6, _BITS + 1 - (statement.groups - 1).bit_length())
+        self.shift = max(0, self.width.bit_length() - bits)
         self.groups = [_Group(found) for found in histograms(statement, Buckets(self.shift))]
         if self.shift and sum(sum(group.buckets.values()) for group in self.groups) <= _FEW:
             self._add(histograms(statement, Buckets(0)))

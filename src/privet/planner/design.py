@@ -14,6 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from privet.errors import QueryError
 from privet.exact import Exact
 from privet.exact.lattice import Bounds
 from privet.mechanisms import NoiseMechanism
@@ -47,6 +48,9 @@ from privet.tables.operators import adjacency, keeps_all_rows, tables
 from privet.tables.query import Query
 from privet.tables.ranked import Extreme, Quantiles, Ranked
 from privet.tables.statement import Given, Present
+
+MOST_CODES = 2**46
+"""Choices count candidates in 64 bits: 2^16 for each code."""
 
 _TRIED = 8
 """Maximum columns to try as the one whose vector gives the row count."""
@@ -331,6 +335,8 @@ class _Builder:
 
     def _ranked(self, name: str, aggregate: Ranked, weight: Exact) -> list[tuple[str, Output]]:
         bounds = m.lattice(aggregate.expression, self.types, aggregate)
+        if bounds.width >= MOST_CODES:
+            raise QueryError(f"{aggregate}: has {bounds.width:,} steps, too many to choose from. Clip it first")
         code = m.coded(aggregate.expression, bounds, missing=self._type_missing(aggregate.expression))
         measured = RankMeasurement(aggregate, code)
         place = self._add(aggregate, measured)

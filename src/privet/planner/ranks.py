@@ -215,7 +215,8 @@ class ChosenRanks:
         margin = self.mechanism.error_of_sum(tuple(weights), (self.scale,) * size, USUAL)
         beside = max(1 / float(self.rate(step)) for step in form.steps if step.side)
         within = max(1 / float(self.rate(step)) for step in form.steps if not step.side)
-        return 1 + math.ceil(float(margin) + math.hypot(1.3 * float(margin), 5 * beside, 3 * within))
+        spread = (1.3 * float(margin)) ** 2 + (5 * beside) ** 2 + (3 * within) ** 2
+        return 1 + math.ceil(float(margin) + math.sqrt(spread))
 
     def restored(self, measured: Any) -> ChosenRanks:
         """The same as a certificate has it."""

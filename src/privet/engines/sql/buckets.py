@@ -12,7 +12,7 @@ from privet.engines.sql.statements import Reduced, group_number, survivors
 from privet.engines.sql.text import Context, Layers
 from privet.tables.statement import Buckets, Statement, Unbounded, counted_code
 
-_LISTED = 4096
+_LISTED = 1 << 16
 """So many buckets are listed in the text; for more, all are fetched."""
 
 
@@ -61,10 +61,9 @@ def compiled_buckets(
     bucket = dialect.shifted(code, buckets.shift) if buckets.shift else code
     where = f"{code} IS NOT NULL AND g IS NOT NULL"
     if buckets.only is not None and len(buckets.only) <= _LISTED:
-        coarse, by_group = dialect.shifted(code, buckets.coarse), dict[int, list[int]]()
-        for number, one in sorted(buckets.only):
-            by_group.setdefault(number, []).append(one)
-        some = [f"(g = {number} AND {coarse} IN ({', '.join(map(str, few))}))" for number, few in by_group.items()]
-        where += f" AND ({' OR '.join(some) or 'false'})"
+        each = (counted_code(statement).width >> buckets.coarse) + 1  # buckets of one group: both numbers in one
+        both = f"{dialect.cast('g', dialect.types['narrow'])} * {each} + {dialect.shifted(code, buckets.coarse)}"
+        some = sorted(number * each + one for number, one in buckets.only if one < each)
+        where += f" AND {both} IN ({', '.join(map(str, some))})" if some else " AND false"
     sql = f"SELECT g, b, count(*) FROM (SELECT g, {bucket} AS b FROM ({kept}) WHERE {where}) GROUP BY g, b"
     return CompiledBuckets(sql, context, statement.groups)
