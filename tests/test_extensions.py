@@ -69,7 +69,7 @@ class SumOfSquares(OfValues):
         ),
         (
             "tables/aggregates.py",
-            "Count | CountPeople | Sum | Mean | Variance | Std | Histogram | Ratio\n",
+            "Count | CountPeople | CountDistinct | Sum | Mean | Variance | Std | Histogram | Ratio\n",
             "SumOfSquares | ",
         ),
         ("tables/aggregates.py", '"count": Count, ', '"sum of squares": SumOfSquares, '),
@@ -83,7 +83,7 @@ class SumOfSquares(OfValues):
 
 ''',
         ),
-        ("planner/design.py", "CountPeople, Histogram, Mean, OfValues", "SumOfSquares, "),
+        ("planner/design.py", "    CountPeople,\n", "    SumOfSquares,\n"),
         (
             "planner/design.py",
             "            case Ratio(top, bottom):\n                return [(name, self._ratio",
