@@ -57,7 +57,7 @@ AGGREGATE = Toy(
     (
         (
             "tables/aggregates.py",
-            "\n\nAggregate = Count",
+            "\n\nAggregate = (",
             '''
 class SumOfSquares(OfValues):
     """The sum of the squares of the distances from the lower bound."""
@@ -69,7 +69,7 @@ class SumOfSquares(OfValues):
         ),
         (
             "tables/aggregates.py",
-            "Count | CountPeople | Sum | Mean | Variance | Std | Histogram | Ratio | ApproxBounds\n",
+            "Count | CountPeople | CountDistinct | Sum | Mean",
             "SumOfSquares | ",
         ),
         ("tables/aggregates.py", '"count": Count, ', '"sum of squares": SumOfSquares, '),

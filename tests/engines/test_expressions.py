@@ -322,7 +322,8 @@ def test_every_node_is_tested() -> None:
                         found |= walk(deep)
         return found
 
-    assert set().union(*(walk(x.node) for x in (*NUMBERS, *CONDITIONS, *KEYS))) == set(e.Node.__args__)
+    elsewhere = {e.Which}  # test_holders.py
+    assert set().union(*(walk(x.node) for x in (*NUMBERS, *CONDITIONS, *KEYS))) == set(e.Node.__args__) - elsewhere
 
 
 def test_a_deep_question_stays_small() -> None:

@@ -67,7 +67,8 @@ def _part(part: Any) -> Callable[[ExpressionReader, Any], e.Node]:
 
 _EVERY = (
     # aggregates
-    Function("COUNT", "`COUNT(*)`, `COUNT(x)`, `COUNT(DISTINCT x)`: rows, rows with a value, distinct values, people",
+    Function("COUNT", "`COUNT(*)`, `COUNT(x)`, `COUNT(DISTINCT person_id)`: rows, rows with a value, people; "
+             "`COUNT(DISTINCT x)`: different values",
              exp.Count, "this big_int", over_groups=True),
     Function("SUM", "`SUM(x)`: the sum", exp.Sum, aggregate=Sum),
     Function("AVG", "`AVG(x)`: the mean", exp.Avg, aggregate=Mean),

@@ -141,7 +141,7 @@ KEYS = Kind(
     python='pv.keys("north", "south")', policy='{ keys = ["north", "south"], other = "elsewhere" }',
     line="keys north south other elsewhere", needs="list the keys: each of them appears in every answer",
     usual_for=("text",), blank='{ keys = ["...", "..."], other = "other" }',
-    advice='all values that you know; or "text", for filters and keys that nobody can list',
+    advice='all values that you know; or "text", if you know none',
 )  # fmt: skip
 DATE = Kind(
     "date", "A date in a public range.", date,
