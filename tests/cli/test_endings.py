@@ -89,7 +89,7 @@ def test_a_busy_ledger(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     def busy(*_: object) -> None:
         raise LedgerBusy("another process holds the lock of people.ledger. Try again")
 
-    monkeypatch.setattr(commands, "_session", busy)
+    monkeypatch.setattr(commands, "session_for", busy)
     assert error(shell, 75, "query", COUNT, "--epsilon", "1", "--json")["kind"] == "LedgerBusy"
     assert shell.refused(75, "query", COUNT, "--epsilon", "1").endswith("Try again\n")
     assert issubclass(LedgerBusy, LedgerError)
@@ -100,7 +100,7 @@ def test_a_bug(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise KeyError("someone's value")
 
-    monkeypatch.setattr(commands, "_session", broken)
+    monkeypatch.setattr(commands, "session_for", broken)
     found = error(shell, 70, "query", COUNT, "--epsilon", "1", "--json")
     assert found["message"] == "a bug in Privet: KeyError. Run it without --json to see the traceback"
     done = shell.run("query", COUNT, "--epsilon", "1")
@@ -112,7 +112,7 @@ def test_interrupted(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(5)
 
-    monkeypatch.setattr(commands, "_session", pressed)
+    monkeypatch.setattr(commands, "session_for", pressed)
     found = error(shell, 130, "query", COUNT, "--epsilon", "1", "--json")
     assert found == {"kind": "Interrupted", "exit": 130, "message": "interrupted; nothing was spent"}
 
