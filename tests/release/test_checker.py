@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.neighbours import cubes
 from tests.neighbours.search import questions
 from tests.neighbours.worlds import world
 from tests.test_architecture import imports
@@ -22,7 +23,7 @@ from tests.test_architecture import imports
 import privet as pv
 from privet.errors import VerificationError
 from privet.mechanisms import GAUSSIAN
-from privet.planner import pricing
+from privet.planner import plan, pricing
 from privet.planner.facts import derived
 from privet.privacy.moves import L1Move
 from privet.release import checker, verification
@@ -169,6 +170,27 @@ def test_it_agrees_with_the_planner_on_generated_questions(effort: int) -> None:
                 seen[part.measurement.rule] = seen.get(part.measurement.rule, 0) + 1
             assert checker.check(tree, noisy).implies(asked.price)
     assert len(seen) >= 6, seen
+
+
+def test_it_agrees_with_the_planner_on_levels(effort: int) -> None:
+    """Rollups and cubes: margins in L1 and residuals in L2; the same moves, from the certificate alone."""
+    seen: dict[tuple[str, str], int] = {}
+    for number in range(6 * effort):
+        chance = Random(920_000 + number)
+        for asked in questions(chance, world(chance), ask=cubes.planned):
+            for price in ({"epsilon": 1}, {"rho": 1}):
+                made = plan(asked.query, **price)  # type: ignore[arg-type]
+                tree = json.loads(json.dumps(derived(made)))
+                noisy = [[[0] * part.measurement.size] * part.groups for part in made.noised]
+                for part, measurement in zip(made.noised, tree["measurements"], strict=True):
+                    statement = tree["statements"][measurement["statement"]]
+                    found = checker.moved(statement, measurement, part.groups, part.mechanism.norm)
+                    assert found.total <= part.move.total
+                    key = part.mechanism.norm, str(part.adjacency)
+                    seen[key] = seen.get(key, 0) + (found == part.move)
+                assert checker.check(tree, noisy).implies(made.price)
+    assert len(seen) == 4
+    assert min(seen.values()) > 3, seen
 
 
 # --- altered statements -----------------------------------------------------------------------------

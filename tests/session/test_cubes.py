@@ -113,8 +113,8 @@ def test_a_key_with_one_value_is_measured_once() -> None:
 
 @pytest.mark.parametrize("price", [{"epsilon": 1}, {"rho": "0.05"}], ids=["laplace", "gaussian"])
 def test_intervals_hold_the_truth_as_often_as_they_say(price: dict[str, Any]) -> None:
-    """300 answers from known tables: each cell is covered in 95 % of them, and would not be with 0.8 of the width."""
-    times, truth = 300, {"n": 5_000.0, "s": 30_000.0, "m": 6.0}
+    """200 answers from known tables: each cell is covered in 95 % of them, and would not be with 0.8 of the width."""
+    times, truth = 200, {"n": 5_000.0, "s": 30_000.0, "m": 6.0}
     of = wide()
     asked = of.rollup("region", "town").agg(n=pv.count(), s=pv.sum("x"), m=pv.mean("x"))
     budget = pv.PureDP(10**6) if "epsilon" in price else pv.ZeroConcentratedDP(10**6)
