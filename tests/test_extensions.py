@@ -69,7 +69,7 @@ class SumOfSquares(OfValues):
         ),
         (
             "tables/aggregates.py",
-            "Count | CountPeople | Sum | Mean | Variance | Std | Histogram | Ratio\n",
+            "Count | CountPeople | Sum | Mean | Variance | Std | Histogram | Ratio | Quantiles | Extreme\n",
             "SumOfSquares | ",
         ),
         ("tables/aggregates.py", '"count": Count, ', '"sum of squares": SumOfSquares, '),
@@ -324,7 +324,7 @@ MECHANISM = Toy(
         ("mechanisms/twice.py", "", written("mechanisms/toys.py") + "\n\nTWICE = Twice()\n"),
         (
             "mechanisms/__init__.py",
-            "from privet.privacy.events import PrivacyEvent\n",
+            "from privet.privacy.events import BoundedRange, PrivacyEvent\n",
             "from privet.mechanisms.twice import TWICE\n",
         ),
         ("mechanisms/__init__.py", "LAPLACE,", "TWICE, "),
