@@ -324,7 +324,7 @@ MECHANISM = Toy(
         ("mechanisms/twice.py", "", written("mechanisms/toys.py") + "\n\nTWICE = Twice()\n"),
         (
             "mechanisms/__init__.py",
-            "from privet.privacy.events import PrivacyEvent\n",
+            "from privet.privacy.events import BoundedRange, PrivacyEvent\n",
             "from privet.mechanisms.twice import TWICE\n",
         ),
         ("mechanisms/__init__.py", "LAPLACE,", "TWICE, "),

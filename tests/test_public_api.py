@@ -72,7 +72,10 @@ MODULES = {
         radius search std sum variance
     """,
     "sources": "ImportReport duckdb_file import_csv keys_from public_table table",
-    "statistics": "Estimate max mean median min quantile std sum variance",
+    "statistics": """
+        Estimate RankEstimate laplace_max laplace_median laplace_min laplace_quantile max mean median min quantile std
+        sum variance
+    """,
 }
 NEVER_BY_DEFAULT = {
     "epsilon", "delta", "rho", "scale", "lower", "upper", "unit", "protect", "sensitivity", "max_rows", "adjacency",
@@ -95,6 +98,7 @@ ALLOWED = {
     ("mechanisms.Staircase.interval", "confidence"),
     ("statistics.Estimate.error", "confidence"),
     ("statistics.Estimate.interval", "confidence"),
+    ("statistics.RankEstimate.rank_error", "confidence"),
     ("divergences.indistinguishable", "delta"),
     # max_rows, or max_groups and max_rows_per_group must be given; neither has a value of its own
     ("adjacency.Person", "max_rows"),
@@ -222,7 +226,7 @@ def test_bounds_and_epsilon_are_given_by_name() -> None:
         for name, thing in things()
         for parameter in parameters(thing)
         if name.startswith(("statistics.", "mechanisms."))
-        if name != "statistics.Estimate" and parameter.name in NEVER_BY_DEFAULT - {"confidence"}
+        if not name.endswith("Estimate") and parameter.name in NEVER_BY_DEFAULT - {"confidence"}
         if parameter.kind is not inspect.Parameter.KEYWORD_ONLY
     ]
     assert by_position == []

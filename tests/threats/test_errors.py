@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from types import MappingProxyType
 from typing import Any
 
 import duckdb
@@ -23,6 +24,7 @@ from privet.engines.duckdb.attaching import attach
 from privet.errors import NoAnswer, NoBounds, QueryError
 from privet.ledger import Ledger, memory_ledger
 from privet.planner import noise as planner_noise
+from privet.planner.ranks import ChosenRanks
 from privet.requests import queries
 from privet.sql import expressions, grammar, hints, tokens
 from privet.sql.names import Catalogue
@@ -233,6 +235,8 @@ SELECT kind, AVG(total) AS t, COUNT(*) AS n FROM (SELECT person_id, kind, FLOOR(
 AS total FROM visits GROUP BY person_id, kind, bin) GROUP BY kind
 """
 STATEMENTS: dict[str, str] = {
+    "quantiles": """SELECT region, MEDIAN(income) AS m, QUANTILE_CONT(age, 0.9) AS q, MIN(income) AS low, MAX(age) AS h,
+PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY income) AS p FROM people GROUP BY region""",
     **dict(block.strip().split("\n", 1) for block in _WRITTEN.split("\n-- ")[1:]),
     "cut dates": "SELECT COUNT(*) AS n FROM people WHERE "
     + " OR ".join(f"DATE_TRUNC('{unit}', seen) = seen" for unit in UNITS)
@@ -245,7 +249,7 @@ REFUSED: dict[str, str] = {
     "no bounds": "SELECT SUM(income / age) FROM people",
     "the id": "SELECT person_id, COUNT(*) FROM people GROUP BY person_id",
     "a row": "SELECT * FROM people",
-    "not supported": "SELECT MEDIAN(income) FROM people",
+    "not supported": "SELECT MODE(income) FROM people",
     "no SQL": "SELECT COUNT(*) FROM people WHERE",
 }
 
@@ -274,14 +278,17 @@ def seen() -> Iterator[Seen]:
     found = Seen()
     real = planner_noise.add_noise
 
-    def add_noise(made: Any, exact: Any) -> Any:
-        _, event = real(made, exact)
+    def add_noise(made: Any, exact: Any, ranks: Any = MappingProxyType({})) -> Any:
+        _, event = real(made, exact, ranks)
         found.exact.append(exact)
         chance = Random(str(made.query))
-        noisy = tuple(
-            tuple(tuple(chance.choice([-3, 0, 5, 40, 10**6]) for _ in vector) for vector in part) for part in exact
-        )
-        return noisy, event
+
+        def vector(part: Any) -> tuple[int, ...]:
+            codes = len(part.measurement.steps) if isinstance(part, ChosenRanks) else 0
+            some = [chance.choice([-3, 0, 5, 40, 10**6]) for _ in range(part.measurement.size)]
+            return (*sorted(map(abs, some[:codes])), *some[codes:])
+
+        return tuple(tuple(vector(part) for _ in range(made.groups)) for part in made.noised), event
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(queries, "add_noise", add_noise)
