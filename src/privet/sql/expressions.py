@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from privet.errors import QueryError, UserError, write
 from privet.exact import Exact
+from privet.names.spelling import there_are
 from privet.sql import bounds, hints, patterns
 from privet.sql.functions import called, is_aggregate
 from privet.sql.grammar import Tree, bare, span, whole
@@ -264,7 +265,8 @@ class ExpressionReader:
         """DATE_TRUNC('month', day)."""
         unit = _word(tree.args["unit"]).lower()
         if unit not in UNITS:
-            raise self._no(tree, f"a date can't be truncated to {unit or 'this'}", f"The units are: {', '.join(UNITS)}")
+            known = there_are(unit, UNITS, "units", str)
+            raise self.source.refusal(span(tree), f"a date can't be truncated to {unit or 'this'}", allowed=known)
         return Expr(self.operand(tree.this)).truncate(cast(Any, unit)).node
 
     def part(self, part: Tree, moment: Tree) -> e.Node:
@@ -275,7 +277,7 @@ class ExpressionReader:
                 span(part),
                 f"{name} is not a supported part of a date" if name else "this is not a part of a date",
                 hints.CALLS.get(name, ""),
-                allowed=f"The parts are: {', '.join(_PARTS)}",
+                allowed=there_are(name, _PARTS, "parts", str),
             )
         return e.DatePart(self.operand(moment), cast(e.Part, _PARTS[name]))
 
