@@ -594,6 +594,9 @@ def test_json_of_every_command(served: Shell) -> None:
     asked = {
         ("query",): [COUNT, "--epsilon", "0.5"],
         ("explain",): [COUNT, "--epsilon", "0.5"],
+        ("bounds",): ["people", "income", "--epsilon", "0.1"],
+        ("diagnose",): ["SELECT AVG(income) FROM people", "--epsilon", "0.1"],
+        ("check",): [],
         ("schema",): [],
         ("verify",): ["answer.json"],
         ("budget",): ["people.ledger"],

@@ -91,7 +91,7 @@ def diagnose(
 ) -> None:
     """Pay for the shares of rows and values that the caps and bounds of a question take from its answer.
 
-    Example: privet diagnose "SELECT AVG(cost) FROM visits" --epsilon 0.1
+    Example: privet diagnose "SELECT AVG(income) FROM people" --epsilon 0.1
     """
     from privet.errors import argument
     from privet.exact import whole
