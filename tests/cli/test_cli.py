@@ -17,7 +17,20 @@ import privet as pv
 from privet import cli
 
 SIGNATURES = {".png": b"\x89PNG\r\n\x1a\n", ".svg": b"<?xml", ".pdf": b"%PDF-"}
-COMMANDS = ("audit", "budget", "curve", "demo", "explain", "import", "init", "query", "check", "schema", "verify")
+COMMANDS = (
+    "audit",
+    "batch",
+    "budget",
+    "curve",
+    "demo",
+    "explain",
+    "import",
+    "init",
+    "query",
+    "check",
+    "schema",
+    "verify",
+)
 
 
 def run(*arguments: str) -> str:
