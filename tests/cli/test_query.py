@@ -624,6 +624,9 @@ def test_the_example_of_every_command_runs(served: Shell, here: Path, command: t
     assert tuple(arguments[: len(command)]) == command
     if command == ("init",):
         (here / "privet.toml").unlink()
+    if command == ("batch",):
+        asked = f'[[questions]]\nname = "regions"\nsql = "{COUNT}"\n'
+        (here / "questions.toml").write_text(f'title = "Regions"\nepsilon = 0.1\n{asked}', encoding="utf-8")
     if command == ("import",):
         rows = pq.read_table(here / "people.parquet").to_pylist()
         with (here / "people.csv").open("w", newline="") as file:

@@ -38,8 +38,6 @@ def batch(
 ) -> None:
     """Ask the questions of a file together, and write a folder to publish. Tables, pictures, certificates and a page.
 
-    Example: privet batch questions.toml --dry-run
-
     Example: privet batch questions.toml -o our-town
     """
     from privet.publication.contents import names

@@ -23,8 +23,6 @@ def verify(
     """Check a certificate, or all of a batch's folder, without the data. Checks its rules, its signature and its debit.
 
     Example: privet verify answer.json --key steward.key.pub --ledger people.ledger
-
-    Example: privet verify our-town --key steward.key.pub
     """
     from dataclasses import asdict
 
