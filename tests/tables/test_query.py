@@ -122,7 +122,7 @@ def test_names_of_keys() -> None:
         (lambda t: t.agg(), r"a query needs at least one aggregate. Write, for example: \.agg\(n=pv\.count\(\)\)"),
         (lambda t: t.agg(n=3), r"3 is not a supported aggregate"),
         (lambda t: t.agg(n=pv.col("a")), r"is not a supported aggregate"),
-        (lambda t: t.agg(n=pv.least("a")), r"is not a supported aggregate"),
+        (lambda t: t.agg(n=pv.least("a", "c")), r"is not a supported aggregate"),
         (lambda t: t.agg(n=pv.sum("nope")), r"there is no column 'nope'"),
         (lambda t: t.agg(n=pv.count("nope")), r"there is no column 'nope'"),
         (

@@ -76,15 +76,15 @@ _EVERY = (
     Function("STDDEV_POP", "`STDDEV_POP(x)`: the standard deviation, divided by n", exp.StddevPop, aggregate=Std),
     Function("APPROX_BOUNDS", "`APPROX_BOUNDS(x)`: bounds to clip to, between powers of two, and the share inside",
              over_groups=True, suggested=False),
-    Function("MEDIAN", "`MEDIAN(x)`: the median", exp.Median, over_groups=True, suggested=False),
+    Function("MEDIAN", "`MEDIAN(x)`: the median", exp.Median, over_groups=True),
     Function("QUANTILE_CONT", "`QUANTILE_CONT(x, 0.9)`: the value that 90 % of the rows are below",
-             exp.PercentileCont, "this expression", over_groups=True, suggested=False),
+             exp.PercentileCont, "this expression", over_groups=True),
     Function("PERCENTILE_CONT", "`PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x)`: the same as `QUANTILE_CONT`",
              exp.PercentileCont, "this expression", over_groups=True, suggested=False),
     Function("MIN", "`MIN(x)`: the smallest value, some rows inside of the edge; of one person, in a subquery that "
-             "groups by the person, exactly", exp.Min, over_groups=True, suggested=False),
+             "groups by the person, exactly", exp.Min, over_groups=True),
     Function("MAX", "`MAX(x)`: the greatest value, some rows inside of the edge; of one person, in a subquery that "
-             "groups by the person, exactly", exp.Max, over_groups=True, suggested=False),
+             "groups by the person, exactly", exp.Max, over_groups=True),
     # intervals of an answer
     Function("DP_INTERVAL_LOW", "`DP_INTERVAL_LOW(n)`: the lower end of the interval of a column of the answer"),
     Function("DP_INTERVAL_HIGH", "`DP_INTERVAL_HIGH(n)`: the upper end"),
