@@ -15,6 +15,7 @@ BENCHMARKS = {
     "commands": "commands, started cold, compared with python and with DuckDB alone",
     "imports": "the strict CSV import, compared with a row-by-row reader, Arrow and DuckDB",
     "unmarked": "coverage of intervals in groups of 0 to 1,000 people, for all answers and for unmarked ones",
+    "error": "error at equal epsilon, compared with other libraries and with the known optimum",
     "coverage": "coverage and width of intervals on real data, and the bias from bounding",
 }
 
