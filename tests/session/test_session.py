@@ -321,6 +321,10 @@ def test_too_much_is_refused_and_explained(session: pv.Session) -> None:
     assert session.spent == pv.PureDP.ZERO
 
 
+def towns() -> pv.PublicTable:
+    return pv.public_table("towns", {"town": ["A"]}, key="town")
+
+
 @pytest.mark.parametrize(
     ("build", "message"),
     [
@@ -332,9 +336,7 @@ def test_too_much_is_refused_and_explained(session: pv.Session) -> None:
         ),
         (lambda: pv.Session([people(), people()], budget=pv.PureDP(1), ledger=None), r"two tables are called 'people'"),
         (
-            lambda: pv.Session(
-                [people(), pv.public_table("towns", {"town": ["A"]}, key="town")], budget=pv.PureDP(1), ledger=None
-            ),
+            lambda: pv.Session([towns()], budget=pv.PureDP(1), ledger=None),  # type: ignore[list-item]
             r"towns is a public table, but tables is for the tables of people\. Write, for example: .*public=\[towns\]",
         ),
         (lambda: pv.Session([people()], budget=3, ledger=None), r"budget must be a guarantee, not 3"),  # type: ignore[arg-type]
