@@ -63,6 +63,7 @@ def test_a_wrong_answer_is_noticed(asking: tuple[dict[str, pv.Session], Any]) ->
     wrong = {"ask": "SELECT COUNT(*) + 50 FROM couples", "columns": ["count"]}
     with pytest.raises(AssertionError):
         compare(wrong, release, plain)
+    assert "\n99.9999 % intervals" in str(release)  # and not 100 %
 
 
 def first_sentence(message: str) -> str:

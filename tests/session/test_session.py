@@ -322,7 +322,7 @@ def test_too_much_is_refused_and_explained(session: pv.Session) -> None:
 
 
 def towns() -> pv.PublicTable:
-    return pv.public_table("towns", {"town": ["A"]}, key="town")
+    return pv.public_table("towns", pa.table({"town": ["A"], "size": [1]}), key="town")
 
 
 @pytest.mark.parametrize(

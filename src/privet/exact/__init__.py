@@ -7,18 +7,7 @@ function states its direction: `down`, `up`.
 
 from privet.exact.enclosures import Enclosure, ball, enclose, ends, exp, floor, less, precision, rounded_up
 from privet.exact.rationals import INFINITY, Exact, Number, binary, exact, nonnegative, positive, probability, whole
-from privet.exact.rounding import (
-    down,
-    literal,
-    nearest,
-    shorter_up,
-    show,
-    show_down,
-    show_up,
-    six_digits_up,
-    sqrt_up,
-    up,
-)
+from privet.exact.rounding import down, literal, nearest, shorter_up, show, show_up, six_digits_up, sqrt_up, up
 
 __all__ = [
     "INFINITY",
@@ -43,7 +32,6 @@ __all__ = [
     "rounded_up",
     "shorter_up",
     "show",
-    "show_down",
     "show_up",
     "six_digits_up",
     "sqrt_up",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal, Inexact
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal, Inexact
 from fractions import Fraction
 
 from privet.exact.rationals import Exact
@@ -95,16 +95,6 @@ def show_up(number: Exact, digits: int = 6) -> str:
         ('0.100001', '0.1')
     """
     return show(number, digits, rounding=ROUND_CEILING)
-
-
-def show_down(number: Exact, digits: int = 6) -> str:
-    """The same, rounded down, so that a confidence is never shown larger than it is.
-
-    Example:
-        >>> show_down(Fraction("99.9999999")), show_down(Fraction(95))
-        ('99.9999', '95')
-    """
-    return show(number, digits, rounding=ROUND_FLOOR)
 
 
 def shorter_up(number: Exact) -> Exact:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from decimal import ROUND_FLOOR
 from textwrap import wrap
 
 from privet.errors import Face, argument
-from privet.exact import Exact, show, show_down, show_up, sqrt_up
+from privet.exact import Exact, show, show_up, sqrt_up
 from privet.planner import conditions, rounding
 from privet.planner.plan import NoisyMeasurement, ReleasePlan, bounding
 from privet.planner.pricing import amount
@@ -241,7 +242,7 @@ def _errors(plan: ReleasePlan, assume: str) -> Iterator[str]:
         yield "None, because there is no noise."
         return
     together = "all cells together" if plan.simultaneous else "each cell separately"
-    yield f"From the noise alone, {show_down(plan.confidence * 100)} % of the time, for {together}:"
+    yield f"From the noise alone, {show(plan.confidence * 100, rounding=ROUND_FLOOR)} % of the time, for {together}:"
     width = max(len(name) for name, _ in plan.columns)
     for name, _ in plan.columns:
         error = plan.expected(name)

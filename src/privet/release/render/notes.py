@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import ROUND_FLOOR
 
-from privet.exact import Exact, show_down
+from privet.exact import Exact, show
 from privet.ledger import Remaining
 from privet.privacy.guarantees import Guarantee, PureDP
 from privet.privacy.guarantees.budgets import is_nothing
@@ -32,7 +33,7 @@ def notes(
     if not all(column.public for column in columns):
         how = "for all cells together" if simultaneous else "for each cell separately"
         covered = "the noise, not the bias from the limits below" if limits else "the noise"
-        lines.append(f"{show_down(confidence * 100)} % intervals {how}. They cover {covered}.")
+        lines.append(f"{show(confidence * 100, rounding=ROUND_FLOOR)} % intervals {how}. They cover {covered}.")
     if limits:
         lines.append(f"Limits: {'; '.join(limits)}.")
     if left_out:
