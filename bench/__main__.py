@@ -16,6 +16,7 @@ BENCHMARKS = {
     "imports": "the strict CSV import, compared with a row-by-row reader, Arrow and DuckDB",
     "cubes": "errors of the levels of a cube at equal cost: consistent, independent, and the finest level summed",
     "unmarked": "coverage of intervals in groups of 0 to 1,000 people, for all answers and for unmarked ones",
+    "error": "error at equal epsilon, compared with other libraries and with the known optimum",
     "coverage": "coverage and width of intervals on real data, and the bias from bounding",
 }
 

@@ -43,8 +43,10 @@ class Peer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.close()
         self._process.wait(timeout=60)
+        self._process.stdout.close()
 
     @staticmethod
     def _environment(requirement: str) -> Path:

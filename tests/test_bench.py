@@ -1,9 +1,15 @@
 """The benchmarks: each module is listed, imports, and is named where its figures are published. None is run here."""
 
 import importlib
+import math
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from bench import error as error_bench
+from bench import optimum, samples
 from bench.__main__ import BENCHMARKS, main
 from bench.peers.tables_common import REGIONS
 from bench.people import LOWER, UPPER, error, make, truth
@@ -31,6 +37,49 @@ def test_an_unknown_name_is_refused_with_the_list(capsys: pytest.CaptureFixture[
     message = capsys.readouterr().err
     assert "there is no benchmark 'nosie'" in message
     assert all(name in message for name in BENCHMARKS)
+
+
+def test_the_error_benchmark_in_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Privet alone, few draws, made-up rows: near the optimum, and the page is written."""
+    monkeypatch.setattr(samples, "ENVIRONMENTS", tmp_path)
+    monkeypatch.setattr(error_bench, "ENVIRONMENTS", tmp_path)
+    monkeypatch.setattr(error_bench, "EPSILONS", (1.0,))
+    sample = samples.Sample("tiny", "made up", 0, 10, ("a", "b"))
+    rows = pa.table({"unit": range(40), "place": ["a", "a", "b", "c"] * 10, "value": [i / 4 for i in range(40)]})
+    (tmp_path / "data").mkdir()
+    pq.write_table(rows, tmp_path / "data" / "error-tiny.parquet")
+    asked = [error_bench.Question(sample, each) for each in ("count", "sum", "mean", "quantile", "keys")]
+    asked.append(error_bench.Question(sample, "count", grouped=True))
+    found = {(question, epsilon): each for question, epsilon, each in error_bench.measured("Privet", asked)}
+    assert len(found) == len(asked)
+    for question in (asked[0], asked[1], asked[5]):
+        measured, best = found[question, 1.0], error_bench.reference(question, question.truth(), 1.0)
+        assert isinstance(measured, error_bench.Figure)
+        assert best is not None
+        assert 0.6 < measured.value / best < 1.6  # 400 draws: more than 8 standard errors to either side
+    page = tmp_path / "error.md"
+    page.write_text(f"# Error\n{error_bench.START}old\n{error_bench.END}The rest.\n")
+    error_bench.publish(error_bench.report(asked, {"Privet": found}), page)
+    assert "old" not in page.read_text()
+    assert page.read_text().count("| tiny |") == len(asked)
+    assert page.read_text().endswith("The rest.\n")
+
+
+def test_the_optimum() -> None:
+    assert optimum.keep([1, 2, 3, 4, 5], math.log(2), 0.1) == pytest.approx(
+        [0.1, 0.3, 0.7, 0.9, 1]
+    )  # Google's own test
+    assert optimum.counting(1, 1) == pytest.approx(math.sqrt(2 * math.exp(-1)) / (1 - math.exp(-1)))  # geometric
+    assert optimum.additive(8, 1) == pytest.approx(optimum.counting(8, 1), rel=0.02)
+    assert optimum.additive(1, 0.01) == pytest.approx(math.sqrt(2) / 0.01, rel=0.001)  # Laplace
+    # The exponential mechanism, once more, code by code.
+    values, q, rank = np.array([1.0, 1, 2, 5, 5, 9]), 0.5, 3.0
+    codes = np.arange(11.0)
+    below, ties = np.array([(values < c).sum() for c in codes]), np.array([(values == c).sum() for c in codes])
+    weights = np.exp(-np.maximum(0, np.maximum(below - rank, rank - below - ties)) / (2 * 0.5))
+    squared = np.maximum(0, np.maximum(2 - codes, codes - 5)) ** 2
+    expected = math.sqrt((weights * squared).sum() / weights.sum())
+    assert optimum.quantile(values, q, (0.0, 10.0), True, 1, 1.0) == pytest.approx(expected, rel=0.15)
 
 
 def test_the_peoples_table_and_its_truth(tmp_path: Path) -> None:

@@ -405,6 +405,11 @@ def _named(tables: Any, kind: Any, what: str) -> dict[str, Any]:
     if not isinstance(tables, list | tuple):
         raise UserError(f"{what} must be a list", remedy=_OPENED)
     for table in tables:
+        if isinstance(table, PublicTable) and kind is not PublicTable:
+            raise UserError(
+                f"{table.name} is a public table, but {what} is for the tables of people",
+                remedy=write(f"pv.Session([people], public=[{table.name}], ...)"),
+            )
         if not isinstance(table, kind):
             maker = "pv.public_table" if kind is PublicTable else "pv.table"
             raise UserError(

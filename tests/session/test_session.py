@@ -321,6 +321,10 @@ def test_too_much_is_refused_and_explained(session: pv.Session) -> None:
     assert session.spent == pv.PureDP.ZERO
 
 
+def towns() -> pv.PublicTable:
+    return pv.public_table("towns", pa.table({"town": ["A"], "size": [1]}), key="town")
+
+
 @pytest.mark.parametrize(
     ("build", "message"),
     [
@@ -331,6 +335,10 @@ def test_too_much_is_refused_and_explained(session: pv.Session) -> None:
             r"declared tables\. Write, for example: pv\.table",
         ),
         (lambda: pv.Session([people(), people()], budget=pv.PureDP(1), ledger=None), r"two tables are called 'people'"),
+        (
+            lambda: pv.Session([towns()], budget=pv.PureDP(1), ledger=None),  # type: ignore[list-item]
+            r"towns is a public table, but tables is for the tables of people\. Write, for example: .*public=\[towns\]",
+        ),
         (lambda: pv.Session([people()], budget=3, ledger=None), r"budget must be a guarantee, not 3"),  # type: ignore[arg-type]
         (lambda: pv.Session([people()], budget=pv.PureDP(1), ledger=5), r"ledger must be a file, an address, or None"),  # type: ignore[arg-type]
         (lambda: pv.Session([people()], budget=pv.PureDP(1), ledger="mysql://x/y"), r"a file or a Postgres address"),

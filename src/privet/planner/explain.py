@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from decimal import ROUND_FLOOR
 from textwrap import wrap
 
 from privet import markup
@@ -322,7 +323,7 @@ def _errors(plan: ReleasePlan, assume: str) -> Iterator[str]:
         yield "None, because there is no noise."
         return
     together = "all cells together" if plan.simultaneous else "each cell separately"
-    yield f"From the noise alone, {show(plan.confidence * 100)} % of the time, for {together}:"
+    yield f"From the noise alone, {show(plan.confidence * 100, rounding=ROUND_FLOOR)} % of the time, for {together}:"
     formulas = plan.query.arrangement.computed
     width = max(len(name) for name, _ in (*plan.columns, *formulas))
     for name, output in plan.columns:

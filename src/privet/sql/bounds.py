@@ -76,7 +76,7 @@ def _bins(source: SqlText, tree: Tree, width: Exact, *, clipped: bool = True) ->
         shown = f"CLIP({shown}, 0, {show(10 * width)})"
     elif not isinstance(bare(tree), exp.Column | exp.Func):
         shown = f"({shown})"
-    return f"FLOOR({shown} / {show(width)}) * {show(width)}"
+    return f"FLOOR({shown} / {show(width)}) * {show(width)}" if width != 1 else f"FLOOR({shown})"
 
 
 def binned(tree: Tree, source: SqlText) -> tuple[Tree, Exact] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from decimal import ROUND_FLOOR
 
 from privet.exact import Exact, show
 from privet.ledger import Remaining
@@ -34,7 +35,7 @@ def notes(
     if any(_is_bounded(column) for column in columns):
         how = "for all cells together" if simultaneous else "for each cell separately"
         covered = "the noise, not the bias from the limits below" if limits else "the noise"
-        lines.append(f"{show(confidence * 100)} % intervals {how}. They cover {covered}.")
+        lines.append(f"{show(confidence * 100, rounding=ROUND_FLOOR)} % intervals {how}. They cover {covered}.")
     if limits:
         lines.append(f"Limits: {'; '.join(limits)}.")
     if left_out:
