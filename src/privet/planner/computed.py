@@ -61,6 +61,11 @@ def is_public(plan: ReleasePlan, node: Node) -> bool:
     return all(isinstance(_output(leaf, outputs), Fixed) for leaf in leaves(node))
 
 
+def is_whole(plan: ReleasePlan, name: str) -> bool:
+    """Whether a column, measured or computed, has whole numbers, whatever they are."""
+    return _is_whole(dict(plan.query.arrangement.computed).get(name, Column(name)), dict(plan.columns))
+
+
 def expected(plan: ReleasePlan, node: Node) -> Exact | None:
     """A bound on the error of a linear formula of counts and sums; None for any other."""
     form = linear(node, dict(plan.columns))

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from privet.exact import show, show_up
 from privet.mechanisms.thresholds import GaussianThreshold, LaplaceThreshold, OptimalSelection
 from privet.tables.caps import some
+from privet.tables.computed import leaves
 from privet.tables.discovered import Discovered
+from privet.tables.expressions.nodes import OfAnswer
 from privet.tables.holders import LONGEST
 from privet.tables.types import TextType
 
@@ -62,7 +64,10 @@ def limits(plan: ReleasePlan) -> list[str]:
     even, _ = people(plan.discovery)
     who = "people" if plan.is_of_people else "rows"
     names = " and ".join(_unknown(plan))
-    clauses = [f"a {names} of {even:,} {who} appears half of the time, of fewer less often"]
+    clauses = [f"values of {names} that {even:,} {who} have appear half of the time, rarer ones less often"]
+    formulas = (node for _, node in plan.query.arrangement.computed)
+    if any(isinstance(leaf, OfAnswer) and leaf.function == "total" for node in formulas for leaf in leaves(node)):
+        clauses.append(f"totals only of the {names} that appear")
     if any(isinstance(plan.query.keys[i].expression.type(types), TextType) for i in groups.unknown):
         clauses.append(f"texts of more than {LONGEST} characters, or not printable, left out")
     return clauses

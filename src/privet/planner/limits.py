@@ -25,7 +25,7 @@ from privet.tables.expressions.typing_rules import as_number
 from privet.tables.operators import JoinPerson, JoinPublic, OfPerson, Operator, PerPerson, Scan, Where, WithColumns
 from privet.tables.query import Key, Query
 from privet.tables.ranked import Extreme, Quantiles
-from privet.tables.statement import AtMostGroups, AtMostRows, Bounding, PeopleInGroups
+from privet.tables.statement import AtMostGroups, AtMostRows, Bounding, Distinct, PeopleInGroups
 from privet.tables.types import BooleanType, KeyType, NumberType, TimeType, Type
 
 LONGEST = 60
@@ -103,7 +103,8 @@ def few(count: int, distinct: str) -> str:
 
 def _rows(plan: ReleasePlan) -> Iterator[str]:
     bounded = [statement.bounding for statement in plan.statements()]
-    for how, (_, distinct) in zip(bounded, plan.kinds(), strict=True):
+    for how, statement in zip(bounded, plan.statements(), strict=True):
+        distinct = next((tally for tally in statement.tallies if isinstance(tally, Distinct)), None)
         told = of_cap(plan, how, "" if distinct is None else _named(distinct.value.expression))
         same = any(isinstance(one, AtMostGroups) and how == PeopleInGroups(one.groups) for one in bounded)
         if told and not same:

@@ -159,6 +159,10 @@ class ReleasePlan:
         """The number of groups of the answer, shown or not."""
         return self.once("groups", lambda plan: plan.query.groups.most)
 
+    def groups_of(self, part: Part) -> int:
+        """How many noisy vectors a measurement has: one for each of its groups, or for each that was found."""
+        return part.groups if self.discovery is None else self.groups
+
     @property
     def is_of_people(self) -> bool:
         """Whether people are protected, and not each row on its own."""

@@ -54,7 +54,7 @@ class Release:
 
     def __post_init__(self) -> None:
         sizes = [[len(group) for group in part] for part in self.noisy]
-        if sizes != [[part.measurement.size] * part.groups for part in self.plan.noised]:
+        if sizes != [[part.measurement.size] * self.plan.groups_of(part) for part in self.plan.noised]:
             raise InternalError("the noisy integers are not those of this plan. This is a bug in Privet.")
         if self.cells is None:
             object.__setattr__(self, "cells", self.plan.cells(self.noisy))

@@ -134,7 +134,7 @@ def _check_query(document: dict[str, Any]) -> str:
     _same(document["asked"], plain(asked(plan)), "asked")
     _same(document["derived"], plain(derived(plan)), "derived")
     noisy = document["noisy"]
-    _same([len(part) for part in noisy], [part.groups for part in plan.noised], "noisy: number of groups")
+    _same([len(part) for part in noisy], [plan.groups_of(part) for part in plan.noised], "noisy: number of groups")
     for i, (part, noised) in enumerate(zip(noisy, plan.noised, strict=True)):
         for vector in part:
             if len(vector) != noised.measurement.size or not all(type(x) is int and abs(x) < 2**900 for x in vector):

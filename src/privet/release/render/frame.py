@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from privet.errors import UserError, write
 from privet.exact import Exact, nearest
 from privet.planner import ReleasePlan
-from privet.planner.computed import is_plain
-from privet.planner.outputs import Cell, Straight
+from privet.planner.computed import is_plain, is_whole
+from privet.planner.outputs import Cell
 from privet.tables.expressions.nodes import OfAnswer, Types
 from privet.tables.query import Key
 from privet.tables.types import KeyValue, TextType
@@ -99,8 +99,7 @@ def _every(answer: Release, column: str) -> tuple[Cell, ...]:
     assert answer.cells is not None
     cells = answer.cells[column]
     if not cells.values:  # a number such as those of a column in which no group was found
-        output = dict(answer.plan.columns)[column]
-        return (0,) if isinstance(output, Straight) and output.integer else (0.0,)
+        return (0,) if is_whole(answer.plan, column) else (0.0,)
     return (*cells.values, *cells.low, *cells.high)
 
 

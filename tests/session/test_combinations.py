@@ -1,0 +1,123 @@
+"""Unlike parts in one question: each combination is answered and verified, or refused before the debit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import privet as pv
+from privet.errors import UserError
+
+TOWNS = ["Rome", "Oslo", "Lima"]
+ROWS = pa.table(
+    {
+        "who": [i // 2 for i in range(1200)],
+        "town": [TOWNS[i % 3] if i % 7 else f"village {i}" for i in range(1200)],
+        "region": ["n" if i % 2 else "s" for i in range(1200)],
+        "pay": [float(i % 97) for i in range(1200)],
+    }
+)
+PEOPLE = pv.table(
+    "people",
+    ROWS,
+    protect=pv.person("who", max_rows=2),
+    columns={"town": pv.text(), "region": pv.keys("n", "s"), "pay": pv.number(0, 100)},
+)
+BY_TOWN, BY_REGION = PEOPLE.group_by("town"), PEOPLE.group_by("region")
+NOBODY = PEOPLE.where(pv.col("pay") > 99.5).group_by("town")
+SHARE = pv.col("n") / pv.total("n")
+DELTA = {"epsilon": 20, "delta": 1e-6}
+
+ANSWERED: dict[str, tuple[pv.Query | str, dict[str, Any]]] = {
+    "quantiles of unknown keys": (BY_TOWN.agg(m=pv.median("pay"), n=pv.count()), DELTA),
+    "quantiles without intervals": (BY_TOWN.agg(m=pv.quantiles("pay", [0.1, 0.9], interval=False)), DELTA),
+    "bounds and extremes of unknown keys": (BY_TOWN.agg(b=pv.approx_bounds("pay"), hi=pv.max("pay")), DELTA),
+    "distinct values of unknown keys": (BY_TOWN.agg(n=pv.count_distinct("region")), DELTA),
+    "shares of people of unknown keys": (BY_TOWN.agg(n=pv.count_people()).compute(share=SHARE), DELTA),
+    "nothing found: quantiles": (NOBODY.agg(m=pv.median("pay", interval=False)), DELTA),
+    "nothing found: an interval": (NOBODY.agg(m=pv.median("pay"), n=pv.count(), d=pv.count_distinct("region")), DELTA),
+    "nothing found: shares": (NOBODY.agg(n=pv.count()).compute(share=SHARE), DELTA),
+    "nothing found: bounds": (NOBODY.agg(b=pv.approx_bounds("pay")), DELTA),
+    "quantiles in formulas": (
+        "SELECT region, MEDIAN(pay) - AVG(pay) AS d, 2 * COUNT(DISTINCT town) t FROM people GROUP BY 1 HAVING d > -90",
+        {"epsilon": 3},
+    ),
+    "quantiles in rho": (BY_REGION.agg(m=pv.median("pay"), n=pv.count()), {"rho": 0.5}),
+    "quantiles with a delta": (BY_REGION.agg(m=pv.median("pay"), n=pv.count()), {"epsilon": 2, "delta": 1e-6}),
+    "bounds in formulas": (BY_REGION.agg(b=pv.approx_bounds("pay")).compute(w=pv.col("b upper") * 2), {"epsilon": 3}),
+    "filters of levels": (PEOPLE.rollup("region").agg(n=pv.count(where=pv.col("pay") > 50)), {"epsilon": 1}),
+    "options and unknown keys": (
+        """SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 9, delta = 1e-6, max_rows_contributed = 1)
+        town, COUNT(*) AS n, MAX(pay) FROM people GROUP BY town -- the largest""",
+        {},
+    ),
+}  # fmt: skip
+
+REFUSED: dict[str, tuple[Callable[[], pv.Query], dict[str, Any], str]] = {
+    "levels of quantiles": (lambda: PEOPLE.rollup("region").agg(m=pv.median("pay")), {"epsilon": 1}, "one level"),
+    "levels of distinct": (lambda: PEOPLE.cube("region").agg(m=pv.count_distinct("town")), {"epsilon": 1}, "one level"),
+    "levels of bounds": (lambda: PEOPLE.cube("region").agg(b=pv.approx_bounds("pay")), {"epsilon": 1}, "one level"),
+    "levels of unknown keys": (lambda: PEOPLE.rollup("region", "town").agg(n=pv.count()), DELTA, "not public"),
+    "levels in formulas": (
+        lambda: PEOPLE.rollup("region").agg(n=pv.count()).compute(x=pv.col("n") * 2), {"epsilon": 1}, "several levels",
+    ),
+    "totals of medians": (
+        lambda: BY_REGION.agg(m=pv.median("pay")).compute(x=pv.total("m")), {"epsilon": 1}, "total",
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture
+def session() -> Iterator[pv.Session]:
+    with pv.Session([PEOPLE], budget=pv.ApproxDP(1000, 1e-2), ledger=None) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("name", ANSWERED)
+def test_it_is_answered_verified_and_free_again(session: pv.Session, name: str) -> None:
+    question, price = ANSWERED[name]
+    assert session.explain(question, **price)
+    answer = session.release(question, **price)
+    pv.verify(answer.certificate, ledger=session.ledger)
+    assert len(answer) == (0 if name.startswith("nothing") else 3 if answer.columns[0] == "town" else len(answer))
+    assert answer.columns[0] in ("town", "region")
+    for shown in (str(answer), answer._repr_html_(), answer.chart(), answer.to_csv()):
+        assert shown
+    assert answer.to_arrow().num_rows == len(answer)
+    again = session.release(question, **price)
+    assert again.paid_before
+    assert again.to_dicts() == answer.to_dicts()
+
+
+def test_shares_of_unknown_keys_say_whose_total_they_are_of(session: pv.Session) -> None:
+    question, price = ANSWERED["shares of people of unknown keys"]
+    answer = session.release(question, **price)
+    assert "totals only of the town that appear" in answer.limits
+    assert sum(answer.values("share")) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_it_is_refused_before_the_debit(session: pv.Session, name: str) -> None:
+    build, price, words = REFUSED[name]
+    with pytest.raises(UserError, match=words):
+        session.release(build(), **price)
+    assert session.remaining.share == 1
+
+
+def test_all_in_one_batch(session: pv.Session) -> None:
+    answers = session.release_all(
+        {
+            "towns": BY_TOWN.agg(n=pv.count_people()),
+            "median": PEOPLE.agg(m=pv.median("pay")),
+            "levels": PEOPLE.rollup("region").agg(n=pv.count()),
+            "regions": BY_REGION.agg(n=pv.count()),
+        },
+        epsilon=60,
+    )
+    for answer in answers.values():
+        pv.verify(answer.certificate, ledger=session.ledger)
+    assert len(answers["towns"]) == 3
+    assert len(answers["levels"]) == 3
