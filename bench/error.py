@@ -224,7 +224,7 @@ def _cell(figures: list[Figure | str], question: Question) -> str:
 
 
 def _compared(question: Question, epsilon: float, found: Figures) -> str:
-    """Privet's figure divided by the best other; in bold if it is worse by more than four standard errors.
+    """Privet's figure divided by the best other; in bold if it is worse by more than two standard errors.
 
     The least of several noisy figures is too small. So where the least possible error is known, it counts instead of a
     figure below it.
@@ -242,7 +242,7 @@ def _compared(question: Question, epsilon: float, found: Figures) -> str:
     if not best.value:
         return "-" if ours.value else "1"
     ratio = ours.value / best.value
-    slack = 4 * math.hypot(ours.deviation, best.deviation)
+    slack = 2 * math.hypot(ours.deviation, best.deviation)
     worse = ratio < 1 - slack if share else ratio > 1 + slack
     return f"**{ratio:.2f}**" if worse else f"{ratio:.2f}"
 
