@@ -121,3 +121,17 @@ def test_all_in_one_batch(session: pv.Session) -> None:
         pv.verify(answer.certificate, ledger=session.ledger)
     assert len(answers["towns"]) == 3
     assert len(answers["levels"]) == 3
+
+
+def test_limits_of_hidden_columns_that_formulas_read_are_stated(session: pv.Session) -> None:
+    answer = session.release("SELECT AVG(pay) - 10 AS above FROM people", epsilon=5)
+    assert any("pay clamped to 0..100" in limit for limit in answer.limits)
+
+
+def test_an_interval_of_one_point_is_shown(session: pv.Session) -> None:
+    """Not so the ends of bounds, which have none."""
+    answer = session.release(PEOPLE.agg(m=pv.median(pv.col("pay") * 0 + 7), b=pv.approx_bounds("pay")), epsilon=50)
+    line = str(answer).splitlines()[1]
+    assert "7 (7 to 7)" in line
+    assert answer.interval("b lower") == ([0.0], [0.0])
+    assert "(0" not in line

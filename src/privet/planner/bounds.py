@@ -136,3 +136,8 @@ def plain(end: Exact, rounding: Callable[[Exact], float]) -> Cell:
     if end.denominator == 1:
         return end.numerator
     return written if exact(written := nearest(end)) == end else rounding(end)
+
+
+def is_end(output: object) -> bool:
+    """Whether a column is an end of bounds that were found, which has no interval."""
+    return isinstance(output, Found) and output.part != "inside"

@@ -17,6 +17,7 @@ from privet.privacy.adjacency import Person
 from privet.tables import aggregates, caps, operators, schema
 from privet.tables.aggregates import Aggregate, ApproxBounds, Count, CountDistinct, Histogram, OfValues
 from privet.tables.caps import some
+from privet.tables.computed import reads
 from privet.tables.expressions import nodes as e
 from privet.tables.expressions import trees
 from privet.tables.expressions.rendering import show as show_node
@@ -70,9 +71,10 @@ def _edges(plan: ReleasePlan) -> Iterator[str]:
 
 
 def _matter(query: Query) -> Iterator[Aggregate]:
-    """The aggregates that are shown, or decide what is; others were measured for other questions of a batch."""
+    """The aggregates that are shown, computed with, or decide what is shown; a batch measured the others for others."""
     columns, arranged = query.columns(), query.arrangement
     deciding = {*arranged.chooses_by(), *(order.column for order in arranged.order)}
+    deciding |= {name for _, formula in arranged.computed for name in reads(formula)}
     for name, aggregate in query.aggregates:
         if name not in arranged.hidden or deciding & {*columns[name]}:
             yield aggregate

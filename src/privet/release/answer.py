@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from privet.errors import InternalError, QueryError, UserError, install
 from privet.exact import nearest
 from privet.ledger import Remaining
-from privet.planner import ReleasePlan, computed, conditions, finding
+from privet.planner import ReleasePlan, bounds, computed, conditions, finding
 from privet.planner.outputs import Cell, Cells, Fixed, Straight
 from privet.privacy.guarantees import Guarantee
 from privet.privacy.guarantees.budgets import is_nothing
@@ -213,7 +213,7 @@ class Release:
                 else isinstance(outputs[name], Straight | Fixed),
                 computed.is_public(self.plan, formulas[name]) if name in formulas else isinstance(outputs[name], Fixed),
                 name in formulas or name in dots,
-                name in formulas and computed.is_plain(self.plan, formulas[name]),
+                computed.is_plain(self.plan, formulas[name]) if name in formulas else bounds.is_end(outputs[name]),
             )
             for name, cells in self.shown.items()
         ]

@@ -24,13 +24,13 @@ class Column:
     """Whether it is a mean, a ratio or the like, drawn as a dot, and not an amount, drawn as a bar from zero."""
 
     plain: bool = False
-    """Whether it has no interval of its own: it is an end of one, or is computed from such ends."""
+    """Whether it has no interval of its own: it is an end of one or of bounds, or is computed from such ends."""
 
     def texts(self, group: int) -> tuple[str, str]:
         """The value and the interval of one group."""
         cells = self.cells
         value, interval = numerals(cells.values[group], cells.low[group], cells.high[group], around=self.around)
-        if self.public or self.plain or cells.low[group] == cells.high[group]:  # bounds that were found have none
+        if self.public or self.plain:
             interval = "(public)" if self.public else ""
         return f"~{value}" if marks(cells)[group] else value, interval
 
