@@ -272,11 +272,14 @@ class Session(Closing):
         you give none: a higher one sees more, with more noise. One debit; the same diagnosis is free again.
         """
         check_arguments(options, DiagnosisOptions.__annotations__)
-        asked = (
-            query.query if isinstance(query, ReleasePlan) else self.parse(query) if isinstance(query, str) else query
-        )
+        priced: Mapping[str, Any] = options
+        if isinstance(query, str):
+            statement = self.dataset.asked(query)
+            asked, priced = statement.query, statement.priced(options)
+        else:
+            asked = query.query if isinstance(query, ReleasePlan) else query
         looked = diagnoses.asked(asked, ceiling)
-        plans = {name: self.plan(each, **price) for name, each, price in diagnoses.priced(looked, options)}
+        plans = {name: self.plan(each, **price) for name, each, price in diagnoses.priced(looked, priced)}
         batch = self.release_all(plans, request_id=request_id, fresh=fresh)
         return diagnoses.answered(asked, looked, batch)
 

@@ -10,6 +10,7 @@ import pytest
 
 import privet as pv
 from privet.errors import UserError
+from privet.release.recall import reopened
 
 TOWNS = ["Rome", "Oslo", "Lima"]
 ROWS = pa.table(
@@ -95,7 +96,7 @@ def test_it_is_answered_verified_and_free_again(session: pv.Session, name: str) 
 def test_shares_of_unknown_keys_say_whose_total_they_are_of(session: pv.Session) -> None:
     question, price = ANSWERED["shares of people of unknown keys"]
     answer = session.release(question, **price)
-    assert "totals only of the town that appear" in answer.limits
+    assert "totals over the values of town that appear, not over all" in answer.limits
     assert sum(answer.values("share")) == pytest.approx(1)
 
 
@@ -119,6 +120,7 @@ def test_all_in_one_batch(session: pv.Session) -> None:
     )
     for answer in answers.values():
         pv.verify(answer.certificate, ledger=session.ledger)
+        assert reopened(answer.certificate).to_dicts() == answer.to_dicts()
     assert len(answers["towns"]) == 3
     assert len(answers["levels"]) == 3
 
@@ -135,3 +137,47 @@ def test_an_interval_of_one_point_is_shown(session: pv.Session) -> None:
     assert "7 (7 to 7)" in line
     assert answer.interval("b lower") == ([0.0], [0.0])
     assert "(0" not in line
+
+
+def test_a_batch_with_a_delta_has_no_unknown_keys(session: pv.Session) -> None:
+    """They would spend a delta of their own beside it."""
+    towns = BY_TOWN.agg(n=pv.count_people())
+    words = "not public, which has a delta of its own"
+    with pytest.raises(UserError, match=words):
+        session.release_all({"a": towns}, epsilon=1, delta=1e-9)
+    with pytest.raises(UserError, match=words):
+        session.release_all({"a": session.plan(towns, epsilon=20, delta=1e-6)}, delta=1e-9)
+    assert session.remaining.share == 1
+
+
+def test_a_price_in_the_statement_of_a_diagnosis_counts(session: pv.Session) -> None:
+    statement = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 2) MAX(pay) AS most FROM people"
+    with pytest.raises(UserError, match="the statement says epsilon = 2"):
+        session.diagnose(statement, epsilon=3)
+    assert "pay" in str(session.diagnose(statement))
+
+
+def test_a_rounded_number_has_the_digits_that_were_asked_for(session: pv.Session) -> None:
+    answer = session.release("SELECT ROUND(AVG(pay), 1) AS pay FROM people", epsilon=1)
+    (low,), (high,) = answer.interval("pay")
+    for number in (*answer.values("pay"), low, high):
+        assert number == round(number, 1)
+
+
+def test_a_missing_number_is_null_in_frames(session: pv.Session) -> None:
+    answer = session.release("SELECT COUNT(*) / (COUNT(*) - COUNT(*)) AS miss FROM people", epsilon=1)
+    assert answer.to_dicts()[0]["miss"] is None
+    assert answer.to_arrow().equals(answer.to_arrow())
+
+
+def test_long_numbers_in_formulas_are_refused(session: pv.Session) -> None:
+    with pytest.raises(UserError, match="more than 128 bits"):
+        session.release(f"SELECT COUNT(*) * 0.{'1' * 90} AS n FROM people", epsilon=1)
+
+
+@pytest.mark.parametrize("epsilon", ["1/2", 4])
+def test_unproved_quantiles_are_marked(session: pv.Session, epsilon: Any) -> None:
+    """A group of one row: what is proved there is proved by noise, so nearly every answer is marked."""
+    few = PEOPLE.where(pv.col("town") == "village 0").agg(m=pv.median("pay"), hi=pv.max("pay"))
+    marked = [session.release(few, epsilon=epsilon, fresh=True).too_noisy(name)[0] for name in ("m", "hi") * 20]
+    assert sum(marked) >= 30

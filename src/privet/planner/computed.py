@@ -183,7 +183,7 @@ class _Reader:
             }
             value = _value(evaluated(node, at))
             between = evaluated(node, {atom: ends(each.low[i], each.high[i]) for atom, each in read.items()})
-            found.append(_cell(value, between, whole=whole))
+            found.append(_cell(value, between, whole=whole, rounded=isinstance(node, Rounded)))
         noisy = [any(each.noisy[i] for each in (*read.values(), *shown.values())) for i in range(len(self.groups))]
         return _cells(found, noisy)
 
@@ -288,8 +288,13 @@ def _value(at: Interval | None) -> Exact | None:
     return at.low if at is not None and at.low == at.high else None
 
 
-def _cell(value: Exact | None, between: Interval | None, *, whole: bool) -> tuple[Cell, Cell, Cell]:
-    """A value and its interval as they are shown: rounded outwards, and around the value."""
+def _cell(
+    value: Exact | None, between: Interval | None, *, whole: bool, rounded: bool = False
+) -> tuple[Cell, Cell, Cell]:
+    """A value and its interval as they are shown: rounded outwards, and around the value.
+
+    What is `rounded` has few digits, and so has the true number: all become floats in the same way.
+    """
     if value is None or abs(value) > _LARGEST:
         return math.nan, -math.inf, math.inf
     low, high = (None, None) if between is None else (between.low, between.high)
@@ -300,8 +305,17 @@ def _cell(value: Exact | None, between: Interval | None, *, whole: bool) -> tupl
         most = math.inf if high is None else max(math.floor(high), int(value))
         spare = int(least == most and low != high)
         return int(value), least - spare, most + spare
-    least = -math.inf if low is None else quotient_down(low.numerator, low.denominator)
-    most = math.inf if high is None else quotient_up(high.numerator, high.denominator)
+    down, up = (nearest, nearest) if rounded else (_down, _up)
+    least = -math.inf if low is None else down(low)
+    most = math.inf if high is None else up(high)
     if least == most and low != high:
         least, most = math.nextafter(least, -math.inf), math.nextafter(most, math.inf)
     return nearest(value), least, most
+
+
+def _down(x: Exact) -> float:
+    return quotient_down(x.numerator, x.denominator)
+
+
+def _up(x: Exact) -> float:
+    return quotient_up(x.numerator, x.denominator)

@@ -28,6 +28,7 @@ from privet.tables.expressions.rendering import show
 from privet.tables.expressions.typing_rules import as_number
 from privet.tables.operators import OfPerson, Operator, PerPerson, Where
 from privet.tables.query import Query
+from privet.tables.ranked import Extreme, Quantiles
 from privet.tables.schema import CEILING
 from privet.tables.statement import AtMostGroups
 from privet.tables.types import NumberType, TimeType
@@ -152,7 +153,7 @@ def _values(query: Query) -> Iterator[ValuesAsked]:
     for _, aggregate in query.aggregates:
         for part in parts(aggregate):
             node = part.expression.operand if isinstance(part, Histogram) else getattr(part, "expression", None)
-            if isinstance(part, OfValues | Histogram) and node is not None:
+            if isinstance(part, OfValues | Histogram | Quantiles | Extreme) and node is not None:
                 for rows, clamp in _clamps(node, query.input, query.input):
                     found.setdefault(rows, {})[clamp] = None
     for rows, clamps in found.items():

@@ -47,8 +47,8 @@ def explained(plan: ReleasePlan, discovery: Discovery) -> Iterator[str]:
         f"{show_up(chosen.delta)}, by {_NAMES[type(chosen)]}."
     )
     yield (
-        f"A value with {even:,} {who} appears with a probability of 50 %, one with {sure:,} with 95 %; values of only "
-        f"one of them, with {show(chosen.delta)} at most."
+        f"A value with {even:,} {who} appears with a probability of 50 %, one with {sure:,} with 95 %, and one with a "
+        f"single {'person' if plan.is_of_people else 'row'} with {show(chosen.delta)} at most."
     )
     if discovery.counts:
         yield "The noisy counts that decide this are the answer: they cost nothing more."
@@ -67,7 +67,7 @@ def limits(plan: ReleasePlan) -> list[str]:
     clauses = [f"values of {names} that {even:,} {who} have appear half of the time, rarer ones less often"]
     formulas = (node for _, node in plan.query.arrangement.computed)
     if any(isinstance(leaf, OfAnswer) and leaf.function == "total" for node in formulas for leaf in leaves(node)):
-        clauses.append(f"totals only of the {names} that appear")
+        clauses.append(f"totals over the values of {names} that appear, not over all")
     if any(isinstance(plan.query.keys[i].expression.type(types), TextType) for i in groups.unknown):
         clauses.append(f"texts of more than {LONGEST} characters, or not printable, left out")
     return clauses

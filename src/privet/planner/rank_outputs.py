@@ -43,8 +43,15 @@ class RankedCode:
         ends = [self._ends(group[self.measurement], noise, confidence) for group in groups]
         bounds = 0, self.what.code.width
         low, high = ([bounds[side] if end[side] is None else end[side] for end in ends] for side in (0, 1))
-        noisy = tuple(end == (None, None) for end in ends)
+        noisy = tuple(self._is_noisy(end) for end in ends)
         return Cells(values, tuple(map(self._value, low)), tuple(map(self._value, high)), noisy)  # type: ignore[arg-type]
+
+    def _is_noisy(self, ends: tuple[int | None, int | None]) -> bool:
+        """Whether the counts prove too little: not every end, or an interval over more than half of the range."""
+        low, high = ends
+        unproved = low is None and high is None if self.what.rule == "edge/1" else low is None or high is None
+        width = self.what.code.width
+        return unproved or 2 * ((width if high is None else high) - (low or 0)) > width
 
     def _value(self, code: int) -> Cell:
         exactly = self.what.code.lower + self.what.code.step * code

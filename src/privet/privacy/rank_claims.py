@@ -52,6 +52,10 @@ def check_choices(
     width = tally["value"]["width"]
     if any(not 0 <= code <= width for vector in vectors for code in vector[: len(steps)]):
         raise VerificationError(f"{where}: a chosen code must be one of 0..{width}")
+    pairs = [(step["left"], step["place"]) for step in steps if step["left"] is not None]
+    pairs += [(step["place"], step["right"]) for step in steps if step["right"] is not None]
+    if any(vector[low] > vector[high] for vector in vectors for low, high in pairs):
+        raise VerificationError(f"{where}: chosen codes must be in the order of their ranks")
     return [BoundedRange(epsilon=epsilon) for epsilon in epsilons]
 
 

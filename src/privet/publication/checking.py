@@ -18,6 +18,7 @@ from typing import Any
 from privet.codec import canonical
 from privet.errors import PrivetError, UserError, VerificationError
 from privet.ledger import Ledger, Receipt, open_ledger
+from privet.privacy.guarantees.budgets import amount
 from privet.publication.contents import MANIFEST, PAGES, PICTURES, Answer, Manifest, Publication, digest, names
 from privet.publication.questions import Question
 from privet.release.batch import batch_of
@@ -131,6 +132,10 @@ class _Folder:
             raise VerificationError("it does not belong to the batch of the others")
         if (link.get("entry"), link.get("hash")) != (first.get("entry"), first.get("hash")):
             raise VerificationError("it was not paid for with the others")
+        for other in answers:
+            same = other.certificate.document["ledger"]["batch"]["part"] == link["batch"]["part"]
+            if same and _measured(other.certificate) != _measured(certificate):
+                raise VerificationError(f"it has other noise than {other.question.name}, and the batch paid for one")
         answers.append(answer)
         levels = [word for word, on in (("signature", said.signature), ("debit", said.ledger)) if on]
         return f"passed: {', '.join(['rules', *levels])}; {said.promise}"
@@ -168,6 +173,8 @@ class _Folder:
         parts = {answer.certificate.document["ledger"]["batch"]["part"] for answer in answers}
         if parts != set(range(len(batch.events))):
             yield Checked(MANIFEST, False, "the batch has further answers, which are not in this folder")
+        if document.get("guarantee") != amount(written.guarantee):
+            yield Checked(MANIFEST, False, "its guarantee is not that of the certificates")
         for name, content in written.pages().items():
             yield self._one(name, partial(self._page, name, content))
 
@@ -181,6 +188,13 @@ class _Folder:
 
         here, there = version("privet"), self.manifest.document["privet"]
         return "" if here == there else f", as Privet {here} writes it; this folder was written by Privet {there}"
+
+
+def _measured(certificate: Certificate) -> list[Any]:
+    """What answers of one part of a batch have in common: the rows, the measurements, and the noisy numbers."""
+    document = certificate.document
+    derived = document["derived"]
+    return [derived["statements"], derived["measurements"], document["noisy"], document.get("found")]
 
 
 def _asks(sql: str, answered: Query) -> bool:

@@ -94,6 +94,16 @@ class Publication:
         return str(self.answers[0].certificate.document["dataset"])
 
     @property
+    def is_signed(self) -> bool:
+        """Whether every certificate is signed."""
+        return all(answer.certificate.signature is not None for answer in self.answers)
+
+    @property
+    def command(self) -> str:
+        """The command that checks the folder."""
+        return "privet verify . --key steward.key.pub" if self.is_signed else "privet verify ."
+
+    @property
     def guarantee(self) -> Guarantee:
         """The guarantee of all answers together, which their certificates state."""
         batch = batch_of(self.answers[0].certificate.document)

@@ -43,7 +43,7 @@ def markdown(of: Publication) -> str:
         "",
         "```",
         "pip install privet",
-        "privet verify . --key steward.key.pub",
+        of.command,
         "```",
         "",
         f"Written by Privet {safe(of.version)} from the dataset {safe(of.dataset)}.",

@@ -125,14 +125,20 @@ def _paragraphs(text: str) -> str:
     return "".join(f"<p>{escape(part)}</p>\n" for part in parts)
 
 
+def _signed(of: Publication) -> str:
+    if of.is_signed:
+        return "The public key of the data's steward shows that the certificates are theirs."
+    return "This folder is not signed, so nothing shows that it is the steward's."
+
+
 def _verify(of: Publication) -> str:
     link = of.answers[0].certificate.document["ledger"]
     return f"""<p>Every table has a certificate. It states the question, how far one person can change each number, the
 noise, and the guarantee. With this folder, anyone can derive all of that anew, without the data, and compare the tables
 and this page with the certificates:</p>
 <pre>pip install privet
-privet verify . --key steward.key.pub</pre>
-<p>The public key of the data's steward shows that the certificates are theirs. Whoever has the ledger can also check
+{of.command}</pre>
+<p>{_signed(of)} Whoever has the ledger can also check
 that the budget was debited: entry {escape(str(link.get("entry")))} of the dataset {escape(of.dataset)}. Nothing of this
 proves that the noise was drawn: for that, you trust the steward.</p>
 """

@@ -272,7 +272,11 @@ def _found(derived: Any) -> _FoundKeys:
         raise VerificationError("derived.discovery: the keys are those of other rows")
     keys, rows = _caps(holders["input"], holders["bounding"])
     adjacency = {schema["adjacency"] for schema in _schemas(holders["input"])}
-    return _FoundKeys.claimed(derived["discovery"], held=keys * rows, adjacency=adjacency)
+    found = _FoundKeys.claimed(derived["discovery"], held=keys * rows, adjacency=adjacency)
+    counted = [_caps(statement["input"], statement["bounding"]) for statement in derived["statements"]]
+    if isinstance(found.mechanism, LaplaceThreshold) and any(blocks * most > keys * rows for blocks, most in counted):
+        raise VerificationError("derived.statements: a person counts for more than the keys were paid for")
+    return found
 
 
 # --- levels of a rollup or a cube ---------------------------------------------------------------------------

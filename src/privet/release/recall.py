@@ -13,7 +13,7 @@ from privet.errors import InternalError
 from privet.exact import Exact
 from privet.ledger import Ledger
 from privet.planner import ReleasePlan
-from privet.planner.discovery import stored
+from privet.planner.discovery import check_found, stored
 from privet.planner.facts import asked, derived, plan_again
 from privet.privacy import events
 from privet.privacy.guarantees import Guarantee, PureDP, budgets
@@ -114,13 +114,21 @@ def recalled_value(text: str, *, like: Any) -> tuple[Any, Certificate]:
     return array.astype(kind).reshape(like.shape), certificate
 
 
+def planned_again(document: dict[str, Any]) -> ReleasePlan:
+    """The plan of an answered question, by today's rules, from its certificate; with the keys that were found."""
+    plan = plan_again(document["asked"])
+    if plan.discovery is None:
+        return plan
+    return plan.resolved(check_found([tuple(each) for each in document["found"]], plan.query))
+
+
 def reopened(certificate: Certificate) -> Release:
     """The release that a certificate states, with its own numbers: they differ between machines in their last bits.
 
     It is not verified here.
     """
     document = certificate.document
-    plan = plan_again(document["asked"])
+    plan = planned_again(document)
     noisy = tuple(tuple(tuple(vector) for vector in part) for part in document["noisy"])
     cells = {}
     for name, computed in plan.cells(noisy).items():

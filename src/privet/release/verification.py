@@ -27,12 +27,12 @@ from privet.exact import Exact, nonnegative
 from privet.ledger import Ledger, Receipt, open_ledger
 from privet.mechanisms import AboveThreshold, Gaussian, Staircase, described
 from privet.mechanisms.described import Adding
-from privet.planner.discovery import check_found
-from privet.planner.facts import asked, derived, plan_again
+from privet.planner.facts import asked, derived
 from privet.privacy import events
 from privet.release import checker
 from privet.release.batch import batch_of, checked_batch, holds
 from privet.release.certificate import FORMAT, Certificate, answered, found_tree, of_choice, of_value, plain
+from privet.release.recall import planned_again
 from privet.release.signing import VerifyingKey, signs, verifier
 from privet.system.addresses import shown
 from privet.tables.schema import check_name
@@ -125,9 +125,7 @@ _HEAD = {"format", "version", "dataset", "ledger", "kind", "asked", "derived", "
 
 
 def _check_query(document: dict[str, Any]) -> str:
-    plan = plan_again(document["asked"])
-    if plan.discovery is not None:
-        plan = plan.resolved(check_found([tuple(each) for each in document["found"]], plan.query))
+    plan = planned_again(document)
     found = found_tree(plan)
     _same(sorted(document), sorted({*_HEAD, "noisy", *found}), "fields of the document")
     _same({name: document[name] for name in found}, plain(found), "found")

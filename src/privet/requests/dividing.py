@@ -200,6 +200,13 @@ def _whole(plans: dict[str, ReleasePlan], parts: tuple[int, ...], funds: Funds |
     separate = _one_by_one(plans, parts)
     if funds is None:
         return BatchPlan(plans, parts, separate)
+    unknown = [name for name, plan in plans.items() if plan.discovery is not None]
+    if unknown:
+        raise QueryError(
+            f"{unknown[0]!r} groups by keys that are not public, which has a delta of its own, so the batch can't have "
+            "one for all",
+            remedy=Remedy("Leave out the delta of the batch, or ask this question by itself"),
+        )
     accountant, granted = funds.balance.accountant, funds.granted
     choices = fixed_batch(separate.events, funds.amount), separate
     whole = min(choices, key=lambda event: -accountant.share(accountant.price(event), granted))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from privet.errors import QueryError, Subject, write
+from privet.errors import QueryError, Remedy, Subject, write
 from privet.exact import Exact
 from privet.names.spelling import there_are
 from privet.tables.expressions.nodes import Arithmetic, Clip, Column, Constant, Node, OfAnswer, Rounded
@@ -21,6 +21,9 @@ MOST_PARTS = 100
 MOST_FORMULAS = 100
 MOST_STEPS = 200_000
 """Maximum parts of all formulas, times the number of groups: some seconds of exact arithmetic."""
+
+LONGEST = 128
+"""Maximum bits of a number in a formula: longer ones make exact arithmetic slow."""
 
 EXAMPLE = write('compute(share=pv.col("n") / pv.total("n"))', sql="COUNT(*) / SUM(COUNT(*)) OVER () AS share")
 _COMPUTABLE = (Column, Constant, Arithmetic, Rounded, Clip, OfAnswer)
@@ -69,12 +72,25 @@ def checked(formulas: Formulas) -> None:
 
 def check_steps(formulas: Formulas, groups: int) -> None:
     """Refuse more arithmetic than an answer with so many groups can have."""
+    for name, node in formulas:
+        if any(max(map(int.bit_length, number.as_integer_ratio())) > LONGEST for number in _numbers(node)):
+            raise QueryError(f"{name!r} has a number of more than {LONGEST} bits", remedy=Remedy("Round it"))
     steps = sum(_size(node) for _, node in formulas) * groups
     if steps > MOST_STEPS:
         raise QueryError(
             f"this is too much arithmetic for {groups:,} groups: {steps:,} steps, of at most {MOST_STEPS:,}",
             allowed="Compute with fewer columns, or with the answer itself",
         )
+
+
+def _numbers(node: Node) -> Iterator[Exact]:
+    """The constants of a formula."""
+    if isinstance(node, Constant) and isinstance(node.value, Exact):
+        yield node.value
+    if isinstance(node, Clip):
+        yield from (node.lower, node.upper)
+    for part in parts(node):
+        yield from _numbers(part)
 
 
 def _size(node: Node) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -134,9 +135,11 @@ def _number_type(numbers: Sequence[Cell]) -> pa.DataType:
     return pa.int64() if most < 2**63 else pa.decimal128(38) if most < 10**38 else pa.float64()
 
 
-def _fitting(x: Cell, kind: pa.DataType) -> Cell | Decimal:
+def _fitting(x: Cell, kind: pa.DataType) -> Cell | Decimal | None:
     import pyarrow as pa
 
+    if isinstance(x, float) and math.isnan(x):
+        return None
     if pa.types.is_floating(kind):
         return x if isinstance(x, float) else nearest(Exact(x))
     return Decimal(x) if pa.types.is_decimal(kind) else x
