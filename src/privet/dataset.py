@@ -282,7 +282,7 @@ class Dataset(Closing):
         return planned
 
     def _plan(self, query: Query, **options: Any) -> ReleasePlan:
-        if not query.groups.is_public:
+        if isinstance(query, Query) and not query.groups.is_public:
             usual = default_delta(query, self._facts.budget, self.delta_share)
             options["delta"] = usual if options.get("delta") is None else options["delta"]
         return plan(query, min_epsilon=self.min_epsilon, accounting=self._accounting(options), **options)

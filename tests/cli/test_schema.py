@@ -20,7 +20,8 @@ people: epsilon 3 for all questions, add/remove
     smoker  a boolean
     day     a date in 2025-01-01..2025-03-31
 
-In SQL: COUNT(*), COUNT(x), COUNT(DISTINCT person_id), SUM(x), AVG(x), VAR_POP(x), STDDEV_POP(x), SUM(x) / SUM(y)
+In SQL: COUNT(*), COUNT(x), COUNT(DISTINCT person_id), SUM(x), AVG(x), VAR_POP(x), STDDEV_POP(x), \
+MEDIAN(x), QUANTILE_CONT(x, 0.9), MIN(x), MAX(x), SUM(x) / SUM(y)
 """
 MORE = """
 ledger = "all.ledger"

@@ -21,7 +21,7 @@ from privet.exact import Exact, nearest
 from privet.tables import operators as o
 from privet.tables.expressions import nodes as e
 from privet.tables.schema import Column
-from privet.tables.statement import At, Present, Rows, Squares, Statement
+from privet.tables.statement import At, Distinct, Present, Rows, Squares, Statement
 from privet.tables.types import BooleanType, KeyType, NumberType, TextType, TimeType, truncate
 
 Read = Callable[[str, str], Any]
@@ -66,7 +66,7 @@ class Floats:
                     in self.places(self.value(place.expression.operand, read, "value", types), place.expression.edges)
                 )
         found = self.value(tally.value.expression, read, "value", types)
-        if isinstance(tally, Present):
+        if isinstance(tally, Present | Distinct):  # as if all values were different
             return int(found is not None)
         code = encoded(found, tally.value.lower, tally.value.step, tally.value.width)
         if code is None:

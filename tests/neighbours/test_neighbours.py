@@ -179,7 +179,10 @@ def test_t5_t15_a_table_is_the_sum_of_its_people(batch: int, effort: int) -> Non
                 for place, each in enumerate(plans):
                     sums[place].append(bench.vectors(each))
             for each, exact, alone in zip(plans, whole, sums, strict=True):
-                assert exact == added(alone), (number, str(each.query))
+                added_up = added(alone)
+                for part, one, other in zip(each.noised, exact, added_up, strict=True):
+                    if part.measurement.rule != "distinct/1":  # people can have the same values
+                        assert one == other, (number, str(each.query))
             if made.person:
                 bench.put(with_nobody(chance, made))
                 assert [bench.vectors(each) for each in plans] == whole, number

@@ -97,7 +97,7 @@ def draws(monkeypatch: pytest.MonkeyPatch) -> Draws:
 def test_t13_the_ledger_s_events_are_the_noise_that_was_drawn(draws: Draws, effort: int) -> None:
     """For questions of every kind: scale by scale, coordinate by coordinate, in sum exactly the epsilon asked for."""
     rules = set()
-    for number in range(8 * effort):
+    for number in range(12 * effort):
         chance = Random(20_000 + number)
         made = world(chance)
         with of_world(made, min_epsilon="1e-6") as session:
@@ -133,7 +133,7 @@ def test_t13_the_ledger_s_events_are_the_noise_that_was_drawn(draws: Draws, effo
                 fixed = not release_plan.noised
                 assert cost == (0 if fixed else epsilon) == PureAccountant().account(event).epsilon
                 assert session.spent.epsilon - before == loss(release.spent) == cost
-    assert rules == {"count/1", "people/1", "present/1", "histogram/1", "sum/1", "pair/1", "triple/1"}
+    assert rules == {"count/1", "people/1", "present/1", "histogram/1", "sum/1", "pair/1", "triple/1", "distinct/1"}
 
 
 def test_t13_within_pays_for_the_noise_it_draws(draws: Draws) -> None:

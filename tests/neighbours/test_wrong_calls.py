@@ -254,7 +254,7 @@ WRONG_QUERIES: dict[str, Callable[[], Any]] = {
     "a numpy array": lambda: people.with_columns(a=np.array([1, 2])),
     "a column that is a number": lambda: anything.col(5),
     "group by nothing": lambda: people.group_by(),
-    "group by a text": lambda: people.group_by("name"),
+    "group by text and number": lambda: people.group_by("name", "income"),
     "group by a number": lambda: people.group_by("income"),
     "group by a time": lambda: people.group_by("time"),
     "group by what is not there": lambda: people.group_by("town"),

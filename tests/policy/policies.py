@@ -18,6 +18,7 @@ version = "2026-11"
 accountant = "approx"
 per_query = { epsilon = "1/3" }
 min_epsilon = 0.01
+delta_share = 0.02
 per_analyst = { epsilon = 0.5 }
 share_answers = false
 signing_key = "keys/steward.key"

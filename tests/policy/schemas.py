@@ -46,6 +46,8 @@ def _satisfies(value: Any, word: str, of: Any, schema: dict[str, Any], root: dic
             return not isinstance(value, str) or re.search(of, value) is not None
         case "minimum":
             return not _is(value, "number") or not value < of
+        case "maximum":
+            return not _is(value, "number") or not value > of
         case "exclusiveMinimum":
             return not _is(value, "number") or not value <= of
         case "exclusiveMaximum":

@@ -227,7 +227,7 @@ def test_it_is_one_debit_stored_and_verified(tmp_path: Any) -> None:
         assert (again.paid_before, again.shares, session.spent) == (True, found.shares, pv.PureDP(1))
         assert len([entry for entry in session.ledger.history("t") if entry.kind == "reserved"]) == 1
         for certificate in found.certificates.values():
-            assert "In its batch of 2: epsilon 1 together" in str(pv.verify(certificate, ledger=session.ledger))
+            assert "In its batch of 2 parts: epsilon 1 together" in str(pv.verify(certificate, ledger=session.ledger))
         text, html = str(found), found._repr_html_()
         assert "people with more than 2 rows" in text
         assert text.count("\n") > 8

@@ -108,7 +108,7 @@ def plainly(value: Any) -> Any:
     """A key as a text that is the same for both: a bin is its lower end, a date its day."""
     if hasattr(value, "left"):
         value = value.left
-    text = str(value)
+    text = "None" if value is None or value != value else str(value)
     if (bin_ := re.fullmatch(r"\[(.+), .+[)\]]", text)) is not None:
         text = bin_[1]
     try:

@@ -235,6 +235,10 @@ SELECT kind, AVG(total) AS t, COUNT(*) AS n FROM (SELECT person_id, kind, FLOOR(
 AS total FROM visits GROUP BY person_id, kind, bin) GROUP BY kind
 """
 STATEMENTS: dict[str, str] = {
+    "rows": "SELECT COUNT(*) AS n FROM people",
+    "levels": "SELECT region, smoker, COUNT(*) AS n, SUM(income) AS s FROM people GROUP BY ROLLUP (region, smoker)",
+    "cubes": "SELECT region, smoker, COUNT(*) AS n FROM people GROUP BY CUBE (region, smoker)",
+    "sets": "SELECT region, smoker, AVG(age) AS m FROM people GROUP BY GROUPING SETS ((region, smoker), (region), ())",
     "quantiles": """SELECT region, MEDIAN(income) AS m, QUANTILE_CONT(age, 0.9) AS q, MIN(income) AS low, MAX(age) AS h,
 PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY income) AS p FROM people GROUP BY region""",
     **dict(block.strip().split("\n", 1) for block in _WRITTEN.split("\n-- ")[1:]),
@@ -288,7 +292,7 @@ def seen() -> Iterator[Seen]:
             some = [chance.choice([-3, 0, 5, 40, 10**6]) for _ in range(part.measurement.size)]
             return (*sorted(map(abs, some[:codes])), *some[codes:])
 
-        return tuple(tuple(vector(part) for _ in range(made.groups)) for part in made.noised), event
+        return tuple(tuple(vector(part) for _ in range(made.groups_of(part))) for part in made.noised), event
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(queries, "add_noise", add_noise)

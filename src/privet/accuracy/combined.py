@@ -36,7 +36,7 @@ class Combined:
         >>> from privet.accuracy.laplace import LaplaceSums
         >>> mean_of_ten = ((Exact(1, 10), Exact(20), 10),)
         >>> Combined(LaplaceSums(), (mean_of_ten,)).error_of_sum([1], [1], 0.95)
-        Fraction(88, 5)
+        Fraction(177, 10)
     """
 
     noise: NoiseSums
