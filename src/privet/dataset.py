@@ -30,6 +30,7 @@ from privet.release.signing import SigningKey, signer
 from privet.system.closing import Closing
 from privet.system.processes import Gate, era
 from privet.tables import operators
+from privet.tables.discovered import Discovered
 from privet.tables.holders import Holders
 from privet.tables.query import Query
 from privet.tables.relation import PublicTable, Table
@@ -282,7 +283,7 @@ class Dataset(Closing):
         return planned
 
     def _plan(self, query: Query, **options: Any) -> ReleasePlan:
-        if isinstance(query, Query) and not query.groups.is_public:
+        if isinstance(getattr(query, "groups", None), Discovered):  # what is no query is refused by the planner
             usual = default_delta(query, self._facts.budget, self.delta_share)
             options["delta"] = usual if options.get("delta") is None else options["delta"]
         return plan(query, min_epsilon=self.min_epsilon, accounting=self._accounting(options), **options)
