@@ -120,6 +120,10 @@ def value(node: e.Node, row: Row) -> Any:
                 return None
             last = len(edges) - 2
             return min(sum(edge <= x for edge in edges) - 1, last)
+        case e.Beyond(of):  # these rows have no value outside of its range
+            return None if value(of, row) is None else Fraction(0)
+        case e.Which() | e.OfAnswer():
+            raise AssertionError(node)
 
 
 def _number(x: Any) -> Any:

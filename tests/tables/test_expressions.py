@@ -36,7 +36,8 @@ def is_of(kind: Type, x: Any) -> bool:
     match kind:
         case NumberType():
             x = Fraction(x) if isinstance(x, bool) else x  # a condition among numbers is 0 or 1
-            inside = kind.wide or kind.lower <= x <= kind.upper
+            near = kind.unit if kind.rounded else 0  # the ends of a range are rounded; these values are not
+            inside = kind.wide or kind.lower - near <= x <= kind.upper + near
             on_steps = kind.step is None or (x - kind.lower) % kind.step == 0 or x == kind.upper
             return isinstance(x, Fraction) and inside and on_steps and (not kind.integer or x.denominator == 1)
         case BooleanType():
