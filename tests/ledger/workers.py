@@ -48,7 +48,7 @@ from privet.privacy.guarantees import PureDP
 from privet.session import Session
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 120  # seconds after which a child counts as hung
+PATIENCE = 400  # seconds after which a child counts as hung
 BUDGET = PureDP(1000)
 PRICE = "1/100"
 

@@ -451,14 +451,14 @@ def test_a_journal_that_names_another_file_to_remove(past: Past, tmp_path: Path)
 @pytest.mark.slow
 def test_older_journals_appear_while_two_processes_write(nursery: Nursery, tmp_path: Path) -> None:
     """And while each of them opens and closes the ledger."""
-    path, times = tmp_path / "people.ledger", 60
+    path, times = tmp_path / "people.ledger", 15
     with closing(opened(path)) as ledger:
         ledger.reserve(dataset="people", analyst="ann", request_id="first", events=[cost("1/100")])
     side, earlier = Path(f"{path}-journal"), hot(path.read_bytes(), Path(f"{path}-journal").read_bytes())
     journals, done, planted = [earlier, forged(path.read_bytes())], threading.Event(), count()
 
     def plant() -> None:
-        while not done.wait(0.004):
+        while not done.wait(0.01):
             new = tmp_path / "planted"
             new.write_bytes(journals[next(planted) % 2])
             new.replace(side)
