@@ -28,7 +28,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Derandomized: a failure is the same on every machine, and a run that passes says so about the code and not about luck.
 # No deadline, and no complaint about slow examples: a busy machine is no bug.
 settings.register_profile(
-    "privet", derandomize=True, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+    "privet",
+    max_examples=50,
+    derandomize=True,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("privet")
 

@@ -234,7 +234,7 @@ def pure(number: Fraction) -> PureDP:
     others=parts,
     price=parts.filter(lambda price: price > 0),
 )
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_a_debit_is_granted_if_and_only_if_every_cap_covers_it(
     budget: Fraction,
     mine: Fraction | None,
@@ -332,7 +332,7 @@ pairs = st.tuples(parts, parts).map(lambda pair: ApproxDP(pair[0], pair[1] / 10)
 
 
 @given(budget=pairs, cap=pairs, query=pairs, spent=pairs, price=pairs)
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_an_approximate_debit_is_granted_if_and_only_if_every_cap_covers_it(
     budget: ApproxDP, cap: ApproxDP, query: ApproxDP, spent: ApproxDP, price: ApproxDP
 ) -> None:

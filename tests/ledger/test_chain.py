@@ -600,7 +600,7 @@ json_values: st.SearchStrategy[Any] = st.sampled_from(
 
 
 @given(place=st.sampled_from(PLACES), value=json_values)
-@settings(max_examples=400)
+@settings(max_examples=150)
 def test_whatever_stands_in_an_entry_it_holds_or_is_refused(place: tuple[int, tuple[Any, ...]], value: Any) -> None:
     """No other error than `LedgerError`; and what holds can be read."""
     index, path = place
@@ -884,7 +884,7 @@ def rounded_up(number: Fraction) -> Fraction:
 
 
 @given(st.lists(st.tuples(rationals, shares), max_size=8))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_the_state_after_any_sequence_is_the_naive_sum(prices: list[tuple[Fraction, Fraction]]) -> None:
     """In the accountant's hands, in a ledger, and for whoever verifies its export."""
     for name, kind in (("pure", PureDP), ("approx", ApproxDP)):

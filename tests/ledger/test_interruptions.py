@@ -292,7 +292,7 @@ def test_an_interrupt_anywhere_in_a_transaction_ends_that_one_only(tmp_path: Pat
     with closing(workers.opened(path)) as one, closing(open_ledger(path)) as two:
         gc.disable()
         try:
-            for place in range(0, 10**6, 7 if effort == 1 else 1):
+            for place in range(0, 10**6, 17 if effort == 1 else 1):
                 left: list[BaseException] = []
                 interrupt = Anywhere(place)
                 try:

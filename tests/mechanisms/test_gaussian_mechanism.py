@@ -175,7 +175,7 @@ def test_error_tail_and_draws_agree(sigma: float) -> None:
         assert mechanism.error(0.9) == pytest.approx(norm.ppf(0.95) * sigma, rel=1e-2)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.fractions(min_value=-9, max_value=9, max_denominator=64), min_size=1, max_size=5),
     st.lists(st.fractions(min_value=-3, max_value=3, max_denominator=64), min_size=5, max_size=5),

@@ -469,7 +469,7 @@ def test_privacy_profile() -> None:
     st.sampled_from([1, 3, "0.7", "1e-5", 10**6]),
     st.sampled_from([None, None, 1, "1/1024"]),
 )
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_epsilon_for_is_the_smallest(error: Any, confidence: str, sensitivity: Any, step: Any) -> None:
     half = Fraction(step) / 2 if step == "1/1024" else Fraction(1, 10**4)
     if Fraction(error) < half:

@@ -123,7 +123,7 @@ def test_sum_and_dual_sum_agree(sigma_squared: str) -> None:
 # --- quantiles ------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(squares, levels, st.integers(-(10**20), 10**20))
 def test_the_quantile_is_the_smallest_value_that_reaches(s: Fraction, p: Fraction, loc: int) -> None:
     noise = DiscreteGaussian(s, loc)

@@ -33,7 +33,7 @@ def test_against_scipy(scale: float) -> None:
         assert ours.quantile(p) == theirs.ppf(p)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(scales, st.integers(0, 60))
 def test_from_the_definition(scale: Fraction, step: int) -> None:
     k = step if scale < 10 else int(step * scale / 10)

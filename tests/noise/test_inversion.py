@@ -153,7 +153,7 @@ def test_strings_that_follow_a_boundary_for_hundreds_of_bits(two_sided: bool, sc
                 assert three_ways(level, words) == [wanted] * 3
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.sampled_from(SAMPLERS), st.lists(st.integers(1, LARGEST), min_size=FIRM, max_size=FIRM), st.integers(0, 300))
 def test_any_words(sampler: tuple[bool, Fraction], words: list[int], zeros: int) -> None:
     """Any bits, and small or large numbers too: leading zeros, or ones."""

@@ -40,7 +40,7 @@ def between(found: Any, value: Decimal, digits: int = 60) -> bool:
     return bool(narrow and found.lower - slack <= Fraction(value) <= found.upper + slack)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(scales, st.integers(-3000, 3000), st.integers(-5, 5))
 def test_pmf_cdf_tail_and_variance_from_the_definition(scale: Fraction, k: int, loc: int) -> None:
     noise = DiscreteLaplace(scale, loc)

@@ -147,7 +147,7 @@ def test_published_errors_of_a_cube() -> None:
 
 
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=4), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_no_level_is_worse_than_alone(sizes: list[int], data: st.DataObject) -> None:
     """At equal cost, independent answers have the variance of one table times the number of tables (or its square)."""
     every = [keys for size in range(len(sizes) + 1) for keys in combinations(range(len(sizes)), size)]

@@ -131,7 +131,7 @@ def test_without_noise_every_group_is_exact(some: list[Any]) -> None:
     check(made, exact(made, some), {name: [one[name] for one in found] for name in found[0]})
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     rows,
     st.sampled_from(sorted(EVERYTHING)),

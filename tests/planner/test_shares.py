@@ -39,7 +39,7 @@ PARTS: dict[str, Any] = {
 epsilons = st.one_of(st.fractions(Fraction(1, 10**6), 50, max_denominator=10**6), st.sampled_from([0.1, "1/3", 1, 2.5]))
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(st.sets(st.sampled_from(sorted(PARTS)), min_size=1, max_size=5), epsilons, st.booleans(), st.data())
 def test_shares_add_up_exactly(names: set[str], epsilon: Any, grouped: bool, data: st.DataObject) -> None:
     base: Any = table(**COLUMNS)

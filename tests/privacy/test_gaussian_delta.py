@@ -71,7 +71,7 @@ def test_the_scalar_formula_is_wrong_for_vectors() -> None:
     assert scalar < truth <= float(gaussian_delta(L2Move(4), 10, 4, 3))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.fractions(min_value=Fraction(1, 5), max_value=60, max_denominator=20),
     st.integers(1, 9),
@@ -204,7 +204,7 @@ PARTS = st.tuples(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(PARTS, min_size=2, max_size=2), st.fractions("0.1", 4, max_denominator=20))
 def test_noises_together_never_need_more(parts: list[tuple[Fraction, tuple[int, ...]]], epsilon: Fraction) -> None:
     assert joint_delta(parts, float(epsilon)) <= float(delta_of(joint(parts, epsilon))) + 1e-12

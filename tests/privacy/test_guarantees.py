@@ -136,7 +136,7 @@ def test_other_mixes_are_refused_with_the_line_to_write(one: Guarantee, other: A
     assert f"Write, for example: {line}" in str(caught.value) or line in str(caught.value)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(laws(3, 2), laws(3, 2), epsilons, epsilons)
 def test_composition_holds_on_real_mechanisms(one: list[Law], two: list[Law], e1: Fraction, e2: Fraction) -> None:
     """Run both, independently: the pair of answers has the composed guarantee."""
@@ -216,7 +216,7 @@ def test_implies_is_reflexive(g: Guarantee) -> None:
     assert g.implies(g)
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(guarantees, guarantees, guarantees)
 def test_implies_is_transitive(a: Guarantee, b: Guarantee, c: Guarantee) -> None:
     if a.implies(b) and b.implies(c):

@@ -231,7 +231,7 @@ def norm(u: Sequence[int]) -> int:
     return sum(map(abs, u))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(vectors, st.integers(1, 3))
 def test_sum_lemma_by_brute_force(phis: list[tuple[int, ...]], k: int) -> None:
     def sums(least: int) -> set[tuple[int, ...]]:
@@ -254,7 +254,7 @@ def test_sum_lemma_by_brute_force(phis: list[tuple[int, ...]], k: int) -> None:
     assert moved(sums(k)) == k * sensitivity.diameter(phis, same_rows=True) == kept
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(vectors, st.integers(2, 3))
 def test_two_groups_make_the_diameter_twice_the_radius(phis: list[tuple[int, ...]], groups: int) -> None:
     width = len(phis[0])
@@ -288,7 +288,7 @@ small = st.integers(1, 2).flatmap(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(small, st.integers(1, 3), st.integers(1, 2), st.integers(1, 2), st.sampled_from(Adjacency))
 def test_moves_in_groups_by_brute_force(
     phis: list[tuple[int, ...]], groups: int, most: int, rows: int, how: Adjacency
@@ -307,7 +307,7 @@ def test_moves_in_groups_by_brute_force(
             assert max(sum(x * x for x in change) for change in changes) == l2.squared
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(small, st.integers(1, 4))
 def test_rows_that_no_cap_spreads_over_groups(phis: list[tuple[int, ...]], k: int) -> None:
     """A cap on rows alone: they can be in one group or in k, and the whole vector is one block."""

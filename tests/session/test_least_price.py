@@ -136,7 +136,7 @@ def test_a_certificate_that_lies_about_it_is_rejected() -> None:
                 pv.verify(pv.Certificate(document))
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     st.fractions(min_value=Fraction(1, 100), max_value=10**9, max_denominator=1000),
     st.fractions(min_value=Fraction(1, 100), max_value=10**9, max_denominator=1000),

@@ -313,13 +313,13 @@ anything = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(st.lists(anything, max_size=6), st.sampled_from(list(DECLARED)))
 def test_each_object_is_converted_by_itself(values: list[Any], kind: Reading) -> None:
     assert converted(values, kind) == [one for value in values for one in converted([value], kind)]
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.lists(st.one_of(st.none(), st.floats(), st.floats(width=32)), max_size=8))
 def test_floats_are_read_alike_in_every_library(values: list[Any]) -> None:
     frames = [pa.table({"x": pa.array(values, pa.float64())}), pl.DataFrame({"x": pl.Series(values, dtype=pl.Float64)})]

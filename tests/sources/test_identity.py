@@ -413,7 +413,7 @@ def change(folder: Path, model: Written, what: str, name: str, other: str, numbe
             model.files[other] = model.files[name]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(st.lists(CHANGES, max_size=6), st.sampled_from(NAMES), st.lists(CHANGES, max_size=8))
 def test_any_changes(before: list[tuple[str, str, str]], name: str, after: list[tuple[str, str, str]]) -> None:
     model, numbers = Written(), count(1)
@@ -442,7 +442,7 @@ def test_any_changes(before: list[tuple[str, str, str]], name: str, after: list[
 # --- many at once ---------------------------------------------------------------------------------
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_many_are_judged_as_one_by_one(data: st.DataObject) -> None:
     identity = st.builds(

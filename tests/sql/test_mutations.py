@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from tests.effort import EFFORT
 from tests.sql.catalogue import GOLDEN, asked, pairs
 
 from privet.errors import QueryError
@@ -23,7 +24,7 @@ FOREIGN = """
     FLOOR CLIP LEAST YEAR EXTRACT IF COALESCE NULLIF ; -- /* */ " ' é 北 ﷽ ‮ 𝕏 \\ [ ] { } :: ? $1 @x % || -> self
     PRAGMA COPY ATTACH read_csv WITH RECURSIVE LATERAL PIVOT QUALIFY FILTER WINDOW DATE( INT( x.y.z "" "a b" 0x1F b'x'
 """.split()  # noqa: SIM905
-ROUNDS = 5_000
+ROUNDS = 2_000 * EFFORT
 
 
 def words(sql: str) -> list[str]:

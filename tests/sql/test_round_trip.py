@@ -232,7 +232,7 @@ def questions(draw: st.DrawFn) -> Query | None:
         return None
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(questions())
 def test_what_is_printed_is_read(query: Query | None) -> None:
     if query is None:
@@ -257,7 +257,7 @@ def can_match(query: Query) -> bool:
 def test_the_strategy_makes_questions_of_all_kinds() -> None:
     seen: list[Query] = []
 
-    @settings(max_examples=200, database=None)
+    @settings(max_examples=100, database=None)
     @given(questions())
     def look(query: Query | None) -> None:
         if query is not None:

@@ -89,7 +89,7 @@ def hides(text: str) -> None:
     assert MARK.lower() not in unquote(text).lower(), text
 
 
-@settings(max_examples=600)
+@settings(max_examples=200)
 @given(addresses, words, words)
 def test_no_secret_is_shown(address: str, before: str, after: str) -> None:
     hides(masked(address))
@@ -97,13 +97,13 @@ def test_no_secret_is_shown(address: str, before: str, after: str) -> None:
     hides(masked(repr(f"{before}{address}")))
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(st.lists(addresses, min_size=2, max_size=3), st.sampled_from([" ", ", ", " and then ", "\n", "' '"]))
 def test_nor_one_of_several(several: list[str], between: str) -> None:
     hides(masked(between.join(several)))
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(addresses | st.text() | odd)
 def test_masking_twice_is_masking_once(text: str) -> None:
     assert masked(masked(text)) == masked(text)

@@ -387,7 +387,7 @@ def read_or_refused(tree: Any) -> bool:
     return True
 
 
-@settings(max_examples=1000)
+@settings(max_examples=300)
 @given(st.data())
 def test_a_damaged_tree_is_read_or_refused(data: st.DataObject) -> None:
     tree = copy.deepcopy(data.draw(st.sampled_from(TREES)))

@@ -98,14 +98,14 @@ def matches(name: str, leaf: e.Node, constants: list[Any]) -> bool:
     return all(any(value(one, {name: x}) is True for x in possible(name, constants)) for one in several)
 
 
-@settings(max_examples=600)
+@settings(max_examples=200)
 @given(leaves())
 def test_a_comparison_is_refused_if_and_only_if_no_value_meets_it(made: tuple[str, e.Node, list[Any]]) -> None:
     name, leaf, constants = made
     assert refused(leaf) is not matches(name, leaf, constants)
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(leaves())
 def test_what_is_said_to_be_always_true_is(made: tuple[str, e.Node, list[Any]]) -> None:
     name, leaf, constants = made
@@ -116,7 +116,7 @@ def test_what_is_said_to_be_always_true_is(made: tuple[str, e.Node, list[Any]]) 
     assert dense or said_so is always
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(leaves())
 def test_every_refusal_has_a_text_in_both_languages(made: tuple[str, e.Node, list[Any]]) -> None:
     for never in nevers(made[1], TYPES):
@@ -140,7 +140,7 @@ def wrong(made: tuple[e.Node, Row]) -> bool:
     return value(node, row) not in outcomes(node, Known(TYPES))
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(st.tuples(CONDITIONS, rows))
 def test_outcomes_hold_every_outcome(made: tuple[e.Node, Row]) -> None:
     assert not wrong(made)

@@ -139,7 +139,7 @@ def counted(query: Query) -> Statement:
     return Statement(query.input, keys, AtMostRows(2), (Rows(),), query.listed)
 
 
-@settings(max_examples=150, suppress_health_check=[*HealthCheck], deadline=None)
+@settings(max_examples=75, suppress_health_check=[*HealthCheck], deadline=None)
 @given(rows(), st.lists(st.one_of(FEW, FEW, maybe(nodes)), max_size=2), st.lists(asked, max_size=2))
 def test_a_tree_of_constructors_is_refused_or_runs(
     engine: DuckDB, of: o.Operator, keys: list[Any], aggregates: list[Any]
@@ -162,7 +162,7 @@ def places(tree: Any) -> list[tuple[Any, Any]]:
     return [(tree, key) for key in keys] + [place for key in keys for place in places(tree[key])]
 
 
-@settings(max_examples=150, suppress_health_check=[*HealthCheck], deadline=None)
+@settings(max_examples=75, suppress_health_check=[*HealthCheck], deadline=None)
 @given(st.data())
 def test_damaged_json_is_refused_or_runs(engine: DuckDB, data: st.DataObject) -> None:
     tree = copy.deepcopy(SMALL)

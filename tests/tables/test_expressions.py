@@ -153,7 +153,7 @@ EXPRESSIONS: st.SearchStrategy[e.Node] = st.one_of(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(EXPRESSIONS, st.lists(rows, min_size=1, max_size=6))
 def test_every_value_is_in_the_range_of_its_type(node: e.Node, some: list[Any]) -> None:
     try:

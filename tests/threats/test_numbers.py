@@ -163,7 +163,7 @@ numbers = st.floats(min_value=1e-320, max_value=1e250, allow_nan=False) | st.fra
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(numbers, numbers, st.integers(1, 50))
 def test_t4_every_lattice_keeps_the_promise(sensitivity: Any, epsilon: Any, dimension: int) -> None:
     """With its dimension's rounding: the sensitivity in steps covers what rounding adds, and the scale covers both."""

@@ -197,7 +197,7 @@ LABELS = st.text(
 @example([((2**70, 0, 2**71), "huge"), ((1, 0, 2), "small")], 80)
 @example([((-5, -9, -1), ""), ((-1, -2, 0), "")], 40)
 @example([((5e-324, 0.0, 1e-323), "tiny")], 40)
-@settings(max_examples=300)
+@settings(max_examples=120)
 def test_every_line_is_one_bar_within_the_width(made: list[tuple[Any, str]], width: int) -> None:
     groups, labels = [group for group, _ in made], [label for _, label in made]
     lines = drawn(groups, labels, width)
