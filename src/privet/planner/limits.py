@@ -66,8 +66,10 @@ def limits(plan: ReleasePlan) -> tuple[str, ...]:
 def _edges(plan: ReleasePlan) -> Iterator[str]:
     """How far inside of the smallest or the largest value an answer aims."""
     for part in plan.noised:
-        if isinstance(part, ChosenRanks) and part.measurement.rule == "edge/1":
-            yield f"{part.measurement.quantity} taken {some(part.reach, 'row')} inside of the edge"
+        if isinstance(part, ChosenRanks):
+            for largest in part.measurement.edges:
+                quantity = Extreme(part.measurement.code.expression, largest)
+                yield f"{quantity} taken {some(part.inside, 'row')} inside of the edge"
 
 
 def _matter(query: Query) -> Iterator[Aggregate]:
