@@ -12,6 +12,7 @@ from datetime import date, datetime, time
 from privet.exact import Exact, show
 from privet.planner import finding
 from privet.planner.plan import ReleasePlan
+from privet.planner.rank_words import beyond
 from privet.planner.ranks import ChosenRanks
 from privet.privacy.adjacency import Person
 from privet.tables import aggregates, caps, operators, schema
@@ -69,7 +70,8 @@ def _edges(plan: ReleasePlan) -> Iterator[str]:
         if isinstance(part, ChosenRanks):
             for largest in part.measurement.edges:
                 quantity = Extreme(part.measurement.code.expression, largest)
-                yield f"{quantity} taken {some(part.inside, 'row')} inside of the edge"
+                told = beyond(part, largest=largest)
+                yield f"{quantity} taken {some(part.inside, 'row')} inside of the edge ({told})"
 
 
 def _matter(query: Query) -> Iterator[Aggregate]:

@@ -9,7 +9,7 @@ from privet.exact import Exact, show, show_up
 from privet.mechanisms.ranks import TIES
 from privet.mechanisms.splitting import Step
 from privet.planner.rank_outputs import RankedCode
-from privet.planner.ranks import ChosenRanks
+from privet.planner.ranks import USUAL, ChosenRanks
 from privet.privacy.guarantees import ZeroConcentratedDP
 from privet.tables.expressions.rendering import show as show_node
 
@@ -76,3 +76,15 @@ def rank_error(part: ChosenRanks, output: RankedCode, confidence: Exact) -> str:
         worst += (math.log(candidates) - math.log(share)) / rate + step.split
         usual = math.hypot(usual, -math.log(1 - confidence) / rate)
     return f"within {show_up(Exact(math.ceil(worst)))} rows of its rank on any data; usually {math.ceil(usual)}"
+
+
+def beyond(part: ChosenRanks, *, largest: bool) -> str:
+    """How many rows are larger than a maximum that is chosen, or smaller than a minimum, in 95 % of choices.
+
+    Claim: it aims `inside` ranks from the edge. Where values lie close to each other, it is further than r from there
+    with probability e^(-rate r). If there are fewer rows than that, all codes beyond all rows are the nearest.
+    """
+    spread = math.ceil(-math.log(1 - USUAL) / float(part.rate(part.measurement.steps[-1])))
+    least, most = max(0, part.inside - spread), part.inside + spread
+    side = "above" if largest else "below"
+    return f"usually {least:,} to {most:,} rows lie {side} it, all if there are fewer"
