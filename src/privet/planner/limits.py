@@ -89,10 +89,12 @@ def of_cap(plan: ReleasePlan, how: Bounding, distinct: str = "") -> str:
     counted = isinstance(how, PeopleInGroups)
     own = caps.is_own(plan.query.input, plan.query.at_most, plan.most_groups, counted=counted)
     reason = "set by this query" if own else caps.reason(plan.query.input)
-    because = f" ({reason})" if reason else ""
+    reasons = [*_one_for_each(plan.query.input), *([reason] if reason else [])]
+    because = f" ({'; '.join(reasons)})" if reasons else ""
     match how:
         case AtMostRows(1) if not own:
-            return f"at most {few(1, distinct)} per person"
+            because = f" ({told})" if (told := "".join(_one_for_each(plan.query.input))) else ""
+            return f"at most {few(1, distinct)} per person{because}"
         case AtMostRows(rows) | AtMostGroups(1, rows):
             return f"at most {few(rows, distinct)} per person{because}"
         case AtMostGroups(groups, rows):
@@ -100,6 +102,14 @@ def of_cap(plan: ReleasePlan, how: Bounding, distinct: str = "") -> str:
         case PeopleInGroups(groups) if groups < plan.most_groups:
             return f"each person counted in at most {some(groups, 'group')}{because}"
     return ""
+
+
+def _one_for_each(of: Operator) -> Iterator[str]:
+    """What a row stands for, if the rows of a person were combined by some keys."""
+    while isinstance(of, Where | WithColumns | JoinPublic):
+        of = of.input
+    if isinstance(of, PerPerson) and of.keys:
+        yield f"one row for each {' and '.join(name for name, _ in of.keys)}"
 
 
 def few(count: int, distinct: str) -> str:
