@@ -55,6 +55,8 @@ def _cut(value: Cell, low: Cell, high: Cell, ends: Ends) -> tuple[Cell, Cell, Ce
             return least
         return most if most is not None and x > most else x
 
+    if value != value:  # it is missing
+        return value, low, high
     a, b = inside(low), inside(high)
     if a == b and low < high and least != most:  # all of it was outside, or at an end
         a, b = (a, _next(b, math.inf)) if a == least else (_next(a, -math.inf), b)

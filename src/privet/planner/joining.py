@@ -90,4 +90,4 @@ def _joint(asked: tuple[Ranked, ...], weights: Mapping[Ranked, Exact], code: Cod
 
 def _norm(measured: RankMeasurement, power: int) -> float:
     """What all of the price is, in units of the shares of its levels."""
-    return float(sum(float(weight) ** power for weight in measured.weights())) ** (1 / power)
+    return math.pow(sum(math.pow(weight, power) for weight in measured.weights()), 1 / power)

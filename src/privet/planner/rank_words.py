@@ -20,8 +20,8 @@ def chosen_in_words(part: ChosenRanks) -> Iterator[str]:
     aims = ["the rank q n"] * bool(what.ranks) + [f"the rank {part.inside} inside of the edge"] * bool(what.edges)
     yield (
         f"{what.quantity[:1].upper()}{what.quantity[1:]}: one of {code.width + 1:,} values is chosen"
-        f"{' for each' if len(what.ranks) + len(what.edges) > 1 else ''}, with weight e^(-rate d), where d is its "
-        f"distance from {' or '.join(aims)}, in rows (rule {what.rule})."
+        f"{' for each' if len(what.ranks) + len(what.edges) > 1 else ''}, each with weight e^(-rate d), where d is "
+        f"its distance from {' or '.join(aims)}, in rows (rule {what.rule})."
     )
     top = show(code.lower + code.width * code.step)
     yield f"{show_node(code.expression)} is clamped to {show(code.lower)}..{top}, in steps of {show(code.step)}."
