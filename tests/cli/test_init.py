@@ -181,6 +181,19 @@ def test_each_row(here: Path) -> None:
     assert "# person_id = { integer = [LOWER, UPPER] }" in (here / "privet.toml").read_text(encoding="utf-8")
 
 
+def test_each_row_is_never_chosen_silently(here: Path) -> None:
+    """A column that may tell whose row it is: Enter chooses nothing, and the choice is told and written down."""
+    pq.write_table(pa.table({"memberRef": ["a", "b"], "age": [30, 40]}), here / "club.parquet")
+    result = ran("init", "club.parquet", answers=("", "each row", "skip", "integer 0 110", "1", ""))
+    assert load().datasets["club"].tables()[0].schema.protect == pv.each_row()
+    assert "club: each row is protected, not the person (memberRef)" in result.output
+    text = (here / "privet.toml").read_text(encoding="utf-8")
+    assert 'memberRef may tell whose they are: protect = { person = "memberRef", max_rows = 1 }' in text
+    pq.write_table(pa.table({"age": [30, 40]}), here / "ages.parquet")
+    told = ran("init", "ages.parquet", "--yes", "--each-row", "--force").output
+    assert "each row is protected, not the person" not in told
+
+
 def test_a_budget_in_rho(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     ran("init", "people.parquet", "--yes", "--each-row", "--rho", "0.1")
     assert load().datasets["people"].budget == pv.ZeroConcentratedDP("0.1")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from privet.mechanisms.ranks import TIES, CodeCounts, Node, RankChoice, distance_moved
-from privet.mechanisms.splitting import Step, edge_steps, levels, quantile_steps
+from privet.mechanisms.splitting import Step, levels, steps_of
 from privet.noise.entropy import SYSTEM
 from privet.noise.inversion import UniformReal
 from privet.privacy.adjacency import Adjacency
@@ -25,8 +25,8 @@ SHOWN = (0, 1, 2**30, 2**31, 5 * 2**30, WIDTH)
 """Codes whose probability is compared: all others are like one of these."""
 
 Moved = Callable[[Step], Fraction]
-MEDIAN, NINTH = quantile_steps([HALF], sides=False), quantile_steps([Fraction(9, 10)], sides=False)
-THREE = quantile_steps([Fraction(i, 4) for i in (1, 2, 3)], sides=False)
+MEDIAN, NINTH = steps_of([HALF], sides=False), steps_of([Fraction(9, 10)], sides=False)
+THREE = steps_of([Fraction(i, 4) for i in (1, 2, 3)], sides=False)
 
 
 def counted(codes: Sequence[int], width: int = WIDTH) -> CodeCounts:
@@ -94,12 +94,14 @@ def worst(
         (MEDIAN, 4),
         (NINTH, 5),
         (THREE, 3),
-        (quantile_steps([HALF], sides=True), 2),
-        (quantile_steps([Fraction(1, 10), HALF], sides=True), 1),
-        (edge_steps(largest=True), 4),
-        (edge_steps(largest=False), 3),
+        (steps_of([HALF], sides=True), 2),
+        (steps_of([Fraction(1, 10), HALF], sides=True), 1),
+        (steps_of([], sides=False, edges=[True]), 4),
+        (steps_of([], sides=False, edges=[False]), 3),
+        (steps_of([HALF], sides=False, edges=[False, True]), 3),
+        (steps_of([HALF], sides=True, edges=[True]), 1),
     ],
-    ids=["median", "0.9", "three", "sides", "two with sides", "max", "min"],
+    ids=["median", "0.9", "three", "sides", "two with sides", "max", "min", "median, min, max", "sides, max"],
 )
 def test_no_neighbours_lose_more_than_epsilon(steps: tuple[Step, ...], most: int) -> None:
     for adjacency in Adjacency:
@@ -205,7 +207,7 @@ def test_rank_errors() -> None:
         counts = CodeCounts.of(dict(zip(codes.tolist(), rows.tolist(), strict=True)), shift=0, width=width, known={})
         for quantiles, found in errors.items():
             ranks = [Fraction(i, quantiles + 1) for i in range(1, quantiles + 1)]
-            steps = quantile_steps(ranks, sides=False)
+            steps = steps_of(ranks, sides=False)
             for _ in range(30 // quantiles):
                 chosen: list[tuple[int, int] | None] = [None] * quantiles
                 for step in steps:

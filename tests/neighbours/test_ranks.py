@@ -69,7 +69,7 @@ def moved(one: Groups, other: Groups, step: Step, part: ChosenRanks) -> Fraction
             continue
         near = {c + d for c in (*left, *right) for d in (-1, 0, 1)} | {0, part.measurement.code.width}
         total += max(
-            abs(distance(left, c, step, part.reach) - distance(right, c, step, part.reach))
+            abs(distance(left, c, step, part.away(step)) - distance(right, c, step, part.away(step)))
             for c in near
             if 0 <= c <= part.measurement.code.width
         )

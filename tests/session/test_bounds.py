@@ -74,6 +74,19 @@ def test_they_are_stored_and_checked_like_any_answer(tmp_path: Any) -> None:
         assert f"income clipped to {found.lower}" in answer.limits[2].replace(",", "")
 
 
+def test_what_is_said_claims_no_more_than_is_known() -> None:
+    """Clamped values are inside of the widest bounds, wherever they were; and a boolean has no bounds to find."""
+    table = values()
+    with a_session(table, budget=pv.PureDP(10**7)) as session:
+        widest = session.release_bounds(table, "x", epsilon=MUCH)
+        assert "widest bounds that x can have. Whether values were outside of them" in widest.meaning
+        assert "All values" not in widest.meaning
+        with pytest.raises(QueryError, match="x > 3 is true or false, so its bounds are 0 and 1") as caught:
+            session.release_bounds(table, pv.col("x") > 3, epsilon=1)
+        assert 'pv.mean("smoker")' in str(caught.value)
+        assert session.spent == pv.PureDP(MUCH)
+
+
 def test_if_nothing_stands_out_the_widest_bounds_are_given() -> None:
     table = people()
     with a_session(table) as session:

@@ -154,8 +154,20 @@ def test_a_cap_on_groups() -> None:
     )
     with a_session(of, budget=pv.PureDP(10**8)) as session:
         grouped, alone = (session.diagnose(q, epsilon=MUCH) for q in (question(of), of.agg(x=pv.mean("x"))))
-        assert "people in more than 1 group lose further rows" in grouped.advice[0]
+        assert "Rows are compared with their product" in grouped.advice[0]
         assert grouped.advice[1].startswith("The cap leaves out rows. The steward can raise it")
+        assert grouped.advice[2].startswith("People are in more than 1 group, and their rows in the others")
+        counted = {(row[0], row[3]) for row in some_rows() if row[0] is not None and row[3] != "x"}
+        each = Counter(who for who, _ in counted)
+        shares = {share.what: share.value for share in grouped.shares}
+        lost = sum(n - 1 for n in each.values()) / len(counted)
+        assert shares["groups left out by the cap"] == pytest.approx(lost, abs=0.01)
+        several = sum(n > 1 for n in each.values()) / len(each)
+        assert shares["people in more than 1 group"] == pytest.approx(several, abs=0.01)
+        assert all(pv.verify(each).rules for each in grouped.certificates.values())
+        assert not any("group" in share.what for share in alone.shares)
+        people = session.diagnose(of.group_by("region").agg(n=pv.count_people()), epsilon=MUCH)
+        assert [share.what for share in people.shares] == ["groups left out by the cap", "people in more than 1 group"]
         assert alone.advice[0].startswith("The cap leaves out rows. The steward can raise it")
 
 

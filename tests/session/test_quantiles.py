@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 import privet as pv
 from privet.errors import QueryError, UserError, VerificationError
+from privet.planner import joining
 from privet.planner.ranks import ChosenRanks
 from privet.privacy import events
 from privet.release import checker
@@ -51,6 +53,7 @@ def everything(of: Table) -> dict[str, Query]:
         "grouped": of.group_by("region").agg(q=pv.quantile("age", 0.9), m=pv.mean("age")),
         "several": of.where(pv.col("age") >= 18).agg(q=pv.quantiles("pay", [0.1, 0.5, 0.9])),
         "many": of.agg(q=pv.quantiles("pay", [i / 10 for i in range(1, 10)], interval=False)),
+        "joined": of.agg(m=pv.median("pay"), high=pv.quantile("pay", 0.9), low=pv.min("pay")),
         "ends": of.agg(low=pv.min("pay"), high=pv.max(pv.col("age") * 2, interval=False)),
     }
 
@@ -103,6 +106,58 @@ def test_prices_certificates_and_recall(adjacency: str, person: dict[str, int]) 
                 assert again.noisy == answer.noisy
                 other = asks.release(query, **price, confidence=0.8)
                 assert other.paid_before, "the same choices, other intervals"
+
+
+def test_quantiles_of_one_column_are_one_measurement() -> None:
+    """Each output reads its own number, and a column that is not the same is measured on its own."""
+    of = table()
+    pay = np.sort(np.array([x for x in ROWS["pay"].to_pylist() if x == x]))
+    select = "SELECT MEDIAN(pay) AS m, QUANTILE_CONT(pay, 0.9) AS h, MIN(pay) AS low, MAX(pay) AS top FROM people"
+    with session(of) as asks:
+        answer = asks.release(select, epsilon=HUGE)
+        (part,) = answer.plan.noised
+        assert part.measurement.quantity == "quantiles(pay, 0.5, 0.9), min(pay), max(pay)"
+        for name, rank in (("m", len(pay) // 2), ("h", int(0.9 * len(pay))), ("low", 0), ("top", len(pay) - 1)):
+            (value,), (low,), (high,) = answer.values(name), *answer.interval(name)
+            assert pay[max(0, rank - 2)] - 1e-3 <= value <= pay[min(len(pay) - 1, rank + 2)] + 1e-3
+            assert low <= value <= high
+        assert pv.verify(answer.certificate).rules
+        apart = {
+            "another column": of.agg(m=pv.median("pay"), h=pv.quantile("age", 0.9)),
+            "no interval": of.agg(m=pv.median("pay"), h=pv.quantile("pay", 0.9, interval=False)),
+            "an expression": of.agg(m=pv.median("pay"), h=pv.max(pv.col("pay") * 2)),
+            "no gain": of.agg(m=pv.median("pay", interval=False), h=pv.quantile("pay", 0.9, interval=False)),
+            "too fine together": of.agg(m=pv.quantile("pay", "1/1009"), h=pv.quantile("pay", "1/1013")),
+            "much heavier": of.agg(m=pv.median("pay"), h=pv.quantile("pay", 0.9)),
+        }
+        for name, query in apart.items():
+            weights = {"m": 10} if name == "much heavier" else None
+            assert len(asks.plan(query, epsilon=1, weights=weights).noised) == 2, name
+        three = of.agg(a=pv.median("pay"), b=pv.quantile("pay", 0.9), c=pv.quantile("pay", 0.1), n=pv.count())
+        ranks, count = asks.plan(three, epsilon=1).noised
+        assert isinstance(ranks, ChosenRanks)
+        assert ranks.price == pv.PureDP(Fraction(2, 3)), "two levels of choices against one count"
+        assert count.price == pv.PureDP(Fraction(1, 3))
+
+
+def test_together_they_are_more_accurate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Known before data are read: distances fall with the rate, and edges are less far inside."""
+    of = table()
+    quartiles = of.agg(**{f"q{i}": pv.quantile("pay", i / 4) for i in (1, 2, 3)})
+    ends = of.agg(m=pv.median("pay"), low=pv.min("pay"), high=pv.max("pay"))
+
+    def planned(query: Query) -> tuple[float, int]:
+        parts = [part for part in asks.plan(query, epsilon=1).noised if isinstance(part, ChosenRanks)]
+        rates = [part.rate(step) for part in parts for step in part.measurement.steps if not step.side]
+        return float(min(rates)), max(part.inside for part in parts)
+
+    with session(of) as asks:
+        together = planned(quartiles), planned(ends)
+        monkeypatch.setattr(joining, "_ways", lambda asked: iter([[(each,) for each in asked]]))
+        alone = planned(quartiles), planned(ends)
+    assert together[0][0] > 1.4 * alone[0][0]
+    assert together[1][0] > 1.6 * alone[1][0]
+    assert together[1][1] < 0.6 * alone[1][1]
 
 
 def test_event_and_price() -> None:

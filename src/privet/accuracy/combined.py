@@ -15,13 +15,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privet.accuracy.gaussian import SMOOTHING, GaussianSums, normal_quantile
+from privet.accuracy.gaussian import ROUNDING, SMOOTHING, GaussianSums, normal_quantile
 from privet.accuracy.laplace.many import ManyTerms
 from privet.accuracy.laplace.sums import smoothed
 from privet.accuracy.sums import Bools, Floats, NoiseSums, NoiseTest, Terms, half_width
 from privet.exact import Exact, Number, binary, probability, up
 
-_ROUNDING = 1 + 2.0**-40
 _DIRECTIONS = 9  # of two weights: between them a norm is below its chords, by 0.5% at most
 
 
@@ -99,7 +98,7 @@ class _Test:
     few: None = field(default=None, init=False)
 
     def plausible(self, weights: Floats, distance: Floats) -> Bools:
-        return np.asarray(distance <= (self.norm(weights) + weights @ self.halves) * _ROUNDING)
+        return np.asarray(distance <= (self.norm(weights) + weights @ self.halves) * ROUNDING)
 
 
 def _halves(some: Sequence[Terms]) -> Floats:

@@ -28,7 +28,8 @@ MANY = 64
 """More terms than so many are never enumerated."""
 
 _COST = 4_000_000  # additions, up to which a sum is enumerated
-_ROUNDING = 1 + 2.0**-40  # more than what floats lose in sums of positive terms
+ROUNDING = 1 + 2.0**-40
+"""More than what floats lose in sums of positive terms."""
 
 
 class GaussianSums:
@@ -102,7 +103,7 @@ class GaussianTest:
     def plausible(self, weights: Floats, distance: Floats) -> Bools:
         bound = self._deviations * np.sqrt((weights * weights * self._squares).sum(axis=-1))
         bound += (weights * self._half).sum(axis=-1)
-        return np.asarray(distance <= bound * _ROUNDING)
+        return np.asarray(distance <= bound * ROUNDING)
 
 
 def normal_bound(terms: Terms, level: Exact) -> Exact:
@@ -175,7 +176,7 @@ def _enumerated(terms: list[tuple[int, Exact]], level: Exact) -> int | None:
         law = wider
     middle = len(law) // 2
     above = np.cumsum(law[middle:][::-1])[::-1]  # P(S >= 0), P(S >= 1), ...
-    exceeds = (2 * above[1:] + outside) * _ROUNDING > limit
+    exceeds = (2 * above[1:] + outside) * ROUNDING > limit
     return int(exceeds.sum())
 
 

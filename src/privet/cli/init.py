@@ -179,6 +179,10 @@ def _report(sources: list[Found], steward: Steward, tables: tuple[TableTemplate,
         typer.echo(f"Guessed from names and types{basis}. Check these lines of {target}:", err=True)
         for guess in steward.guessed:
             typer.echo(f"  {guess}", err=True)
+    if steward.doubts:
+        typer.echo("Right only if no person has two rows. Else name the column that identifies the person:", err=True)
+        for doubt in steward.doubts:
+            typer.echo(f"  {doubt}", err=True)
     left = {table.name: [one.name for one in table.columns if one.value is None] for table in tables}
     if any(left.values()):
         typer.echo("Not declared; complete their comments in the policy to use them:", err=True)

@@ -36,6 +36,8 @@ class Steward:
         self.found, self.ask = found, ask
         self.guessed: list[str] = []
         """What was guessed."""
+        self.doubts: list[str] = []
+        """Tables that protect each row, although a column may tell whose row it is."""
         folded = [each.name.casefold() for each in found]
         for each in found:
             if folded.count(each.name.casefold()) > 1:
@@ -129,6 +131,7 @@ class Steward:
 
     def table(self, found: Found, target: Path) -> TableTemplate:
         """A table, with everything that its policy needs."""
+        from privet.policy import toml
         from privet.policy.template import TableTemplate
 
         if self.ask:
@@ -142,8 +145,19 @@ class Steward:
         if found.csv is not None:
             line = self.import_line(found, target)
             notes = (f"{found.path} is imported into this file: {line}",)
+        if person is None and (ids := self._ids(found)):
+            instead = f"protect = {{ person = {toml.text(ids[0])}, max_rows = 1 }}"
+            told = f"If a person can have several rows, {' or '.join(ids)} may tell whose they are: {instead}"
+            notes += (f"each row is protected on its own. {told}",)
+            self.doubts.append(f"{found.name}: each row is protected, not the person ({', '.join(ids)})")
         guessed = self._guess(found, protect)
         return TableTemplate(found.name, _source(found, target), protect, _told_apart(columns), notes, guessed)
+
+    def _ids(self, found: Found) -> list[str]:
+        """The columns that may tell whose row it is."""
+        from privet.policy.proposals import doubtful
+
+        return doubtful(found.columns.items())
 
     def _guess(self, found: Found, protect: Any) -> str:
         """Which parts of a table's protection are guesses."""
@@ -219,8 +233,9 @@ class Steward:
                 )
             return proposed
         typer.echo(f'Which column identifies the person? Type "{_EACH}" if every row belongs to a different person.')
+        default = proposed or (None if self._ids(found) else _EACH)  # in doubt, the steward decides
         while True:
-            typed = str(typer.prompt("Person", default=proposed or _EACH))
+            typed = str(typer.prompt("Person", default=default))
             if typed in found.columns or typed == _EACH:
                 return None if typed == _EACH else typed
             typer.echo(f"There is no column {typed!r}. {there_are(typed, found.columns)}", err=True)

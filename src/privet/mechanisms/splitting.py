@@ -50,13 +50,15 @@ def _made(chosen: Chosen | None) -> Chosen:
     return chosen
 
 
-def quantile_steps(ranks: Sequence[Exact], *, sides: bool) -> tuple[Step, ...]:
+def steps_of(ranks: Sequence[Exact], *, sides: bool, edges: Sequence[bool] = ()) -> tuple[Step, ...]:
     """The choices of these quantiles, in the order of levels; with `sides`, of a code below and one above each, too.
 
-    The places of quantiles come first, then those of the codes below, then those above.
+    An edge is a code near the largest value (True) or near the smallest (False), some ranks inside. The places of
+    quantiles come first, then those of the codes below, then those above, then those of edges. Edges are chosen last,
+    from the rows beyond the outermost quantiles; without quantiles, there is one edge at most.
 
     Example:
-        >>> steps = quantile_steps([Exact(1, 4), Exact(1, 2), Exact(3, 4)], sides=False)
+        >>> steps = steps_of([Exact(1, 4), Exact(1, 2), Exact(3, 4)], sides=False)
         >>> [(step.place, step.left, step.right, str(step.q), step.level) for step in steps]
         [(1, None, None, '1/2', 0), (0, None, 1, '1/2', 1), (2, 1, None, '1/2', 1)]
     """
@@ -72,24 +74,24 @@ def quantile_steps(ranks: Sequence[Exact], *, sides: bool) -> tuple[Step, ...]:
         high = ranks[end] if end < many else Exact(1)
         left, right = first - 1 if first else None, end if end < many else None
         q = (ranks[middle] - low) / (high - low)
-        steps.append(Step(middle, left, right, q, 0, sides or end - first > 1, level))
+        steps.append(Step(middle, left, right, q, 0, sides or bool(edges) or end - first > 1, level))
         between(first, middle, level + 1)
         between(middle + 1, end, level + 1)
 
     between(0, many, 0)
-    if sides:
+    if sides and many:
         next_level = 1 + max(step.level for step in steps)
         for i in range(many):
             before, after = i - 1 if i else None, i + 1 if i + 1 < many else None
             steps.append(Step(many + i, before, i, Exact(1), -1, False, next_level))
             # the rows between two quantiles are looked at twice: from the left one, and from the right one
             steps.append(Step(2 * many + i, i, after, Exact(0), 1, False, next_level + (many > 1)))
+    last = 1 + max((step.level for step in steps), default=-1)
+    for largest in edges:
+        before, after = (many - 1, None) if largest else (None, 0)
+        gap = (before, after) if many else (None, None)
+        steps.append(Step(len(steps), *gap, Exact(int(largest)), -1 if largest else 1, False, last))
     return tuple(sorted(steps, key=lambda step: step.level))
-
-
-def edge_steps(*, largest: bool) -> tuple[Step, ...]:
-    """The choice of a code near the largest value, or near the smallest: `reach` ranks inside."""
-    return (Step(0, None, None, Exact(int(largest)), -1 if largest else 1, False, 0),)
 
 
 def levels(steps: Sequence[Step]) -> int:

@@ -92,7 +92,7 @@ def chosen(
         at = [step for step in steps if step.level == level]
         waiting = [
             (group, step.place, step.choice(
-                made[group], width=codes.width, total=codes.counts(group).total, reach=part.reach,
+                made[group], width=codes.width, total=codes.counts(group).total, reach=part.away(step),
                 rate=epsilon / (2 * part.moved(step)),
             ))
             for group in range(groups)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from privet.errors import InternalError
 from privet.exact import Exact, binary, nearest
 from privet.exact.rounding import quotient_down, quotient_up
-from privet.planner import marks
+from privet.planner import marks, possible
 from privet.planner.intervals import Interval, ends
 from privet.planner.linear import Linear, Noisy
 from privet.planner.marks import Standing
@@ -175,7 +175,7 @@ class _Reader:
         level = 1 - (1 - self.level) / max(1, count)
         read = {atom: self._cells(atom, level) for atom in atoms}
         shown = {leaf: self._cells(leaf, self.level) for leaf in dict.fromkeys(leaves(node))}
-        whole = _is_whole(node, self.outputs)
+        whole, can_be = _is_whole(node, self.outputs), possible.formula(node, self.outputs)
         found = []
         for i in range(len(self.groups)):
             at: dict[Node, Interval | None] = {
@@ -185,7 +185,7 @@ class _Reader:
             between = evaluated(node, {atom: ends(each.low[i], each.high[i]) for atom, each in read.items()})
             found.append(_cell(value, between, whole=whole, rounded=isinstance(node, Rounded)))
         noisy = [any(each.noisy[i] for each in (*read.values(), *shown.values())) for i in range(len(self.groups))]
-        return _cells(found, noisy)
+        return _cells(found, noisy).cut((can_be.low, can_be.high))
 
     def _cells(self, atom: Node, level: Exact) -> Cells:
         """The cells of an atom at a confidence."""

@@ -19,7 +19,9 @@ from privet.exact import Exact
 from privet.exact.lattice import Bounds
 from privet.mechanisms import NoiseMechanism
 from privet.planner import measurements as m
+from privet.planner import possible
 from privet.planner.bounds import Found
+from privet.planner.joining import Joint, joints
 from privet.planner.linear import Linear
 from privet.planner.measurements import Measurement
 from privet.planner.outputs import Fixed, Output, Quotient, RankedCode, Spread, Straight
@@ -51,6 +53,8 @@ from privet.tables.statement import Given, Present
 
 MOST_CODES = 2**46
 """Choices count candidates in 64 bits: 2^16 for each code."""
+
+_Divided = Count | CountPeople | Sum
 
 _TRIED = 8
 """Maximum columns to try as the one whose vector gives the row count."""
@@ -162,6 +166,12 @@ class _Builder:
     measurements: list[Measurement | RankMeasurement] = field(default_factory=list)
     errors: list[Exact] = field(default_factory=list)
     places: dict[object, int] = field(default_factory=dict)
+    joints: dict[Node, list[Joint]] = field(default_factory=dict)
+
+    @property
+    def power(self) -> int:
+        """How the error falls as the price grows, as in `Design`."""
+        return 2 if self.mechanism.prices[0] is ZeroConcentratedDP else 1
 
     def build(self) -> Design:
         self.types: Types = self.query.input.types()
@@ -177,10 +187,9 @@ class _Builder:
             columns += self._outputs(name, aggregate, weight)
         for place, measurement in enumerate(self.measurements):
             self.errors[place] *= self._stretch(measurement)
-        power = 2 if self.mechanism.prices[0] is ZeroConcentratedDP else 1
-        price = "epsilon" if power == 1 else "rho"
+        price = "epsilon" if self.power == 1 else "rho"
         reason = f"Each measurement gets the share of {price} that minimizes the worst error of the answer."
-        return Design(tuple(self.measurements), tuple(self.errors), tuple(columns), reason, power)
+        return Design(tuple(self.measurements), tuple(self.errors), tuple(columns), reason, self.power)
 
     def _stretch(self, measurement: Measurement | RankMeasurement) -> Exact:
         """How far a row can move it, as a multiple of its radius: 1 if rows are added or removed, else up to 2."""
@@ -259,15 +268,16 @@ class _Builder:
             case Mean(of):
                 return [(name, self._mean(of, weight))]
             case Quantiles() | Extreme():
-                return self._ranked(name, aggregate, weight)
+                return self._ranked(name, aggregate)
             case Variance(of) | Std(of):
                 place, column = self.places[of], self.columns[of]
                 self._claim(place, 1, weight)
                 return [(name, Spread(place, column.bounds.width, column.bounds.step, isinstance(aggregate, Std)))]
             case Ratio(top, bottom):
-                return [(name, self._ratio(top, bottom, weight))]
+                return [(name, replace(self._ratio(top, bottom, weight), can_be=possible.ratio(aggregate, self.types)))]
             case CountDistinct(of):
-                return [(name, Straight(self._own(aggregate, m.count_distinct(of), weight), integer=True))]
+                form = self._own(aggregate, m.count_distinct(of), weight)
+                return [(name, Straight(form, integer=True, can_be=possible.different_values(of, self.types)))]
             case _:
                 return [(name, self._straight(aggregate, weight))]
 
@@ -333,16 +343,30 @@ class _Builder:
         self._claim(place, math.sqrt(sum(float(w * norm / largest) ** 2 for w in form.weights())), weight)
         return form
 
-    def _ranked(self, name: str, aggregate: Ranked, weight: Exact) -> list[tuple[str, Output]]:
-        bounds = m.lattice(aggregate.expression, self.types, aggregate)
-        if bounds.width >= MOST_CODES:
-            raise QueryError(f"{aggregate}: has {bounds.width:,} steps, too many to choose from. Clip it first")
-        code = m.coded(aggregate.expression, bounds, missing=self._type_missing(aggregate.expression))
-        measured = RankMeasurement(aggregate, code)
-        place = self._add(aggregate, measured)
-        self._claim(place, 1, weight)
-        names = self.query.columns()[name]
-        return [(column, RankedCode(place, i, measured)) for i, column in enumerate(names)]
+    def _ranked(self, name: str, aggregate: Ranked) -> list[tuple[str, Output]]:
+        joint = next(each for each in self._joints(aggregate.expression) if aggregate in each.answers)
+        what = joint.measurement
+        place = self._add(what, what)
+        self._claim(place, joint.error, Exact(1))
+        if isinstance(aggregate, Extreme):
+            return [(name, RankedCode(place, what.edges.index(aggregate.largest), what, is_edge=True))]
+        names = zip(self.query.columns()[name], aggregate.ranks, strict=True)
+        return [(column, RankedCode(place, what.ranks.index(rank), what)) for column, rank in names]
+
+    def _joints(self, of: Node) -> list[Joint]:
+        """The measurements for all aggregates by rank of an expression."""
+        if of not in self.joints:
+            asked: dict[Ranked, Exact] = {}
+            for name, each in self.query.aggregates:
+                if isinstance(each, Ranked) and each.expression == of:
+                    asked[each] = max(asked.get(each, Exact(0)), self.weights.get(name, Exact(1)))
+            first = next(iter(asked))
+            bounds = m.lattice(of, self.types, first)
+            if bounds.width >= MOST_CODES:
+                raise QueryError(f"{first}: has {bounds.width:,} steps, too many to choose from. Clip it first")
+            code = m.coded(of, bounds, missing=self._type_missing(of))
+            self.joints[of] = joints(asked, code, self.power)
+        return self.joints[of]
 
     def _mean(self, of: Node, weight: Exact) -> Output:
         place, column = self.places[of], self.columns[of]
@@ -357,7 +381,9 @@ class _Builder:
             at=Exact(0),
         )  # fmt: skip
 
-    def _ratio(self, top: Count | CountPeople | Sum, bottom: Count | CountPeople | Sum, weight: Exact) -> Output:
+    def _ratio(
+        self, top: Count | CountPeople | Sum, bottom: Count | CountPeople | Sum, weight: Exact
+    ) -> Straight | Quotient:
         if isinstance(self._fixed(bottom), Fixed):
             assert self.rows is not None
             if isinstance(self._fixed(top), Fixed):
@@ -365,9 +391,7 @@ class _Builder:
             return Straight(self._form(top, weight).times(Exact(1, self.rows)), integer=False)
         upper, lower = self._form(top, weight), self._form(bottom, weight)
         each, other = self._typical(bottom), self._typical(top)
-        return Quotient(
-            upper, lower, most=None, lower=Exact(0), unit=Exact(1), each=each, at=other / each
-        )  # fmt: skip
+        return Quotient(upper, lower, most=None, lower=Exact(0), unit=Exact(1), each=each, at=other / each)
 
     def _typical(self, part: Count | CountPeople | Sum) -> Exact:
         """The contribution of a row at the middle of its range (or, if that is 0, at its end)."""

@@ -2,6 +2,7 @@
 
 - *Rows*: of each person, how many rows the question has for them. A row per person, so no cap is needed. People are
   counted by their number of rows; rows over the cap are added up to a public ceiling.
+- *Groups*: of each person, in how many groups they are, if a cap on groups applies; the same sums, of groups.
 - *Values*: of each number that is clamped or clipped, on which side of its bounds a row is: below, inside or above.
 
 Claim: each is a query like any other, so that its sensitivity is the planner's. A person with n rows adds 1 to one bin,
@@ -26,6 +27,7 @@ from privet.tables.expressions import nodes as e
 from privet.tables.expressions import trees
 from privet.tables.expressions.rendering import show
 from privet.tables.expressions.typing_rules import as_number
+from privet.tables.groups import Listed
 from privet.tables.operators import OfPerson, Operator, PerPerson, Where
 from privet.tables.query import Query
 from privet.tables.ranked import Extreme, Quantiles
@@ -33,8 +35,8 @@ from privet.tables.schema import CEILING
 from privet.tables.statement import AtMostGroups
 from privet.tables.types import NumberType, TimeType
 
-ROWS = "rows"
-"""The name of the value per person."""
+ROWS, GROUPS = "rows", "groups"
+"""The names of the values per person."""
 TIMES = 4
 """The ceiling, in multiples of the cap, if none is given."""
 DOUBLED = 6
@@ -57,6 +59,16 @@ class RowsAsked:
     def steps(self) -> tuple[int, ...]:
         """The numbers of rows at which people are counted: the cap, and its doubles."""
         return tuple(caps.rows_of(self.cap) << i for i in range(DOUBLED))
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsAsked:
+    """In how many groups people are, and how many of them the cap leaves out."""
+
+    query: Query
+    cap: int
+    """The maximum groups per person."""
+    ceiling: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +130,36 @@ def _rows(query: Query, ceiling: int | None) -> RowsAsked | None:
     own = caps.is_own(query.input, query.at_most, query.groups.most)
     by_groups = isinstance(cap, AtMostGroups) and cap.groups < query.groups.most
     return RowsAsked(Query(per_person, (), aggregates), cap, most, own, by_groups)
+
+
+def groups_asked(query: Query) -> GroupsAsked | None:
+    """The question about groups; None if no cap on groups can leave one out, or if groups are not public.
+
+    Claim: a person is in one row of the outer rows, with the number of groups that their own rows are in.
+    """
+    cap = caps.effective(query.input, query.at_most, query.groups.most)
+    if cap is None or not isinstance(query.groups, Listed):
+        return None
+    counts = [part for _, aggregate in query.aggregates for part in parts(aggregate)]
+    if isinstance(cap, AtMostGroups):
+        kept = cap.groups
+    elif any(isinstance(part, CountPeople) for part in counts):
+        kept = caps.people(query.input, query.at_most, query.groups.most)
+    else:
+        return None
+    most = min(query.groups.most, TIMES * kept)
+    if most <= kept:
+        return None
+    keys = tuple((f"key {i}", key.expression) for i, key in enumerate(query.keys))
+    each = PerPerson(_in_groups(query), ((ROWS, OfPerson("count")),), keys)
+    groups = e.Column(GROUPS)
+    over = e.Arithmetic("-", groups, e.Constant(Exact(kept)))
+    aggregates = (
+        ("people", Histogram(e.Bin(groups, (Exact(1), Exact(kept + 1), Exact(CEILING))))),
+        ("kept", Sum(e.Clip(groups, Exact(0), Exact(kept)))),
+        ("left out", Sum(e.Clip(over, Exact(0), Exact(most - kept)))),
+    )
+    return GroupsAsked(Query(PerPerson(each, ((GROUPS, OfPerson("count")),)), (), aggregates), kept, most)
 
 
 def _in_groups(query: Query) -> Operator:

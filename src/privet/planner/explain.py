@@ -10,7 +10,7 @@ from textwrap import wrap
 from privet import markup
 from privet.errors import Face, argument
 from privet.exact import Exact, show, show_up, sqrt_up
-from privet.planner import computed, conditions, finding, level_notes, rounding
+from privet.planner import computed, conditions, finding, level_notes, possible, rounding
 from privet.planner.bounds import Found
 from privet.planner.limits import few
 from privet.planner.plan import NoisyMeasurement, Part, ReleasePlan, bounding
@@ -350,6 +350,8 @@ def _errors(plan: ReleasePlan, assume: str) -> Iterator[str]:
             yield f"  {name:<{width}}  within {show_up(error)}"
         elif not computed.is_plain(plan, node):
             yield f"  {name:<{width}}  follows from the columns that it is computed from"
+    if cut := possible.in_words(plan):
+        yield cut
     if plan.chosen_by_noise:
         yield "Noisy values decide which groups are shown; their errors exceed these more often than stated."
     if plan.limits:

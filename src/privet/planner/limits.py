@@ -12,6 +12,7 @@ from datetime import date, datetime, time
 from privet.exact import Exact, show
 from privet.planner import finding
 from privet.planner.plan import ReleasePlan
+from privet.planner.rank_words import beyond
 from privet.planner.ranks import ChosenRanks
 from privet.privacy.adjacency import Person
 from privet.tables import aggregates, caps, operators, schema
@@ -66,8 +67,11 @@ def limits(plan: ReleasePlan) -> tuple[str, ...]:
 def _edges(plan: ReleasePlan) -> Iterator[str]:
     """How far inside of the smallest or the largest value an answer aims."""
     for part in plan.noised:
-        if isinstance(part, ChosenRanks) and part.measurement.rule == "edge/1":
-            yield f"{part.measurement.quantity} taken {some(part.reach, 'row')} inside of the edge"
+        if isinstance(part, ChosenRanks):
+            for largest in part.measurement.edges:
+                quantity = Extreme(part.measurement.code.expression, largest)
+                told = beyond(part, largest=largest)
+                yield f"{quantity} taken {some(part.inside, 'row')} inside of the edge ({told})"
 
 
 def _matter(query: Query) -> Iterator[Aggregate]:
@@ -85,10 +89,12 @@ def of_cap(plan: ReleasePlan, how: Bounding, distinct: str = "") -> str:
     counted = isinstance(how, PeopleInGroups)
     own = caps.is_own(plan.query.input, plan.query.at_most, plan.most_groups, counted=counted)
     reason = "set by this query" if own else caps.reason(plan.query.input)
-    because = f" ({reason})" if reason else ""
+    reasons = [*_one_for_each(plan.query.input), *([reason] if reason else [])]
+    because = f" ({'; '.join(reasons)})" if reasons else ""
     match how:
         case AtMostRows(1) if not own:
-            return f"at most {few(1, distinct)} per person"
+            because = f" ({told})" if (told := "".join(_one_for_each(plan.query.input))) else ""
+            return f"at most {few(1, distinct)} per person{because}"
         case AtMostRows(rows) | AtMostGroups(1, rows):
             return f"at most {few(rows, distinct)} per person{because}"
         case AtMostGroups(groups, rows):
@@ -96,6 +102,14 @@ def of_cap(plan: ReleasePlan, how: Bounding, distinct: str = "") -> str:
         case PeopleInGroups(groups) if groups < plan.most_groups:
             return f"each person counted in at most {some(groups, 'group')}{because}"
     return ""
+
+
+def _one_for_each(of: Operator) -> Iterator[str]:
+    """What a row stands for, if the rows of a person were combined by some keys."""
+    while isinstance(of, Where | WithColumns | JoinPublic):
+        of = of.input
+    if isinstance(of, PerPerson) and of.keys:
+        yield f"one row for each {' and '.join(name for name, _ in of.keys)}"
 
 
 def few(count: int, distinct: str) -> str:

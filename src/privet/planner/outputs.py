@@ -20,6 +20,7 @@ from privet.exact.rounding import quotient_down, quotient_nearest, quotient_up
 from privet.planner import marks
 from privet.planner.cells import Cell as Cell
 from privet.planner.cells import Cells as Cells
+from privet.planner.cells import Ends as Ends
 from privet.planner.linear import Linear, Noisy
 from privet.planner.marks import Standing
 from privet.planner.noise import Noise
@@ -83,6 +84,8 @@ class Straight:
     integer: bool
     whole: bool = True
     """Whether a count is shown as a whole number; not where counts must add up."""
+    can_be: Ends = (None, None)
+    """What it is cut to."""
 
     def measurements(self) -> frozenset[int]:
         return self.form.measurements
@@ -109,13 +112,13 @@ class Straight:
         if self.integer and self.whole:
             whole = [_wholes(x, a, b, unit) for x, a, b in zip(numbers, low, high, strict=True)]
             values, least, most = zip(*whole, strict=True)
-            return Cells(values, least, most, noisy)
+            return Cells(values, least, most, noisy).cut(self.can_be)
         return Cells(
             tuple([quotient_nearest(x, unit) for x in numbers]),
             tuple([quotient_down(a, unit) for a in low]),
             tuple([quotient_up(b, unit) for b in high]),
             noisy,
-        )
+        ).cut(self.can_be)
 
     def expected(self, noise: Noise, confidence: Exact, assuming: int | None) -> Exact:
         """A bound on its error at this confidence, for all data.
@@ -155,6 +158,8 @@ class Quotient:
     unit: Exact
     each: Exact
     at: Exact
+    can_be: Ends = (None, None)
+    """What it is cut to, beside 0..most."""
 
     def measurements(self) -> frozenset[int]:
         return self.numerator.measurements | self.denominator.measurements
@@ -177,7 +182,8 @@ class Quotient:
             for form, line in ((self._size(), marks.LINE), (self.denominator, marks.UNDER))
         ]
         start, unit = nearest(self.lower), nearest(self.unit)
-        return _cells(estimates, np.min(stands, axis=0), interval, confidence, lambda part: start + unit * part)
+        found = _cells(estimates, np.min(stands, axis=0), interval, confidence, lambda part: start + unit * part)
+        return found.cut(self.can_be)
 
     def _size(self) -> Linear:
         """What of the numerator must be known: of a mean, the sum of the values, or of what they are below 0.

@@ -19,8 +19,20 @@ class RankedCode:
 
     measurement: int
     index: int
-    """Which of its quantiles."""
+    """Which of its quantiles, or of its edges."""
     what: RankMeasurement
+    is_edge: bool = False
+    """Whether it is a minimum or maximum."""
+
+    @property
+    def place(self) -> int:
+        """Its place among the chosen codes."""
+        return self.what.first_edge + self.index if self.is_edge else self.index
+
+    @property
+    def q(self) -> Exact:
+        """The quantile; 0 for a minimum, 1 for a maximum."""
+        return Exact(int(self.what.edges[self.index])) if self.is_edge else self.what.ranks[self.index]
 
     def measurements(self) -> frozenset[int]:
         return frozenset([self.measurement])
@@ -36,7 +48,7 @@ class RankedCode:
         away are proved: to err, the first that is wrong must be proved, so there is nothing to correct for. A maximum
         is at least the lower end, if a row is there.
         """
-        values = tuple(self._value(group[self.measurement][self.index]) for group in groups)
+        values = tuple(self._value(group[self.measurement][self.place]) for group in groups)
         if not self.what.counts:  # nothing is known
             many = len(groups)
             return Cells(values, (-math.inf,) * many, (math.inf,) * many, (False,) * many)
@@ -49,7 +61,7 @@ class RankedCode:
     def _is_noisy(self, ends: tuple[int | None, int | None]) -> bool:
         """Whether the counts prove too little: not every end, or an interval over more than half of the range."""
         low, high = ends
-        unproved = low is None and high is None if self.what.rule == "edge/1" else low is None or high is None
+        unproved = low is None and high is None if self.is_edge else low is None or high is None
         width = self.what.code.width
         return unproved or 2 * ((width if high is None else high) - (low or 0)) > width
 
@@ -60,14 +72,12 @@ class RankedCode:
 
     def _ends(self, vector: Sequence[int], noise: Noise, confidence: Exact) -> tuple[int | None, int | None]:
         """The codes of both ends; None where the counts do not prove one."""
-        q = self.what.ranks[self.index]
         thresholds = self.what.thresholds(vector)
-        if self.what.rule == "edge/1":
-            code = vector[0]
-            proved = self._proved(vector, 1, noise, confidence, above=q == 0)
-            if q == 0:
-                return None, code if proved else None
-            return (code if proved else None), None
+        if self.is_edge:
+            first = 1 + thresholds.index(self.what.edge(vector, self.index))
+            proved = self._proved(vector, first, noise, confidence, above=self.q == 0)
+            code = vector[self.place] if proved else None
+            return (None, code) if self.q == 0 else (code, None)
         below, above = self.what.ends(vector, self.index)
         least = most = None
         for low in below:
@@ -82,7 +92,7 @@ class RankedCode:
 
     def _proved(self, vector: Sequence[int], first: int, noise: Noise, confidence: Exact, *, above: bool) -> bool:
         """Whether the first few counts together are less than q n by 1 or more; or more than it, if `above`."""
-        q, start = self.what.ranks[self.index], len(self.what.steps)
+        q, start = self.q, len(self.what.steps)
         weights = [(1 if i < first else 0) - q for i in range(self.what.counts)]
         form = Linear(tuple((self.measurement, start + i, w) for i, w in enumerate(weights) if w))
         x = sum((w * count for w, count in zip(weights, vector[start:], strict=True)), Exact(0))

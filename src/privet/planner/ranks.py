@@ -1,9 +1,9 @@
 """Quantiles, minimum and maximum in a plan: codes that are chosen by rank, and counts that certify an interval.
 
 The codes are chosen by `mechanisms.splitting`. For an interval, a code below and one above each quantile are chosen
-too, `reach` ranks away. Then the rows below, between and above these codes are counted, with noise. A code is an end of
-the interval if the noisy counts say so beyond their margin; else the end is the public bound. So an interval is wrong
-only if noise exceeds its margin, whatever the data are.
+too, `reach` ranks away; a minimum or maximum aims `inside` ranks from the edge. Then the rows below, between and above
+these codes are counted, with noise. A code is an end of the interval if the noisy counts say so beyond their margin;
+else the end is the public bound. So an interval is wrong only if noise exceeds its margin, whatever the data are.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from privet.codec import ratio
 from privet.exact import Exact
 from privet.mechanisms import NoiseMechanism
-from privet.mechanisms.splitting import Step, edge_steps, levels, quantile_steps
+from privet.mechanisms.splitting import Step, levels, steps_of
 from privet.privacy import events
 from privet.privacy.adjacency import Adjacency
 from privet.privacy.events import BoundedRange
@@ -25,7 +25,7 @@ from privet.privacy.moves import Move
 from privet.privacy.sensitivity import l1_move, l2_move
 from privet.tables.codec import encode
 from privet.tables.expressions.rendering import show
-from privet.tables.ranked import Extreme, Ranked
+from privet.tables.ranked import Extreme, Quantiles
 from privet.tables.statement import Code, Present, Tally
 
 VALUES, SIDES, COUNTS = Exact(40, 100), Exact(22, 100), Exact(38, 100)
@@ -33,27 +33,41 @@ VALUES, SIDES, COUNTS = Exact(40, 100), Exact(22, 100), Exact(38, 100)
 EDGE = Exact(3, 4)
 """The share for a minimum or maximum; the rest is for the count."""
 NEARER: tuple[Exact, ...] = (Exact(1), Exact(3, 5), Exact(2, 5), Exact(1, 4))
-"""Where rows are counted beside a single quantile: at these parts of the way to the chosen codes."""
+"""Where rows are counted beside a quantile: at these parts of the way to the chosen codes."""
+FEW = 4
+"""The number of quantiles up to which rows are counted at all of these; beside more, at the chosen codes alone."""
 USUAL = Exact(95, 100)
 """The confidence for which the codes beside a quantile are chosen; at others, the ends are public bounds more often."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankMeasurement:
-    """Which codes are chosen in each group, and whether rows between them are counted."""
+    """Which codes are chosen in each group, and whether rows between them are counted.
 
-    aggregate: Ranked
+    They are quantiles, or a minimum or maximum, or both in one table of choices.
+    """
+
     code: Code
+    ranks: tuple[Exact, ...]
+    """The quantiles, ascending."""
+    edges: tuple[bool, ...]
+    """A maximum for True, a minimum for False."""
+    interval: bool
+    depth: int = 1
+    """The levels of the smallest aggregate by rank that it answers: shares of the price are relative to that."""
     people: ClassVar[bool] = False
     distinct: ClassVar[None] = None
 
     @property
     def rule(self) -> str:
-        return "edge/1" if isinstance(self.aggregate, Extreme) else "quantiles/1"
+        return "quantiles/1" if self.ranks else "edge/1"
 
     @property
     def quantity(self) -> str:
-        return str(self.aggregate)
+        """What is chosen, in words."""
+        of = self.code.expression
+        between = [str(Quantiles(of, self.ranks))] if self.ranks else []
+        return ", ".join([*between, *(str(Extreme(of, largest)) for largest in self.edges)])
 
     @property
     def tallies(self) -> tuple[Tally, ...]:
@@ -61,30 +75,24 @@ class RankMeasurement:
         return (Present(self.code),)
 
     @property
-    def ranks(self) -> tuple[Exact, ...]:
-        """The quantiles; 0 for a minimum, 1 for a maximum."""
-        if isinstance(self.aggregate, Extreme):
-            return (Exact(int(self.aggregate.largest)),)
-        return self.aggregate.ranks
-
-    @property
     def steps(self) -> tuple[Step, ...]:
         """The choices, level by level."""
-        if isinstance(self.aggregate, Extreme):
-            return edge_steps(largest=self.aggregate.largest)
-        return quantile_steps(self.aggregate.ranks, sides=self.aggregate.interval)
+        return steps_of(self.ranks, sides=self.interval, edges=self.edges)
+
+    @property
+    def first_edge(self) -> int:
+        """The place of the first edge among the chosen codes."""
+        return len(self.ranks) * (3 if self.interval else 1)
 
     @property
     def counts(self) -> int:
         """How many numbers of rows are measured."""
-        if not self.aggregate.interval:
-            return 0
-        return 2 if isinstance(self.aggregate, Extreme) else 2 * len(self.ranks) * len(self.nearer) + 1
+        return 2 * len(self.ranks) * len(self.nearer) + len(self.edges) + 1 if self.interval else 0
 
     @property
     def nearer(self) -> tuple[Exact, ...]:
         """The parts of the way to the codes beside a quantile at which rows are counted, the farthest first."""
-        return NEARER if len(self.ranks) == 1 else NEARER[:1]
+        return NEARER if len(self.ranks) <= FEW else NEARER[:1]
 
     def ends(self, codes: Sequence[int], index: int) -> tuple[list[int], list[int]]:
         """The codes that may be the lower end of a quantile's interval, and the upper end; the farthest first."""
@@ -92,6 +100,11 @@ class RankMeasurement:
         value, low, high = codes[index], codes[many + index], codes[2 * many + index]
         below = [value - int((value - low) * part) for part in self.nearer]
         return below, [value + int((high - value) * part) for part in self.nearer]
+
+    def edge(self, codes: Sequence[int], index: int) -> int:
+        """From which code on rows are counted for an edge: those from a maximum on, or those above a minimum."""
+        code = codes[self.first_edge + index]
+        return code if self.edges[index] else code + 1
 
     @property
     def corners(self) -> tuple[tuple[int, ...], ...]:
@@ -109,10 +122,22 @@ class RankMeasurement:
 
         The end below a quantile is where rows are below it, the end above is the last code that is not above it.
         """
-        if isinstance(self.aggregate, Extreme):
-            return [codes[0] if self.aggregate.largest else codes[0] + 1]
         pairs = [self.ends(codes, i) for i in range(len(self.ranks))]
-        return sorted([low for below, _ in pairs for low in below] + [high + 1 for _, above in pairs for high in above])
+        beside = [low for below, _ in pairs for low in below] + [high + 1 for _, above in pairs for high in above]
+        return sorted([*beside, *(self.edge(codes, i) for i in range(len(self.edges)))])
+
+    def weights(self) -> list[Exact]:
+        """The relative share of the price of each level, then of the counts if there are any.
+
+        A share of rho falls with the square of it. What a quantile or an edge gets alone has the weight 1 in all.
+        """
+        values = levels(steps_of(self.ranks, sides=False)) if self.ranks else 0
+        if not self.interval:
+            return [*[Exact(1, self.depth)] * values, *[Exact(1)] * bool(self.edges)]
+        much, beside = Exact(values, self.depth), 1 if len(self.ranks) == 1 else 2
+        shares = [*[VALUES / self.depth] * values, *[SIDES * much / beside] * (beside if values else 0)]
+        edge = 1 - EDGE if self.edges else Exact(0)
+        return [*shares, *[EDGE] * bool(self.edges), max(COUNTS * much, edge)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +160,9 @@ class ChosenRanks:
     scale: Exact = Exact(1)  # noqa: RUF009
     """The scale of the noise of each count."""
     reach: int = 0
-    """How many ranks from the quantile, or from the edge, choices beside it aim."""
+    """How many ranks from the quantile choices beside it aim."""
+    inside: int = 0
+    """How many ranks from the edge a minimum or maximum aims."""
 
     @property
     def move(self) -> Move:
@@ -165,7 +192,7 @@ class ChosenRanks:
     def at(self, price: Guarantee) -> ChosenRanks:
         """The same at another price."""
         assert isinstance(price, PureDP | ZeroConcentratedDP)
-        shares = self._shares()
+        shares = self.measurement.weights()
         power = 2 if isinstance(price, ZeroConcentratedDP) else 1
         whole = sum((share**power for share in shares), Exact(0))
         parts = [share**power / whole for share in shares]
@@ -183,38 +210,38 @@ class ChosenRanks:
             )
             scale = self.mechanism.calibrate(self.move, amount, coordinates=self.coordinates)
         made = replace(self, price=price, epsilons=epsilons, scale=scale)
-        return replace(made, reach=made._reach())
+        return replace(made, reach=made._reach(), inside=made._inside())
 
-    def _shares(self) -> list[Exact]:
-        """The share of epsilon of each level, then of the counts if there are any."""
-        measured = self.measurement
-        many = levels(measured.steps)
-        if not measured.counts:
-            return [Exact(1, many)] * many
-        if measured.rule == "edge/1":
-            return [EDGE, 1 - EDGE]
-        beside = 1 if len(measured.ranks) == 1 else 2
-        return [*[VALUES / (many - beside)] * (many - beside), *[SIDES / beside] * beside, COUNTS]
+    def away(self, step: Step) -> int:
+        """How many ranks a choice aims away from the quantile that it is beside, or from the edge."""
+        return self.inside if step.place >= self.measurement.first_edge else self.reach
+
+    def _inside(self) -> int:
+        """How many ranks inside an edge aims.
+
+        Claim: any number is as private. It aims so far inside that e^3 times all codes beyond it weigh less than one
+        at it: 2 D (ln N + 3) / epsilon.
+        """
+        if not self.measurement.edges:
+            return 0
+        codes = self.measurement.code.width + 1
+        return math.ceil((codes.bit_length() * 0.6932 + 3) / float(self.rate(self.measurement.steps[-1])))
 
     def _reach(self) -> int:
-        """How many ranks away to aim.
+        """How many ranks beside a quantile to aim: so far that the counts prove it in 99 % of answers.
 
-        Claim: any number is as private. An edge aims so far inside that e^3 times all codes beyond it weigh less than
-        one at it: 2 D (ln N + 3) / epsilon. Beside a quantile, so far that the counts prove it in 99 % of answers.
+        Claim: any number is as private.
         """
-        codes = self.measurement.code.width + 1
-        if self.measurement.rule == "edge/1":
-            (step,) = self.measurement.steps
-            return math.ceil((codes.bit_length() * 0.6932 + 3) / float(self.rate(step)))
-        if not self.measurement.counts:
-            return 0
         form = self.measurement
+        if not form.counts or not form.ranks:
+            return 0
         size, middle = form.counts, form.ranks[len(form.ranks) // 2]
         split = max(1, size // 2)
         weights = [1 - middle] * split + [-middle] * (size - split)
         margin = self.mechanism.error_of_sum(tuple(weights), (self.scale,) * size, USUAL)
-        beside = max(1 / float(self.rate(step)) for step in form.steps if step.side)
-        within = max(1 / float(self.rate(step)) for step in form.steps if not step.side)
+        steps = [step for step in form.steps if step.place < form.first_edge]
+        beside = max(1 / float(self.rate(step)) for step in steps if step.side)
+        within = max(1 / float(self.rate(step)) for step in steps if not step.side)
         spread = (1.3 * float(margin)) ** 2 + (5 * beside) ** 2 + (3 * within) ** 2
         return 1 + math.ceil(float(margin) + math.sqrt(spread))
 
@@ -261,6 +288,7 @@ class ChosenRanks:
                 "epsilons": [ratio(epsilon) for epsilon in self.epsilons],
                 "counts": ratio(self.scale) if what.counts else None,
                 "reach": self.reach,
+                "inside": self.inside,
             },
         }  # fmt: skip
 

@@ -30,6 +30,9 @@ _ROWS = frozenset(
 )
 """What numbers rows, or things that happen to a person, and not persons."""
 
+_PERSONAL = ("name", "surname", "email", "mail", "phone", "mobile", "passport", "ref", "pseudonym", "hash")
+"""What belongs to one person, as a rule."""
+
 _NUMERIC = ("integer", "float", "decimal")
 _GROUPS = frozenset(("group", "band", "class", "bin", "code", "category", "id", "bracket"))
 
@@ -74,6 +77,18 @@ def person(columns: Iterable[tuple[str, Family]]) -> tuple[str | None, bool]:
             if len(parts) == 1 and parts & wanted:
                 return name, False
     return None, False
+
+
+def doubtful(columns: Iterable[tuple[str, Family]]) -> list[str]:
+    """The columns that may tell whose row it is, by their names: an id, or something about a person.
+
+    Example:
+        >>> doubtful([("nr", "integer"), ("visit_id", "integer"), ("member_ref", "text"), ("age", "integer")])
+        ['nr', 'member_ref']
+    """
+    able = [name for name, family in columns if family in ("integer", "text", "uuid", "decimal", "anything")]
+    marks = {*_PERSONS, *_IDS, *_GLUED, *_PERSONAL} - {"key", "number", "code", "account", "people"}
+    return [name for name in able if words(name) & marks and not words(name) & _ROWS]
 
 
 def proposal(name: str, family: Family, today: date) -> Proposal:

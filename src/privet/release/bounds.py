@@ -115,7 +115,10 @@ class ReleasedBounds:
             )
         share, least, most = self._share()
         if least == most:
-            return f"All values of {name} lie inside, because these are the widest bounds that {name} can have."
+            return (
+                f"These are the widest bounds that {name} can have. Whether values were outside of them before the "
+                "limits below is not known; `diagnose` tells."
+            )
         about, _ = numerals(100 * share, 100 * least, 100 * most, around=False)
         level, sure = show(self.release.plan.confidence * 100), math.floor(100 * Exact(least))
         known = f"at least {sure} %, with {level} % confidence" if sure else "nothing is sure, the noise is too large"

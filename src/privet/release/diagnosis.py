@@ -10,7 +10,7 @@ from typing import Any
 
 from privet.exact import Exact, show
 from privet.ledger import Remaining
-from privet.planner.diagnosis import Clamp, RowsAsked, ValuesAsked
+from privet.planner.diagnosis import GROUPS, ROWS, Clamp, GroupsAsked, RowsAsked, ValuesAsked
 from privet.planner.linear import Linear
 from privet.planner.outputs import Quotient, Straight
 from privet.privacy.guarantees import Guarantee, PureDP
@@ -24,8 +24,6 @@ from privet.release.render.text import numbers, places, wrapped
 from privet.tables import caps
 from privet.tables.statement import AtMostGroups
 
-ROWS = "rows"
-"""The name of the question about rows in the batch."""
 MUCH, LITTLE = 0.02, 0.01
 """From which share on something is said to be lost, and below which share nearly nothing is."""
 
@@ -60,6 +58,7 @@ class Diagnosis:
     batch: ReleasedBatch
     """The answers that the shares come from: a question about rows, and one for each kind of rows about values."""
     rows: RowsAsked | None
+    groups: GroupsAsked | None
     values: Mapping[str, ValuesAsked]
     """What was asked about values, by its name in the batch."""
 
@@ -68,7 +67,7 @@ class Diagnosis:
     @property
     def shares(self) -> tuple[Share, ...]:
         """Every share, rows first."""
-        return (*self._of_rows(), *(share for _, pair in self._of_values() for share in pair))
+        return (*self._of_rows(), *self._of_groups(), *(share for _, pair in self._of_values() for share in pair))
 
     def _of_rows(self) -> Iterator[Share]:
         if self.rows is None:
@@ -78,6 +77,15 @@ class Diagnosis:
         over = self._over(0)
         yield self._share(ROWS, "rows left out by the cap", f"rows, up to {self.rows.ceiling:,} per person", left, kept)
         yield self._share(ROWS, f"people with more than {caps.some(cap, 'row')}", "people", over, self._under(0))
+
+    def _of_groups(self) -> Iterator[Share]:
+        if self.groups is None:
+            return
+        left, kept = (self._form(GROUPS, name) for name in ("left out", "kept"))
+        under, over = (self._form(GROUPS, column) for column in self.batch[GROUPS].plan.query.columns()["people"])
+        most = f"groups of each person, up to {self.groups.ceiling:,}"
+        yield self._share(GROUPS, "groups left out by the cap", most, left, kept)
+        yield self._share(GROUPS, f"people in more than {caps.some(self.groups.cap, 'group')}", "people", over, under)
 
     def _of_values(self) -> Iterator[tuple[Clamp, tuple[Share, Share]]]:
         for name, asked in self.values.items():
@@ -131,7 +139,11 @@ class Diagnosis:
     @property
     def advice(self) -> tuple[str, ...]:
         """What the shares suggest, in words. Every sentence follows from noisy numbers alone."""
-        lines = [*self._about_rows(), *(line for each in self._of_values() for line in _about_values(*each))]
+        lines = [
+            *self._about_rows(),
+            *self._about_groups(),
+            *(line for each in self._of_values() for line in _about_values(*each)),
+        ]
         unclear = [share.what for share in self.shares if share.noisy]
         if unclear:
             lines.append(f"Too noisy to tell: {', '.join(unclear)}. Ask with a larger epsilon.")
@@ -139,20 +151,28 @@ class Diagnosis:
 
     def _about_rows(self) -> Iterator[str]:
         if self.rows is None:
+            if self.groups is not None:
+                return
             yield "No cap leaves out rows: each row is protected on its own, or people are combined or counted."
             return
         if self.rows.by_groups:
-            groups = caps.groups_of(self.rows.cap)
-            yield (
-                f"The cap is {caps.in_words(self.rows.cap)}. Rows are compared with their product; people in more than "
-                f"{caps.some(groups, 'group')} lose further rows, which is not counted here."
-            )
+            yield f"The cap is {caps.in_words(self.rows.cap)}. Rows are compared with their product."
         left, people = self._of_rows()
         if min(left.high, people.high) < LITTLE:
             yield "The cap leaves out nearly nothing. A lower one would mean less noise."
         elif max(left.low, people.low) > MUCH:
             who = "The question set this cap" if self.rows.own else "The steward can raise it in the policy"
             yield f"The cap leaves out rows. {self._higher()}{who}. Or combine the rows of each person with per_person."
+
+    def _about_groups(self) -> Iterator[str]:
+        if self.groups is None:
+            return
+        left, people = self._of_groups()
+        lost = (
+            f"People are in more than {caps.some(self.groups.cap, 'group')}, and their rows in the others are left out."
+        )
+        if max(left.low, people.low) > MUCH:
+            yield f"{lost} With a higher max_groups fewer are, at more noise."
 
     def _higher(self) -> str:
         """A cap that would be high enough for nearly all people, as far as can be told."""
@@ -205,6 +225,7 @@ class Diagnosis:
         plan = next(iter(self.batch.values())).plan
         covers = f"{show(plan.confidence * 100)} % intervals for each share separately. They cover the noise."
         seen = [] if self.rows is None else [f"Rows are counted up to {self.rows.ceiling:,} per person."]
+        seen += [] if self.groups is None else [f"Groups are counted up to {self.groups.ceiling:,} per person."]
         marks = ["~ too noisy to rely on."] if any(share.noisy for share in self.shares) else []
         return [*self.advice, *seen, covers, *marks, cost(self.guarantee, self.spent, self.remaining)]
 

@@ -8,13 +8,13 @@ from typing import Any
 from privet.errors import QueryError, Remedy, write
 from privet.exact import Exact, positive
 from privet.planner import diagnosis
-from privet.planner.diagnosis import RowsAsked, ValuesAsked
+from privet.planner.diagnosis import GROUPS, ROWS, GroupsAsked, RowsAsked, ValuesAsked
 from privet.release.batch import ReleasedBatch
-from privet.release.diagnosis import ROWS, Diagnosis
+from privet.release.diagnosis import Diagnosis
 from privet.tables.query import Query
 from privet.tables.wording import worded
 
-Looked = tuple[RowsAsked | None, tuple[ValuesAsked, ...]]
+Looked = tuple[RowsAsked | None, GroupsAsked | None, tuple[ValuesAsked, ...]]
 
 
 def asked(query: object, ceiling: int | None) -> Looked:
@@ -24,19 +24,19 @@ def asked(query: object, ceiling: int | None) -> Looked:
             f"{type(query).__name__} is not a query",
             remedy=write('session.diagnose(people.agg(pay=pv.mean("income")), epsilon=0.1)'),
         )
-    rows, values = diagnosis.asked(query, ceiling)
-    if rows is None and not values:
+    (rows, values), groups = diagnosis.asked(query, ceiling), diagnosis.groups_asked(query)
+    if rows is None and groups is None and not values:
         raise QueryError(
             "there is nothing to diagnose: no cap leaves out rows of this question, and no number in it is clamped",
             remedy=Remedy("Ask the question itself"),
         )
-    return rows, values
+    return rows, groups, values
 
 
 def named(looked: Looked) -> dict[str, Query]:
     """The questions by their names in the batch."""
-    rows, values = looked
-    first = {} if rows is None else {ROWS: rows.query}
+    rows, groups, values = looked
+    first = {name: each.query for name, each in ((ROWS, rows), (GROUPS, groups)) if each is not None}
     return first | {f"values {i}" if i > 1 else "values": each.query for i, each in enumerate(values, 1)}
 
 
@@ -54,5 +54,6 @@ def priced(looked: Looked, options: Mapping[str, Any]) -> Iterator[tuple[str, Qu
 
 def answered(query: Query, looked: Looked, batch: ReleasedBatch) -> Diagnosis:
     """The diagnosis, from the answers of the batch."""
-    rows, values = looked
-    return Diagnosis(worded(query), batch, rows, dict(zip((n for n in batch if n != ROWS), values, strict=True)))
+    rows, groups, values = looked
+    names = (name for name in batch if name not in (ROWS, GROUPS))
+    return Diagnosis(worded(query), batch, rows, groups, dict(zip(names, values, strict=True)))

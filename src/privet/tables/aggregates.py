@@ -19,7 +19,7 @@ from privet.tables.expressions.rendering import in_python, in_sql, show
 from privet.tables.expressions.trees import sized
 from privet.tables.expressions.typing_rules import as_number
 from privet.tables.ranked import Extreme, Quantiles
-from privet.tables.types import NumberType
+from privet.tables.types import BooleanType, NumberType
 
 MOST_BINS = 100
 """Maximum bins in a histogram."""
@@ -182,6 +182,11 @@ class ApproxBounds:
 
     def bins(self, types: Types) -> Bin:
         """The bins in which rows are counted."""
+        if isinstance(self.expression.type(types), BooleanType):
+            raise QueryError(
+                f"{show(self.expression)} is true or false, so its bounds are 0 and 1, and there is nothing to find",
+                remedy=write('pv.mean("smoker")', sql="AVG(smoker)", advice="Ask for the share of true rows"),
+            )
         return Bin(self.expression, powers(as_number(self.expression.type(types), str(self))))
 
     def __str__(self) -> str:
