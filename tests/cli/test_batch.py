@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import html.parser
 import json
 import re
 import shutil
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,8 +19,12 @@ from tests.cli.asking import POLICY, Shell, made
 
 from privet.codec import canonical
 from privet.ledger import open_ledger
+from privet.publication.contents import PICTURES, Answer, Manifest, Publication
 from privet.publication.questions import parse
+from privet.release.certificate import Certificate, answered, plain
+from privet.release.recall import planned_again
 from privet.release.signing import new_signing_key
+from privet.release.verification import verify
 
 EVIL = "<script>alert('x')</script>"
 QUESTIONS = f"""
@@ -40,7 +46,7 @@ sql = "SELECT region, AVG(income) AS n FROM people GROUP BY region ORDER BY n DE
 [[questions]]
 name = "smokers"
 sql = "SELECT COUNT(*) AS n FROM people WHERE smoker"
-within = {{ n = 40 }}
+within = {{ n = 20 }}
 """
 FILES = 3 * 5 + 3
 KEY = ("--key", "steward.key.pub")
@@ -172,8 +178,8 @@ def test_nothing_is_overwritten_without_force_and_asking_again_is_free(shell: Sh
         (('name = "pay"', 'name = "regions"'), "two questions are named"),
         (("SELECT region, AVG", "SELECT region, nope"), "nope|AVG|SELECT"),
         (("weight = 2", "epsilon = 0.1"), "the price is given twice"),
-        (("{ n = 40 }", '{ n = ["40"] }'), "within must map names to numbers"),
-        (("{ n = 40 }", "{ m = 40 }"), "there is no column 'm'"),
+        (("{ n = 20 }", '{ n = ["20"] }'), "within must map names to numbers"),
+        (("{ n = 20 }", "{ m = 20 }"), "there is no column 'm'"),
         (("south = ", "sotuh = "), "neither a column nor a key"),
         (("[[questions]]", "[[question]]"), "there is no key 'question'"),
         (('title = "Our', 'tilte = "Our'), "Did you mean 'title'"),
@@ -204,7 +210,7 @@ def test_numbers_are_read_digit_by_digit() -> None:
     batch = parse(QUESTIONS.replace("epsilon = 1", "epsilon = 0.1"))
     assert str(batch.options()["epsilon"]) == "0.1"
     assert batch.options()["weights"] == {"pay": 2}
-    assert batch.options()["within"] == {"smokers": {"n": 40}}
+    assert batch.options()["within"] == {"smokers": {"n": 20}}
 
 
 # --- tampering ---------------------------------------------------------------------------------------------
@@ -226,6 +232,19 @@ def resigned(folder: Path) -> None:
         if path.name in tree["document"]["files"]:
             tree["document"]["files"][path.name] = digest(path.read_bytes())
     manifest.write_text(json.dumps(tree, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def rewritten(folder: Path, changed: Mapping[str, dict[str, Any]] | None = None) -> None:
+    """The folder, as somebody without the key would write it anew from other certificates."""
+    read = Manifest.read((folder / "manifest.json").read_bytes())
+    answers = []
+    for question in read.questions:
+        document = Certificate.from_json((folder / f"{question.name}.json").read_bytes()).document
+        drawn = {suffix: (folder / f"{question.name}{suffix}").read_bytes() for suffix in PICTURES}
+        answers.append(Answer(question, Certificate((changed or {}).get(question.name, document)), drawn))
+    of = read.document
+    for name, content in Publication(of["title"], of["text"], tuple(answers), of["privet"]).files(None).items():
+        (folder / name).write_bytes(content)
 
 
 def first_number(folder: Path, question: str) -> int:
@@ -310,10 +329,46 @@ def remove_file(folder: Path) -> str:
     return "pay.csv"
 
 
+def change_guarantee(folder: Path) -> str:
+    """The manifest promises more than the certificates; nothing else in the folder says so."""
+    tree = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    tree["document"]["guarantee"]["epsilon"] = "1/10"
+    (folder / "manifest.json").write_text(json.dumps(tree), encoding="utf-8")
+    return "manifest.json"
+
+
+def draw_twice(folder: Path) -> str:
+    """One measurement is paid for, and shown with two noises: whoever averages them has less noise than was paid for."""
+    certificate = Certificate.from_json((folder / "pay.json").read_bytes())
+    document = copy.deepcopy(certificate.document)
+    document["noisy"] = [[[x + 1 for x in vector] for vector in part] for part in document["noisy"]]
+    document["answer"] = plain(answered(planned_again(document).cells(document["noisy"])))
+    verify(Certificate(document))  # by itself it is what a certificate should be
+    rewritten(folder, {"pay": document})
+    return "pay.json"
+
+
 WITHOUT_A_KEY = [
     change_csv, change_parquet, change_notes, change_page, change_promise, change_markdown, change_certificate,
     swap_certificates, change_question, drop_question, add_file, remove_file,
+    change_guarantee, draw_twice,
 ]  # fmt: skip
+
+
+def test_the_page_names_the_command_that_checks_it(
+    shell: Shell, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def commands() -> set[str]:
+        texts = [(here / "questions" / name).read_text(encoding="utf-8") for name in ("index.html", "index.md")]
+        return {found for text in texts for found in re.findall(r"privet (verify [^<\n]*)", text)}
+
+    assert commands() == {"verify . --key steward.key.pub"}
+    shutil.copy(here / "steward.key.pub", here / "questions")
+    rewritten(here / "questions")  # nothing is signed now
+    assert commands() == {"verify ."}
+    assert "This folder is not signed" in (here / "questions" / "index.html").read_text(encoding="utf-8")
+    monkeypatch.chdir(here / "questions")
+    assert "FAILED" not in shell.out("verify", ".")
 
 
 @pytest.mark.parametrize("tamper", WITHOUT_A_KEY, ids=lambda each: each.__name__)

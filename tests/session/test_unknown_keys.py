@@ -321,6 +321,18 @@ def test_the_checker_alone_notices(one: pv.Session) -> None:
                 checker.check(derived, [[[3], *noisy[0][1:]]])
 
 
+def test_counts_that_find_keys_are_of_no_more_rows_than_was_paid_for(one: pv.Session) -> None:
+    """Their noise is paid for with the keys alone, so that the claims of the measurement prove nothing."""
+    document = copy.deepcopy(one.release(COUNTED, epsilon=8).certificate.document)
+    derived, noisy = document["derived"], document["noisy"]
+    derived["statements"][0]["bounding"]["groups"] *= 50
+    (measured,) = derived["measurements"]
+    measured["move"]["blocks"] *= 50
+    measured["price"] = {"kind": "pure", "epsilon": "400/1"}
+    with pytest.raises(VerificationError, match="counts for more than the keys were paid for"):
+        checker.check(derived, noisy)
+
+
 def test_a_certificate_is_json_that_reads_the_same(one: pv.Session) -> None:
     text = one.release(COUNTED, epsilon=8).certificate.to_json()
     assert json.loads(text)["document"]["found"] == [[town] for town in FOUND]
