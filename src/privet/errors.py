@@ -279,6 +279,10 @@ class VerificationError(PrivetError):
     """A certificate failed verification."""
 
 
+class NotChecked(VerificationError):
+    """A certificate is not checked, because that needs an extra that is not installed. Nothing wrong was found."""
+
+
 class NoAnswer(PrivetError):
     """The engine failed after the debit. The text is always the same, because details could reveal a row."""
 

@@ -418,6 +418,30 @@ def test_another_key_another_ledger_and_no_publication(shell: Shell, here: Path)
         assert shell.run("verify", "questions").code == 1
 
 
+def test_a_batch_whose_privacy_loss_is_not_computed_has_not_passed(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(tmp_path, POLICY.replace("{ epsilon = 3 }", '{ epsilon = 3, delta = "1e-5" }'))
+    monkeypatch.chdir(tmp_path)
+    asked = [f"[[questions]]\nname = 'q{i}'\nsql = 'SELECT COUNT(*) AS n FROM people WHERE age > {i}'" for i in range(30)]
+    head = "title = 'Ages'\nepsilon = 1\ndelta = '1e-6'\npictures = false\n"
+    (tmp_path / "ages.toml").write_text(head + "\n".join(asked), encoding="utf-8")
+    shell("batch", "ages.toml")
+    assert shell.out("verify", "ages", *KEY).count("(computed anew)") == 30
+    monkeypatch.setattr("privet.privacy.pld._pmfs", lambda: None)
+    done = shell.run("verify", "ages", *KEY)
+    assert done.code == 2
+    assert "passed" not in done.out
+    assert done.out.count("not checked: the guarantee of its batch") == 30
+    assert "30 of 93 are not checked: q0.json, q1.json" in done.err
+    assert "pip install 'privet[pld]'" in done.err
+    assert "not checked" in shell.refused(2, "verify", "ages/q0.json")
+    edited(tmp_path / "ages" / "q0.csv", "\n", "\n7")
+    done = shell.run("verify", "ages", *KEY)
+    assert done.code == 1, "what is wrong comes first"
+    assert "1 of 93 failed: q0.csv" in done.err
+
+
 def test_without_pictures_nothing_is_drawn(shell: Shell, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("privet.publication.contents.drawings", lambda *_: pytest.fail("drawn"))
     (here / "plain.toml").write_text("pictures = false\n" + QUESTIONS, encoding="utf-8")
