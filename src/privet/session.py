@@ -193,9 +193,11 @@ class Session(Closing):
                         return other
         return planned
 
-    def paid_before(self, query: Query | str | ReleasePlan, **options: Unpack[ReleaseOptions]) -> Guarantee | None:
-        """The cost of the stored answer that `release` would return for free; None if there is none."""
-        return self._before(self.plan(query, **options))
+    def paid_before(
+        self, query: Query | str | ReleasePlan | BatchPlan, **options: Unpack[ReleaseOptions]
+    ) -> Guarantee | None:
+        """The cost of the stored answer that asking would return for free; None if there is none."""
+        return self._before(query if isinstance(query, BatchPlan) else self.plan(query, **options))
 
     def explain(
         self,

@@ -264,6 +264,23 @@ def test_nothing_found_renders_everywhere(session: pv.Session) -> None:
         assert session.release(query, epsilon=1, simultaneous=True).paid_before
 
 
+def test_a_key_that_would_be_a_formula_is_a_text_in_csv_and_itself_in_parquet() -> None:
+    import csv
+    import io
+
+    keys = ["'=1+2", "'s-Gravenhage", "+1", "-1", "=1+2", "@a", "Köln"]
+    data = pa.table({"id": range(700), "town": keys * 100, "sex": ["f"] * 700, "code": [1] * 700, "x": [-5.0] * 700})
+    of = table(data=data, max_rows=1)
+    with pv.Session([of], budget=BUDGET, ledger=None) as session:
+        answer = session.release(of.group_by("town").agg(n=pv.count_people(), x=pv.sum("x")), epsilon=50)
+    read = list(csv.DictReader(io.StringIO(answer.to_csv(notes=False))))
+    assert [row["town"] for row in read] == ["''=1+2", "'s-Gravenhage", "'+1", "'-1", "'=1+2", "'@a", "Köln"]
+    assert not any(row["town"].startswith(("=", "+", "-", "@")) for row in read)
+    assert answer.to_arrow()["town"].to_pylist() == keys
+    assert [int(row["n"]) for row in read] == answer.values("n")
+    assert min(float(row["x_low"]) for row in read) < 0, "numbers keep their sign"
+
+
 # --- certificates ------------------------------------------------------------------------------------------------
 
 

@@ -157,17 +157,17 @@ def planned(
     options = {name: value for name, value in given.items() if name != "delta" and not hasattr(prices, name)}
     if all(isinstance(each, ReleasePlan) for each in asked.values()):
         wrong = {name: value for name, value in given.items() if name != "delta" and value is not None}
-        plans = {name: plan(each, **wrong) for name, each in asked.items()}  # says what is wrong, if anything is
+        plans = {name: _plan(name, plan, each, wrong) for name, each in asked.items()}  # says what is wrong, if any is
         return _cheaper(_one_by_one(plans, tuple(range(len(plans)))), funds)
     amounts, errors = prices.amounts(asked), prices.within or {}
-    fixed = {name: plan(each) for name, each in asked.items() if isinstance(each, ReleasePlan)}
-    limited = {name: plan(asked[name], within=error, **options) for name, error in errors.items()}
+    fixed = {name: _plan(name, plan, each, {}) for name, each in asked.items() if isinstance(each, ReleasePlan)}
+    limited = {name: _plan(name, plan, asked[name], {"within": error, **options}) for name, error in errors.items()}
 
     def at(factor: Exact, deltas: Mapping[str, Exact]) -> BatchPlan:
         alone = dict(limited)
         for name, price in amounts.items():
             delta = {"delta": deltas[name]} if name in deltas else {}
-            alone[name] = plan(asked[name], **{prices.name: factor * price}, **delta, **options)
+            alone[name] = _plan(name, plan, asked[name], {prices.name: factor * price, **delta, **options})
         in_order = {name: alone[name] for name in asked if name in alone}
         return _one_by_one(*_with_plans(asked, fixed, *shared(in_order, plan)))
 
@@ -184,6 +184,14 @@ def planned(
     if total and not batch.guarantee().implies(ApproxDP.capped(sum(amounts.values(), Exact(0)), delta)):
         raise InternalError("the batch promises less than was asked for. Nothing was released. This is a bug in Privet.")
     return batch
+
+
+def _plan(name: str, plan: Planner, question: Question, options: Mapping[str, Any]) -> ReleasePlan:
+    """The plan of one question; an error names the question."""
+    try:
+        return plan(question, **options)
+    except UserError as error:
+        raise error.inside(f"question {name!r}")
 
 
 def _has_delta(plan: ReleasePlan) -> bool:
