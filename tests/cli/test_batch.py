@@ -159,7 +159,9 @@ def test_a_dry_run_over_budget_says_so_and_ends_like_a_refusal(shell: Shell, her
     done = shell.run("batch", "other.toml", "--dry-run")
     assert done.code == 3
     assert "not enough" in done.out
-    assert re.search(r"this costs epsilon 9\.\d+, but only epsilon 1\.\d+ is left. Nothing was spent", done.err), done.err
+    assert re.search(r"this costs epsilon 9\.\d+, but only epsilon 1\.\d+ is left. Nothing was spent", done.err), (
+        done.err
+    )
     assert "Already paid for" in shell.out("batch", "questions.toml", "--dry-run", "--force"), "what is stored is free"
 
 
@@ -368,7 +370,7 @@ def change_guarantee(folder: Path) -> str:
 
 
 def draw_twice(folder: Path) -> str:
-    """One measurement is paid for, and shown with two noises: whoever averages them has less noise than was paid for."""
+    """One measurement is paid for, and shown with two noises: their mean has less noise than was paid for."""
     certificate = Certificate.from_json((folder / "pay.json").read_bytes())
     document = copy.deepcopy(certificate.document)
     document["noisy"] = [[[x + 1 for x in vector] for vector in part] for part in document["noisy"]]
@@ -385,9 +387,7 @@ WITHOUT_A_KEY = [
 ]  # fmt: skip
 
 
-def test_the_page_names_the_command_that_checks_it(
-    shell: Shell, here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_page_names_the_command_that_checks_it(shell: Shell, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def commands() -> set[str]:
         texts = [(here / "questions" / name).read_text(encoding="utf-8") for name in ("index.html", "index.md")]
         return {found for text in texts for found in re.findall(r"privet (verify [^<\n]*)", text)}
@@ -453,7 +453,9 @@ def test_a_batch_whose_privacy_loss_is_not_computed_has_not_passed(
 ) -> None:
     made(tmp_path, POLICY.replace("{ epsilon = 3 }", '{ epsilon = 3, delta = "1e-5" }'))
     monkeypatch.chdir(tmp_path)
-    asked = [f"[[questions]]\nname = 'q{i}'\nsql = 'SELECT COUNT(*) AS n FROM people WHERE age > {i}'" for i in range(30)]
+    asked = [
+        f"[[questions]]\nname = 'q{i}'\nsql = 'SELECT COUNT(*) AS n FROM people WHERE age > {i}'" for i in range(30)
+    ]
     head = "title = 'Ages'\nepsilon = 1\ndelta = '1e-6'\npictures = false\n"
     (tmp_path / "ages.toml").write_text(head + "\n".join(asked), encoding="utf-8")
     shell("batch", "ages.toml")

@@ -115,7 +115,7 @@ def test_with_a_delta_one_epsilon_holds_for_all_together(accountant: str) -> Non
         plan = session.plan_all(MANY, epsilon=1, delta="4e-6")
         assert isinstance(plan.whole, FixedBatch)
         assert plan.guarantee().implies(pv.ApproxDP(1, "4e-6"))
-        assert 0.95 < float(plan.guarantee().epsilon)  # type: ignore[union-attr]
+        assert float(plan.guarantee().epsilon) > 0.95  # type: ignore[union-attr]
         assert 1.2 < float(sum(each.epsilon for each in plan.values())) < 1.6, "one by one they would cost more"
         few = session.plan_all({"one": MANY["from 20"]}, epsilon=1, delta="4e-6")
         assert few.guarantee() == pv.PureDP(1), "there is nothing to gain"
@@ -149,7 +149,7 @@ FINDING = {
 
 @pytest.mark.parametrize("accountant", ["approx", "meters"])
 def test_a_delta_is_divided_between_the_questions_that_need_one(accountant: str) -> None:
-    """By their epsilons. The twin gives each of them the whole delta, and is caught."""
+    """By their epsilons; one that gets the whole delta would be too much."""
     with pv.Session([TOWNS], budget=pv.ApproxDP(9, 1e-5), ledger=None, accountant=accountant) as session:
         plan = session.plan_all(FINDING, epsilon=8, delta=1e-6, weights={"ages": 2})
         assert [each.epsilon for each in plan.values()] == [2, 4, 2]
@@ -158,7 +158,9 @@ def test_a_delta_is_divided_between_the_questions_that_need_one(accountant: str)
         assert plan.guarantee() == pv.ApproxDP(8, "1e-6")
         batch = session.release_all(FINDING, epsilon=8, delta=1e-6, weights={"ages": 2})
         assert batch.guarantee == pv.ApproxDP(8, "1e-6")
-        assert dict(batch["towns"].shown_keys()) == dict(batch["ages"].shown_keys()) == {"town": ["Köln", "Oslo", "Rome"]}
+        assert (
+            dict(batch["towns"].shown_keys()) == dict(batch["ages"].shown_keys()) == {"town": ["Köln", "Oslo", "Rome"]}
+        )
         for release in batch.values():
             pv.verify(release.certificate, ledger=session.ledger)
         own = session.plan_all(FINDING, epsilon={"towns": 1, "ages": 3, "all": 2}, delta=1e-6)

@@ -103,7 +103,8 @@ def _names(file: Path) -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        raise error.inside(str(file))
+        error.inside(str(file))
+        raise
 
 
 def _check_paid(session: Session, plan: BatchPlan, *, fresh: bool) -> None:
@@ -126,7 +127,8 @@ def _check(plan: BatchPlan, asked: Batch) -> None:
             question.style.check(plan[question.name].query)
             check_output(plan[question.name], Format.CSV, None, {})
         except UserError as error:
-            raise error.inside(f"question {question.name!r}")
+            error.inside(f"question {question.name!r}")
+            raise
 
 
 def _write(released: Any, asked: Batch, session: Session, folder: Path, files: Files) -> list[str]:

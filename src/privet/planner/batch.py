@@ -88,7 +88,7 @@ class BatchPlan(Mapping[str, ReleasePlan]):
         if isinstance(output, RankedCode):
             part = plan.noised[output.measurement]
             assert isinstance(part, ChosenRanks)
-            return f"{name} {rank_error(part, output, plan.level)}"
+            return f"{name} {rank_error(part, output, plan.level)}".replace("; usually", ", usually")
         error = plan.expected(name)
         return f"{name} {_within(error)}" if error is not None else f"{name} depends on the rows in a group"
 

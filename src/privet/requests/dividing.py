@@ -182,7 +182,9 @@ def planned(
         whole = _raised(at, sum(amounts.values(), Exact(0)), delta) if total else None
         batch = whole if whole is not None and funds.pays(whole) else _cheaper(plain, funds)
     if total and not batch.guarantee().implies(ApproxDP.capped(sum(amounts.values(), Exact(0)), delta)):
-        raise InternalError("the batch promises less than was asked for. Nothing was released. This is a bug in Privet.")
+        raise InternalError(
+            "the batch promises less than was asked for. Nothing was released. This is a bug in Privet."
+        )
     return batch
 
 
@@ -191,7 +193,8 @@ def _plan(name: str, plan: Planner, question: Question, options: Mapping[str, An
     try:
         return plan(question, **options)
     except UserError as error:
-        raise error.inside(f"question {name!r}")
+        error.inside(f"question {name!r}")
+        raise
 
 
 def _has_delta(plan: ReleasePlan) -> bool:
@@ -238,9 +241,7 @@ def _cheaper(batch: BatchPlan, funds: Funds | None) -> BatchPlan:
     return next((each for each in choices if funds.pays(each)), choices[0])
 
 
-def _raised(
-    at: Callable[[Exact, Mapping[str, Exact]], BatchPlan], epsilon: Exact, delta: Exact
-) -> BatchPlan | None:
+def _raised(at: Callable[[Exact, Mapping[str, Exact]], BatchPlan], epsilon: Exact, delta: Exact) -> BatchPlan | None:
     """The batch whose privacy loss is within (epsilon, delta), with the largest prices, to a 32nd; None for no larger.
 
     Claim: its event is a fixed batch of that privacy loss.
