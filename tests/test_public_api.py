@@ -41,8 +41,8 @@ MODULES = {
     """,
     "errors": """
         AccountingError BudgetError DataError DatasetClosed EntropyError Face InternalError LedgerBusy LedgerError
-        NoAnswer NoBounds NoSensitivity NumberError Place PolicyError PrivetError QueryError Remedy SourceError
-        Subject TooManyGroups UserError VerificationError argument install write
+        NoAnswer NoBounds NoSensitivity NotChecked NumberError Place PolicyError PrivetError QueryError Remedy
+        SourceError Subject TooManyGroups UserError VerificationError argument install write
     """,
     "events": """
         BoundedRange Composed DEEPEST FixedBatch Free GaussianNoise JointGaussian LaplaceNoise PrivacyEvent Repeated

@@ -181,6 +181,15 @@ class PrivetError(Exception):
             self.subject = subject
         return self
 
+    def inside(self, where: str) -> Self:
+        """The same error; says also in which file it is, or in which of several questions."""
+        if self.subject is None or self.subject.at is None:
+            self.what = f"{where}: {self.what}"
+        else:
+            at = self.subject.at
+            self.subject = replace(self.subject, at=replace(at, file=", ".join(filter(None, (where, at.file)))))
+        return self
+
     def to_json(self, face: Face = "http") -> dict[str, Any]:
         """The error for programs: its kind, its fields, and its text for a face."""
         language = self._language(face)
@@ -277,6 +286,10 @@ class LedgerBusy(LedgerError):
 
 class VerificationError(PrivetError):
     """A certificate failed verification."""
+
+
+class NotChecked(VerificationError):
+    """A certificate is not checked, because that needs an extra that is not installed. Nothing wrong was found."""
 
 
 class NoAnswer(PrivetError):

@@ -193,9 +193,11 @@ class Session(Closing):
                         return other
         return planned
 
-    def paid_before(self, query: Query | str | ReleasePlan, **options: Unpack[ReleaseOptions]) -> Guarantee | None:
-        """The cost of the stored answer that `release` would return for free; None if there is none."""
-        return self._before(self.plan(query, **options))
+    def paid_before(
+        self, query: Query | str | ReleasePlan | BatchPlan, **options: Unpack[ReleaseOptions]
+    ) -> Guarantee | None:
+        """The cost of the stored answer that asking would return for free; None if there is none."""
+        return self._before(query if isinstance(query, BatchPlan) else self.plan(query, **options))
 
     def explain(
         self,
@@ -289,8 +291,12 @@ class Session(Closing):
         """How `release_all` would answer these questions, and what they would cost. Reads no rows, spends nothing."""
         check_arguments(options, BatchOptions.__annotations__)
         delta = options.get("delta")
-        funds = None if delta is None else Funds(self.balance, self.ledger.dataset(self.name).budget, delta)
+        granted = self.ledger.dataset(self.name).budget
+        funds = None if delta is None else Funds(self.balance, granted, self._pays, delta)
         return dividing.planned(questions, dict(options), self._plan_in_batch, funds)
+
+    def _pays(self, batch: BatchPlan) -> bool:
+        return self.remaining.fits(batch) or self._before(batch) is not None
 
     def _plan_in_batch(self, query: Query | str | ReleasePlan, **options: Any) -> ReleasePlan:
         """The plan of a question, whatever is left of the budget: a retry must plan the same."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import html.parser
 import json
 import re
 import shutil
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,8 +19,12 @@ from tests.cli.asking import POLICY, Shell, made
 
 from privet.codec import canonical
 from privet.ledger import open_ledger
+from privet.publication.contents import PICTURES, Answer, Manifest, Publication
 from privet.publication.questions import parse
+from privet.release.certificate import Certificate, answered, plain
+from privet.release.recall import planned_again
 from privet.release.signing import new_signing_key
+from privet.release.verification import verify
 
 EVIL = "<script>alert('x')</script>"
 QUESTIONS = f"""
@@ -40,7 +46,7 @@ sql = "SELECT region, AVG(income) AS n FROM people GROUP BY region ORDER BY n DE
 [[questions]]
 name = "smokers"
 sql = "SELECT COUNT(*) AS n FROM people WHERE smoker"
-within = {{ n = 40 }}
+within = {{ n = 20 }}
 """
 FILES = 3 * 5 + 3
 KEY = ("--key", "steward.key.pub")
@@ -148,6 +154,37 @@ def test_a_dry_run_spends_nothing_and_writes_nothing(tmp_path: Path, shell: Shel
     assert (here / "people.ledger").read_bytes() == before
 
 
+def test_a_dry_run_over_budget_says_so_and_ends_like_a_refusal(shell: Shell, here: Path) -> None:
+    (here / "other.toml").write_text(QUESTIONS.replace("epsilon = 1", "epsilon = 9"), encoding="utf-8")
+    done = shell.run("batch", "other.toml", "--dry-run")
+    assert done.code == 3
+    assert "not enough" in done.out
+    assert re.search(r"this costs epsilon 9\.\d+, but only epsilon 1\.\d+ is left. Nothing was spent", done.err), (
+        done.err
+    )
+    assert "Already paid for" in shell.out("batch", "questions.toml", "--dry-run", "--force"), "what is stored is free"
+
+
+def test_a_dry_run_tells_the_errors_of_all_columns(shell: Shell, here: Path) -> None:
+    (here / "other.toml").write_text("""
+title = "Several kinds"
+epsilon = 1
+[[questions]]
+name = "shares"
+sql = "SELECT region, COUNT(*) / SUM(COUNT(*)) OVER () AS share FROM people GROUP BY region"
+[[questions]]
+name = "doubled"
+sql = "SELECT 2 * COUNT(*) AS twice FROM people"
+[[questions]]
+name = "ages"
+sql = "SELECT MEDIAN(age) AS age FROM people"
+""", encoding="utf-8")  # fmt: skip
+    out = shell.out("batch", "other.toml", "--dry-run")
+    assert "share is computed from other columns." in out
+    assert re.search(r"twice within \d+\.", out)
+    assert re.search(r"age within \d+ rows of its rank on any data", out)
+
+
 def test_nothing_is_overwritten_without_force_and_asking_again_is_free(shell: Shell, here: Path) -> None:
     page = (here / "questions" / "index.html").read_bytes()
     done = shell.run("batch", "questions.toml")
@@ -170,11 +207,11 @@ def test_nothing_is_overwritten_without_force_and_asking_again_is_free(shell: Sh
         (('name = "pay"', 'name = "../pay"'), "can't be the name of files"),
         (('name = "pay"', 'name = "index"'), "can't be the name of files"),
         (('name = "pay"', 'name = "regions"'), "two questions are named"),
-        (("SELECT region, AVG", "SELECT region, nope"), "nope|AVG|SELECT"),
+        (("AVG(income)", "AVG(incone)"), "other.toml, question 'pay', line 1, column .*Did you mean income"),
         (("weight = 2", "epsilon = 0.1"), "the price is given twice"),
-        (("{ n = 40 }", '{ n = ["40"] }'), "within must map names to numbers"),
-        (("{ n = 40 }", "{ m = 40 }"), "there is no column 'm'"),
-        (("south = ", "sotuh = "), "neither a column nor a key"),
+        (("{ n = 20 }", '{ n = ["20"] }'), "within must map names to numbers"),
+        (("{ n = 20 }", "{ m = 20 }"), "other.toml: question 'smokers': within: there is no column 'm'"),
+        (("south = ", "sotuh = "), "question 'regions'.*neither a column nor a key"),
         (("[[questions]]", "[[question]]"), "there is no key 'question'"),
         (('title = "Our', 'tilte = "Our'), "Did you mean 'title'"),
         (("title = ", "title : "), "not valid TOML"),
@@ -188,6 +225,7 @@ def test_a_wrong_file_is_refused_before_anything_is_paid(
     done = shell.run("batch", "other.toml")
     assert done.code == 2, done.err
     assert re.search(said, done.err, re.S), done.err
+    assert "other.toml" in done.err
     assert not (here / "other").exists()
     assert (here / "people.ledger").read_bytes() == before
 
@@ -204,7 +242,7 @@ def test_numbers_are_read_digit_by_digit() -> None:
     batch = parse(QUESTIONS.replace("epsilon = 1", "epsilon = 0.1"))
     assert str(batch.options()["epsilon"]) == "0.1"
     assert batch.options()["weights"] == {"pay": 2}
-    assert batch.options()["within"] == {"smokers": {"n": 40}}
+    assert batch.options()["within"] == {"smokers": {"n": 20}}
 
 
 # --- tampering ---------------------------------------------------------------------------------------------
@@ -226,6 +264,19 @@ def resigned(folder: Path) -> None:
         if path.name in tree["document"]["files"]:
             tree["document"]["files"][path.name] = digest(path.read_bytes())
     manifest.write_text(json.dumps(tree, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def rewritten(folder: Path, changed: Mapping[str, dict[str, Any]] | None = None) -> None:
+    """The folder, as somebody without the key would write it anew from other certificates."""
+    read = Manifest.read((folder / "manifest.json").read_bytes())
+    answers = []
+    for question in read.questions:
+        document = Certificate.from_json((folder / f"{question.name}.json").read_bytes()).document
+        drawn = {suffix: (folder / f"{question.name}{suffix}").read_bytes() for suffix in PICTURES}
+        answers.append(Answer(question, Certificate((changed or {}).get(question.name, document)), drawn))
+    of = read.document
+    for name, content in Publication(of["title"], of["text"], tuple(answers), of["privet"]).files(None).items():
+        (folder / name).write_bytes(content)
 
 
 def first_number(folder: Path, question: str) -> int:
@@ -310,10 +361,44 @@ def remove_file(folder: Path) -> str:
     return "pay.csv"
 
 
+def change_guarantee(folder: Path) -> str:
+    """The manifest promises more than the certificates; nothing else in the folder says so."""
+    tree = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    tree["document"]["guarantee"]["epsilon"] = "1/10"
+    (folder / "manifest.json").write_text(json.dumps(tree), encoding="utf-8")
+    return "manifest.json"
+
+
+def draw_twice(folder: Path) -> str:
+    """One measurement is paid for, and shown with two noises: their mean has less noise than was paid for."""
+    certificate = Certificate.from_json((folder / "pay.json").read_bytes())
+    document = copy.deepcopy(certificate.document)
+    document["noisy"] = [[[x + 1 for x in vector] for vector in part] for part in document["noisy"]]
+    document["answer"] = plain(answered(planned_again(document).cells(document["noisy"])))
+    verify(Certificate(document))  # by itself it is what a certificate should be
+    rewritten(folder, {"pay": document})
+    return "pay.json"
+
+
 WITHOUT_A_KEY = [
     change_csv, change_parquet, change_notes, change_page, change_promise, change_markdown, change_certificate,
     swap_certificates, change_question, drop_question, add_file, remove_file,
+    change_guarantee, draw_twice,
 ]  # fmt: skip
+
+
+def test_the_page_names_the_command_that_checks_it(shell: Shell, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def commands() -> set[str]:
+        texts = [(here / "questions" / name).read_text(encoding="utf-8") for name in ("index.html", "index.md")]
+        return {found for text in texts for found in re.findall(r"privet (verify [^<\n]*)", text)}
+
+    assert commands() == {"verify . --key steward.key.pub"}
+    shutil.copy(here / "steward.key.pub", here / "questions")
+    rewritten(here / "questions")  # nothing is signed now
+    assert commands() == {"verify ."}
+    assert "This folder is not signed" in (here / "questions" / "index.html").read_text(encoding="utf-8")
+    monkeypatch.chdir(here / "questions")
+    assert "FAILED" not in shell.out("verify", ".")
 
 
 @pytest.mark.parametrize("tamper", WITHOUT_A_KEY, ids=lambda each: each.__name__)
@@ -361,6 +446,32 @@ def test_another_key_another_ledger_and_no_publication(shell: Shell, here: Path)
     for broken in ("{}", "[", '{"document": {"format": "privet-publication/1"}, "signature": null}'):
         (here / "questions" / "manifest.json").write_text(broken, encoding="utf-8")
         assert shell.run("verify", "questions").code == 1
+
+
+def test_a_batch_whose_privacy_loss_is_not_computed_has_not_passed(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(tmp_path, POLICY.replace("{ epsilon = 3 }", '{ epsilon = 3, delta = "1e-5" }'))
+    monkeypatch.chdir(tmp_path)
+    asked = [
+        f"[[questions]]\nname = 'q{i}'\nsql = 'SELECT COUNT(*) AS n FROM people WHERE age > {i}'" for i in range(30)
+    ]
+    head = "title = 'Ages'\nepsilon = 1\ndelta = '1e-6'\npictures = false\n"
+    (tmp_path / "ages.toml").write_text(head + "\n".join(asked), encoding="utf-8")
+    shell("batch", "ages.toml")
+    assert shell.out("verify", "ages", *KEY).count("(computed anew)") == 30
+    monkeypatch.setattr("privet.privacy.pld._pmfs", lambda: None)
+    done = shell.run("verify", "ages", *KEY)
+    assert done.code == 2
+    assert "passed" not in done.out
+    assert done.out.count("not checked: the guarantee of its batch") == 30
+    assert "30 of 93 are not checked: q0.json, q1.json" in done.err
+    assert "pip install 'privet[pld]'" in done.err
+    assert "not checked" in shell.refused(2, "verify", "ages/q0.json")
+    edited(tmp_path / "ages" / "q0.csv", "\n", "\n7")
+    done = shell.run("verify", "ages", *KEY)
+    assert done.code == 1, "what is wrong comes first"
+    assert "1 of 93 failed: q0.csv" in done.err
 
 
 def test_without_pictures_nothing_is_drawn(shell: Shell, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

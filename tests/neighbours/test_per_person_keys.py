@@ -17,7 +17,7 @@ import privet as pv
 from privet.engines.registry import ENGINES, engine_class
 from privet.engines.sql.relations import OpenedPerPerson
 from privet.planner import ReleasePlan, plan
-from privet.release.checker import _one_row_each
+from privet.privacy.row_claims import _one_row_each
 from privet.tables import caps, operators
 from privet.tables.codec import encode
 from privet.tables.statement import AtMostRows, Unbounded

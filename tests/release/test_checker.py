@@ -25,6 +25,7 @@ from privet.errors import VerificationError
 from privet.mechanisms import GAUSSIAN
 from privet.planner import plan, pricing
 from privet.planner.facts import derived
+from privet.privacy import rank_claims, row_claims
 from privet.privacy.moves import L1Move
 from privet.release import checker, verification
 
@@ -33,7 +34,9 @@ CODE: dict[str, Any] = {"kind": "code", "expression": {"kind": "column", "name":
 
 
 def test_it_imports_no_rule_of_the_planner() -> None:
-    mine = {found.module for found in imports(SOURCE, SOURCE.parents[1]) if found.module.startswith("privet")}
+    sources = [SOURCE, *map(Path, (rank_claims.__file__, row_claims.__file__))]
+    found = [each.module for source in sources for each in imports(source, SOURCE.parents[1])]
+    mine = {module for module in found if module.startswith("privet")}
     assert {".".join(module.split(".")[:2]) for module in mine} == {
         "privet.codec",
         "privet.errors",
@@ -79,7 +82,7 @@ def test_it_works_alone() -> None:
 
 def test_a_checker_that_asks_the_planner_does_not_work_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     twin = tmp_path / "checker.py"
-    twin.write_text(SOURCE.read_text().replace("from privet.codec", "import privet.planner\nfrom privet.codec"))
+    twin.write_text(SOURCE.read_text().replace("from privet.errors", "import privet.planner\nfrom privet.errors"))
     monkeypatch.setitem(globals(), "SOURCE", twin)
     found = checked_alone(certificate())
     assert found.returncode != 0
@@ -124,7 +127,7 @@ def test_sensitivities_are_those_of_all_rows(case: tuple[Any, Any], groups: int)
     statement, part = case
     rows = every_vector(statement, part)
     zero = (0,) * len(part["matrix"])
-    found = checker.moved(statement, part, groups)
+    found = row_claims.moved(statement, part, groups)
     norm = max(sum(map(abs, u)) for u in rows)
     if statement["input"]["table"]["adjacency"] == "add/remove":
         assert found == L1Move(norm)
@@ -144,7 +147,7 @@ def test_histograms_too(size: int) -> None:
     matrix = [[int(i == j) for j in range(size)] for i in range(size)]
     for adjacency, expected in (("add/remove", 1), ("replace", 1 if size == 1 else 2)):
         statement = {"input": scanned(adjacency), "keys": [], "bounding": {"kind": "unbounded"}, "tallies": tallies}
-        assert checker.moved(statement, {"level": None, "tallies": tallies, "matrix": matrix}, 1) == L1Move(
+        assert row_claims.moved(statement, {"level": None, "tallies": tallies, "matrix": matrix}, 1) == L1Move(
             1, blocks=expected
         )
 
@@ -164,7 +167,7 @@ def test_it_agrees_with_the_planner_on_generated_questions(effort: int) -> None:
             for part, other, measurement in zip(asked.noised, squared, tree["measurements"], strict=True):
                 statement = tree["statements"][measurement["statement"]]
                 for each in (part, other):
-                    found = checker.moved(statement, measurement, asked.groups, each.mechanism.norm)
+                    found = row_claims.moved(statement, measurement, asked.groups, each.mechanism.norm)
                     # where no row can go, the planner uses that for sums alone, and the checker for everything
                     assert found == each.move or (found.total < each.move.total and part.measurement.rule != "sum/1")
                 seen[part.measurement.rule] = seen.get(part.measurement.rule, 0) + 1
@@ -184,7 +187,7 @@ def test_it_agrees_with_the_planner_on_levels(effort: int) -> None:
                 noisy = [[[0] * part.measurement.size] * part.groups for part in made.noised]
                 for part, measurement in zip(made.noised, tree["measurements"], strict=True):
                     statement = tree["statements"][measurement["statement"]]
-                    found = checker.moved(statement, measurement, part.groups, part.mechanism.norm)
+                    found = row_claims.moved(statement, measurement, part.groups, part.mechanism.norm)
                     assert found.total <= part.move.total
                     key = part.mechanism.norm, str(part.adjacency)
                     seen[key] = seen.get(key, 0) + (found == part.move)

@@ -12,7 +12,7 @@ from tests.session.test_session import a_session, people
 
 import privet as pv
 from privet.codec import canonical
-from privet.errors import AccountingError, BudgetError, NoAnswer, QueryError, UserError, VerificationError
+from privet.errors import AccountingError, BudgetError, NoAnswer, NotChecked, QueryError, UserError, VerificationError
 from privet.ledger import open_ledger
 from privet.privacy import pld
 from privet.privacy.events import Composed, FixedBatch
@@ -229,11 +229,16 @@ def test_a_batch_inside_of_another_is_not_taken_at_its_word(session: pv.Session,
         pv.verify(altered(certificate, event={**event, "events": [*event["events"], inside]}))
 
 
-def test_verify_says_when_a_batch_was_not_computed_anew(session: pv.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_whose_privacy_loss_is_not_computed_is_not_called_checked(
+    session: pv.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
     certificate = each(session, questions(), 0.05, delta=DELTA)["from 30"].certificate
     monkeypatch.setattr(pld, "_pmfs", lambda: None)
-    said = str(pv.verify(certificate, ledger=session.ledger))
-    assert "(not computed anew: that needs dp-accounting, pip install 'privet[pld]')" in said
+    with pytest.raises(NotChecked, match=r"not checked: .* needs dp-accounting. Write: pip install 'privet\[pld\]'"):
+        pv.verify(certificate, ledger=session.ledger)
+    link = {**certificate.document["ledger"], "entry": 1}
+    with pytest.raises(VerificationError, match="no such entry"):  # what is wrong comes first
+        pv.verify(Certificate({**certificate.document, "ledger": link}, None), ledger=session.ledger)
 
 
 def test_a_stored_batch_that_was_tampered_with_is_not_accepted(session: pv.Session, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from privet.planner import ReleasePlan
 from privet.planner.batch import BatchPlan
 from privet.privacy.events import Composed, FixedBatch, Free, leaves
 from privet.privacy.events import to_tree as event_tree
+from privet.privacy.guarantees import budgets
 from privet.requests import batches
 
 GROUPS = people().group_by("region")
@@ -103,15 +104,71 @@ def test_wrong_prices_are_refused_before_anything_is_paid(session: pv.Session, h
     assert reserved(session) == []
 
 
-def test_with_a_delta_one_epsilon_holds_for_all_together() -> None:
-    with a_session(budget=pv.ApproxDP(2, 1e-5), accountant="approx") as session:
-        asked = {f"from {age}": people().where(pv.col("age") >= age).agg(n=pv.count()) for age in range(20, 50)}
-        plan = session.plan_all(asked, epsilon=1, delta=1e-6)
+MANY = {f"from {age}": people().where(pv.col("age") >= age).agg(n=pv.count()) for age in range(20, 50)}
+OTHERS = {f"up to {age}": people().where(pv.col("age") <= age).agg(n=pv.count()) for age in range(20, 50)}
+
+
+@pytest.mark.parametrize("accountant", ["approx", "meters"])
+def test_with_a_delta_one_epsilon_holds_for_all_together(accountant: str) -> None:
+    """Whatever a budget pays for with less: prices that a delta raised are not its price one by one."""
+    with a_session(budget=pv.ApproxDP(3, 1e-5), accountant=accountant) as session:
+        plan = session.plan_all(MANY, epsilon=1, delta="4e-6")
         assert isinstance(plan.whole, FixedBatch)
-        assert 0.95 < float(plan.guarantee().epsilon) <= 1  # type: ignore[union-attr]
+        assert plan.guarantee().implies(pv.ApproxDP(1, "4e-6"))
+        assert float(plan.guarantee().epsilon) > 0.95  # type: ignore[union-attr]
         assert 1.2 < float(sum(each.epsilon for each in plan.values())) < 1.6, "one by one they would cost more"
-        few = session.plan_all({"one": asked["from 20"]}, epsilon=1, delta=1e-6)
+        few = session.plan_all({"one": MANY["from 20"]}, epsilon=1, delta="4e-6")
         assert few.guarantee() == pv.PureDP(1), "there is nothing to gain"
+
+
+def test_a_delta_that_does_not_fit_raises_no_price() -> None:
+    with a_session(budget=pv.ApproxDP(3, 1e-5), accountant="meters") as session:  # half of its delta is for such
+        first = session.release_all(MANY, epsilon=1, delta="4e-6", request_id="monday")
+        assert isinstance(first.guarantee, pv.ApproxDP)
+        pv.verify(first["from 20"].certificate, ledger=session.ledger)
+        plan = session.plan_all(OTHERS, epsilon=1, delta="4e-6")
+        assert plan.guarantee() == pv.PureDP(1)
+        assert {each.epsilon for each in plan.values()} == {Fraction(1, 30)}
+        again = session.release_all(MANY, epsilon=1, delta="4e-6", request_id="monday")
+        assert again.paid_before, "a retry is the same batch, whatever is left"
+        assert again.guarantee == first.guarantee
+
+
+TOWNS = pv.table(
+    "people",
+    pa.table({"id": range(900), "town": ["Rome", "Oslo", "Köln"] * 300, "age": [i % 90 for i in range(900)]}),
+    protect=pv.person("id", max_rows=1),
+    columns={"town": pv.text(), "age": pv.integer(0, 110)},
+)
+FINDING = {
+    "towns": TOWNS.group_by("town").agg(n=pv.count_people()),
+    "ages": TOWNS.group_by("town").agg(a=pv.mean("age")),
+    "all": TOWNS.agg(n=pv.count()),
+}
+
+
+@pytest.mark.parametrize("accountant", ["approx", "meters"])
+def test_a_delta_is_divided_between_the_questions_that_need_one(accountant: str) -> None:
+    """By their epsilons; one that gets the whole delta would be too much."""
+    with pv.Session([TOWNS], budget=pv.ApproxDP(9, 1e-5), ledger=None, accountant=accountant) as session:
+        plan = session.plan_all(FINDING, epsilon=8, delta=1e-6, weights={"ages": 2})
+        assert [each.epsilon for each in plan.values()] == [2, 4, 2]
+        deltas = [budgets.numbers(each.price).get("delta") for each in plan.values()]
+        assert deltas == [Fraction(1, 3 * 10**6), Fraction(2, 3 * 10**6), None]
+        assert plan.guarantee() == pv.ApproxDP(8, "1e-6")
+        batch = session.release_all(FINDING, epsilon=8, delta=1e-6, weights={"ages": 2})
+        assert batch.guarantee == pv.ApproxDP(8, "1e-6")
+        assert (
+            dict(batch["towns"].shown_keys()) == dict(batch["ages"].shown_keys()) == {"town": ["Köln", "Oslo", "Rome"]}
+        )
+        for release in batch.values():
+            pv.verify(release.certificate, ledger=session.ledger)
+        own = session.plan_all(FINDING, epsilon={"towns": 1, "ages": 3, "all": 2}, delta=1e-6)
+        assert own.guarantee() == pv.ApproxDP(6, "1e-6")
+        alone = session.plan(FINDING["towns"], epsilon=1, delta="1e-7")
+        assert session.plan_all({**FINDING, "towns": alone}, epsilon=1, delta="1e-6").guarantee() == pv.ApproxDP(
+            2, "1.1e-6"
+        )
 
 
 # --- shared measurements ---------------------------------------------------------------------------------

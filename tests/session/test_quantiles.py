@@ -261,6 +261,11 @@ def test_forged_claims_are_found_without_the_planner() -> None:
     def outside(part: Any, noisy: Any) -> None:
         noisy[0][0][0] = -1
 
+    def out_of_order(part: Any, noisy: Any) -> None:
+        step = next(step for step in part["steps"] if step["left"] is not None)
+        vector = noisy[0][0]
+        vector[step["left"]] = vector[step["place"]] + 1
+
     def loud(part: Any, noisy: Any) -> None:
         part["scale"]["counts"] = "1/100"
 
@@ -273,6 +278,7 @@ def test_forged_claims_are_found_without_the_planner() -> None:
     assert "price: is" in found(epsilons)
     assert "every level must have an epsilon" in found(a_level_less)
     assert "must be one of 0.." in found(outside)
+    assert "must be in the order of their ranks" in found(out_of_order)
     assert "price: is" in found(loud)
     assert "the statement implies" in found(short)
     whole = {**document, "noisy": copy.deepcopy(document["noisy"])}

@@ -264,6 +264,23 @@ def test_nothing_found_renders_everywhere(session: pv.Session) -> None:
         assert session.release(query, epsilon=1, simultaneous=True).paid_before
 
 
+def test_a_key_that_would_be_a_formula_is_a_text_in_csv_and_itself_in_parquet() -> None:
+    import csv
+    import io
+
+    keys = ["'=1+2", "'s-Gravenhage", "+1", "-1", "=1+2", "@a", "Köln"]
+    data = pa.table({"id": range(700), "town": keys * 100, "sex": ["f"] * 700, "code": [1] * 700, "x": [-5.0] * 700})
+    of = table(data=data, max_rows=1)
+    with pv.Session([of], budget=BUDGET, ledger=None) as session:
+        answer = session.release(of.group_by("town").agg(n=pv.count_people(), x=pv.sum("x")), epsilon=50)
+    read = list(csv.DictReader(io.StringIO(answer.to_csv(notes=False))))
+    assert [row["town"] for row in read] == ["''=1+2", "'s-Gravenhage", "'+1", "'-1", "'=1+2", "'@a", "Köln"]
+    assert not any(row["town"].startswith(("=", "+", "-", "@")) for row in read)
+    assert answer.to_arrow()["town"].to_pylist() == keys
+    assert [int(row["n"]) for row in read] == answer.values("n")
+    assert min(float(row["x_low"]) for row in read) < 0, "numbers keep their sign"
+
+
 # --- certificates ------------------------------------------------------------------------------------------------
 
 
@@ -319,6 +336,18 @@ def test_the_checker_alone_notices(one: pv.Session) -> None:
         if query is COUNTED:
             with pytest.raises(VerificationError, match="below the threshold"):
                 checker.check(derived, [[[3], *noisy[0][1:]]])
+
+
+def test_counts_that_find_keys_are_of_no_more_rows_than_was_paid_for(one: pv.Session) -> None:
+    """Their noise is paid for with the keys alone, so that the claims of the measurement prove nothing."""
+    document = copy.deepcopy(one.release(COUNTED, epsilon=8).certificate.document)
+    derived, noisy = document["derived"], document["noisy"]
+    derived["statements"][0]["bounding"]["groups"] *= 50
+    (measured,) = derived["measurements"]
+    measured["move"]["blocks"] *= 50
+    measured["price"] = {"kind": "pure", "epsilon": "400/1"}
+    with pytest.raises(VerificationError, match="counts for more than the keys were paid for"):
+        checker.check(derived, noisy)
 
 
 def test_a_certificate_is_json_that_reads_the_same(one: pv.Session) -> None:

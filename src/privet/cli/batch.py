@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -51,11 +53,13 @@ def batch(
         files = _checked(folder, targets, force=force, policy=policy)
         session = _session(asked, policy, analyst)
     with stopped(lambda: _PAID if session.debited else "nothing was spent"), session:
-        plan = session.plan_all(asked.asked(), **asked.options())
-        _check(plan, asked)
+        with _names(questions):
+            plan = session.plan_all(asked.asked(), **asked.options())
+            _check(plan, asked)
         if dry_run:
             print(session.explain_all(asked.asked(), **asked.options()))
             print(f"{'Folder':<11}{folder}: {len(targets)} files. Nothing was asked or spent.")
+            _check_paid(session, plan, fresh=fresh)
             return
         folder.mkdir(parents=True, exist_ok=True)
         with states_cost(session, plan):
@@ -91,15 +95,40 @@ def _session(asked: Batch, policy: Path, analyst: str) -> Session:
     return Session.of(dataset, analyst=analyst, owns=True)
 
 
+@contextmanager
+def _names(file: Path) -> Iterator[None]:
+    """A block whose errors name the file of the questions."""
+    from privet.errors import UserError
+
+    try:
+        yield
+    except UserError as error:
+        error.inside(str(file))
+        raise
+
+
+def _check_paid(session: Session, plan: BatchPlan, *, fresh: bool) -> None:
+    """End like a refusal, if the batch would be refused."""
+    from privet.errors import BudgetError
+
+    if (fresh or session.paid_before(plan) is None) and not session.remaining.fits(plan):
+        raise BudgetError(f"this costs {plan.guarantee()}, but only {session.remaining} is left. Nothing was spent.")
+
+
 def _check(plan: BatchPlan, asked: Batch) -> None:
     """Refuse, before anything is spent, what could not be shown."""
+    from privet.errors import UserError
     from privet.plots import new_figure
 
     if asked.pictures:
         new_figure(1, 1)  # an error without matplotlib
     for question in asked.questions:
-        question.style.check(plan[question.name].query)
-        check_output(plan[question.name], Format.CSV, None, {})
+        try:
+            question.style.check(plan[question.name].query)
+            check_output(plan[question.name], Format.CSV, None, {})
+        except UserError as error:
+            error.inside(f"question {question.name!r}")
+            raise
 
 
 def _write(released: Any, asked: Batch, session: Session, folder: Path, files: Files) -> list[str]:

@@ -16,6 +16,7 @@ from privet.errors import (
     LedgerBusy,
     LedgerError,
     NoAnswer,
+    NotChecked,
     PrivetError,
     UserError,
     VerificationError,
@@ -24,6 +25,7 @@ from privet.errors import (
 EXITS: tuple[tuple[type[PrivetError], int], ...] = (
     (BudgetError, 3),
     (UserError, 2),
+    (NotChecked, 2),
     (VerificationError, 1),
     (NoAnswer, 4),
     (LedgerBusy, 75),

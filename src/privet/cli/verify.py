@@ -39,7 +39,7 @@ def _folder(folder: Path, how: dict[str, Path | str | None], *, as_json: bool) -
     """One line for each file; an error at the end if one of them failed."""
     from dataclasses import asdict
 
-    from privet.errors import UserError, VerificationError, write
+    from privet.errors import NotChecked, UserError, VerificationError, install, write
     from privet.publication.checking import check
     from privet.publication.contents import MANIFEST
 
@@ -51,9 +51,11 @@ def _folder(folder: Path, how: dict[str, Path | str | None], *, as_json: bool) -
     for each in check(folder, **how):  # type: ignore[arg-type]
         found.append(each)
         if not as_json:
-            print(f"{each.name:<28} {'' if each.passed else 'FAILED: '}{each.words}")
+            print(f"{each.name:<28} {'FAILED: ' if each.checked and not each.passed else ''}{each.words}")
     if as_json:
         print(json.dumps([asdict(each) for each in found], indent=2, ensure_ascii=False))
-    failed = [each.name for each in found if not each.passed]
+    failed = [each.name for each in found if each.checked and not each.passed]
     if failed:
         raise VerificationError(f"{len(failed)} of {len(found)} failed: {', '.join(failed)}")
+    if rest := [each.name for each in found if not each.checked]:
+        raise NotChecked(f"{len(rest)} of {len(found)} are not checked: {', '.join(rest)}", remedy=install("pld"))

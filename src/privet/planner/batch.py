@@ -6,8 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from privet.exact import Exact, show_up
+from privet.planner import computed
 from privet.planner.explain import Explanation, section
+from privet.planner.outputs import Output
 from privet.planner.plan import ReleasePlan
+from privet.planner.rank_outputs import RankedCode
+from privet.planner.rank_words import rank_error
+from privet.planner.ranks import ChosenRanks
 from privet.privacy import events
 from privet.privacy.accounting import guarantee_of
 from privet.privacy.guarantees import Guarantee
@@ -66,13 +71,26 @@ class BatchPlan(Mapping[str, ReleasePlan]):
         return Explanation("\n".join([*lines, *section("Guarantee", [f"{self.guarantee()}, for all together."])]))
 
     def _errors(self, plan: ReleasePlan) -> Iterator[str]:
-        hidden = {each for name in plan.query.arrangement.hidden for each in plan.query.columns()[name]}
-        shown = [name for name, _ in plan.columns if name not in hidden]
-        for name in shown[:_MOST]:
-            error: Exact | None = plan.expected(name)
-            yield f"{name} within {show_up(error)}" if error is not None else f"{name} depends on the rows in a group"
-        if len(shown) > _MOST:
-            yield f"{len(shown) - _MOST} more columns"
+        arrangement = plan.query.arrangement
+        hidden = {each for name in arrangement.hidden for each in plan.query.columns()[name]}
+        shown = [(name, output) for name, output in plan.columns if name not in hidden]
+        formulas = [(name, node) for name, node in arrangement.computed if not computed.is_plain(plan, node)]
+        said = [self._error(plan, name, output) for name, output in shown[:_MOST]]
+        for name, node in formulas[: _MOST - len(said)]:
+            error = computed.expected(plan, node)
+            said.append(f"{name} {_within(error) if error is not None else 'is computed from other columns'}")
+        more = len(shown) + len(formulas) - len(said)
+        yield from said or ["No noise"]
+        if more:
+            yield f"{more} more column{'' if more == 1 else 's'}"
+
+    def _error(self, plan: ReleasePlan, name: str, output: Output) -> str:
+        if isinstance(output, RankedCode):
+            part = plan.noised[output.measurement]
+            assert isinstance(part, ChosenRanks)
+            return f"{name} {rank_error(part, output, plan.level)}".replace("; usually", ", usually")
+        error = plan.expected(name)
+        return f"{name} {_within(error)}" if error is not None else f"{name} depends on the rows in a group"
 
     def __str__(self) -> str:
         return str(self.explain())
@@ -82,6 +100,10 @@ class BatchPlan(Mapping[str, ReleasePlan]):
 
     def _repr_html_(self) -> str:
         return self.explain()._repr_html_()
+
+
+def _within(error: Exact) -> str:
+    return f"within {show_up(error)}"
 
 
 _MOST = 6  # columns of a question whose errors are listed

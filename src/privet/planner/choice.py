@@ -110,6 +110,8 @@ def alternative(plan: ReleasePlan, accounting: Accounting) -> str:
     limit = accounting.used(plan)
     if not isinstance(plan.price, PureDP) or not plan.noised or limit is None or limit >= 1:
         return ""
+    if not _ratios(plan, plan):  # nothing to compare: errors of quantiles depend on the data
+        return ""
     options: dict[str, Any] = {
         "confidence": plan.confidence,
         "simultaneous": plan.simultaneous,

@@ -8,7 +8,7 @@ the steward wrote them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
@@ -16,16 +16,17 @@ from pathlib import Path
 from typing import Any
 
 from privet.codec import canonical
-from privet.errors import PrivetError, UserError, VerificationError
-from privet.ledger import Ledger, Receipt, open_ledger
+from privet.errors import LedgerError, NotChecked, PrivetError, UserError, VerificationError
+from privet.ledger import Ledger, Receipt
 from privet.privacy.guarantees.budgets import amount
 from privet.publication.contents import MANIFEST, PAGES, PICTURES, Answer, Manifest, Publication, digest, names
 from privet.publication.questions import Question
+from privet.release import verification
 from privet.release.batch import batch_of
 from privet.release.certificate import Certificate
 from privet.release.render import frame
 from privet.release.signing import VerifyingKey, signs, verifier
-from privet.release.verification import verify
+from privet.release.verification import walked
 from privet.tables import operators
 from privet.tables.query import Query
 from privet.tables.relation import PublicTable, Table
@@ -38,6 +39,8 @@ class Checked:
     name: str
     passed: bool
     words: str
+    checked: bool = True
+    """False if an extra is missing that the check needs; it has not passed, and nothing wrong was found."""
 
 
 def check(
@@ -49,16 +52,18 @@ def check(
 ) -> Iterator[Checked]:
     """Check every file of a published folder, one after the other."""
     with ExitStack() as stack:
-        if isinstance(ledger, str | Path):
-            ledger = stack.enter_context(closing(open_ledger(ledger, read_only=True)))
-        yield from _Folder(folder, key, ledger, receipt).check()
+        book: Ledger | LedgerError | None = None
+        if ledger is not None:
+            try:
+                book = stack.enter_context(walked(ledger, receipt))  # once for all certificates
+            except LedgerError as error:
+                book = error
+        yield from _Folder(folder, key, book).check()
 
 
 class _Folder:
-    def __init__(
-        self, folder: Path, key: VerifyingKey | None, ledger: Ledger | None, receipt: Receipt | str | None
-    ) -> None:
-        self.folder, self.key, self.ledger, self.receipt = folder, key, ledger, receipt
+    def __init__(self, folder: Path, key: VerifyingKey | None, ledger: Ledger | LedgerError | None) -> None:
+        self.folder, self.key, self.ledger = folder, key, ledger
 
     def read(self, name: str) -> bytes:
         try:
@@ -75,9 +80,9 @@ class _Folder:
         yield self._one(MANIFEST, self._manifest)
         answers: list[Answer] = []
         for question in self.manifest.questions:
-            found = self._one(f"{question.name}.json", partial(self._certificate, question, answers))
-            yield found
-            if not found.passed:
+            before = len(answers)
+            yield self._one(f"{question.name}.json", partial(self._certificate, question, answers))
+            if len(answers) == before:
                 continue
             answer = answers[-1]
             yield self._one(f"{question.name}.csv", partial(self._csv, answer))
@@ -98,6 +103,8 @@ class _Folder:
     def _one(self, name: str, look: Callable[[], str]) -> Checked:
         try:
             return Checked(name, True, look())
+        except NotChecked as error:
+            return Checked(name, False, " ".join(str(error).split()), checked=False)
         except (PrivetError, ValueError, LookupError, TypeError, ArithmeticError, AttributeError) as error:
             return Checked(name, False, " ".join(str(error).split())[:300] or "it can't be read")
 
@@ -119,7 +126,15 @@ class _Folder:
     def _certificate(self, question: Question, answers: list[Answer]) -> str:
         name = f"{question.name}.json"
         certificate = Certificate.from_json(self.read(name))
-        said = verify(certificate, key=self.key, ledger=self.ledger, receipt=self.receipt if self.ledger else None)
+        if isinstance(self.ledger, LedgerError):
+            raise VerificationError(f"ledger: {self.ledger}")
+        said: verification.Verification | NotChecked
+        try:
+            said = verification.check(
+                certificate, key=self.key, ledger=None if self.ledger is None else nullcontext(self.ledger)
+            )
+        except NotChecked as error:  # its table and the page can still be compared with it
+            said = error
         self._same(name)
         drawn = {s: self.read(f"{question.name}{s}") for s in PICTURES if f"{question.name}{s}" in self.manifest.files}
         answer = Answer(question, certificate, drawn)
@@ -137,6 +152,8 @@ class _Folder:
             if same and _measured(other.certificate) != _measured(certificate):
                 raise VerificationError(f"it has other noise than {other.question.name}, and the batch paid for one")
         answers.append(answer)
+        if isinstance(said, NotChecked):
+            raise said
         levels = [word for word, on in (("signature", said.signature), ("debit", said.ledger)) if on]
         return f"passed: {', '.join(['rules', *levels])}; {said.promise}"
 

@@ -10,6 +10,7 @@ from privet.release.render import html as tables
 
 MOST_LINES = 400
 """Groups in a table of the page."""
+_FEW = 2  # columns that have room for bars
 _CELLS = 12  # numbers in the text for a picture
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
@@ -33,9 +34,11 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: 0.35rem 0.75rem 0.35rem 0; border-bottom: 1px solid var(--line); }
 thead th { border-bottom: 2px solid var(--line); font-size: 0.9rem; }
 tbody th { font-weight: 500; }
+.many .bar { display: none; }
 @media (max-width: 32rem) { .bar { display: none; } th, td { padding-right: 0.5rem; } }
 figure { margin: 1rem 0; max-width: 40rem; padding: 0.5rem;
   background: #ffffff; border: 1px solid var(--line); border-radius: 6px; }
+figure.wide { max-width: none; }
 figure img { display: block; width: 100%; height: auto; }
 .notes { color: var(--faint); font-size: 0.9rem; padding-left: 1.1rem; margin: 0.5rem 0; }
 .files { font-size: 0.9rem; }
@@ -87,7 +90,7 @@ def _section(answer: Answer) -> str:
     links = " · ".join(f'<a href="{name}{suffix}">{words[suffix]}</a>' for suffix in suffixes)
     return f"""<section>
 <h2 id="{name}">{escape(question.title)}</h2>
-{_paragraphs(question.text)}{_figure(answer)}<div class="scroll">
+{_paragraphs(question.text)}{_figure(answer)}<div class="{_width(answer)}">
 {table}
 </div>
 <ul class="notes">
@@ -98,11 +101,18 @@ def _section(answer: Answer) -> str:
 """
 
 
+def _width(answer: Answer) -> str:
+    """How a table is laid out: where the picture has several columns, bars beside the numbers would take their room."""
+    crowded = ".svg" in answer.drawn and len(answer.release.view().columns) > _FEW
+    return "scroll many" if crowded else "scroll"
+
+
 def _figure(answer: Answer) -> str:
     if ".svg" not in answer.drawn:
         return ""
     source = f"data:image/svg+xml;base64,{b64encode(answer.drawn['.svg']).decode()}"
-    return f'<figure><img src="{source}" alt="{escape(described(answer))}"></figure>\n'
+    wide = ' class="wide"' if len(answer.release.view().columns) > 1 else ""
+    return f'<figure{wide}><img src="{source}" alt="{escape(described(answer))}"></figure>\n'
 
 
 def described(answer: Answer) -> str:

@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 
 from privet.codec import canonical, parsed
-from privet.errors import VerificationError
+from privet.errors import NotChecked, VerificationError, install
 from privet.ledger import Ledger, Remaining
 from privet.planner import ReleasePlan
 from privet.planner.batch import BatchPlan
@@ -143,13 +143,22 @@ def checked_batch(document: dict[str, Any]) -> str:
         return ""
     parts = f"{len(batch.events)} part{'' if len(batch.events) == 1 else 's'}"
     together = f". In its batch of {parts}: {guarantee_of([batch])} together"
-    if isinstance(batch, events.Composed):
+    if isinstance(batch, events.Composed) or not pld.installed():
         return together
-    if not pld.installed():
-        return f"{together} (not computed anew: that needs dp-accounting, pip install 'privet[pld]')"
     if pld.batch_delta(batch) > batch.delta:
         raise VerificationError("ledger.batch: delta is too small for these events and this epsilon")
     return f"{together} (computed anew)"
+
+
+def check_computed(document: dict[str, Any]) -> None:
+    """Refuse to call a batch checked whose privacy loss can't be computed here; nothing else was wrong with it."""
+    batch = batch_of(document)
+    if isinstance(batch, events.FixedBatch) and not pld.installed():
+        raise NotChecked(
+            f"not checked: the guarantee of its batch, {guarantee_of([batch])}, is computed from the privacy loss of "
+            "all questions, which needs dp-accounting",
+            remedy=install("pld"),
+        )
 
 
 def holds(ledger: Ledger, dataset: str, number: int, digest: str, text: str) -> bool:

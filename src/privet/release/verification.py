@@ -14,7 +14,7 @@ import hashlib
 import math
 import re
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from privet.mechanisms.described import Adding
 from privet.planner.facts import asked, derived
 from privet.privacy import events
 from privet.release import checker
-from privet.release.batch import batch_of, checked_batch, holds
+from privet.release.batch import batch_of, check_computed, checked_batch, holds
 from privet.release.certificate import FORMAT, Certificate, answered, found_tree, of_choice, of_value, plain
 from privet.release.recall import planned_again
 from privet.release.signing import VerifyingKey, signs, verifier
@@ -68,11 +68,26 @@ def verify(
 ) -> Verification:
     """Check a certificate (itself, its text, or its file); raises `VerificationError` naming what failed.
 
+    A batch whose privacy loss can't be computed here (extra `pld`) is `NotChecked`, after everything else has passed.
+
     A ledger that is named by its file or address is verified from its first entry; with a receipt, an older copy of it
     is not taken.
 
     Claim: a certificate whose derived fields were altered is rejected by the rules; any altered byte, by the signature.
     """
+    if ledger is None and receipt is not None:
+        line = write('pv.verify(certificate, ledger="people.ledger")', terminal="--ledger people.ledger")
+        raise UserError("a receipt needs its ledger", remedy=line)
+    return check(certificate, key=key, ledger=None if ledger is None else walked(ledger, receipt))
+
+
+def check(
+    certificate: Certificate | str | bytes | Path,
+    *,
+    key: VerifyingKey | None = None,
+    ledger: AbstractContextManager[Ledger] | None = None,
+) -> Verification:
+    """The same with a ledger that is `walked`, perhaps once for many certificates."""
     loaded = _load(certificate)
     document = loaded.document
     if document.get("format") != FORMAT:
@@ -88,15 +103,22 @@ def verify(
         _check_signature(loaded, verifier(key))
     if ledger is not None:
         try:
-            with _reached(ledger) as opened:
-                opened.verify(receipt, answers=False)
+            with ledger as opened:
                 _check_ledger(loaded, opened)
         except LedgerError as error:
             raise VerificationError(f"ledger: {error}") from None
-    elif receipt is not None:
-        line = write('pv.verify(certificate, ledger="people.ledger")', terminal="--ledger people.ledger")
-        raise UserError("a receipt needs its ledger", remedy=line)
+    check_computed(document)
     return Verification(True, key is not None, ledger is not None, promise)
+
+
+@contextmanager
+def walked(ledger: Ledger | str | Path, receipt: Receipt | str | None = None) -> Iterator[Ledger]:
+    """A ledger that is verified from its first entry, and contains the receipt's; closed again, if opened here."""
+    with ExitStack() as stack:
+        if isinstance(ledger, str | Path):
+            ledger = stack.enter_context(closing(open_ledger(ledger, read_only=True)))
+        ledger.verify(receipt, answers=False)
+        yield ledger
 
 
 def _load(certificate: Certificate | str | bytes | Path) -> Certificate:
@@ -220,16 +242,6 @@ def _check_signature(certificate: Certificate, key: Ed25519PublicKey) -> None:
         signature = b""
     if certificate.signature != signature.hex() or not signs(key, signature, canonical(certificate.document).encode()):
         raise VerificationError("signature: it is not this key's signature of this document")
-
-
-@contextmanager
-def _reached(ledger: Ledger | str | Path) -> Iterator[Ledger]:
-    """An open ledger; one that is opened here is closed again."""
-    if not isinstance(ledger, str | Path):
-        yield ledger
-        return
-    with closing(open_ledger(ledger, read_only=True)) as opened:
-        yield opened
 
 
 def _check_ledger(certificate: Certificate, ledger: Ledger) -> None:

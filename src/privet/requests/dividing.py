@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
-from privet.errors import QueryError, Remedy, Subject, UserError, argument, write
+from privet.errors import InternalError, QueryError, Remedy, Subject, UserError, argument, write
 from privet.exact import Exact, Number, positive
 from privet.ledger import Balance
 from privet.names.spelling import there_are
@@ -101,6 +101,8 @@ class Funds:
     balance: Balance
     granted: Budget
     """The whole budget that the dataset was created with."""
+    pays: Callable[[BatchPlan], bool]
+    """Whether what is left pays for a batch, or its answers are stored: a retry must be the same batch."""
     delta: Number
 
     @property
@@ -144,31 +146,59 @@ def planned(
 ) -> BatchPlan:
     """The plan of a batch, from the arguments that were `given`: prices, and options for what is not a plan.
 
-    With a delta (`funds`), one epsilon for all is what they cost together by their privacy loss, where that gives more
-    to each.
+    Claim: if one epsilon is for all questions, they have it together, with the delta of `funds` or with none. The delta
+    goes to the questions that need one, in proportion to their epsilons: plain sums are then the whole price. If no
+    question needs it, it goes to the privacy loss of all together, and may raise their prices. Raised prices add up to
+    more than epsilon, so that this batch is paid for by its privacy loss, or not at all: if that can't be paid, prices
+    are not raised.
     """
     asked = _checked(questions)
     prices = Prices(*(given.get(each.name) for each in fields(Prices)))
     options = {name: value for name, value in given.items() if name != "delta" and not hasattr(prices, name)}
     if all(isinstance(each, ReleasePlan) for each in asked.values()):
         wrong = {name: value for name, value in given.items() if name != "delta" and value is not None}
-        plans = {name: plan(each, **wrong) for name, each in asked.items()}  # says what is wrong, if anything is
-        return _whole(plans, tuple(range(len(plans))), funds)
+        plans = {name: _plan(name, plan, each, wrong) for name, each in asked.items()}  # says what is wrong, if any is
+        return _cheaper(_one_by_one(plans, tuple(range(len(plans)))), funds)
     amounts, errors = prices.amounts(asked), prices.within or {}
-    fixed = {name: plan(each) for name, each in asked.items() if isinstance(each, ReleasePlan)}
-    limited = {name: plan(asked[name], within=error, **options) for name, error in errors.items()}
+    fixed = {name: _plan(name, plan, each, {}) for name, each in asked.items() if isinstance(each, ReleasePlan)}
+    limited = {name: _plan(name, plan, asked[name], {"within": error, **options}) for name, error in errors.items()}
 
-    def at(factor: Exact) -> tuple[dict[str, ReleasePlan], tuple[int, ...]]:
-        alone = {
-            name: limited[name] if name in limited else plan(each, **{prices.name: factor * amounts[name]}, **options)
-            for name, each in asked.items()
-            if name not in fixed
-        }
-        return _in_order(asked, fixed, *shared(alone, plan))
+    def at(factor: Exact, deltas: Mapping[str, Exact]) -> BatchPlan:
+        alone = dict(limited)
+        for name, price in amounts.items():
+            delta = {"delta": deltas[name]} if name in deltas else {}
+            alone[name] = _plan(name, plan, asked[name], {prices.name: factor * price, **delta, **options})
+        in_order = {name: alone[name] for name in asked if name in alone}
+        return _one_by_one(*_with_plans(asked, fixed, *shared(in_order, plan)))
 
-    if funds is None or prices.name != "epsilon" or not prices.total or fixed or limited:
-        return _whole(*at(Exact(1)), funds)
-    return _whole(*_largest(at, sum(amounts.values(), Exact(0)), funds.amount), funds)
+    total = prices.name == "epsilon" and prices.total and not fixed and not limited
+    if funds is None:
+        return at(Exact(1), {})
+    delta, plain = funds.amount, at(Exact(1), {})
+    leaking = {name: price for name, price in amounts.items() if _has_delta(plain[name])}
+    if leaking:
+        batch = at(Exact(1), {name: delta * price / sum(leaking.values()) for name, price in leaking.items()})
+    else:
+        whole = _raised(at, sum(amounts.values(), Exact(0)), delta) if total else None
+        batch = whole if whole is not None and funds.pays(whole) else _cheaper(plain, funds)
+    if total and not batch.guarantee().implies(ApproxDP.capped(sum(amounts.values(), Exact(0)), delta)):
+        raise InternalError(
+            "the batch promises less than was asked for. Nothing was released. This is a bug in Privet."
+        )
+    return batch
+
+
+def _plan(name: str, plan: Planner, question: Question, options: Mapping[str, Any]) -> ReleasePlan:
+    """The plan of one question; an error names the question."""
+    try:
+        return plan(question, **options)
+    except UserError as error:
+        error.inside(f"question {name!r}")
+        raise
+
+
+def _has_delta(plan: ReleasePlan) -> bool:
+    return isinstance(plan.price, ApproxDP) and plan.price.delta > 0
 
 
 def _checked(questions: object) -> dict[str, Question]:
@@ -177,7 +207,7 @@ def _checked(questions: object) -> dict[str, Question]:
     return {check_name(name, "name"): each for name, each in questions.items()}
 
 
-def _in_order(
+def _with_plans(
     names: Mapping[str, Question],
     fixed: Mapping[str, ReleasePlan],
     plans: Mapping[str, ReleasePlan],
@@ -192,52 +222,44 @@ def _in_order(
     )
 
 
-def _whole(plans: dict[str, ReleasePlan], parts: tuple[int, ...], funds: Funds | None) -> BatchPlan:
-    """The batch, as one event: at one delta, if that is cheaper than one by one.
-
-    Cheaper is what leaves more of the whole budget, not of its rest: retries must choose the same.
-    """
-    separate = _one_by_one(plans, parts)
-    if funds is None:
-        return BatchPlan(plans, parts, separate)
-    unknown = [name for name, plan in plans.items() if plan.discovery is not None]
-    if unknown:
-        raise QueryError(
-            f"{unknown[0]!r} groups by keys that are not public, which has a delta of its own, so the batch can't have "
-            "one for all",
-            remedy=Remedy("Leave out the delta of the batch, or ask this question by itself"),
-        )
-    accountant, granted = funds.balance.accountant, funds.granted
-    choices = fixed_batch(separate.events, funds.amount), separate
-    whole = min(choices, key=lambda event: -accountant.share(accountant.price(event), granted))
-    return BatchPlan(plans, parts, whole)
-
-
-def _one_by_one(plans: Mapping[str, ReleasePlan], parts: tuple[int, ...]) -> events.Composed:
-    """The event of a batch that costs what its parts would cost one by one."""
+def _one_by_one(plans: Mapping[str, ReleasePlan], parts: tuple[int, ...]) -> BatchPlan:
+    """The batch that costs what its parts would cost one by one."""
     by_part = dict(zip(parts, plans.values(), strict=True))
-    return events.Composed([by_part[part].event() for part in range(len(by_part))])
+    return BatchPlan(plans, parts, events.Composed([by_part[part].event() for part in range(len(by_part))]))
 
 
-def _largest(
-    at: Callable[[Exact], tuple[dict[str, ReleasePlan], tuple[int, ...]]], epsilon: Exact, delta: Exact
-) -> tuple[dict[str, ReleasePlan], tuple[int, ...]]:
-    """The plans whose privacy loss together is within (epsilon, delta), with the largest prices, to a 32nd.
+def _cheaper(batch: BatchPlan, funds: Funds | None) -> BatchPlan:
+    """The batch, one by one or at one delta: what leaves more of the budget, if it can be paid.
 
-    Claim: at the factor 1 the sum of the prices is epsilon, so that it holds there without any delta.
+    More of the whole budget, not of its rest: retries must choose the same.
+    """
+    if funds is None:
+        return batch
+    accountant, granted = funds.balance.accountant, funds.granted
+    choices = [replace(batch, whole=fixed_batch(batch.whole.events, funds.amount)), batch]
+    choices.sort(key=lambda each: -accountant.share(accountant.price(each.whole), granted))
+    return next((each for each in choices if funds.pays(each)), choices[0])
+
+
+def _raised(at: Callable[[Exact, Mapping[str, Exact]], BatchPlan], epsilon: Exact, delta: Exact) -> BatchPlan | None:
+    """The batch whose privacy loss is within (epsilon, delta), with the largest prices, to a 32nd; None for no larger.
+
+    Claim: its event is a fixed batch of that privacy loss.
     """
 
-    def holds(plans: dict[str, ReleasePlan], parts: tuple[int, ...]) -> bool:
-        found = fixed_batch(_one_by_one(plans, parts).events, delta)
-        return isinstance(found, events.FixedBatch) and found.epsilon <= epsilon
+    def within(parts: int) -> BatchPlan | None:
+        tried = at(Exact(parts, _FINE), {})
+        found = fixed_batch(tried.whole.events, delta)
+        held = isinstance(found, events.FixedBatch) and found.epsilon <= epsilon
+        return replace(tried, whole=found) if held else None
 
-    best = at(Exact(1))
+    best: BatchPlan | None = None
     low, high = _FINE, 2 * _FINE
-    while holds(*(tried := at(Exact(high, _FINE)))):
+    while (tried := within(high)) is not None:
         best, low, high = tried, high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        if holds(*(tried := at(Exact(middle, _FINE)))):
+        if (tried := within(middle)) is not None:
             best, low = tried, middle
         else:
             high = middle

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -79,12 +80,36 @@ def arrow(answer: Release, *, intervals: bool = True) -> pa.Table:
 
 
 def csv(answer: Release, *, intervals: bool = True, notes: bool = False) -> str:
-    """The columns of `arrow` as CSV; with `notes`, they stand before it in lines that begin with #."""
+    """The columns of `arrow` as CSV; with `notes`, they stand before it in lines that begin with #.
+
+    Texts that a spreadsheet would read as a formula are marked as texts (`inert`).
+    """
+    import pyarrow as pa
     import pyarrow.csv as pc
 
-    pc.write_csv(arrow(answer, intervals=intervals), sink := io.BytesIO())
+    table = arrow(answer, intervals=intervals)
+    for place, column in enumerate(table.columns):
+        if pa.types.is_string(column.type):
+            texts = [None if text is None else inert(text) for text in column.to_pylist()]
+            table = table.set_column(place, table.field(place), pa.array(texts, pa.string()))
+    pc.write_csv(table.rename_columns([inert(name) for name in table.column_names]), sink := io.BytesIO())
     above = [f"# {line}\n" for note in answer.notes() for line in note.splitlines()] if notes else []
     return "".join(above) + sink.getvalue().decode()
+
+
+_FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+
+
+def inert(text: str) -> str:
+    """A text for a spreadsheet: an apostrophe stands before one that would be a formula.
+
+    Claim: no two texts become the same: an apostrophe is added where removing it leaves a formula, and nowhere else.
+
+    Example:
+        >>> inert("=1+2"), inert("'=1+2"), inert("-"), inert("Köln"), inert("'s-Gravenhage")
+        ("'=1+2", "''=1+2", "'-", 'Köln', "'s-Gravenhage")
+    """
+    return f"'{text}" if _FORMULA.match(text) else text
 
 
 def parquet(answer: Release, facts: str) -> bytes:
