@@ -11,7 +11,7 @@ from privet import accuracy
 from privet.errors import QueryError, Remedy, write
 from privet.exact import Exact
 from privet.mechanisms import NoiseMechanism
-from privet.planner import levels
+from privet.planner import computed, levels
 from privet.planner.level_shares import margin_shares
 from privet.planner.levels import Estimate, Keys, Levels
 from privet.planner.linear import Linear, Noisy
@@ -45,11 +45,6 @@ def check(query: Query) -> None:
     if len(Levels.of(query.groups).parts) > MOST_LEVELS:
         raise QueryError(
             f"these grouping sets need more than {MOST_LEVELS} levels", remedy=Remedy("Use fewer keys, or fewer sets")
-        )
-    if query.arrangement.computed:
-        raise QueryError(
-            "columns can't be computed from answers on several levels",
-            remedy=Remedy("Ask for the levels alone, and compute with the answer"),
         )
     asked = [part for _, aggregate in query.aggregates for part in (aggregate, *parts(aggregate))]
     odd = [
@@ -169,14 +164,24 @@ class Cube:
     def cells(self, noisy: Sequence[Sequence[Sequence[int]]]) -> dict[str, Cells]:
         """The columns of the answer: all groups of the first set, then of the second, and so on."""
         by_set = self.margins(noisy)
-        made: dict[str, Cells] = {}
-        for name, output in self.plan.columns:
-            found = []
-            for keys in self.levels.sets:
-                over, noise = self.view(output, keys)
-                found.append(over.cells(by_set[self.levels.plain(keys)], noise, self.plan.level))
-            made[name] = _joined(found)
-        return made
+        rows = list(self.plan.query.groups)
+        every: list[dict[str, Cells]] = []
+        for keys in self.levels.sets:
+            cells = by_set[self.levels.plain(keys)]
+            first, rows = rows[: len(cells)], rows[len(cells) :]
+            level = computed.Groups(
+                {name: self.view(output, keys)[0] for name, output in self.plan.columns},
+                self.noise(self.levels.plain(keys)),
+                cells,
+                first,
+                lambda name, by, keys=keys: self._summed(name, tuple(key for key in keys if key in by)),  # type: ignore[misc]
+            )
+            every.append(level.cells(self.plan))
+        return {name: _joined([each[name] for each in every]) for name in every[0]}
+
+    def _summed(self, name: str, margin: Keys) -> tuple[Output, Noise]:
+        """A column of a coarser margin, to which the cells of a level add up exactly, and the noise there."""
+        return self.view(dict(self.plan.columns)[name], margin)
 
 
 def cube(plan: ReleasePlan) -> Cube:

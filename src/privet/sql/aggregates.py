@@ -39,6 +39,7 @@ from privet.tables.operators import OfPerson, Operator, protected
 from privet.tables.ranked import Extreme, Quantiles
 
 _LONGEST = 100
+_OF_VALUES = "of values"
 _WITHIN_GROUP = "PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x)"
 
 
@@ -94,7 +95,10 @@ class AggregateReader:
         if not is_aggregate(bare(tree.this)):
             raise self._no(tree.this, "FILTER needs an aggregate", "Write COUNT(*) FILTER (WHERE smoker)")
         inner = self.read(tree.this)
-        if not isinstance(inner, Count | OfValues):
+        if isinstance(inner, CountPeople):
+            why = "FILTER can't be used with a count of people"
+            raise self._no(tree.this, why, "Put the condition in WHERE, or ask for this count in a question of its own")
+        if not isinstance(inner, Count | CountDistinct | OfValues):
             raise self._no(tree.this, "FILTER can't be used with this aggregate", "Put the condition in WHERE")
         condition = self.reader.condition(tree.expression.this, "FILTER")
         return cast(Aggregate, filtered(inner, condition))
@@ -192,11 +196,16 @@ class AggregateReader:
 
     def _ratio(self, tree: exp.Div) -> Ratio:
         over, under = self.read(tree.this), self.read(without_nullif(tree.expression))
-        if not isinstance(over, Count | CountPeople | Sum) or not isinstance(under, Count | CountPeople | Sum):
-            raise self.reader.source.refusal(
-                whole(tree), "a count of distinct values can't be part of a ratio", "Ask for it in a column of its own"
-            )
+        assert isinstance(over, Count | CountPeople | Sum)  # by `is_amount`
+        assert isinstance(under, Count | CountPeople | Sum)
         return Ratio(over, under)
+
+    def mark_values(self, tree: Tree) -> None:
+        """Mark the counts of different values: they are not counts of rows or people, of which a ratio is made."""
+        for part in tree.find_all(exp.Count):
+            of = part.this
+            if isinstance(of, exp.Distinct) and not any(map(self.is_person, of.expressions)):
+                part.meta[_OF_VALUES] = True
 
     def _words(self, tree: Tree) -> str:
         return self.reader.source.words(span(tree))
@@ -211,8 +220,9 @@ def has_aggregate(tree: Tree) -> bool:
 
 
 def is_amount(tree: Tree) -> bool:
-    """Whether it is a count or a sum, of which a ratio can be made."""
-    return isinstance(bare(tree.this) if isinstance(tree, exp.Filter) else tree, exp.Count | exp.Sum)
+    """Whether it is a count of rows or people, or a sum: a ratio can be made of two."""
+    tree = bare(tree.this) if isinstance(tree, exp.Filter) else tree
+    return isinstance(tree, exp.Count | exp.Sum) and _OF_VALUES not in tree.meta
 
 
 def without_nullif(tree: Tree) -> Tree:

@@ -329,6 +329,9 @@ class ExpressionReader:
                 return self._no(tree, "NULL is not allowed here", "It is allowed in IS NULL and ELSE NULL")
             case exp.WidthBucket():
                 return self._no(tree, "WIDTH_BUCKET is supported only in GROUP BY", "Elsewhere, write FLOOR(x / 10)")
+            case exp.Grouping() | exp.GroupingId():
+                advice = f"Put {name} into a column of its own; in the totals, the key itself is NULL"
+                return self._no(tree, f"{name} is a number of the answer, so rows and keys can't be made of it", advice)
             case exp.Nullif() | exp.Round():
                 return self._no(tree, *hints.call(name))
             case exp.Anonymous() if name.upper().startswith("DP_INTERVAL"):

@@ -68,6 +68,7 @@ class SelectReader:
         relations = RelationReader(self.catalogue)
         self.rows = relations.rows(self.select)
         self.reader, self.measures = relations.reader(self.rows), relations.measures(self.rows)
+        self.measures.mark_values(self.select)
         self.items = [self._item(item) for item in self.select.expressions]
         self.keys = self._keys()
         self._check_items()
@@ -268,6 +269,7 @@ class SelectReader:
             self._number,
             self._key_named,
             lambda name: self.numbers[name].is_amount,
+            [[self.keys[place].name for place in each] for each in self.sets or ()],
         )
 
     def _taken(self, but: Item | None = None) -> set[str]:

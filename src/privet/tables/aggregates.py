@@ -25,7 +25,7 @@ MOST_BINS = 100
 """Maximum bins in a histogram."""
 
 
-_T = TypeVar("_T", bound="Count | OfValues")
+_T = TypeVar("_T", bound="Count | CountDistinct | OfValues")
 _RATIO = write('pv.sum("pay") / pv.sum("hours")', sql="SUM(pay) / SUM(hours)")
 
 
@@ -38,6 +38,8 @@ class _Amount:
     def __truediv__(self, other: Any) -> Ratio:
         if isinstance(self, Count | CountPeople | Sum) and isinstance(other, Count | CountPeople | Sum):
             return Ratio(self, other)
+        if isinstance(other, CountDistinct):
+            raise _of_values()
         raise QueryError(
             f"a count or a sum can be divided only by another count or sum, not by {other!r}",
             remedy=_RATIO,
@@ -76,8 +78,22 @@ class CountDistinct:
     def __post_init__(self) -> None:
         sized(self.expression)
 
+    def __truediv__(self, other: Any) -> Ratio:
+        raise _of_values()
+
     def __str__(self) -> str:
         return f"count_distinct({show(self.expression)})"
+
+
+def _of_values() -> QueryError:
+    return QueryError(
+        "a number of different values can't be part of a ratio that is measured as one",
+        remedy=write(
+            '.agg(n=pv.count(), towns=pv.count_distinct("town")).compute(each=pv.col("n") / pv.col("towns"))',
+            sql="COUNT(*) / COUNT(DISTINCT town)",
+            advice="Measure both, and divide the answers",
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +235,9 @@ def parts(aggregate: Aggregate) -> tuple[Aggregate, ...]:
     return (aggregate.numerator, aggregate.denominator) if isinstance(aggregate, Ratio) else (aggregate,)
 
 
-def filtered(aggregate: Count | OfValues, condition: Node) -> Count | OfValues:
+def filtered(
+    aggregate: Count | CountDistinct | OfValues, condition: Node
+) -> Count | CountDistinct | OfValues:
     """The same aggregate of the rows for which a condition is true; elsewhere its value is missing.
 
     Example:
@@ -256,14 +274,14 @@ def count_people() -> CountPeople:
     return CountPeople()
 
 
-def count_distinct(of: str | Expr) -> CountDistinct:
+def count_distinct(of: str | Expr, *, where: Expr | None = None) -> CountDistinct:
     """The number of different values of a column or an expression; missing values are not counted.
 
     Example:
         >>> print(count_distinct("town"))
         count_distinct(town)
     """
-    return CountDistinct(column(of))
+    return _where(CountDistinct(column(of)), where)
 
 
 def sum(of: str | Expr, *, where: Expr | None = None) -> Sum:  # noqa: A001

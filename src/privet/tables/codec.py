@@ -20,7 +20,7 @@ KINDS: dict[str, type] = {
     "compare": e.Compare, "logic": e.Logic, "not": e.Not, "is in": e.IsIn, "is missing": e.IsMissing,
     "starts with": e.StartsWith, "case": e.Case, "date part": e.DatePart, "truncate": e.Truncate, "bin": e.Bin,
     "which": e.Which,
-    "of answer": e.OfAnswer,
+    "of answer": e.OfAnswer, "grouping": e.Grouping,
     "beyond": e.Beyond,
     # operators
     "scan": o.Scan, "where": o.Where, "with columns": o.WithColumns, "join public": o.JoinPublic,

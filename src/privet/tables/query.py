@@ -118,6 +118,7 @@ class Query:
                 measured=numbers.keys() - formulas.keys(),
                 amounts=[column for name in amounts for column in columns[name]],
                 keys=[key.name for key in self.keys],
+                on_levels=self.sets is not None,
             )
             self.arrangement.check({key.name: key.expression.type(types) for key in self.keys}, numbers, columns, left)
 

@@ -49,6 +49,8 @@ Types = Mapping[str, Type]
 """The types of columns by name."""
 
 MOST_BINS = 1_000
+MOST_GROUPING = 32
+"""Maximum keys of one `Grouping`."""
 BINS = write('pv.bins("age", [0, 18, 65, 110]), or pv.bins("age", list(range(0, 111, 10)))', sql="FLOOR(age / 10) * 10")
 
 Part = OneOf["year", "quarter", "month", "day", "weekday", "hour"]
@@ -471,6 +473,28 @@ class OfAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class Grouping:
+    """Which of some keys a row of the answer adds up: a bit for each, of which the last key has the lowest."""
+
+    keys: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for name in self.keys:
+            as_text(name)
+        if not 1 <= len(self.keys) <= MOST_GROUPING or len({*self.keys}) < len(self.keys):
+            raise QueryError(
+                f"grouping needs 1 to {MOST_GROUPING} different keys",
+                remedy=write('pv.grouping("region")', sql="GROUPING(region)"),
+            )
+
+    def type(self, schema: Types) -> Type:
+        raise QueryError(
+            "grouping is a number of the answer, so it can't be computed from rows",
+            remedy=write('.agg(n=pv.count()).compute(level=pv.grouping("region"))', sql="HAVING GROUPING(region) = 0"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Beyond:
     """Whether a source has more than was declared: -1 if a value is below its range, 1 if above, 0 if inside.
 
@@ -495,7 +519,7 @@ CONDITIONS = Compare, Logic, Not, IsIn, IsMissing, StartsWith
 
 Node = (
     Column | Constant | Arithmetic | Rounded | Clip | Compare | Logic | Not | IsIn | IsMissing | StartsWith | Case
-    | DatePart | Truncate | Bin | Which | OfAnswer | Beyond
+    | DatePart | Truncate | Bin | Which | OfAnswer | Grouping | Beyond
 )  # fmt: skip
 """Every kind of expression."""
 

@@ -66,6 +66,8 @@ def show(node: e.Node) -> str:
             return f"which of {len(values)} ({', '.join(map(show, several))})"
         case e.OfAnswer(function, name, by):
             return f"{function}({name}{''.join(f', by {key}' for key in by)})"
+        case e.Grouping(keys):
+            return f"grouping({', '.join(keys)})"
         case e.Beyond(of):
             return f"beyond({show(of)})"
 
@@ -119,6 +121,8 @@ def in_python(node: e.Node) -> str:
         case e.OfAnswer(function, name, by):
             keys = f", by=[{', '.join(map(_quoted, by))}]" if by else ""
             return f"pv.{'' if function == 'total' else 'interval_'}{function}({_quoted(name)}{keys})"
+        case e.Grouping(keys):
+            return f"pv.grouping({', '.join(map(_quoted, keys))})"
         case e.Beyond():
             return show(node)
 
@@ -169,6 +173,8 @@ def in_sql(node: e.Node) -> str:
             return f"SUM({in_sql(e.Column(name))}) OVER ({keys})"
         case e.OfAnswer(end, name):
             return f"DP_INTERVAL_{end.upper()}({in_sql(e.Column(name))})"
+        case e.Grouping(by):
+            return f"GROUPING({', '.join(in_sql(e.Column(key)) for key in by)})"
         case e.Bin() | e.Which() | e.Beyond():
             return show(node)
 

@@ -18,7 +18,7 @@ DEEPEST = 64
 def parts(node: Node) -> tuple[Node, ...]:
     """The direct parts of an expression."""
     match node:
-        case e.Column() | e.Constant() | e.OfAnswer():
+        case e.Column() | e.Constant() | e.OfAnswer() | e.Grouping():
             return ()
         case e.Arithmetic(_, a, b) | e.Compare(_, a, b):
             return (a, b)
@@ -33,7 +33,7 @@ def parts(node: Node) -> tuple[Node, ...]:
 def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
     """The same expression with changed parts."""
     match node:
-        case e.Column() | e.Constant() | e.OfAnswer():
+        case e.Column() | e.Constant() | e.OfAnswer() | e.Grouping():
             return node
         case e.Arithmetic(operator, a, b):
             return e.Arithmetic(operator, change(a), change(b))
