@@ -196,6 +196,7 @@ class _Reader:
     of: Groups
     measured: Mapping[str, Cells]
     known: dict[tuple[Node, Exact], Cells] = field(default_factory=dict)
+    halves: dict[tuple[OfAnswer, int, Exact], Exact] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.outputs, self.noise, self.groups = self.of.outputs, self.of.noise, self.of.noisy
@@ -278,18 +279,24 @@ class _Reader:
             value = sum((binary(column.values[i]) for i in some), Exact(0))
             x, half, stand = value, Exact(0), Standing.CLEAR
             if isinstance(output, Straight):
-                form, noise = self.of.total(leaf.column, by, len(some))
                 x = sum((output.form.value(self.groups[i]) for i in some), Exact(0))
                 value = value if output.whole else x
-                half, usual = (noise.half_width(form, each) for each in (level, max(level, marks.USUAL)))
+                half, usual = (self._half(leaf, by, len(some), each) for each in (level, max(level, marks.USUAL)))
                 unit = math.lcm(x.denominator, usual.denominator)
                 stand = marks.standing(int((x if output.integer else abs(x)) * unit), int(usual * unit))
                 if stand is Standing.NEAR:
-                    half = noise.half_width(form, marks.careful(level))
+                    half = self._half(leaf, by, len(some), marks.careful(level))
             cell = _cell(value, Interval(x - half, x + half), whole=whole)
             for i in some:
                 found[i], noisy[i] = cell, stand is Standing.MARKED
         return _cells(found, noisy)
+
+    def _half(self, leaf: OfAnswer, by: Sequence[int], count: int, level: Exact) -> Exact:
+        """Half the width of the interval of a total over so many groups."""
+        if (leaf, count, level) not in self.halves:
+            form, noise = self.of.total(leaf.column, by, count)
+            self.halves[leaf, count, level] = noise.half_width(form, level)
+        return self.halves[leaf, count, level]
 
     def _together(self, by: Sequence[int]) -> list[list[int]]:
         """The groups that have the same values of the keys at these places."""

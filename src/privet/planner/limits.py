@@ -16,6 +16,7 @@ from privet.planner.ranks import ChosenRanks
 from privet.privacy.adjacency import Person
 from privet.tables import aggregates, caps, operators, schema
 from privet.tables.aggregates import Aggregate, ApproxBounds, Count, CountDistinct, Histogram, OfValues
+from privet.tables.analysis import named_values
 from privet.tables.caps import some
 from privet.tables.computed import reads
 from privet.tables.expressions import nodes as e
@@ -118,6 +119,8 @@ def _rows(plan: ReleasePlan) -> Iterator[str]:
 
 def _key(key: Key, of: Operator) -> Iterator[str]:
     kind = key.expression.type(of.types())
+    if (inner := trees.listed(key.expression)) is not None and named_values.listed(of, inner) == key.expression:
+        return  # the conditions keep no other value
     if isinstance(kind, KeyType) and kind.other is not None:
         yield f"any other {key.name} counted as {kind.other}, rows with no {key.name} left out"
         return

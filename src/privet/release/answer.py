@@ -15,7 +15,7 @@ from privet.planner.outputs import Cell, Cells, Fixed, Straight
 from privet.privacy.guarantees import Guarantee
 from privet.privacy.guarantees.budgets import is_nothing
 from privet.release import arranging
-from privet.release.render import chart, frame, html, notes, picture, style, text
+from privet.release.render import chart, frame, html, notes, periods, picture, style, text
 from privet.release.render.view import Column, Keys, View, levels
 from privet.system import files
 from privet.tables.groups import Group
@@ -235,7 +235,11 @@ class Release:
                 part="batch" in getattr(self.certificate, "document", {}).get("ledger", {}),
             )
         )
-        return View(query, [Keys(name, values, units[name]) for name, values in self.shown_keys()], columns, below)
+        keys = [
+            Keys(name, values, units[name], periods.total(every))
+            for (name, values), every in zip(self.shown_keys(), query.domains(), strict=True)
+        ]
+        return View(query, keys, columns, below)
 
     def chart(self, width: int = 100) -> str:
         """A text chart: bars, or dots for means, with their intervals; below, their meaning and cost."""

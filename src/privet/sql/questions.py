@@ -19,6 +19,7 @@ from privet.sql.relations import RelationReader
 from privet.sql.source import SqlText
 from privet.tables import computed
 from privet.tables.aggregates import Aggregate
+from privet.tables.analysis import named_values
 from privet.tables.arrangement import RELEASED, Arrangement, Order, can_pass, names
 from privet.tables.discovered import groups_of
 from privet.tables.expressions.nodes import Bin, Column, Node, Truncate
@@ -112,7 +113,7 @@ class SelectReader:
             raise self.source.refusal(
                 span(tree), why, remedy=write(sql=line, advice="Count people instead", exact=True)
             )
-        return self.reader.key(tree)
+        return named_values.listed(self.rows.relation.input, self.reader.key(tree))
 
     def _keys(self) -> list[Key]:
         group = self.select.args.get("group")
@@ -163,7 +164,7 @@ class SelectReader:
             if item.alias:
                 return item.alias
         for written in (tree, *(item.tree for item in items)):
-            if isinstance(written, exp.Column) and isinstance(node, Column):
+            if isinstance(written, exp.Column) and self.catalogue.column(self.rows, written) is not None:
                 return self.catalogue.spelled(self.rows, written)
         inner = node
         while isinstance(inner, Bin | Truncate):
@@ -358,7 +359,8 @@ class SelectReader:
         item = self._aliased(tree)
         if item is not None:
             below = self.catalogue.column(self.rows, tree)  # type: ignore[arg-type]
-            if item.what != Column(below or "") and any(key.expression == Column(below or "") for key in self.keys):
+            own = None if below is None else named_values.listed(self.rows.relation.input, Column(below))
+            if item.what != own and any(key.expression == own for key in self.keys):
                 raise self._no(
                     tree, "this is a key, but AS gives that name to something else", "Choose another name after AS"
                 )

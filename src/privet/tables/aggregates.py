@@ -57,7 +57,12 @@ class Count(_Amount):
             sized(self.expression)
 
     def __str__(self) -> str:
-        return f"count({'' if self.expression is None else show(self.expression)})"
+        match self.expression:
+            case None:
+                return "count()"
+            case Case(((condition, Constant(Exact(numerator=1, denominator=1))),), None):
+                return f"count(where {show(condition)})"
+        return f"count({show(self.expression)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +247,7 @@ def filtered(
 
     Example:
         >>> print(filtered(Sum(Column("pay")), Column("smoker")))
-        sum(case when smoker then pay end)
+        sum(pay where smoker)
     """
     value = Constant(Exact(1)) if aggregate.expression is None else aggregate.expression
     return replace(aggregate, expression=Case(((condition, value),), None))
@@ -259,7 +264,7 @@ def count(of: str | Expr | None = None, *, where: Expr | None = None) -> Count:
 
     Example:
         >>> print(count(), count("income"), count(where=Expr(Column("smoker"))))
-        count() count(income) count(case when smoker then 1 end)
+        count() count(income) count(where smoker)
     """
     return _where(Count(None if of is None else column(of)), where)
 

@@ -12,6 +12,7 @@ from datetime import date, datetime
 from privet.exact import Exact, literal
 from privet.exact import show as show_number
 from privet.tables.expressions import nodes as e
+from privet.tables.expressions.trees import listed
 
 _RESERVED = frozenset({
     "all", "and", "any", "as", "asc", "between", "by", "case", "cast", "cross", "desc", "distinct", "else", "end",
@@ -28,7 +29,7 @@ def show(node: e.Node) -> str:
     """An expression as a person would write it."""
 
     def inner(part: e.Node) -> str:
-        return f"({show(part)})" if isinstance(part, _NESTED) else show(part)
+        return f"({show(part)})" if isinstance(part, (*_NESTED, e.Case)) else show(part)
 
     match node:
         case e.Column(name):
@@ -53,6 +54,10 @@ def show(node: e.Node) -> str:
             return f"{inner(of)} is missing"
         case e.StartsWith(of, prefix):
             return f"{inner(of)} starts with {prefix!r}"
+        case e.Case() if (key := listed(node)) is not None:
+            return show(key)
+        case e.Case(((condition, value),), None):
+            return f"{inner(value)} where {show(condition)}"
         case e.Case(branches, otherwise):
             cases = " ".join(f"when {show(c)} then {show(v)}" for c, v in branches)
             return f"case {cases}{'' if otherwise is None else f' else {show(otherwise)}'} end"

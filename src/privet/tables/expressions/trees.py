@@ -62,6 +62,17 @@ def conjuncts(node: Node) -> tuple[Node, ...]:
     return (node,)
 
 
+def listed(node: Node) -> Node | None:
+    """The expression whose values a case lists, `case when x = 'a' then 'a' ... end`; None if it does something else."""
+    if not isinstance(node, e.Case) or node.otherwise is not None:
+        return None
+    first = node.branches[0][0]
+    of = first.left if isinstance(first, e.Compare) else None
+    if of is None or not all(isinstance(value, e.Constant) for _, value in node.branches):
+        return None
+    return of if all(when == e.Compare("==", of, value) for when, value in node.branches) else None
+
+
 def joined(operator: OneOf["and", "or"], nodes: Sequence[Node]) -> Node:
     """All or any of these conditions, flattened: `(a and b) and c` is `a and b and c`."""
     flat: list[Node] = []
