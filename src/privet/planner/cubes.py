@@ -23,6 +23,8 @@ from privet.privacy.guarantees import PureDP, ZeroConcentratedDP
 from privet.privacy.margins import margin_move, residual_move
 from privet.tables import caps, operators
 from privet.tables.aggregates import ApproxBounds, CountDistinct, CountPeople, Std, Variance, parts
+from privet.tables.expressions.nodes import Column
+from privet.tables.expressions.rendering import in_sql
 from privet.tables.groups import Sets
 from privet.tables.query import Query
 from privet.tables.ranked import Extreme, Quantiles
@@ -47,14 +49,14 @@ def check(query: Query) -> None:
             f"these grouping sets need more than {MOST_LEVELS} levels", remedy=Remedy("Use fewer keys, or fewer sets")
         )
     asked = [part for _, aggregate in query.aggregates for part in (aggregate, *parts(aggregate))]
-    odd = [
-        part for part in asked if isinstance(part, Variance | Std | Quantiles | Extreme | CountDistinct | ApproxBounds)
-    ]
+    odd = [part for part in asked if isinstance(part, _NOT_ADDITIVE)]
     if odd:
+        names = [key.name for key in query.keys]
+        by, written = ", ".join(in_sql(Column(name)) for name in names), ", ".join(f'"{name}"' for name in names)
         raise QueryError(
             f"{odd[0]} of several groups is not the sum of theirs, so it can't be made consistent over several levels",
             allowed="Counts, sums, means, ratios and histograms can",
-            remedy=write('group_by("region").agg(...)', sql="GROUP BY region", advice="Ask for it on one level"),
+            remedy=write(f"group_by({written}).agg(...)", sql=f"GROUP BY {by}", advice="Ask for it on one level"),
         )
     people = any(isinstance(part, CountPeople) for part in asked)
     if people and caps.effective(query.input, query.at_most, query.listed.most) is not None:
@@ -66,6 +68,7 @@ def check(query: Query) -> None:
                 allowed="Rows add up, and so do people if each is in one group",
                 remedy=write(
                     "people.cap(max_rows=1)",
+                    sql="SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_rows_contributed = 1) ...",
                     terminal="--max-rows 1",
                     http='"max_rows": 1',
                     advice="Count rows instead, or use one row per person",

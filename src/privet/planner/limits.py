@@ -127,6 +127,8 @@ def _key(key: Key, of: Operator) -> Iterator[str]:
     for name, each, gone in dict.fromkeys(_read_as_key(key.expression, of, "in no group", set())):
         if told := _range_of(each):
             yield f"{name} outside {told} {gone}"  # as a key, what is out of range is missing
+        if isinstance(each, KeyType) and each.other is not None:
+            yield f"any other {name} counted as {each.other}"
         if isinstance(each, NumberType) and each.step is not None and each.step != 1:
             yield f"{name} rounded to steps of {_number(each.step)}"
     if isinstance(kind, KeyType) and isinstance(key.expression, e.Column):

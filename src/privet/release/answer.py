@@ -61,10 +61,8 @@ class Release:
         assert self.cells is not None
         query = self.plan.query
         rows = arranging.shown(self.plan, self.cells)
-        columns = query.columns()
-        hidden = {column for name in query.arrangement.hidden for column in columns[name]}
         every = rows == tuple(range(self.plan.groups))
-        shown = {name: cells if every else cells.at(rows) for name, cells in self.cells.items() if name not in hidden}
+        shown = {name: self.cells[name] if every else self.cells[name].at(rows) for name in query.shown()}
         object.__setattr__(self, "_rows", rows)
         object.__setattr__(self, "shown", shown)
 

@@ -150,7 +150,7 @@ class AggregateReader:
             (ordered,) = order
             of, given, descending = ordered.this, call.this, bool(ordered.args.get("desc"))
         elif self._words(tree).upper() == "PERCENTILE_CONT" or tree.expression is None:
-            raise self._no(tree, f"{self._words(tree)} is not complete", f"Write {_WITHIN_GROUP}")
+            raise self._incomplete(tree)
         else:
             of, given = tree.this, tree.expression
         share = number(self.reader.source, given)
@@ -161,6 +161,20 @@ class AggregateReader:
         except UserError as error:
             raise self.reader.source.placed(span(given), error) from None
         return self._bounded(call, aggregate, of)
+
+    def _incomplete(self, tree: exp.PercentileCont) -> QueryError:
+        """A quantile without its share, or in the form of the other function."""
+        name, sides = self._words(tree), [side for side in (tree.this, tree.expression) if side is not None]
+        of = next((side for side in sides if number(self.reader.source, side) is None), None)
+        share = next((side for side in sides if number(self.reader.source, side) is not None), None)
+        x = "x" if of is None else self.reader.source.words(whole(of))
+        q = "0.9" if share is None else self.reader.source.words(whole(share))
+        within = name.upper() == "PERCENTILE_CONT"
+        line = f"{name}({q}) WITHIN GROUP (ORDER BY {x})" if within else f"{name}({x}, {q})"
+        why = f"{name} takes the share of rows that are below, and then what is ordered" if within else (
+            f"{name} takes a value and the share of rows that are below"
+        )
+        return self.reader.source.refusal(span(tree), why, remedy=write(sql=line))
 
     def _bounded(
         self, tree: Tree, aggregate: OfValues | Quantiles | Extreme, argument: Tree | None = None

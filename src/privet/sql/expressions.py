@@ -148,7 +148,10 @@ class ExpressionReader:
                 return self._is_in(tree)
             case exp.Is():
                 if not isinstance(tree.expression, exp.Null):
-                    raise self._no(tree, "IS can be followed only by NULL or NOT NULL", "Write smoker = TRUE")
+                    sides = [self.source.words(whole(side)) for side in (tree.this, tree.expression)]
+                    line = f"{sides[0]} {'<>' if isinstance(tree.parent, exp.Not) else '='} {sides[1]}"
+                    why = "IS can be followed only by NULL or NOT NULL"
+                    raise self.source.refusal(span(tree), why, remedy=write(sql=line, exact=True))
                 return e.IsMissing(self.operand(tree.this))
             case exp.Like() | exp.ILike():
                 return self._like(tree)

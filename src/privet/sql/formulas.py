@@ -145,7 +145,9 @@ class FormulaReader:
         """SUM(COUNT(*)) OVER (), or OVER (PARTITION BY region)."""
         summed = bare(tree.this)
         if not isinstance(summed, exp.Sum):
-            raise self.source.refusal(whole(tree), "only totals are supported with OVER", remedy=_SHARE)
+            advice = "For a number of each group, use GROUP BY without OVER"
+            remedy = write(sql=_SHARE.sql, advice=advice)
+            raise self.source.refusal(whole(tree), "only totals are supported with OVER", remedy=remedy)
         column = self._column(summed.this)
         if column is None or not self.is_amount(column):
             why = "a total with OVER is of a count or a sum of each group"
@@ -181,7 +183,8 @@ class FormulaReader:
         for part in tree.expressions:
             key = self.key(part)
             if key is None:
-                raise self._no(part, "GROUPING takes keys of GROUP BY")
+                shown = self.source.words(whole(part))
+                raise self._no(part, "GROUPING takes keys of GROUP BY", f"Add GROUP BY ROLLUP ({shown})")
             keys.append(key)
         try:
             return Grouping(tuple(keys))
@@ -211,6 +214,10 @@ class FormulaReader:
             shown = self.source.words(span(tree))
             return self.source.refusal(
                 span(tree), f"{shown} is neither an aggregate nor a name of one", f"Aggregate it, as in AVG({shown})"
+            )
+        if isinstance(tree, exp.Subquery | exp.Select):
+            return self.source.refusal(
+                whole(tree), "a SELECT can't be used in arithmetic on an answer", remedy=_SHARE
             )
         return self.source.refusal(
             whole(tree),

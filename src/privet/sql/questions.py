@@ -79,13 +79,14 @@ class SelectReader:
         try:
             formulas = tuple(self.computed.items())
             arrangement = Arrangement(having, order, limit, tuple(sorted(self.hidden)), formulas)
-            return Query(
+            query = Query(
                 self.rows.relation.input,
                 tuple(self.keys),
                 tuple(self.numbers.items()),
                 arrangement,
                 sets=self.sets,
             )
+            return query.in_order(*(self._column(item).name for item in self.items if item.is_aggregate))
         except UserError as error:
             at = self.select.args.get("group") if isinstance(error, TooManyGroups) else None
             raise self.source.placed(span(at or self.select), error) from None
@@ -218,7 +219,10 @@ class SelectReader:
                 )
             if not any(key.expression == item.what for key in self.keys):
                 why = f"{shown} is neither in GROUP BY nor in an aggregate"
-                raise self.source.refusal(whole(item.tree), why, f"Add GROUP BY {shown}, or aggregate it")
+                kind = item.what.type(self.rows.types)  # type: ignore[union-attr]
+                many = isinstance(kind, NumberType) and not kind.integer
+                advice = f"Aggregate it, as in AVG({shown})" if many else f"Add GROUP BY {shown}, or aggregate it"
+                raise self.source.refusal(whole(item.tree), why, advice)
             if any(before == item.what for before in seen):
                 raise self.source.refusal(whole(item.tree), f"{shown} is in SELECT twice")
             seen.append(item.what)  # type: ignore[arg-type]

@@ -60,6 +60,8 @@ class Arrangement:
     hidden: tuple[str, ...] = ()
     computed: tuple[tuple[str, Node], ...] = ()
     """Further columns: formulas of the others."""
+    first: tuple[str, ...] = ()
+    """The columns that come first, in this order; the others follow, measured ones before computed ones."""
 
     def __post_init__(self) -> None:
         computed.checked(self.computed)
@@ -74,6 +76,8 @@ class Arrangement:
             raise QueryError(f"limit must be 1 to {MOST_GROUPS:,}", remedy=write("limit(10)", sql="LIMIT 10"))
         if list(self.hidden) != sorted({*self.hidden}):
             raise QueryError("hide: each name can be listed only once")
+        if len({*self.first}) < len(self.first):
+            raise QueryError("in_order: each name can be listed only once")
 
     def check(
         self, keys: Types, numbers: Types, columns: Mapping[str, Sequence[str]], values: Mapping[str, Values]
@@ -100,6 +104,12 @@ class Arrangement:
             if name not in columns:
                 raise QueryError(
                     f"hide: the answer has no column {name!r}", allowed=f"The columns are: {', '.join(columns)}"
+                )
+        for name in self.first:
+            if name not in columns or name in self.hidden:
+                shown = [each for each in columns if each not in self.hidden]
+                raise QueryError(
+                    f"in_order: the answer shows no column {name!r}", allowed=there_are(name, shown)
                 )
         if len(self.hidden) == len(columns):
             raise QueryError("hide: at least one column of numbers must remain visible")

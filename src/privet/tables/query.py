@@ -147,6 +147,12 @@ class Query:
         }
         return measured | {name: (name,) for name, _ in self.arrangement.computed}
 
+    def shown(self) -> tuple[str, ...]:
+        """The columns of numbers that the answer shows, in its order."""
+        columns, arranged = self.columns(), self.arrangement
+        names = dict.fromkeys((*arranged.first, *columns))
+        return tuple(column for name in names if name not in arranged.hidden for column in columns[name])
+
     def expressions(self) -> Iterator[tuple[Node, Operator]]:
         """Every expression over rows, with the rows that it reads; the deepest first."""
         yield from operators.expressions(self.input)
@@ -207,6 +213,13 @@ class Query:
         if not names or not all(isinstance(name, str) for name in names):
             raise QueryError("hide needs the names of columns", remedy=write('hide("n")'))
         return self._arranged(hidden=tuple(sorted({*self.arrangement.hidden, *names})))
+
+    def in_order(self, *names: str) -> Query:
+        """Show these columns first, in this order; otherwise computed columns come after the measured ones."""
+        if not names or not all(isinstance(name, str) for name in names):
+            raise QueryError("in_order needs the names of columns", remedy=write('in_order("share", "n")'))
+        query = self._arranged(first=names)
+        return query if query.shown() != self._arranged(first=()).shown() else self._arranged(first=())
 
     def cap(
         self, *, max_rows: int | None = None, max_groups: int | None = None, max_rows_per_group: int | None = None

@@ -51,7 +51,7 @@ def _named(rows: Operator, key: Node) -> tuple[str, ...]:
     if node is None or columns(node) & source.modal:
         return ()
     related = [condition for condition in source.conditions if columns(condition) & columns(node)]
-    lists = [texts for condition in related if (texts := _texts(condition, node)) is not None]
+    lists = [named for condition in related if (named := _texts(condition, node)) is not None]
     texts = tuple(dict.fromkeys(lists[0])) if lists else ()
     if len(related) < 2 or len(texts) > MOST:
         return texts

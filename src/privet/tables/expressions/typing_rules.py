@@ -57,6 +57,8 @@ def union(types: list[Type]) -> Type:
     if all(isinstance(t, KeyType) and t.textual for t in types):
         values = dict.fromkeys(key for t in types for key in t.keys())  # noqa: SIM118
         return KeyType(tuple(str(v) for v in values), missing=missing)
+    if isinstance(first, KeyType) and all(isinstance(t, KeyType) and t.keys() == first.keys() for t in types):
+        return KeyType(first.keys(), missing=missing)  # type: ignore[arg-type]
     if all(isinstance(t, TextType) or (isinstance(t, KeyType) and t.textual) for t in types):
         return TextType(missing)
     if all(isinstance(t, TimeType) and t.timed == first.timed for t in types if isinstance(first, TimeType)):
