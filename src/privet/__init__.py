@@ -205,6 +205,7 @@ __all__ = [
     "events",
     "exact",
     "greatest",
+    "grouping",
     "guarantees",
     "histogram",
     "import_csv",

@@ -26,11 +26,11 @@ def drawn(made: ReleasePlan, draws: int) -> list[Any]:
     generator, parts = np.random.default_rng(5), []
     cells = as_table([(count,) for count in SIZES.values()], (3, 2))
     for part in made.noised:
-        level, scale = part.level, float(part.scale)  # type: ignore[union-attr]
+        level, scale = part.level, float(part.scale)
         assert level is not None
         true = np.array(vectors(level.counted(cells)), dtype=np.int64)
         size = (draws, *true.shape)
-        if part.mechanism.norm == "L2":  # type: ignore[union-attr]
+        if part.mechanism.norm == "L2":
             noise = np.rint(generator.normal(0, math.sqrt(scale), size)).astype(np.int64)
         else:
             p = -math.expm1(-1 / scale)
@@ -117,3 +117,16 @@ def test_grouping_without_levels_is_refused() -> None:
     for wrong in ((), ("k", "k")):
         with pytest.raises(QueryError, match="different keys"):
             pv.grouping(*wrong)
+
+
+def test_the_error_of_a_multiple_of_a_mean_is_told() -> None:
+    base = table(k=pv.keys("a", "b"), x=pv.integer(0, 100)).group_by("k").agg(m=pv.mean("x"))
+    half, unknown = (pv.col("m") - 20) / 2, 1 / pv.col("m")
+    query = base.compute(half=half, unknown=unknown)
+    told = str(plan(query, epsilon=1, assuming=100).explain())
+    error = float(plan(query, epsilon=1, assuming=100).expected("m") or 0)
+    line = next(line for line in told.splitlines() if line.strip().startswith("half  "))
+    assert float(line.split("within ")[1].split()[0]) == pytest.approx(error / 2, rel=1e-4)
+    assert "if a group has 100 rows" in line
+    assert "unknown  follows from the columns" in told
+    assert "half     follows from the columns" in str(plan(query, epsilon=1).explain())

@@ -4,8 +4,8 @@ Claim: a computed interval holds with the plan's confidence 1 - a, for the value
 formula is read as one of k noisy *atoms*, each with an interval at confidence 1 - a/k: by Bonferroni all hold together
 with 1 - a, and interval arithmetic encloses the formula. An atom is as large as possible: a linear form of counts and
 sums of a group, which is one sum of independent noise; a quotient of two such forms, as for a ratio; a total over
-groups, which is one sum as well, or on several levels a number of a coarser one; or any other column. Where a column is just above the line of `marks`, its careful
-interval is used, and for a linear form the careful confidence.
+groups, which is one sum as well, or on several levels a number of a coarser one; or any other column. Where a column is
+just above the line of `marks`, its careful interval is used, and for a linear form the careful confidence.
 
 A computed number is marked if a number that it reads is. Everything here depends on noisy integers and public facts
 alone, and no number makes it fail: x / 0 is missing, and so is what is too large for a float.
@@ -26,8 +26,8 @@ from privet.planner.intervals import Interval, ends
 from privet.planner.linear import Linear, Noisy
 from privet.planner.marks import Standing
 from privet.planner.noise import Noise
-from privet.planner.outputs import Cell, Cells, Fixed, Output, Quotient, Straight
-from privet.tables.computed import Leaf, leaves
+from privet.planner.outputs import Cell, Cells, Fixed, Output, Quotient, Spread, Straight
+from privet.tables.computed import Leaf, affine, leaves
 from privet.tables.expressions.nodes import Arithmetic, Clip, Column, Constant, Grouping, Node, OfAnswer, Rounded
 from privet.tables.expressions.trees import parts, replaced
 from privet.tables.groups import Group
@@ -92,15 +92,21 @@ def is_whole(plan: ReleasePlan, name: str) -> bool:
 
 
 def expected(plan: ReleasePlan, node: Node) -> list[Exact] | None:
-    """Bounds on the error of a linear formula of counts and sums, one for each level; None for any other formula."""
-    found = []
+    """Bounds on the error of a formula, one for each level: of a linear form of counts and sums, or of a multiple of
+    one column plus a number, if the error of that column is known; None for any other formula.
+    """
+    found: list[Exact | None] = []
     views = {name: plan.views(output) for name, output in plan.columns}
-    for level in range(len(next(iter(views.values())))):
-        form = linear(node, {name: each[level][0] for name, each in views.items()})
-        if form is None:
-            return None
-        found.append(next(iter(views.values()))[level][1].error(form, plan.level))
-    return found
+    if linear(node, dict(plan.columns)) is not None:
+        for level, (_, noise) in enumerate(next(iter(views.values()))):
+            form = linear(node, {name: each[level][0] for name, each in views.items()})
+            assert form is not None
+            found.append(noise.error(form, plan.level))
+    elif (one := affine(node)) is not None and isinstance(dict(plan.columns)[one[0]], Quotient | Spread):
+        errors = [output.expected(noise, plan.level, plan.assuming) for output, noise in views[one[0]]]
+        found = [None if error is None else abs(one[1]) * error for error in errors]
+    known = [error for error in found if error is not None]
+    return known if known and len(known) == len(found) else None
 
 
 def linear(node: Node, outputs: Mapping[str, Output]) -> Linear | None:

@@ -346,7 +346,10 @@ def _errors(plan: ReleasePlan, assume: str) -> Iterator[str]:
     for name, node in formulas:
         bounds = computed.expected(plan, node)
         if bounds is not None:
-            yield f"  {name:<{width}}  within {level_notes.each(plan, bounds)}"
+            where = "a group has" if plan.query.keys else "there are"
+            exact = computed.linear(node, dict(plan.columns)) is not None
+            rows = "" if exact else f" if {where} {plan.assuming} rows"
+            yield f"  {name:<{width}}  within {level_notes.each(plan, bounds)}{rows}"
         elif not computed.is_plain(plan, node):
             yield f"  {name:<{width}}  follows from the columns that it is computed from"
     if plan.chosen_by_noise:

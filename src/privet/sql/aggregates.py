@@ -171,8 +171,10 @@ class AggregateReader:
         q = "0.9" if share is None else self.reader.source.words(whole(share))
         within = name.upper() == "PERCENTILE_CONT"
         line = f"{name}({q}) WITHIN GROUP (ORDER BY {x})" if within else f"{name}({x}, {q})"
-        why = f"{name} takes the share of rows that are below, and then what is ordered" if within else (
-            f"{name} takes a value and the share of rows that are below"
+        why = (
+            f"{name} takes the share of rows that are below, and then what is ordered"
+            if within
+            else (f"{name} takes a value and the share of rows that are below")
         )
         return self.reader.source.refusal(span(tree), why, remedy=write(sql=line))
 

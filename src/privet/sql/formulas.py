@@ -216,9 +216,7 @@ class FormulaReader:
                 span(tree), f"{shown} is neither an aggregate nor a name of one", f"Aggregate it, as in AVG({shown})"
             )
         if isinstance(tree, exp.Subquery | exp.Select):
-            return self.source.refusal(
-                whole(tree), "a SELECT can't be used in arithmetic on an answer", remedy=_SHARE
-            )
+            return self.source.refusal(whole(tree), "a SELECT can't be used in arithmetic on an answer", remedy=_SHARE)
         return self.source.refusal(
             whole(tree),
             f"{self.source.words(whole(tree))} can't be used in arithmetic on an answer",

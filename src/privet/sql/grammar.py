@@ -123,7 +123,7 @@ _PARTS: dict[str, hints.Refusal] = {
 
 
 def parsed(source: SqlText, tokens: list[Token], names: Collection[str] = ()) -> exp.Select:
-    """The tree of a statement; an error if any part of it is not allowed. `names` are the catalogue's, in lower case."""
+    """The tree of a statement; an error if a part of it is not allowed. `names` are the catalogue's, in lower case."""
     try:
         trees = DIALECT.parser(error_level=ErrorLevel.IMMEDIATE).parse(tokens, source.text)
     except ParseError as error:
@@ -284,9 +284,7 @@ def _unreadable(source: SqlText, tokens: list[Token], error: ParseError, names: 
     """The parser's error, at the position that it names, with the likely cause."""
     details = error.errors[0] if error.errors else {}
     line, column = details.get("line"), details.get("col")
-    place = next(
-        (i for i, token in enumerate(tokens) if (token.line, token.col) == (line, column)), len(tokens) - 1
-    )
+    place = next((i for i, token in enumerate(tokens) if (token.line, token.col) == (line, column)), len(tokens) - 1)
     at, before = tokens[place], tokens[max(place - 2, 0) : place]
     for token in (at, *reversed(before)):
         reserved = token.token_type not in _WORDS and token.token_type not in (TokenType.STRING, TokenType.NUMBER)
@@ -299,7 +297,7 @@ def _unreadable(source: SqlText, tokens: list[Token], error: ParseError, names: 
         return source.refusal(Span(before[-1].start, before[-1].end), *hints.word(before[-1].text))
     if kinds[-3:-1] == [TokenType.ALIAS, TokenType.VAR] and kinds[-1] is TokenType.VAR:
         name = f"{before[-1].text} {at.text}"
-        why = f"put a name with spaces in double quotes: \"{name}\""
+        why = f'put a name with spaces in double quotes: "{name}"'
         return source.refusal(Span(before[-1].start, at.end), why)
     if kinds[-1] is TokenType.STRING and kinds[-2:-1] == [TokenType.R_PAREN]:
         return source.refusal(

@@ -17,8 +17,8 @@ _PERSON = (
     "It would reveal one person's value. Compute it per person in a subquery, or count bins: GROUP BY FLOOR(x / 10)"
 )
 _CAST = (
-    "Columns already have their declared types, so write the column itself; FLOOR(x) makes whole numbers, and a date is "
-    "DATE '2025-01-31'"
+    "Columns already have their declared types, so write the column itself; FLOOR(x) makes whole numbers, and a date "
+    "is DATE '2025-01-31'"
 )
 _PREFIX = "To match the beginning of a text, write LIKE 'North%'"
 _VALUE = "Write the value itself: a number, text in '...', or DATE '2025-01-31'"

@@ -38,8 +38,15 @@ class _Amount:
     def __truediv__(self, other: Any) -> Ratio:
         if isinstance(self, Count | CountPeople | Sum) and isinstance(other, Count | CountPeople | Sum):
             return Ratio(self, other)
-        if isinstance(other, CountDistinct):
-            raise _of_values()
+        if isinstance(self, CountDistinct) or isinstance(other, CountDistinct):
+            raise QueryError(
+                "a number of different values can't be part of a ratio that is measured as one",
+                remedy=write(
+                    '.agg(n=pv.count(), towns=pv.count_distinct("town")).compute(each=pv.col("n") / pv.col("towns"))',
+                    sql="COUNT(*) / COUNT(DISTINCT town)",
+                    advice="Measure both, and divide the answers",
+                ),
+            )
         raise QueryError(
             f"a count or a sum can be divided only by another count or sum, not by {other!r}",
             remedy=_RATIO,
@@ -74,31 +81,16 @@ class CountPeople(_Amount):
 
 
 @dataclass(frozen=True, slots=True)
-class CountDistinct:
+class CountDistinct(_Amount):
     """The number of different values of an expression that are not missing."""
 
     expression: Node
-    is_amount: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         sized(self.expression)
 
-    def __truediv__(self, other: Any) -> Ratio:
-        raise _of_values()
-
     def __str__(self) -> str:
         return f"count_distinct({show(self.expression)})"
-
-
-def _of_values() -> QueryError:
-    return QueryError(
-        "a number of different values can't be part of a ratio that is measured as one",
-        remedy=write(
-            '.agg(n=pv.count(), towns=pv.count_distinct("town")).compute(each=pv.col("n") / pv.col("towns"))',
-            sql="COUNT(*) / COUNT(DISTINCT town)",
-            advice="Measure both, and divide the answers",
-        ),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,9 +232,7 @@ def parts(aggregate: Aggregate) -> tuple[Aggregate, ...]:
     return (aggregate.numerator, aggregate.denominator) if isinstance(aggregate, Ratio) else (aggregate,)
 
 
-def filtered(
-    aggregate: Count | CountDistinct | OfValues, condition: Node
-) -> Count | CountDistinct | OfValues:
+def filtered(aggregate: Count | CountDistinct | OfValues, condition: Node) -> Count | CountDistinct | OfValues:
     """The same aggregate of the rows for which a condition is true; elsewhere its value is missing.
 
     Example:

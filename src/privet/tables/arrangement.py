@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import ClassVar
 
 from privet.errors import QueryError, Remedy, Subject, write
 from privet.names.spelling import there_are
@@ -60,8 +61,7 @@ class Arrangement:
     hidden: tuple[str, ...] = ()
     computed: tuple[tuple[str, Node], ...] = ()
     """Further columns: formulas of the others."""
-    first: tuple[str, ...] = ()
-    """The columns that come first, in this order; the others follow, measured ones before computed ones."""
+    first: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         computed.checked(self.computed)
@@ -76,8 +76,6 @@ class Arrangement:
             raise QueryError(f"limit must be 1 to {MOST_GROUPS:,}", remedy=write("limit(10)", sql="LIMIT 10"))
         if list(self.hidden) != sorted({*self.hidden}):
             raise QueryError("hide: each name can be listed only once")
-        if len({*self.first}) < len(self.first):
-            raise QueryError("in_order: each name can be listed only once")
 
     def check(
         self, keys: Types, numbers: Types, columns: Mapping[str, Sequence[str]], values: Mapping[str, Values]
@@ -108,9 +106,7 @@ class Arrangement:
         for name in self.first:
             if name not in columns or name in self.hidden:
                 shown = [each for each in columns if each not in self.hidden]
-                raise QueryError(
-                    f"in_order: the answer shows no column {name!r}", allowed=there_are(name, shown)
-                )
+                raise QueryError(f"in_order: the answer shows no column {name!r}", allowed=there_are(name, shown))
         if len(self.hidden) == len(columns):
             raise QueryError("hide: at least one column of numbers must remain visible")
 
@@ -128,6 +124,19 @@ class Arrangement:
         clauses += [f" order by {', '.join(map(str, self.order))}"] if self.order else []
         clauses += [] if self.limit is None else [f" limit {self.limit}"]
         return "".join(clauses)
+
+
+@dataclass(frozen=True, slots=True)
+class InOrder(Arrangement):
+    """The same, with columns in an order of their own."""
+
+    first: tuple[str, ...] = ()  # type: ignore[misc]
+    """The columns that come first, in this order; the others follow, measured ones before computed ones."""
+
+    def __post_init__(self) -> None:
+        Arrangement.__post_init__(self)
+        if not self.first or len({*self.first}) < len(self.first):
+            raise QueryError("in_order: at least one column must be named, and each only once")
 
 
 EVERYTHING = Arrangement()

@@ -29,7 +29,7 @@ KINDS: dict[str, type] = {
     **aggregates.KINDS,
     # questions, and the arrangement of an answer
     "query": query.Query, "key": query.Key,
-    "arrangement": arrangement.Arrangement, "order": arrangement.Order,
+    "arrangement": arrangement.Arrangement, "arrangement in order": arrangement.InOrder, "order": arrangement.Order,
     # requests to an engine
     "code": statement.Code, "place": statement.Place, "given": statement.Given,
     "rows": statement.Rows, "present": statement.Present, "total": statement.Total, "squares": statement.Squares,

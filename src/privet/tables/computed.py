@@ -46,6 +46,31 @@ def reads(node: Node) -> frozenset[str]:
     return frozenset(leaf.name if isinstance(leaf, Column) else leaf.column for leaf in read)
 
 
+def affine(node: Node) -> tuple[str, Exact] | None:
+    """The column and the factor of a formula that is a multiple of one column plus a number; None for any other.
+
+    Example:
+        >>> from privet.tables.expressions.fluent import col
+        >>> affine(((col("pay") - 180) / 2).node)
+        ('pay', Fraction(1, 2))
+    """
+    match node:
+        case Column(name):
+            return name, Exact(1)
+        case Arithmetic("+" | "-", of, Constant()) | Arithmetic("+", Constant(), of):
+            return affine(of)
+        case Arithmetic("-", Constant(), of):
+            factor = Exact(-1)
+        case Arithmetic("*", of, Constant(Exact() as factor)) | Arithmetic("*", Constant(Exact() as factor), of):
+            pass
+        case Arithmetic("/", of, Constant(Exact() as divisor)) if divisor:
+            factor = 1 / divisor
+        case _:
+            return None
+    inner = affine(of)
+    return None if inner is None else (inner[0], inner[1] * factor)
+
+
 def checked(formulas: Formulas) -> None:
     """Refuse what is not a formula, whatever columns the answer has."""
     if len(formulas) > MOST_FORMULAS:

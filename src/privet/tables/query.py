@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from privet.errors import QueryError, Remedy, write
@@ -28,7 +28,7 @@ from privet.tables.aggregates import (
     columns,
     parts,
 )
-from privet.tables.arrangement import EVERYTHING, RELEASED, Arrangement, Order
+from privet.tables.arrangement import EVERYTHING, RELEASED, Arrangement, InOrder, Order
 from privet.tables.caps import Cap
 from privet.tables.discovered import Discovered, groups_of
 from privet.tables.expressions.fluent import Expr, node
@@ -65,7 +65,7 @@ class Query:
     input: Operator
     keys: tuple[Key, ...]
     aggregates: tuple[tuple[str, Aggregate], ...]
-    arrangement: Arrangement = EVERYTHING
+    arrangement: Arrangement | InOrder = EVERYTHING
     at_most: Cap | None = None
     """The query's own cap on the rows per person, if it is lower than the declared one."""
     sets: GroupingSets | None = None
@@ -218,8 +218,10 @@ class Query:
         """Show these columns first, in this order; otherwise computed columns come after the measured ones."""
         if not names or not all(isinstance(name, str) for name in names):
             raise QueryError("in_order needs the names of columns", remedy=write('in_order("share", "n")'))
-        query = self._arranged(first=names)
-        return query if query.shown() != self._arranged(first=()).shown() else self._arranged(first=())
+        given = {each.name: getattr(self.arrangement, each.name) for each in fields(Arrangement)}
+        plain = replace(self, arrangement=Arrangement(**given))
+        ordered = replace(self, arrangement=InOrder(**given, first=names))
+        return plain if plain.shown() == ordered.shown() else ordered
 
     def cap(
         self, *, max_rows: int | None = None, max_groups: int | None = None, max_rows_per_group: int | None = None

@@ -63,7 +63,7 @@ def conjuncts(node: Node) -> tuple[Node, ...]:
 
 
 def listed(node: Node) -> Node | None:
-    """The expression whose values a case lists, `case when x = 'a' then 'a' ... end`; None if it does something else."""
+    """The expression whose values a case lists, `case when x = 'a' then 'a' ... end`; None if it is another case."""
     if not isinstance(node, e.Case) or node.otherwise is not None:
         return None
     first = node.branches[0][0]
