@@ -59,7 +59,7 @@ if TYPE_CHECKING:
         sum,  # noqa: A004
         variance,
     )
-    from privet.tables.expressions.fluent import bins, col, interval_high, interval_low, lit, total, when
+    from privet.tables.expressions.fluent import bins, col, grouping, interval_high, interval_low, lit, total, when
     from privet.tables.extremes import greatest, least, max, min  # noqa: A004
     from privet.tables.query import Query
     from privet.tables.ranked import median, quantile, quantiles
@@ -113,6 +113,7 @@ _HOMES = {
     "histogram": "tables.aggregates",
     "import_csv": "sources",
     "integer": "tables.schema",
+    "grouping": "tables.expressions.fluent",
     "interval_high": "tables.expressions.fluent",
     "interval_low": "tables.expressions.fluent",
     "keys": "tables.schema",
@@ -204,6 +205,7 @@ __all__ = [
     "events",
     "exact",
     "greatest",
+    "grouping",
     "guarantees",
     "histogram",
     "import_csv",

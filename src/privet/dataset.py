@@ -277,7 +277,12 @@ class Dataset(Closing):
             asked, text, options = question.query, query, question.priced(options)
         else:
             asked, text = query, ""
-        planned = self._plan(asked, text=text, **options)
+        try:
+            planned = self._plan(asked, text=text, **options)
+        except QueryError as error:
+            if text and error.remedy is not None and error.remedy.sql:  # the remedy is for a statement
+                error.subject = Subject("statement")
+            raise
         self._check_tables(asked)
         self._plans[id(planned)] = planned
         return planned

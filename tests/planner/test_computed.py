@@ -75,8 +75,7 @@ def test_intervals_hold(formula: Expr, truth: Truth, tight: bool, size: int) -> 
     made = plan(table(**COLUMNS).agg(**ASKED).compute(f=formula), epsilon=2)
     rows = [{"x": Exact(i * 37 % 101), "age": Exact(i % 100)} for i in range(size)]
     draws = [[part[0] for part in draw] for draw in drawn(made, rows, DRAWS, size)]
-    measured = {name: output.cells(draws, made.noise, made.level) for name, output in made.columns}
-    cells = computed.cells(made, draws, measured)["f"]
+    cells = computed.Groups(dict(made.columns), made.noise, draws, [()] * DRAWS).cells(made)["f"]
     true = truth(size, sum(r["age"] >= 65 for r in rows), float(sum(r["x"] for r in rows)))
     found, unmarked = held(cells, true), ~np.array(cells.noisy)
     assert found.mean() >= ENOUGH

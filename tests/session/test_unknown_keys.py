@@ -246,8 +246,8 @@ def test_the_number_of_groups_is_bounded() -> None:
 
 def test_nothing_found_renders_everywhere(session: pv.Session) -> None:
     for query in (
-        PEOPLE.where(pv.col("town") == "tiny").group_by("town", "code").agg(n=pv.count_people()),
-        PEOPLE.where(pv.col("town") == "tiny").group_by("town", "sex").agg(n=pv.count(), x=pv.mean("x")),
+        PEOPLE.where(pv.col("town").starts_with("tiny")).group_by("town", "code").agg(n=pv.count_people()),
+        PEOPLE.where(pv.col("town").starts_with("tiny")).group_by("town", "sex").agg(n=pv.count(), x=pv.mean("x")),
     ):
         answer = session.release(query, epsilon=1, simultaneous=True)
         assert len(answer) == 0

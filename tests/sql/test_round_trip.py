@@ -82,6 +82,8 @@ def sql(node: e.Node) -> str:
             return f"FLOOR({sql(of)} / {value(width)}) * {value(width)}"
         case e.Which():
             raise AssertionError("only Privet itself writes these")
+        case e.Grouping(keys):
+            return f"GROUPING({', '.join(map(quoted, keys))})"
         case e.OfAnswer("total", name):
             return f"SUM({quoted(name)}) OVER ()"
         case e.OfAnswer(end, name):

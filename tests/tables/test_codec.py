@@ -98,6 +98,7 @@ QUERIES: list[Query] = [
     .agg(n=count(), s=total(col("s").clip(0, 100))),
     PEOPLE.per_person("region", n=count()).group_by("region").agg(m=count())
     .compute(share=col("m") / fluent.total("m", by="region"), low=fluent.interval_low("m").round(1)),
+    PEOPLE.rollup("region").agg(n=count()).compute(level=fluent.grouping("region")).in_order("level", "n"),
 ]  # fmt: skip
 AGE, ADULT = col("age").node, (col("age") >= 18).node
 BINS = bins("age", [0, 18, 110]).node

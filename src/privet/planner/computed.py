@@ -4,8 +4,8 @@ Claim: a computed interval holds with the plan's confidence 1 - a, for the value
 formula is read as one of k noisy *atoms*, each with an interval at confidence 1 - a/k: by Bonferroni all hold together
 with 1 - a, and interval arithmetic encloses the formula. An atom is as large as possible: a linear form of counts and
 sums of a group, which is one sum of independent noise; a quotient of two such forms, as for a ratio; a total over
-groups, which is one sum as well; or any other column. Where a column is just above the line of `marks`, its careful
-interval is used, and for a linear form the careful confidence.
+groups, which is one sum as well, or on several levels a number of a coarser one; or any other column. Where a column is
+just above the line of `marks`, its careful interval is used, and for a linear form the careful confidence.
 
 A computed number is marked if a number that it reads is. Everything here depends on noisy integers and public facts
 alone, and no number makes it fail: x / 0 is missing, and so is what is too large for a float.
@@ -14,7 +14,7 @@ alone, and no number makes it fail: x / 0 is missing, and so is what is too larg
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -25,10 +25,12 @@ from privet.planner import marks, possible
 from privet.planner.intervals import Interval, ends
 from privet.planner.linear import Linear, Noisy
 from privet.planner.marks import Standing
-from privet.planner.outputs import Cell, Cells, Fixed, Output, Quotient, Straight
-from privet.tables.computed import leaves
-from privet.tables.expressions.nodes import Arithmetic, Clip, Column, Constant, Node, OfAnswer, Rounded
-from privet.tables.expressions.trees import parts
+from privet.planner.noise import Noise
+from privet.planner.outputs import Cell, Cells, Fixed, Output, Quotient, Spread, Straight
+from privet.tables.computed import Leaf, affine, leaves
+from privet.tables.expressions.nodes import Arithmetic, Clip, Column, Constant, Grouping, Node, OfAnswer, Rounded
+from privet.tables.expressions.trees import parts, replaced
+from privet.tables.groups import Group
 
 if TYPE_CHECKING:
     from privet.planner.plan import ReleasePlan
@@ -37,16 +39,38 @@ _FEW = 4
 """The number of terms up to which the error of a sum is sharp; with more, Bonferroni may be."""
 _LARGEST = 1e300
 
-Leaf = Column | OfAnswer
+Summed = Callable[[str, Sequence[int]], tuple[Output, Noise]]
 
 
-def cells(plan: ReleasePlan, groups: Sequence[Noisy], measured: Mapping[str, Cells]) -> dict[str, Cells]:
-    """The computed columns of an answer, from its noisy integers and its measured columns."""
-    formulas = plan.query.arrangement.computed
-    if not formulas:
-        return {}
-    reader = _Reader(plan, groups, measured)
-    return {name: reader.column(node) for name, node in formulas}
+@dataclass(frozen=True)
+class Groups:
+    """The groups of an answer, or of one of its levels, with what is needed to compute their columns."""
+
+    outputs: Mapping[str, Output]
+    noise: Noise
+    noisy: Sequence[Noisy]
+    keys: Sequence[Group]
+    """The keys of each group; needed only by formulas."""
+    summed: Summed | None = None
+    """On a level: the column that its groups add up to where some keys are kept, and the noise of that. Otherwise
+    each group has noise of its own."""
+
+    def cells(self, plan: ReleasePlan) -> dict[str, Cells]:
+        """All columns: first the measured ones, then those that are computed from them."""
+        measured = {name: output.cells(self.noisy, self.noise, plan.level) for name, output in self.outputs.items()}
+        reader = _Reader(plan, self, measured)
+        return measured | {name: reader.column(node) for name, node in plan.query.arrangement.computed}
+
+    def total(self, name: str, by: Sequence[int], count: int) -> tuple[Linear, Noise]:
+        """The sum of a count or a sum over so many groups, which agree in the keys at these places."""
+        if self.summed is not None:
+            output, noise = self.summed(name, by)
+            assert isinstance(output, Straight)
+            return output.form, noise
+        output = self.outputs[name]
+        assert isinstance(output, Straight)
+        several = ((m, count * c + k, w) for k in range(count) for m, c, w in output.form.terms)
+        return Linear(tuple(several), output.form.offset * count), self.noise
 
 
 def is_plain(plan: ReleasePlan, node: Node) -> bool:
@@ -58,7 +82,8 @@ def is_plain(plan: ReleasePlan, node: Node) -> bool:
 def is_public(plan: ReleasePlan, node: Node) -> bool:
     """Whether a formula reads public numbers alone."""
     outputs = dict(plan.columns)
-    return all(isinstance(_output(leaf, outputs), Fixed) for leaf in leaves(node))
+    read = [leaf for leaf in leaves(node) if not isinstance(leaf, Grouping)]
+    return bool(read) and all(isinstance(_output(leaf, outputs), Fixed) for leaf in read)
 
 
 def is_whole(plan: ReleasePlan, name: str) -> bool:
@@ -66,10 +91,22 @@ def is_whole(plan: ReleasePlan, name: str) -> bool:
     return _is_whole(dict(plan.query.arrangement.computed).get(name, Column(name)), dict(plan.columns))
 
 
-def expected(plan: ReleasePlan, node: Node) -> Exact | None:
-    """A bound on the error of a linear formula of counts and sums; None for any other."""
-    form = linear(node, dict(plan.columns))
-    return None if form is None else plan.noise.error(form, plan.level)
+def expected(plan: ReleasePlan, node: Node) -> list[Exact] | None:
+    """Bounds on the error of a formula, one for each level: of a linear form of counts and sums, or of a multiple of
+    one column plus a number, if the error of that column is known; None for any other formula.
+    """
+    found: list[Exact | None] = []
+    views = {name: plan.views(output) for name, output in plan.columns}
+    if linear(node, dict(plan.columns)) is not None:
+        for level, (_, noise) in enumerate(next(iter(views.values()))):
+            form = linear(node, {name: each[level][0] for name, each in views.items()})
+            assert form is not None
+            found.append(noise.error(form, plan.level))
+    elif (one := affine(node)) is not None and isinstance(dict(plan.columns)[one[0]], Quotient | Spread):
+        errors = [output.expected(noise, plan.level, plan.assuming) for output, noise in views[one[0]]]
+        found = [None if error is None else abs(one[1]) * error for error in errors]
+    known = [error for error in found if error is not None]
+    return known if known and len(known) == len(found) else None
 
 
 def linear(node: Node, outputs: Mapping[str, Output]) -> Linear | None:
@@ -96,39 +133,39 @@ def linear(node: Node, outputs: Mapping[str, Output]) -> Linear | None:
     return None
 
 
-def _output(leaf: Leaf, outputs: Mapping[str, Output]) -> Output:
+def _output(leaf: Column | OfAnswer, outputs: Mapping[str, Output]) -> Output:
     return outputs[leaf.name if isinstance(leaf, Column) else leaf.column]
 
 
 def _is_noisy(atom: Node, outputs: Mapping[str, Output]) -> bool:
     """Whether an atom has noise of its own; the end of an interval is a number that is stated."""
-    if isinstance(atom, OfAnswer) and atom.function != "total":
+    if isinstance(atom, Grouping) or (isinstance(atom, OfAnswer) and atom.function != "total"):
         return False
     return not isinstance(atom, Column | OfAnswer) or not isinstance(_output(atom, outputs), Fixed)
 
 
-def _atoms(node: Node, plan: ReleasePlan, outputs: Mapping[str, Output]) -> Iterator[Node]:
+def _atoms(node: Node, noise: Noise, outputs: Mapping[str, Output]) -> Iterator[Node]:
     """The largest parts of a formula whose error is known: the whole formula, if it is one."""
-    if isinstance(node, Column | OfAnswer) or _is_sum(node, plan, outputs) or _quotient(node, outputs) is not None:
+    if isinstance(node, Leaf) or _is_sum(node, noise, outputs) or _quotient(node, outputs) is not None:
         yield node
     else:
         for part in parts(node):
-            yield from _atoms(part, plan, outputs)
+            yield from _atoms(part, noise, outputs)
 
 
-def _is_sum(node: Node, plan: ReleasePlan, outputs: Mapping[str, Output]) -> bool:
+def _is_sum(node: Node, noise: Noise, outputs: Mapping[str, Output]) -> bool:
     """Whether a formula is a linear form of several columns with a sharp error."""
     form = linear(node, outputs)
     if form is None or len({leaf for leaf in leaves(node) if _is_noisy(leaf, outputs)}) < 2:
         return False
-    scales = form.scales(plan.scales)
+    scales = form.scales(noise.scales)
     equal = len({(abs(weight), scale) for weight, scale in zip(form.weights(), scales, strict=True)}) <= 1
     return equal or len(form.terms) <= _FEW
 
 
 def _quotient(node: Node, outputs: Mapping[str, Output]) -> Quotient | None:
     """A formula as the quotient of two linear forms that both have noise."""
-    if not isinstance(node, Arithmetic) or node.operator != "/":
+    if not isinstance(node, Arithmetic) or node.operator != "/" or node.left == node.right:
         return None
     top, bottom = linear(node.left, outputs), linear(node.right, outputs)
     if top is None or bottom is None or not top.terms or not bottom.terms or top.offset or bottom.offset:
@@ -151,26 +188,31 @@ def _is_whole(node: Node, outputs: Mapping[str, Output]) -> bool:
             return _is_whole(of, outputs) and lower.denominator == upper.denominator == 1
         case Column() | OfAnswer():
             output = _output(node, outputs)
-            return isinstance(output, Fixed) or (isinstance(output, Straight) and output.integer)
+            return isinstance(output, Fixed) or (isinstance(output, Straight) and output.integer and output.whole)
+        case Grouping():
+            return True
     return False
 
 
 @dataclass
 class _Reader:
-    """Computes columns of one answer."""
+    """Computes columns of one answer, or of one of its levels."""
 
     plan: ReleasePlan
-    groups: Sequence[Noisy]
+    of: Groups
     measured: Mapping[str, Cells]
     known: dict[tuple[Node, Exact], Cells] = field(default_factory=dict)
+    halves: dict[tuple[OfAnswer, int, Exact], Exact] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.outputs = dict(self.plan.columns)
-        self.noise, self.level = self.plan.noise, self.plan.level
+        self.outputs, self.noise, self.groups = self.of.outputs, self.of.noise, self.of.noisy
+        self.places = {key.name: place for place, key in enumerate(self.plan.query.keys)}
+        self.level = self.plan.level
 
     def column(self, node: Node) -> Cells:
         """The cells of a formula."""
-        atoms = list(dict.fromkeys(_atoms(node, self.plan, self.outputs)))
+        node = replaced(node, self._alone(node))
+        atoms = list(dict.fromkeys(_atoms(node, self.noise, self.outputs)))
         count = sum(_is_noisy(atom, self.outputs) for atom in atoms)
         level = 1 - (1 - self.level) / max(1, count)
         read = {atom: self._cells(atom, level) for atom in atoms}
@@ -187,6 +229,13 @@ class _Reader:
         noisy = [any(each.noisy[i] for each in (*read.values(), *shown.values())) for i in range(len(self.groups))]
         return _cells(found, noisy).cut((can_be.low, can_be.high))
 
+    def _alone(self, node: Node) -> dict[Node, Node]:
+        """The totals that are of one group alone: such a total is the column itself."""
+        kept = [self.of.keys[0][place] is not None for place in self.places.values()]
+        totals = (leaf for leaf in leaves(node) if isinstance(leaf, OfAnswer) and leaf.function == "total")
+        needed = {name for name, place in self.places.items() if kept[place]}
+        return {leaf: Column(leaf.column) for leaf in totals if needed <= {*leaf.by}}
+
     def _cells(self, atom: Node, level: Exact) -> Cells:
         """The cells of an atom at a confidence."""
         if (atom, level) not in self.known:
@@ -194,6 +243,8 @@ class _Reader:
         return self.known[atom, level]
 
     def _read(self, atom: Node, level: Exact) -> Cells:
+        if isinstance(atom, Grouping):
+            return self._grouping(atom)
         if not isinstance(atom, Column | OfAnswer):
             quotient = _quotient(atom, self.outputs)
             return self._sum(atom, level) if quotient is None else quotient.cells(self.groups, self.noise, level)
@@ -215,7 +266,7 @@ class _Reader:
         stands = [
             marks.standings(output.form, self.groups, self.noise, level, signed=not output.integer)
             for leaf in dict.fromkeys(leaves(node))
-            if isinstance(output := _output(leaf, self.outputs), Straight)
+            if not isinstance(leaf, Grouping) and isinstance(output := _output(leaf, self.outputs), Straight)
         ]
         found = []
         for i, noisy in enumerate(self.groups):
@@ -229,30 +280,44 @@ class _Reader:
         whole = _is_whole(leaf, self.outputs)
         found: list[tuple[Cell, Cell, Cell]] = [(0, 0, 0)] * len(self.groups)
         noisy = [False] * len(self.groups)
-        for some in self._together(leaf.by):
+        by = [self.places[name] for name in leaf.by]
+        for some in self._together(by):
             value = sum((binary(column.values[i]) for i in some), Exact(0))
             x, half, stand = value, Exact(0), Standing.CLEAR
             if isinstance(output, Straight):
-                several = ((m, len(some) * c + k, w) for k in range(len(some)) for m, c, w in output.form.terms)
-                form = Linear(tuple(several), output.form.offset * len(some))
                 x = sum((output.form.value(self.groups[i]) for i in some), Exact(0))
-                half, usual = (self.noise.half_width(form, each) for each in (level, max(level, marks.USUAL)))
+                value = value if output.whole else x
+                half, usual = (self._half(leaf, by, len(some), each) for each in (level, max(level, marks.USUAL)))
                 unit = math.lcm(x.denominator, usual.denominator)
-                stand = marks.standing(int((x if whole else abs(x)) * unit), int(usual * unit))
+                stand = marks.standing(int((x if output.integer else abs(x)) * unit), int(usual * unit))
                 if stand is Standing.NEAR:
-                    half = self.noise.half_width(form, marks.careful(level))
+                    half = self._half(leaf, by, len(some), marks.careful(level))
             cell = _cell(value, Interval(x - half, x + half), whole=whole)
             for i in some:
                 found[i], noisy[i] = cell, stand is Standing.MARKED
         return _cells(found, noisy)
 
-    def _together(self, by: Sequence[str]) -> list[list[int]]:
-        """The groups that have the same values of these keys."""
-        places = [i for i, key in enumerate(self.plan.query.keys) if key.name in by]
+    def _half(self, leaf: OfAnswer, by: Sequence[int], count: int, level: Exact) -> Exact:
+        """Half the width of the interval of a total over so many groups."""
+        if (leaf, count, level) not in self.halves:
+            form, noise = self.of.total(leaf.column, by, count)
+            self.halves[leaf, count, level] = noise.half_width(form, level)
+        return self.halves[leaf, count, level]
+
+    def _together(self, by: Sequence[int]) -> list[list[int]]:
+        """The groups that have the same values of the keys at these places."""
         found: dict[tuple[object, ...], list[int]] = {}
-        for i, group in enumerate(self.plan.query.groups if places else [()] * len(self.groups)):
-            found.setdefault(tuple(group[place] for place in places), []).append(i)
+        for i in range(len(self.groups)):
+            found.setdefault(tuple(self.of.keys[i][place] for place in by), []).append(i)
         return list(found.values())
+
+    def _grouping(self, leaf: Grouping) -> Cells:
+        """The bits of the keys that are added up."""
+        bits = []
+        for group in self.of.keys:
+            added = (group[self.places[key]] is None for key in leaf.keys)
+            bits.append(sum(2**place for place, is_added in enumerate(reversed([*added])) if is_added))
+        return Cells(tuple(bits), tuple(bits), tuple(bits), (False,) * len(bits))
 
 
 def evaluated(node: Node, at: Mapping[Node, Interval | None]) -> Interval | None:
@@ -268,7 +333,11 @@ def evaluated(node: Node, at: Mapping[Node, Interval | None]) -> Interval | None
             return Interval(value, value)
         case Arithmetic(operator, a, b):
             left, right = evaluated(a, at), evaluated(b, at)
-            return None if left is None or right is None else left.combined(operator, right)
+            if left is None or right is None:
+                return None
+            if operator == "/" and a == b:  # 1, except where it is 0 / 0
+                return None if right == Interval(Exact(0), Exact(0)) else Interval(Exact(1), Exact(1))
+            return left.combined(operator, right)
         case Rounded(function, of, digits):
             inner = evaluated(of, at)
             return None if inner is None else inner.rounded(function, digits)

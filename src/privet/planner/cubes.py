@@ -11,7 +11,7 @@ from privet import accuracy
 from privet.errors import QueryError, Remedy, write
 from privet.exact import Exact
 from privet.mechanisms import NoiseMechanism
-from privet.planner import levels
+from privet.planner import computed, levels
 from privet.planner.level_shares import margin_shares
 from privet.planner.levels import Estimate, Keys, Levels
 from privet.planner.linear import Linear, Noisy
@@ -23,6 +23,8 @@ from privet.privacy.guarantees import PureDP, ZeroConcentratedDP
 from privet.privacy.margins import margin_move, residual_move
 from privet.tables import caps, operators
 from privet.tables.aggregates import ApproxBounds, CountDistinct, CountPeople, Std, Variance, parts
+from privet.tables.expressions.nodes import Column
+from privet.tables.expressions.rendering import in_sql
 from privet.tables.groups import Sets
 from privet.tables.query import Query
 from privet.tables.ranked import Extreme, Quantiles
@@ -46,20 +48,15 @@ def check(query: Query) -> None:
         raise QueryError(
             f"these grouping sets need more than {MOST_LEVELS} levels", remedy=Remedy("Use fewer keys, or fewer sets")
         )
-    if query.arrangement.computed:
-        raise QueryError(
-            "columns can't be computed from answers on several levels",
-            remedy=Remedy("Ask for the levels alone, and compute with the answer"),
-        )
     asked = [part for _, aggregate in query.aggregates for part in (aggregate, *parts(aggregate))]
-    odd = [
-        part for part in asked if isinstance(part, Variance | Std | Quantiles | Extreme | CountDistinct | ApproxBounds)
-    ]
+    odd = [part for part in asked if isinstance(part, _NOT_ADDITIVE)]
     if odd:
+        names = [key.name for key in query.keys]
+        by, written = ", ".join(in_sql(Column(name)) for name in names), ", ".join(f'"{name}"' for name in names)
         raise QueryError(
             f"{odd[0]} of several groups is not the sum of theirs, so it can't be made consistent over several levels",
             allowed="Counts, sums, means, ratios and histograms can",
-            remedy=write('group_by("region").agg(...)', sql="GROUP BY region", advice="Ask for it on one level"),
+            remedy=write(f"group_by({written}).agg(...)", sql=f"GROUP BY {by}", advice="Ask for it on one level"),
         )
     people = any(isinstance(part, CountPeople) for part in asked)
     if people and caps.effective(query.input, query.at_most, query.listed.most) is not None:
@@ -71,6 +68,7 @@ def check(query: Query) -> None:
                 allowed="Rows add up, and so do people if each is in one group",
                 remedy=write(
                     "people.cap(max_rows=1)",
+                    sql="SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_rows_contributed = 1) ...",
                     terminal="--max-rows 1",
                     http='"max_rows": 1',
                     advice="Count rows instead, or use one row per person",
@@ -169,14 +167,24 @@ class Cube:
     def cells(self, noisy: Sequence[Sequence[Sequence[int]]]) -> dict[str, Cells]:
         """The columns of the answer: all groups of the first set, then of the second, and so on."""
         by_set = self.margins(noisy)
-        made: dict[str, Cells] = {}
-        for name, output in self.plan.columns:
-            found = []
-            for keys in self.levels.sets:
-                over, noise = self.view(output, keys)
-                found.append(over.cells(by_set[self.levels.plain(keys)], noise, self.plan.level))
-            made[name] = _joined(found)
-        return made
+        rows = list(self.plan.query.groups)
+        every: list[dict[str, Cells]] = []
+        for keys in self.levels.sets:
+            cells = by_set[self.levels.plain(keys)]
+            first, rows = rows[: len(cells)], rows[len(cells) :]
+            level = computed.Groups(
+                {name: self.view(output, keys)[0] for name, output in self.plan.columns},
+                self.noise(self.levels.plain(keys)),
+                cells,
+                first,
+                lambda name, by, keys=keys: self._summed(name, tuple(key for key in keys if key in by)),  # type: ignore[misc]
+            )
+            every.append(level.cells(self.plan))
+        return {name: _joined([each[name] for each in every]) for name in every[0]}
+
+    def _summed(self, name: str, margin: Keys) -> tuple[Output, Noise]:
+        """A column of a coarser margin, to which the cells of a level add up exactly, and the noise there."""
+        return self.view(dict(self.plan.columns)[name], margin)
 
 
 def cube(plan: ReleasePlan) -> Cube:

@@ -23,6 +23,7 @@ from privet.privacy.guarantees import ApproxDP, Budget, Guarantee, PureDP, ZeroC
 from privet.tables import caps, operators
 from privet.tables.aggregates import Count, CountPeople
 from privet.tables.discovered import Discovered
+from privet.tables.expressions.rendering import in_sql
 from privet.tables.expressions.rendering import show as show_node
 from privet.tables.holders import Found, Held, Holders, can_appear
 from privet.tables.query import Query
@@ -159,8 +160,10 @@ def default_delta(query: Query, budget: Budget, share: Exact) -> Exact:
     else:
         remedy = write(
             f'columns={{"{name}": pv.keys("north", "south", other="elsewhere")}}',
+            sql=f"WHERE {in_sql(key.expression)} IN ('north', 'south')",
             policy=f'{name} = {{ keys = ["north", "south"], other = "elsewhere" }}',
-            advice="Declare its keys, or read them from a public list (keys_from), or budget for a delta",
+            advice="Name the values in a condition, declare its keys, read them from a public list (keys_from), or "
+            "budget for a delta",
         )
     raise QueryError(
         f"which values of {name!r} occur is private. To find them costs a delta, and the budget has none: {budget}",

@@ -340,14 +340,16 @@ def _errors(plan: ReleasePlan, assume: str) -> Iterator[str]:
             where = "a group has" if plan.query.keys else "there are"
             rows = "" if plan.assuming is None or not plan.depends(name) else f" if {where} {plan.assuming} rows"
             if level_notes.is_on_levels(plan):
-                each = [f"{show_up(e or Exact(0))} ({level})" for level, e in level_notes.errors(plan, name)]
-                yield f"  {name:<{width}}  within {', '.join(each)}{rows}"
+                yield f"  {name:<{width}}  within {level_notes.each(plan, level_notes.errors(plan, name))}{rows}"
                 continue
             yield f"  {name:<{width}}  within {show_up(error)}{rows}"
     for name, node in formulas:
-        error = computed.expected(plan, node)
-        if error is not None:
-            yield f"  {name:<{width}}  within {show_up(error)}"
+        bounds = computed.expected(plan, node)
+        if bounds is not None:
+            where = "a group has" if plan.query.keys else "there are"
+            exact = computed.linear(node, dict(plan.columns)) is not None
+            rows = "" if exact else f" if {where} {plan.assuming} rows"
+            yield f"  {name:<{width}}  within {level_notes.each(plan, bounds)}{rows}"
         elif not computed.is_plain(plan, node):
             yield f"  {name:<{width}}  follows from the columns that it is computed from"
     if cut := possible.in_words(plan):

@@ -68,8 +68,15 @@ def prices(plan: ReleasePlan) -> list[Exact]:
     return [sum((amount(part.price) for part in some), Exact(0)) for some in by_measurement(plan)]
 
 
-def errors(plan: ReleasePlan, name: str) -> Sequence[tuple[str, Exact | None]]:
+def errors(plan: ReleasePlan, name: str) -> list[Exact]:
     """A bound on the error of a column, on each level."""
     output = dict(plan.columns)[name]
-    found = [each.expected(noise, plan.level, plan.assuming) for each, noise in plan.views(output)]
-    return [(named(plan, keys), error) for keys, error in zip(cube(plan).levels.sets, found, strict=True)]
+    return [each.expected(noise, plan.level, plan.assuming) or Exact(0) for each, noise in plan.views(output)]
+
+
+def each(plan: ReleasePlan, bounds: Sequence[Exact]) -> str:
+    """The errors of all levels in words; if there is only one level, its error."""
+    if not is_on_levels(plan):
+        return show_up(bounds[0])
+    sets = cube(plan).levels.sets
+    return ", ".join(f"{show_up(bound)} ({named(plan, keys)})" for keys, bound in zip(sets, bounds, strict=True))

@@ -17,6 +17,7 @@ from privet.planner.ranks import ChosenRanks
 from privet.privacy.adjacency import Person
 from privet.tables import aggregates, caps, operators, schema
 from privet.tables.aggregates import Aggregate, ApproxBounds, Count, CountDistinct, Histogram, OfValues
+from privet.tables.analysis import named_values
 from privet.tables.caps import some
 from privet.tables.computed import reads
 from privet.tables.expressions import nodes as e
@@ -132,12 +133,16 @@ def _rows(plan: ReleasePlan) -> Iterator[str]:
 
 def _key(key: Key, of: Operator) -> Iterator[str]:
     kind = key.expression.type(of.types())
+    if (inner := trees.listed(key.expression)) is not None and named_values.listed(of, inner) == key.expression:
+        return  # the conditions keep no other value
     if isinstance(kind, KeyType) and kind.other is not None:
         yield f"any other {key.name} counted as {kind.other}, rows with no {key.name} left out"
         return
     for name, each, gone in dict.fromkeys(_read_as_key(key.expression, of, "in no group", set())):
         if told := _range_of(each):
             yield f"{name} outside {told} {gone}"  # as a key, what is out of range is missing
+        if isinstance(each, KeyType) and each.other is not None:
+            yield f"any other {name} counted as {each.other}"
         if isinstance(each, NumberType) and each.step is not None and each.step != 1:
             yield f"{name} rounded to steps of {_number(each.step)}"
     if isinstance(kind, KeyType) and isinstance(key.expression, e.Column):

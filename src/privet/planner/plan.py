@@ -308,10 +308,9 @@ class ReleasePlan:
         if not self.groups:
             names = (name for name, _ in (*self.columns, *self.query.arrangement.computed))
             return {name: Cells((), (), (), ()) for name in names}
-        noise = self.noise
         by_group: list[Noisy] = [[part[group] for part in noisy] for group in range(self.groups)]
-        measured = {name: output.cells(by_group, noise, self.level) for name, output in self.columns}
-        return measured | computed.cells(self, by_group, measured)
+        keys = list(self.query.groups) if self.query.arrangement.computed else []
+        return computed.Groups(dict(self.columns), self.noise, by_group, keys).cells(self)
 
     def explain(self, face: Face = "python") -> Explanation:
         """The plan in words, from the source to the guarantee, rule by rule."""

@@ -119,15 +119,19 @@ def described(answer: Answer) -> str:
     """A picture in words: what it shows, and its numbers, as far as they fit."""
     view, style = answer.release.view(), answer.question.style
     by = f" by {', '.join(style.text(key.name) for key in view.keys)}" if view.keys else ""
-    column = view.columns[0]
+    few = max(1, _CELLS // len(view.columns))
     keys = [[style.text(text, value) for text, value in zip(key.texts(), key.values, strict=True)] for key in view.keys]
-    numbers = [
-        " ".join([*(texts[group] for texts in keys), *column.texts(group)]) for group in range(min(view.groups, _CELLS))
-    ]
-    more = f", and {view.groups - _CELLS:,} more" if view.groups > _CELLS else ""
+    more = f", and {view.groups - few:,} more" if view.groups > few else ""
     drawn = ", ".join(style.text(each.name) for each in view.columns[:_CELLS])
-    first = f"{style.text(column.name)}: " if len(view.columns) > 1 else ""
-    return f"Chart of {drawn}{by}, with intervals. {first}{'; '.join(numbers)}{more}."
+    told = []
+    for column in view.columns[:_CELLS]:
+        numbers = [
+            " ".join([*(texts[group] for texts in keys), *column.texts(group)]).rstrip()
+            for group in range(min(view.groups, few))
+        ]
+        name = f"{style.text(column.name)}: " if len(view.columns) > 1 else ""
+        told.append(f"{name}{'; '.join(numbers)}{more}.")
+    return f"Chart of {drawn}{by}, with intervals. {' '.join(told)}"
 
 
 def _paragraphs(text: str) -> str:

@@ -15,7 +15,7 @@ from privet.planner.outputs import Cell, Cells, Fixed, Straight
 from privet.privacy.guarantees import Guarantee
 from privet.privacy.guarantees.budgets import is_nothing
 from privet.release import arranging
-from privet.release.render import chart, frame, html, notes, picture, style, text
+from privet.release.render import chart, frame, html, notes, periods, picture, style, text
 from privet.release.render.view import Column, Keys, View, levels
 from privet.system import files
 from privet.tables.groups import Group
@@ -61,10 +61,8 @@ class Release:
         assert self.cells is not None
         query = self.plan.query
         rows = arranging.shown(self.plan, self.cells)
-        columns = query.columns()
-        hidden = {column for name in query.arrangement.hidden for column in columns[name]}
         every = rows == tuple(range(self.plan.groups))
-        shown = {name: cells if every else cells.at(rows) for name, cells in self.cells.items() if name not in hidden}
+        shown = {name: self.cells[name] if every else self.cells[name].at(rows) for name in query.shown()}
         object.__setattr__(self, "_rows", rows)
         object.__setattr__(self, "shown", shown)
 
@@ -235,7 +233,11 @@ class Release:
                 part="batch" in getattr(self.certificate, "document", {}).get("ledger", {}),
             )
         )
-        return View(query, [Keys(name, values, units[name]) for name, values in self.shown_keys()], columns, below)
+        keys = [
+            Keys(name, values, units[name], periods.total(every))
+            for (name, values), every in zip(self.shown_keys(), query.domains(), strict=True)
+        ]
+        return View(query, keys, columns, below)
 
     def chart(self, width: int = 100) -> str:
         """A text chart: bars, or dots for means, with their intervals; below, their meaning and cost."""

@@ -58,7 +58,7 @@ def read(text: str, tables: Mapping[str, Table], public: Mapping[str, PublicTabl
     catalogue = Catalogue(source, tables, public or {})
     try:
         words, chosen = options.split(source, tokens.read(source, catalogue.names()))
-        return chosen.asked(SelectReader(catalogue, grammar.parsed(source, words)).query())
+        return chosen.asked(SelectReader(catalogue, grammar.parsed(source, words, catalogue.names())).query())
     except QueryError as error:
         raise misquoted.better(source, catalogue.spelled_out()) or error from None
     except RecursionError:

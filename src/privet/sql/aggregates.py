@@ -39,6 +39,7 @@ from privet.tables.operators import OfPerson, Operator, protected
 from privet.tables.ranked import Extreme, Quantiles
 
 _LONGEST = 100
+_OF_VALUES = "of values"
 _WITHIN_GROUP = "PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x)"
 
 
@@ -94,7 +95,10 @@ class AggregateReader:
         if not is_aggregate(bare(tree.this)):
             raise self._no(tree.this, "FILTER needs an aggregate", "Write COUNT(*) FILTER (WHERE smoker)")
         inner = self.read(tree.this)
-        if not isinstance(inner, Count | OfValues):
+        if isinstance(inner, CountPeople):
+            why = "FILTER can't be used with a count of people"
+            raise self._no(tree.this, why, "Put the condition in WHERE, or ask for this count in a question of its own")
+        if not isinstance(inner, Count | CountDistinct | OfValues):
             raise self._no(tree.this, "FILTER can't be used with this aggregate", "Put the condition in WHERE")
         condition = self.reader.condition(tree.expression.this, "FILTER")
         return cast(Aggregate, filtered(inner, condition))
@@ -146,7 +150,7 @@ class AggregateReader:
             (ordered,) = order
             of, given, descending = ordered.this, call.this, bool(ordered.args.get("desc"))
         elif self._words(tree).upper() == "PERCENTILE_CONT" or tree.expression is None:
-            raise self._no(tree, f"{self._words(tree)} is not complete", f"Write {_WITHIN_GROUP}")
+            raise self._incomplete(tree)
         else:
             of, given = tree.this, tree.expression
         share = number(self.reader.source, given)
@@ -157,6 +161,22 @@ class AggregateReader:
         except UserError as error:
             raise self.reader.source.placed(span(given), error) from None
         return self._bounded(call, aggregate, of)
+
+    def _incomplete(self, tree: exp.PercentileCont) -> QueryError:
+        """A quantile without its share, or in the form of the other function."""
+        name, sides = self._words(tree), [side for side in (tree.this, tree.expression) if side is not None]
+        of = next((side for side in sides if number(self.reader.source, side) is None), None)
+        share = next((side for side in sides if number(self.reader.source, side) is not None), None)
+        x = "x" if of is None else self.reader.source.words(whole(of))
+        q = "0.9" if share is None else self.reader.source.words(whole(share))
+        within = name.upper() == "PERCENTILE_CONT"
+        line = f"{name}({q}) WITHIN GROUP (ORDER BY {x})" if within else f"{name}({x}, {q})"
+        why = (
+            f"{name} takes the share of rows that are below, and then what is ordered"
+            if within
+            else (f"{name} takes a value and the share of rows that are below")
+        )
+        return self.reader.source.refusal(span(tree), why, remedy=write(sql=line))
 
     def _bounded(
         self, tree: Tree, aggregate: OfValues | Quantiles | Extreme, argument: Tree | None = None
@@ -192,11 +212,16 @@ class AggregateReader:
 
     def _ratio(self, tree: exp.Div) -> Ratio:
         over, under = self.read(tree.this), self.read(without_nullif(tree.expression))
-        if not isinstance(over, Count | CountPeople | Sum) or not isinstance(under, Count | CountPeople | Sum):
-            raise self.reader.source.refusal(
-                whole(tree), "a count of distinct values can't be part of a ratio", "Ask for it in a column of its own"
-            )
+        assert isinstance(over, Count | CountPeople | Sum)  # by `is_amount`
+        assert isinstance(under, Count | CountPeople | Sum)
         return Ratio(over, under)
+
+    def mark_values(self, tree: Tree) -> None:
+        """Mark the counts of different values: they are not counts of rows or people, of which a ratio is made."""
+        for part in tree.find_all(exp.Count):
+            of = part.this
+            if isinstance(of, exp.Distinct) and not any(map(self.is_person, of.expressions)):
+                part.meta[_OF_VALUES] = True
 
     def _words(self, tree: Tree) -> str:
         return self.reader.source.words(span(tree))
@@ -211,8 +236,9 @@ def has_aggregate(tree: Tree) -> bool:
 
 
 def is_amount(tree: Tree) -> bool:
-    """Whether it is a count or a sum, of which a ratio can be made."""
-    return isinstance(bare(tree.this) if isinstance(tree, exp.Filter) else tree, exp.Count | exp.Sum)
+    """Whether it is a count of rows or people, or a sum: a ratio can be made of two."""
+    tree = bare(tree.this) if isinstance(tree, exp.Filter) else tree
+    return isinstance(tree, exp.Count | exp.Sum) and _OF_VALUES not in tree.meta
 
 
 def without_nullif(tree: Tree) -> Tree:

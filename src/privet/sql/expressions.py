@@ -148,7 +148,10 @@ class ExpressionReader:
                 return self._is_in(tree)
             case exp.Is():
                 if not isinstance(tree.expression, exp.Null):
-                    raise self._no(tree, "IS can be followed only by NULL or NOT NULL", "Write smoker = TRUE")
+                    sides = [self.source.words(whole(side)) for side in (tree.this, tree.expression)]
+                    line = f"{sides[0]} {'<>' if isinstance(tree.parent, exp.Not) else '='} {sides[1]}"
+                    why = "IS can be followed only by NULL or NOT NULL"
+                    raise self.source.refusal(span(tree), why, remedy=write(sql=line, exact=True))
                 return e.IsMissing(self.operand(tree.this))
             case exp.Like() | exp.ILike():
                 return self._like(tree)
@@ -329,6 +332,9 @@ class ExpressionReader:
                 return self._no(tree, "NULL is not allowed here", "It is allowed in IS NULL and ELSE NULL")
             case exp.WidthBucket():
                 return self._no(tree, "WIDTH_BUCKET is supported only in GROUP BY", "Elsewhere, write FLOOR(x / 10)")
+            case exp.Grouping() | exp.GroupingId():
+                advice = f"Put {name} into a column of its own; in the totals, the key itself is NULL"
+                return self._no(tree, f"{name} is a number of the answer, so rows and keys can't be made of it", advice)
             case exp.Nullif() | exp.Round():
                 return self._no(tree, *hints.call(name))
             case exp.Anonymous() if name.upper().startswith("DP_INTERVAL"):

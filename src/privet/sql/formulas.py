@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,7 +16,8 @@ from privet.sql.functions import called, is_aggregate
 from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.literals import number
 from privet.sql.source import SqlText
-from privet.tables.expressions.nodes import Arithmetic, Clip, Column, Constant, Node, OfAnswer, Rounded
+from privet.tables.expressions.nodes import Arithmetic, Clip, Column, Constant, Grouping, Node, OfAnswer, Rounded
+from privet.tables.expressions.rendering import in_sql
 
 _OPERATORS: dict[type[Tree], Literal["+", "-", "*", "/"]] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"
@@ -26,6 +27,7 @@ _ROUNDED: dict[type[Tree], Literal["floor", "ceil", "abs"]] = {
 }  # fmt: skip
 _ENDS: dict[str, Literal["low", "high"]] = {"DP_INTERVAL_LOW": "low", "DP_INTERVAL_HIGH": "high"}
 _SHARE = write(sql="COUNT(*) / SUM(COUNT(*)) OVER ()")
+_GROUPING = (exp.Grouping, exp.GroupingId)
 
 
 def is_measured(tree: Tree) -> bool:
@@ -60,17 +62,17 @@ def is_formula(tree: Tree, is_number: Callable[[Tree], bool]) -> bool:
     tree = bare(tree)
     function = called(tree)
     name = "" if function is None else function.name
-    if name in _ENDS:
+    if name in _ENDS or isinstance(tree, _GROUPING):
         return True
     kinds = (*_OPERATORS, *_ROUNDED, exp.Neg, exp.Round, exp.Window)
     if is_measured(tree) or not (isinstance(tree, kinds) or name == "CLIP"):
         return False
-    return any(has_aggregate(part) or called_end(part) or is_number(part) for part in tree.walk())
+    return any(has_aggregate(part) or _is_of_answer(part) or is_number(part) for part in tree.walk())
 
 
-def called_end(tree: Tree) -> bool:
-    """Whether it calls DP_INTERVAL_LOW or DP_INTERVAL_HIGH."""
-    return isinstance(tree, exp.Anonymous) and str(tree.this).upper() in _ENDS
+def _is_of_answer(tree: Tree) -> bool:
+    """Whether it calls a function of the answer's rows: GROUPING, DP_INTERVAL_LOW or DP_INTERVAL_HIGH."""
+    return isinstance(tree, _GROUPING) or (isinstance(tree, exp.Anonymous) and str(tree.this).upper() in _ENDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,8 @@ class FormulaReader:
     """The name of a key of the answer."""
     is_amount: Callable[[str], bool]
     """Whether a column is a count or a sum."""
+    levels: Sequence[Sequence[str]] = ()
+    """The keys of each level of a ROLLUP, a CUBE or GROUPING SETS."""
 
     def read(self, tree: Tree) -> Node:
         """The formula."""
@@ -112,7 +116,9 @@ class FormulaReader:
                 return Rounded("round", self.read(tree.this), self._digits(tree))
             case exp.Window():
                 return self._total(tree)
-            case exp.Anonymous() if called_end(tree):
+            case exp.Grouping() | exp.GroupingId():
+                return self._grouping(tree)
+            case exp.Anonymous() if _is_of_answer(tree):
                 return self._end(tree)
             case exp.Anonymous() if str(tree.this).upper() == "CLIP" and len(tree.expressions) == 3:
                 operand, *ends = tree.expressions
@@ -139,18 +145,51 @@ class FormulaReader:
         """SUM(COUNT(*)) OVER (), or OVER (PARTITION BY region)."""
         summed = bare(tree.this)
         if not isinstance(summed, exp.Sum):
-            raise self.source.refusal(whole(tree), "only totals are supported with OVER", remedy=_SHARE)
+            advice = "For a number of each group, use GROUP BY without OVER"
+            remedy = write(sql=_SHARE.sql, advice=advice)
+            raise self.source.refusal(whole(tree), "only totals are supported with OVER", remedy=remedy)
         column = self._column(summed.this)
         if column is None or not self.is_amount(column):
             why = "a total with OVER is of a count or a sum of each group"
             raise self.source.refusal(whole(tree), why, remedy=_SHARE)
-        by = []
+        by, grouping = [], set()
         for part in tree.args.get("partition_by") or ():
+            if isinstance(part, _GROUPING):
+                grouping |= {*self._grouping(part).keys}
+                continue
             key = self.key(part)
             if key is None:
                 raise self._no(part, "PARTITION BY takes keys of GROUP BY")
             by.append(key)
+        levels = {tuple(key in level for key in sorted(grouping)) for level in self.levels}
+        if len(levels) < len(self.levels):  # as a database reads it
+            every = dict.fromkeys(key for level in self.levels for key in level)
+            keys = ", ".join(in_sql(Column(key)) for key in every)
+            also = "".join(f", {in_sql(Column(key))}" for key in by)
+            raise self.source.refusal(
+                whole(tree),
+                "this total would count every row several times, once for each level",
+                remedy=write(
+                    sql=f"{self.source.words(whole(summed))} OVER (PARTITION BY GROUPING({keys}){also})",
+                    advice="Add up the groups of one level",
+                    exact=True,
+                ),
+            )
         return OfAnswer("total", column, tuple(by))
+
+    def _grouping(self, tree: Tree) -> Grouping:
+        """GROUPING(region, town)."""
+        keys = []
+        for part in tree.expressions:
+            key = self.key(part)
+            if key is None:
+                shown = self.source.words(whole(part))
+                raise self._no(part, "GROUPING takes keys of GROUP BY", f"Add GROUP BY ROLLUP ({shown})")
+            keys.append(key)
+        try:
+            return Grouping(tuple(keys))
+        except QueryError as error:
+            raise self.source.placed(span(tree), error) from None
 
     def _end(self, tree: exp.Anonymous) -> Node:
         name = str(tree.this).upper()
@@ -176,10 +215,12 @@ class FormulaReader:
             return self.source.refusal(
                 span(tree), f"{shown} is neither an aggregate nor a name of one", f"Aggregate it, as in AVG({shown})"
             )
+        if isinstance(tree, exp.Subquery | exp.Select):
+            return self.source.refusal(whole(tree), "a SELECT can't be used in arithmetic on an answer", remedy=_SHARE)
         return self.source.refusal(
             whole(tree),
             f"{self.source.words(whole(tree))} can't be used in arithmetic on an answer",
-            allowed="There are + - * /, ROUND, FLOOR, CEIL, ABS, CLIP, and SUM(...) OVER ()",
+            allowed="There are + - * /, ROUND, FLOOR, CEIL, ABS, CLIP, GROUPING, and SUM(...) OVER ()",
         )
 
     def _no(self, at: Tree, what: str, advice: str = "") -> QueryError:

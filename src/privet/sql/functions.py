@@ -85,7 +85,11 @@ _EVERY = (
              "groups by the person, exactly", exp.Min, over_groups=True),
     Function("MAX", "`MAX(x)`: the greatest value, some rows inside of the edge; of one person, in a subquery that "
              "groups by the person, exactly", exp.Max, over_groups=True),
-    # intervals of an answer
+    # levels and intervals of an answer
+    Function("GROUPING", "`GROUPING(region)`: 1 in the totals over a key of `ROLLUP`, `CUBE` or `GROUPING SETS`, else "
+             "0; of several keys, the bits of one number", exp.Grouping, "expressions"),
+    Function("GROUPING_ID", "`GROUPING_ID(region, town)`: the same as `GROUPING`", exp.GroupingId, "expressions",
+             suggested=False),
     Function("DP_INTERVAL_LOW", "`DP_INTERVAL_LOW(n)`: the lower end of the interval of a column of the answer"),
     Function("DP_INTERVAL_HIGH", "`DP_INTERVAL_HIGH(n)`: the upper end"),
     # numbers

@@ -6,7 +6,7 @@ refused, whatever a later version of the parser accepts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 
 from sqlglot import exp
@@ -122,12 +122,12 @@ _PARTS: dict[str, hints.Refusal] = {
 }
 
 
-def parsed(source: SqlText, tokens: list[Token]) -> exp.Select:
-    """The tree of a statement; an error if any part of it is not allowed."""
+def parsed(source: SqlText, tokens: list[Token], names: Collection[str] = ()) -> exp.Select:
+    """The tree of a statement; an error if a part of it is not allowed. `names` are the catalogue's, in lower case."""
     try:
         trees = DIALECT.parser(error_level=ErrorLevel.IMMEDIATE).parse(tokens, source.text)
     except ParseError as error:
-        raise _unreadable(source, tokens, error) from None
+        raise _unreadable(source, tokens, error, names) from None
     except RecursionError:
         raise source.refusal(
             Span(0, 0), "the statement is nested too deeply", "Define parts of it in a WITH clause"
@@ -277,11 +277,35 @@ def _children_of(value: object) -> Iterator[Tree]:
         yield from (part for part in value if isinstance(part, exp.Expr))
 
 
-def _unreadable(source: SqlText, tokens: list[Token], error: ParseError) -> Exception:
-    """The parser's error, at the position that it names."""
+_WORDS = {TokenType.VAR, TokenType.IDENTIFIER}
+
+
+def _unreadable(source: SqlText, tokens: list[Token], error: ParseError, names: Collection[str]) -> Exception:
+    """The parser's error, at the position that it names, with the likely cause."""
     details = error.errors[0] if error.errors else {}
     line, column = details.get("line"), details.get("col")
-    at = next((token for token in tokens if (token.line, token.col) == (line, column)), tokens[-1])
+    place = next((i for i, token in enumerate(tokens) if (token.line, token.col) == (line, column)), len(tokens) - 1)
+    at, before = tokens[place], tokens[max(place - 2, 0) : place]
+    for token in (at, *reversed(before)):
+        reserved = token.token_type not in _WORDS and token.token_type not in (TokenType.STRING, TokenType.NUMBER)
+        if reserved and token.text.casefold() in names:
+            name = source.text[token.start : token.end + 1]
+            why = f"{name} is a word of SQL"
+            return source.refusal(Span(token.start, token.end), why, f'As a name, write it in double quotes: "{name}"')
+    kinds = [token.token_type for token in (*before, at)]
+    if before and before[-1].text.upper() in hints.WORDS:
+        return source.refusal(Span(before[-1].start, before[-1].end), *hints.word(before[-1].text))
+    if kinds[-3:-1] == [TokenType.ALIAS, TokenType.VAR] and kinds[-1] is TokenType.VAR:
+        name = f"{before[-1].text} {at.text}"
+        why = f'put a name with spaces in double quotes: "{name}"'
+        return source.refusal(Span(before[-1].start, at.end), why)
+    if kinds[-1] is TokenType.STRING and kinds[-2:-1] == [TokenType.R_PAREN]:
+        return source.refusal(
+            Span(at.start, at.end), "single quotes are for text values", "Name a column with AS, without single quotes"
+        )
+    opened = [token.token_type for token in tokens].count(TokenType.L_PAREN)
+    if opened > [token.token_type for token in tokens].count(TokenType.R_PAREN):
+        return source.refusal(Span(at.start, at.end), "a parenthesis before this is never closed")
     near = f"'{source.words(Span(at.start, at.end))}'"
     why = f"this is not valid SQL near {near}"
     if at is tokens[-1]:

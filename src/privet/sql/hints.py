@@ -16,7 +16,10 @@ _WINDOW = "Use GROUP BY instead of a window"
 _PERSON = (
     "It would reveal one person's value. Compute it per person in a subquery, or count bins: GROUP BY FLOOR(x / 10)"
 )
-_CAST = "Columns already have their declared types; write a date as DATE '2025-01-31'"
+_CAST = (
+    "Columns already have their declared types, so write the column itself; FLOOR(x) makes whole numbers, and a date "
+    "is DATE '2025-01-31'"
+)
 _PREFIX = "To match the beginning of a text, write LIKE 'North%'"
 _VALUE = "Write the value itself: a number, text in '...', or DATE '2025-01-31'"
 
@@ -26,11 +29,11 @@ WORDS: dict[str, str] = {
     **dict.fromkeys(("WINDOW", "ROWS", "RANGE"), _WINDOW),
     "QUALIFY": "Filter groups with HAVING",
     "FILTER": "Write it after an aggregate: COUNT(*) FILTER (WHERE smoker)",
-    "DISTINCT": "COUNT(DISTINCT x) counts different values, or people",
+    "DISTINCT": "COUNT(DISTINCT x) counts different values, or people; for the groups, write GROUP BY x",
     "OFFSET": "To show the first groups, write LIMIT 10",
     "FETCH": "Write LIMIT 10",
     "TOP": "Write ORDER BY n DESC LIMIT 10",
-    "ALL": "Remove it",
+    "ALL": "List the keys, as in GROUP BY region; elsewhere, remove it",
     "ANY": "Write IN ('north', 'south')",
     "SOME": "Write IN ('north', 'south')",
     "EXISTS": "Join the tables on the person id instead",
@@ -56,7 +59,7 @@ WORDS: dict[str, str] = {
     "$": _VALUE,
     "@": _VALUE,
     ":": _VALUE,
-    "%": "For bins, write FLOOR(x / 10) * 10",
+    "%": "The rest of a division is x - FLOOR(x / 10) * 10; for bins, write FLOOR(x / 10) * 10",
     "//": "Write FLOOR(x / 10)",
     "||": "Texts can be compared, but not concatenated",
     "^": "Write x * x",
@@ -95,9 +98,13 @@ CALLS: dict[str, str] = {
     **dict.fromkeys(("CAST", "TRY_CAST", "CONVERT", "DATE", "TIMESTAMP", "DATETIME", "STRFTIME", "STRPTIME", "TO_DATE"),
                     _CAST),
     "ROUND": "It is allowed for numbers of the answer: ROUND(AVG(income), 1). For rows, write FLOOR(x) or CEIL(x)",
-    **dict.fromkeys(("TRUNC", "TRUNCATE", "MOD"), "Write FLOOR(x) or CEIL(x)"),
-    **dict.fromkeys(("POW", "POWER", "SQRT", "EXP", "LN", "LOG", "LOG10", "SIGN"),
+    **dict.fromkeys(("TRUNC", "TRUNCATE"), "Write FLOOR(x) or CEIL(x)"),
+    "MOD": "The rest of a division is x - FLOOR(x / 10) * 10",
+    **dict.fromkeys(("POW", "POWER", "EXP", "LN", "LOG", "LOG10", "SIGN"),
                     "The operators are + - * /; write a square as x * x"),
+    "SQRT": "The operators are + - * /; the root of a variance is STDDEV_POP(x)",
+    "CONCAT": "Texts can be compared, but not concatenated; group by several columns",
+    **dict.fromkeys(("DATE_FORMAT", "TO_CHAR", "FORMAT_DATE"), "Write YEAR(day), or DATE_TRUNC('month', day)"),
     **dict.fromkeys(("DAYOFWEEK", "DOW", "WEEKDAY"), "Write ISODOW(day): 1 is Monday, 7 is Sunday"),
     **dict.fromkeys(("WEEK", "DAYOFYEAR", "WEEKOFYEAR"), "Write DATE_TRUNC('week', day)"),
     **dict.fromkeys(("DATEDIFF", "DATE_DIFF", "AGE"), "For the days between two dates, write last - first"),

@@ -120,7 +120,10 @@ class Catalogue:
         columns = dict.fromkeys(sql for one in self._in_sight(rows, column) for sql, _ in one.columns)
         unlike = column.name.casefold() not in map(str.casefold, columns)
         text = f"Put a text value in single quotes: '{column.name}'"
-        hint = _meant(_name(column), columns) or (text if unlike and column.this.args.get("quoted") else "")
+        compared = isinstance(column.parent, exp.EQ | exp.NEQ | exp.In) and column.arg_key != "this"
+        unquoted = compared and column.args.get("table") is None
+        hint = _meant(_name(column), columns)
+        hint = hint or (text if unlike and (column.this.args.get("quoted") or unquoted) else "")
         allowed = f"The columns are: {', '.join(columns)}" if columns else "No columns are available here"
         return self.source.refusal(span(column), f"there is no column {shown}", hint, allowed=allowed)
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from privet.errors import QueryError, TooManyGroups, UserError, write
-from privet.names.spelling import nearest
 from privet.sql import bounds, groupings
 from privet.sql.aggregates import AggregateReader, has_aggregate, name_of
+from privet.sql.arranging import ArrangementReader
 from privet.sql.expressions import ExpressionReader
-from privet.sql.formulas import FormulaReader, is_formula, is_measured, simplest
+from privet.sql.formulas import FormulaReader, is_formula, simplest
 from privet.sql.grammar import Tree, bare, span, whole
 from privet.sql.literals import number
 from privet.sql.names import Catalogue, NamedRows
@@ -19,19 +19,13 @@ from privet.sql.relations import RelationReader
 from privet.sql.source import SqlText
 from privet.tables import computed
 from privet.tables.aggregates import Aggregate
-from privet.tables.arrangement import RELEASED, Arrangement, Order, can_pass, names
+from privet.tables.analysis import named_values
+from privet.tables.arrangement import Arrangement, names
 from privet.tables.discovered import groups_of
 from privet.tables.expressions.nodes import Bin, Column, Node, Truncate
-from privet.tables.groups import GroupingSets, Sets
-from privet.tables.operators import Columns
+from privet.tables.groups import GroupingSets
 from privet.tables.query import Key, Query
 from privet.tables.types import NumberType, TimeType
-
-_COMPARING = (
-    exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between,
-    exp.Literal, exp.Boolean, exp.Cast, exp.Subquery, exp.Null,
-)  # fmt: skip
-"""The nodes that HAVING may contain, besides columns of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +62,25 @@ class SelectReader:
         relations = RelationReader(self.catalogue)
         self.rows = relations.rows(self.select)
         self.reader, self.measures = relations.reader(self.rows), relations.measures(self.rows)
+        self.measures.mark_values(self.select)
         self.items = [self._item(item) for item in self.select.expressions]
         self.keys = self._keys()
         self._check_items()
         self.numbers = self._numbers()
         self._compute()
-        having, order, limit = self._having(), self._order(), self._limit()
+        arranged = ArrangementReader(self)
+        having, order, limit = arranged.having(), arranged.order(), arranged.limit()
         try:
             formulas = tuple(self.computed.items())
             arrangement = Arrangement(having, order, limit, tuple(sorted(self.hidden)), formulas)
-            return Query(
+            query = Query(
                 self.rows.relation.input,
                 tuple(self.keys),
                 tuple(self.numbers.items()),
                 arrangement,
                 sets=self.sets,
             )
+            return query.in_order(*(self.column_of(item).name for item in self.items if item.is_aggregate))
         except UserError as error:
             at = self.select.args.get("group") if isinstance(error, TooManyGroups) else None
             raise self.source.placed(span(at or self.select), error) from None
@@ -101,9 +98,9 @@ class SelectReader:
             self.named_formulas.add((alias or "").casefold())
             return Item(tree, alias, Column(alias or ""), is_aggregate=True, is_formula=True)
         is_aggregate = has_aggregate(tree)
-        return Item(tree, alias, self.measures.read(tree) if is_aggregate else self._key_of(tree), is_aggregate)
+        return Item(tree, alias, self.measures.read(tree) if is_aggregate else self.key_of(tree), is_aggregate)
 
-    def _key_of(self, tree: Tree) -> Node:
+    def key_of(self, tree: Tree) -> Node:
         if self.catalogue.is_person(self.rows, tree) and self.catalogue.column(self.rows, tree) is None:  # type: ignore[arg-type]
             shown = self.source.words(span(tree))
             why = f"{shown} identifies a person, so it can't be shown or grouped by"
@@ -111,7 +108,7 @@ class SelectReader:
             raise self.source.refusal(
                 span(tree), why, remedy=write(sql=line, advice="Count people instead", exact=True)
             )
-        return self.reader.key(tree)
+        return named_values.listed(self.rows.relation.input, self.reader.key(tree))
 
     def _keys(self) -> list[Key]:
         group = self.select.args.get("group")
@@ -133,7 +130,7 @@ class SelectReader:
                 groups = groups_of(self.rows.relation.input, (node,))
             except UserError as error:
                 kind = node.type(self.rows.types)
-                item = self._at(tree) or self._aliased(tree)
+                item = self.item_at(tree) or self.aliased(tree)
                 meant = tree if item is None else item.tree
                 line = bounds.ranges(self.source, meant, kind) if isinstance(kind, NumberType) else ""
                 if isinstance(kind, TimeType):
@@ -162,7 +159,7 @@ class SelectReader:
             if item.alias:
                 return item.alias
         for written in (tree, *(item.tree for item in items)):
-            if isinstance(written, exp.Column) and isinstance(node, Column):
+            if isinstance(written, exp.Column) and self.catalogue.column(self.rows, written) is not None:
                 return self.catalogue.spelled(self.rows, written)
         inner = node
         while isinstance(inner, Bin | Truncate):
@@ -171,19 +168,19 @@ class SelectReader:
 
     def _grouped(self, tree: Tree) -> Node:
         """The key that a position, an alias or an expression means."""
-        item = self._at(tree) or self._aliased(tree)
+        item = self.item_at(tree) or self.aliased(tree)
         column = isinstance(tree, exp.Column) and self.catalogue.column(self.rows, tree) is not None
         if item is not None and item.is_aggregate and not column:
             raise self._no(tree, "rows can't be grouped by an aggregate", "Group by a column")
         if item is None or column:
-            node = self._key_of(tree)
+            node = self.key_of(tree)
             if item is not None and not item.is_aggregate and item.what != node:
                 why = f"{self.source.words(span(tree))} is a column, but AS gives that name to something else"
                 raise self._no(tree, why, "Choose another name after AS")
             return node
         return item.what  # type: ignore[return-value]
 
-    def _at(self, tree: Tree) -> Item | None:
+    def item_at(self, tree: Tree) -> Item | None:
         """The item of SELECT at this position."""
         place = number(self.source, tree)
         if place is None:
@@ -192,7 +189,7 @@ class SelectReader:
             raise self._no(tree, f"positions in SELECT are 1 to {len(self.items)}")
         return self.items[int(place) - 1]
 
-    def _aliased(self, tree: Tree) -> Item | None:
+    def aliased(self, tree: Tree) -> Item | None:
         """The item of SELECT that has this alias."""
         if not isinstance(tree, exp.Column) or tree.args.get("table") is not None:
             return None
@@ -216,7 +213,10 @@ class SelectReader:
                 )
             if not any(key.expression == item.what for key in self.keys):
                 why = f"{shown} is neither in GROUP BY nor in an aggregate"
-                raise self.source.refusal(whole(item.tree), why, f"Add GROUP BY {shown}, or aggregate it")
+                kind = item.what.type(self.rows.types)  # type: ignore[union-attr]
+                many = isinstance(kind, NumberType) and not kind.integer
+                advice = f"Aggregate it, as in AVG({shown})" if many else f"Add GROUP BY {shown}, or aggregate it"
+                raise self.source.refusal(whole(item.tree), why, advice)
             if any(before == item.what for before in seen):
                 raise self.source.refusal(whole(item.tree), f"{shown} is in SELECT twice")
             seen.append(item.what)  # type: ignore[arg-type]
@@ -250,11 +250,11 @@ class SelectReader:
             name = item.alias or name_of(node)
             if name in self._taken(item):
                 raise self._twice(item, name)
-            self._check(name, node, item.tree)
+            self.check_formula(name, node, item.tree)
             self.computed[name] = node
             self.items[place] = replace(item, what=node)
 
-    def _check(self, name: str, node: Node, at: Tree) -> None:
+    def check_formula(self, name: str, node: Node, at: Tree) -> None:
         try:
             computed.checked(((name, node),))
         except UserError as error:
@@ -264,10 +264,11 @@ class SelectReader:
     def formulas(self) -> FormulaReader:
         return FormulaReader(
             self.source,
-            lambda tree: self._measured(self.measures.read(tree)),
-            self._number,
+            lambda tree: self.measured(self.measures.read(tree)),
+            self.number_named,
             self._key_named,
             lambda name: self.numbers[name].is_amount,
+            [[self.keys[place].name for place in each] for each in self.sets or ()],
         )
 
     def _taken(self, but: Item | None = None) -> set[str]:
@@ -286,121 +287,29 @@ class SelectReader:
             return False
         return self.catalogue.column(self.rows, tree) is None
 
-    def _number(self, tree: Tree) -> Node | None:
+    def number_named(self, tree: Tree) -> Node | None:
         """The column or the formula that a name of the answer stands for."""
-        item = self._aliased(tree)
+        item = self.aliased(tree)
         if item is None or not item.is_aggregate:
-            return self._by_name(tree)
+            return self.by_name(tree)
         if not item.is_formula:
-            return self._column(item)
+            return self.column_of(item)
         known = self.computed.get(item.alias or "")
         if known is None:
             raise self._no(tree, f"{item.alias} is used before it is computed", "Put it first in SELECT")
         return known
 
     def _key_named(self, tree: Tree) -> str | None:
-        item = self._aliased(tree)
+        item = self.aliased(tree)
         try:
-            node = item.what if item is not None and not item.is_aggregate else self._key_of(tree)
+            node = item.what if item is not None and not item.is_aggregate else self.key_of(tree)
         except QueryError:
             return None
         return next((key.name for key in self.keys if key.expression == node), None)
 
-    # --- HAVING, ORDER BY, LIMIT ----------------------------------------------------------------
+    # --- columns of the answer -----------------------------------------------------------------
 
-    def _having(self) -> Node | None:
-        having = self.select.args.get("having")
-        if having is None:
-            return None
-        condition = ExpressionReader(self.source, _AnswerColumns(self), self._shown).condition(having.this, "HAVING")
-        nodes, types = tuple(key.expression for key in self.keys), self.rows.types
-        groups = groups_of(self.rows.relation.input, nodes)
-        assert not isinstance(groups, Sets)
-        values = dict(zip((key.name for key in self.keys), groups.values, strict=True))
-        if groups.is_public and not can_pass(
-            condition, {key.name: key.expression.type(types) for key in self.keys}, values
-        ):
-            raise self.source.refusal(whole(having.this), "no group can satisfy this, whatever its values are")
-        return condition
-
-    def _order(self) -> tuple[Order, ...]:
-        order = self.select.args.get("order")
-        orders: list[Order] = []
-        for ordered in [] if order is None else order.expressions:
-            tree = bare(ordered.this)
-            item = self._at(tree)
-            name = self._shown(tree) if item is None else self._column(item)
-            if not isinstance(name, Column):
-                raise self._no(tree, "ORDER BY takes columns of the answer: a key, an aggregate, or an alias")
-            if any(before.column == name.name for before in orders):
-                raise self._no(tree, "this is in ORDER BY twice")
-            orders.append(Order(name.name, bool(ordered.args.get("desc"))))
-        return tuple(orders)
-
-    def _limit(self) -> int | None:
-        limit = self.select.args.get("limit")
-        if limit is None:
-            return None
-        groups = number(self.source, limit.expression)
-        if groups is None or groups.denominator != 1 or not 1 <= groups <= 10_000:
-            raise self._no(limit, "LIMIT must be a whole number from 1 to 10,000")
-        return int(groups)
-
-    def _shown(self, tree: Tree) -> Node | None:
-        """The column of the answer that a part of HAVING or ORDER BY means; a new aggregate is added."""
-        tree = simplest(self.source, tree)
-        if is_measured(tree):
-            return Column(self._measured(self.measures.read(tree)))
-        if is_formula(tree, lambda part: self._number(part) is not None):
-            return Column(self._formula(tree))
-        item = self._aliased(tree)
-        if item is not None:
-            below = self.catalogue.column(self.rows, tree)  # type: ignore[arg-type]
-            if item.what != Column(below or "") and any(key.expression == Column(below or "") for key in self.keys):
-                raise self._no(
-                    tree, "this is a key, but AS gives that name to something else", "Choose another name after AS"
-                )
-            return self._column(item)
-        by_name = self._by_name(tree)
-        if by_name is not None:
-            return by_name
-        if isinstance(tree, _COMPARING) or number(self.source, tree) is not None:
-            return None
-        if isinstance(tree, exp.Is | exp.Like):
-            raise self._no(
-                tree, "columns of the answer are never NULL", "Compare them with = <> < <= > >= IN or BETWEEN"
-            )
-        if has_aggregate(tree):
-            self.measures.read(tree)  # raises the error with the remedy
-        self._check_known(tree)
-        if any(self._aliased(part) or self._by_name(part) for part in tree.walk()):
-            raise self.source.refusal(
-                whole(tree), "columns of the answer can be compared, and used in arithmetic, but not in this"
-            )
-        node = self._key_of(tree)
-        key = next((key for key in self.keys if key.expression == node), None)
-        if key is not None:
-            return Column(key.name)
-        shown = self.source.words(whole(tree))
-        why = f"{shown} is not a column of the answer"
-        raise self.source.refusal(whole(tree), why, "Group by it, or aggregate it")
-
-    def _check_known(self, tree: Tree) -> None:
-        """Refuse a name that is neither a column of the answer nor of its rows; it may be a misspelled alias."""
-        if not isinstance(tree, exp.Column) or tree.args.get("table") is not None:
-            return
-        if self.catalogue.column(self.rows, tree) is None and not self.catalogue.is_person(self.rows, tree):
-            shown = [*(key.name for key in self.keys), *self.numbers, *self.computed]
-            known = [name for name in shown if name not in self.hidden]
-            near = nearest(tree.name, known)
-            raise self.source.refusal(
-                span(tree),
-                f"the answer has no column {self.source.words(span(tree))}",
-                "" if near is None else f"Did you mean {near}?",
-                allowed=f"Its columns are: {', '.join(known)}",
-            )
-
-    def _by_name(self, tree: Tree) -> Column | None:
+    def by_name(self, tree: Tree) -> Column | None:
         """A number of the answer by its default name, such as avg_income."""
         if not isinstance(tree, exp.Column) or tree.args.get("table") is not None:
             return None
@@ -409,33 +318,21 @@ class SelectReader:
         name = str(tree.this.this)
         return Column(name) if name in self.numbers and name not in self.hidden else None
 
-    def _column(self, item: Item) -> Column:
+    def column_of(self, item: Item) -> Column:
         if not item.is_aggregate:
             return Column(next(key.name for key in self.keys if key.expression == item.what))
         return Column(item.alias or name_of(item.what))
 
-    def _measured(self, what: Aggregate) -> str:
+    def measured(self, what: Aggregate) -> str:
         for name, known in self.numbers.items():
             if known == what:
                 return name
-        name = self._free(name_of(what))
+        name = self.free_name(name_of(what))
         self.numbers[name] = what
         self.hidden.append(name)
         return name
 
-    def _formula(self, tree: Tree) -> str:
-        """The column of a formula in HAVING or ORDER BY; one that is not in SELECT is computed and not shown."""
-        node = self.formulas.read(tree)
-        for name, known in self.computed.items():
-            if known == node:
-                return name
-        name = self._free(name_of(node))
-        self._check(name, node, tree)
-        self.computed[name] = node
-        self.hidden.append(name)
-        return name
-
-    def _free(self, base: str) -> str:
+    def free_name(self, base: str) -> str:
         name, count, taken = base, 1, self._taken()
         while name in taken:
             count += 1
@@ -444,18 +341,3 @@ class SelectReader:
 
     def _no(self, at: Tree, what: str, advice: str = "") -> QueryError:
         return self.source.refusal(span(at), what, advice)
-
-
-class _AnswerColumns(Columns):
-    """The types of an answer's columns, including aggregates that are added later."""
-
-    def __init__(self, question: SelectReader) -> None:
-        types = question.rows.types
-        keys = {key.name: key.expression.type(types) for key in question.keys}
-        super().__init__(keys, frozenset(keys))
-
-    def __contains__(self, name: object) -> bool:
-        return True
-
-    def __missing__(self, name: str) -> NumberType:
-        return RELEASED

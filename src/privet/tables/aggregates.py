@@ -25,7 +25,7 @@ MOST_BINS = 100
 """Maximum bins in a histogram."""
 
 
-_T = TypeVar("_T", bound="Count | OfValues")
+_T = TypeVar("_T", bound="Count | CountDistinct | OfValues")
 _RATIO = write('pv.sum("pay") / pv.sum("hours")', sql="SUM(pay) / SUM(hours)")
 
 
@@ -38,6 +38,15 @@ class _Amount:
     def __truediv__(self, other: Any) -> Ratio:
         if isinstance(self, Count | CountPeople | Sum) and isinstance(other, Count | CountPeople | Sum):
             return Ratio(self, other)
+        if isinstance(self, CountDistinct) or isinstance(other, CountDistinct):
+            raise QueryError(
+                "a number of different values can't be part of a ratio that is measured as one",
+                remedy=write(
+                    '.agg(n=pv.count(), towns=pv.count_distinct("town")).compute(each=pv.col("n") / pv.col("towns"))',
+                    sql="COUNT(*) / COUNT(DISTINCT town)",
+                    advice="Measure both, and divide the answers",
+                ),
+            )
         raise QueryError(
             f"a count or a sum can be divided only by another count or sum, not by {other!r}",
             remedy=_RATIO,
@@ -55,7 +64,12 @@ class Count(_Amount):
             sized(self.expression)
 
     def __str__(self) -> str:
-        return f"count({'' if self.expression is None else show(self.expression)})"
+        match self.expression:
+            case None:
+                return "count()"
+            case Case(((condition, Constant(Exact(numerator=1, denominator=1))),), None):
+                return f"count(where {show(condition)})"
+        return f"count({show(self.expression)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +81,10 @@ class CountPeople(_Amount):
 
 
 @dataclass(frozen=True, slots=True)
-class CountDistinct:
+class CountDistinct(_Amount):
     """The number of different values of an expression that are not missing."""
 
     expression: Node
-    is_amount: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         sized(self.expression)
@@ -224,12 +237,12 @@ def parts(aggregate: Aggregate) -> tuple[Aggregate, ...]:
     return (aggregate.numerator, aggregate.denominator) if isinstance(aggregate, Ratio) else (aggregate,)
 
 
-def filtered(aggregate: Count | OfValues, condition: Node) -> Count | OfValues:
+def filtered(aggregate: Count | CountDistinct | OfValues, condition: Node) -> Count | CountDistinct | OfValues:
     """The same aggregate of the rows for which a condition is true; elsewhere its value is missing.
 
     Example:
         >>> print(filtered(Sum(Column("pay")), Column("smoker")))
-        sum(case when smoker then pay end)
+        sum(pay where smoker)
     """
     value = Constant(Exact(1)) if aggregate.expression is None else aggregate.expression
     return replace(aggregate, expression=Case(((condition, value),), None))
@@ -246,7 +259,7 @@ def count(of: str | Expr | None = None, *, where: Expr | None = None) -> Count:
 
     Example:
         >>> print(count(), count("income"), count(where=Expr(Column("smoker"))))
-        count() count(income) count(case when smoker then 1 end)
+        count() count(income) count(where smoker)
     """
     return _where(Count(None if of is None else column(of)), where)
 
@@ -261,14 +274,14 @@ def count_people() -> CountPeople:
     return CountPeople()
 
 
-def count_distinct(of: str | Expr) -> CountDistinct:
+def count_distinct(of: str | Expr, *, where: Expr | None = None) -> CountDistinct:
     """The number of different values of a column or an expression; missing values are not counted.
 
     Example:
         >>> print(count_distinct("town"))
         count_distinct(town)
     """
-    return CountDistinct(column(of))
+    return _where(CountDistinct(column(of)), where)
 
 
 def sum(of: str | Expr, *, where: Expr | None = None) -> Sum:  # noqa: A001

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import ClassVar
 
 from privet.errors import QueryError, Remedy, Subject, write
 from privet.names.spelling import there_are
@@ -60,6 +61,7 @@ class Arrangement:
     hidden: tuple[str, ...] = ()
     computed: tuple[tuple[str, Node], ...] = ()
     """Further columns: formulas of the others."""
+    first: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         computed.checked(self.computed)
@@ -101,6 +103,10 @@ class Arrangement:
                 raise QueryError(
                     f"hide: the answer has no column {name!r}", allowed=f"The columns are: {', '.join(columns)}"
                 )
+        for name in self.first:
+            if name not in columns or name in self.hidden:
+                shown = [each for each in columns if each not in self.hidden]
+                raise QueryError(f"in_order: the answer shows no column {name!r}", allowed=there_are(name, shown))
         if len(self.hidden) == len(columns):
             raise QueryError("hide: at least one column of numbers must remain visible")
 
@@ -118,6 +124,19 @@ class Arrangement:
         clauses += [f" order by {', '.join(map(str, self.order))}"] if self.order else []
         clauses += [] if self.limit is None else [f" limit {self.limit}"]
         return "".join(clauses)
+
+
+@dataclass(frozen=True, slots=True)
+class InOrder(Arrangement):
+    """The same, with columns in an order of their own."""
+
+    first: tuple[str, ...] = ()  # type: ignore[misc]
+    """The columns that come first, in this order; the others follow, measured ones before computed ones."""
+
+    def __post_init__(self) -> None:
+        Arrangement.__post_init__(self)
+        if not self.first or len({*self.first}) < len(self.first):
+            raise QueryError("in_order: at least one column must be named, and each only once")
 
 
 EVERYTHING = Arrangement()

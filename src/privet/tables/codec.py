@@ -20,7 +20,7 @@ KINDS: dict[str, type] = {
     "compare": e.Compare, "logic": e.Logic, "not": e.Not, "is in": e.IsIn, "is missing": e.IsMissing,
     "starts with": e.StartsWith, "case": e.Case, "date part": e.DatePart, "truncate": e.Truncate, "bin": e.Bin,
     "which": e.Which,
-    "of answer": e.OfAnswer,
+    "of answer": e.OfAnswer, "grouping": e.Grouping,
     "beyond": e.Beyond,
     # operators
     "scan": o.Scan, "where": o.Where, "with columns": o.WithColumns, "join public": o.JoinPublic,
@@ -29,7 +29,7 @@ KINDS: dict[str, type] = {
     **aggregates.KINDS,
     # questions, and the arrangement of an answer
     "query": query.Query, "key": query.Key,
-    "arrangement": arrangement.Arrangement, "order": arrangement.Order,
+    "arrangement": arrangement.Arrangement, "arrangement in order": arrangement.InOrder, "order": arrangement.Order,
     # requests to an engine
     "code": statement.Code, "place": statement.Place, "given": statement.Given,
     "rows": statement.Rows, "present": statement.Present, "total": statement.Total, "squares": statement.Squares,

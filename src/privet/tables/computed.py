@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator, Mapping
 from privet.errors import QueryError, Remedy, Subject, write
 from privet.exact import Exact
 from privet.names.spelling import there_are
-from privet.tables.expressions.nodes import Arithmetic, Clip, Column, Constant, Node, OfAnswer, Rounded
-from privet.tables.expressions.rendering import show
+from privet.tables.expressions.nodes import Arithmetic, Clip, Column, Constant, Grouping, Node, OfAnswer, Rounded
+from privet.tables.expressions.rendering import in_sql, show
 from privet.tables.expressions.trees import parts, replaced, sized
 from privet.tables.schema import check_name
 
@@ -26,14 +26,15 @@ LONGEST = 128
 """Maximum bits of a number in a formula: longer ones make exact arithmetic slow."""
 
 EXAMPLE = write('compute(share=pv.col("n") / pv.total("n"))', sql="COUNT(*) / SUM(COUNT(*)) OVER () AS share")
-_COMPUTABLE = (Column, Constant, Arithmetic, Rounded, Clip, OfAnswer)
+_COMPUTABLE = (Column, Constant, Arithmetic, Rounded, Clip, OfAnswer, Grouping)
 
 Formulas = tuple[tuple[str, Node], ...]
+Leaf = Column | OfAnswer | Grouping
 
 
-def leaves(node: Node) -> Iterator[Column | OfAnswer]:
-    """Every mention of a column, in reading order."""
-    if isinstance(node, Column | OfAnswer):
+def leaves(node: Node) -> Iterator[Leaf]:
+    """Every mention of a column or of keys, in reading order."""
+    if isinstance(node, Leaf):
         yield node
     for part in parts(node):
         yield from leaves(part)
@@ -41,7 +42,33 @@ def leaves(node: Node) -> Iterator[Column | OfAnswer]:
 
 def reads(node: Node) -> frozenset[str]:
     """The columns that a formula reads."""
-    return frozenset(leaf.name if isinstance(leaf, Column) else leaf.column for leaf in leaves(node))
+    read = (leaf for leaf in leaves(node) if not isinstance(leaf, Grouping))
+    return frozenset(leaf.name if isinstance(leaf, Column) else leaf.column for leaf in read)
+
+
+def affine(node: Node) -> tuple[str, Exact] | None:
+    """The column and the factor of a formula that is a multiple of one column plus a number; None for any other.
+
+    Example:
+        >>> from privet.tables.expressions.fluent import col
+        >>> affine(((col("pay") - 180) / 2).node)
+        ('pay', Fraction(1, 2))
+    """
+    match node:
+        case Column(name):
+            return name, Exact(1)
+        case Arithmetic("+" | "-", of, Constant()) | Arithmetic("+", Constant(), of):
+            return affine(of)
+        case Arithmetic("-", Constant(), of):
+            factor = Exact(-1)
+        case Arithmetic("*", of, Constant(Exact() as factor)) | Arithmetic("*", Constant(Exact() as factor), of):
+            pass
+        case Arithmetic("/", of, Constant(Exact() as divisor)) if divisor:
+            factor = 1 / divisor
+        case _:
+            return None
+    inner = affine(of)
+    return None if inner is None else (inner[0], inner[1] * factor)
 
 
 def checked(formulas: Formulas) -> None:
@@ -98,11 +125,19 @@ def _size(node: Node) -> int:
 
 
 def check_columns(
-    formulas: Formulas, *, measured: Collection[str], amounts: Collection[str], keys: Collection[str]
+    formulas: Formulas,
+    *,
+    measured: Collection[str],
+    amounts: Collection[str],
+    keys: Collection[str],
+    on_levels: bool = False,
 ) -> None:
     """Refuse a formula that reads a column which the answer does not have; totals are of counts and sums."""
     for name, node in formulas:
         for leaf in leaves(node):
+            if isinstance(leaf, Grouping):
+                _check_grouping(leaf, keys, on_levels=on_levels)
+                continue
             column = leaf.name if isinstance(leaf, Column) else leaf.column
             if column in keys:
                 raise QueryError(
@@ -129,6 +164,21 @@ def check_columns(
                         )
                 if len(set(leaf.by)) < len(leaf.by):
                     raise QueryError(f"the total of {column!r} lists a key twice")
+
+
+def _check_grouping(leaf: Grouping, keys: Collection[str], *, on_levels: bool) -> None:
+    for key in leaf.keys:
+        if key not in keys:
+            raise QueryError(
+                f"{show(leaf)} is about {key!r}, which is not a key of the answer",
+                allowed=there_are(key, keys, "keys"),
+                subject=Subject("column", key),
+            )
+    if not on_levels:
+        raise QueryError(
+            f"{show(leaf)} is always 0 here, because no row of the answer is a total",
+            remedy=write(f'rollup("{leaf.keys[0]}")', sql=f"GROUP BY ROLLUP ({in_sql(Column(leaf.keys[0]))})"),
+        )
 
 
 def with_earlier(node: Node, formulas: Formulas) -> Node:

@@ -13,18 +13,16 @@ from functools import reduce
 from math import prod
 from typing import Any, Literal, NoReturn, get_args
 
-from privet.errors import NoBounds, QueryError, Remedy, Subject, write
-from privet.exact import Exact
+from privet.errors import QueryError, Remedy, Subject, write
 from privet.names.spelling import there_are
 from privet.privacy.adjacency import Adjacency, EachRow, Person, Protected
-from privet.tables.expressions.nodes import Clip, Node, Types
-from privet.tables.expressions.rendering import in_python, in_sql, show
+from privet.tables.expressions.nodes import Node, Types
 from privet.tables.expressions.trees import DEEPEST, sized
-from privet.tables.expressions.typing_rules import CONDITION, as_number, comparable
-from privet.tables.schema import CEILING, PublicSchema, Schema, different
+from privet.tables.expressions.typing_rules import CONDITION, comparable
+from privet.tables.of_person import OfPerson as OfPerson
+from privet.tables.schema import PublicSchema, Schema, different
 from privet.tables.types import BooleanType, NumberType, Type
-from privet.tables.units import Range, exactly, mean, summable
-from privet.tables.units import sized as sized_range
+from privet.tables.units import exactly
 
 MOST_TABLES = 16
 """Maximum number of private tables that one query can read."""
@@ -182,43 +180,6 @@ class JoinPerson(_Step):
         if isinstance(self.right, JoinPerson) or _place(sides(self.left)[-1]) > _place(self.right):
             raise QueryError("joined tables must be in the order of their names, joined from the left")
         self._set_types(Columns({**left, **right}, public_columns(left) | public_columns(right)), self.left, self.right)
-
-
-@dataclass(frozen=True, slots=True)
-class OfPerson:
-    """A value per person: the number of rows, or the sum, mean, minimum or maximum of an expression."""
-
-    function: Literal["count", "sum", "mean", "min", "max"]
-    expression: Node | None = None
-
-    def __post_init__(self) -> None:
-        if self.function not in ("count", "sum", "mean", "min", "max"):
-            raise QueryError(f"{self.function!r} can't be computed per person")
-        if self.expression is not None:
-            sized(self.expression)
-        elif self.function != "count":
-            raise QueryError(f"{self.function} needs an expression")
-
-    def type(self, schema: Types) -> Type:
-        if self.function == "count":
-            if self.expression is not None:
-                self.expression.type(schema)
-            return NumberType(Exact(0), Exact(CEILING), integer=True, missing=False, wide=True)
-        assert self.expression is not None
-        number = as_number(self.expression.type(schema), self.function)
-        if self.function in ("min", "max"):
-            return number
-        if number.wide:
-            clipped = Clip(self.expression, Exact(0), Exact(1000))
-            raise NoBounds(
-                f"the {self.function} of {show(self.expression)} per person needs bounds",
-                remedy=write(in_python(clipped), sql=in_sql(clipped)),
-            )
-        if self.function == "mean":
-            return NumberType.of(mean(number.range, CEILING).result, rounded=True, missing=number.missing)
-        each = number.range.coarser(summable(number.range, CEILING))
-        total = sized_range(Range(each.unit, min(each.least, 0) * CEILING, max(each.most, 0) * CEILING))
-        return NumberType.of(total, rounded=number.rounded, missing=number.missing, wide=True)
 
 
 @dataclass(frozen=True, slots=True)

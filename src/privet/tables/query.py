@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from privet.errors import QueryError, Remedy, write
@@ -28,7 +28,7 @@ from privet.tables.aggregates import (
     columns,
     parts,
 )
-from privet.tables.arrangement import EVERYTHING, RELEASED, Arrangement, Order
+from privet.tables.arrangement import EVERYTHING, RELEASED, Arrangement, InOrder, Order
 from privet.tables.caps import Cap
 from privet.tables.discovered import Discovered, groups_of
 from privet.tables.expressions.fluent import Expr, node
@@ -65,7 +65,7 @@ class Query:
     input: Operator
     keys: tuple[Key, ...]
     aggregates: tuple[tuple[str, Aggregate], ...]
-    arrangement: Arrangement = EVERYTHING
+    arrangement: Arrangement | InOrder = EVERYTHING
     at_most: Cap | None = None
     """The query's own cap on the rows per person, if it is lower than the declared one."""
     sets: GroupingSets | None = None
@@ -118,6 +118,7 @@ class Query:
                 measured=numbers.keys() - formulas.keys(),
                 amounts=[column for name in amounts for column in columns[name]],
                 keys=[key.name for key in self.keys],
+                on_levels=self.sets is not None,
             )
             self.arrangement.check({key.name: key.expression.type(types) for key in self.keys}, numbers, columns, left)
 
@@ -145,6 +146,12 @@ class Query:
             for name, what in self.aggregates
         }
         return measured | {name: (name,) for name, _ in self.arrangement.computed}
+
+    def shown(self) -> tuple[str, ...]:
+        """The columns of numbers that the answer shows, in its order."""
+        columns, arranged = self.columns(), self.arrangement
+        names = dict.fromkeys((*arranged.first, *columns))
+        return tuple(column for name in names if name not in arranged.hidden for column in columns[name])
 
     def expressions(self) -> Iterator[tuple[Node, Operator]]:
         """Every expression over rows, with the rows that it reads; the deepest first."""
@@ -206,6 +213,15 @@ class Query:
         if not names or not all(isinstance(name, str) for name in names):
             raise QueryError("hide needs the names of columns", remedy=write('hide("n")'))
         return self._arranged(hidden=tuple(sorted({*self.arrangement.hidden, *names})))
+
+    def in_order(self, *names: str) -> Query:
+        """Show these columns first, in this order; otherwise computed columns come after the measured ones."""
+        if not names or not all(isinstance(name, str) for name in names):
+            raise QueryError("in_order needs the names of columns", remedy=write('in_order("share", "n")'))
+        given = {each.name: getattr(self.arrangement, each.name) for each in fields(Arrangement)}
+        plain = replace(self, arrangement=Arrangement(**given))
+        ordered = replace(self, arrangement=InOrder(**given, first=names))
+        return plain if plain.shown() == ordered.shown() else ordered
 
     def cap(
         self, *, max_rows: int | None = None, max_groups: int | None = None, max_rows_per_group: int | None = None

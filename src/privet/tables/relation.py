@@ -16,6 +16,7 @@ from privet.tables.aggregates import (
     Mean,
     Sum,
 )
+from privet.tables.analysis import named_values
 from privet.tables.caps import Cap
 from privet.tables.discovered import groups_of
 from privet.tables.expressions.fluent import Expr, column, node
@@ -228,8 +229,9 @@ def _grouped(rows: Relation, what: str, keys: list[Key], sets: GroupingSets | No
         raise QueryError(f"{what} needs a key", remedy=write(f"{what}{example}"))
     for key in keys:
         _check_not_person(rows.input, key.expression)
-    groups_of(rows.input, tuple(key.expression for key in keys), sets)
-    return Grouped(rows.input, tuple(keys), rows.at_most, sets)
+    public = tuple(replace(key, expression=named_values.listed(rows.input, key.expression)) for key in keys)
+    groups_of(rows.input, tuple(key.expression for key in public), sets)
+    return Grouped(rows.input, public, rows.at_most, sets)
 
 
 def _check_not_person(rows: Operator, key: Node) -> None:

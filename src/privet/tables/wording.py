@@ -89,7 +89,7 @@ def few(names: Iterable[str]) -> str:
 
 def key(of: Key) -> str:
     """A key: its name, and its expression if that is another."""
-    return of.name if of.expression == Column(of.name) else f"{of.name}={show(of.expression)}"
+    return of.name if show(of.expression) == of.name else f"{of.name}={show(of.expression)}"
 
 
 def rows(of: Operator) -> str:

@@ -28,6 +28,7 @@ from privet.tables.expressions.nodes import (
     Compare,
     Constant,
     DatePart,
+    Grouping,
     IsIn,
     IsMissing,
     Logic,
@@ -124,7 +125,7 @@ class Compiler:
                 return self._bin(node, labels, "text", mode)
             case Which(several, values):
                 return self._which(several, values, mode)
-            case OfAnswer():
+            case OfAnswer() | Grouping():
                 raise AssertionError(node)  # it has no type over rows
             case Beyond(of):
                 return self._beyond(of)

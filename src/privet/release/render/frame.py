@@ -35,9 +35,7 @@ def layout(plan: ReleasePlan, *, intervals: bool = True) -> list[tuple[str, str,
     lower end of `n`, stands beside `n` anyway.
     """
     query = plan.query
-    formulas, parts = dict(query.arrangement.computed), query.columns()
-    hidden = {column for name in query.arrangement.hidden for column in parts[name]}
-    shown = [name for name in (*dict(plan.columns), *formulas) if name not in hidden]
+    formulas, shown = dict(query.arrangement.computed), query.shown()
     found = []
     for name in shown:
         node = formulas.get(name)

@@ -14,7 +14,20 @@ TOTAL = "total"
 """What is shown for a key that a level of a rollup or a cube adds up."""
 
 
-def texts(values: Sequence[KeyValue | None], unit: Unit | None = None) -> list[str]:
+def total(values: Sequence[KeyValue]) -> str:
+    """What is shown for a key with these values that is added up: nothing that looks like one of them.
+
+    Example:
+        >>> total(["north", "south"]), total(["north", "total"])
+        ('total', '(total)')
+    """
+    name, taken = TOTAL, {value.casefold() for value in values if isinstance(value, str)}
+    while name in taken:
+        name = f"({name})"
+    return name
+
+
+def texts(values: Sequence[KeyValue | None], unit: Unit | None = None, total: str = TOTAL) -> list[str]:
     """Keys as texts; dates by the unit they were cut to, else in ISO form, with a time where one is not midnight.
 
     Example:
@@ -25,7 +38,7 @@ def texts(values: Sequence[KeyValue | None], unit: Unit | None = None) -> list[s
     """
     moments = [v for v in values if isinstance(v, datetime)]
     midnight = all(moment.time() == time() for moment in moments)
-    return [TOTAL if value is None else _text(value, unit, midnight=midnight) for value in values]
+    return [total if value is None else _text(value, unit, midnight=midnight) for value in values]
 
 
 def _text(value: KeyValue, unit: Unit | None, *, midnight: bool) -> str:

@@ -48,6 +48,8 @@ class Keys:
     values: Sequence[KeyValue | None]
     unit: Unit | None = None
     """What dates were cut to, if they were."""
+    total: str = periods.TOTAL
+    """What is shown where the key is added up."""
 
     @property
     def numeric(self) -> bool:
@@ -56,7 +58,7 @@ class Keys:
 
     def texts(self) -> list[str]:
         """Keys as texts: 2024, 2024 Q3, May 2024, or a date in ISO form."""
-        return periods.texts(self.values, self.unit)
+        return periods.texts(self.values, self.unit, self.total)
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,10 +81,10 @@ def _narrowed(key: Node, kind: Type, rows: SourceRows) -> tuple[KeyValue, ...]:
     node = in_terms(key, rows)
     if node is None or not is_strict(node) or columns(node) & rows.modal:
         return kind.keys()
-    return tuple(_values(node, kind, rows))
+    return tuple(possible(node, kind, rows))
 
 
-def _values(node: Node, kind: Type, rows: SourceRows) -> Iterator[KeyValue]:
+def possible(node: Node, kind: Type, rows: SourceRows) -> Iterator[KeyValue]:
     """The values of an expression for which every condition can be true."""
     names = columns(node)
     declared = rows.types[node.name] if isinstance(node, e.Column) else None
@@ -200,7 +200,7 @@ def _no_value(rows: SourceRows) -> tuple[Node, ...]:
         if len(conditions) < 2 or not any(map(is_strict, conditions)) or not _has_few(kind):
             continue
         alone = replace(rows, definitions={}, conditions=conditions, modal=frozenset())
-        if next(_values(e.Column(name), kind, alone), None) is None:
+        if next(possible(e.Column(name), kind, alone), None) is None:
             return conditions
     return ()
 

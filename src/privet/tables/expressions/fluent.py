@@ -245,6 +245,18 @@ def interval_high(column: str) -> Expr:
     return Expr(e.OfAnswer("high", column))
 
 
+def grouping(*keys: str) -> Expr:
+    """1 where a row of a rollup or a cube adds up this key, and 0 where it has a value of it; for `compute`.
+
+    Several keys are read as the bits of one number, the first key as the highest: 0 on the level of all keys.
+
+    Example:
+        >>> grouping("region"), grouping("region", "town")
+        (Expr(grouping(region)), Expr(grouping(region, town)))
+    """
+    return Expr(e.Grouping(keys))
+
+
 def bins(of: str | Expr, edges: Sequence[Number]) -> Expr:
     """The bin between these edges that contains a number; a bin excludes its upper edge, except the last.
 

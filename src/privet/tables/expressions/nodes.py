@@ -6,30 +6,35 @@ by interval arithmetic. A missing operand makes the result missing, as in SQL.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import date
-from itertools import pairwise
 from typing import Literal as OneOf
 from typing import get_args
 
-from privet.errors import QueryError, Remedy, Subject, write
-from privet.exact import Exact, show
-from privet.names.spelling import there_are
+from privet.errors import QueryError, Remedy, write
+from privet.exact import Exact
+from privet.tables.expressions.leaves import Column as Column
+from privet.tables.expressions.leaves import Constant as Constant
+from privet.tables.expressions.leaves import Grouping as Grouping
+from privet.tables.expressions.leaves import OfAnswer as OfAnswer
+from privet.tables.expressions.leaves import Types as Types
+from privet.tables.expressions.leaves import as_text, one_of
+from privet.tables.expressions.typing_rules import BINS as BINS
 from privet.tables.expressions.typing_rules import (
-    CONDITION,
     Operator,
     arithmetic,
     as_boolean,
     as_number,
     as_time,
-    check_exact,
+    bin_labels,
+    check_edges,
     clipped_quotient,
     comparable,
+    compared,
     days_between,
     no_text_for_a_date,
     rounded,
     union,
+    with_hours,
 )
 from privet.tables.types import (
     UNITS,
@@ -45,76 +50,11 @@ from privet.tables.types import (
 )
 from privet.tables.units import LARGEST
 
-Types = Mapping[str, Type]
-"""The types of columns by name."""
-
-MOST_BINS = 1_000
-BINS = write('pv.bins("age", [0, 18, 65, 110]), or pv.bins("age", list(range(0, 111, 10)))', sql="FLOOR(age / 10) * 10")
-
 Part = OneOf["year", "quarter", "month", "day", "weekday", "hour"]
 PARTS: dict[str, tuple[int, int]] = {
     "year": (0, 9999), "quarter": (1, 4), "month": (1, 12), "day": (1, 31), "weekday": (1, 7), "hour": (0, 23)
 }  # fmt: skip
 """The parts of a date, and their ranges; weekday 1 is Monday."""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """The value of a column."""
-
-    name: str
-
-    def __post_init__(self) -> None:
-        as_text(self.name)
-
-    def type(self, schema: Types) -> Type:
-        if self.name in schema:
-            return schema[self.name]
-        raise QueryError(
-            f"there is no column {self.name!r}",
-            allowed=there_are(self.name, schema),
-            subject=Subject("column", self.name),
-        )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Constant:
-    """A public value; the number 1 is not the boolean True."""
-
-    value: Exact | str | bool | date
-
-    def __post_init__(self) -> None:
-        match self.value:
-            case str():
-                as_text(self.value)
-            case date() if getattr(self.value, "tzinfo", None) is not None:
-                raise QueryError(f"timestamps must be in UTC, without a time zone, not {self.value!r}")
-            case Exact():
-                if abs(self.value) > LARGEST or (self.value and abs(self.value) < 1 / LARGEST):
-                    raise QueryError("this number is too large or too small to compute with")
-            case bool() | date():
-                pass
-            case _:
-                raise QueryError(f"{self.value!r} is not a public value")
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Constant):
-            return NotImplemented
-        return type(self.value) is type(other.value) and self.value == other.value
-
-    def __hash__(self) -> int:
-        return hash((type(self.value), self.value))
-
-    def type(self, schema: Types) -> Type:
-        match self.value:
-            case bool():
-                return BooleanType(missing=False)
-            case str():
-                return KeyType((self.value,), missing=False)
-            case date():
-                return TimeType(self.value, self.value, missing=False)
-            case _:
-                return NumberType(self.value, self.value, missing=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +66,7 @@ class Arithmetic:
     right: Node
 
     def __post_init__(self) -> None:
-        _one_of(self.operator, ("+", "-", "*", "/"))
+        one_of(self.operator, ("+", "-", "*", "/"))
         check_nodes(self.left, self.right)
 
     def type(self, schema: Types) -> Type:
@@ -146,7 +86,7 @@ class Rounded:
     """The number of decimals of `round`; 0 for the others."""
 
     def __post_init__(self) -> None:
-        _one_of(self.function, ("floor", "ceil", "abs", "round"))
+        one_of(self.function, ("floor", "ceil", "abs", "round"))
         check_nodes(self.operand)
         if type(self.digits) is not int or abs(self.digits) > (15 if self.function == "round" else 0):
             raise QueryError(
@@ -195,7 +135,7 @@ class Compare:
     right: Node
 
     def __post_init__(self) -> None:
-        _one_of(self.operator, ("==", "!=", "<", "<=", ">", ">="))
+        one_of(self.operator, ("==", "!=", "<", "<=", ">", ">="))
         check_nodes(self.left, self.right)
 
     def type(self, schema: Types) -> Type:
@@ -203,21 +143,8 @@ class Compare:
         for kind, other in ((left, self.right), (right, self.left)):
             if isinstance(other, Constant):
                 no_text_for_a_date(kind, other.value)
-        ordered = self.operator not in ("==", "!=")
-        if not comparable(left, right) or (ordered and not isinstance(left, NumberType | TimeType)):
-            from privet.tables.expressions.advice import allowed_condition
-
-            sides = ((self.left, left), (self.right, right))
-            columns = ((node.name, kind) for node, kind in sides if isinstance(node, Column))
-            suggested = (allowed_condition(name, kind, ordered) for name, kind in columns)
-            raise QueryError(
-                f"{left} and {right} can't be compared{' by order' if ordered else ''}",
-                allowed="Numbers and dates can be ordered; text, keys and booleans can only be equal or different",
-                remedy=next(suggested, CONDITION),
-            )
-        if isinstance(left, NumberType) and isinstance(right, NumberType):
-            check_exact(left, right)
-        return BooleanType(missing=left.missing or right.missing)
+        columns = [(x.name, kind) for x, kind in ((self.left, left), (self.right, right)) if isinstance(x, Column)]
+        return compared(left, right, columns, ordered=self.operator not in ("==", "!="))
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +155,7 @@ class Logic:
     operands: tuple[Node, ...]
 
     def __post_init__(self) -> None:
-        _one_of(self.operator, ("and", "or"))
+        one_of(self.operator, ("and", "or"))
         if not self.operands:
             raise QueryError(f"{self.operator} needs at least one condition")
         check_nodes(*self.operands)
@@ -349,11 +276,8 @@ class DatePart:
             raise QueryError(f"a date has no part {self.part!r}", allowed=f"The parts are: {', '.join(PARTS)}")
 
     def type(self, schema: Types) -> Type:
-        time = as_time(self.operand.type(schema), self.part)
-        if self.part == "hour" and not time.timed:
-            raise QueryError(
-                "a date has no hour; only a timestamp has one", remedy=write('.part("weekday")', sql="ISODOW(day)")
-            )
+        weekday = write('.part("weekday")', sql="ISODOW(day)")
+        time = with_hours(as_time(self.operand.type(schema), self.part), self.part, weekday)
         low, high = (time.first.year, time.last.year) if self.part == "year" else PARTS[self.part]
         return NumberType(Exact(low), Exact(high), integer=True, missing=time.missing)
 
@@ -373,12 +297,8 @@ class Truncate:
             )
 
     def type(self, schema: Types) -> Type:
-        time = as_time(self.operand.type(schema), "truncate")
-        if self.unit == "hour" and not time.timed:
-            raise QueryError(
-                "a date has no hour; only a timestamp has one",
-                remedy=write('.truncate("month")', sql="DATE_TRUNC('month', day)"),
-            )
+        month = write('.truncate("month")', sql="DATE_TRUNC('month', day)")
+        time = with_hours(as_time(self.operand.type(schema), "truncate"), self.unit, month)
         first, last = truncate(time.first, self.unit), truncate(time.last, self.unit)
         return TimeType(first, last, self.unit, time.missing)
 
@@ -392,28 +312,13 @@ class Bin:
 
     def __post_init__(self) -> None:
         check_nodes(self.operand)
-        if len(self.edges) < 2:
-            raise QueryError("bins need at least two edges", remedy=BINS)
-        if len(self.edges) > MOST_BINS + 1:
-            raise QueryError(f"at most {MOST_BINS:,} bins are allowed", remedy=BINS)
-        if any(type(edge) is not Exact or abs(edge) > LARGEST for edge in self.edges):
-            raise QueryError("the edges of bins must be numbers", remedy=BINS)
-        if any(a >= b for a, b in pairwise(self.edges)):
-            raise QueryError("the edges of bins must be in increasing order", remedy=BINS)
+        check_edges(self.edges)
 
     def type(self, schema: Types) -> Type:
         number = as_number(self.operand.type(schema), "bins")
-        labels = tuple(
-            f"[{show(a)}, {show(b)}{']' if i == len(self.edges) - 2 else ')'}"
-            for i, (a, b) in enumerate(zip(self.edges, self.edges[1:], strict=False))
-        )
-        if len(set(labels)) < len(labels):
-            raise QueryError(
-                "two of these bins look the same when printed", remedy=Remedy("Use edges that are further apart")
-            )
         places = self.places(number)
         inside = places[0] <= number.least and number.most <= places[-1]
-        return KeyType(labels, missing=number.missing or not inside)
+        return KeyType(bin_labels(self.edges), missing=number.missing or not inside)
 
     def places(self, number: NumberType) -> tuple[int, ...]:
         """The edges as integers: u n is in bin i if places[i] <= n < places[i + 1]; n = places[-1] is in the last."""
@@ -447,30 +352,6 @@ class Which:
 
 
 @dataclass(frozen=True, slots=True)
-class OfAnswer:
-    """A number of a released column: its total over groups, or an end of its interval."""
-
-    function: OneOf["total", "low", "high"]
-    column: str
-    by: tuple[str, ...] = ()
-    """Keys: the total is of the groups that have the same ones."""
-
-    def __post_init__(self) -> None:
-        _one_of(self.function, ("total", "low", "high"))
-        for name in (self.column, *self.by):
-            as_text(name)
-        if self.by and self.function != "total":
-            raise QueryError("only a total has keys")
-
-    def type(self, schema: Types) -> Type:
-        raise QueryError(
-            f"the {'total' if self.function == 'total' else 'interval'} of {self.column!r} is a number of the answer, "
-            "so it can't be computed from rows",
-            remedy=write('.agg(n=pv.count()).compute(share=pv.col("n") / pv.total("n"))'),
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Beyond:
     """Whether a source has more than was declared: -1 if a value is below its range, 1 if above, 0 if inside.
 
@@ -495,7 +376,7 @@ CONDITIONS = Compare, Logic, Not, IsIn, IsMissing, StartsWith
 
 Node = (
     Column | Constant | Arithmetic | Rounded | Clip | Compare | Logic | Not | IsIn | IsMissing | StartsWith | Case
-    | DatePart | Truncate | Bin | Which | OfAnswer | Beyond
+    | DatePart | Truncate | Bin | Which | OfAnswer | Grouping | Beyond
 )  # fmt: skip
 """Every kind of expression."""
 
@@ -508,20 +389,3 @@ def check_nodes(*parts: object) -> None:
     for part in parts:
         if type(part) not in _KINDS:
             raise QueryError(f"this must be an expression, not {type(part).__name__}")
-
-
-def _one_of(word: str, words: tuple[str, ...]) -> None:
-    if word not in words:
-        raise QueryError(f"{word!r} is not an operator or function here", allowed=f"Allowed are: {', '.join(words)}")
-
-
-def as_text(value: object) -> str:
-    """Text that every engine can read."""
-    if isinstance(value, str) and "\x00" not in value and len(value) <= 10_000:
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            pass
-        else:
-            return value
-    raise QueryError(f"this needs text of at most 10,000 characters without NUL, not {str(value)[:40]!a}")

@@ -12,6 +12,7 @@ from datetime import date, datetime
 from privet.exact import Exact, literal
 from privet.exact import show as show_number
 from privet.tables.expressions import nodes as e
+from privet.tables.expressions.trees import listed
 
 _RESERVED = frozenset({
     "all", "and", "any", "as", "asc", "between", "by", "case", "cast", "cross", "desc", "distinct", "else", "end",
@@ -28,7 +29,7 @@ def show(node: e.Node) -> str:
     """An expression as a person would write it."""
 
     def inner(part: e.Node) -> str:
-        return f"({show(part)})" if isinstance(part, _NESTED) else show(part)
+        return f"({show(part)})" if isinstance(part, (*_NESTED, e.Case)) else show(part)
 
     match node:
         case e.Column(name):
@@ -53,6 +54,10 @@ def show(node: e.Node) -> str:
             return f"{inner(of)} is missing"
         case e.StartsWith(of, prefix):
             return f"{inner(of)} starts with {prefix!r}"
+        case e.Case() if (key := listed(node)) is not None:
+            return show(key)
+        case e.Case(((condition, value),), None):
+            return f"{inner(value)} where {show(condition)}"
         case e.Case(branches, otherwise):
             cases = " ".join(f"when {show(c)} then {show(v)}" for c, v in branches)
             return f"case {cases}{'' if otherwise is None else f' else {show(otherwise)}'} end"
@@ -66,6 +71,8 @@ def show(node: e.Node) -> str:
             return f"which of {len(values)} ({', '.join(map(show, several))})"
         case e.OfAnswer(function, name, by):
             return f"{function}({name}{''.join(f', by {key}' for key in by)})"
+        case e.Grouping(keys):
+            return f"grouping({', '.join(keys)})"
         case e.Beyond(of):
             return f"beyond({show(of)})"
 
@@ -119,6 +126,8 @@ def in_python(node: e.Node) -> str:
         case e.OfAnswer(function, name, by):
             keys = f", by=[{', '.join(map(_quoted, by))}]" if by else ""
             return f"pv.{'' if function == 'total' else 'interval_'}{function}({_quoted(name)}{keys})"
+        case e.Grouping(keys):
+            return f"pv.grouping({', '.join(map(_quoted, keys))})"
         case e.Beyond():
             return show(node)
 
@@ -169,6 +178,8 @@ def in_sql(node: e.Node) -> str:
             return f"SUM({in_sql(e.Column(name))}) OVER ({keys})"
         case e.OfAnswer(end, name):
             return f"DP_INTERVAL_{end.upper()}({in_sql(e.Column(name))})"
+        case e.Grouping(by):
+            return f"GROUPING({', '.join(in_sql(e.Column(key)) for key in by)})"
         case e.Bin() | e.Which() | e.Beyond():
             return show(node)
 

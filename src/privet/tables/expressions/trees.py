@@ -18,7 +18,7 @@ DEEPEST = 64
 def parts(node: Node) -> tuple[Node, ...]:
     """The direct parts of an expression."""
     match node:
-        case e.Column() | e.Constant() | e.OfAnswer():
+        case e.Column() | e.Constant() | e.OfAnswer() | e.Grouping():
             return ()
         case e.Arithmetic(_, a, b) | e.Compare(_, a, b):
             return (a, b)
@@ -33,7 +33,7 @@ def parts(node: Node) -> tuple[Node, ...]:
 def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
     """The same expression with changed parts."""
     match node:
-        case e.Column() | e.Constant() | e.OfAnswer():
+        case e.Column() | e.Constant() | e.OfAnswer() | e.Grouping():
             return node
         case e.Arithmetic(operator, a, b):
             return e.Arithmetic(operator, change(a), change(b))
@@ -60,6 +60,17 @@ def conjuncts(node: Node) -> tuple[Node, ...]:
     if isinstance(node, e.Logic) and node.operator == "and":
         return tuple(inner for part in node.operands for inner in conjuncts(part))
     return (node,)
+
+
+def listed(node: Node) -> Node | None:
+    """The expression whose values a case lists, `case when x = 'a' then 'a' ... end`; None if it is another case."""
+    if not isinstance(node, e.Case) or node.otherwise is not None:
+        return None
+    first = node.branches[0][0]
+    of = first.left if isinstance(first, e.Compare) else None
+    if of is None or not all(isinstance(value, e.Constant) for _, value in node.branches):
+        return None
+    return of if all(when == e.Compare("==", of, value) for when, value in node.branches) else None
 
 
 def joined(operator: OneOf["and", "or"], nodes: Sequence[Node]) -> Node:

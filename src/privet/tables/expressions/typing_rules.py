@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import date, datetime
+from itertools import pairwise
 from typing import Literal
 
 from privet.errors import QueryError, Remedy, write
-from privet.exact import Exact
+from privet.exact import Exact, show
 from privet.tables.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type
-from privet.tables.units import Quotient, Range, exactly, product, quotient, sized, to_whole, together
+from privet.tables.units import LARGEST, Quotient, Range, exactly, product, quotient, sized, to_whole, together
 
 Operator = Literal["+", "-", "*", "/"]
 
 CONDITION = write('pv.col("age") >= 18', sql="age >= 18")
+MOST_BINS = 1_000
+BINS = write('pv.bins("age", [0, 18, 65, 110]), or pv.bins("age", list(range(0, 111, 10)))', sql="FLOOR(age / 10) * 10")
 
 
 def as_number(kind: Type, where: str) -> NumberType:
@@ -57,6 +61,10 @@ def union(types: list[Type]) -> Type:
     if all(isinstance(t, KeyType) and t.textual for t in types):
         values = dict.fromkeys(key for t in types for key in t.keys())  # noqa: SIM118
         return KeyType(tuple(str(v) for v in values), missing=missing)
+    if isinstance(first, KeyType) and all(isinstance(t, KeyType) and t.keys() == first.keys() for t in types):
+        return KeyType(first.keys(), missing=missing)  # type: ignore[arg-type]
+    if all(isinstance(t, TextType) or (isinstance(t, KeyType) and t.textual) for t in types):
+        return TextType(missing)
     if all(isinstance(t, TimeType) and t.timed == first.timed for t in types if isinstance(first, TimeType)):
         times = [t for t in types if isinstance(t, TimeType)]
         if len(times) == len(types):
@@ -82,6 +90,13 @@ def as_time(kind: Type, where: str) -> TimeType:
     if isinstance(kind, TimeType):
         return kind
     raise QueryError(f"{where} needs a date or a timestamp, but this is {kind}")
+
+
+def with_hours(time: TimeType, unit: str, remedy: Remedy) -> TimeType:
+    """A time that can be read in hours, if that is the unit."""
+    if unit == "hour" and not time.timed:
+        raise QueryError("a date has no hour; only a timestamp has one", remedy=remedy)
+    return time
 
 
 def arithmetic(operator: Operator, a: NumberType, b: NumberType) -> NumberType:
@@ -182,3 +197,42 @@ def no_text_for_a_date(kind: Type, value: object) -> None:
         f"a {name} can be compared only with a {name}, not with the text {value[:40]!r}",
         remedy=write(repr(line), sql=f"{name.upper()} '{line}'", exact=exact),
     )
+
+
+def compared(left: Type, right: Type, columns: Sequence[tuple[str, Type]], *, ordered: bool) -> BooleanType:
+    """The type of a comparison of two values, of which these are columns."""
+    if not comparable(left, right) or (ordered and not isinstance(left, NumberType | TimeType)):
+        from privet.tables.expressions.advice import allowed_condition
+
+        suggested = (allowed_condition(name, kind, ordered) for name, kind in columns)
+        raise QueryError(
+            f"{left} and {right} can't be compared{' by order' if ordered else ''}",
+            allowed="Numbers and dates can be ordered; text, keys and booleans can only be equal or different",
+            remedy=next(suggested, CONDITION),
+        )
+    if isinstance(left, NumberType) and isinstance(right, NumberType):
+        check_exact(left, right)
+    return BooleanType(missing=left.missing or right.missing)
+
+
+def check_edges(edges: Sequence[Exact]) -> None:
+    """Refuse what is not the edges of bins."""
+    if len(edges) < 2:
+        raise QueryError("bins need at least two edges", remedy=BINS)
+    if len(edges) > MOST_BINS + 1:
+        raise QueryError(f"at most {MOST_BINS:,} bins are allowed", remedy=BINS)
+    if any(type(edge) is not Exact or abs(edge) > LARGEST for edge in edges):
+        raise QueryError("the edges of bins must be numbers", remedy=BINS)
+    if any(a >= b for a, b in pairwise(edges)):
+        raise QueryError("the edges of bins must be in increasing order", remedy=BINS)
+
+
+def bin_labels(edges: Sequence[Exact]) -> tuple[str, ...]:
+    """The names of the bins between these edges."""
+    last = len(edges) - 2
+    labels = tuple(f"[{show(a)}, {show(b)}{']' if i == last else ')'}" for i, (a, b) in enumerate(pairwise(edges)))
+    if len({*labels}) < len(labels):
+        raise QueryError(
+            "two of these bins look the same when printed", remedy=Remedy("Use edges that are further apart")
+        )
+    return labels
