@@ -18,12 +18,15 @@ from functools import partial
 from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from tests.neighbours import cubes, unknown_keys  # noqa: E402
-from tests.neighbours.search import CASES_PER_WORLD, Case, Found, cases, search  # noqa: E402
+from tests.neighbours import further as further_questions  # noqa: E402
+from tests.neighbours.crowds import crowd  # noqa: E402
+from tests.neighbours.search import FORMS, Case, Found, cases, in_world, search  # noqa: E402
 from tests.privacy.adaptive import attack, some_meters  # noqa: E402
 
 CASES = 100_000
@@ -47,23 +50,37 @@ class Result:
 # --- neighbours -------------------------------------------------------------------------------------
 
 
+SEARCHES: dict[str, dict[str, Any]] = {
+    "neighbours": {},
+    "levels": {"ask": cubes.planned, "make": crowd, "forms": 12},
+    "further": {"ask": further_questions.planned, "make": crowd, "forms": 12},
+}
+"""The searches for measurements, by their names: what is asked of which worlds."""
+
+
 def neighbours(options: argparse.Namespace) -> Result:
     """No neighbour moves a measurement further than its plan claims."""
-    if options.case is not None:
-        return one_case(options.case)
-    return moving("neighbours", search, options)
+    return moving("neighbours", options)
 
 
 def levels(options: argparse.Namespace) -> Result:
     """No neighbour moves a level of a rollup or a cube further than its plan claims."""
-    return moving("levels", partial(search, ask=cubes.planned), options)
+    return moving("levels", options)
 
 
-def moving(name: str, run: Callable[[range], Found], options: argparse.Namespace) -> Result:
+def further(options: argparse.Namespace) -> Result:
+    """The same for lower caps, different values, filtered aggregates and batches; see tests/neighbours/further.py."""
+    return moving("further", options)
+
+
+def moving(name: str, options: argparse.Namespace) -> Result:
     """A search for neighbours that move a measurement too far."""
+    numbers = in_world(SEARCHES[name].get("forms", FORMS))
+    if options.case is not None:
+        return one_case(name, options.case, numbers)
     began, seconds, found = time.monotonic(), 0.0, Found()
-    first = options.start // CASES_PER_WORLD
-    for done, part in enumerate(searched(run, first, options.jobs), start=1):
+    first = options.start // numbers
+    for done, part in enumerate(searched(partial(search, **SEARCHES[name]), first, options.jobs), start=1):
         found.add(part)
         for line in part.violations[: _SHOWN if len(found.violations) <= _SHOWN else 0]:
             print(line, flush=True)
@@ -77,10 +94,9 @@ def moving(name: str, run: Callable[[range], Found], options: argparse.Namespace
             break
     for key, reached in sorted(found.reached.items()):
         print(f"  {key:24} reached {reached:.3g} of its claim")
-    if found.first is not None and name == "neighbours":
-        print(f"look at the first again: ./dev soak neighbours --case {found.first}")
-    last = (first + found.worlds) * CASES_PER_WORLD
-    print(f"go on from here: ./dev soak {name} --start {last}")
+    if found.first is not None:
+        print(f"look at the first again: ./dev soak {name} --case {found.first}")
+    print(f"go on from here: ./dev soak {name} --start {(first + found.worlds) * numbers}")
     counted = f"{found.cases:,} cases ({found.questions:,} questions, {found.worlds:,} worlds)"
     return Result(f"{name}: moved beyond the claim", counted, len(found.violations), seconds)
 
@@ -104,10 +120,10 @@ def searched(run: Callable[[range], Found], first: int, jobs: int) -> Iterator[F
                 each.cancel()
 
 
-def one_case(number: int) -> Result:
+def one_case(name: str, number: int, numbers: int) -> Result:
     """One case, with all that belongs to it."""
     began = time.monotonic()
-    found = [case for case in cases(number // CASES_PER_WORLD) if case.number == number]
+    found = [case for case in cases(number // numbers, **SEARCHES[name]) if case.number == number]
     if not found:
         sys.exit(f"there is no case {number}: some numbers of a world are not used")
     failed = show(found[0])
@@ -117,7 +133,7 @@ def one_case(number: int) -> Result:
 def show(case: Case) -> int:
     """Prints a case; how many of its measurements moved too far."""
     of = case.of
-    print(f"case {case.number}, world {case.number // CASES_PER_WORLD}")
+    print(f"case {case.number}")
     print(f"{of.protect}, {of.adjacency}{'' if of.rows is None else f', {of.rows} rows'}")
     for table, columns in of.columns.items():
         for name, made in columns.items():
@@ -203,6 +219,7 @@ SOAKS: dict[str, Callable[[argparse.Namespace], Result]] = {
     "neighbours": neighbours,
     "keys": keys,
     "levels": levels,
+    "further": further,
     "kills": kills,
     "adaptive": adaptive,
 }
@@ -223,7 +240,9 @@ def main(arguments: list[str]) -> int:
     reader.add_argument("--case", type=int, help="show the case with this number, and nothing else")
     reader.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each core)")
     options = reader.parse_args(arguments)
-    names = ["neighbours"] if options.case is not None else [options.name] if options.name else list(SOAKS)
+    names = [options.name] if options.name else ["neighbours"] if options.case is not None else list(SOAKS)
+    if options.case is not None and names[0] not in SEARCHES:
+        reader.error(f"--case shows a case of {', '.join(SEARCHES)}")
     results = []
     for name in names:
         print(f"--- {name}", flush=True)
