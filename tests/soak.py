@@ -18,23 +18,26 @@ from functools import partial
 from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from tests.neighbours import cubes, unknown_keys  # noqa: E402
+from tests.neighbours import cubes, ranks, unknown_keys  # noqa: E402
 from tests.neighbours import further as further_questions  # noqa: E402
 from tests.neighbours.crowds import crowd  # noqa: E402
+from tests.neighbours.ranks import Seen  # noqa: E402
 from tests.neighbours.search import FORMS, Case, Found, cases, in_world, search  # noqa: E402
 from tests.privacy.adaptive import attack, some_meters  # noqa: E402
 
 CASES = 100_000
-KEY_CASES = 10_000
 ANALYSTS = 32_000
 _ANALYSTS = 100  # analysts that a process tries before it reports
 _CHUNK = 4  # worlds that a process searches before it reports
 _SHOWN = 10  # violations that are printed
+_FORMS = 14  # of the unit in which neighbours differ
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,8 @@ class Result:
 
 SEARCHES: dict[str, dict[str, Any]] = {
     "neighbours": {},
-    "levels": {"ask": cubes.planned, "make": crowd, "forms": 12},
-    "further": {"ask": further_questions.planned, "make": crowd, "forms": 12},
+    "levels": {"ask": cubes.planned, "make": crowd, "forms": _FORMS},
+    "further": {"ask": further_questions.planned, "make": crowd, "forms": _FORMS},
 }
 """The searches for measurements, by their names: what is asked of which worlds."""
 
@@ -101,12 +104,12 @@ def moving(name: str, options: argparse.Namespace) -> Result:
     return Result(f"{name}: moved beyond the claim", counted, len(found.violations), seconds)
 
 
-def searched(run: Callable[[range], Found], first: int, jobs: int) -> Iterator[Found]:
+def searched(run: Callable[[range], T], first: int, jobs: int) -> Iterator[T]:
     """What is found in the worlds from the first on, some at a time, without end: in their order, on all cores."""
     numbers = count(first, _CHUNK)
     # New processes from time to time: an engine's memory does not all come back.
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), max_tasks_per_child=50) as pool:
-        waiting: list[Future[Found]] = []
+        waiting: list[Future[T]] = []
         try:
             while True:
                 while len(waiting) < 3 * jobs:
@@ -153,19 +156,34 @@ def show(case: Case) -> int:
     return failed
 
 
-# --- unknown keys -----------------------------------------------------------------------------------
+# --- unknown keys, choices by rank ------------------------------------------------------------------
 
 
 def keys(options: argparse.Namespace) -> Result:
-    """No neighbour changes more unknown keys than its plan claims; see tests/neighbours/unknown_keys.py."""
-    began, done, failed = time.monotonic(), 0, 0
-    numbers = (range(at, at + _CHUNK) for at in count(options.start, _CHUNK))
-    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn"), max_tasks_per_child=50) as pool:
-        while done < min(options.cases, KEY_CASES):
-            for seen in pool.map(unknown_keys.search, [next(numbers) for _ in range(4 * options.jobs)]):
-                done, failed = done + seen.cases, failed + len(seen.violations)
-                print(*seen.violations, sep="\n", end="", flush=True)
-    return Result("keys: changed beyond the claim", f"{done:,} cases", failed, time.monotonic() - began)
+    """No neighbour changes more unknown keys than claimed, or more in their groups; tests/neighbours/unknown_keys.py."""
+    return seeing("keys: changed beyond the claim", partial(unknown_keys.search, forms=_FORMS), options)
+
+
+def quantiles(options: argparse.Namespace) -> Result:
+    """No neighbour moves a choice by rank further than its plan claims; see tests/neighbours/ranks.py."""
+    return seeing("quantiles: moved beyond the claim", partial(ranks.search, forms=_FORMS), options)
+
+
+def seeing(what: str, run: Callable[[range], Seen], options: argparse.Namespace) -> Result:
+    """A search whose cases have no numbers of their own: `--start` is a world."""
+    began, seen = time.monotonic(), Seen()
+    for done, part in enumerate(searched(run, options.start, options.jobs), start=1):
+        seen.add(part)
+        print(*part.violations[:_SHOWN], sep="\n", end="\n" if part.violations else "", flush=True)
+        if done % 10 == 0 or seen.cases >= options.cases:
+            seconds = time.monotonic() - began
+            print(f"{seen.cases:,} cases, {len(seen.violations)} violations, {seconds:.0f} s", flush=True)
+        if seen.cases >= options.cases:
+            break
+    for key, reached in sorted(seen.reached.items()):
+        print(f"  {key:24} reached {reached:.3g} of its claim")
+    counted = f"{seen.cases:,} cases ({seen.questions:,} questions, {seen.worlds:,} worlds)"
+    return Result(what, counted, len(seen.violations), time.monotonic() - began)
 
 
 # --- kills ------------------------------------------------------------------------------------------
@@ -218,6 +236,7 @@ def attacked(numbers: range) -> tuple[float, int, int]:
 SOAKS: dict[str, Callable[[argparse.Namespace], Result]] = {
     "neighbours": neighbours,
     "keys": keys,
+    "quantiles": quantiles,
     "levels": levels,
     "further": further,
     "kills": kills,

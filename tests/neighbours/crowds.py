@@ -7,12 +7,14 @@ engines take for equal or that can't appear as keys.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pyarrow as pa
-from tests.neighbours.worlds import Made, World, row, world
+from tests.neighbours.worlds import Made, World, world
+from tests.neighbours.worlds import row as any_row
 
 import privet as pv
 from privet.tables.types import NumberType, TextType
@@ -28,7 +30,7 @@ CROWDED = 0.6
 """How many of the columns have few values, so that rows are equal."""
 
 
-def crowd(chance: Random, *, text: bool = False) -> World:
+def crowd(chance: Random, *, text: bool = False, rows: Sequence[int] = (3, 8, 14)) -> World:
     """A world, of people four times in five; `text`: with a column of texts in every table."""
     made = world(chance, person=chance.random() < 0.8, adjacency=chance.choice(["add/remove", "replace"]))
     for table, columns in made.columns.items():
@@ -36,10 +38,10 @@ def crowd(chance: Random, *, text: bool = False) -> World:
             columns["word" + table] = Made(pv.text(), pa.string(), [])
         for name, what in columns.items():
             columns[name] = replace(what, values=_values(chance, what))
-    most = chance.choice([3, 8, 14])
-    made.data = {name: [row(chance, made, name) for _ in range(chance.randint(0, most))] for name in made.columns}
+    most = chance.choice(rows)
+    made.data = {name: [any_row(chance, made, name) for _ in range(chance.randint(0, most))] for name in made.columns}
     made.rows = None
-    made.tables = {name: made.declare(name, rows) for name, rows in made.data.items()}
+    made.tables = {name: made.declare(name, data) for name, data in made.data.items()}
     return made
 
 

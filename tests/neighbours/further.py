@@ -23,6 +23,7 @@ from privet.tables.query import Query
 from privet.tables.statement import AtMostGroups, AtMostRows
 from privet.tables.types import TextType
 
+
 def lowered(chance: Random, made: Query) -> Query:
     """The question with a cap of its own: rows or groups, one row or nearly as many as are declared."""
     declared = caps.holding(made.input)
