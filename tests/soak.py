@@ -160,7 +160,7 @@ def show(case: Case) -> int:
 
 
 def keys(options: argparse.Namespace) -> Result:
-    """No neighbour changes more unknown keys than claimed, or more in their groups; tests/neighbours/unknown_keys.py."""
+    """No neighbour changes more unknown keys than claimed, or moves more in their groups."""
     return seeing("keys: changed beyond the claim", partial(unknown_keys.search, forms=_FORMS), options)
 
 

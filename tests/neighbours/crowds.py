@@ -20,9 +20,9 @@ import privet as pv
 from privet.tables.types import NumberType, TextType
 
 KEYS: list[Any] = [
-    "x" * 199, "x" * 200, "x" * 201, "é" * 200, "é" * 201, "😀" * 200, "😀" * 201, "a\n", "a\t", "\u00a0", " ", "a\u200b",
-    "\u00ad", "\u0130", "\u0131", "i", "I", "SS", "ss", "\u017fs", "\u00c5", "A\u030a", "\u212b", "\ufb01", "fi", "\ue000",
-    "\u0378", "None", "null", "-0", "1", "01", "%", "_", "\\", "\\n", "{}",
+    "x" * 199, "x" * 200, "x" * 201, "é" * 200, "é" * 201, "😀" * 200, "😀" * 201, "a\n", "a\t", "\u00a0", " ",
+    "a\u200b", "\u00ad", "\u0130", "\u0131", "i", "I", "SS", "ss", "\u017fs", "\u00c5", "A\u030a", "\u212b", "\ufb01",
+    "fi", "\ue000", "\u0378", "None", "null", "-0", "1", "01", "%", "_", "\\", "\\n", "{}",
 ]  # fmt: skip
 """Texts at the length that can still appear, that can't be printed, or that are equal under some collation."""
 

@@ -2,8 +2,8 @@
 too far. Noise off.
 
 Relations are those of the search for measurements: fan-out joins, people with many keys, ids that are missing or of two
-types. The worlds are crowded: hostile texts, the same keys held by many. Which keys were found is public, so that any of
-them may be: those that one table alone has, and one that nobody holds.
+types. The worlds are crowded: hostile texts, the same keys held by many. Which keys were found is public, so that any
+of them may be: those that one table alone has, and one that nobody holds.
 """
 
 from __future__ import annotations
