@@ -17,6 +17,7 @@ BENCHMARKS = {
     "cubes": "errors of the levels of a cube at equal cost: consistent, independent, and the finest level summed",
     "unmarked": "coverage of intervals in groups of 0 to 1,000 people, for all answers and for unmarked ones",
     "error": "error at equal epsilon, compared with other libraries and with the known optimum",
+    "kinds": "the same for quantiles, cubes, distinct values, computed columns and unknown keys",
     "coverage": "coverage and width of intervals on real data, and the bias from bounding",
 }
 

@@ -18,20 +18,26 @@ from functools import partial
 from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any, TypeVar
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from tests.neighbours import cubes, unknown_keys  # noqa: E402
-from tests.neighbours.search import CASES_PER_WORLD, Case, Found, cases, search  # noqa: E402
+from tests.neighbours import cubes, ranks, unknown_keys  # noqa: E402
+from tests.neighbours import further as further_questions  # noqa: E402
+from tests.neighbours.crowds import crowd  # noqa: E402
+from tests.neighbours.ranks import Seen  # noqa: E402
+from tests.neighbours.search import FORMS, Case, Found, cases, in_world, search  # noqa: E402
 from tests.privacy.adaptive import attack, some_meters  # noqa: E402
 
 CASES = 100_000
-KEY_CASES = 10_000
 ANALYSTS = 32_000
 _ANALYSTS = 100  # analysts that a process tries before it reports
 _CHUNK = 4  # worlds that a process searches before it reports
 _SHOWN = 10  # violations that are printed
+_FORMS = 14  # of the unit in which neighbours differ
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -47,23 +53,37 @@ class Result:
 # --- neighbours -------------------------------------------------------------------------------------
 
 
+SEARCHES: dict[str, dict[str, Any]] = {
+    "neighbours": {},
+    "levels": {"ask": cubes.planned, "make": crowd, "forms": _FORMS},
+    "further": {"ask": further_questions.planned, "make": crowd, "forms": _FORMS},
+}
+"""The searches for measurements, by their names: what is asked of which worlds."""
+
+
 def neighbours(options: argparse.Namespace) -> Result:
     """No neighbour moves a measurement further than its plan claims."""
-    if options.case is not None:
-        return one_case(options.case)
-    return moving("neighbours", search, options)
+    return moving("neighbours", options)
 
 
 def levels(options: argparse.Namespace) -> Result:
     """No neighbour moves a level of a rollup or a cube further than its plan claims."""
-    return moving("levels", partial(search, ask=cubes.planned), options)
+    return moving("levels", options)
 
 
-def moving(name: str, run: Callable[[range], Found], options: argparse.Namespace) -> Result:
+def further(options: argparse.Namespace) -> Result:
+    """The same for lower caps, different values, filtered aggregates and batches; see tests/neighbours/further.py."""
+    return moving("further", options)
+
+
+def moving(name: str, options: argparse.Namespace) -> Result:
     """A search for neighbours that move a measurement too far."""
+    numbers = in_world(SEARCHES[name].get("forms", FORMS))
+    if options.case is not None:
+        return one_case(name, options.case, numbers)
     began, seconds, found = time.monotonic(), 0.0, Found()
-    first = options.start // CASES_PER_WORLD
-    for done, part in enumerate(searched(run, first, options.jobs), start=1):
+    first = options.start // numbers
+    for done, part in enumerate(searched(partial(search, **SEARCHES[name]), first, options.jobs), start=1):
         found.add(part)
         for line in part.violations[: _SHOWN if len(found.violations) <= _SHOWN else 0]:
             print(line, flush=True)
@@ -77,20 +97,19 @@ def moving(name: str, run: Callable[[range], Found], options: argparse.Namespace
             break
     for key, reached in sorted(found.reached.items()):
         print(f"  {key:24} reached {reached:.3g} of its claim")
-    if found.first is not None and name == "neighbours":
-        print(f"look at the first again: ./dev soak neighbours --case {found.first}")
-    last = (first + found.worlds) * CASES_PER_WORLD
-    print(f"go on from here: ./dev soak {name} --start {last}")
+    if found.first is not None:
+        print(f"look at the first again: ./dev soak {name} --case {found.first}")
+    print(f"go on from here: ./dev soak {name} --start {(first + found.worlds) * numbers}")
     counted = f"{found.cases:,} cases ({found.questions:,} questions, {found.worlds:,} worlds)"
     return Result(f"{name}: moved beyond the claim", counted, len(found.violations), seconds)
 
 
-def searched(run: Callable[[range], Found], first: int, jobs: int) -> Iterator[Found]:
+def searched(run: Callable[[range], T], first: int, jobs: int) -> Iterator[T]:
     """What is found in the worlds from the first on, some at a time, without end: in their order, on all cores."""
     numbers = count(first, _CHUNK)
     # New processes from time to time: an engine's memory does not all come back.
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), max_tasks_per_child=50) as pool:
-        waiting: list[Future[Found]] = []
+        waiting: list[Future[T]] = []
         try:
             while True:
                 while len(waiting) < 3 * jobs:
@@ -104,10 +123,10 @@ def searched(run: Callable[[range], Found], first: int, jobs: int) -> Iterator[F
                 each.cancel()
 
 
-def one_case(number: int) -> Result:
+def one_case(name: str, number: int, numbers: int) -> Result:
     """One case, with all that belongs to it."""
     began = time.monotonic()
-    found = [case for case in cases(number // CASES_PER_WORLD) if case.number == number]
+    found = [case for case in cases(number // numbers, **SEARCHES[name]) if case.number == number]
     if not found:
         sys.exit(f"there is no case {number}: some numbers of a world are not used")
     failed = show(found[0])
@@ -117,7 +136,7 @@ def one_case(number: int) -> Result:
 def show(case: Case) -> int:
     """Prints a case; how many of its measurements moved too far."""
     of = case.of
-    print(f"case {case.number}, world {case.number // CASES_PER_WORLD}")
+    print(f"case {case.number}")
     print(f"{of.protect}, {of.adjacency}{'' if of.rows is None else f', {of.rows} rows'}")
     for table, columns in of.columns.items():
         for name, made in columns.items():
@@ -137,19 +156,34 @@ def show(case: Case) -> int:
     return failed
 
 
-# --- unknown keys -----------------------------------------------------------------------------------
+# --- unknown keys, choices by rank ------------------------------------------------------------------
 
 
 def keys(options: argparse.Namespace) -> Result:
-    """No neighbour changes more unknown keys than its plan claims; see tests/neighbours/unknown_keys.py."""
-    began, done, failed = time.monotonic(), 0, 0
-    numbers = (range(at, at + _CHUNK) for at in count(options.start, _CHUNK))
-    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn"), max_tasks_per_child=50) as pool:
-        while done < min(options.cases, KEY_CASES):
-            for seen in pool.map(unknown_keys.search, [next(numbers) for _ in range(4 * options.jobs)]):
-                done, failed = done + seen.cases, failed + len(seen.violations)
-                print(*seen.violations, sep="\n", end="", flush=True)
-    return Result("keys: changed beyond the claim", f"{done:,} cases", failed, time.monotonic() - began)
+    """No neighbour changes more unknown keys than claimed, or moves more in their groups."""
+    return seeing("keys: changed beyond the claim", partial(unknown_keys.search, forms=_FORMS), options)
+
+
+def quantiles(options: argparse.Namespace) -> Result:
+    """No neighbour moves a choice by rank further than its plan claims; see tests/neighbours/ranks.py."""
+    return seeing("quantiles: moved beyond the claim", partial(ranks.search, forms=_FORMS), options)
+
+
+def seeing(what: str, run: Callable[[range], Seen], options: argparse.Namespace) -> Result:
+    """A search whose cases have no numbers of their own: `--start` is a world."""
+    began, seen = time.monotonic(), Seen()
+    for done, part in enumerate(searched(run, options.start, options.jobs), start=1):
+        seen.add(part)
+        print(*part.violations[:_SHOWN], sep="\n", end="\n" if part.violations else "", flush=True)
+        if done % 10 == 0 or seen.cases >= options.cases:
+            seconds = time.monotonic() - began
+            print(f"{seen.cases:,} cases, {len(seen.violations)} violations, {seconds:.0f} s", flush=True)
+        if seen.cases >= options.cases:
+            break
+    for key, reached in sorted(seen.reached.items()):
+        print(f"  {key:24} reached {reached:.3g} of its claim")
+    counted = f"{seen.cases:,} cases ({seen.questions:,} questions, {seen.worlds:,} worlds)"
+    return Result(what, counted, len(seen.violations), time.monotonic() - began)
 
 
 # --- kills ------------------------------------------------------------------------------------------
@@ -202,7 +236,9 @@ def attacked(numbers: range) -> tuple[float, int, int]:
 SOAKS: dict[str, Callable[[argparse.Namespace], Result]] = {
     "neighbours": neighbours,
     "keys": keys,
+    "quantiles": quantiles,
     "levels": levels,
+    "further": further,
     "kills": kills,
     "adaptive": adaptive,
 }
@@ -223,7 +259,9 @@ def main(arguments: list[str]) -> int:
     reader.add_argument("--case", type=int, help="show the case with this number, and nothing else")
     reader.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each core)")
     options = reader.parse_args(arguments)
-    names = ["neighbours"] if options.case is not None else [options.name] if options.name else list(SOAKS)
+    names = [options.name] if options.name else ["neighbours"] if options.case is not None else list(SOAKS)
+    if options.case is not None and names[0] not in SEARCHES:
+        reader.error(f"--case shows a case of {', '.join(SEARCHES)}")
     results = []
     for name in names:
         print(f"--- {name}", flush=True)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from random import Random
 
 from tests.neighbours.exact import Vectors
+from tests.neighbours.further import sometimes_lowered
 from tests.neighbours.questions import question
 from tests.neighbours.worlds import World
 
@@ -23,7 +24,7 @@ def planned(chance: Random, of: World) -> ReleasePlan | None:
     if made is None or not made.keys:
         return None
     try:
-        return plan(replace(made, sets=sets(chance, len(made.keys))), epsilon=1)
+        return plan(sometimes_lowered(chance, replace(made, sets=sets(chance, len(made.keys)))), epsilon=1)
     except UserError:
         return None
 

@@ -1,7 +1,7 @@
 """The search for neighbours that move a measurement further than its plan claims. Noise off.
 
 A *case* is a world, a question and a pair of neighbours (or of orders of the same rows). Its number says all of it:
-world = number // CASES_PER_WORLD. `python tests/soak.py neighbours --case 12345` shows one.
+world = number // in_world(forms). `./dev soak neighbours --case 12345` shows one.
 """
 
 from __future__ import annotations
@@ -27,9 +27,18 @@ from privet.planner.pricing import measured
 from privet.privacy.moves import L1Move, Move
 
 QUESTIONS, FORMS = 5, 6
-PAIRS = 1 + FORMS * (FORMS + 1) // 2
-CASES_PER_WORLD = QUESTIONS * PAIRS
-"""Numbers, not cases: under add/remove a star has fewer pairs, and some worlds have fewer questions."""
+"""In a world: questions, and forms of the unit in which its neighbours differ."""
+
+
+def pairs_of(forms: int) -> int:
+    """The numbers of the pairs of a question."""
+    return 1 + forms * (forms + 1) // 2
+
+
+def in_world(forms: int = FORMS) -> int:
+    """Numbers, not cases: under add/remove a star has fewer pairs, and some worlds have fewer questions."""
+    return QUESTIONS * pairs_of(forms)
+
 
 Claim = Callable[[NoisyMeasurement], Move]
 Vectorize = Callable[[ReleasePlan, Data], Vectors]
@@ -132,22 +141,24 @@ def cases(
     measure: Measure = by_engine,
     wanted: Callable[[World], bool] = lambda of: True,
     ask: Ask = planned,
+    make: Callable[[Random], World] = world,
+    forms: int = FORMS,
 ) -> Iterator[Case]:
     """All cases of a world."""
     chance = Random(number)
-    made = world(chance)
+    made = make(chance)
     if not wanted(made):
         return
     plans = questions(chance, made, ask=ask)
     told = [n for each in plans for n in numbers(each.query) if abs(n) < 2**70]
-    around = star(chance, made, FORMS, told)
+    around = star(chance, made, forms, told)
     tables = [shuffled(chance, made.data), made.data, *around.tables()]
     pairs = [(0, 1), *((i + 2, j + 2) for i, j in around.pairs())]
     with measure(made) as vectors:
         seen = [[vectors(each, data) for each in plans] for data in tables]
     for question, each in enumerate(plans):
         for place, (i, j) in enumerate(pairs):
-            at = number * CASES_PER_WORLD + question * PAIRS + place
+            at = number * in_world(forms) + question * pairs_of(forms) + place
             before, after = seen[i][question], seen[j][question]
             yield Case(at, made, each, tables[i], tables[j], place == 0, before, after)
 
@@ -159,21 +170,23 @@ def search(
     wanted: Callable[[World], bool] = lambda of: True,
     stop: bool = False,
     ask: Ask = planned,
+    make: Callable[[Random], World] = world,
+    forms: int = FORMS,
 ) -> Found:
     """Every case of these worlds: what moved, against what is claimed; `stop` at the first world that shows one."""
     found = Found()
     for number in worlds:
         found.worlds += 1
-        asked = set()
+        asked, first = set(), number * in_world(forms)
         try:
-            seen = list(cases(number, measure, wanted, ask))
+            seen = list(cases(number, measure, wanted, ask, make, forms))
         except (InternalError, NoAnswer) as error:  # no question that can be asked may end so
-            found.violations.append(f"case {number * CASES_PER_WORLD}: {type(error).__name__}: {error}")
-            found.first = number * CASES_PER_WORLD if found.first is None else found.first
+            found.violations.append(f"case {first}: {type(error).__name__}: {error}")
+            found.first = first if found.first is None else found.first
             seen = []
         for case in seen:
             found.cases += 1
-            asked.add((case.number - number * CASES_PER_WORLD) // PAIRS)
+            asked.add((case.number - first) // pairs_of(forms))
             for part, coordinates in case.claims():
                 rule, in_l1 = part.measurement.rule, isinstance(part.move, L1Move)
                 change = sum(abs(x) if in_l1 else x * x for x in coordinates)

@@ -6,17 +6,20 @@ from math import prod
 
 import pytest
 from tests.neighbours import cubes
+from tests.neighbours.crowds import crowd
 from tests.neighbours.search import search
 
 from privet.planner.plan import NoisyMeasurement
 from privet.privacy.margins import Margin
 from privet.privacy.moves import L1Move, L2Move, Move
 
-WORLDS = range(40_021, 40_026)
+WORLDS = range(6, 10)
+FORMS = 4
 
 
 def test_no_neighbour_moves_a_level_too_far(effort: int) -> None:
-    found = search(range(WORLDS.start, WORLDS.start + len(WORLDS) * effort), ask=cubes.planned)
+    worlds = range(WORLDS.start, WORLDS.start + len(WORLDS) * effort)
+    found = search(worlds, ask=cubes.planned, make=crowd, forms=FORMS)
     assert found.violations == []
     assert found.cases > 100
     reached = {key: part for key, part in found.reached.items() if "count" in key}
@@ -49,5 +52,5 @@ def _sizes(margin: Margin) -> list[int]:
 
 @pytest.mark.parametrize("claim", [other_part, overlap_forgotten, rows_forgotten])
 def test_broken_claims_are_found(claim: object) -> None:
-    found = search(WORLDS, claim=claim, ask=cubes.planned, stop=True)  # type: ignore[arg-type]
+    found = search(WORLDS, claim=claim, ask=cubes.planned, make=crowd, forms=FORMS, stop=True)  # type: ignore[arg-type]
     assert found.violations

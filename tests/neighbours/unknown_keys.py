@@ -1,103 +1,167 @@
-"""The search for neighbours that change more unknown keys than a plan claims. Noise off.
+"""The search for neighbours that change more unknown keys than a plan claims, or move what is measured in their groups
+too far. Noise off.
 
-Worlds and relations are those of the search for measurements: fan-out joins, people with many keys, ids that are
-missing or of two types, hostile texts.
+Relations are those of the search for measurements: fan-out joins, people with many keys, ids that are missing or of two
+types. The worlds are crowded: hostile texts, the same keys held by many. Which keys were found is public, so that any
+of them may be: those that one table alone has, and one that nobody holds.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from tests.neighbours.exact import Bench
+from tests.moves import keeps_to
+from tests.neighbours import ranks
+from tests.neighbours.crowds import crowd
+from tests.neighbours.exact import Bench, Vectors, changed
+from tests.neighbours.further import FurtherAsker, sometimes_lowered
 from tests.neighbours.questions import relation
-from tests.neighbours.worlds import shuffled, star, world
+from tests.neighbours.ranks import Groups, Seen, followed, ranked
+from tests.neighbours.worlds import World, shuffled, star
 
 import privet as pv
-from privet.errors import UserError
+from privet.errors import InternalError, NoAnswer, UserError
 from privet.mechanisms.thresholds import UNIT, key_weight
 from privet.planner import ReleasePlan, plan
+from privet.planner.ranks import ChosenRanks
 from privet.privacy.adjacency import Adjacency
 from privet.tables.expressions.nodes import Column
-from privet.tables.holders import Held, Holders, can_appear, is_unknown
+from privet.tables.holders import Found, Held, Holders, can_appear, is_unknown
+from privet.tables.statement import Statement
 
-FORMS = 4
-
-
-@dataclass
-class Seen:
-    """What a search saw."""
-
-    cases: int = 0
-    violations: list[str] = field(default_factory=list)
-    reached: float = 0
-    """The largest part of the keys that may change of those that did."""
+QUESTIONS, FORMS, MOST_FOUND = 3, 5, 8
 
 
-def question(chance: Random, number: int) -> tuple[Any, ReleasePlan] | None:
-    """A world, and a plan that groups by what is not public; None if nothing came up."""
-    made = world(chance)
-    tables = {name: table.relation for name, table in made.tables.items()}
-    for _ in range(10):
-        try:
-            rows = relation(chance, made, tables)
-            types = rows.input.types()
-            unknown = [name for name in types if is_unknown(Column(name), types)]
-            if not unknown:
-                continue
-            keys = chance.sample(unknown, min(len(unknown), chance.choice([1, 1, 2])))
-            named = {f"k{i}": pv.col(name) for i, name in enumerate(keys)}
-            return made, plan(rows.group_by(**named).agg(n=pv.count_people()), epsilon=1, delta=1e-6)
-        except UserError:
-            continue
-    return None
+def question(chance: Random, of: World) -> ReleasePlan | None:
+    """A plan that groups by what is not public, alone or beside public keys; None if nothing came up."""
+    try:
+        rows = relation(chance, of, {name: table.relation for name, table in of.tables.items()})
+        types = dict(rows.input.types())
+        unknown = [name for name in types if is_unknown(Column(name), types)]
+        if not unknown:
+            return None
+        keys = chance.sample(unknown, min(len(unknown), chance.choice([1, 1, 1, 2, 3])))
+        named: dict[str, Any] = {f"k{i}": pv.col(name) for i, name in enumerate(keys)}
+        asker = FurtherAsker(chance, types)
+        if chance.random() < 0.3:
+            named["public"] = asker.key()
+        several: dict[str, Any] = {"n": pv.count_people()}
+        if chance.random() < 0.7:
+            several = {f"a{i}": asker.further() for i in range(chance.choice([1, 2]))}
+            if chance.random() < 0.3:
+                several["q"] = ranked(chance, asker.number(1))
+        named = dict(chance.sample(list(named.items()), len(named)))
+        return plan(sometimes_lowered(chance, rows.group_by(**named).agg(**several)), epsilon=1, delta=1e-6)
+    except UserError:
+        return None
 
 
-def counts(held: list[Held]) -> tuple[Counter[Any], Counter[Any]]:
+def counts(held: Iterable[Held]) -> tuple[Counter[Found], Counter[Found]]:
     """By key: the people, and their weights."""
-    people: Counter[Any] = Counter()
-    weights: Counter[Any] = Counter()
+    people: Counter[Found] = Counter()
+    weights: Counter[Found] = Counter()
     for each in held:
         people[each.key] += each.people
         weights[each.key] += each.people * key_weight(each.keys)
     return people, weights
 
 
-def search(worlds: Iterable[int], asked: Callable[[Holders], Holders] = lambda of: of, *, stop: bool = False) -> Seen:
-    """Every pair of neighbours of these worlds; `asked` may ask for something else than the plan does."""
+def found_keys(chance: Random, held: list[list[Held]]) -> list[Found]:
+    """Some of the keys that any of the tables has, and one that nobody holds."""
+    every = sorted({each.key for one in held for each in one})
+    some = chance.sample(every, min(len(every), chance.randint(1, MOST_FOUND)))
+    texts = bool(every) and all(isinstance(value, str) for value in every[0])
+    return [*some, *([("nobody",) * len(every[0])] if texts else [])]
+
+
+def search(
+    worlds: Iterable[int],
+    asked: Callable[[Holders], Holders] = lambda of: of,
+    *,
+    kept: Callable[[list[Held]], list[Held]] = lambda held: held,
+    measured: Callable[[Statement], Statement] = lambda of: of,
+    forms: int = FORMS,
+    stop: bool = False,
+) -> Seen:
+    """Every pair of neighbours of these worlds; the engine may be asked for something else than the plan does."""
     seen = Seen()
     for number in worlds:
         chance = Random(number)
-        if (made := question(chance, number)) is None:
-            continue
-        of, planned = made
-        assert planned.discovery is not None
-        around = star(chance, of, FORMS)
-        tables = [shuffled(chance, of.data), of.data, *around.tables()]
-        statement = asked(planned.discovery.holders)
-        with Bench(of) as bench:
-            found = []
-            for data in tables:
-                bench.put(data)
-                found.append(bench.engine.holders(statement))
-        if found[0] != found[1]:
-            seen.violations.append(f"world {number}: the order of rows matters")
-        if not all(can_appear(value) for held in found for each in held for value in each.key):
-            seen.violations.append(f"world {number}: a value appears that can't")
-        selection = planned.discovery.selection
-        squared = UNIT**2 * (2 if selection.adjacency is Adjacency.REPLACE else 1)
-        for i, j in around.pairs():
-            (left, mine), (right, theirs) = counts(found[i + 2]), counts(found[j + 2])
-            changes = [left[key] - right[key] for key in {*left, *right}]
-            moved = sum((mine[key] - theirs[key]) ** 2 for key in {*mine, *theirs})
-            seen.cases += 1
-            changed = sum(map(abs, changes))
-            seen.reached = max(seen.reached, changed / selection.changed)
-            if changed > selection.changed or max(map(abs, changes), default=0) > 1 or moved > squared:
-                seen.violations.append(f"world {number}: {changes} changed of {selection.changed}: {planned.query}")
+        made = crowd(chance, text=True)
+        seen.worlds += 1
+        plans = [each for each in (question(chance, made) for _ in range(2 * QUESTIONS)) if each is not None]
+        around = star(chance, made, forms)
+        tables = [shuffled(chance, made.data), made.data, *around.tables()]
+        try:
+            with Bench(made) as bench:
+                for each in plans[:QUESTIONS]:
+                    seen.questions += 1
+                    assert each.discovery is not None
+                    statement, held = asked(each.discovery.holders), []
+                    for data in tables:
+                        bench.put(data)
+                        held.append(kept(bench.engine.holders(statement)))
+                    _keys(seen, f"world {number}: {each.query}", each, held, around.pairs())
+                    found = found_keys(chance, held)
+                    if not each.discovery.counts and found:
+                        after = each.resolved(found)
+                        asks = [measured(s) for s in after.statements()]
+                        vectors, codes = [], []
+                        for data in tables:
+                            bench.put(data)
+                            sums = [bench.engine.answer(s) for s in asks[: after.summed]]
+                            vectors.append(after.coordinates(sums))
+                            codes.append(ranks.codes(bench, after, measured))
+                        _groups(seen, f"world {number}: {each.query}", chance, after, vectors, codes, around.pairs())
+        except (InternalError, NoAnswer) as error:
+            seen.violations.append(f"world {number}: {type(error).__name__}: {error}")
         if stop and seen.violations:
             break
     return seen
+
+
+def _keys(seen: Seen, what: str, of: ReleasePlan, held: list[list[Held]], pairs: list[tuple[int, int]]) -> None:
+    """The first step: who holds which keys."""
+    assert of.discovery is not None
+    if held[0] != held[1]:
+        seen.violations.append(f"{what}: the order of rows matters")
+    if not all(can_appear(value) for one in held for each in one for value in each.key):
+        seen.violations.append(f"{what}: a value appears that can't")
+    selection = of.discovery.selection
+    squared = UNIT**2 * (2 if selection.adjacency is Adjacency.REPLACE else 1)
+    for i, j in pairs:
+        (left, mine), (right, theirs) = counts(held[i + 2]), counts(held[j + 2])
+        changes = [left[key] - right[key] for key in {*left, *right}]
+        moved = sum((mine[key] - theirs[key]) ** 2 for key in {*mine, *theirs})
+        total = sum(map(abs, changes))
+        seen.cases += 1
+        seen.at(f"keys {selection.adjacency}", total / selection.changed)
+        seen.at(f"weights {selection.adjacency}", moved / squared)
+        if total > selection.changed or max(map(abs, changes), default=0) > 1 or moved > squared:
+            seen.violations.append(f"{what}: {changes} changed of {selection.changed}")
+
+
+def _groups(
+    seen: Seen, what: str, chance: Random, of: ReleasePlan, vectors: list[Vectors], codes: list[list[Groups]],
+    pairs: list[tuple[int, int]],
+) -> None:  # fmt: skip
+    """The second step: what is measured in the groups of the keys that were found."""
+    if (vectors[0], codes[0]) != (vectors[1], codes[1]):
+        seen.violations.append(f"{what}: the order of rows matters in groups that were found")
+    for i, j in pairs:
+        moves = changed(vectors[i + 2], vectors[j + 2])
+        for part, change in zip(of.noised, moves, strict=True):
+            name = f"{part.measurement.rule} {part.adjacency}"
+            if not isinstance(part, ChosenRanks):
+                seen.at(name, sum(map(abs, change)) / part.move.total)
+                if not keeps_to(part.move, change):
+                    seen.violations.append(f"{what}: {name} moved by {change}, claimed {part.move}")
+                continue
+            at = of.statement_of(part) - of.summed
+            for name, share, keeps in followed(chance, part, codes[i + 2][at], codes[j + 2][at]):
+                seen.at(name, float(share))
+                if not keeps:
+                    seen.violations.append(f"{what}: {name} moved by {share} of its claim")

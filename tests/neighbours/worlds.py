@@ -111,13 +111,20 @@ class World:
 
     def declare(self, name: str, rows: Sequence[Row], chunks: int = 1, source: Any = None) -> Table:
         """The table, through the public API."""
+        return self._declared(name, self.arrow(name, rows, chunks) if source is None else source, self.rows)
+
+    def read(self, name: str, rows: Sequence[Row], chunks: int = 1) -> Any:
+        """The rows as the public API reads them; a declared number of rows is not compared, which takes long."""
+        return self._declared(name, self.arrow(name, rows, chunks), None).source.rows
+
+    def _declared(self, name: str, source: Any, rows: int | None) -> Table:
         return pv.table(
             name,
-            self.arrow(name, rows, chunks) if source is None else source,
+            source,
             protect=self.protect,
             adjacency=self.adjacency,
             columns={column: what.declared for column, what in self.columns[name].items()},
-            rows=self.rows,
+            rows=rows,
         )
 
 

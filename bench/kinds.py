@@ -1,0 +1,336 @@
+"""Do intervals have their stated coverage for quantiles, cubes, distinct and computed numbers, and unknown keys?
+
+Groups of few and of many people, at several epsilons, as in `unmarked`: coverage of all answers, and of those that are
+not marked as noisy. Choices and noise are drawn as releases draw them; what a plan makes of each draw is compared with
+the truth. Counts of people that decide whether a key appears are judged only if they are shown.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table as Grid
+
+import privet as pv
+from bench.unmarked import LEAST, SHAPES, Shape
+from privet.engines.duckdb.engine import DuckDB
+from privet.planner import ReleasePlan
+from privet.planner import plan as make_plan
+from privet.planner.cells import Cells
+from privet.planner.choosing import GroupedCodes, chosen
+from privet.planner.noise import add_noise
+from privet.planner.ranks import ChosenRanks
+from privet.tables.holders import Held
+from privet.tables.statement import Buckets, Statement
+
+SIZES = (0, 10, 30, 100, 300, 1000)
+EPSILONS = (0.1, 1.0, 5.0)
+CHOICES, DRAWS, SHOWN = 100, 300, 20_000
+AGAIN = 1_500
+"""The group that looks worst is drawn again, so many times or more."""
+
+SOME = tuple(shape for shape in SHAPES if shape.name not in ("at the upper end", "ages", "yes or no"))
+
+Answers = Iterator[tuple[bool, bool]]
+"""Whether an interval holds, and whether its answer is unmarked."""
+
+
+@dataclass
+class Group:
+    """Answers about one group."""
+
+    name: str
+    again: Callable[[], Answers]
+    """As many draws, once more."""
+    held: int = 0
+    unmarked: int = 0
+    both: int = 0
+    draws: int = 0
+
+    def add(self, answers: Answers) -> Group:
+        """Count these answers too."""
+        for held, unmarked in answers:
+            self.draws += 1
+            self.held += held
+            self.unmarked += unmarked
+            self.both += held and unmarked
+        return self
+
+    @property
+    def coverage(self) -> float:
+        return self.held / self.draws
+
+    @property
+    def judged(self) -> bool:
+        return self.unmarked > 0 and self.unmarked >= LEAST * self.draws
+
+    @property
+    def given_unmarked(self) -> float:
+        return self.both / self.unmarked
+
+    def anew(self) -> Group:
+        """The same group, drawn again and more often: what looked worst was mostly unlucky."""
+        fresh = Group(self.name, self.again)
+        while fresh.draws < AGAIN:
+            fresh.add(self.again())
+        return fresh
+
+
+@dataclass
+class Found:
+    """All groups of a question."""
+
+    question: str
+    groups: list[Group] = field(default_factory=list)
+
+    def add(self, name: str, again: Callable[[], Answers]) -> None:
+        """One more group."""
+        self.groups.append(Group(name, again).add(again()))
+
+    def line(self) -> list[str]:
+        """A line of the table."""
+        some = [group for group in self.groups if group.draws >= 100]  # few keys of a small group are shown
+        judged = [group for group in some if group.judged]
+        least = min(some, key=lambda group: group.coverage).anew()
+        line = [self.question, f"{len(some)}", f"{_mean([g.coverage for g in some]):.3f}", f"{least.coverage:.3f}"]
+        line += [f"{_mean([g.unmarked / g.draws for g in some]):.0%}", f"{len(judged)}"]
+        if not judged:
+            return [*line, "", "", ""]
+        worst = min(judged, key=lambda group: group.given_unmarked).anew()
+        return [*line, f"{_mean([g.given_unmarked for g in judged]):.3f}", f"{worst.given_unmarked:.3f}", worst.name]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def inside(low: float, high: float, least: float, most: float) -> bool:
+    """Whether an interval holds all that is between two numbers."""
+    slack = 1e-9 * max(abs(least), abs(most))
+    return low <= least + slack and most - slack <= high
+
+
+# --- quantiles --------------------------------------------------------------------------------------------
+
+RANKED: dict[str, Any] = {
+    "median": pv.median("x"),
+    "quantile 0.9": pv.quantile("x", 0.9),
+    "three quartiles, the first": pv.quantiles("x", [0.25, 0.5, 0.75]),
+    "maximum": pv.max("x"),
+}
+
+
+def ranked(question: str, draws: int = CHOICES) -> Found:
+    """Quantiles of groups of every shape and size."""
+    found = Found(question)
+    for shape in SOME:
+        table = pv.table(
+            "people",
+            pa.table({"x": pa.array([], pa.int64())}),
+            protect=pv.each_row(),
+            columns={"x": pv.integer(shape.lower, shape.upper, required=True)},
+        )
+        for epsilon in EPSILONS:
+            made = make_plan(table.agg(o=RANKED[question]), epsilon=epsilon)
+            for size in SIZES:
+                _rank(found, shape, size, epsilon, made, draws)
+    return found
+
+
+def _rank(found: Found, shape: Shape, size: int, epsilon: float, made: ReleasePlan, draws: int) -> None:
+    (statement,), (part,) = made.statements(), made.noised
+    assert isinstance(part, ChosenRanks)
+    rows = sorted(shape.values(size))
+    codes = [Counter(x - shape.lower for x in rows)]
+
+    def histograms(_: Statement, buckets: Buckets) -> list[dict[int, int]]:
+        counted: Counter[int] = Counter()
+        for code, many in codes[0].items():
+            counted[code >> buckets.shift] += many
+        return [dict(counted)]
+
+    column, _ = made.columns[0]
+    q = part.measurement.ranks[0]
+    least, most = rows[max(0, math.ceil(q * size) - 1) :][:1], rows[min(size - 1, math.floor(q * size)) :][:1]
+    known = GroupedCodes(statement, histograms)
+
+    def again() -> Answers:
+        for _ in range(draws):
+            noisy, _event = add_noise(made, [[()]], {0: chosen(part, known)})
+            cell = made.cells(noisy)[column]
+            if size:
+                yield inside(float(cell.low[0]), float(cell.high[0]), least[0], most[0]), not cell.noisy[0]
+            else:  # no quantile: an unmarked answer is wrong
+                yield bool(cell.noisy[0]), not cell.noisy[0]
+
+    found.add(f"{size}, {shape.name}, epsilon {epsilon:g}", again)
+
+
+# --- numbers with noise -----------------------------------------------------------------------------------
+
+
+def people() -> tuple[pv.Table, Any]:
+    """Groups of every size in several regions, with words that many or few of them have; and their rows."""
+    rows = [
+        {"region": r, "size": size, "x": 7 * i % 100, "word": i % (1 + size // 3), "y": 1 + i % 9}
+        for r in range(3)
+        for size in SIZES
+        for i in range(size)
+    ]
+    columns = {
+        "region": pv.integer(0, 2), "size": pv.keys(*SIZES), "x": pv.integer(0, 100, required=True),
+        "word": pv.integer(0, 10**6), "y": pv.integer(0, 40, required=True),
+    }  # fmt: skip
+    frame = pa.Table.from_pylist(rows)
+    return pv.table("people", frame, protect=pv.each_row(), columns=columns), frame
+
+
+def noised(question: str, made: ReleasePlan, exact: Any, column: str, draws: int, named: Sequence[str]) -> Found:
+    """Groups of an answer whose noise is drawn many times: each is judged by itself."""
+    truth = made.cells(exact)[column].values
+    found = Found(question)
+
+    def drawn() -> list[Cells]:
+        return [made.cells(add_noise(made, exact)[0])[column] for _ in range(draws)]
+
+    first = drawn()
+    for group, name in enumerate(named):
+
+        def answers(cells: Sequence[Cells], group: int = group) -> Answers:
+            right = truth[group]
+            for cell in cells:
+                if right is None or not math.isfinite(right):  # no such number: an unmarked answer is wrong
+                    yield bool(cell.noisy[group]), not cell.noisy[group]
+                else:
+                    low, high = float(cell.low[group]), float(cell.high[group])
+                    yield inside(low, high, float(right), float(right)), not cell.noisy[group]
+
+        one = Group(name, lambda answers=answers: answers(drawn()))  # type: ignore[misc]
+        found.groups.append(one.add(answers(first)))
+    return found
+
+
+def exactly(table: pv.Table, made: ReleasePlan) -> Any:
+    with DuckDB({table.name: (table.schema, table.source)}, salt=b"kinds") as engine:
+        return made.coordinates([engine.answer(statement) for statement in made.statements()])
+
+
+PRICES: dict[str, dict[str, Any]] = {
+    "epsilon 0.1": {"epsilon": Fraction(1, 10)}, "epsilon 1": {"epsilon": 1}, "epsilon 5": {"epsilon": 5},
+    "rho 0.005": {"rho": Fraction(1, 200)}, "rho 0.5": {"rho": Fraction(1, 2)},
+}  # fmt: skip
+LEVELS = {2: "region and size", 1: "one key", 0: "total"}
+
+
+def cubes(aggregate: str, kind: str, draws: int = DRAWS) -> Iterator[Found]:
+    """A cube of regions and sizes, each level by itself."""
+    table, _ = people()
+    asked = {"counts": pv.count(), "sums": pv.sum("x")}[aggregate]
+    by_level: dict[int, Found] = {}
+    for price, amounts in PRICES.items():
+        if not price.startswith(kind):
+            continue
+        made = make_plan(table.cube("region", "size").agg(o=asked), **amounts)
+        keys = [[value is not None for value in group] for group in made.query.groups]
+        named = [f"{group}, {price}" for group in made.query.groups]
+        every = noised("", made, exactly(table, made), "o", draws, named)
+        for shown, group in zip(keys, every.groups, strict=True):
+            level = sum(shown)
+            found = by_level.setdefault(level, Found(f"cube, {aggregate}, {kind}: {LEVELS[level]}"))
+            found.groups.append(group)
+    yield from by_level.values()
+
+
+def distinct(draws: int = DRAWS) -> Found:
+    """Different values in groups of every size."""
+    table, _ = people()
+    return _grouped("different values", table.group_by("size").agg(o=pv.count_distinct("word")), table, draws)
+
+
+FORMULAS: dict[str, Callable[[Any], Any]] = {
+    "mean - 50": lambda t: t.agg(m=pv.mean("x")).compute(o=pv.col("m") - 50),
+    "n / total(n)": lambda t: t.agg(n=pv.count()).compute(o=pv.col("n") / pv.total("n")),
+    "sum(x) - sum(y)": lambda t: t.agg(a=pv.sum("x"), b=pv.sum("y")).compute(o=pv.col("a") - pv.col("b")),
+    "sum(x) / sum(y)": lambda t: t.agg(a=pv.sum("x"), b=pv.sum("y")).compute(o=pv.col("a") / pv.col("b")),
+    "mean * n / 3": lambda t: t.agg(m=pv.mean("x"), n=pv.count()).compute(o=pv.col("m") * pv.col("n") / 3),
+}
+
+
+def computed(formula: str, draws: int = DRAWS) -> Found:
+    """Formulas of the numbers of groups of every size."""
+    table, _ = people()
+    return _grouped(f"computed, {formula}", FORMULAS[formula](table.group_by("size")), table, draws)
+
+
+def _grouped(question: str, query: Any, table: pv.Table, draws: int) -> Found:
+    whole = Found(question)
+    for epsilon in EPSILONS:
+        made = make_plan(query, epsilon=epsilon)
+        named = [f"{3 * size}, epsilon {epsilon:g}" for size in SIZES]
+        whole.groups += noised(question, made, exactly(table, made), "o", draws, named).groups
+    return whole
+
+
+# --- unknown keys -----------------------------------------------------------------------------------------
+
+
+def shown(draws: int = SHOWN) -> Found:
+    """Counts of people that decide whether their key appears, given that it does."""
+    table = pv.table("people", pa.table({"town": ["a"]}), protect=pv.each_row(), columns={"town": pv.text()})
+    found = Found("people with an unknown key, given that it is shown")
+    for epsilon in EPSILONS:
+        made = make_plan(table.group_by("town").agg(o=pv.count()), epsilon=epsilon, delta=1e-6)
+        assert made.discovery is not None
+        assert made.discovery.counts
+        half, sure = (made.discovery.selection.people_for(p) for p in ("1/2", "19/20"))
+        for size in (1, half // 4, half // 2, half - 3, half, (half + sure) // 2, sure, 2 * sure, 10 * sure):
+            if size >= 1:
+                found.add(f"{size}, epsilon {epsilon:g}", lambda made=made, size=size: _shown(made, size, draws))  # type: ignore[misc]
+    return found
+
+
+def _shown(made: ReleasePlan, size: int, draws: int) -> Answers:
+    """Many keys of the same size: each is one draw."""
+    assert made.discovery is not None
+    for _ in range(-(-draws // 5_000)):
+        held = [Held((f"k{i}",), 1, size) for i in range(5_000)]
+        keys, noisy = made.discovery.drawn(held, 5_000)
+        cell = made.resolved(keys).cells([[(count,) for count in noisy or ()]])["o"]
+        for low, high, marked in zip(cell.low, cell.high, cell.noisy, strict=True):
+            yield low <= size <= high, not marked
+
+
+# --- the table --------------------------------------------------------------------------------------------
+
+
+def everything() -> Iterator[Found]:
+    """Every question."""
+    for aggregate in ("counts", "sums"):
+        for kind in ("epsilon", "rho"):
+            yield from cubes(aggregate, kind)
+    yield distinct()
+    yield from (computed(formula) for formula in FORMULAS)
+    yield shown()
+    yield from (ranked(question) for question in RANKED)
+
+
+def main() -> None:
+    """A line for each question."""
+    console = Console(width=160, highlight=False)
+    grid = Grid(
+        "question", "groups", "coverage", "worst", "unmarked", "judged", "given unmarked", "worst", "which",
+        title=f"{CHOICES} draws of each quantile, {DRAWS} of others, {AGAIN:,} of the worst; nominal coverage 95 %",
+        box=None,
+    )  # fmt: skip
+    for found in everything():
+        grid.add_row(*(line := found.line()))
+        print(f"bench: {' | '.join(line)}", file=sys.stderr, flush=True)
+    console.print(grid)
