@@ -157,7 +157,8 @@ def draws_of(library: str, question: Question) -> int:
 
 def is_asked(library: str, question: Question) -> bool:
     """Whether a library is asked at all."""
-    return library not in SLOW or question.sample is samples.INCOMES or question.statistic == "keys"
+    few = question.sample is samples.INCOMES and not question.grouped
+    return library not in SLOW or few or question.statistic == "keys"
 
 
 def measured(library: str, asked: Iterable[Question]) -> Iterable[tuple[Question, float, Figure | str]]:

@@ -11,7 +11,7 @@ from itertools import combinations_with_replacement, product
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.planner.tables import ROWS, exact, flat, table
 from tests.prices import loss
@@ -93,6 +93,7 @@ def test_triples_lie_in_a_simplex(bounds: Bounds, missing: bool) -> None:
     assert all(in_simplex(u, w * w, made.corners) for u in every)
 
 
+@settings(max_examples=30)
 @given(lattices())
 def test_moments_are_as_far_apart_as_claimed(bounds: Bounds) -> None:
     made, w = m.moments(X, bounds), bounds.width

@@ -217,9 +217,12 @@ class _Builder:
         for part in _parts(self.query):  # counts of what is not missing come from the column's vector, if there is one
             if isinstance(part, Count) and part.expression in self.columns and self.columns[part.expression].missing:
                 self.columns[part.expression].count = True
+        public = self.rows is not None and self.mechanism.norm == "L1"
+        found = [what for _, what in self.query.aggregates if isinstance(what, Ratio)]
+        ratios = [part.expression for r in found for part in (r.numerator, r.denominator) if isinstance(part, Sum)]
         for of, column in self.columns.items():
             everything = column.missing and of == self.serves_count
-            if column.spread and self.rows is not None and not column.missing and self.mechanism.norm == "L1":
+            if column.spread and public and not column.missing and of not in ratios:
                 self._add(of, m.moments(of, column.bounds))
             elif column.spread:
                 self._add(of, m.triple(of, column.bounds, missing=column.missing, everything=everything))

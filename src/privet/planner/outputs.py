@@ -274,9 +274,8 @@ class SpreadOfAll:
     sum (v/W - c)^2 / n = ((1 - 2c) A - B/2) / (n W^2) + c^2: it is linear in A and B, and at the true mean it is the
     variance in units of W^2. At the noisy g it is g (1 - g) - B / (2 n W^2), and at c larger by (c - g)^2. Let a fifth
     of the probability to err be for the mean to be further than d from g, and the rest for the noise of the linear form
-    to be above h, at the largest |1 - 2c| for c in g -+ d. Then the variance is at least its value at g minus h, and at
-    most that plus d^2 + h. It is also at most the largest c (1 - c), and equal to it for W = 1, where B is known to
-    be 0.
+    to be above h, at the largest |1 - 2c| for c in g -+ d. Then the variance is less than h from the form's values for
+    these c. It is also at most the largest c (1 - c), and equal to it for W = 1, where B is known to be 0.
     """
 
     measurement: int
@@ -290,9 +289,9 @@ class SpreadOfAll:
 
     def cells(self, groups: Sequence[Noisy], noise: Noise, confidence: Exact) -> Cells:
         means = [self._mean().value(noisy) for noisy in groups]
-        inside = [min(max(g, Exact(0)), Exact(1)) for g in means]
+        inside = [_between(g, Exact(0), Exact(1)) for g in means]
         squares = [self._at(g).value(noisy) for g, noisy in zip(inside, groups, strict=True)]
-        estimates = [min(max(v, Exact(0)), g * (1 - g)) for v, g in zip(squares, inside, strict=True)]
+        estimates = [_between(v, Exact(0), g * (1 - g)) for v, g in zip(squares, inside, strict=True)]
         stands = []
         for v, g in zip(squares, inside, strict=True):
             half = marks.usual_error(self._form(_rounded_up(abs(1 - 2 * g))), noise, confidence)
@@ -313,17 +312,19 @@ class SpreadOfAll:
         return _cells(np.array([nearest(v) for v in estimates]), stands, interval, confidence, shown)
 
     def _interval(self, mean: Exact, square: Exact, noise: Noise, confidence: Exact) -> tuple[Exact, Exact]:
-        """An interval for the variance, in units of W^2."""
-        wrong = 1 - confidence
+        """An interval for the variance, in units of W^2; what is outside of the possible counts as at its end."""
+        wrong, inside = 1 - confidence, _between(mean, Exact(0), Exact(1))
         d = noise.half_width(self._mean(), 1 - wrong * (1 if self.width == 1 else _FOR_THE_MEAN))
-        ends = [min(max(c, Exact(0)), Exact(1)) for c in (mean - d, mean + d)]
-        largest = max(c * (1 - c) for c in (*ends, min(max(Exact(1, 2), ends[0]), ends[1])))
+        left, right = max(inside - d, Exact(0)), min(inside + d, Exact(1))
+        most = max(c * (1 - c) for c in (left, right, _between(Exact(1, 2), left, right)))
         if self.width == 1:
-            return min(c * (1 - c) for c in ends), largest
-        steep = _rounded_up(max(abs(1 - 2 * c) for c in ends))
-        h = noise.half_width(self._form(steep), 1 - wrong * (1 - _FOR_THE_MEAN))
-        further = max((c - mean) ** 2 for c in ends) if ends[0] <= mean <= ends[1] else d**2
-        return max(square - h, Exact(0)), min(max(square + further + h, Exact(0)), largest)
+            return min(c * (1 - c) for c in (left, right)), most
+        h = noise.half_width(
+            self._form(_rounded_up(max(abs(1 - 2 * left), abs(1 - 2 * right)))), 1 - wrong * (1 - _FOR_THE_MEAN)
+        )
+        further = max((c - mean) ** 2 for c in (left, right)) - (inside - mean) ** 2
+        low, high = (_between(x, Exact(0), most) for x in (square, square + further))
+        return max(low - h, Exact(0)), min(high + h, most)
 
     def expected(self, noise: Noise, confidence: Exact, assuming: int | None) -> Exact:
         """For all data; for a root, where the standard deviation is a quarter of the range."""
@@ -356,6 +357,11 @@ class SpreadOfAll:
         one = Exact(1, self.rows * self.width**2)
         beside = () if self.width == 1 else ((self.measurement, 1, -one / 2),)
         return Linear(((self.measurement, 0, steep * one), *beside))
+
+
+def _between(x: Exact, low: Exact, high: Exact) -> Exact:
+    """x, or the nearer end."""
+    return min(max(x, low), high)
 
 
 def _rounded_up(weight: Exact) -> Exact:
