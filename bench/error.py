@@ -26,8 +26,16 @@ from bench.tables import LIBRARIES
 
 EPSILONS = (0.1, 1.0, 3.0)
 DELTA = 1e-6
-DRAWS = {"Privet": 400, "OpenDP": 100, "Tumult": 100, "PipelineDP": 100, "SmartNoise": 60, "diffprivlib": 150}
-ONLY = {"Tumult": ("incomes", "destinations", "birthplaces", "schools")}  # Spark takes half a minute for each question
+DRAWS = {  # the most, the least, and the most rows of all copies together
+    "Privet": (800, 25, 10**6),
+    "OpenDP": (60, 16, 60_000),
+    "PipelineDP": (60, 16, 60_000),
+    "SmartNoise": (40, 16, 40_000),
+    "Tumult": (40, 16, 40_000),
+    "diffprivlib": (100, 25, 10**5),
+}
+SLOW = ("Tumult", "SmartNoise")
+"""These take so long that they are asked about fewer samples."""
 PEERS = {
     "Privet": (None, "error_privet.py"),
     **{name: (requirement, script.replace("tables_", "error_")) for name, (requirement, script) in LIBRARIES.items()},
@@ -141,8 +149,16 @@ def reference(question: Question, truth: Truth, epsilon: float) -> float | None:
 
 
 def draws_of(library: str, question: Question) -> int:
-    """How often a library is asked; groups are several draws at once."""
-    return max(DRAWS[library] // (4 if question.grouped or question.statistic == "keys" else 1), 25)
+    """How often a library is asked; groups are several draws at once, and large samples are copied less often."""
+    most, least, rows = DRAWS[library]
+    draws = most // (4 if question.grouped or question.statistic == "keys" else 1)
+    return max(min(draws, rows // len(question.sample.rows())), least)
+
+
+def is_asked(library: str, question: Question) -> bool:
+    """Whether a library is asked at all."""
+    few = question.sample is samples.INCOMES and not question.grouped
+    return library not in SLOW or few or question.statistic == "keys"
 
 
 def measured(library: str, asked: Iterable[Question]) -> Iterable[tuple[Question, float, Figure | str]]:
@@ -152,7 +168,7 @@ def measured(library: str, asked: Iterable[Question]) -> Iterable[tuple[Question
     peer: Peer | None = None
     try:
         for question in asked:
-            if question.sample.name not in ONLY.get(library, (question.sample.name,)):
+            if not is_asked(library, question):
                 continue
             truth, draws = question.truth(), draws_of(library, question)
             for epsilon in EPSILONS:

@@ -272,6 +272,18 @@ def test_the_claim_is_reached_where_every_row_stays(rows: int | None) -> None:
     assert largest(of, asked) == [14]
 
 
+def test_the_claim_of_a_variance_of_public_rows_is_reached_inside_of_the_range() -> None:
+    """Three quarters of the range from an end: further than the other end, which is all that a twin looks at."""
+    of = tight(pv.each_row(), "replace", x=pv.number(-4, 10, step=1, required=True), rows=1)
+    asked = plan(of.tables["one"].agg(v=pv.variance("x"), m=pv.mean("x"), n=pv.count()), epsilon=1)
+    (part,) = asked.noised
+    assert (part.measurement.rule, part.move.total) == ("moments/1", 3 * 14 * 10 - 2 * 10**2)
+    twin = largest(of, asked)
+    assert twin == [14**2]
+    of.columns["one"]["x"].values.append(6.0)
+    assert largest(of, asked) == [part.move.total] > twin
+
+
 @pytest.mark.parametrize("adjacency", ["add/remove", "replace"])
 def test_the_claim_is_reached_through_missing_values_counted_too(adjacency: str) -> None:
     """A vector with a further coordinate for rows without a value."""

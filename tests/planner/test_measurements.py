@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import random
 from collections.abc import Callable, Iterable
 from fractions import Fraction
@@ -10,7 +11,7 @@ from itertools import combinations_with_replacement, product
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.planner.tables import ROWS, exact, flat, table
 from tests.prices import loss
@@ -90,6 +91,23 @@ def test_triples_lie_in_a_simplex(bounds: Bounds, missing: bool) -> None:
     assert every[:-1] == [((w - v) ** 2, 2 * v * (w - v), v * v, *[0] * missing) for v in range(w + 1)]
     assert every[-1] == ((0, 0, 0, w * w) if missing else (0, 0, 0))
     assert all(in_simplex(u, w * w, made.corners) for u in every)
+
+
+@settings(max_examples=30)
+@given(lattices())
+def test_moments_are_as_far_apart_as_claimed(bounds: Bounds) -> None:
+    made, w = m.moments(X, bounds), bounds.width
+    every = [row(made, v) for v in range(w + 1)]
+    assert every == [(w * v, 2 * v * (w - v)) for v in range(w + 1)]
+    furthest = max(apart(u, v) for u in every for v in every)
+    assert l1_move(made.corners, adjacency="replace").total == furthest
+    if w > 2:  # a twin that looks at the ends of the range only
+        assert l1_move([every[0], every[-1]], adjacency="replace").total < furthest
+    around = [*made.corners]  # convex: every edge between neighbours by angle has all rows on one side
+    middle = Fraction(sum(x for x, _ in around), len(around)), Fraction(sum(y for _, y in around), len(around))
+    around.sort(key=lambda corner: math.atan2(corner[1] - middle[1], corner[0] - middle[0]))
+    for (ax, ay), (bx, by) in zip(around, [*around[1:], around[0]], strict=True):
+        assert all((bx - ax) * (y - ay) >= (by - ay) * (x - ax) for x, y in every)
 
 
 @given(lattices(), st.booleans())

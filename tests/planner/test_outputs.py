@@ -178,13 +178,13 @@ DRAWS = 20_000
 Noisy = list[list[list[int]]]
 
 
-def draw(made: ReleasePlan, vectors: list[list[tuple[int, ...]]]) -> Noisy:
+def draw(made: ReleasePlan, vectors: list[list[tuple[int, ...]]], draws: int = DRAWS) -> Noisy:
     """The vectors of one group with fresh noise, many times."""
     parts = []
     for part, (vector,) in zip(made.noised, vectors, strict=True):
-        noise = DiscreteLaplace(part.scale).sample(DRAWS * len(vector)).reshape(DRAWS, len(vector))
+        noise = DiscreteLaplace(part.scale).sample(draws * len(vector)).reshape(draws, len(vector))
         parts.append([[x + y for x, y in zip(vector, row, strict=True)] for row in noise.tolist()])
-    return [[part[i] for part in parts] for i in range(DRAWS)]
+    return [[part[i] for part in parts] for i in range(draws)]
 
 
 def some_rows(**counts: int) -> list[dict[str, Fraction]]:
@@ -248,6 +248,38 @@ def test_a_standard_deviation_is_judged_at_a_quarter_of_the_range() -> None:
     assert s is not None
     assert v is not None
     assert s == v / (2 * 50)
+
+
+@pytest.mark.parametrize(
+    ("most", "counts"),
+    [(200, {"v0": 500, "v200": 500}), (200, {"v20": 500, "v60": 500}), (200, {"v1": 1000}), (1, {"v0": 300, "v1": 700})],
+    ids=["wide", "skewed", "edge", "yes or no"],
+)
+def test_a_variance_of_a_public_number_of_rows(most: int, counts: dict[str, int]) -> None:
+    """Its interval holds, its error is as small as noise on the variance itself would be, and `within` is kept."""
+    rows, draws, level = some_rows(**counts), 300, 0.95
+    base = table(x=pv.integer(0, most, required=True), adjacency="replace", rows=len(rows))
+    made = plan(base.agg(v=pv.variance("x"), s=pv.std("x")), epsilon=1)
+    noisy = draw(made, exact(made, rows), draws)
+    column = dict(made.columns)["v"].cells(noisy, made.noise, made.level)
+    values = [row["x"] for row in rows]
+    true = float(variance(values) or 0)
+    every = plan(base.agg(v=pv.variance("x"), m=pv.mean("x"), t=pv.sum("x"), n=pv.count()), epsilon=1)
+    truth = {"v": variance(values), "m": mean(values), "t": sum(values, Fraction(0)), "n": Fraction(len(rows))}
+    check(every, exact(every, rows), {name: [value] for name, value in truth.items()})
+    kept = np.mean((np.array(column.low) <= true) & (true <= np.array(column.high)))
+    assert level - 4 * math.sqrt(level * (1 - level) / draws) <= kept
+    assert all(0 <= low <= x <= high <= most**2 / 4 for x, low, high in zip(column.values, column.low, column.high, strict=True))
+    off = np.array(column.values) - true
+    assert np.sqrt(np.mean(off**2)) < 1.2 * math.sqrt(2) * most**2 / len(rows)
+    error = made.expected("v")
+    assert error is not None
+    assert np.mean(np.abs(off) <= float(error)) >= level - 4 * math.sqrt(level * (1 - level) / draws)
+    assert not made.depends("v")
+    half = plan(made.query, within={"v": error / 2, "s": error / most})
+    assert half.expected("v") <= error / 2  # type: ignore[operator]
+    assert half.expected("s") <= error / most  # type: ignore[operator]
+    assert 1.5 < half.price.epsilon < 3  # type: ignore[union-attr]
 
 
 def test_what_depends_on_the_rows_is_not_guessed() -> None:

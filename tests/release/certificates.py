@@ -70,6 +70,10 @@ ASKED: dict[str, tuple[Callable[[], Query], dict[str, Any]]] = {
         lambda: people(adjacency="replace", rows=1000).agg(n=pv.count(), hours=pv.mean("hours")),
         {"epsilon": 1},
     ),
+    "public spread": (
+        lambda: people(adjacency="replace", rows=1000).agg(v=pv.variance("hours"), m=pv.mean("hours")),
+        {"epsilon": 1},
+    ),
     "per person": (
         lambda: (
             people(protect=pv.person("id", max_rows=2))

@@ -24,7 +24,7 @@ from privet.planner.bounds import Found
 from privet.planner.joining import Joint, joints
 from privet.planner.linear import Linear
 from privet.planner.measurements import Measurement
-from privet.planner.outputs import Fixed, Output, Quotient, RankedCode, Spread, Straight
+from privet.planner.outputs import Fixed, Output, Quotient, RankedCode, Spread, SpreadOfAll, Straight
 from privet.planner.ranks import RankMeasurement
 from privet.privacy.adjacency import Adjacency
 from privet.privacy.guarantees import ZeroConcentratedDP
@@ -226,9 +226,14 @@ class _Builder:
         for part in _parts(self.query):  # counts of what is not missing come from the column's vector, if there is one
             if isinstance(part, Count) and part.expression in self.columns and self.columns[part.expression].missing:
                 self.columns[part.expression].count = True
+        public = self.rows is not None and self.mechanism.norm == "L1"
+        found = [what for _, what in self.query.aggregates if isinstance(what, Ratio)]
+        ratios = [part.expression for r in found for part in (r.numerator, r.denominator) if isinstance(part, Sum)]
         for of, column in self.columns.items():
             everything = column.missing and of == self.serves_count
-            if column.spread:
+            if column.spread and public and not column.missing and of not in ratios:
+                self._add(of, m.moments(of, column.bounds))
+            elif column.spread:
                 self._add(of, m.triple(of, column.bounds, missing=column.missing, everything=everything))
             elif self.rows is not None and not column.missing:
                 self._add(of, m.total(of, column.bounds, missing=column.missing))
@@ -270,9 +275,7 @@ class _Builder:
             case Quantiles() | Extreme():
                 return self._ranked(name, aggregate)
             case Variance(of) | Std(of):
-                place, column = self.places[of], self.columns[of]
-                self._claim(place, 1, weight)
-                return [(name, Spread(place, column.bounds.width, column.bounds.step, isinstance(aggregate, Std)))]
+                return [(name, self._spread(of, isinstance(aggregate, Std), weight))]
             case Ratio(top, bottom):
                 return [(name, replace(self._ratio(top, bottom, weight), can_be=possible.ratio(aggregate, self.types)))]
             case CountDistinct(of):
@@ -280,6 +283,15 @@ class _Builder:
                 return [(name, Straight(form, integer=True, can_be=possible.different_values(of, self.types)))]
             case _:
                 return [(name, self._straight(aggregate, weight))]
+
+    def _spread(self, of: Node, root: bool, weight: Exact) -> Output:
+        place, bounds = self.places[of], self.columns[of].bounds
+        if self.measurements[place].rule == "moments/1":
+            assert self.rows is not None
+            self._claim(place, 1.12, weight)
+            return SpreadOfAll(place, bounds.width, bounds.step, self.rows, root)
+        self._claim(place, 1, weight)
+        return Spread(place, bounds.width, bounds.step, root)
 
     def _fixed(self, part: Count | CountPeople | Sum) -> Fixed | None:
         """A count that is public."""
@@ -319,6 +331,9 @@ class _Builder:
     def _count(self, of: Node, weight: Exact, *, everything: bool) -> Linear:
         """The number of rows, or of rows with a value, from a column's vector: its coordinates add up to it."""
         place, column = self.places[of], self.columns[of]
+        if self.measurements[place].rule == "moments/1":
+            assert self.rows is not None
+            return Linear((), Exact(self.rows))
         norm = column.bounds.width ** (2 if column.spread else 1)
         used = range(self.measurements[place].size if everything else 3 if column.spread else 2)
         self._claim(place, math.sqrt(len(used)), weight)
@@ -327,6 +342,8 @@ class _Builder:
     def _codes(self, of: Node) -> Linear:
         """The sum of the codes v, in units of 1/W."""
         place, width = self.places[of], Exact(self.columns[of].bounds.width)
+        if self.measurements[place].rule == "moments/1":
+            return Linear(((place, 0, 1 / width),))
         if self.columns[of].spread:
             return Linear(((place, 1, 1 / (2 * width)), (place, 2, 1 / width)))
         return Linear(((place, 0, Exact(1)),))
@@ -371,7 +388,7 @@ class _Builder:
     def _mean(self, of: Node, weight: Exact) -> Output:
         place, column = self.places[of], self.columns[of]
         bounds = column.bounds
-        if self.measurements[place].rule == "sum/1":  # the number of rows is public
+        if self.measurements[place].rule in ("sum/1", "moments/1"):  # the number of rows is public
             assert self.rows is not None
             return Straight(self._sum(of, weight).times(Exact(1, self.rows)), integer=False)
         self._claim(place, 1.12 if column.spread else 1, weight)

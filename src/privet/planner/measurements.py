@@ -155,6 +155,28 @@ def triple(of: Node, bounds: Bounds, *, missing: bool, everything: bool) -> Meas
     return Measurement("triple/1", name, phi, tallies, matrix, _axes(width**2, len(matrix), gone=not everything))
 
 
+def moments(of: Node, bounds: Bounds) -> Measurement:
+    """Sum and sum of squares, where the number of rows is public: phi = (W v, 2 v (W - v)), v never missing.
+
+    Claim: two rows are at most D = max (3 W v - 2 v^2) apart, about 9/8 W^2. With x = W v and y = 2 v (W - v), every
+    phi has 0 <= x <= W^2 and 0 <= y <= M, its greatest y. Also x + y = 3 W v - 2 v^2 <= D, and W^2 - x + y <= D, which
+    is the same for W - v. These lines meet in the corners below. Of two points with x1 <= x2, either y2 >= y1, and
+    they are at most (x2 + y2) - (x1 + y1) <= D apart, or (W^2 - x1 + y1) - (W^2 - x2 + y2) <= D.
+    """
+    width = bounds.width
+    code = coded(of, bounds, missing=False)
+    square, highest = width**2, 2 * (width // 2) * (width - width // 2)
+    most = max(3 * width * v - 2 * v * v for v in (3 * width // 4, -(-3 * width // 4)))
+    corners = {
+        (0, 0): None, (square, 0): None, (square, most - square): None, (most - highest, highest): None,
+        (square - most + highest, highest): None, (0, most - square): None,
+    }  # fmt: skip
+    phi = f"(W v, 2 v (W - v)), W = {width}"
+    name = f"sum and squares of {show(of)}"
+    tallies = (Total(code), Squares(code))
+    return Measurement("moments/1", name, phi, tallies, ((width, 0), (2 * width, -2)), tuple(corners))
+
+
 def _axes(norm: int, size: int, *, gone: bool) -> tuple[tuple[int, ...], ...]:
     """The corners of the simplex of this norm; with zero, if a row may contribute nothing."""
     axes = tuple(tuple(norm if i == j else 0 for j in range(size)) for i in range(size))

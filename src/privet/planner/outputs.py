@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privet import accuracy
-from privet.exact import Exact, nearest, up
+from privet.exact import Exact, down, nearest, up
 from privet.exact.rounding import quotient_down, quotient_nearest, quotient_up
 from privet.planner import marks
 from privet.planner.cells import Cell as Cell
@@ -28,6 +28,8 @@ from privet.planner.rank_outputs import RankedCode as RankedCode
 
 if TYPE_CHECKING:  # it is made of what is here
     from privet.planner.bounds import Found
+
+_FOR_THE_MEAN = Exact(1, 5)  # of the probability to err in a variance
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -270,5 +272,108 @@ class Spread:
         return Linear(((self.measurement, 0, Exact(1)),))
 
 
-Output: TypeAlias = "Fixed | Straight | Quotient | Spread | RankedCode | Found"
+@dataclass(frozen=True, slots=True)
+class SpreadOfAll:
+    """A variance, or its root, from the two coordinates of `moments`: the number of rows n is public.
+
+    Claim: let A = sum W v, B = sum 2 v (W - v), and g = A / (n W^2), the mean in units of W. For any c,
+    sum (v/W - c)^2 / n = ((1 - 2c) A - B/2) / (n W^2) + c^2: it is linear in A and B, and at the true mean it is the
+    variance in units of W^2. At the noisy g it is g (1 - g) - B / (2 n W^2), and at c larger by (c - g)^2. Let a fifth
+    of the probability to err be for the mean to be further than d from g, and the rest for the noise of the linear form
+    to be above h, at the largest |1 - 2c| for c in g -+ d. Then the variance is less than h from the form's values for
+    these c. It is also at most the largest c (1 - c), and equal to it for W = 1, where B is known to be 0.
+    """
+
+    measurement: int
+    width: int
+    unit: Exact
+    rows: int
+    root: bool
+
+    def measurements(self) -> frozenset[int]:
+        return frozenset([self.measurement])
+
+    def cells(self, groups: Sequence[Noisy], noise: Noise, confidence: Exact) -> Cells:
+        means = [self._mean().value(noisy) for noisy in groups]
+        inside = [_between(g, Exact(0), Exact(1)) for g in means]
+        squares = [self._at(g).value(noisy) for g, noisy in zip(inside, groups, strict=True)]
+        estimates = [_between(v, Exact(0), g * (1 - g)) for v, g in zip(squares, inside, strict=True)]
+        stands = []
+        for v, g in zip(squares, inside, strict=True):
+            half = marks.usual_error(self._form(_rounded_up(abs(1 - 2 * g))), noise, confidence)
+            unit = math.lcm(v.denominator, half.denominator)
+            stands.append(marks.standing(int(v * unit), int(half * unit)))
+
+        def interval(some: Bools, level: Exact) -> tuple[Floats, Floats]:
+            ends = [self._interval(means[i], squares[i], noise, level) for i in np.flatnonzero(some)]
+            near = [estimates[i] for i in np.flatnonzero(some)]
+            low = [down(min(low, v)) for (low, _), v in zip(ends, near, strict=True)]
+            high = [up(max(high, v)) for (_, high), v in zip(ends, near, strict=True)]
+            return np.array(low), np.array(high)
+
+        def shown(part: Floats) -> Floats:
+            variance = nearest((self.unit * self.width) ** 2) * part
+            return np.sqrt(variance) if self.root else variance
+
+        return _cells(np.array([nearest(v) for v in estimates]), stands, interval, confidence, shown)
+
+    def _interval(self, mean: Exact, square: Exact, noise: Noise, confidence: Exact) -> tuple[Exact, Exact]:
+        """An interval for the variance, in units of W^2; what is outside of the possible counts as at its end."""
+        wrong, inside = 1 - confidence, _between(mean, Exact(0), Exact(1))
+        d = noise.half_width(self._mean(), 1 - wrong * (1 if self.width == 1 else _FOR_THE_MEAN))
+        left, right = max(inside - d, Exact(0)), min(inside + d, Exact(1))
+        most = max(c * (1 - c) for c in (left, right, _between(Exact(1, 2), left, right)))
+        if self.width == 1:
+            return min(c * (1 - c) for c in (left, right)), most
+        h = noise.half_width(
+            self._form(_rounded_up(max(abs(1 - 2 * left), abs(1 - 2 * right)))), 1 - wrong * (1 - _FOR_THE_MEAN)
+        )
+        further = max((c - mean) ** 2 for c in (left, right)) - (inside - mean) ** 2
+        low, high = (_between(x, Exact(0), most) for x in (square, square + further))
+        return max(low - h, Exact(0)), min(high + h, most)
+
+    def expected(self, noise: Noise, confidence: Exact, assuming: int | None) -> Exact:
+        """For all data; for a root, where the standard deviation is a quarter of the range."""
+        wrong = 1 - confidence
+        d = noise.error(self._mean(), 1 - wrong * _FOR_THE_MEAN)
+        error = noise.error(self._form(Exact(1)), 1 - wrong * (1 - _FOR_THE_MEAN)) + d**2
+        return error * self.unit * self.width * (2 if self.root else self.unit * self.width)
+
+    def allowed(self, error: Exact, noise: Noise, confidence: Exact, assuming: int | None) -> Exact | None:
+        """A 16th of the error is for the mean."""
+        wrong = 1 - confidence
+        share = error / (self.unit * self.width * (2 if self.root else self.unit * self.width))
+        root = Exact(math.isqrt(int(share / 16 * 2**64)), 2**32)
+        whole = noise.factor(self._form(Exact(1)), 1 - wrong * (1 - _FOR_THE_MEAN), share * 15 / 16)
+        mean = noise.factor(self._mean(), 1 - wrong * _FOR_THE_MEAN, root)
+        return None if whole is None or mean is None else min(whole, mean)
+
+    def _mean(self) -> Linear:
+        """The mean, in units of W."""
+        return Linear(((self.measurement, 0, Exact(1, self.rows * self.width**2)),))
+
+    def _at(self, c: Exact) -> Linear:
+        """sum (v/W - c)^2 / n."""
+        if self.width == 1:
+            return Linear(((self.measurement, 0, (1 - 2 * c) / self.rows),), c * c)
+        return replace(self._form(1 - 2 * c), offset=c * c)
+
+    def _form(self, steep: Exact) -> Linear:
+        """Its linear part, for steep = 1 - 2c."""
+        one = Exact(1, self.rows * self.width**2)
+        beside = () if self.width == 1 else ((self.measurement, 1, -one / 2),)
+        return Linear(((self.measurement, 0, steep * one), *beside))
+
+
+def _between(x: Exact, low: Exact, high: Exact) -> Exact:
+    """x, or the nearer end."""
+    return min(max(x, low), high)
+
+
+def _rounded_up(weight: Exact) -> Exact:
+    """A weight of noise, rounded up to a few digits; never 0."""
+    return Exact(math.ceil(weight * 1000) or 1, 1000)
+
+
+Output: TypeAlias = "Fixed | Straight | Quotient | Spread | SpreadOfAll | RankedCode | Found"
 """Every kind of output."""
