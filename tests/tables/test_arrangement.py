@@ -80,3 +80,16 @@ def test_what_is_refused(call: Any, message: str) -> None:
 def test_limits_that_are_none(few: Any) -> None:
     with pytest.raises(pv.UserError, match="limit"):
         QUERY.limit(few)
+
+
+def test_columns_in_an_order_of_their_own() -> None:
+    asked = PEOPLE.group_by("region").agg(n=pv.count()).compute(share=pv.col("n") / pv.total("n"))
+    assert asked.shown() == ("n", "share")
+    assert asked.in_order("share").shown() == ("share", "n") == asked.in_order("share", "n").shown()
+    assert asked.in_order("n", "share") == asked == asked.in_order("share").in_order("n")
+    assert asked.in_order("share").hide("n").shown() == ("share",)
+    for wrong, message in (((), "needs the names"), (("x",), "shows no column 'x'"), (("n", "n"), "only once")):
+        with pytest.raises(QueryError, match=message):
+            asked.in_order(*wrong)
+    with pytest.raises(QueryError, match="shows no column 'n'"):
+        asked.hide("n").in_order("n", "share")

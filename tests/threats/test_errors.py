@@ -190,6 +190,14 @@ SELECT YEAR(day), COUNT(*) AS n FROM people GROUP BY YEAR(day)
 SELECT CASE WHEN age / hours > 3 THEN 'idle' ELSE 'busy' END AS k, age >= 65 AS old, COUNT(*) AS n FROM people GROUP
 BY k, old
 
+-- levels that are told apart
+SELECT region, smoker, COUNT(*) AS n, GROUPING(region) AS g, n / SUM(n) OVER (PARTITION BY GROUPING_ID(region, smoker))
+AS share FROM people GROUP BY ROLLUP (region, smoker)
+
+-- texts that are named
+SELECT name, COUNT(*) AS n, COUNT(DISTINCT zone) FILTER (WHERE smoker) AS z FROM people WHERE name IN ('Ann', 'Bob')
+GROUP BY name
+
 -- arranged
 SELECT region, COUNT(*) AS n FROM people GROUP BY region HAVING n > 2 AND AVG(income) > 5 AND region <> 'south'
 ORDER BY n DESC, region ASC LIMIT 2
