@@ -77,8 +77,8 @@ class BatchPlan(Mapping[str, ReleasePlan]):
         formulas = [(name, node) for name, node in arrangement.computed if not computed.is_plain(plan, node)]
         said = [self._error(plan, name, output) for name, output in shown[:_MOST]]
         for name, node in formulas[: _MOST - len(said)]:
-            error = computed.expected(plan, node)
-            said.append(f"{name} {_within(error) if error is not None else 'is computed from other columns'}")
+            errors = computed.expected(plan, node)
+            said.append(f"{name} {_within(max(errors)) if errors is not None else 'is computed from other columns'}")
         more = len(shown) + len(formulas) - len(said)
         yield from said or ["No noise"]
         if more:
