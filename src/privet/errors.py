@@ -17,6 +17,7 @@
     ├── LedgerError                      the ledger can't be read, written or trusted; nothing is answered until it can
     │   └── LedgerBusy                   another process holds its lock; try again
     ├── VerificationError                a certificate that fails verification
+    │   └── NotChecked                   a certificate that needs an extra to be checked; nothing wrong was found
     ├── NoAnswer                         the engine failed after the debit; the text is always the same
     │   └── DatasetClosed                the engine failed too often; the steward must reopen the dataset
     └── InternalError                    a bug or a broken machine; nothing was released
