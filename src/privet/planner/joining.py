@@ -37,8 +37,6 @@ def joints(asked: Mapping[Ranked, Exact], code: Code, power: int) -> list[Joint]
     for interval in (True, False):
         some = {each: weight for each, weight in asked.items() if each.interval is interval}
         ways = [[_joint(part, some, code, power) for part in way] for way in _ways(list(some))]
-        if interval:  # of two that are as good by their errors, the one that counts rows once
-            ways.reverse()
         if ways:
             found += min(ways, key=lambda way: round(sum(joint.error**power for joint in way), 6))
     return found
