@@ -35,7 +35,7 @@ ANALYSTS = 32_000
 _ANALYSTS = 100  # analysts that a process tries before it reports
 _CHUNK = 4  # worlds that a process searches before it reports
 _SHOWN = 10  # violations that are printed
-_FORMS = 14  # of the unit in which neighbours differ
+_FORMS = 14  # of the unit in which neighbours of quantiles and keys differ
 
 T = TypeVar("T")
 
@@ -55,8 +55,8 @@ class Result:
 
 SEARCHES: dict[str, dict[str, Any]] = {
     "neighbours": {},
-    "levels": {"ask": cubes.planned, "make": crowd, "forms": _FORMS},
-    "further": {"ask": further_questions.planned, "make": crowd, "forms": _FORMS},
+    "levels": {"ask": cubes.planned, "make": crowd, "forms": 12},
+    "further": {"ask": further_questions.planned, "make": crowd, "forms": 12},
 }
 """The searches for measurements, by their names: what is asked of which worlds."""
 

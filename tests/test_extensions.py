@@ -86,7 +86,7 @@ class SumOfSquares(OfValues):
         ("planner/design.py", "    CountPeople,\n    Histogram,\n", "    SumOfSquares,\n"),
         (
             "planner/design.py",
-            "            case Ratio(top, bottom):\n                return [(name, self._ratio",
+            "            case Ratio(top, bottom):\n                return [(name, replace(self._ratio",
             """            case SumOfSquares(of):
                 place, step = self.places[of], self.columns[of].bounds.step
                 self._claim(place, 1, weight)

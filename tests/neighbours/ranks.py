@@ -58,8 +58,8 @@ def ranked(chance: Random, value: Any) -> Ranked:
             return pv.max(value, interval=interval)
         case 2:
             return pv.quantile(value, chance.choice(RANKS), interval=interval)
-    some = chance.sample(RANKS, chance.randint(2, 5))
-    return pv.quantiles(value, sorted(some, key=Exact), interval=interval)
+    some = sorted(chance.sample(RANKS, chance.randint(2, 5)), key=lambda q: Exact(q))
+    return pv.quantiles(value, some, interval=interval)
 
 
 def asked(chance: Random, of: World) -> ReleasePlan | None:

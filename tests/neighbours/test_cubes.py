@@ -14,14 +14,14 @@ from privet.privacy.margins import Margin
 from privet.privacy.moves import L1Move, L2Move, Move
 
 WORLDS = range(6, 10)
-FORMS = 4
+FORMS = 3
 
 
 def test_no_neighbour_moves_a_level_too_far(effort: int) -> None:
     worlds = range(WORLDS.start, WORLDS.start + len(WORLDS) * effort)
     found = search(worlds, ask=cubes.planned, make=crowd, forms=FORMS)
     assert found.violations == []
-    assert found.cases > 100
+    assert found.cases > 80
     reached = {key: part for key, part in found.reached.items() if "count" in key}
     assert {"add/remove" in key for key in reached} == {"L2" in key for key in reached} == {True, False}
     assert all(part > 0.9 for part in reached.values()), reached

@@ -31,9 +31,9 @@ def test_no_neighbour_moves_more_than_claimed(effort: int) -> None:
         batches += made is not None and bool(made.query.arrangement.hidden)
         return made
 
-    found = search(range(4 * effort), ask=ask, make=crowd)
+    found = search(range(1, 1 + 2 * effort), ask=ask, make=crowd)
     assert found.violations == []
-    assert found.cases > 100
+    assert found.cases > 50
     assert max(part for key, part in found.reached.items() if "distinct" in key) == 1
     assert batches  # some of the questions share what they measure
 

@@ -12,9 +12,9 @@ from privet.tables.statement import PeopleInGroups, Statement, Unbounded
 
 
 def test_no_neighbour_changes_more_keys_than_claimed(effort: int) -> None:
-    seen = search(range(4 * effort))
+    seen = search(range(3, 3 + 3 * effort))
     assert seen.violations == []
-    assert seen.cases > 50
+    assert seen.cases > 20
     assert max(part for what, part in seen.reached.items() if "keys" in what) == 1
 
 

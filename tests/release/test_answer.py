@@ -241,7 +241,7 @@ def test_without_a_library_there_is_a_line_to_write(library: str, monkeypatch: p
 
 def test_ratios_without_a_bound_go_through_frames() -> None:
     answer = released(PEOPLE.agg(r=ask.sum("income") / ask.sum("age")), {})
-    assert answer.interval("r") == ([-math.inf], [math.inf])
+    assert answer.interval("r") == ([0], [math.inf])
     assert answer.to_dicts()[0]["r_high"] == math.inf
 
 

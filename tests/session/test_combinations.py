@@ -62,9 +62,6 @@ REFUSED: dict[str, tuple[Callable[[], pv.Query], dict[str, Any], str]] = {
     "levels of distinct": (lambda: PEOPLE.cube("region").agg(m=pv.count_distinct("town")), {"epsilon": 1}, "one level"),
     "levels of bounds": (lambda: PEOPLE.cube("region").agg(b=pv.approx_bounds("pay")), {"epsilon": 1}, "one level"),
     "levels of unknown keys": (lambda: PEOPLE.rollup("region", "town").agg(n=pv.count()), DELTA, "not public"),
-    "levels in formulas": (
-        lambda: PEOPLE.rollup("region").agg(n=pv.count()).compute(x=pv.col("n") * 2), {"epsilon": 1}, "several levels",
-    ),
     "totals of medians": (
         lambda: BY_REGION.agg(m=pv.median("pay")).compute(x=pv.total("m")), {"epsilon": 1}, "total",
     ),
@@ -139,14 +136,18 @@ def test_an_interval_of_one_point_is_shown(session: pv.Session) -> None:
     assert "(0" not in line
 
 
-def test_a_batch_with_a_delta_has_no_unknown_keys(session: pv.Session) -> None:
-    """They would spend a delta of their own beside it."""
-    towns = BY_TOWN.agg(n=pv.count_people())
-    words = "not public, which has a delta of its own"
-    with pytest.raises(UserError, match=words):
-        session.release_all({"a": towns}, epsilon=1, delta=1e-9)
+def test_a_batch_has_no_more_than_its_delta(session: pv.Session) -> None:
+    """Unknown keys share it. What would need one beside it is refused: a plan with its own, a price in rho."""
+    towns, regions = BY_TOWN.agg(n=pv.count_people()), BY_REGION.agg(n=pv.count())
+    many = {"a": towns, "b": BY_TOWN.agg(m=pv.count())}
+    words = "delta is for all questions together"
+    assert session.plan_all(many, epsilon=1, delta=1e-9).guarantee() == pv.ApproxDP(1, "1e-9")
     with pytest.raises(UserError, match=words):
         session.release_all({"a": session.plan(towns, epsilon=20, delta=1e-6)}, delta=1e-9)
+    with pytest.raises(UserError, match=words):
+        session.release_all({"a": towns, "b": regions}, epsilon={"a": 1}, within={"b": {"n": 300}}, delta=1e-12)
+    with pytest.raises(UserError, match=words):
+        session.release_all({"a": towns, "b": session.plan(regions, rho="0.001")}, epsilon=1, delta=1e-12)
     assert session.remaining.share == 1
 
 

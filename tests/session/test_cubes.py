@@ -141,7 +141,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(price: dict[str, Any]) ->
     least = 0.95 * times - 6.5 * math.sqrt(times * 0.05 * 0.95)
     for name in truth:
         assert held[name].min() >= least, (name, held[name])
-        assert held[name].max() < times, name
+        assert held[name].mean() < 0.985 * times, name
         assert narrow[name][:80].mean() < 0.95 * times - 0.5 * math.sqrt(times * 0.05 * 0.95), (name, narrow[name])
 
 

@@ -150,8 +150,20 @@ def planned(
     goes to the questions that need one, in proportion to their epsilons: plain sums are then the whole price. If no
     question needs it, it goes to the privacy loss of all together, and may raise their prices. Raised prices add up to
     more than epsilon, so that this batch is paid for by its privacy loss, or not at all: if that can't be paid, prices
-    are not raised.
+    are not raised. However prices are given, all questions together have no more than that delta.
     """
+    batch = _planned(questions, given, plan, funds)
+    promised = batch.guarantee()
+    if funds is not None and isinstance(promised, ApproxDP) and promised.delta > funds.amount:
+        raise UserError(
+            f"delta is for all questions together, and these need {promised.delta:show}",
+            allowed="Plans with a delta, and prices in rho beside unknown keys, add a delta of their own",
+            remedy=argument("delta", 1e-6),
+        )
+    return batch
+
+
+def _planned(questions: object, given: Mapping[str, Any], plan: Planner, funds: Funds | None) -> BatchPlan:
     asked = _checked(questions)
     prices = Prices(*(given.get(each.name) for each in fields(Prices)))
     options = {name: value for name, value in given.items() if name != "delta" and not hasattr(prices, name)}
