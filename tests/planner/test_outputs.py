@@ -252,7 +252,12 @@ def test_a_standard_deviation_is_judged_at_a_quarter_of_the_range() -> None:
 
 @pytest.mark.parametrize(
     ("most", "counts"),
-    [(200, {"v0": 500, "v200": 500}), (200, {"v20": 500, "v60": 500}), (200, {"v1": 1000}), (1, {"v0": 300, "v1": 700})],
+    [
+        (200, {"v0": 500, "v200": 500}),
+        (200, {"v20": 500, "v60": 500}),
+        (200, {"v1": 1000}),
+        (1, {"v0": 300, "v1": 700}),
+    ],
     ids=["wide", "skewed", "edge", "yes or no"],
 )
 def test_a_variance_of_a_public_number_of_rows(most: int, counts: dict[str, int]) -> None:
@@ -269,7 +274,8 @@ def test_a_variance_of_a_public_number_of_rows(most: int, counts: dict[str, int]
     check(every, exact(every, rows), {name: [value] for name, value in truth.items()})
     kept = np.mean((np.array(column.low) <= true) & (true <= np.array(column.high)))
     assert level - 4 * math.sqrt(level * (1 - level) / draws) <= kept
-    assert all(0 <= low <= x <= high <= most**2 / 4 for x, low, high in zip(column.values, column.low, column.high, strict=True))
+    ends = zip(column.low, column.values, column.high, strict=True)
+    assert all(0 <= low <= x <= high <= most**2 / 4 for low, x, high in ends)
     off = np.array(column.values) - true
     assert np.sqrt(np.mean(off**2)) < 1.2 * math.sqrt(2) * most**2 / len(rows)
     error = made.expected("v")
