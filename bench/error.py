@@ -243,10 +243,10 @@ def report(asked: list[Question], found: Figures) -> str:
         own = [each.deviation for each in found[library].values() if isinstance(each, Figure)]
         if own:
             deviations.append(f"{library} {np.median(own):.1%}, at most {max(own):.1%}")
-    figures = f"{first} of {first + len(behind)} figures"
+    figures, rest = f"{first} of {first + len(behind)} figures", "; ".join(behind) or "none"
     lines += [
         "",
-        f"Privet is first, or less than two standard errors behind, in {figures}. Not in: {'; '.join(behind) or 'none'}.",
+        f"Privet is first, or less than two standard errors behind, in {figures}. Not in: {rest}.",
         "",
         f"Standard errors, relative, median and largest: {'; '.join(deviations)}.",
         "",
