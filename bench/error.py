@@ -14,6 +14,8 @@ import math
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -27,20 +29,23 @@ from bench.tables import LIBRARIES
 EPSILONS = (0.1, 1.0, 3.0)
 DELTA = 1e-6
 DRAWS = {  # the most, the least, and the most rows of all copies together
-    "Privet": (800, 25, 10**6),
+    "Privet": (200, 25, 200_000),
     "OpenDP": (60, 16, 60_000),
     "PipelineDP": (60, 16, 60_000),
     "SmartNoise": (40, 16, 40_000),
     "Tumult": (40, 16, 40_000),
     "diffprivlib": (100, 25, 10**5),
 }
+MOST_COPIES_OF_KEYS = 50
+"""With more, there could be more keys than an answer of Privet has groups at most."""
 SLOW = ("Tumult", "SmartNoise")
-"""These take so long that they are asked about fewer samples."""
+"""These take so long that they are asked few questions."""
 PEERS = {
     "Privet": (None, "error_privet.py"),
     **{name: (requirement, script.replace("tables_", "error_")) for name, (requirement, script) in LIBRARIES.items()},
     "SmartNoise": ("smartnoise-sql==1.0.10 pyarrow==17.0.0", "error_smartnoise.py"),  # on pandas
 }
+TOLD = {"": "", "interval": ", Privet with an interval", "values": ", Privet from the same 1,001 values"}
 PAGE = HERE.parent / "docs" / "error.md"
 START, END = "<!-- The table of ./dev bench error -->\n", "<!-- The end of the table -->\n"
 
@@ -54,13 +59,16 @@ class Question:
     q: float = 0.0
     grouped: bool = False
     adjacency: str = "add/remove"
+    told: str = ""
+    """What only Privet is told about a quantile: to give an interval too, which no other library has, or to choose from
+    the values that OpenDP chooses from."""
 
     def __str__(self) -> str:
         name = {0.5: "median"}.get(self.q, f"quantile {self.q:g}") if self.statistic == "quantile" else self.statistic
         if self.statistic == "keys":
             return f"share of {len(self.truth().keys())} unknown keys found"
         return name + (f", {len(self.sample.keys)} groups" if self.grouped else "") + (
-            ", replace" if self.adjacency == "replace" else ""
+            ", replace" if self.adjacency == "replace" else TOLD[self.told]
         )  # fmt: skip
 
     def truth(self) -> Truth:
@@ -87,6 +95,8 @@ def questions() -> list[Question]:
     median, low, high = (("quantile", q) for q in (0.5, 0.1, 0.9))
     every = (count, total, mean, variance, median, low, high)
     asked = [Question(samples.INCOMES, *each, grouped) for grouped in (False, True) for each in every]
+    asked += [Question(samples.INCOMES, *median, grouped, told="interval") for grouped in (False, True)]
+    asked += [Question(samples.INCOMES, *each, told="values") for each in (median, low, high)]
     asked += [Question(sample, "keys") for sample in (samples.DESTINATIONS, samples.BIRTHPLACES, samples.SCHOOLS)]
     for sample in (samples.INCOMES, samples.PATIENTS):
         asked += [Question(sample, statistic, adjacency="replace") for statistic in ("mean", "variance")]
@@ -96,6 +106,7 @@ def questions() -> list[Question]:
     asked += [Question(samples.VOTERS, *each, True) for each in (mean, median)]
     for sample in (samples.WIVES, samples.FLIGHTS, samples.PATIENTS, samples.TUMOURS, samples.WINES, samples.WAGES):
         asked += [Question(sample, *each) for each in (mean, median)]
+        asked += [] if sample.whole else [Question(sample, *median, told="values")]
     return asked
 
 
@@ -152,13 +163,19 @@ def draws_of(library: str, question: Question) -> int:
     """How often a library is asked; groups are several draws at once, and large samples are copied less often."""
     most, least, rows = DRAWS[library]
     draws = most // (4 if question.grouped or question.statistic == "keys" else 1)
+    if question.statistic == "keys":
+        draws = min(draws, MOST_COPIES_OF_KEYS)
     return max(min(draws, rows // len(question.sample.rows())), least)
 
 
 def is_asked(library: str, question: Question) -> bool:
     """Whether a library is asked at all."""
-    few = question.sample is samples.INCOMES and not question.grouped
-    return library not in SLOW or few or question.statistic == "keys"
+    if library not in SLOW:
+        return True
+    if question.statistic == "keys":
+        return library == "SmartNoise" and question.sample.cap == 1
+    few = library == "SmartNoise" or question.statistic in ("count", "sum", "mean")
+    return few and question.sample is samples.INCOMES and not question.grouped and question.adjacency == "add/remove"
 
 
 def measured(library: str, asked: Iterable[Question]) -> Iterable[tuple[Question, float, Figure | str]]:
@@ -173,6 +190,8 @@ def measured(library: str, asked: Iterable[Question]) -> Iterable[tuple[Question
             truth, draws = question.truth(), draws_of(library, question)
             for epsilon in EPSILONS:
                 put = {**question.asked(epsilon, draws), "path": str(question.sample.file(draws))}
+                if library == "Privet":
+                    put["told"] = question.told
                 key = json.dumps([requirement, question.sample.name, {**put, "path": ""}, *texts])
                 kept = ENVIRONMENTS / "error" / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.json"
                 if requirement is not None and kept.exists():
@@ -200,23 +219,46 @@ def report(asked: list[Question], found: Figures) -> str:
     """The table, in Markdown, and what is to be known about its figures."""
     libraries = list(found)
     lines = [
-        "| data | statistic | reference | " + " | ".join(libraries) + " | Privet to best peer |",
+        "| data | statistic | reference | " + " | ".join(libraries) + " | Privet to best other |",
         "|" + "---|" * (len(libraries) + 4),
     ]
+    behind, first = [], 0
     for question in asked:
         truth = question.truth()
         known = [reference(question, truth, epsilon) for epsilon in EPSILONS]
         row = [question.sample.name, str(question), _three(known, question)]
-        row += [_cell([found[library][question, epsilon] for epsilon in EPSILONS], question) for library in libraries]
-        row.append(", ".join(_compared(question, epsilon, found) for epsilon in EPSILONS))
+        row += [_cell(question, found, library) for library in libraries]
+        ratios = [_ratio(question, epsilon, found) for epsilon in EPSILONS]
+        row.append(", ".join("-" if ratio is None else f"{ratio:.2f}" for ratio in ratios))
         lines.append(f"| {' | '.join(row)} |")
+        for epsilon, ratio in zip(EPSILONS, ratios, strict=True):
+            ours = found.get("Privet", {}).get((question, epsilon))
+            if isinstance(ours, Figure) and ratio is not None:
+                if is_first(question, epsilon, found, ours):
+                    first += 1
+                else:
+                    behind.append(f"{question.sample.name}: {question}, epsilon {epsilon:g} ({ratio:.2f})")
     deviations = []
     for library in libraries:
         own = [each.deviation for each in found[library].values() if isinstance(each, Figure)]
         if own:
             deviations.append(f"{library} {np.median(own):.1%}, at most {max(own):.1%}")
-    lines += ["", f"Standard errors, relative, median and largest: {'; '.join(deviations)}."]
+    figures, rest = f"{first} of {first + len(behind)} figures", "; ".join(behind) or "none"
+    lines += [
+        "",
+        f"Privet is first, or less than two standard errors behind, in {figures}. Not in: {rest}.",
+        "",
+        f"Standard errors, relative, median and largest: {'; '.join(deviations)}.",
+        "",
+        f"Measured on {date.today():%d %B %Y} with {versions(libraries)}.",
+    ]
     return "\n".join(lines) + "\n"
+
+
+def versions(libraries: Iterable[str]) -> str:
+    """What was installed for each library."""
+    used = [PEERS[library][0] or f"privet {version('privet')}" for library in libraries]
+    return "; ".join(f"`{each.replace('==', ' ')}`" for each in [*used, samples.PACKAGES])
 
 
 def _three(values: Iterable[float | None], question: Question) -> str:
@@ -233,34 +275,50 @@ def _number(value: float, question: Question) -> str:
     return f"{value:,.0f}" if value < 1e5 else f"{value:.2e}".replace("e+0", "e").replace("e+", "e")
 
 
-def _cell(figures: list[Figure | str], question: Question) -> str:
+def _cell(question: Question, found: Figures, library: str) -> str:
+    """The figures of a library; bold where it is first, or less than two standard errors behind."""
+    figures = [found[library][question, epsilon] for epsilon in EPSILONS]
     if all(isinstance(each, str) for each in figures):
         return str(figures[0]).split(":")[0].replace("none", "")
-    return ", ".join(_number(each.value, question) if isinstance(each, Figure) else "-" for each in figures)
+    shown = []
+    for epsilon, each in zip(EPSILONS, figures, strict=True):
+        text = _number(each.value, question) if isinstance(each, Figure) else "-"
+        bold = isinstance(each, Figure) and is_first(question, epsilon, found, each)
+        shown.append(f"**{text}**" if bold else text)
+    return ", ".join(shown)
 
 
-def _compared(question: Question, epsilon: float, found: Figures) -> str:
-    """Privet's figure divided by the best other; in bold if it is worse by more than two standard errors.
+def best(question: Question, epsilon: float, found: Figures, among: Iterable[str]) -> Figure | None:
+    """The best figure of these libraries.
 
     The least of several noisy figures is too small. So where the least possible error is known, it counts instead of a
     figure below it.
     """
-    ours = found.get("Privet", {}).get((question, epsilon), "")
-    others = [own[question, epsilon] for library, own in found.items() if library != "Privet"]
-    figures = [each for each in others if isinstance(each, Figure)]
-    if not isinstance(ours, Figure) or not figures:
-        return "-"
-    share = question.statistic == "keys"
-    best = max(figures, key=lambda each: each.value) if share else min(figures, key=lambda each: each.value)
-    least = reference(question, question.truth(), epsilon) if question.statistic in ("count", "sum") else None
-    if least is not None and best.value < least:
-        best = Figure(least)
-    if not best.value:
-        return "-" if ours.value else "1"
-    ratio = ours.value / best.value
-    slack = 2 * math.hypot(ours.deviation, best.deviation)
-    worse = ratio < 1 - slack if share else ratio > 1 + slack
-    return f"**{ratio:.2f}**" if worse else f"{ratio:.2f}"
+    figures = [each for library in among if isinstance(each := found[library][question, epsilon], Figure)]
+    if not figures:
+        return None
+    if question.statistic == "keys":
+        return max(figures, key=lambda each: each.value)
+    least = min(figures, key=lambda each: each.value)
+    bound = reference(question, question.truth(), epsilon) if question.statistic in ("count", "sum") else None
+    return least if bound is None else Figure(max(least.value, bound), least.deviation)
+
+
+def is_first(question: Question, epsilon: float, found: Figures, own: Figure) -> bool:
+    """Whether no library is better by two standard errors."""
+    least = best(question, epsilon, found, found)
+    assert least is not None
+    slack = 2 * math.hypot(own.value * own.deviation, least.value * least.deviation)
+    return own.value >= least.value - slack if question.statistic == "keys" else own.value <= least.value + slack
+
+
+def _ratio(question: Question, epsilon: float, found: Figures) -> float | None:
+    """Privet's figure divided by the best other one."""
+    ours = found.get("Privet", {}).get((question, epsilon))
+    other = best(question, epsilon, found, [library for library in found if library != "Privet"])
+    if not isinstance(ours, Figure) or other is None:
+        return None
+    return ours.value / other.value if other.value else math.inf if ours.value else 1.0
 
 
 def publish(table: str, page: Path = PAGE) -> None:

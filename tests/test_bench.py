@@ -44,12 +44,14 @@ def test_the_error_benchmark_in_small(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(samples, "ENVIRONMENTS", tmp_path)
     monkeypatch.setattr(error_bench, "ENVIRONMENTS", tmp_path)
     monkeypatch.setattr(error_bench, "EPSILONS", (1.0,))
+    monkeypatch.setitem(error_bench.DRAWS, "Privet", (400, 25, 10**6))
     sample = samples.Sample("tiny", "made up", 0, 10, ("a", "b"))
     rows = pa.table({"unit": range(40), "place": ["a", "a", "b", "c"] * 10, "value": [i / 4 for i in range(40)]})
     (tmp_path / "data").mkdir()
     pq.write_table(rows, tmp_path / "data" / "error-tiny.parquet")
     asked = [error_bench.Question(sample, each) for each in ("count", "sum", "mean", "quantile", "keys")]
     asked.append(error_bench.Question(sample, "count", grouped=True))
+    asked.append(error_bench.Question(sample, "quantile", 0.5, told="values"))
     found = {(question, epsilon): each for question, epsilon, each in error_bench.measured("Privet", asked)}
     assert len(found) == len(asked)
     for question in (asked[0], asked[1], asked[5]):
@@ -58,9 +60,9 @@ def test_the_error_benchmark_in_small(tmp_path: Path, monkeypatch: pytest.Monkey
         assert best is not None
         assert 0.6 < measured.value / best < 1.6  # 400 draws: more than 8 standard errors to either side
     page = tmp_path / "error.md"
-    page.write_text(f"# Error\n{error_bench.START}old\n{error_bench.END}The rest.\n")
+    page.write_text(f"# Error\n{error_bench.START}yesterday\n{error_bench.END}The rest.\n")
     error_bench.publish(error_bench.report(asked, {"Privet": found}), page)
-    assert "old" not in page.read_text()
+    assert "yesterday" not in page.read_text()
     assert page.read_text().count("| tiny |") == len(asked)
     assert page.read_text().endswith("The rest.\n")
 

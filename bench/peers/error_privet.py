@@ -1,7 +1,9 @@
 """Privet itself, asked like its peers."""
 
+from fractions import Fraction
+
 import pyarrow.parquet as pq
-from error_common import Absent, cells, per_copy, serve
+from error_common import GRID, cells, per_copy, serve
 
 import privet as pv
 
@@ -11,12 +13,13 @@ BUDGET = pv.ApproxDP(10**9, "1/1000")
 
 def session(asked):
     """Opened once for each file, with its adjacency."""
-    place = asked.path, asked.adjacency
+    place = asked.path, asked.adjacency, asked.told
     if place not in _sessions:
         person = pv.each_row() if asked.cap == 1 else pv.person("unit", max_rows=asked.cap)
         bounds = (int(asked.lower), int(asked.upper)) if asked.whole else (asked.lower, asked.upper)
         replaced = asked.adjacency == "replace"
-        value = (pv.integer if asked.whole else pv.number)(*bounds, required=replaced)
+        step = {"step": Fraction(asked.upper - asked.lower) / (GRID - 1)} if asked.told == "values" else {}
+        value = (pv.integer if asked.whole else pv.number)(*bounds, required=replaced, **step)
         columns = {"copy": pv.integer(0, asked.draws - 1), "mark": pv.text(), "value": value}
         if asked.keys:
             columns["place"] = pv.keys(*asked.keys)
@@ -32,9 +35,7 @@ def session(asked):
 
 def aggregate(asked):
     if asked.statistic == "quantile":
-        if not hasattr(pv, "quantile"):
-            raise Absent("not in this version")
-        return pv.quantile("value", asked.q, interval=False)  # like its peers, which give none
+        return pv.quantile("value", asked.q, interval=asked.told == "interval")  # its peers give none
     return pv.count() if asked.statistic == "count" else getattr(pv, asked.statistic)("value")
 
 
@@ -49,10 +50,7 @@ def query(asked, table):
 def answer(asked):
     table, opened = session(asked)
     if asked.statistic == "keys":
-        try:
-            found = opened.release(query(asked, table), epsilon=asked.epsilon, delta=asked.delta, fresh=True)
-        except (pv.UserError, TypeError) as error:
-            raise Absent("not in this version") from error
+        found = opened.release(query(asked, table), epsilon=asked.epsilon, delta=asked.delta, fresh=True)
         return per_copy(asked, found.values("mark"))
     made = opened.plan(query(asked, table), epsilon=asked.epsilon)
     if asked.adjacency == "replace":

@@ -274,10 +274,8 @@ def test_a_variance_of_a_public_number_of_rows(most: int, counts: dict[str, int]
     check(every, exact(every, rows), {name: [value] for name, value in truth.items()})
     kept = np.mean((np.array(column.low) <= true) & (true <= np.array(column.high)))
     assert level - 4 * math.sqrt(level * (1 - level) / draws) <= kept
-    assert all(
-        0 <= low <= x <= high <= most**2 / 4
-        for x, low, high in zip(column.values, column.low, column.high, strict=True)
-    )
+    ends = zip(column.low, column.values, column.high, strict=True)
+    assert all(0 <= low <= x <= high <= most**2 / 4 for low, x, high in ends)
     off = np.array(column.values) - true
     assert np.sqrt(np.mean(off**2)) < 1.2 * math.sqrt(2) * most**2 / len(rows)
     error = made.expected("v")

@@ -353,7 +353,7 @@ class SpreadOfAll:
         return Linear(((self.measurement, 0, Exact(1, self.rows * self.width**2)),))
 
     def _at(self, c: Exact) -> Linear:
-        """sum (v/W - c)^2 / n."""
+        """Sum (v/W - c)^2 / n."""
         if self.width == 1:
             return Linear(((self.measurement, 0, (1 - 2 * c) / self.rows),), c * c)
         return replace(self._form(1 - 2 * c), offset=c * c)

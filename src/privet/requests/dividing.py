@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from privet.errors import InternalError, QueryError, Remedy, Subject, UserError, argument, write
-from privet.exact import Exact, Number, positive
+from privet.exact import Exact, Number, positive, show_up
 from privet.ledger import Balance
 from privet.names.spelling import there_are
 from privet.planner import ReleasePlan
@@ -156,7 +156,7 @@ def planned(
     promised = batch.guarantee()
     if funds is not None and isinstance(promised, ApproxDP) and promised.delta > funds.amount:
         raise UserError(
-            f"delta is for all questions together, and these need {promised.delta:show}",
+            f"delta is for all questions together, and these need {show_up(promised.delta)}",
             allowed="Plans with a delta, and prices in rho beside unknown keys, add a delta of their own",
             remedy=argument("delta", 1e-6),
         )
