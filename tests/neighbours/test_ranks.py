@@ -16,7 +16,7 @@ from privet.tables.statement import Statement, Unbounded
 
 
 def test_no_neighbour_moves_a_choice_further_than_claimed(effort: int) -> None:
-    seen = search(range(5, 5 + 3 * effort))
+    seen = search(range(17, 17 + 3 * effort))
     assert seen.violations == []
     assert seen.cases > 40
     assert max(seen.reached.values()) == 1

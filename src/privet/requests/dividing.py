@@ -150,16 +150,19 @@ def planned(
     goes to the questions that need one, in proportion to their epsilons: plain sums are then the whole price. If no
     question needs it, it goes to the privacy loss of all together, and may raise their prices. Raised prices add up to
     more than epsilon, so that this batch is paid for by its privacy loss, or not at all: if that can't be paid, prices
-    are not raised. However prices are given, all questions together have no more than that delta.
+    are not raised. However prices are given, the delta of all is no more than this one and those of plans.
     """
     batch = _planned(questions, given, plan, funds)
     promised = batch.guarantee()
-    if funds is not None and isinstance(promised, ApproxDP) and promised.delta > funds.amount:
-        raise UserError(
-            f"delta is for all questions together, and these need {show_up(promised.delta)}",
-            allowed="Plans with a delta, and prices in rho beside unknown keys, add a delta of their own",
-            remedy=argument("delta", 1e-6),
-        )
+    if funds is not None and isinstance(promised, ApproxDP):
+        planned_before = [each for each in _checked(questions).values() if isinstance(each, ReleasePlan)]
+        own = sum((each.price.delta for each in planned_before if isinstance(each.price, ApproxDP)), Exact(0))
+        if promised.delta > funds.amount + own:
+            raise UserError(
+                f"delta is for all questions together, and these need {show_up(promised.delta)}",
+                allowed="Beside unknown keys, a question in rho needs a delta of its own. Give each an epsilon",
+                remedy=argument("epsilon", 0.5),
+            )
     return batch
 
 
