@@ -54,7 +54,7 @@ def test_what_holds_passes(name: str, tmp_path: Path) -> None:
 def test_what_was_checked_is_said() -> None:
     made, ledger = certified("groups")
     assert str(verify(made)) == (
-        "rules      passed: epsilon 0.333334, for n = count(), pay = mean(pay) by region\n"
+        "rules      passed: epsilon 0.333334, for n = count(), pay = mean(pay) by region where age >= 18\n"
         "signature  not checked: no key was given\n"
         "ledger     not checked: no ledger was given"
     )

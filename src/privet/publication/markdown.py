@@ -66,6 +66,10 @@ def _section(answer: Answer) -> list[str]:
         "",
         *(f"- {safe(note)}" for note in answer.notes()),
         "",
+        "The question:",
+        "",
+        *(f"    {line}".rstrip() for line in question.sql.strip().splitlines()),
+        "",
         f"Files: {links}",
         "",
     ]

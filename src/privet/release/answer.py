@@ -12,6 +12,7 @@ from privet.exact import nearest
 from privet.ledger import Remaining
 from privet.planner import ReleasePlan, bounds, computed, conditions, finding
 from privet.planner.outputs import Cell, Cells, Fixed, Straight
+from privet.planner.rank_outputs import RankedCode
 from privet.privacy.guarantees import Guarantee
 from privet.privacy.guarantees.budgets import is_nothing
 from privet.release import arranging
@@ -212,6 +213,7 @@ class Release:
                 computed.is_public(self.plan, formulas[name]) if name in formulas else isinstance(outputs[name], Fixed),
                 name in formulas or name in dots,
                 computed.is_plain(self.plan, formulas[name]) if name in formulas else bounds.is_end(outputs[name]),
+                isinstance(outputs.get(name), RankedCode),
             )
             for name, cells in self.shown.items()
         ]

@@ -35,6 +35,8 @@ from privet.release.certificate import FORMAT, Certificate, answered, found_tree
 from privet.release.recall import planned_again
 from privet.release.signing import VerifyingKey, signs, verifier
 from privet.system.addresses import shown
+from privet.tables.expressions.rendering import show as show_node
+from privet.tables.operators import Operator, Where, steps
 from privet.tables.schema import check_name
 
 _CLOSE = 1e-9  # intervals come from floats, which differ in their last bits between machines
@@ -161,7 +163,12 @@ def _check_query(document: dict[str, Any]) -> str:
                 raise VerificationError(f"noisy[{i}]: must be {noised.measurement.size} integers for each group")
     checker.check(document["derived"], noisy)
     _same(document["answer"], plain(answered(plan.cells(noisy))), "answer")
-    return f"{plan.guarantee()}, for {plan.query}{checked_batch(document)}"
+    return f"{plan.guarantee()}, for {plan.query}{_rows(plan.query.input)}{checked_batch(document)}"
+
+
+def _rows(of: Operator) -> str:
+    conditions = [show_node(each.condition) for each in steps(of) if isinstance(each, Where)]
+    return f" where {' and '.join(conditions)}" if conditions else ""
 
 
 def _check_value(document: dict[str, Any]) -> str:

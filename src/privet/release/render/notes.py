@@ -12,6 +12,11 @@ from privet.privacy.guarantees import Guarantee, PureDP
 from privet.privacy.guarantees.budgets import is_nothing
 from privet.release.render.view import Column, marks
 
+_REASONS = {
+    False: "less than twice its margin of error, or a mean or ratio of too few rows",
+    True: "a quantile, minimum or maximum whose interval is not proved, or is more than half of the range",
+}
+
 
 def notes(
     *,
@@ -44,8 +49,10 @@ def notes(
         lines.append("Noisy values decided which groups are shown, so these intervals hold less often than stated.")
     if drawn:
         return [*lines, _promise(guarantee)]
-    if any(any(marks(column.cells)) for column in columns):
-        lines.append("~ too noisy to rely on: less than twice its margin of error, or a mean or ratio of too few rows.")
+    marked = {column.ranked for column in columns if any(marks(column.cells))}
+    if marked:
+        reasons = [words for ranked, words in _REASONS.items() if ranked in marked]
+        lines.append(f"~ too noisy to rely on: {', or '.join(reasons)}.")
     return [*lines, cost(guarantee, spent, remaining, part=part)]
 
 

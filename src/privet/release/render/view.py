@@ -26,6 +26,9 @@ class Column:
     plain: bool = False
     """Whether it has no interval of its own: it is an end of one or of bounds, or is computed from such ends."""
 
+    ranked: bool = False
+    """Whether it is a quantile, a minimum or a maximum."""
+
     def texts(self, group: int) -> tuple[str, str]:
         """The value and the interval of one group."""
         cells = self.cells
