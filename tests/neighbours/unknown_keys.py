@@ -93,6 +93,7 @@ def search(
         made = crowd(chance, text=True)
         seen.worlds += 1
         plans = [each for each in (question(chance, made) for _ in range(2 * QUESTIONS)) if each is not None]
+        plans = [each for each in plans if each.discovery is not None]  # a condition may name all texts: no search then
         around = star(chance, made, forms)
         tables = [shuffled(chance, made.data), made.data, *around.tables()]
         try:
