@@ -7,32 +7,29 @@ from __future__ import annotations
 
 import atexit
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex, TypedDict
-from weakref import WeakSet, WeakValueDictionary
+from typing import TYPE_CHECKING, Literal, NoReturn, SupportsIndex, TypedDict
+from weakref import WeakSet
 
 from privet import ledger as ledgers
 from privet.connection import Connection
 from privet.engines.base import MEMORY, Engine
-from privet.errors import QueryError, Remedy, Subject, UserError, argument, write
-from privet.exact import Number, positive, probability, whole
+from privet.errors import QueryError, Remedy, UserError, argument
+from privet.exact import Number, whole
 from privet.ledger import Caps, Ledger
-from privet.planner import ReleasePlan, plan
 from privet.planner.choice import Accounting
-from privet.planner.discovery import default_delta
-from privet.privacy.accounting import PureAccountant, accountant_for
+from privet.privacy.accounting import accountant_for
 from privet.privacy.adjacency import Person
-from privet.privacy.guarantees import Budget, PureDP, budgets
+from privet.privacy.guarantees import Budget
 from privet.privacy.guarantees.budgets import DELTA_SHARE, MIN_EPSILON
+from privet.questions import Questions
 from privet.release.signing import SigningKey, signer
 from privet.system.closing import Closing
 from privet.system.processes import Gate, era
-from privet.tables import operators
-from privet.tables.discovered import Discovered
+from privet.tables.catalog import OPEN, Catalog
 from privet.tables.holders import Holders
-from privet.tables.query import Query
 from privet.tables.relation import PublicTable, Table
 from privet.tables.schema import check_name
 from privet.tables.statement import Statement
@@ -41,9 +38,7 @@ if TYPE_CHECKING:  # pydantic takes its time, and most datasets need none of it
     from privet.policy import Policy
     from privet.policy.policy import DatasetPolicy
     from privet.session import Session
-    from privet.sql import Asked
 
-_OPENED = write('pv.Session([people], budget=pv.PureDP(3), ledger="people.ledger")')
 _CLOSED = "this dataset is closed, and so are its sessions. Open it again to ask further questions"
 _UNSEEN = (
     "this dataset was opened by another process, and Python was not told of the fork. Nothing was spent. Open it "
@@ -74,7 +69,7 @@ class DatasetOptions(TypedDict, total=False):
     engine: str
 
 
-class Dataset(Closing):
+class Dataset(Questions, Closing):
     """Private tables about the same people, with one budget for all questions and a ledger that records spending.
 
     - `ledger`: a file, a postgresql:// address, or an open ledger. With `ledger=None`, debits are kept in memory and
@@ -131,12 +126,11 @@ class Dataset(Closing):
             raise UserError(f"spill must be a folder that exists, not {str(spill)!r}", remedy=advice)
         if threads is not None:
             threads = whole(threads, name="threads", example="threads=2")
-        self.tables = _tables(tables)
-        self.public: dict[str, PublicTable] = _named(public, PublicTable, "public")
+        catalog = Catalog.of(tables, public)
         accountant = accountant_for(budget, accountant).name
         if ledger is not None and not isinstance(ledger, str | Path) and not hasattr(ledger, "reserve"):
-            raise UserError("ledger must be a file, an address, or None for memory", remedy=_OPENED)
-        first = next(iter(self.tables.values())).schema
+            raise UserError("ledger must be a file, an address, or None for memory", remedy=OPEN)
+        first = next(iter(catalog.tables.values())).schema
         self.name = first.name if name is None else check_name(name, "dataset")
         self.version = check_name(version, "version")
         self._caps = caps
@@ -146,16 +140,12 @@ class Dataset(Closing):
             )
         self.share_answers = share_answers
         """Whether an answer that someone else paid for is free."""
-        self.min_epsilon = positive(min_epsilon, name="min_epsilon", example="min_epsilon=0.001")
-        """The minimum price of a question."""
-        self.delta_share = probability(delta_share, name="delta_share", example="delta_share=0.01")
-        """The part of the budget's delta that a question with unknown keys costs by default."""
+        super().__init__(catalog, budget, min_epsilon=min_epsilon, delta_share=delta_share)
         self._gate = Gate(_CLOSED)
         self._era = era()
-        self._plans: WeakValueDictionary[int, ReleasePlan] = WeakValueDictionary()
         self.signing_key = None if signing_key is None else signer(signing_key)
         unit: Literal["person", "row"] = "person" if isinstance(first.protect, Person) else "row"
-        self._facts = ledgers.Dataset(self.name, unit, first.adjacency, budget, accountant)
+        facts = ledgers.Dataset(self.name, unit, first.adjacency, budget, accountant)
         engine_options = {
             "name": engine,
             "memory": memory,
@@ -163,7 +153,7 @@ class Dataset(Closing):
             "spill": None if spill is None else Path(spill),
         }
         self._connection = Connection(
-            self._facts,
+            facts,
             self.version,
             self.tables,
             self.public,
@@ -255,54 +245,6 @@ class Dataset(Closing):
         """What the policy allows an analyst; no limits if there is no policy."""
         return Caps() if self._caps is None else self._caps(analyst)
 
-    def parse(self, text: str) -> Query:
-        """The question that a SELECT asks, as the same value that the Python methods build."""
-        return self.asked(text).query
-
-    def asked(self, text: str) -> Asked:
-        """The question that a SELECT asks, and the price in its options."""
-        from privet.sql import read
-
-        return read(text, self.tables, self.public)
-
-    def plan(self, query: Query | str | ReleasePlan, **options: Any) -> ReleasePlan:
-        """The plan for a question. A plan that another dataset made is planned again and compared.
-
-        Claim: the result is always the planner's own plan for the question, at the minimum price or more.
-        """
-        if isinstance(query, ReleasePlan):
-            return self._planned(query)
-        if isinstance(query, str):
-            question = self.asked(query)
-            asked, text, options = question.query, query, question.priced(options)
-        else:
-            asked, text = query, ""
-        try:
-            planned = self._plan(asked, text=text, **options)
-        except QueryError as error:
-            if text and error.remedy is not None and error.remedy.sql:  # the remedy is for a statement
-                error.subject = Subject("statement")
-            raise
-        self._check_tables(asked)
-        self._plans[id(planned)] = planned
-        return planned
-
-    def _plan(self, query: Query, **options: Any) -> ReleasePlan:
-        if isinstance(getattr(query, "groups", None), Discovered):  # what is no query is refused by the planner
-            usual = default_delta(query, self._facts.budget, self.delta_share)
-            options["delta"] = usual if options.get("delta") is None else options["delta"]
-        return plan(query, min_epsilon=self.min_epsilon, accounting=self._accounting(options), **options)
-
-    def _accounting(self, options: Mapping[str, Any]) -> Accounting | None:
-        """What a question is paid from, if that can decide which mechanism answers it."""
-        budget = self._facts.budget
-        if isinstance(budget, PureDP):
-            priced = any(options.get(name) is not None for name in ("delta", "rho", "mechanism"))
-            return Accounting(PureAccountant(), budget) if priced else None
-        if options.get("epsilon") is not None and options.get("delta") is None:
-            return None
-        return self.accounting
-
     @property
     def accounting(self) -> Accounting:
         """The budget that the dataset was created with, and the accountant that keeps it.
@@ -311,49 +253,6 @@ class Dataset(Closing):
         steward has changed the budget.
         """
         return Accounting(self.ledger.balance(self.name).accountant, self.ledger.dataset(self.name).budget)
-
-    def _planned(self, given: ReleasePlan) -> ReleasePlan:
-        if self._plans.get(id(given)) is given:
-            return given
-        self._check_tables(given.query)
-        options = {
-            **({} if given.asked is None else budgets.numbers(given.asked)),
-            **({} if given.delta is None else {"delta": given.delta}),
-            "within": None if given.within is None else dict(given.within),
-            "confidence": given.confidence,
-            "simultaneous": given.simultaneous,
-            "assuming": given.assuming,
-            "weights": dict(given.weights) or None,
-            "mechanism": given.mechanism.name,
-        }
-        planned = self._plan(given.query, text=given.text, **options)
-        if planned != given:
-            raise QueryError(
-                "this plan was not made for this dataset: here the same question has another plan. Nothing was spent",
-                remedy=write("plan = session.plan(question, epsilon=0.5)"),
-            )
-        self._plans[id(planned)] = planned
-        return planned
-
-    def _check_tables(self, query: Query) -> None:
-        for schema in operators.tables(query.input):
-            known = self.tables.get(schema.name)
-            if known is None or known.schema != schema:
-                raise QueryError(
-                    f"the session has no table {schema.name!r}"
-                    if known is None
-                    else f"the session's table {schema.name!r} is declared differently from the one in the question",
-                    allowed=f"It has: {', '.join(self.tables)}" if known is None else "",
-                    subject=Subject("table", schema.name),
-                )
-        for public in operators.public_tables(query.input):
-            table = self.public.get(public.name)
-            if table is None or table.schema != public:
-                raise QueryError(
-                    f"the session does not have the public table {public.name!r}",
-                    subject=Subject("table", public.name),
-                    remedy=write(f"pv.Session([people], public=[{public.name}], ...)"),
-                )
 
     def ready(self, statements: Iterable[Statement | Holders] = ()) -> None:
         """Refuse what this process or its engine can't answer, before anything is paid for."""
@@ -404,41 +303,3 @@ _OPEN: WeakSet[Dataset] = WeakSet()
 def _end_all() -> None:
     for dataset in list(_OPEN):
         dataset._end()
-
-
-def _named(tables: Any, kind: Any, what: str) -> dict[str, Any]:
-    named: dict[str, Any] = {}
-    if not isinstance(tables, list | tuple):
-        raise UserError(f"{what} must be a list", remedy=_OPENED)
-    for table in tables:
-        if isinstance(table, PublicTable) and kind is not PublicTable:
-            raise UserError(
-                f"{table.name} is a public table, but {what} is for the tables of people",
-                remedy=write(f"pv.Session([people], public=[{table.name}], ...)"),
-            )
-        if not isinstance(table, kind):
-            maker = "pv.public_table" if kind is PublicTable else "pv.table"
-            raise UserError(
-                f"{what} contains a {type(table).__module__}.{type(table).__qualname__}",
-                allowed="It takes declared tables",
-                remedy=write(f"{maker}(...)"),
-            )
-        if table.name in named:
-            raise UserError(f"two tables are called {table.name!r}", remedy=Remedy("Rename one of them"))
-        named[table.name] = table
-    return named
-
-
-def _tables(tables: Sequence[Table]) -> dict[str, Table]:
-    named: dict[str, Table] = _named(tables, Table, "tables")
-    if not named:
-        raise UserError("a session needs a table", remedy=_OPENED)
-    units = {type(table.schema.protect) for table in named.values()}
-    kinds = {table.schema.adjacency for table in named.values()}
-    if len(units) > 1 or len(kinds) > 1:
-        raise UserError(
-            "all tables of a dataset are about the same people: they must protect the same unit (each row, or each "
-            "person) with the same adjacency",
-            remedy=Remedy("Open another session for tables about other people"),
-        )
-    return named

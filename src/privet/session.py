@@ -1,4 +1,4 @@
-"""One analyst's view of a dataset: the only place where data, budget and noise meet.
+"""One analyst asks a dataset and pays: the only place where data, budget and noise meet.
 
 The steps of a question are: plan, price, debit, execute, add noise, settle. No row is read before the debit. After it,
 the noisy numbers are the only thing an analyst sees that depends on the rows.
@@ -15,40 +15,33 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, Unpack
 
 from privet.dataset import COPIED, Dataset, DatasetOptions
 from privet.errors import (
-    Face,
     LedgerError,
-    QueryError,
-    Remedy,
     UserError,
     argument,
     write,
 )
 from privet.exact import Number
-from privet.ledger import Balance, Charge, Ledger, Remaining
-from privet.ledger.balance import how_often, nearest
-from privet.mechanisms import NOISE, described
+from privet.ledger import Charge, Ledger
+from privet.mechanisms import described
 from privet.mechanisms.described import Adding, Choosing
 from privet.payment import paid
 from privet.planner import ReleasePlan
 from privet.planner.arguments import check_arguments, check_label, check_price
-from privet.planner.batch import BatchPlan
-from privet.planner.choice import Accounting, alternative
-from privet.planner.explain import Explanation, section
-from privet.privacy.guarantees import Budget, Guarantee
-from privet.release import Release, bounds, recall
-from privet.release.batch import ReleasedBatch, batch_before
+from privet.preview import Preview
+from privet.privacy.guarantees import Budget
+from privet.release import Release, bounds
+from privet.release.batch import ReleasedBatch
 from privet.release.bounds import ReleasedBounds
 from privet.release.diagnosis import Diagnosis
 from privet.release.value import ReleasedValue
-from privet.requests import Debited, Request, batches, diagnoses, dividing, queries, values
+from privet.requests import Debited, Request, batches, diagnoses, queries, values
 from privet.requests.base import AnswerT
-from privet.requests.dividing import Funds
 from privet.requests.options import BatchOptions, BoundsOptions, DiagnosisOptions, ReleaseOptions
 from privet.system.closing import Closing
 from privet.tables import look
 from privet.tables.expressions.fluent import Expr
 from privet.tables.query import Query
-from privet.tables.relation import PublicTable, Relation, Table, check_rows
+from privet.tables.relation import Relation, Table, check_rows
 from privet.tables.schema import check_name
 
 if TYPE_CHECKING:  # pydantic takes its time, and most sessions need none of it
@@ -60,7 +53,7 @@ def _check_fresh(fresh: object) -> None:
         raise UserError(f"fresh must be True or False, not {fresh!r}", remedy=argument("fresh", True))
 
 
-class Session(Closing):
+class Session(Preview, Closing):
     """One analyst's view of a dataset: ask questions, see what they cost, and see how much budget is left.
 
     `pv.Session([...], budget=..., ledger=...)` opens a `Dataset` of its own and takes the same arguments; closing the
@@ -83,9 +76,7 @@ class Session(Closing):
         self._begin(Dataset(tables, budget=budget, ledger=ledger, **options), analyst, owns=True)
 
     def _begin(self, dataset: Dataset, analyst: str, *, owns: bool) -> None:
-        self.dataset = dataset
-        self.analyst = analyst
-        self._caps = dataset.caps(analyst)
+        Preview.__init__(self, dataset, analyst)
         self._owns = owns
         self._closed = False
         self.debited = False
@@ -110,119 +101,7 @@ class Session(Closing):
         analyst = check_name(analyst, "analyst")
         return cls.of(Dataset.open(policy, dataset=dataset, asking=asking), analyst=analyst, owns=True)
 
-    # --- the dataset ----------------------------------------------------------------------------
-
-    @property
-    def name(self) -> str:
-        """The name of the dataset."""
-        return self.dataset.name
-
-    @property
-    def version(self) -> str:
-        """The name of this version of the data."""
-        return self.dataset.version
-
-    @property
-    def tables(self) -> dict[str, Table]:
-        """The private tables, by name."""
-        return self.dataset.tables
-
-    @property
-    def public(self) -> dict[str, PublicTable]:
-        """The public tables, by name."""
-        return self.dataset.public
-
-    @property
-    def ledger(self) -> Ledger:
-        """The ledger, for `verify` and for the steward."""
-        return self.dataset.ledger
-
-    # --- the budget -----------------------------------------------------------------------------
-
-    @property
-    def balance(self) -> Balance:
-        """What was granted and what is spent, including the analyst's own cap if there is one."""
-        return self._caps.lower(self.ledger.balance(self.name, self.analyst))
-
-    @property
-    def spent(self) -> Any:
-        """What is spent: a guarantee of the budget's kind, or, if meters keep the budget, the share that is used."""
-        return self.balance.spent
-
-    @property
-    def remaining(self) -> Remaining:
-        """What is left under every cap: the share, the guarantee, and whether a plan fits."""
-        return self.balance.remaining
-
-    def reopen(self, reason: str) -> None:
-        """Reopen the dataset after failures. This is for the steward; the ledger records the reason."""
-        self.dataset.connect()
-        self.ledger.reopen(self.name, reason)
-
     # --- asking ---------------------------------------------------------------------------------
-
-    def parse(self, text: str) -> Query:
-        """The question that a SELECT asks, as the same value that the Python methods build."""
-        return self.dataset.parse(text)
-
-    def plan(self, query: Query | str | ReleasePlan, **options: Unpack[ReleaseOptions]) -> ReleasePlan:
-        """How a query or a SELECT would be answered, and what it would cost. Reads no rows and spends nothing.
-
-        `explain`, `paid_before` and `release` also accept the plan, which saves parsing and planning again.
-        """
-        check_arguments(options, ReleaseOptions.__annotations__)
-        if isinstance(query, ReleasePlan) and options:
-            raise QueryError(
-                f"a plan already says its {next(iter(options))}",
-                remedy=Remedy("Leave it out, or give the question in place of its plan"),
-            )
-        return self._within_budget(self.dataset.plan(query, **options), query, options)
-
-    def _within_budget(
-        self, planned: ReleasePlan, query: Query | str | ReleasePlan, options: ReleaseOptions
-    ) -> ReleasePlan:
-        """The plan; if Privet chose its mechanism, and what is left does not pay for it, one with another mechanism.
-
-        A plan whose answer is stored stays: that answer is free, and a retry must be the same question.
-        """
-        if planned.choice and not self.remaining.fits(planned) and self._before(planned) is None:
-            for name in NOISE:
-                with suppress(UserError):
-                    other = self.dataset.plan(query, **{**options, "mechanism": name})
-                    if self.remaining.fits(other):
-                        return other
-        return planned
-
-    def paid_before(
-        self, query: Query | str | ReleasePlan | BatchPlan, **options: Unpack[ReleaseOptions]
-    ) -> Guarantee | None:
-        """The cost of the stored answer that asking would return for free; None if there is none."""
-        return self._before(query if isinstance(query, BatchPlan) else self.plan(query, **options))
-
-    def explain(
-        self,
-        query: Query | str | ReleasePlan,
-        *,
-        fresh: bool = False,
-        face: Face = "python",
-        **options: Unpack[ReleaseOptions],
-    ) -> Explanation:
-        """The plan in words, and whether it is already paid for. Reads no rows and spends nothing."""
-        plan = self.plan(query, **options)
-        accounting = Accounting(self.balance.accountant, self.balance.budget)
-        lines = section("Meters", [accounting.prices(plan)]) + section("Instead", [alternative(plan, accounting)])
-        return Explanation("\n".join([plan.explain(face), *lines, *self._standing(plan, fresh=fresh)]))
-
-    def _standing(self, asked: ReleasePlan | BatchPlan, *, fresh: bool = False) -> list[str]:
-        """The lines about a stored answer, and about what is left of the budget."""
-        before, balance = self._before(asked), self.balance
-        limit = nearest(balance.limits(self.analyst))
-        left = f"{limit.text} is left of {limit.name}"
-        if before is None or fresh:
-            times = balance.remaining.times(asked)
-            often = how_often(times, "question" if isinstance(asked, ReleasePlan) else "batch")
-            left += f": enough for {often} like this" if times else ": not enough"
-        return [*recall.stored_line(before, fresh=fresh), f"{'Budget':<11}{left}."]
 
     def release(
         self,
@@ -284,30 +163,6 @@ class Session(Closing):
         plans = {name: self.plan(each, **price) for name, each, price in diagnoses.priced(looked, priced)}
         batch = self.release_all(plans, request_id=request_id, fresh=fresh)
         return diagnoses.answered(asked, looked, batch)
-
-    def plan_all(
-        self, questions: Mapping[str, Query | str | ReleasePlan], **options: Unpack[BatchOptions]
-    ) -> BatchPlan:
-        """How `release_all` would answer these questions, and what they would cost. Reads no rows, spends nothing."""
-        check_arguments(options, BatchOptions.__annotations__)
-        delta = options.get("delta")
-        granted = self.ledger.dataset(self.name).budget
-        funds = None if delta is None else Funds(self.balance, granted, self._pays, delta)
-        return dividing.planned(questions, dict(options), self._plan_in_batch, funds)
-
-    def _pays(self, batch: BatchPlan) -> bool:
-        return self.remaining.fits(batch) or self._before(batch) is not None
-
-    def _plan_in_batch(self, query: Query | str | ReleasePlan, **options: Any) -> ReleasePlan:
-        """The plan of a question, whatever is left of the budget: a retry must plan the same."""
-        return self.plan(query, **options) if isinstance(query, ReleasePlan) else self.dataset.plan(query, **options)
-
-    def explain_all(
-        self, questions: Mapping[str, Query | str | ReleasePlan], **options: Unpack[BatchOptions]
-    ) -> Explanation:
-        """The plan of a batch in words, and whether it is already paid for. Reads no rows and spends nothing."""
-        batch = self.plan_all(questions, **options)
-        return Explanation("\n".join([batch.explain(), *self._standing(batch)]))
 
     def release_all(
         self,
@@ -375,13 +230,12 @@ class Session(Closing):
         self._check_payable(chooser)
         return self._paid(request, request_id)
 
-    # --- inside ---------------------------------------------------------------------------------
+    def reopen(self, reason: str) -> None:
+        """Reopen the dataset after failures. This is for the steward; the ledger records the reason."""
+        self.dataset.connect()
+        self.ledger.reopen(self.name, reason)
 
-    def _before(self, plan: ReleasePlan | BatchPlan) -> Guarantee | None:
-        """The cost of the stored answer that this analyst would get."""
-        where = {"dataset": self.name, "version": self.version, "analyst": self.analyst}
-        found = batch_before if isinstance(plan, BatchPlan) else recall.paid_before
-        return found(plan, self.ledger, **where, share=self.dataset.share_answers)  # type: ignore[arg-type]
+    # --- inside ---------------------------------------------------------------------------------
 
     def _check_payable(self, mechanism: Adding | Choosing) -> None:
         """Refuse, before anything is paid for, a mechanism that this dataset's budget can't pay for."""

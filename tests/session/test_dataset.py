@@ -138,7 +138,7 @@ def test_a_plan_is_released_as_its_question_is(dataset: pv.Dataset, monkeypatch:
     session = dataset.session()
     made = session.plan(COUNT, epsilon=1)
     text = session.explain(COUNT, epsilon=1)
-    monkeypatch.setattr("privet.dataset.plan", None)  # nothing is planned twice
+    monkeypatch.setattr("privet.questions.plan", None)  # nothing is planned twice
     monkeypatch.setattr("privet.sql.parse", None)
     assert session.explain(made) == text
     assert session.paid_before(made) is None
