@@ -83,13 +83,13 @@ class SumOfSquares(OfValues):
 
 ''',
         ),
-        ("planner/design.py", "    CountPeople,\n    Histogram,\n", "    SumOfSquares,\n"),
+        ("planner/columns.py", "    CountPeople,\n    Histogram,\n", "    SumOfSquares,\n"),
         (
-            "planner/design.py",
+            "planner/columns.py",
             "            case Ratio(top, bottom):\n                return [(name, replace(self._ratio",
             """            case SumOfSquares(of):
-                place, step = self.places[of], self.columns[of].bounds.step
-                self._claim(place, 1, weight)
+                place, step = self.vectors.places[of], self.vectors.needed[of].bounds.step
+                self.vectors.claim(place, 1, weight)
                 return [(name, Straight(Linear(((place, 2, step**2),)), integer=False))]
 """,
         ),
