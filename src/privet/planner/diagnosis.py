@@ -19,7 +19,7 @@ from datetime import date
 
 from privet.errors import QueryError, argument
 from privet.exact import Exact
-from privet.planner.limits import origin_of
+from privet.planner.origins import origin_of
 from privet.tables import caps, schema
 from privet.tables.aggregates import CountPeople, Histogram, OfValues, Sum, parts
 from privet.tables.caps import Cap
