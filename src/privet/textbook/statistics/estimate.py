@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
@@ -16,8 +17,39 @@ from privet.privacy.adjacency import Adjacency
 from privet.privacy.guarantees import PureDP
 
 
+class PrivateNumber:
+    """A private number: it can be used as a float, and knows its guarantee."""
+
+    __slots__ = ()
+    value: float
+
+    @abstractmethod
+    def event(self) -> events.LaplaceNoise | events.BoundedRange:
+        """The event, for accountants."""
+
+    def guarantee(self) -> PureDP:
+        """The guarantee, recomputed from the event."""
+        return PureAccountant().account(self.event())
+
+    def meaning(self) -> str:
+        """What the guarantee means for one person, whose data could be replaced."""
+        return self.guarantee().meaning(Adjacency.REPLACE)
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __format__(self, spec: str) -> str:
+        return format(self.value, spec) if spec else str(self)
+
+    def __round__(self, digits: int | None = None) -> float:
+        return round(self.value, digits)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self})"
+
+
 @dataclass(frozen=True, slots=True, repr=False)
-class Estimate:
+class Estimate(PrivateNumber):
     """A private statistic with its error.
 
     Claim: epsilon-differentially private for replacing one row. `interval(confidence)` contains the exact statistic of
@@ -50,14 +82,6 @@ class Estimate:
         """The event, for accountants."""
         return self._mechanism.event()
 
-    def guarantee(self) -> PureDP:
-        """The guarantee, recomputed from the event."""
-        return PureAccountant().account(self.event())
-
-    def meaning(self) -> str:
-        """What the guarantee means for one person, whose data could be replaced."""
-        return self.guarantee().meaning(Adjacency.REPLACE)
-
     def error(self, confidence: Number = 0.95) -> float:
         """The error bound that holds with this confidence, including the effect of rounding to steps."""
         return up(self._error(confidence))
@@ -76,18 +100,6 @@ class Estimate:
         if ends[1] <= low or ends[0] >= high:  # the noise exceeds the range, so only the range is known
             return low, high
         return max(ends[0], low), min(ends[1], high)
-
-    def __float__(self) -> float:
-        return self.value
-
-    def __format__(self, spec: str) -> str:
-        return format(self.value, spec) if spec else str(self)
-
-    def __round__(self, digits: int | None = None) -> float:
-        return round(self.value, digits)
-
-    def __repr__(self) -> str:
-        return f"Estimate({self})"
 
     def __str__(self) -> str:
         low, high = self._interval(Fraction(95, 100))

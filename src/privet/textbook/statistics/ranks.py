@@ -13,9 +13,8 @@ from privet.exact import Exact, Number, exact, nearest, probability, show_up
 from privet.mechanisms.ranks import CodeCounts, Node, RankChoice, distance_moved
 from privet.noise.entropy import SYSTEM
 from privet.privacy import events
-from privet.privacy.accounting import PureAccountant
 from privet.privacy.adjacency import Adjacency
-from privet.privacy.guarantees import PureDP
+from privet.textbook.statistics.estimate import PrivateNumber
 from privet.textbook.statistics.rows import Rows
 
 _FINEST = 10**6
@@ -23,7 +22,7 @@ _EXAMPLE = "quantile(data, 0.9, lower=0, upper=200_000, epsilon=0.5)"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RankEstimate:
+class RankEstimate(PrivateNumber):
     """A value that was chosen by its rank.
 
     Claim: epsilon-differentially private for replacing one row, and of bounded range epsilon: a row moves the distance
@@ -43,14 +42,6 @@ class RankEstimate:
         """The event, for accountants."""
         return events.BoundedRange(epsilon=self.epsilon)
 
-    def guarantee(self) -> PureDP:
-        """The guarantee, recomputed from the event."""
-        return PureAccountant().account(self.event())
-
-    def meaning(self) -> str:
-        """What the guarantee means for one person, whose data could be replaced."""
-        return self.guarantee().meaning(Adjacency.REPLACE)
-
     def rank_error(self, confidence: Number = 0.95) -> int:
         """How many rows its rank is off at most, with this confidence, on any data; usually it is far less.
 
@@ -59,18 +50,6 @@ class RankEstimate:
         level = probability(confidence, name="confidence", example="rank_error(0.95)")
         reach = (math.log(self.candidates) - math.log1p(-float(level))) * 2 / float(self.epsilon)
         return builtins.min(self.n, math.ceil(reach * (1 + 1e-9)))
-
-    def __float__(self) -> float:
-        return self.value
-
-    def __format__(self, spec: str) -> str:
-        return format(self.value, spec) if spec else str(self)
-
-    def __round__(self, digits: int | None = None) -> float:
-        return round(self.value, digits)
-
-    def __repr__(self) -> str:
-        return f"RankEstimate({self})"
 
     def __str__(self) -> str:
         return (
