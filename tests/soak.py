@@ -26,8 +26,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 from tests.neighbours import cubes, ranks, unknown_keys  # noqa: E402
 from tests.neighbours import further as further_questions  # noqa: E402
 from tests.neighbours.crowds import crowd  # noqa: E402
-from tests.neighbours.ranks import Seen  # noqa: E402
-from tests.neighbours.search import FORMS, Case, Found, cases, in_world, search  # noqa: E402
+from tests.neighbours.findings import Findings  # noqa: E402
+from tests.neighbours.search import FORMS, Case, cases, in_world, search  # noqa: E402
 from tests.privacy.adaptive import attack, some_meters  # noqa: E402
 
 CASES = 100_000
@@ -81,7 +81,7 @@ def moving(name: str, options: argparse.Namespace) -> Result:
     numbers = in_world(SEARCHES[name].get("forms", FORMS))
     if options.case is not None:
         return one_case(name, options.case, numbers)
-    began, seconds, found = time.monotonic(), 0.0, Found()
+    began, seconds, found = time.monotonic(), 0.0, Findings()
     first = options.start // numbers
     for done, part in enumerate(searched(partial(search, **SEARCHES[name]), first, options.jobs), start=1):
         found.add(part)
@@ -169,9 +169,9 @@ def quantiles(options: argparse.Namespace) -> Result:
     return seeing("quantiles: moved beyond the claim", partial(ranks.search, forms=_FORMS), options)
 
 
-def seeing(what: str, run: Callable[[range], Seen], options: argparse.Namespace) -> Result:
+def seeing(what: str, run: Callable[[range], Findings], options: argparse.Namespace) -> Result:
     """A search whose cases have no numbers of their own: `--start` is a world."""
-    began, seen = time.monotonic(), Seen()
+    began, seen = time.monotonic(), Findings()
     for done, part in enumerate(searched(run, options.start, options.jobs), start=1):
         seen.add(part)
         print(*part.violations[:_SHOWN], sep="\n", end="\n" if part.violations else "", flush=True)

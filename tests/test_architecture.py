@@ -50,7 +50,7 @@ DUCKDB_WORDS = re.compile(
 # What analysts may write, or may not, in SQL; and a function for texts, declared to the reader of files.
 SAYS_DUCKDB_WORDS = {"sql/tokens.py", "sql/hints.py", "sources/csv/profile.py"}
 
-# Sides of one thing: a dataset makes sessions, and a session, which is a preview that can pay, opens a dataset of its own.
+# Sides of one thing: a dataset makes sessions; a session is a preview that can pay, and opens a dataset of its own.
 SIDES = {"dataset", "preview", "session"}
 
 # `import privet` pulls in the public face, so only what stands above it may: everything else names the module it needs.

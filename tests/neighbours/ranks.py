@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from random import Random
@@ -19,12 +19,13 @@ from typing import Any
 from tests.moves import keeps_to
 from tests.neighbours.crowds import crowd
 from tests.neighbours.exact import Bench
+from tests.neighbours.findings import Findings, tables_around, through
 from tests.neighbours.further import sometimes_lowered
-from tests.neighbours.questions import Asker, numbers, relation
-from tests.neighbours.worlds import World, shuffled, star
+from tests.neighbours.questions import Asker, relation
+from tests.neighbours.worlds import World
 
 import privet as pv
-from privet.errors import InternalError, NoAnswer, UserError
+from privet.errors import UserError
 from privet.exact import Exact
 from privet.mechanisms import GAUSSIAN
 from privet.mechanisms.ranks import TIES, CodeCounts
@@ -168,29 +169,6 @@ def candidates(one: Node, other: Node, step: Step) -> list[tuple[int, int]]:
     return found
 
 
-@dataclass
-class Seen:
-    """What a search saw."""
-
-    worlds: int = 0
-    questions: int = 0
-    cases: int = 0
-    violations: list[str] = field(default_factory=list)
-    reached: dict[str, float] = field(default_factory=dict)
-    """By rule and adjacency: the largest part of a level's epsilon that was seen, and of the counts' move."""
-
-    def at(self, what: str, part: float) -> None:
-        self.reached[what] = max(self.reached.get(what, 0.0), part)
-
-    def add(self, other: Seen) -> None:
-        self.worlds += other.worlds
-        self.questions += other.questions
-        self.cases += other.cases
-        self.violations += other.violations
-        for what, part in other.reached.items():
-            self.at(what, part)
-
-
 def claimed(part: ChosenRanks, step: Step) -> Fraction:
     return part.moved(step)
 
@@ -278,49 +256,38 @@ def search(
     both: bool = False,
     forms: int = FORMS,
     stop: bool = False,
-) -> Seen:
+) -> Findings:
     """Every pair of neighbours of these worlds."""
-    seen = Seen()
-    for number in worlds:
+
+    def look(number: int, seen: Findings) -> None:
         chance = Random(number)
         made = crowd(chance, rows=(3, 12, 40))
-        seen.worlds += 1
         plans = [each for each in (asked(chance, made) for _ in range(2 * QUESTIONS)) if each is not None][:QUESTIONS]
-        told = [n for each in plans for n in numbers(each.query) if abs(n) < 2**70]
-        around = star(chance, made, forms, told)
-        tables = [shuffled(chance, made.data), made.data, *around.tables()]
-        try:
-            with Bench(made) as bench:
-                plans = [p for p in plans if all(bench.engine.supports(s) is None for s in p.statements())]
-                found: list[list[list[Groups]]] = []
-                for data in tables:
-                    bench.put(data)
-                    found.append([codes(bench, each, asked_for) for each in plans])
-                for q, each in enumerate(plans):
-                    if not bucketed(bench, each, codes(bench, each), chance):
-                        seen.violations.append(f"world {number}: buckets are not those of the codes: {each.query}")
-                    if found[0][q] != found[1][q]:
-                        seen.violations.append(f"world {number}: the order of rows matters: {each.query}")
-        except (InternalError, NoAnswer) as error:
-            seen.violations.append(f"world {number}: {type(error).__name__}: {error}")
-            continue
+        tables, pairs = tables_around(chance, made, forms, plans)
+        with Bench(made) as bench:
+            plans = [p for p in plans if all(bench.engine.supports(s) is None for s in p.statements())]
+            found: list[list[list[Groups]]] = []
+            for data in tables:
+                bench.put(data)
+                found.append([codes(bench, each, asked_for) for each in plans])
+            for q, each in enumerate(plans):
+                if not bucketed(bench, each, codes(bench, each), chance):
+                    seen.wrong(number, f"buckets are not those of the codes: {each.query}")
+                if found[0][q] != found[1][q]:
+                    seen.wrong(number, f"the order of rows matters: {each.query}")
         for q, each in enumerate(plans):
             seen.questions += 1
             parts = [part for part in each.noised if isinstance(part, ChosenRanks)]
             of = [each.statement_of(part) - each.summed for part in parts]
             for part, at in zip(parts, of, strict=True):
                 if not runs_agree(chance, part, chance.choice(found[-1][q][at])):
-                    seen.violations.append(f"world {number}: not the distances of the definition: {each.query}")
-            for i, j in around.pairs():
+                    seen.wrong(number, f"not the distances of the definition: {each.query}")
+            for i, j in pairs:
                 seen.cases += 1
                 for part, at in zip(parts, of, strict=True):
-                    one, other = found[i + 2][q][at], found[j + 2][q][at]
-                    for what, share, kept in followed(chance, part, one, other, claim, both=both):
+                    for what, share, kept in followed(chance, part, found[i][q][at], found[j][q][at], claim, both=both):
                         seen.at(what, float(share))
                         if not kept:
-                            seen.violations.append(
-                                f"world {number}: {what} moved by {share} of its claim: {each.query}"
-                            )
-        if stop and seen.violations:
-            break
-    return seen
+                            seen.wrong(number, f"{what} moved by {share} of its claim: {each.query}")
+
+    return through(worlds, look, stop=stop)

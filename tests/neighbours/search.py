@@ -6,20 +6,19 @@ world = number // in_world(forms). `./dev soak neighbours --case 12345` shows on
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import cycle
 from random import Random
 
 from tests.moves import keeps_to
 from tests.neighbours import cubes
 from tests.neighbours.exact import Bench, Vectors, changed
-from tests.neighbours.questions import numbers, planned
-from tests.neighbours.worlds import Data, World, shuffled, star, world
+from tests.neighbours.findings import Findings, tables_around, through
+from tests.neighbours.questions import planned
+from tests.neighbours.worlds import Data, World, world
 
-from privet.errors import InternalError, NoAnswer
 from privet.mechanisms import GAUSSIAN
 from privet.planner import ReleasePlan
 from privet.planner.plan import NoisyMeasurement
@@ -44,30 +43,6 @@ Claim = Callable[[NoisyMeasurement], Move]
 Vectorize = Callable[[ReleasePlan, Data], Vectors]
 Measure = Callable[[World], AbstractContextManager[Vectorize]]
 """What makes of a world something that measures plans over data."""
-
-
-@dataclass
-class Found:
-    """What a search saw."""
-
-    worlds: int = 0
-    questions: int = 0
-    cases: int = 0
-    violations: list[str] = field(default_factory=list)
-    reached: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-    """By rule and adjacency: the largest part of the claimed sensitivity that was seen."""
-    first: int | None = None
-    """The number of the first case with a violation."""
-
-    def add(self, other: Found) -> None:
-        self.worlds += other.worlds
-        self.questions += other.questions
-        self.cases += other.cases
-        self.violations += other.violations
-        for key, part in other.reached.items():
-            self.reached[key] = max(self.reached[key], part)
-        if other.first is not None:
-            self.first = other.first if self.first is None else min(self.first, other.first)
 
 
 @dataclass(frozen=True)
@@ -150,10 +125,8 @@ def cases(
     if not wanted(made):
         return
     plans = questions(chance, made, ask=ask)
-    told = [n for each in plans for n in numbers(each.query) if abs(n) < 2**70]
-    around = star(chance, made, forms, told)
-    tables = [shuffled(chance, made.data), made.data, *around.tables()]
-    pairs = [(0, 1), *((i + 2, j + 2) for i, j in around.pairs())]
+    tables, around = tables_around(chance, made, forms, plans)
+    pairs = [(0, 1), *around]
     with measure(made) as vectors:
         seen = [[vectors(each, data) for each in plans] for data in tables]
     for question, each in enumerate(plans):
@@ -172,32 +145,22 @@ def search(
     ask: Ask = planned,
     make: Callable[[Random], World] = world,
     forms: int = FORMS,
-) -> Found:
+) -> Findings:
     """Every case of these worlds: what moved, against what is claimed; `stop` at the first world that shows one."""
-    found = Found()
-    for number in worlds:
-        found.worlds += 1
-        asked, first = set(), number * in_world(forms)
-        try:
-            seen = list(cases(number, measure, wanted, ask, make, forms))
-        except (InternalError, NoAnswer) as error:  # no question that can be asked may end so
-            found.violations.append(f"case {first}: {type(error).__name__}: {error}")
-            found.first = first if found.first is None else found.first
-            seen = []
-        for case in seen:
+
+    def look(number: int, found: Findings) -> None:
+        asked = set()
+        for case in list(cases(number, measure, wanted, ask, make, forms)):
             found.cases += 1
-            asked.add((case.number - first) // pairs_of(forms))
+            asked.add((case.number - number * in_world(forms)) // pairs_of(forms))
             for part, coordinates in case.claims():
                 rule, in_l1 = part.measurement.rule, isinstance(part.move, L1Move)
                 change = sum(abs(x) if in_l1 else x * x for x in coordinates)
                 if not keeps_to(L1Move(0) if case.ordered else claim(part), coordinates):
                     by = sorted(filter(None, coordinates))
-                    what = f"case {case.number}: {rule} moved by {by}, claimed {claim(part)}: {case.plan.query}"
-                    found.violations.append(what)
-                    found.first = case.number if found.first is None else found.first
-                key = f"{rule} {part.adjacency}{'' if in_l1 else ', squared L2'}"
-                found.reached[key] = max(found.reached[key], change / part.move.total)
+                    what = f"{rule} moved by {by}, claimed {claim(part)}: {case.plan.query}"
+                    found.wrong(case.number, what, of="case")
+                found.at(f"{rule} {part.adjacency}{'' if in_l1 else ', squared L2'}", change / part.move.total)
         found.questions += len(asked)
-        if stop and found.violations:
-            break
-    return found
+
+    return through(worlds, look, stop=stop, numbered=in_world(forms))

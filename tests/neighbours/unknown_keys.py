@@ -17,13 +17,14 @@ from tests.moves import keeps_to
 from tests.neighbours import ranks
 from tests.neighbours.crowds import crowd
 from tests.neighbours.exact import Bench, Vectors, changed
+from tests.neighbours.findings import Findings, tables_around, through
 from tests.neighbours.further import FurtherAsker, sometimes_lowered
 from tests.neighbours.questions import relation
-from tests.neighbours.ranks import Groups, Seen, followed, ranked
-from tests.neighbours.worlds import World, shuffled, star
+from tests.neighbours.ranks import Groups, followed, ranked
+from tests.neighbours.worlds import World
 
 import privet as pv
-from privet.errors import InternalError, NoAnswer, UserError
+from privet.errors import UserError
 from privet.mechanisms.thresholds import UNIT, key_weight
 from privet.planner import ReleasePlan, plan
 from privet.planner.ranks import ChosenRanks
@@ -85,56 +86,50 @@ def search(
     measured: Callable[[Statement], Statement] = lambda of: of,
     forms: int = FORMS,
     stop: bool = False,
-) -> Seen:
+) -> Findings:
     """Every pair of neighbours of these worlds; the engine may be asked for something else than the plan does."""
-    seen = Seen()
-    for number in worlds:
+
+    def look(number: int, seen: Findings) -> None:
         chance = Random(number)
         made = crowd(chance, text=True)
-        seen.worlds += 1
         plans = [each for each in (question(chance, made) for _ in range(2 * QUESTIONS)) if each is not None]
         plans = [each for each in plans if each.discovery is not None]  # a condition may name all texts: no search then
-        around = star(chance, made, forms)
-        tables = [shuffled(chance, made.data), made.data, *around.tables()]
-        try:
-            with Bench(made) as bench:
-                for each in plans[:QUESTIONS]:
-                    seen.questions += 1
-                    assert each.discovery is not None
-                    statement, held = asked(each.discovery.holders), []
+        tables, pairs = tables_around(chance, made, forms)
+        with Bench(made) as bench:
+            for each in plans[:QUESTIONS]:
+                seen.questions += 1
+                assert each.discovery is not None
+                statement, held = asked(each.discovery.holders), []
+                for data in tables:
+                    bench.put(data)
+                    held.append(kept(bench.engine.holders(statement)))
+                _keys(seen, number, each, held, pairs)
+                found = found_keys(chance, held)
+                if not each.discovery.counts and found:
+                    after = each.resolved(found)
+                    asks = [measured(s) for s in after.statements()]
+                    vectors, codes = [], []
                     for data in tables:
                         bench.put(data)
-                        held.append(kept(bench.engine.holders(statement)))
-                    _keys(seen, f"world {number}: {each.query}", each, held, around.pairs())
-                    found = found_keys(chance, held)
-                    if not each.discovery.counts and found:
-                        after = each.resolved(found)
-                        asks = [measured(s) for s in after.statements()]
-                        vectors, codes = [], []
-                        for data in tables:
-                            bench.put(data)
-                            sums = [bench.engine.answer(s) for s in asks[: after.summed]]
-                            vectors.append(after.coordinates(sums))
-                            codes.append(ranks.codes(bench, after, measured))
-                        _groups(seen, f"world {number}: {each.query}", chance, after, vectors, codes, around.pairs())
-        except (InternalError, NoAnswer) as error:
-            seen.violations.append(f"world {number}: {type(error).__name__}: {error}")
-        if stop and seen.violations:
-            break
-    return seen
+                        sums = [bench.engine.answer(s) for s in asks[: after.summed]]
+                        vectors.append(after.coordinates(sums))
+                        codes.append(ranks.codes(bench, after, measured))
+                    _groups(seen, number, chance, after, vectors, codes, pairs)
+
+    return through(worlds, look, stop=stop)
 
 
-def _keys(seen: Seen, what: str, of: ReleasePlan, held: list[list[Held]], pairs: list[tuple[int, int]]) -> None:
+def _keys(seen: Findings, number: int, of: ReleasePlan, held: list[list[Held]], pairs: list[tuple[int, int]]) -> None:
     """The first step: who holds which keys."""
     assert of.discovery is not None
     if held[0] != held[1]:
-        seen.violations.append(f"{what}: the order of rows matters")
+        seen.wrong(number, f"{of.query}: the order of rows matters")
     if not all(can_appear(value) for one in held for each in one for value in each.key):
-        seen.violations.append(f"{what}: a value appears that can't")
+        seen.wrong(number, f"{of.query}: a value appears that can't")
     selection = of.discovery.selection
     squared = UNIT**2 * (2 if selection.adjacency is Adjacency.REPLACE else 1)
     for i, j in pairs:
-        (left, mine), (right, theirs) = counts(held[i + 2]), counts(held[j + 2])
+        (left, mine), (right, theirs) = counts(held[i]), counts(held[j])
         changes = [left[key] - right[key] for key in {*left, *right}]
         moved = sum((mine[key] - theirs[key]) ** 2 for key in {*mine, *theirs})
         total = sum(map(abs, changes))
@@ -142,27 +137,27 @@ def _keys(seen: Seen, what: str, of: ReleasePlan, held: list[list[Held]], pairs:
         seen.at(f"keys {selection.adjacency}", total / selection.changed)
         seen.at(f"weights {selection.adjacency}", moved / squared)
         if total > selection.changed or max(map(abs, changes), default=0) > 1 or moved > squared:
-            seen.violations.append(f"{what}: {changes} changed of {selection.changed}")
+            seen.wrong(number, f"{of.query}: {changes} changed of {selection.changed}")
 
 
 def _groups(
-    seen: Seen, what: str, chance: Random, of: ReleasePlan, vectors: list[Vectors], codes: list[list[Groups]],
+    seen: Findings, number: int, chance: Random, of: ReleasePlan, vectors: list[Vectors], codes: list[list[Groups]],
     pairs: list[tuple[int, int]],
 ) -> None:  # fmt: skip
     """The second step: what is measured in the groups of the keys that were found."""
     if (vectors[0], codes[0]) != (vectors[1], codes[1]):
-        seen.violations.append(f"{what}: the order of rows matters in groups that were found")
+        seen.wrong(number, f"{of.query}: the order of rows matters in groups that were found")
     for i, j in pairs:
-        moves = changed(vectors[i + 2], vectors[j + 2])
+        moves = changed(vectors[i], vectors[j])
         for part, change in zip(of.noised, moves, strict=True):
             name = f"{part.measurement.rule} {part.adjacency}"
             if not isinstance(part, ChosenRanks):
                 seen.at(name, sum(map(abs, change)) / part.move.total)
                 if not keeps_to(part.move, change):
-                    seen.violations.append(f"{what}: {name} moved by {change}, claimed {part.move}")
+                    seen.wrong(number, f"{of.query}: {name} moved by {change}, claimed {part.move}")
                 continue
             at = of.statement_of(part) - of.summed
-            for name, share, keeps in followed(chance, part, codes[i + 2][at], codes[j + 2][at]):
+            for name, share, keeps in followed(chance, part, codes[i][at], codes[j][at]):
                 seen.at(name, float(share))
                 if not keeps:
-                    seen.violations.append(f"{what}: {name} moved by {share} of its claim")
+                    seen.wrong(number, f"{of.query}: {name} moved by {share} of its claim")
