@@ -1,14 +1,17 @@
-"""How the whole suite runs: the same examples every time, slow tests last, and on CI nothing left out.
+"""How the whole suite runs: the same examples every time, no process idle at the end, and on CI nothing left out.
 
 `./dev test --all` (PRIVET_TEST_ALL=1) multiplies every Hypothesis test's examples by `EFFORT`; a test that counts for
 itself takes the fixture `effort`, and one that runs through a product of cases thins it with `tests.effort.some`.
 """
 
+import gc
 import os
 import signal
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from tests.effort import EFFORT
 from tests.postgres import databases, emptied, postgres, server  # noqa: F401 (fixtures)
@@ -44,11 +47,42 @@ def effort() -> int:
     return EFFORT
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.get_closest_marker("slow") is not None)  # stable: otherwise in order
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Examples in docstrings are in src; to look for them in the tests took seconds in each process."""
+    return [each for each in (yield) if not isinstance(each, DoctestModule)]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    slow = [item for item in items if item.get_closest_marker("slow") is not None]
+    quick = [item for item in items if item.get_closest_marker("slow") is None]
+    items[:] = _shared(quick, slow, getattr(config, "workerinput", {}).get("workercount", 1))
     if EFFORT > 1:
         for test in {_function(item) for item in items if is_hypothesis_test(_function(item))}:
             _multiply_examples(test)
+
+
+def _shared(quick: list[pytest.Item], slow: list[pytest.Item], processes: int) -> list[pytest.Item]:
+    """In one process, slow tests last: most errors are seen early. In several, each begins with its part of them.
+
+    A long test that begins last would leave the other processes idle. xdist (`--dist worksteal`) gives each process an
+    equal part of the list, in order, and lets those that are done take from the ends of the others'.
+    """
+    if processes == 1:
+        return quick + slow
+    order: list[pytest.Item] = []
+    for left in range(processes, 0, -1):
+        size = (len(quick) + len(slow)) // left
+        begin = len(slow) // left
+        order += slow[:begin] + quick[: size - begin]
+        slow, quick = slow[begin:], quick[size - begin :]
+    return order
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays until the end: the garbage collector need not look at it each time."""
+    gc.collect()
+    gc.freeze()
 
 
 def _function(item: pytest.Item) -> object:
@@ -73,6 +107,7 @@ def _left_out(config: pytest.Config) -> list[str]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
+    gc.unfreeze()
     if _left_out(session.config) and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

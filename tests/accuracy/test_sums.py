@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy import integrate, signal
+from scipy import integrate
 
 from privet.accuracy import error
 from privet.accuracy.laplace.sums import error_of_sum, quantile_of_sum, scale_for_sum, smoothed, tail_of_sum
@@ -46,7 +46,8 @@ def beyond(a: list[Fraction], s: list[Fraction], h: Fraction) -> float:
         masses = pmf(scale, math.ceil(25 * scale) + 1)
         stretched = np.zeros((len(masses) - 1) * int(abs(w) * common) + 1)
         stretched[:: int(abs(w) * common)] = masses
-        total = signal.fftconvolve(total, stretched)
+        size = len(total) + len(stretched) - 1
+        total = np.fft.irfft(np.fft.rfft(total, size) * np.fft.rfft(stretched, size), size)
     k = np.arange(len(total)) - len(total) // 2
     return float(total[np.abs(k) > int(h * common)].sum())
 

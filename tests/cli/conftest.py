@@ -1,9 +1,15 @@
 """A folder with a dataset and its policy, and a shell in it."""
 
+from functools import cache
 from pathlib import Path
 
 import pytest
+import typer.testing
 from tests.cli.asking import Shell, made
+from typer.main import get_command
+
+# Typer's runner builds all commands anew for each one that it runs; here they are built once.
+vars(typer.testing)["_get_command"] = cache(get_command)
 
 
 @pytest.fixture

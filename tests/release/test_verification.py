@@ -32,9 +32,12 @@ from tests.release.certificates import (
 from privet.codec import canonical
 from privet.errors import UserError, VerificationError
 from privet.ledger import Receipt, memory_ledger, open_ledger
+from privet.planner import ReleasePlan
 from privet.privacy import events
 from privet.privacy.moves import L1Move
+from privet.release import verification
 from privet.release.certificate import Certificate, certify
+from privet.release.recall import planned_again
 from privet.release.verification import verify
 
 EVERY = [*ASKED, "value"]
@@ -133,6 +136,25 @@ def named(message: str, path: Path_) -> bool:
     return said.startswith(text) or text.startswith(said)
 
 
+@pytest.fixture(scope="module")
+def plans() -> dict[str, ReleasePlan]:
+    return {}
+
+
+@pytest.fixture
+def planned_once(plans: dict[str, ReleasePlan], monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests that alter other parts than the question: the same one is planned once, and compared every time."""
+
+    def plan(document: dict[str, Any]) -> ReleasePlan:
+        question = canonical([document["asked"], document.get("found")])
+        if question not in plans:
+            plans[question] = planned_again(document)
+        return plans[question]
+
+    monkeypatch.setattr(verification, "planned_again", plan)
+
+
+@pytest.mark.usefixtures("planned_once")
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("field", ["derived", "answer"])
 def test_every_altered_leaf_is_found_by_the_rules(name: str, field: str) -> None:
@@ -175,6 +197,7 @@ def test_altered_questions_and_integers_are_found_by_the_rules(name: str) -> Non
                 verify(Certificate(with_place(document, path, other)))
 
 
+@pytest.mark.usefixtures("planned_once")
 @pytest.mark.parametrize("name", EVERY)
 def test_fields_of_the_document(name: str) -> None:
     document = certificate(name).document
@@ -250,6 +273,7 @@ def test_the_answer_of_a_value_has_the_shape_of_one(answer: Any) -> None:
 # --- level 2: each byte -----------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("planned_once")
 @pytest.mark.parametrize("name", ["groups", "count", "value"])
 def test_every_altered_byte_is_found_with_the_key(name: str) -> None:
     text = certificate(name).to_json().encode()
@@ -270,6 +294,7 @@ def test_cut_and_doubled_texts() -> None:
     assert verify(text + "\n", key=PUBLIC).signature
 
 
+@pytest.mark.usefixtures("planned_once")
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("field", ["dataset", "version"])
 def test_names_are_signed_too(name: str, field: str) -> None:
@@ -325,6 +350,7 @@ def refused(made: Certificate, ledger: Any, message: str, **how: Any) -> None:
         verify(made, ledger=ledger, **how)
 
 
+@pytest.mark.usefixtures("planned_once")
 @pytest.mark.parametrize("name", EVERY)
 def test_debits_that_are_not_there(name: str) -> None:
     made, ledger = certified(name)
@@ -339,6 +365,7 @@ def test_debits_that_are_not_there(name: str) -> None:
     refused(made, another, "ledger: it has no such entry")  # the same debit, but in another chain
 
 
+@pytest.mark.usefixtures("planned_once")
 @pytest.mark.parametrize("name", EVERY)
 def test_debits_for_something_else(name: str) -> None:
     right = event_of(name)
@@ -350,6 +377,7 @@ def test_debits_for_something_else(name: str) -> None:
         refused(made, ledger, "ledger: the entry paid for something else")
 
 
+@pytest.mark.usefixtures("planned_once")
 @pytest.mark.parametrize("name", EVERY)
 def test_debits_with_another_answer(name: str) -> None:
     """What was kept is the whole text, with the signature: nothing that is only like it will do."""
@@ -378,6 +406,7 @@ def test_a_debit_that_was_never_settled_or_failed() -> None:
         refused(certificate("count", link=link_to(charge)), ledger, "ledger: the entry has a different answer")
 
 
+@pytest.mark.usefixtures("planned_once")
 @pytest.mark.parametrize(
     "odd",
     [{"entry": "2"}, {"entry": 2.0}, {"entry": True}, {"entry": 0}, {"entry": -1}, {"entry": None}, {"entry": [2]},
@@ -396,6 +425,7 @@ def test_odd_links(odd: dict[str, Any]) -> None:
     refused(made, ledger, "ledger: it has no such entry")
 
 
+@pytest.mark.usefixtures("planned_once")
 @pytest.mark.parametrize("part", ["entry", "hash", "request_id", "analyst"])
 def test_links_that_are_not_whole(part: str) -> None:
     ledger = memory_ledger()
@@ -405,6 +435,7 @@ def test_links_that_are_not_whole(part: str) -> None:
         refused(certificate("count", link=link), ledger, "ledger: it has no such entry")
 
 
+@pytest.mark.usefixtures("planned_once")
 @pytest.mark.parametrize("dataset", [None, 7, [], {}, ["people"]])
 def test_odd_datasets(dataset: Any) -> None:
     body = {

@@ -25,18 +25,31 @@ Rows = dict[str, list[Row]]
 TABLES = ("privet_ledger", "privet_entries", "privet_answers", "privet_leases")
 
 
-@pytest.fixture
-def receipts(where: Where, tmp_path: Path) -> list[str]:
-    """Of a ledger with two datasets, one question in turn for each; and a third at the end."""
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Rows, list[str]]:
+    """A ledger with two datasets, one question in turn for each, and a third at the end; and its receipts."""
+    folder = tmp_path_factory.mktemp("asked")
     kept = []
     for name in ("people", "visits", "people", "visits", "others"):
-        source = tmp_path / f"{name}.parquet"
+        source = folder / f"{name}.parquet"
         if not source.exists():
             write_people(source)
-        with closing(session(where, source, name=name)) as asking:
+        with closing(session(folder / "a.ledger", source, name=name)) as asking:
             ask(asking, PRICE)
-        with closing(open_ledger(where)) as ledger:
+        with closing(open_ledger(folder / "a.ledger")) as ledger:
             kept.append(str(ledger.head()))
+    return read(folder / "a.ledger"), kept
+
+
+@pytest.fixture
+def receipts(where: Where, asked: tuple[Rows, list[str]]) -> list[str]:
+    """Of that ledger, which is put here."""
+    rows, kept = asked
+    open_ledger(where).close()
+    put(where, rows)
+    with closing(open_ledger(where)) as ledger:
+        for receipt in kept:
+            ledger.verify(receipt)
     return kept
 
 

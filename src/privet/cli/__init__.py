@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import io
 import sys
-from typing import Annotated, NoReturn
+from collections.abc import Callable
+from functools import cache
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.main import get_command
 
 from privet import __version__
 from privet.cli import batch, bounds, check, import_csv, ledger, query, schema, verify
@@ -63,7 +66,7 @@ def main() -> None:
 
 def _run() -> NoReturn:
     try:
-        code = app(standalone_mode=False)
+        code = _built(app)(standalone_mode=False)
         sys.stdout.flush()
     except SystemExit as exit_:
         if isinstance(exit_.__context__, BrokenPipeError):  # Typer uses another exit code
@@ -71,6 +74,12 @@ def _run() -> NoReturn:
         sys.stdout.flush()
         raise
     raise SystemExit(code)
+
+
+@cache
+def _built(commands: typer.Typer) -> Callable[..., Any]:
+    """Every command, built once in a process: it takes longer than most commands."""
+    return get_command(commands)
 
 
 def _version(requested: bool) -> None:
