@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from privet.engines.sql import arithmetic
-from privet.engines.sql.dialect import Dialect
+from privet.engines.sql.dialect import Dialect, held
 from privet.engines.sql.expressions import Compiler, Wanted, alike, compared, numeric
 from privet.engines.sql.hull import encoded
 from privet.engines.sql.leaves import Lattice, Test, compare_raw, id_class, person_id, read, read_code
@@ -347,13 +347,15 @@ class OpenedPerPerson(Opened[PerPerson]):
         if what.function in ("min", "max"):
             return Value(self._grouped(f"{what.function}({value.sql})"), "integer", atom=True)
         if what.function == "sum":
-            each = arithmetic.coarser(self.dialect, value.sql, units.summable(mine, CEILING), mine.largest)
+            each = arithmetic.coarser(
+                self.dialect, value.sql, units.summable(mine, CEILING), mine.largest, held(mine.largest)
+            )
             result = what.type(self.operator.input.types())
             assert isinstance(result, NumberType)
             summed = self._grouped(self.dialect.total(each))
             return Value(arithmetic.narrowed(self.dialect, summed, "wide", result.range), "integer")
         mean = units.mean(mine, CEILING)
-        each = arithmetic.coarser(self.dialect, value.sql, mean.shift, mine.largest)
+        each = arithmetic.coarser(self.dialect, value.sql, mean.shift, mine.largest, held(mine.largest))
         total, many = self._grouped(self.dialect.total(each)), self._grouped(f"count({each})")
         return arithmetic.mean(self.dialect, total, many, mean)
 
