@@ -33,6 +33,19 @@ class Address:
         return masked(self.url)
 
     @property
+    def plain(self) -> str:
+        """The database without password and other secrets, for a policy: libpq finds them elsewhere."""
+        parts = urlsplit(self.url)
+        user, at, host = parts.netloc.rpartition("@")
+        query = "&".join(
+            each
+            for each in parts.query.split("&")
+            if is_public(each.partition("=")[0], unquote(each.partition("=")[2]))
+            or each.partition("=")[0] in ("service", "passfile")
+        )
+        return parts._replace(netloc=user.partition(":")[0] + at + host, query=query).geturl()
+
+    @property
     def secrets(self) -> tuple[str, ...]:
         """What no text may contain."""
         parts = urlsplit(self.url)
@@ -97,4 +110,4 @@ def written(url: str, schema: str, table: str) -> str:
         'postgresql://db/health#clinic."Odd.name"'
     """
     parts = ['"' + each.replace('"', '""') + '"' if re.search(r"[.\"#%@]", each) else each for each in (schema, table)]
-    return f"{url}#{'.'.join(parts)}".replace("%", "%25") if "%" in table + schema else f"{url}#{'.'.join(parts)}"
+    return f"{url}#{'.'.join(parts).replace('%', '%25')}"

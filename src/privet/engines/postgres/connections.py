@@ -59,7 +59,9 @@ def connect(address: Address, *, longest: float = LONGEST) -> Any:
         raise UserError("a table in Postgres needs psycopg", remedy=install("postgres")) from None
     import psycopg
 
-    network = {name: value for name, value in NETWORK.items() if not re.search(rf"[?&]{name}=", address.url)}
+    network: dict[str, Any] = {
+        name: value for name, value in NETWORK.items() if not re.search(rf"[?&]{name}=", address.url)
+    }
     try:
         connection = LimitedConnection.connect(
             address.url, autocommit=True, prepare_threshold=None, cursor_factory=psycopg.RawCursor, **network

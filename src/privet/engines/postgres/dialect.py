@@ -48,6 +48,7 @@ class PostgresDialect(Dialect):
     boolean = "boolean"
     moments = {"date": "date", "time": "timestamp"}  # noqa: RUF012
     word_bits = 63  # there are no unsigned integers
+    fence = " OFFSET 0"
 
     def parameter(self, number: int) -> str:
         return f"${number}::text"

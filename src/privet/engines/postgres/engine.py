@@ -34,7 +34,7 @@ from privet.tables.statement import Buckets, Statement
 
 _KEPT = 256  # compiled statements
 _SIGNATURE = """
-    SELECT string_agg(concat_ws(' ', attrelid, attname, atttypid, atttypmod, attcollation), ',' ORDER BY attrelid, attnum)
+    SELECT string_agg(concat_ws(' ', attrelid, attname, atttypid, atttypmod), ',' ORDER BY attrelid, attnum)
     FROM pg_attribute WHERE attnum > 0 AND ({})
 """
 _CHANGED = (
@@ -166,7 +166,7 @@ class Postgres(Closing):
         """Make sure that Postgres can be asked, and that the tables are what they were. Before a debit."""
         if self._closed or self._stopped:
             return
-        home = self._home()
+        home, what = self._home(), ""
         for _ in range(len(home.idle) + 1):  # connections that were lost while nobody used them
             try:
                 with home.connection() as connection:

@@ -15,6 +15,7 @@ from privet.system.identity import Identity, of_database, table_name
 from privet.tables.stored_types import StoredType
 
 _KINDS = {"f": "a foreign table", "S": "a sequence", "i": "an index", "c": "a type"}
+_HERE = ("/", "@", "localhost", "127.", "::1")
 _FIND = """
     SELECT c.oid::bigint, c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname = $1::text AND c.relname = $2::text
@@ -110,7 +111,7 @@ def opened(address: Address, default: str) -> PostgresTable:
     with reading(address) as connection:
         found = _asked(connection, _FIND, [schema, table], source)
         if not found:
-            raise _absent(source, [name for name in _asked(connection, _TABLES, (), source)])
+            raise _absent(source, _asked(connection, _TABLES, (), source))
         oid, kind = found[0]
         if kind in _KINDS:
             raise SourceError(
@@ -122,11 +123,12 @@ def opened(address: Address, default: str) -> PostgresTable:
         columns = described(connection, oid, source)
         related = _asked(connection, _RELATED, [oid], source)
         ((system, database),) = _asked(connection, _SERVER, (), source)
-        host = connection.info.host if not connection.info.host.startswith(("/", "@")) else ""
-        where = f"postgresql://{host}:{connection.info.port}/{connection.info.dbname}"
+        info = connection.info
     names = [table_name(*each) for each in related]
-    known = [of_database(where, table=name) for name in names]
-    known += [Identity(f"postgresql://server-{system}/{database}", table=name) for name in names]
+    known = [Identity(f"postgresql://server-{system}/{database}", table=name) for name in names]
+    if not info.host.startswith(_HERE):  # there, the number of the server alone says which one it is
+        where = f"postgresql://{info.host}:{info.port}/{info.dbname}"
+        known = [of_database(where, table=name) for name in names] + known
     return replace(source, columns=tuple(columns.items()), identities=tuple(known))
 
 

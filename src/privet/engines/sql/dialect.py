@@ -79,6 +79,10 @@ class Dialect(ABC):
     word_bits: ClassVar[int]
     """How many bits of a row bounding packs into one integer: 64 where there are unsigned integers, else 63."""
 
+    fence: ClassVar[str] = ""
+    """What ends a subquery whose columns are to be computed once, where a database would write their expressions
+    wherever they are used: layer by layer, the text could double."""
+
     # --- names and literals ---------------------------------------------------------------------
 
     def name(self, text: str) -> str:
@@ -159,7 +163,7 @@ class Dialect(ABC):
         """The floor of `sql`, as an integer of this size; NULL where it does not fit.
 
         `sql` is a float that is computed from the float `d`. What it is matters only if `d` is in the first span, ends
-        included: elsewhere it may also be NULL. In the second, if there is one, its floor is 0 or -1, and may be either.
+        included: elsewhere it may also be NULL. In the second, if there is one, its floor is 0 or -1, no matter which.
         So a database that raises errors for floats that are too large, or too near to 0, need not compute them.
         """
         return self.try_cast(f"floor({sql})", self.types[size])
