@@ -123,11 +123,11 @@ def opened(address: Address, default: str) -> PostgresTable:
         columns = described(connection, oid, source)
         related = _asked(connection, _RELATED, [oid], source)
         ((system, database),) = _asked(connection, _SERVER, (), source)
-        info = connection.info
+        host, port, base = connection.info.host, connection.info.port, connection.info.dbname
     names = [table_name(*each) for each in related]
     known = [Identity(f"postgresql://server-{system}/{database}", table=name) for name in names]
-    if not info.host.startswith(_HERE):  # there, the number of the server alone says which one it is
-        where = f"postgresql://{info.host}:{info.port}/{info.dbname}"
+    if not host.startswith(_HERE):  # there, the number of the server alone says which one it is
+        where = f"postgresql://{host}:{port}/{base}"
         known = [of_database(where, table=name) for name in names] + known
     return replace(source, columns=tuple(columns.items()), identities=tuple(known))
 
