@@ -5,6 +5,7 @@ What it can't hold becomes what is read alike: a date beyond its calendar is inf
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -55,7 +56,7 @@ def moved(table: Table) -> Table:
 
 def stored(schema: Schema, rows: pa.Table) -> PostgresTable:
     """Rows as a table in Postgres, that is read as it is declared."""
-    name = f"t{next(_NUMBERS)}"
+    name = f"t{os.getpid()}_{next(_NUMBERS)}"
     written(name, rows)
     return opened(schema, name)
 
@@ -68,14 +69,19 @@ def opened(schema: Schema, name: str) -> PostgresTable:
 
 def written(name: str, rows: pa.Table) -> None:
     """Make a table of these rows."""
+    listed = ", ".join(f'"{field.name}" {_type(field.type)[0]}' for field in rows.schema)
+    execute(f'CREATE TABLE "{name}" ({listed})')
+    filled(name, rows)
+
+
+def filled(name: str, rows: pa.Table) -> None:
+    """Add these rows to a table."""
     import psycopg
 
-    columns = [(field.name, *_type(field.type)) for field in rows.schema]
-    listed = ", ".join(f'"{column}" {kind}' for column, kind, _ in columns)
+    values = [list(map(_type(field.type)[1], _plain(rows.column(field.name)))) for field in rows.schema]
+    listed = ", ".join(f'"{field.name}"' for field in rows.schema)
     with psycopg.connect(_AT[-1]) as connection, connection.cursor() as cursor:
-        cursor.execute(f'CREATE TABLE "{name}" ({listed})'.encode())
-        values = [list(map(text, _plain(rows.column(column)))) for column, _, text in columns]
-        with cursor.copy(f'COPY "{name}" FROM STDIN'.encode()) as copy:
+        with cursor.copy(f'COPY "{name}" ({listed}) FROM STDIN'.encode()) as copy:
             for row in zip(*values, strict=True):
                 copy.write_row(row)
 

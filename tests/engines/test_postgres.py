@@ -260,7 +260,7 @@ def tapped(server: str, folder: Path) -> Iterator[tuple[str, bytearray]]:
     """The address of a relay to the server, and all that the server sends through it."""
     there = re.search(r"host=([^&#]*)", server)
     assert there is not None
-    heard = bytearray()
+    heard, threads, ends = bytearray(), [], []
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(str(folder / ".s.PGSQL.5432"))
     listening.listen()
@@ -280,14 +280,23 @@ def tapped(server: str, folder: Path) -> Iterator[tuple[str, bytearray]]:
                 client, _ = listening.accept()
                 upstream = socket.socket(socket.AF_UNIX)
                 upstream.connect(f"{there[1]}/.s.PGSQL.5432")
+                ends.extend([client, upstream])
                 for pair in ((client, upstream, False), (upstream, client, True)):
-                    threading.Thread(target=relay, args=pair, daemon=True).start()
+                    threads.append(threading.Thread(target=relay, args=pair, daemon=True))
+                    threads[-1].start()
 
-    threading.Thread(target=accept, daemon=True).start()
+    threads.append(threading.Thread(target=accept, daemon=True))
+    threads[0].start()
     try:
         yield server.replace(there[1], str(folder)), heard
     finally:
-        listening.close()
+        for end in (listening, *ends):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        for thread in threads:
+            thread.join(10)
+        for end in (listening, *ends):
+            end.close()
 
 
 def canaries(server: str) -> None:
@@ -318,7 +327,7 @@ def ask_everything(session: pv.Session) -> None:
     session.release(table.per_person(s=pv.sum("share")).agg(s=pv.sum(col("s").clip(0, 3))), epsilon=1)
 
 
-def test_no_cell_comes_over_the_wire_or_into_the_log(server: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_no_cell_comes_over_the_wire_or_into_the_log(server: str) -> None:
     canaries(server)
     in_postgres.execute(
         "ALTER SYSTEM SET log_statement = 'all'", "ALTER SYSTEM SET log_min_error_statement = 'debug1'",
