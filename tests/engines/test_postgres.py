@@ -73,7 +73,8 @@ def active(server: str) -> list[int]:
     """The backends that are computing."""
     with psycopg.connect(server, autocommit=True) as steward:
         found = steward.execute(
-            "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%slow%' AND pid <> pg_backend_pid()"
+            "SELECT pid FROM pg_stat_activity "
+            "WHERE state = 'active' AND query LIKE '%slow%' AND pid <> pg_backend_pid()"
         )
         return [pid for (pid,) in found.fetchall()]
 
@@ -302,8 +303,8 @@ def tapped(server: str, folder: Path) -> Iterator[tuple[str, bytearray]]:
 def canaries(server: str) -> None:
     in_postgres.execute(
         "DROP TABLE IF EXISTS canaries",
-        "CREATE TABLE canaries (id text, region text, name text, n bigint, share float8, price numeric(12,2), day date, "
-        "seen timestamp)",
+        "CREATE TABLE canaries (id text, region text, name text, n bigint, share float8, price numeric(12,2), "
+        "day date, seen timestamp)",
         f"INSERT INTO canaries SELECT '{TEXT}' || i % 9, CASE WHEN i % 3 = 0 THEN 'north' ELSE '{TEXT}' END, '{TEXT}', "
         f"{NUMBER}, {SMALL}, {NUMBER}, '2025-02-17', '2025-02-17 13:59:47.618034' FROM generate_series(1, 40) AS i",
     )
@@ -311,7 +312,8 @@ def canaries(server: str) -> None:
 
 CANARY_COLUMNS = {
     "region": declared.keys("north", other="other"), "name": declared.text(), "n": declared.integer(0, 10**10),
-    "share": declared.number(0, 1), "price": declared.number(0, 10**10), "day": declared.date("2024-12-31", "2025-12-31"),
+    "share": declared.number(0, 1), "price": declared.number(0, 10**10),
+    "day": declared.date("2024-12-31", "2025-12-31"),
     "seen": declared.timestamp("2024-12-31", "2025-12-31"),
 }  # fmt: skip
 
@@ -399,7 +401,8 @@ def test_others_can_t_take_the_place_of_functions(postgres: str) -> None:
             "CREATE FUNCTION evil.never(bigint, bigint) RETURNS boolean LANGUAGE sql AS 'SELECT false'",
             "CREATE OPERATOR evil.> (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = evil.never)",
             f"ALTER DATABASE {name} SET search_path = evil, pg_catalog",
-            f"ALTER DATABASE {name} SET TimeZone = 'Asia/Kathmandu'", f"ALTER DATABASE {name} SET DateStyle = 'SQL, DMY'",
+            f"ALTER DATABASE {name} SET TimeZone = 'Asia/Kathmandu'",
+            f"ALTER DATABASE {name} SET DateStyle = 'SQL, DMY'",
         )  # fmt: skip
         asked = plan(table.where(col("age") > 25).agg(n=pv.count_people(), s=pv.sum("age")), epsilon=1)
         found = []
@@ -422,8 +425,8 @@ def test_types_of_postgres(server: str) -> None:
     in_postgres.execute(
         "DROP TABLE IF EXISTS kinds", "DROP DOMAIN IF EXISTS percent CASCADE", "DROP TYPE IF EXISTS side CASCADE",
         "CREATE TYPE side AS ENUM ('b', 'a')", "CREATE DOMAIN percent AS smallint CHECK (VALUE BETWEEN 0 AND 100)",
-        "CREATE TABLE kinds (id numeric, padded character(6), side side, share percent, price numeric, code varchar(3), "
-        "at timestamp(3) with time zone, key uuid, list integer[], more json)",
+        "CREATE TABLE kinds (id numeric, padded character(6), side side, share percent, price numeric, "
+        "code varchar(3), at timestamp(3) with time zone, key uuid, list integer[], more json)",
         "INSERT INTO kinds SELECT i, 'ab', CASE WHEN i % 2 = 0 THEN 'a' ELSE 'b' END::side, i, i + 0.5, 'x', "
         "'2020-01-01 23:30:00-05', gen_random_uuid(), ARRAY[1], '{}' FROM generate_series(1, 5) AS i",
         "INSERT INTO kinds VALUES (9007199254740993, 'AB'), (9007199254740992.00, 'ab '), ('NaN', 'ab'), (1.00, 'ab')",

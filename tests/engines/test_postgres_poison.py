@@ -44,14 +44,17 @@ POISON: dict[str, list[str]] = {
     "numeric(18,2)": ["NULL", "'nan'", "9999999999999999.99", "-0.01"],
     "amount": ["NULL", "'nan'", "9999999.99", "-0.01"],
     "boolean": ["NULL", "true", "false"],
-    "text": ["NULL", "''", "repeat('x', 1000000)", "'\U0001f4a5\u202e\u0301'", "chr(1)", "'NaN'", "'north'' OR 1=1 --'"],
+    "text": ["NULL", "''", "repeat('x', 1000000)", "'\U0001f4a5\u202e'", "chr(1)", "'NaN'", "'north'' OR 1=1 --'"],
     "character(9)": ["NULL", "''", "'north   '", "'x'"],
     "mood": ["NULL", "'x'"],
     "uuid": ["NULL", "'00000000-0000-0000-0000-000000000000'"],
     "date": ["NULL", "'infinity'", "'-infinity'", "'0001-01-01'", "'5874897-12-31'", "'4713-01-01 BC'", "'9999-12-31'"],
-    "timestamp": ["NULL", "'infinity'", "'-infinity'", "'294276-12-31 23:59:59.999999'", "'4713-01-01 BC'", "'0001-01-01'"],
+    "timestamp": [
+        "NULL", "'infinity'", "'-infinity'", "'294276-12-31 23:59:59.999999'", "'4713-01-01 BC'", "'0001-01-01'",
+    ],
     "timestamp with time zone": [
-        "NULL", "'infinity'", "'-infinity'", "'294276-12-31 23:59:59+00'", "'4713-01-02 BC'", "'0001-01-01 00:00:00+14'",
+        "NULL", "'infinity'", "'-infinity'", "'294276-12-31 23:59:59+00'", "'4713-01-02 BC'",
+        "'0001-01-01 00:00:00+14'",
     ],
 }  # fmt: skip
 NUMBERS = [kind for kind in POISON if kind.startswith(("double", "real", "smallint", "integer", "bigint", "numeric"))]
@@ -153,8 +156,10 @@ def test_twins_that_believe_in_floats_are_caught(monkeypatch: pytest.MonkeyPatch
 def test_the_poison_is_poison(server: str) -> None:
     with psycopg.connect(server, autocommit=True) as connection:
         for sql in (
-            "1e308::float8 * 10::float8", "5e-324::float8 * 0.5::float8", "'inf'::float8::bigint", "'nan'::numeric::bigint",
-            "1e400::numeric::float8", "1e-400::numeric::float8", "9223372036854775807 + 1", "'5874897-12-31'::date::timestamp",
+            "1e308::float8 * 10::float8", "5e-324::float8 * 0.5::float8", "'inf'::float8::bigint",
+            "'nan'::numeric::bigint",
+            "1e400::numeric::float8", "1e-400::numeric::float8", "9223372036854775807 + 1",
+            "'5874897-12-31'::date::timestamp",
             "true::bigint",
         ):  # fmt: skip
             with pytest.raises(psycopg.Error):
