@@ -6,15 +6,16 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
 import pytest
 
 
-@pytest.fixture(scope="session")
-def server() -> Iterator[str]:
-    """The address of a Postgres of our own, one for each process of the tests."""
+@contextmanager
+def running() -> Iterator[str]:
+    """The address of a Postgres of our own."""
     # Not below tmp_path: Postgres runs as another user if we are root, and pytest takes its rights away there.
     home = Path(tempfile.mkdtemp(prefix="postgres-"))
     (home / "run").mkdir(mode=0o700)
@@ -35,6 +36,13 @@ def server() -> Iterator[str]:
         else:
             os.environ["XDG_RUNTIME_DIR"] = before
         shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[str]:
+    """The address of a Postgres of our own, one for each process of the tests."""
+    with running() as address:
+        yield address
 
 
 @pytest.fixture(scope="session")

@@ -23,11 +23,12 @@ from typing import Any, TypeVar
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from tests.neighbours import cubes, ranks, unknown_keys  # noqa: E402
+from tests.neighbours import cubes, in_postgres, ranks, unknown_keys  # noqa: E402
 from tests.neighbours import further as further_questions  # noqa: E402
 from tests.neighbours.crowds import crowd  # noqa: E402
 from tests.neighbours.findings import Findings  # noqa: E402
 from tests.neighbours.search import FORMS, Case, cases, in_world, search  # noqa: E402
+from tests.postgres import running  # noqa: E402
 from tests.privacy.adaptive import attack, some_meters  # noqa: E402
 
 CASES = 100_000
@@ -57,6 +58,7 @@ SEARCHES: dict[str, dict[str, Any]] = {
     "neighbours": {},
     "levels": {"ask": cubes.planned, "make": crowd, "forms": 12},
     "further": {"ask": further_questions.planned, "make": crowd, "forms": 12},
+    "postgres": {"measure": in_postgres.by_postgres},
 }
 """The searches for measurements, by their names: what is asked of which worlds."""
 
@@ -74,6 +76,13 @@ def levels(options: argparse.Namespace) -> Result:
 def further(options: argparse.Namespace) -> Result:
     """The same for lower caps, different values, filtered aggregates and batches; see tests/neighbours/further.py."""
     return moving("further", options)
+
+
+def postgres(options: argparse.Namespace) -> Result:
+    """No neighbour moves a measurement further than its plan claims, counted by Postgres."""
+    with running() as address:
+        os.environ[in_postgres.AT] = address
+        return moving("postgres", options)
 
 
 def moving(name: str, options: argparse.Namespace) -> Result:
@@ -239,6 +248,7 @@ SOAKS: dict[str, Callable[[argparse.Namespace], Result]] = {
     "quantiles": quantiles,
     "levels": levels,
     "further": further,
+    "postgres": postgres,
     "kills": kills,
     "adaptive": adaptive,
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator
+from contextlib import nullcontext
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -18,13 +19,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests import exactly
+from tests import exactly, in_postgres
 from tests.neighbours.questions import planned
 from tests.neighbours.worlds import world
 
 import privet as pv
 from privet.engines.base import FAILED, ArrowRows, OpensEngine
 from privet.engines.duckdb.engine import DuckDB
+from privet.engines.postgres.engine import Postgres
 from privet.engines.reference.engine import Reference
 from privet.engines.registry import ENGINES, engine_class
 from privet.errors import InternalError, NoAnswer, QueryError, UserError
@@ -37,13 +39,19 @@ from privet.tables.relation import Table
 from privet.tables.schema import Column, Schema
 from privet.tables.statement import AtMostGroups, AtMostRows, Bounding, PeopleInGroups, Rows, Statement, Unbounded
 
-OPENS: tuple[OpensEngine, ...] = (DuckDB, Reference)  # mypy checks them
+OPENS: tuple[OpensEngine, ...] = (DuckDB, Reference, Postgres)  # mypy checks them
 NAN, INF = float("nan"), float("inf")
 
 
 @pytest.fixture(params=ENGINES)
-def name(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+def name(request: pytest.FixtureRequest) -> Iterator[str]:
+    with in_postgres.at(request.getfixturevalue("server")) if request.param == "postgres" else nullcontext():
+        yield str(request.param)
+
+
+def stored(name: str, table: Table) -> Table:
+    """The table where this engine reads it."""
+    return in_postgres.moved(table) if name == "postgres" else table
 
 
 def test_the_registry_has_every_engine() -> None:
@@ -52,7 +60,7 @@ def test_the_registry_has_every_engine() -> None:
 
 def opened(name: str, *tables: Table, salt: bytes = b"salt", public: Any = ()) -> Any:
     """An engine over tables as a dataset opens it."""
-    given = {table.name: (table.schema, table.source) for table in tables}
+    given = {table.name: (table.schema, stored(name, table).source) for table in tables}
     return engine_class(name)(given, {p.name: (p.schema, p.source) for p in public}, salt=salt, threads=2)
 
 
@@ -362,6 +370,7 @@ def test_a_failure_is_one_constant_error(name: str, tmp_path: Path) -> None:
     engine, statement = opened(name, table), Statement(Scan(table.schema), (), Unbounded(), (Rows(),))
     assert engine.answer(statement) == [[2]]
     path.unlink()
+    in_postgres.lose(engine)
     with pytest.raises(NoAnswer) as caught:
         engine.answer(statement)
     assert (caught.value.args, caught.value.__cause__, caught.value.__context__) == ((FAILED,), None, None)
@@ -374,7 +383,10 @@ def test_what_is_not_supported_is_said_before_rows_are_read(name: str) -> None:
         def types(self) -> Any:
             return {"x": pa_list()}
 
-    source = Unread(pa.table({"x": [1]}))
+    source: Any = Unread(pa.table({"x": [1]}))
+    if name == "postgres":
+        in_postgres.execute("DROP TABLE IF EXISTS lists", "CREATE TABLE lists (x integer[])")
+        source = in_postgres.opened(COUNT, "lists")
     engine = engine_class(name)({"t": (COUNT, source)}, {}, salt=b"")
     statement = Statement(Scan(COUNT), (), Unbounded(), (exactly.present(x.node),))
     reason = engine.supports(statement)
@@ -422,7 +434,8 @@ def test_an_engine_that_stops_ends_its_threads(name: str) -> None:
 
 @pytest.fixture
 def session(name: str) -> Iterator[pv.Session]:
-    with pv.Session([people(crowd(5))], budget=pv.PureDP(10**6), ledger=None, engine=name) as session:
+    table = stored(name, people(crowd(5)))
+    with pv.Session([table], budget=pv.PureDP(10**6), ledger=None, engine=name) as session:
         yield session
 
 
@@ -445,7 +458,7 @@ def test_a_question_that_is_not_supported_costs_nothing(session: pv.Session, mon
 
 
 def test_an_unknown_engine() -> None:
-    with pytest.raises(UserError, match=r"there is no engine 'duckbd'. The engines are: duckdb, reference"):
+    with pytest.raises(UserError, match=r"there is no engine 'duckbd'. The engines are: duckdb, reference, postgres"):
         pv.Session([people(crowd(5))], budget=pv.PureDP(1), ledger=None, engine="duckbd")
 
 

@@ -242,7 +242,7 @@ def test_means_and_sums_of_a_person(database: Database) -> None:
         assert got == [*(half_up(t * made.top, n * made.bottom) for t, n in rows), None], of  # type: ignore[operator]
         assert all(made.result.least <= n <= made.result.most for n in got[:-1])
         plain = [(n,) for n in corners(of)]
-        short = arithmetic.coarser(DIALECT, "x0", bits, of.largest)
+        short = arithmetic.coarser(DIALECT, "x0", bits, of.largest, held(of.largest))
         shorter = database.run(lambda *_, short=short: short, [of], plain)
         assert shorter == [None if n is None else shifted(n, bits) for (n,) in plain]
 
@@ -254,7 +254,8 @@ def test_rounding_to_multiples_of_a_power_of_two(database: Database) -> None:
         rows = [(n,) for n in corners(of)]
 
         def sql(_: Layers, v: list[Value], of: Range = of, name: Size = name, places: int = places) -> str:
-            return arithmetic.coarser(DIALECT, arithmetic.cast(DIALECT, v[0], of.largest, name), places, of.largest)
+            value = arithmetic.cast(DIALECT, v[0], of.largest, name)
+            return arithmetic.coarser(DIALECT, value, places, of.largest, name)
 
         assert database.run(sql, [of], rows) == [None if n is None else shifted(n, places) for (n,) in rows]
 
@@ -492,7 +493,7 @@ def test_a_floor_that_would_lose_more_than_its_last_bits_is_refused() -> None:
 
 
 def test_a_last_addition_that_overflows_is_caught(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hull, "_nearest", lambda _, moved, by: f"(({moved} + {by // 2}) // {by})")
+    monkeypatch.setattr(hull, "_nearest", lambda _, moved, by, size: f"(({moved} + {by // 2}) // {by})")
     kind = NumberType.of(Range(Fraction(1), -LIMIT + 1, LIMIT - 1), rounded=False, missing=True)
     with pytest.raises(duckdb.Error, match=r"(?i)overflow|out of range"):
         codes(database, kind, kind.bounds())

@@ -207,6 +207,8 @@ def _from_policy(
                 remedy=Remedy("Choose one with --table"),
             )
         declared = matches[0]
+    if not declared.files:
+        raise UserError(f"the table {declared.name!r} is in a database, so no file is imported for it")
     target = output or os.path.relpath(declared.files[0])
     columns = declared.columns()
     if not columns:

@@ -25,8 +25,8 @@ def init(
         list[str],
         typer.Argument(
             metavar="DATA",
-            help="Parquet files or patterns, DuckDB files (people.duckdb or people.duckdb:table), CSV files; NAME=DATA "
-            "names the table.",
+            help="Parquet files or patterns, DuckDB files (people.duckdb or people.duckdb:table), CSV files, or a "
+            "database (postgresql://user@host/database, with #schema.table for one table); NAME=DATA names the table.",
         ),
     ],
     output: Annotated[str, typer.Option("--output", "-o", help="The policy to write.")] = "privet.toml",
@@ -169,9 +169,13 @@ def _report(sources: list[Found], steward: Steward, tables: tuple[TableTemplate,
     from privet.sql.quoting import quoted
 
     typer.echo(str(target))
+    if any(source.engine for source in sources):
+        typer.echo(
+            "The policy has no password. Set PGPASSWORD, or use a password file (~/.pgpass) or a service.", err=True
+        )
     for source in sources:
         stem = Path(source.path).name.partition(".")[0]
-        if source.table is None and re.sub(r"\W+", "_", stem) == source.name != stem:
+        if source.table is None and not source.engine and re.sub(r"\W+", "_", stem) == source.name != stem:
             typer.echo(f"{source.path}: the table is named {source.name}, which needs no quotes in SQL.", err=True)
     if steward.guessed:
         read = any(one.csv is not None and {*one.columns.values()} != {"anything"} for one in sources)

@@ -381,6 +381,8 @@ def _snapshot(path: str) -> str:
 
 def _source(found: Found, target: Path) -> Any:
     """Where the rows are, relative to the policy."""
+    if found.engine:
+        return found.path
     path = _snapshot(found.path) if found.csv is not None else found.path
     file = Path(path).expanduser()
     relative = Path(os.path.relpath(file.absolute(), target.absolute().parent)).as_posix()

@@ -13,6 +13,7 @@ from privet.names.spelling import nearest
 ENGINES: dict[str, str] = {
     "duckdb": "privet.engines.duckdb.engine:DuckDB",
     "reference": "privet.engines.reference.engine:Reference",
+    "postgres": "privet.engines.postgres.engine:Postgres",
 }
 """By name: the module and the class. It is imported when a dataset needs it."""
 
@@ -25,8 +26,8 @@ def engine_class(name: str) -> OpensEngine:
         'Reference'
         >>> engine_class("duckdbb")
         Traceback (most recent call last):
-        privet.errors.UserError: there is no engine 'duckdbb'. The engines are: duckdb, reference. Write, for example:
-        engine="duckdb"
+        privet.errors.UserError: there is no engine 'duckdbb'. The engines are: duckdb, reference, postgres. Write, for
+        example: engine="duckdb"
     """
     if name not in ENGINES:
         near = nearest(name, list(ENGINES))

@@ -16,6 +16,8 @@ from pathlib import Path
 
 from privet.engines.duckdb.files import Unreadable, literal, query, reader
 from privet.engines.duckdb.types import stored
+from privet.engines.postgres import tables as postgres
+from privet.engines.postgres.addresses import parsed, written
 from privet.errors import Remedy, SourceError, Subject, UserError, argument, write
 from privet.sources.csv import hints, parsing
 from privet.sources.csv.dialect import Dialect, Row, not_utf16
@@ -24,7 +26,7 @@ from privet.sources.csv.notation import Notation
 from privet.sources.paths import paths_of
 from privet.sources.private import parquet_types
 from privet.sources.readings import Reading
-from privet.system.addresses import is_address, masked
+from privet.system.addresses import is_address, is_postgres, masked
 from privet.tables.schema import check_name
 from privet.tables.stored_types import Family
 
@@ -41,11 +43,13 @@ class Found:
 
     name: str
     path: str
-    """Its file or pattern."""
+    """Its file or pattern, or its address."""
     columns: dict[str, Family]
     table: str | None = None
     """Its name in a DuckDB file."""
     schema: str = "main"
+    engine: str = ""
+    """The engine whose address the path is; else it is a file."""
     csv: Dialect | None = None
     """The dialect of a CSV."""
     options: tuple[Option, ...] = ()
@@ -55,6 +59,8 @@ class Found:
 def find(source: str, *, sniff: bool = False, separator: str | None = None, encoding: str = "utf-8") -> list[Found]:
     """The tables in a file, or in the files of a pattern; `name=path` sets a name, `path:table` chooses one table."""
     name, path, table = _parts(source)
+    if is_postgres(path):
+        return _postgres(path, name)
     if is_address(path):
         raise SourceError(
             f"{masked(path)!r} is not a file on this machine",
@@ -163,6 +169,27 @@ def _duckdb(path: str, name: str, table: str) -> list[Found]:
     return [
         Found(check_name(name or _simple(each), "table"), path, _families(types), each, schema)
         for (schema, each), types in chosen.items()
+    ]
+
+
+def _postgres(address: str, name: str) -> list[Found]:
+    """The tables of a database, or the one that the address names; the password does not enter a policy."""
+    tables = postgres.every(parsed(address))
+    if not tables or (name and len(tables) > 1):
+        plain = parsed(address).plain
+        line = shlex.quote(f"{name or 'people'}={written(plain, 'public', 'people')}")
+        what = (
+            "contains several tables, so choose the one to name" if tables else "has no table that this user may read"
+        )
+        raise SourceError(f"{masked(plain)!r} {what}", remedy=write(line, terminal=line) if tables else None)
+    return [
+        Found(
+            check_name(name or _simple(each.table), "table"),
+            written(each.address.plain, each.schema, each.table),
+            {column: kind.family for column, kind in each.columns},
+            engine="postgres",
+        )
+        for each in tables
     ]
 
 

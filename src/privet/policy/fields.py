@@ -176,7 +176,8 @@ def _version(value: str) -> str:
     return check_name(value, "version")
 
 
-def _path(value: str) -> str:
+def path(value: str) -> str:
+    """A path to files on this machine."""
     if not value.strip() or "\x00" in value:
         raise UserError(f"{toml.text(value)} is not a path")
     if is_address(value):
@@ -189,7 +190,7 @@ def _path(value: str) -> str:
 Name = Annotated[str, AfterValidator(_name)]
 """The name of a dataset, a table, a column or an analyst."""
 Version = Annotated[str, AfterValidator(_version)]
-FilePath = Annotated[str, AfterValidator(_path)]
+FilePath = Annotated[str, AfterValidator(path)]
 
 FORMS: dict[Form, Any] = {
     "integers": IntegerBounds, "numbers": NumberBounds, "dates": Moments, "timestamps": Moments,

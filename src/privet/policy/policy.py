@@ -19,7 +19,7 @@ from privet.policy.problems import Problem
 from privet.policy.shape import DatasetShape, DuckDBShape, FileShape, TableShape
 from privet.privacy.adjacency import Adjacency, Protected
 from privet.privacy.guarantees import Budget
-from privet.system.addresses import is_address
+from privet.system.addresses import is_address, is_postgres
 from privet.system.files import among
 from privet.tables.relation import PublicTable, Table
 from privet.tables.schema import Column
@@ -66,8 +66,10 @@ class TablePolicy:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The paths or patterns of its source."""
+        """The paths or patterns of its source; none for a table in Postgres."""
         given = self.shape.source
+        if isinstance(given, str) and is_postgres(given):
+            return ()
         paths = [given.duckdb] if isinstance(given, DuckDBShape) else [given] if isinstance(given, str) else given
         return tuple(map(self.document.resolve, paths))
 
@@ -94,7 +96,7 @@ class TablePolicy:
             place = (*self.place, "columns")
             raise self.document.refusal([Problem(place, what, "age = { integer = [0, 110] }")])
         given, files = self.shape.source, list(self.files)
-        source: Any = files
+        source: Any = files or given
         if isinstance(given, DuckDBShape):
             source = duckdb_file(files[0], given.table, schema=given.schema_)
         try:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
 from privet.engines.base import MEMORY
+from privet.engines.postgres.addresses import parsed
 from privet.engines.registry import ENGINES
 from privet.errors import UserError
 from privet.policy import fields, toml
@@ -18,6 +19,7 @@ from privet.privacy.accounting import ACCOUNTANTS
 from privet.privacy.adjacency import Person, Protected, each_row
 from privet.privacy.guarantees import Budget, budget_of
 from privet.privacy.guarantees.budgets import DELTA_SHARE, MIN_EPSILON, kind_of
+from privet.system.addresses import is_postgres
 
 TAG = "\x00"
 """Marks the parts of pydantic's locations that are not keys."""
@@ -104,6 +106,16 @@ def _no_csv(path: str) -> str:
 Rows = Annotated[fields.FilePath, AfterValidator(_no_csv)]
 
 
+def _rows_or_address(source: str) -> str:
+    if not is_postgres(source):
+        return _no_csv(fields.path(source))
+    parsed(source)
+    return source.strip()
+
+
+RowsOrAddress = Annotated[str, AfterValidator(_rows_or_address)]
+
+
 def _by_form(value: Any) -> str | None:
     match value:
         case str():
@@ -116,7 +128,7 @@ def _by_form(value: Any) -> str | None:
 
 
 SourceShape = Annotated[
-    Annotated[Rows, Tag(TAG + "text")]
+    Annotated[RowsOrAddress, Tag(TAG + "text")]
     | Annotated[list[Rows], Field(min_length=1), Tag(TAG + "list")]
     | Annotated[DuckDBShape, Tag(TAG + "table")],
     Discriminator(_by_form),
@@ -131,7 +143,8 @@ class TableShape(Part):
     """A private table. Analysts can use only the columns that are declared here."""
 
     source: SourceShape
-    """A Parquet file, a pattern or a list of them, or a table in a DuckDB file; relative to the policy."""
+    """A Parquet file, a pattern or a list of them, a table in a DuckDB file, relative to the policy; or a table in
+    Postgres: its address, then # and its name."""
     protect: ProtectShape
     """What is protected: each person, with a cap on rows, or "each row" if no person has two."""
     rows: fields.Whole | None = None

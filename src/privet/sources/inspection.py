@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from privet.engines.duckdb.inspection import contents
+from privet.engines.duckdb import inspection as of_duckdb
+from privet.engines.postgres import inspection as of_postgres
+from privet.engines.postgres.tables import PostgresTable
 from privet.engines.registry import open_engine
 from privet.errors import NoAnswer, SourceError, Subject
 from privet.exact import Exact, show
@@ -172,7 +174,11 @@ def inspect(table: Table) -> TableFound:
     ordered = [name for name, kind in kinds.items() if isinstance(kind, NumberType | TimeType)]
     keyed = [name for name, kind in kinds.items() if isinstance(kind, KeyType)]
     person = schema.protect.id if isinstance(schema.protect, Person) else None
-    raw = contents(table.source, ordered=ordered, keyed=keyed, person=person)
+    source = table.source
+    if isinstance(source, PostgresTable):
+        raw = of_postgres.contents(source, ordered=ordered, keyed=keyed, person=person)
+    else:
+        raw = of_duckdb.contents(source, ordered=ordered, keyed=keyed, person=person)
     engine = open_engine({table.name: (schema, table.source)}, {}, salt=b"privet check")
     try:
         sides = {name: _bin(Beyond(Column(name)), -1, 0, 1, 2) for name in ordered}

@@ -14,19 +14,26 @@ from privet.engines.base import ParquetFiles, Source
 from privet.engines.duckdb import files
 from privet.engines.duckdb.attaching import count
 from privet.engines.duckdb.files import Connection, DuckDBFile
+from privet.engines.postgres import tables as postgres
+from privet.engines.postgres.addresses import parsed
+from privet.engines.postgres.tables import PostgresTable
+from privet.engines.postgres.types import as_id
 from privet.errors import Remedy, SourceError, Subject, argument, write
 from privet.names.spelling import listed
 from privet.privacy.adjacency import Adjacency, Person, Protected
 from privet.sources import checked_files, frames, readings
 from privet.sources.paths import paths_of
-from privet.system.addresses import is_address
+from privet.system.addresses import is_address, is_postgres
 from privet.system.interrupts import interruptible
 from privet.tables.relation import Table
 from privet.tables.schema import Column, Schema
 from privet.tables.stored_types import StoredType
 
 _CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
-_SOURCES = "A source is a path to Parquet files, a pandas, Polars, Arrow or Ibis table, or a table of a DuckDB file"
+_SOURCES = (
+    "A source is a path to Parquet files, a pandas, Polars, Arrow or Ibis table, a table of a DuckDB file, or the "
+    "address of a table in Postgres"
+)
 _FILE = write('pv.table("people", "people.parquet", ...)', policy='source = "people.parquet"')
 _DATABASE = write(
     'pv.duckdb_file("people.duckdb", "people")', policy='source = { duckdb = "people.duckdb", table = "people" }'
@@ -57,9 +64,11 @@ def table(
 ) -> Table:
     """A private table: its declaration, and a source that matches it.
 
-    The source is a path to Parquet, a pattern or a list of paths, an Arrow, pandas or Polars table, an Ibis table, or
-    a `duckdb_file`. Frames are copied. Files are read where they are: opening a Parquet file reads its footer, and once
-    for each content its texts and its times in milliseconds, to see that they can be read.
+    The source is a path to Parquet, a pattern or a list of paths, an Arrow, pandas or Polars table, an Ibis table, a
+    `duckdb_file`, or the address of a table in Postgres, such as "postgresql://reader@db/health#public.people"; without
+    the part after # it is the table of the same name. Rows in Postgres stay there. Frames are copied. Files are read
+    where they are: opening a Parquet file reads its footer, and once for each content its texts and its times in
+    milliseconds, to see that they can be read.
 
     Example:
         >>> import pyarrow as pa
@@ -76,7 +85,7 @@ def table(
     """
     schema = Schema.declare(name, protect=protect, columns=columns, adjacency=adjacency, rows=rows)
     opened = _opened(schema, source)
-    if schema.rows is not None and (counted := count(opened)) != schema.rows:
+    if schema.rows is not None and (counted := _count(opened)) != schema.rows:
         raise SourceError(
             f"{name!r} is declared with {schema.rows:,} rows, but has {counted:,}",
             subject=Subject("argument", "rows", name),
@@ -88,6 +97,8 @@ def table(
 def _opened(schema: Schema, source: Any) -> Source:
     if isinstance(source, DuckDBFile):
         return _duckdb(schema, source)
+    if isinstance(source, str) and is_postgres(source):
+        return _postgres(schema, source)
     if isinstance(source, str | Path | list | tuple):
         return _parquet(schema, source)
     frame = frames.columns(source)
@@ -100,6 +111,19 @@ def _opened(schema: Schema, source: Any) -> Source:
         )
     readings.check(schema, frame.types, frame.where)
     return frame.read(readings.kinds(schema))
+
+
+def _count(source: Source) -> int:
+    return postgres.count(source) if isinstance(source, PostgresTable) else count(source)
+
+
+def _postgres(schema: Schema, address: str) -> PostgresTable:
+    """A table in Postgres; an id is compared as it is read, so a number of any length is one by its digits."""
+    found = postgres.opened(parsed(address), schema.name)
+    person = _person(schema)
+    types = {name: as_id(kind) if name == person else kind for name, kind in found.columns}
+    readings.check(schema, types, str(found))
+    return found.keeping(readings.kinds(schema), person)
 
 
 def _person(schema: Schema) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from privet.engines.sql.dialect import Dialect, Kind, Part, Period, scientific
+from privet.engines.sql.dialect import Dialect, Kind, Part, Period, Size, scientific
 from privet.engines.sql.text import Context
 from privet.exact import Exact
 from privet.tables.stored_types import StoredType
@@ -72,10 +72,10 @@ class DuckDBDialect(Dialect):
 
     # --- integers and floats ----------------------------------------------------------------------
 
-    def divided(self, sql: str, by: str) -> str:
+    def divided(self, sql: str, by: str, size: Size = "narrow") -> str:
         return f"({sql} // {by})"
 
-    def shifted(self, sql: str, places: int) -> str:
+    def shifted(self, sql: str, places: int, size: Size = "narrow") -> str:
         return f"({sql} >> {places})"  # negative numbers too are rounded down
 
     def low_bits(self, sql: str, places: int) -> str:

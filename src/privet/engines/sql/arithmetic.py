@@ -26,13 +26,13 @@ def cast(dialect: Dialect, value: Value, largest: int, size: Size) -> str:
     return (dialect.cast if size == "wide" else dialect.try_cast)(value.sql, dialect.types[size])
 
 
-def coarser(dialect: Dialect, sql: str, places: int, largest: int) -> str:
-    """An integer of up to `largest`, divided by 2^places, rounded half up."""
+def coarser(dialect: Dialect, sql: str, places: int, largest: int, size: Size) -> str:
+    """An integer of up to `largest`, and of this size, divided by 2^places, rounded half up."""
     if places == 0:
         return sql
     if 1 << places - 1 > largest:
         return f"CASE WHEN {sql} IS NOT NULL THEN 0 END"
-    return dialect.shifted(f"({sql} + {1 << places - 1})", places)
+    return dialect.shifted(f"({sql} + {1 << places - 1})", places, size)
 
 
 def in_one_unit(dialect: Dialect, values: Sequence[Value], ranges: Sequence[Range]) -> tuple[list[str], Size]:
@@ -46,7 +46,8 @@ def in_one_unit(dialect: Dialect, values: Sequence[Value], ranges: Sequence[Rang
             public = dialect.integer(together.parts[i].least, size)
             terms.append(public if value.literal else f"CASE WHEN {value.sql} IS NOT NULL THEN {public} END")
             continue
-        term = coarser(dialect, cast(dialect, value, ranges[i].largest, size), together.shifts[i], ranges[i].largest)
+        largest = ranges[i].largest
+        term = coarser(dialect, cast(dialect, value, largest, size), together.shifts[i], largest, size)
         terms.append(_times(dialect, term, together.factors[i]))
     return terms, size
 
@@ -68,7 +69,7 @@ def multiplied(dialect: Dialect, a: Value, b: Value, x: Range, y: Range) -> str:
             sign = "" if theirs.least == 1 else "-"
             return narrowed(dialect, f"({sign}{cast(dialect, one, mine.largest, size)})", size, product.result)
     terms = [
-        coarser(dialect, cast(dialect, value, r.largest, size), bits, r.largest)
+        coarser(dialect, cast(dialect, value, r.largest, size), bits, r.largest, size)
         for value, r, bits in zip((a, b), (x, y), product.shifts, strict=True)
     ]
     return narrowed(dialect, f"({terms[0]} * {terms[1]})", size, product.result)
@@ -83,7 +84,9 @@ def divided(layers: Layers, a: Value, b: Value, x: Range, y: Range, quotient: un
     size = held(max(quotient.largest, x.largest << (quotient.shifts[0] > 0), y.largest << (quotient.shifts[1] > 0)))
     sides = [
         layers.named(
-            Value(coarser(dialect, cast(dialect, value, r.largest, size), bits, r.largest), "integer", value.level)
+            Value(
+                coarser(dialect, cast(dialect, value, r.largest, size), bits, r.largest, size), "integer", value.level
+            )
         )
         for value, r, bits in zip((a, b), (x, y), quotient.shifts, strict=True)
     ]
@@ -95,11 +98,11 @@ def divided(layers: Layers, a: Value, b: Value, x: Range, y: Range, quotient: un
         Value(_times(dialect, f"abs({d.sql})" if y.least < 0 else d.sql, quotient.bottom), "integer", d.level)
     )
     twice = f"nullif(2 * {bottom.sql}, 0)"
-    up = dialect.divided(f"({top.sql} + {bottom.sql})", twice)
+    up = dialect.divided(f"({top.sql} + {bottom.sql})", twice, size)
     sql = up
     if x.least < 0 or y.least < 0:  # halves of a negative quotient go towards 0, which is up
         same = f"({n.sql} >= 0) = ({d.sql} >= 0)"
-        down = dialect.divided(f"({top.sql} + {bottom.sql} - 1)", twice)
+        down = dialect.divided(f"({top.sql} + {bottom.sql} - 1)", twice, size)
         sql = f"CASE WHEN {same} THEN {up} ELSE -{down} END"
     return Value(
         narrowed(dialect, f"({sql})", size, quotient.result), "integer", max(top.level, bottom.level, n.level, d.level)
@@ -111,9 +114,9 @@ def mean(dialect: Dialect, total: str, many: str, mean_of: units.Mean) -> Value:
     bottom = f"({dialect.cast(many, dialect.types['wide'])} * {mean_of.bottom})"
     twice = f"nullif(2 * {bottom}, 0)"
     top = f"(2 * abs({total}) * {mean_of.top})" if mean_of.result.least < 0 else f"(2 * {total} * {mean_of.top})"
-    up = dialect.divided(f"({top} + {bottom})", twice)
+    up = dialect.divided(f"({top} + {bottom})", twice, "wide")
     if mean_of.result.least < 0:
-        down = dialect.divided(f"({top} + {bottom} - 1)", twice)
+        down = dialect.divided(f"({top} + {bottom} - 1)", twice, "wide")
         up = f"CASE WHEN {total} >= 0 THEN {up} ELSE -{down} END"
     return Value(narrowed(dialect, f"({up})", "wide", mean_of.result), "integer")
 
@@ -133,11 +136,12 @@ def to_whole(dialect: Dialect, value: Value, mine: Range, result: Range, *, up: 
     way = units.to_whole(mine)
     inner = mine.coarser(way.shift)
     size = held(max(inner.largest * way.top + way.bottom, mine.largest << (way.shift > 0)))
-    sql = _times(dialect, coarser(dialect, cast(dialect, value, mine.largest, size), way.shift, mine.largest), way.top)
+    fine = cast(dialect, value, mine.largest, size)
+    sql = _times(dialect, coarser(dialect, fine, way.shift, mine.largest, size), way.top)
     least = inner.least * way.top
     if up:
         sql, least = f"({sql} + {way.bottom - 1})", least + way.bottom - 1
-    return narrowed(dialect, dialect.floor_divided(sql, way.bottom, least), size, result)
+    return narrowed(dialect, dialect.floor_divided(sql, way.bottom, least, size), size, result)
 
 
 def clipped(layers: Layers, value: Value, of: NumberType, result: NumberType) -> Value:

@@ -43,4 +43,4 @@ def as_integer(dialect: Dialect, stored: StoredType, sql: str) -> str | None:
     if stored.family in ("integer", "boolean") or whole:
         return dialect.try_cast(sql, narrow, stored)
     double = as_double(dialect, stored, sql)
-    return None if double is None else dialect.try_cast(double, narrow)
+    return None if double is None else dialect.whole(double)

@@ -23,6 +23,9 @@ Size = Literal["narrow", "wide"]
 Kind = Literal["integer", "boolean", "text", "date", "time"]
 """How a value is held: an integer (narrow or wide), a boolean, a text, a date, a timestamp without a zone; or NULL."""
 
+Span = tuple[Exact, Exact]
+"""All numbers between two."""
+
 Period = Literal["year", "quarter", "month", "week", "day", "hour"]
 Part = Literal["year", "quarter", "month", "day", "weekday", "hour"]
 
@@ -76,6 +79,10 @@ class Dialect(ABC):
     word_bits: ClassVar[int]
     """How many bits of a row bounding packs into one integer: 64 where there are unsigned integers, else 63."""
 
+    fence: ClassVar[str] = ""
+    """What ends a subquery whose columns are to be computed once, where a database would write their expressions
+    wherever they are used: layer by layer, the text could double."""
+
     # --- names and literals ---------------------------------------------------------------------
 
     def name(self, text: str) -> str:
@@ -119,7 +126,8 @@ class Dialect(ABC):
     def try_cast(self, sql: str, type_: str, stored: StoredType | None = None) -> str:
         """A value as another type, rounded half away from 0 to an integer; NULL where it does not fit.
 
-        `stored` is the type of a column of a source, if it is one.
+        `stored` is the type of a column of a source, if it is one. Else it is a value that fits, or that nobody looks
+        at where it does not: then it may be any.
         """
 
     def flag(self, sql: str, type_: str | None = None) -> str:
@@ -137,12 +145,28 @@ class Dialect(ABC):
     # --- integers and floats ----------------------------------------------------------------------
 
     @abstractmethod
-    def divided(self, sql: str, by: str) -> str:
-        """An integer that is not negative, divided by one that is greater than 0, or NULL; rounded down."""
+    def divided(self, sql: str, by: str, size: Size = "narrow") -> str:
+        """An integer that is not negative, divided by one that is greater than 0, or NULL; rounded down.
+
+        `size` is that of the integers, here and below: not every database divides both in the same way.
+        """
 
     @abstractmethod
-    def shifted(self, sql: str, places: int) -> str:
+    def shifted(self, sql: str, places: int, size: Size = "narrow") -> str:
         """An integer of either sign, divided by 2^places, rounded down."""
+
+    def whole(self, sql: str) -> str:
+        """A float, rounded to a narrow integer; NULL where it does not fit."""
+        return self.try_cast(sql, self.types["narrow"])
+
+    def floored(self, sql: str, d: str, matters: Span, near_zero: Span | None, size: Size) -> str:
+        """The floor of `sql`, as an integer of this size; NULL where it does not fit.
+
+        `sql` is a float that is computed from the float `d`. What it is matters only if `d` is in the first span, ends
+        included: elsewhere it may also be NULL. In the second, if there is one, its floor is 0 or -1, no matter which.
+        So a database that raises errors for floats that are too large, or too near to 0, need not compute them.
+        """
+        return self.try_cast(f"floor({sql})", self.types[size])
 
     @abstractmethod
     def low_bits(self, sql: str, places: int) -> str:
@@ -152,7 +176,7 @@ class Dialect(ABC):
     def is_nan(self, sql: str) -> str:
         """Whether a float is NaN; NULL for NULL."""
 
-    def floor_divided(self, sql: str, by: int, least: int) -> str:
+    def floor_divided(self, sql: str, by: int, least: int, size: Size = "narrow") -> str:
         """An integer that is at least `least`, divided and rounded down.
 
         Databases round towards 0, so that what can be negative is moved above 0 first.
@@ -161,10 +185,10 @@ class Dialect(ABC):
             return sql
         if least < 0:
             ahead = -(least // by)
-            return f"({self.divided(f'({sql} + {ahead * by})', str(by))} - {ahead})"
+            return f"({self.divided(f'({sql} + {ahead * by})', str(by), size)} - {ahead})"
         if by & (by - 1) == 0:
-            return self.shifted(sql, by.bit_length() - 1)
-        return self.divided(sql, str(by))
+            return self.shifted(sql, by.bit_length() - 1, size)
+        return self.divided(sql, str(by), size)
 
     # --- words: what bounding reads of a row, packed into integers -----------------------------------
 

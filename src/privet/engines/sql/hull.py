@@ -6,7 +6,7 @@ promised. No proof about the expression below is needed for this: it is the reas
 
 from __future__ import annotations
 
-from privet.engines.sql.dialect import Dialect, held
+from privet.engines.sql.dialect import Dialect, Size, held
 from privet.engines.sql.text import Layers, Value
 from privet.errors import InternalError
 from privet.exact import Exact
@@ -40,15 +40,16 @@ def encoded(layers: Layers, value: Value, kind: NumberType, lower: Exact, step: 
     # no further than the type of the difference: what is beyond has the last code too
     last = min(least + width * by, least + (2**63 if size == "narrow" else 2**127) - 1)
     beyond = f"WHEN {n.sql} < {least} THEN {dialect.integer(0)} WHEN {n.sql} > {last} THEN {dialect.integer(width)}"
-    # narrowing a wide integer can't fail here: what is inside was compared with the bounds
-    inside = dialect.try_cast(_nearest(dialect, moved, by), dialect.types["narrow"])
+    inside = _nearest(dialect, moved, by, size)
+    if size == "wide":  # narrowing it can't fail here: what is inside was compared with the bounds
+        inside = dialect.try_cast(inside, dialect.types["narrow"])
     return Value(clamped(n.sql, least, last, inside, beyond), "integer", n.level)
 
 
-def _nearest(dialect: Dialect, moved: str, by: int) -> str:
+def _nearest(dialect: Dialect, moved: str, by: int, size: Size) -> str:
     """A non-negative integer divided, rounded half up. No intermediate integer exceeds it by more than 1."""
     if by == 1:
         return moved
     if by & (by - 1) == 0:
-        return dialect.shifted(f"({dialect.floor_divided(moved, by // 2, 0)} + 1)", 1)
-    return f"({dialect.divided(moved, str(by))} + {dialect.flag(f'{moved} % {by} >= {by - by // 2}')})"
+        return dialect.shifted(f"({dialect.floor_divided(moved, by // 2, 0, size)} + 1)", 1, size)
+    return f"({dialect.divided(moved, str(by), size)} + {dialect.flag(f'{moved} % {by} >= {by - by // 2}')})"

@@ -224,7 +224,7 @@ def person_id(dialect: Dialect, stored: StoredType, sql: str, *, shared: bool) -
             return number
         d = dialect.try_cast(sql, dialect.double, stored)
         whole = f"{d} = floor({d}) AND abs({d}) < {dialect.float(10**18)}"
-        as_whole = dialect.try_cast(dialect.try_cast(d, dialect.types["narrow"]), dialect.text)
+        as_whole = dialect.try_cast(dialect.whole(d), dialect.text)
         return f"CASE WHEN {whole} THEN {as_whole} ELSE {dialect.try_cast(number, dialect.text)} END"
     if stored.family == "text" and not stored.enumerated:
         return dialect.bytewise(sql)

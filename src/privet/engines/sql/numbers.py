@@ -23,6 +23,7 @@ from privet.tables.types import NumberType
 from privet.tables.units import LIMIT
 
 _HALF = Exact(1, 2)
+_FAR = 2**60
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +115,12 @@ def _of_whole(
         return None
     size = held(largest)
     scaled = dialect.cast(m, dialect.types[size]) if size == "wide" else m
+    if size == "narrow" and reach > 2**63:  # between the bounds it is narrow
+        scaled = dialect.try_cast(m, dialect.types[size])
     scaled = f"{scaled} * {times}" if times > 1 else scaled
     moved = f"({scaled} - {dialect.integer(minus, size)})" if minus else f"({scaled})"
     if below > 1:  # not negative: m / scale is at least half a step below `base`
-        moved = dialect.floor_divided(f"(2 * {moved} + {below})", 2 * below, 0)
+        moved = dialect.floor_divided(f"(2 * {moved} + {below})", 2 * below, 0, size)
     first, last = ((2 * (end * times - minus) + below) // (2 * below) for end in (low, high))
     if low <= high and not 0 <= first <= last <= grid.width:  # the hull: codes of what is inside are codes
         moved = f"least(greatest({moved}, 0), {grid.width})"
@@ -160,22 +163,27 @@ def _of_double(dialect: Dialect, kind: NumberType, grid: Grid, d: str, *, keyed:
         return f"CASE WHEN NOT {dialect.is_nan(d)} THEN {dialect.integer(0)} END"
     if is_power_of_two(grid.step) and (grid.base / grid.step).denominator == 1:
         first = int(grid.base / grid.step)
-        halves = f"floor({d} * {dialect.float(2 / grid.step)})"  # exact: a product with a power of two
+        twice = f"{d} * {dialect.float(2 / grid.step)}"  # exact: a product with a power of two
+        zero = Exact(0)
         split = dialect.float(up(kind.lower))  # the least double that is not below the bound
     else:
         first = 0
-        halves = f"floor(({d} - {dialect.float(grid.base)}) / {dialect.float(grid.step)} * {dialect.float(2)})"
+        twice = f"({d} - {dialect.float(grid.base)}) / {dialect.float(grid.step)} * {dialect.float(2)}"
+        zero = grid.base
         split = dialect.float(grid.base)
     least, most = 2 * first - 1, 2 * (first + grid.width)
     size = held(max(abs(least), abs(most)) + 1)
-    w = dialect.try_cast(halves, dialect.types[size])
+    matters = (kind.lower - grid.step, kind.upper + grid.step)
+    # divided by a step of at most 1, no number comes too near to 0
+    near_zero = None if grid.step <= 1 else (zero - grid.step / _FAR, zero + grid.step / _FAR)
+    w = dialect.floored(twice, d, matters, near_zero, size)
     # floor(y + 1/2) is (floor(2 y) + 1) / 2, rounded down; y + 1/2 itself could be rounded up
-    moved = dialect.shifted(f"({w} - {dialect.integer(least, size)})", 1)
+    moved = dialect.shifted(f"({w} - {dialect.integer(least, size)})", 1, size)
     inside = moved if size == "narrow" else dialect.try_cast(moved, dialect.types["narrow"])
     if keyed:
         return f"CASE WHEN {w} BETWEEN {least} AND {most} THEN {inside} END"
-    zero, top = dialect.integer(0), dialect.integer(grid.width)
-    outside = f"WHEN {d} < {split} THEN {zero} WHEN NOT {dialect.is_nan(d)} THEN {top}"
+    least_code, top = dialect.integer(0), dialect.integer(grid.width)
+    outside = f"WHEN {d} < {split} THEN {least_code} WHEN NOT {dialect.is_nan(d)} THEN {top}"
     return clamped(w, least, most, inside, outside)
 
 

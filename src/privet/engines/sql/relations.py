@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from privet.engines.sql import arithmetic
-from privet.engines.sql.dialect import Dialect
+from privet.engines.sql.dialect import Dialect, held
 from privet.engines.sql.expressions import Compiler, Wanted, alike, compared, numeric
 from privet.engines.sql.hull import encoded
 from privet.engines.sql.leaves import Lattice, Test, compare_raw, id_class, person_id, read, read_code
@@ -117,6 +117,8 @@ class Opened(Generic[Kind]):
     operator: Kind
     person: bool
     layers: Layers = field(init=False)
+    computes: ClassVar[bool] = True
+    """Whether its columns are more than those below it, so that others should not compute them again."""
     asked: dict[tuple[str, Wanted], Value] = field(init=False, default_factory=dict)
     columns: dict[str, str] = field(init=False, default_factory=dict)
     """The names of the columns of the SELECT, with their SQL."""
@@ -161,13 +163,15 @@ class Opened(Generic[Kind]):
         columns = [f"{sql} AS {alias}" if sql != alias else alias for alias, sql in self.columns.items()]
         condition = self.filter()
         self.layers.source = self.source()
-        return self.layers.select((["u"] if self.person else []) + columns or ["1 AS one"], condition)
+        selected = self.layers.select((["u"] if self.person else []) + columns or ["1 AS one"], condition)
+        return selected + self.dialect.fence if self.computes else selected
 
 
 class OpenedScan(Opened[Scan]):
     """The declared columns of a table."""
 
     __slots__ = ("raw",)
+    computes = False  # what is read of a source is short, and a condition can then be asked of it first
 
     def begin(self) -> None:
         self.raw: dict[str, str] = {}
@@ -194,6 +198,7 @@ class OpenedWhere(Opened[Where]):
     """The columns below, and a condition."""
 
     __slots__ = ("condition", "inner")
+    computes = False
 
     def begin(self) -> None:
         self.inner = self.relations.open(self.operator.input, person=self.person)
@@ -347,13 +352,15 @@ class OpenedPerPerson(Opened[PerPerson]):
         if what.function in ("min", "max"):
             return Value(self._grouped(f"{what.function}({value.sql})"), "integer", atom=True)
         if what.function == "sum":
-            each = arithmetic.coarser(self.dialect, value.sql, units.summable(mine, CEILING), mine.largest)
+            each = arithmetic.coarser(
+                self.dialect, value.sql, units.summable(mine, CEILING), mine.largest, held(mine.largest)
+            )
             result = what.type(self.operator.input.types())
             assert isinstance(result, NumberType)
             summed = self._grouped(self.dialect.total(each))
             return Value(arithmetic.narrowed(self.dialect, summed, "wide", result.range), "integer")
         mean = units.mean(mine, CEILING)
-        each = arithmetic.coarser(self.dialect, value.sql, mean.shift, mine.largest)
+        each = arithmetic.coarser(self.dialect, value.sql, mean.shift, mine.largest, held(mine.largest))
         total, many = self._grouped(self.dialect.total(each)), self._grouped(f"count({each})")
         return arithmetic.mean(self.dialect, total, many, mean)
 

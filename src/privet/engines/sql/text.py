@@ -87,6 +87,6 @@ class Layers:
         source = self.source
         for level in self.levels:
             added = ", ".join(f"{sql} AS {alias}" for alias, sql in level)
-            source = f"(SELECT *, {added} FROM {source})"
+            source = f"(SELECT *, {added} FROM {source}{self.dialect.fence})"
         filtered = "" if where is None else f" WHERE {where}"
         return f"SELECT {', '.join(columns)} FROM {source}{filtered}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import select
 import time
 from collections.abc import Callable
@@ -26,14 +25,6 @@ _READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _FRESH = 1.0  # seconds: a connection that was used more recently is not tested first
 _CREATING = 7236838  # the key of an advisory lock
 _ALIVE = 10.0  # seconds in which a server must respond to a test that needs no lock
-_NETWORK = {
-    "connect_timeout": "10",
-    "keepalives_idle": "30",
-    "keepalives_interval": "10",
-    "keepalives_count": "3",
-    "tcp_user_timeout": "60000",
-}
-"""Defaults that detect an unresponsive server; the address can override them."""
 _BUSY = ("55P03", "57014", "40P01")
 """The error codes of a lock timeout, a statement timeout and a deadlock."""
 
@@ -189,6 +180,7 @@ def connect(text: str, *, create: bool, read_only: bool = False) -> Postgres:
     """Open the ledger at an address."""
     try:
         from privet.ledger.storage.postgres.deadlines import LimitedConnection
+        from privet.system.postgres import NETWORK
     except ImportError:
         raise UserError("a ledger in Postgres needs psycopg", remedy=install("postgres")) from None
     if (
@@ -209,7 +201,7 @@ def connect(text: str, *, create: bool, read_only: bool = False) -> Postgres:
         public = url._replace(
             password=None, username=None if "user" in hidden else url.username
         ).difference_update_query(hidden)  # an engine can show its address
-        arguments = {name: value for name, value in _NETWORK.items() if name not in query} | hidden
+        arguments = {name: value for name, value in NETWORK.items() if name not in query} | hidden
         engine = sa.create_engine(public, poolclass=NullPool, pool_reset_on_return=None, connect_args=arguments)
     except (SQLAlchemyError, ValueError):
         raise UserError(
@@ -238,6 +230,3 @@ def connect(text: str, *, create: bool, read_only: bool = False) -> Postgres:
         ledger.close()
         raise
     return ledger
-
-
-logging.getLogger("psycopg").addHandler(logging.NullHandler())  # otherwise it prints what it can't raise

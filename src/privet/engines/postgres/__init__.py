@@ -1,0 +1,1 @@
+"""Postgres, asked where the rows are: its types, its dialect of SQL, its connections, its tables, and the engine."""
