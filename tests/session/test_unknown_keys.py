@@ -130,7 +130,7 @@ def test_only_keys_that_are_not_public_can_be_asked_for_alone(one: pv.Session) -
         PEOPLE.group_by("sex").agg()
     with pytest.raises(QueryError, match="the values of 'sex' are public"):
         PEOPLE.group_by("town", "sex").agg()
-    with pytest.raises(UserError, match="SELECT x FROM t GROUP BY x"):
+    with pytest.raises(UserError, match="for the groups, write GROUP BY x"):
         one.release("SELECT DISTINCT town FROM people", epsilon=1)
     with pytest.raises(UserError, match="needs an aggregate"):
         one.release("SELECT sex FROM people GROUP BY sex", epsilon=1)

@@ -29,7 +29,7 @@ WORDS: dict[str, str] = {
     **dict.fromkeys(("WINDOW", "ROWS", "RANGE"), _WINDOW),
     "QUALIFY": "Filter groups with HAVING",
     "FILTER": "Write it after an aggregate: COUNT(*) FILTER (WHERE smoker)",
-    "DISTINCT": "COUNT(DISTINCT x) counts different values, or people; to list values, write SELECT x FROM t GROUP BY x",
+    "DISTINCT": "COUNT(DISTINCT x) counts different values, or people; for the groups, write GROUP BY x",
     "OFFSET": "To show the first groups, write LIMIT 10",
     "FETCH": "Write LIMIT 10",
     "TOP": "Write ORDER BY n DESC LIMIT 10",
