@@ -248,11 +248,35 @@ def test_refusals(one: pv.Session) -> None:
         rho.release(BY_TOWN, rho=1)
     with pytest.raises(UserError):
         one.release(BY_TOWN, rho=1)
-    with pytest.raises(UserError):
-        one.release(BY_TOWN, within={"n": 10})
+    with pytest.raises(QueryError, match="the error of 'x' depends on the number of rows in a group"):
+        one.release(BY_TOWN, within={"x": 1})
+    with pytest.raises(QueryError, match="keys alone have no errors"):
+        one.release(ALONE, within={"n": 10})
+    with pytest.raises(QueryError, match="there is no column 'm'"):
+        one.release(COUNTED, within={"m": 10})
+    with pytest.raises(QueryError, match="no noise scale is known"):
+        one.release(BY_TOWN, within={"x": "1e-12"}, assuming=1)
     with pytest.raises(QueryError, match="at most 5 keys"):
         PEOPLE.group_by(**{f"k{i}": "town" for i in range(6)})
     assert one.spent == pv.Session([PEOPLE], budget=BUDGET, ledger=None).spent
+
+
+@pytest.mark.parametrize(
+    ("query", "errors", "options"),
+    [(COUNTED, {"n": 6}, {}), (BY_TOWN, {"n": 30, "x": 2}, {"assuming": 100})],
+    ids=["people", "numbers"],
+)
+def test_errors_are_kept_at_the_smallest_epsilon(
+    one: pv.Session, query: pv.Query, errors: dict[str, Any], options: dict[str, Any]
+) -> None:
+    made = one.plan(query, within=errors, **options)
+    epsilon, delta = made.price.epsilon, made.price.delta  # type: ignore[union-attr]
+    assert delta == Fraction(1, 10**8)
+    assert all(made.expected(name) <= error for name, error in errors.items())  # type: ignore[operator]
+    less = one.plan(query, epsilon=epsilon * Fraction(98, 100), **options)
+    assert any(less.expected(name) > error for name, error in errors.items())  # type: ignore[operator]
+    assert made == one.plan(query, epsilon=epsilon, **options)
+    pv.verify(one.release(made).certificate)
 
 
 def test_the_share_of_delta_is_the_steward_s() -> None:
