@@ -272,9 +272,9 @@ def test_errors_are_kept_at_the_smallest_epsilon(
     made = one.plan(query, within=errors, **options)
     epsilon, delta = made.price.epsilon, made.price.delta  # type: ignore[union-attr]
     assert delta == Fraction(1, 10**8)
-    assert all(made.expected(name) <= error for name, error in errors.items())  # type: ignore[operator]
+    assert all(made.expected(name) <= error for name, error in errors.items())
     less = one.plan(query, epsilon=epsilon * Fraction(98, 100), **options)
-    assert any(less.expected(name) > error for name, error in errors.items())  # type: ignore[operator]
+    assert any(less.expected(name) > error for name, error in errors.items())
     assert made == one.plan(query, epsilon=epsilon, **options)
     pv.verify(one.release(made).certificate)
 
