@@ -64,7 +64,10 @@ MODULES = {
         RandomizedResponse ReportNoisyMax ResponseCount SELECTION SelectionMechanism Staircase epsilon_for named serves
         short
     """,
-    "noise": "Bernoulli BernoulliExp DiscreteGaussian DiscreteLaplace DiscreteStaircase Geometric UniformInteger",
+    "noise": """
+        Bernoulli BernoulliExp DiscreteGaussian DiscreteLaplace DiscreteStaircase Geometric TruncatedLaplace
+        UniformInteger
+    """,
     "planner": "ReleasePlan plan",
     "release": "Certificate Release Verification new_signing_key verify",
     "sensitivity": """

@@ -42,7 +42,7 @@ def aggregate(asked):
 def query(asked, table):
     """The question: by copy, so that one answer holds `draws` of them; `replace` doubles the noise of groups, so no."""
     if asked.statistic == "keys":
-        return table.group_by("mark").agg(n=pv.count_people() if asked.cap > 1 else pv.count())
+        return table.group_by("mark").agg()  # the keys alone, like its peers' selection of partitions
     by = (["copy"] if asked.adjacency == "add/remove" else []) + (["place"] if asked.grouped else [])
     return (table.group_by(*by) if by else table).agg(answer=aggregate(asked))
 

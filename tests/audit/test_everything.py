@@ -16,13 +16,14 @@ from privet.audit.everything import (
     verify_noisy_max,
     verify_response,
     verify_staircase,
+    verify_truncated,
 )
 from privet.exact import ball, exp
 from privet.exact.lattice import add_exactly
 from privet.mechanisms import AboveThreshold, RandomizedResponse
 from privet.mechanisms.noisy_max import NOISY_MAX
 from privet.mechanisms.permute_and_flip import PERMUTE_AND_FLIP
-from privet.noise import Bernoulli, BernoulliExp, DiscreteLaplace, DiscreteStaircase
+from privet.noise import Bernoulli, BernoulliExp, DiscreteLaplace, DiscreteStaircase, TruncatedLaplace
 from privet.noise.laplace import laplace_digits
 
 
@@ -31,7 +32,7 @@ def test_every_sampler_is_exact() -> None:
     assert [str(report) for report in reports if not report.exact] == []
     texts = " ".join(map(str, reports))
     for word in ("scale 2.5", "coin", "uniform below", "uniform array", "RandomizedResponse", "permute-and-flip",
-                 "staircase", "noisy max", "AboveThreshold"):  # fmt: skip
+                 "staircase", "truncated Laplace", "noisy max", "AboveThreshold"):  # fmt: skip
         assert word in texts
     assert len(reports) > 70
 
@@ -140,6 +141,20 @@ def test_stairs_with_a_wrong_coin_or_without_a_sign_are_found(monkeypatch: pytes
     draw = DiscreteStaircase.draw
     monkeypatch.setattr(DiscreteStaircase, "draw", lambda self, bits: abs(draw(self, bits)))
     assert not verify_staircase(noise).exact
+
+
+def test_truncated_noise_with_another_delta_or_ends_that_pile_up_is_found() -> None:
+    noise = TruncatedLaplace(epsilon="1/2", delta="1/100")
+    assert verify_truncated(noise).exact
+    other = TruncatedLaplace(epsilon="1/2", delta=Fraction(1, 100) + Fraction(1, 10**60))
+    assert not verify_truncated(noise, other.draws).exact
+
+    def clipped(count: int, bits: Any) -> Any:  # the mass beyond the ends is added to them, and not drawn again
+        wide = TruncatedLaplace(epsilon="1/2", delta="1/100")
+        object.__setattr__(wide, "turn", 10**6)
+        return np.clip(wide.draws(count, bits) - wide.threshold + 10**6, noise.lowest, noise.highest)
+
+    assert not verify_truncated(noise, clipped).exact
 
 
 def test_noisy_max_that_takes_the_first_of_ties_or_has_another_scale_is_found() -> None:

@@ -24,7 +24,7 @@ from privet.mechanisms import (
     ReportNoisyMax,
     Staircase,
 )
-from privet.mechanisms.thresholds import LaplaceThreshold, OptimalSelection
+from privet.mechanisms.thresholds import OptimalSelection, TruncatedThreshold
 from privet.privacy import events
 from privet.privacy.accounting import ApproxAccountant
 
@@ -130,7 +130,7 @@ CONTRACTS = [
              (("a", "e"),), of_report, lambda m, value: m.release(value)),
     Contract("OptimalSelection", lambda e: OptimalSelection(epsilon=e, **TERMS), ALONE, of_key,
              lambda m, n: bool(n and len(m.select([n]))), lambda m: m.people_for(0.5), delta=0.05),
-    Contract("LaplaceThreshold", lambda e: LaplaceThreshold(epsilon=e, **TERMS), ALONE, of_count,
+    Contract("TruncatedThreshold", lambda e: TruncatedThreshold(epsilon=e, **TERMS), ALONE, of_count,
              lambda m, n: counted(m, n) if n else None, lambda m: m.people_for(0.5), delta=0.05),
 ]  # fmt: skip
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import reduce
-from itertools import product
+from itertools import combinations, pairwise, product
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,8 @@ from privet.audit.script import Script
 from privet.errors import DataError, NumberError, UserError
 from privet.exact import Enclosure, ball, enclose, less, precision
 from privet.exact.search import first
-from privet.mechanisms.thresholds import UNIT, GaussianThreshold, LaplaceThreshold, OptimalSelection, key_weight
-from privet.noise import DiscreteLaplace
+from privet.mechanisms.thresholds import UNIT, GaussianThreshold, OptimalSelection, TruncatedThreshold, key_weight
+from privet.noise import TruncatedLaplace
 from privet.privacy.accounting import MeterAccountant
 from privet.privacy.events import GaussianNoise, LaplaceNoise, Stated
 from privet.privacy.gaussian import gaussian_delta
@@ -69,13 +69,13 @@ def recursion(e_epsilon: Any, delta: Any, top: int) -> list[Any]:
     return chances
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "values"),
-    [
-        (math.log(2), [0.1, 0.3, 0.7, 0.9, 1, 1]),
-        (math.log(1.5), [0.1, 0.25, 0.475, 0.716666666667, 0.877777777778, 0.985185185185, 1, 1]),
-    ],
-)
+GOOGLE = [
+    (math.log(2), [0.1, 0.3, 0.7, 0.9, 1, 1]),
+    (math.log(1.5), [0.1, 0.25, 0.475, 0.716666666667, 0.877777777778, 0.985185185185, 1, 1]),
+]
+
+
+@pytest.mark.parametrize(("epsilon", "values"), GOOGLE)
 def test_google_s_values_of_the_optimal_selection(epsilon: float, values: list[float]) -> None:
     keys = OptimalSelection(epsilon=epsilon, delta=0.1, max_keys=1, adjacency="add/remove")
     assert [float(keys.probability(n)) for n in range(1, len(values) + 1)] == pytest.approx(values, abs=1e-11)
@@ -86,7 +86,7 @@ def test_google_s_values_of_the_optimal_selection(epsilon: float, values: list[f
     ("epsilon", "delta", "keys"), [("1", "1e-6", 1), ("3", "0.01", 4), ("1/10", "1e-3", 2), ("9", "0.4", 1)]
 )
 def test_the_closed_form_is_the_recursion(epsilon: str, delta: str, keys: int, adjacency: str) -> None:
-    made = OptimalSelection(epsilon=epsilon, delta=delta, max_keys=keys, adjacency=adjacency)
+    made = TruncatedThreshold(epsilon=epsilon, delta=delta, max_keys=keys, adjacency=adjacency)
     changed = keys * (2 if adjacency == "replace" else 1)
     with precision(400):
         chances = recursion(ball(Fraction(epsilon) / changed).exp(), ball(Fraction(delta) / changed), 400)
@@ -135,64 +135,147 @@ def test_several_keys_are_private_together_and_add_remove_s_terms_are_not_under_
         assert any(both_ways(selected(twin, a), selected(twin, b), share**changed) > delta for a, b in pairs)
 
 
-# --- Laplace thresholds -----------------------------------------------------------------------
+def units(e_unit: Any, unit: int, delta: Any) -> Any:
+    """The delta of a unit, with which a step of a whole unit has all of delta."""
+    return delta * (e_unit - 1) / (e_unit**unit - 1)
 
 
-def thresholded(n: int, r: Any, threshold: int, top: int) -> dict[Any, Any]:
-    """The law of one key's answer: absent, a noisy count, or one of at least `top`, exactly."""
+def shared(keys: int, adjacency: str, top: int, weigh: Any) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Weights of keys with and without a person who holds some of them, or with another person in their place."""
+    changes = [
+        tuple(weigh(g) if i in held else 0 for i in range(2 * keys))
+        for g in range(1, keys + 1)
+        for held in combinations(range(2 * keys), g)
+    ]
+    others = changes if adjacency == "replace" else [(0,) * (2 * keys)]
+    for start in product(range(0, top + 1, 2), repeat=2 * keys):
+        for mine, theirs in product(changes, others):
+            yield tuple(map(sum, zip(start, mine, strict=True))), tuple(map(sum, zip(start, theirs, strict=True)))
+
+
+@pytest.mark.parametrize("adjacency", BOTH)
+def test_divided_units_are_private_jointly_and_the_twins_are_not(adjacency: str) -> None:
+    """Two keys at most: a person gives 2 units to one key, or 1 to each of two."""
+    e_unit, delta, persons = fmpq(3, 2), fmpq(1, 20), 2 if adjacency == "replace" else 1
+    e_epsilon, top = e_unit ** (2 * persons), 6 if adjacency == "add/remove" else 2
+
+    def worst(chances: Sequence[Any], weigh: Any) -> Any:
+        pairs = {tuple(sorted((a, b) for a, b in zip(*pair, strict=True) if a != b)) for pair in
+                 shared(2, adjacency, top, weigh)}  # fmt: skip
+        return max(
+            both_ways(selected(chances, [a for a, _ in pair]), selected(chances, [b for _, b in pair]), e_epsilon)
+            for pair in pairs
+            if pair
+        )
+
+    right = recursion(e_unit, units(e_unit, 2, delta / persons), 40)
+    assert worst(right, lambda g: 2 // g) <= delta
+    assert worst(recursion(e_unit, delta / persons, 40), lambda g: 2 // g) > delta, "delta for each unit"
+    if adjacency == "add/remove":
+        assert worst(right, lambda g: 2) > delta, "a whole unit for each key"
+    else:
+        add_remove = recursion(e_unit**2, units(e_unit**2, 2, delta), 40)
+        assert worst(add_remove, lambda g: 2 // g) > delta, "add/remove's terms under replace"
+
+
+@pytest.mark.parametrize("adjacency", BOTH)
+@pytest.mark.parametrize(("epsilon", "delta", "keys"), [("1", "1e-6", 3), ("3", "0.01", 4), ("1/10", "1e-3", 12)])
+def test_the_rule_of_divided_units_is_the_recursion(epsilon: str, delta: str, keys: int, adjacency: str) -> None:
+    made = OptimalSelection(epsilon=epsilon, delta=delta, max_keys=keys, adjacency=adjacency)
+    persons = 2 if adjacency == "replace" else 1
+    each = Fraction(epsilon) / made.unit / persons
+    assert all(g * made.weight(g) <= made.unit for g in range(1, keys + 1))
+    assert made.weight(1) == made.unit
+    if keys <= 10:
+        assert all(g * made.weight(g) == made.unit for g in range(1, keys + 1)), "nothing is lost"
+        with precision(400):
+            chances = recursion(
+                ball(each).exp(), units(ball(each).exp(), made.unit, ball(Fraction(delta) / persons)), 30 * made.unit
+            )
+        for n, g in product(range(1, 30), range(1, keys + 1)):
+            expected = float(chances[n * made.weight(g)])
+            assert float(made.probability(n, keys=g)) == pytest.approx(expected, rel=1e-12)
+    assert made.leak().upper <= Fraction(delta) / persons
+    assert made.leak().lower >= Fraction(delta) / persons * (1 - Fraction(1, 10**12))
+    guarantee: Any = made.guarantee()
+    assert guarantee == ApproxDP(epsilon, delta)
+
+
+# --- counts with truncated noise ----------------------------------------------------------------
+
+
+def steps(e_epsilon: Any, delta: Any) -> list[Any]:
+    """P(X = T - n) for n = 1, 2, ...: the differences of the published recursion."""
+    chances = recursion(e_epsilon, delta, 200)
+    return [b - a for a, b in pairwise(chances) if b != a]
+
+
+def counted(n: int, law: Sequence[Any], threshold: int, *, least: int | None = None) -> dict[Any, Any]:
+    """The law of one key's answer: absent, or a noisy count; noise T - m has probability law[m - 1]."""
     if n == 0:
         return {None: fmpq(1)}
-
-    def upper(k: int) -> Any:  # P(noise >= k)
-        return r**k / (1 + r) if k >= 0 else 1 - r ** (1 - k) / (1 + r)
-
-    law = {v: (1 - r) / (1 + r) * r ** abs(v - n) for v in range(threshold, top)}
-    return {**law, None: 1 - upper(threshold - n), "high": upper(max(top, threshold) - n)}
+    values = {n + threshold - m: p for m, p in enumerate(law, 1)}
+    shown = {v: p for v, p in values.items() if v >= (threshold if least is None else least)}
+    return {None: fmpq(1) - sum(shown.values()), **shown}
 
 
-def smallest(r: Any, keys: int, delta: Any, *, forgets: bool = False) -> int:
-    """T by its condition, in rationals; the twin forgets the mass at T."""
-    threshold = 1
-    while 1 - (1 - r ** (threshold - 1 + forgets) / (1 + r)) ** keys > delta:
-        threshold += 1
-    return threshold
+CASES = [(fmpq(2), fmpq(1, 10)), (fmpq(3, 2), fmpq(1, 10)), (fmpq(2), fmpq(1, 1000)), (fmpq(5, 4), fmpq(1, 3))]
 
 
-def worst_of(r: Any, e_epsilon: Any, threshold: int, keys: int, adjacency: str, top: int) -> Any:
-    high = max(threshold, top) + 3
-    law = {n: thresholded(n, r, threshold, high) for n in range(top + 3)}
-    return max(
-        both_ways(joint([law[n] for n in a]), joint([law[n] for n in b]), e_epsilon)
-        for a, b in neighbours(keys, adjacency, top)
+@pytest.mark.parametrize(("e_epsilon", "delta"), CASES)
+def test_counts_with_truncated_noise_are_private_and_show_as_much_as_keys_alone_could(
+    e_epsilon: Any, delta: Any
+) -> None:
+    """One key, exactly, in both directions; twins with a lower threshold, or without a part of the noise, are not."""
+    law, chances = steps(e_epsilon, delta), recursion(e_epsilon, delta, 200)
+    assert sum(law) == 1
+    assert all(b <= a * e_epsilon and a * c <= b * b for a, b, c in zip(law, law[1:], law[2:], strict=False))
+    threshold, top = 50, len(law) + 3
+    laws = [counted(n, law, threshold) for n in range(top + 1)]
+    assert [1 - each[None] for each in laws] == chances[: top + 1], "the optimal chance of appearing"
+    assert max(both_ways(a, b, e_epsilon) for a, b in pairwise(laws)) == delta
+    low = [counted(n, law, threshold, least=threshold - 1) for n in range(top + 1)]
+    twin = [{None: 1 - law[0] - law[1], **low[1]}, *low[2:]]
+    assert 1 - low[1][None] > delta, "exactly T - 1 is shown: a key of one person appears too often"
+    assert max(both_ways(a, b, e_epsilon) for a, b in pairwise([laws[0], *twin])) > delta
+    cut = [law[0] + law[1], *law[2:]]  # the noise ends one step earlier, and its mass moves to the end
+    assert (
+        max(both_ways(counted(n, cut, threshold), counted(n + 1, cut, threshold), e_epsilon) for n in range(top))
+        > delta
     )
 
 
-@pytest.mark.parametrize("delta", [fmpq(1, 5), fmpq(1, 100)])
-@pytest.mark.parametrize(("keys", "adjacency", "top"), [(1, "add/remove", 7), (2, "add/remove", 2), (1, "replace", 4)])
-def test_the_threshold_is_private_jointly_and_the_twins_are_not(
-    keys: int, adjacency: str, top: int, delta: Any
+@pytest.mark.parametrize(("keys", "adjacency", "top"), [(2, "add/remove", 5), (1, "replace", 6)])
+def test_several_counts_are_private_together_and_all_of_delta_for_each_is_not(
+    keys: int, adjacency: str, top: int
 ) -> None:
-    r = fmpq(1, 2)
-    e_epsilon = (1 / r) ** (keys * (2 if adjacency == "replace" else 1))
-    threshold = smallest(r, keys, delta)
-    assert worst_of(r, e_epsilon, threshold, keys, adjacency, top) <= delta
-    forgetful = smallest(r, keys, delta, forgets=True)
-    assert forgetful < threshold
-    assert worst_of(r, e_epsilon, forgetful, keys, adjacency, top) > delta, "the mass at T is forgotten"
-    if adjacency == "replace":
-        louder = r**2  # the noise of add/remove: one key instead of two
-        twin = smallest(louder, keys, delta)
-        assert worst_of(louder, e_epsilon, twin, keys, adjacency, top) > delta, "add/remove's noise under replace"
+    e_each, delta, changed = fmpq(2), fmpq(1, 5), 2
+
+    def worst(law: Sequence[Any]) -> Any:
+        laws = [counted(n, law, 20) for n in range(top + 2)]
+        return max(
+            both_ways(joint([laws[n] for n in a]), joint([laws[n] for n in b]), e_each**changed)
+            for a, b in neighbours(keys, adjacency, top)
+        )
+
+    assert worst(steps(e_each, delta / changed)) <= delta
+    assert worst(steps(e_each, delta)) > delta, "all of delta for each key"
+    assert worst(steps(e_each**2, delta / changed)) > delta, "all of epsilon for each key"
 
 
-@pytest.mark.parametrize(
-    ("r", "delta"), [(fmpq(1, 3), fmpq(1, 4)), (fmpq(9, 10), fmpq(1, 4)), (fmpq(4, 5), fmpq(3, 5))]
-)
-def test_two_keys_each_under_replace(r: Any, delta: Any) -> None:
-    """Few counts, because four keys change: the same delta as for add/remove suffices, even if it exceeds epsilon."""
-    threshold = smallest(r, 2, delta)
-    assert worst_of(r, (1 / r) ** 4, threshold, 2, "replace", 1) <= delta
-    assert worst_of(r, (1 / r) ** 4, threshold - 1, 2, "replace", 1) > delta
+@pytest.mark.parametrize(("e_epsilon", "delta"), CASES)
+def test_truncated_noise_is_no_easier_to_tell_apart_than_a_leak_and_a_bit(e_epsilon: Any, delta: Any) -> None:
+    """At every epsilon, so that its event, Laplace noise and a leak, costs enough under every accountant."""
+    law = steps(e_epsilon, delta)
+    laws = [counted(n, law, 40) for n in range(len(law) + 3)]
+
+    def allowed(e: Any) -> Any:  # of randomized response with odds e^epsilon, after a leak of delta
+        return delta + (1 - delta) * max(fmpq(0), (e_epsilon - e) / (1 + e_epsilon), 1 - e)
+
+    for one, other in pairwise(laws):
+        for p, q in ((one, other), (other, one)):
+            levels = {p[x] / q[x] for x in p if q.get(x)} | {fmpq(1), e_epsilon, 1 / e_epsilon}
+            assert all(hockey(p, q, e) <= allowed(e) for e in levels)
 
 
 @pytest.mark.parametrize("adjacency", BOTH)
@@ -200,83 +283,74 @@ def test_two_keys_each_under_replace(r: Any, delta: Any) -> None:
     ("epsilon", "delta", "keys"), [("1", "1e-6", 1), ("0.1", "1e-9", 3), ("4", "0.01", 100), ("2", "0.6", 1)]
 )
 def test_a_key_of_one_person_appears_with_at_most_delta(epsilon: str, delta: str, keys: int, adjacency: str) -> None:
-    """T16, and T is the smallest."""
-    made = LaplaceThreshold(epsilon=epsilon, delta=delta, max_keys=keys, adjacency=adjacency)
-    assert made.leak() <= Fraction(delta)
+    """T16; and the noise that runs has the probabilities of the recursion."""
+    made = TruncatedThreshold(epsilon=epsilon, delta=delta, max_keys=keys, adjacency=adjacency)
     changed = keys * (2 if adjacency == "replace" else 1)
-    r = math.exp(-float(Fraction(epsilon)) / changed)
-
-    def leak(threshold: int) -> float:
-        return 1 - (1 - r ** (threshold - 1) / (1 + r)) ** keys
-
-    assert float(made.leak()) == pytest.approx(leak(made.threshold), rel=1e-6)
-    assert made.threshold == 1 or leak(made.threshold - 1) > float(Fraction(delta))
-    alone = made.probability(1)
-    assert float(alone) == pytest.approx(r ** (made.threshold - 1) / (1 + r), rel=1e-9)
-    optimal = OptimalSelection(epsilon=epsilon, delta=delta, max_keys=keys, adjacency=adjacency)
-    assert optimal.probability(1).upper <= Fraction(delta) / changed * (1 + Fraction(1, 10**15))
-    for n in (2, 5, 50):
-        assert optimal.probability(n).upper >= made.probability(n).lower or n < 5 or keys > 1
+    assert made.leak() <= Fraction(delta)
+    assert made.probability(1).upper == Fraction(delta) / changed
+    with precision(400):
+        chances = recursion(ball(Fraction(epsilon) / changed).exp(), ball(Fraction(delta) / changed), 700)
+    law = made.noise
+    assert made.threshold == next(n for n in range(1, 10**6) if float(law.shown(n)) >= 0.5)
+    for n in range(1, 700):
+        assert float(made.probability(n)) == pytest.approx(float(chances[n]), rel=1e-14)
+        mass = float(chances[n] - chances[n - 1])
+        assert float(law.pmf(made.threshold - n)) == pytest.approx(mass, rel=1e-12, abs=1e-300)
+        assert float(law.cdf(made.threshold - n)) == pytest.approx(1 - float(chances[n - 1]), abs=1e-15)
     noise, leaked = made.event().events
     assert leaked == Stated(epsilon=0, delta=delta)
-    assert noise == LaplaceNoise(move=L1Move(1, blocks=changed), scale=made.noise.scale)
+    assert noise == LaplaceNoise(move=L1Move(1, blocks=changed), scale=made.scale)
     assert made.guarantee() == ApproxDP(epsilon, delta)
 
 
-def together(laws: Sequence[dict[Any, float]]) -> dict[Any, float]:
-    """The law of independent keys, in floats."""
-    return {
-        tuple(x for x, _ in each): math.prod(p for _, p in each) for each in product(*(law.items() for law in laws))
-    }
+@pytest.mark.parametrize(("epsilon", "values"), GOOGLE)
+def test_what_runs_shows_keys_with_google_s_probabilities(epsilon: float, values: list[float]) -> None:
+    """Draws, not formulas: every value of the noise has its own string of bits, and half as much again is refused."""
+    made = TruncatedThreshold(epsilon=epsilon, delta="0.1", max_keys=1, adjacency="add/remove")
+    count = 60_000
+    for n, value in enumerate(values, 1):
+        seen = len(made.release(np.full(count, n))[0]) / count
+        error = 7 * math.sqrt(value * (1 - value) / count)
+        assert abs(seen - value) <= error
+        other = values[n - 2] if n > 1 else 0.15
+        assert other == value or abs(seen - other) > error
 
 
-@pytest.mark.parametrize(("keys", "adjacency", "top"), [(1, "add/remove", 5), (2, "add/remove", 2), (1, "replace", 2)])
-@pytest.mark.parametrize("order", [2, 9])
-def test_the_threshold_costs_its_noise_and_a_leak_on_a_renyi_meter(
-    keys: int, adjacency: str, top: int, order: int
-) -> None:
-    """What is left of a law without keys of one person, of a mass of 1 - delta or more, is as close as noise is."""
-    made = LaplaceThreshold(epsilon=1, delta="0.05", max_keys=keys, adjacency=adjacency)
-    price = MeterAccountant((order,), (Fraction(1, 2),)).price(made.event()).renyi[0]
-    assert price is not None
-    r, high, reached = math.exp(-1 / float(made.noise.scale)), made.threshold + 12, 0.0
-    law = {n: {x: float(p) for x, p in thresholded(n, r, made.threshold, high).items()} for n in range(top + 3)}
-    alone = float(made.probability(1))
-    for pair in neighbours(keys, adjacency, top):
-        for a, b in (pair, pair[::-1]):
-            p, q = (together([law[n] for n in counts]) for counts in (a, b))
-            mine = [i for i in range(len(a)) if a[i] and not b[i]]
-            theirs = [i for i in range(len(a)) if b[i] and not a[i]]
-            factor = min(1.0, (1 - alone) ** (len(theirs) - len(mine)))
-            left = {x: float(mass) * factor for x, mass in p.items() if all(x[i] is None for i in mine)}
-            assert sum(left.values()) >= 1 - 0.05 - 1e-12
-            assert all(mass <= math.e * float(q[x]) * (1 + 1e-9) for x, mass in left.items())
-            total = sum(mass**order * float(q[x]) ** (1 - order) for x, mass in left.items() if mass)
-            assert total <= math.exp((order - 1) * float(price)) * (1 + 1e-9)
-            reached = max(reached, math.log(total) / (order - 1))
-    assert reached > 0.8 * float(price) or (keys, adjacency) != (1, "add/remove")  # few counts, if two keys change
+def test_the_median_of_the_noise_is_0_and_the_quantiles_are_the_smallest() -> None:
+    for epsilon, delta in (("1", "1e-6"), ("0.2", "1e-3"), ("3", "0.2")):
+        law = TruncatedLaplace(epsilon, delta)
+        assert law.quantile("1/2") == 0
+        values = range(law.lowest, law.highest + 1)
+        assert sum(law.pmf(k).upper for k in values) == pytest.approx(1, abs=1e-25)
+        for p in ("1/100", "0.3", "0.975"):
+            k = law.quantile(p)
+            assert law.cdf(k).lower >= Fraction(p) > law.cdf(k - 1).lower
+        assert law.cdf(law.lowest - 1).upper == 0 == law.pmf(law.highest + 1).upper
+        assert law.cdf(law.highest).lower == 1
 
 
-@pytest.mark.parametrize(
-    ("threshold", "published"), [(1, 0.5), (2, 0.16666667), (5, 0.00617283960), (10, 2.5402631e-05)]
-)
-def test_google_s_values_of_the_continuous_threshold(threshold: int, published: float) -> None:
-    """They are for continuous noise, 1/2 r^(T-1): the limit of fine steps; whole steps have 1/(1+r) r^(T-1), more."""
-    steps = 10**7
-    fine = DiscreteLaplace(steps / Fraction(math.log(3)))
-    mass = 1 - float(fine.cdf((threshold - 1) * steps - 1))
-    assert mass == pytest.approx(published, rel=1e-6)
-    coarse = DiscreteLaplace(1 / Fraction(math.log(3)))
-    assert 1 - float(coarse.cdf(threshold - 2)) == pytest.approx(published * 2 / (1 + 1 / 3), rel=1e-7)
+def test_truncated_noise_of_any_size_is_drawn() -> None:
+    """Also where delta exceeds epsilon, so that the support is much narrower than the scale."""
+    for epsilon, delta in (("1e-30", "1e-60"), ("1e-30", "1e-9"), ("50", "0.9"), ("1e-5", "1e-12")):
+        law = TruncatedLaplace(epsilon, delta)
+        draws = law.sample(50).tolist()
+        assert all(law.lowest <= x <= law.highest for x in draws)
+        assert law.full < 100 or len(set(draws)) > 10
+    for bad in ({"epsilon": 0, "delta": 0.1}, {"epsilon": 1, "delta": 0}, {"epsilon": 1, "delta": 1}):
+        with pytest.raises(NumberError):
+            TruncatedLaplace(**bad)
 
 
 @pytest.mark.parametrize(
     ("keys", "optimal", "threshold"), [(1, 14, 15), (3, 40, 45), (10, 132, 156), (100, 1313, 1775)]
 )
 def test_people_for_an_even_chance(keys: int, optimal: int, threshold: int) -> None:
+    """The published numbers; people who hold one key count as if all did."""
     terms = {"epsilon": 1, "delta": 1e-6, "max_keys": keys, "adjacency": "add/remove"}
-    assert OptimalSelection(**terms).people_for(0.5) == optimal  # type: ignore[arg-type]
-    assert LaplaceThreshold(**terms).people_for(0.5) == threshold  # type: ignore[arg-type]
+    assert TruncatedThreshold(**terms).people_for(0.5) == optimal < threshold  # type: ignore[arg-type]
+    divided = OptimalSelection(**terms)  # type: ignore[arg-type]
+    assert divided.people_for(0.5, keys=1) == 14
+    assert optimal <= divided.people_for(0.5) <= 1.05 * optimal
 
 
 # --- weighted counts --------------------------------------------------------------------------
@@ -432,9 +506,12 @@ def test_coins_of_keys_are_exact() -> None:
 def test_draws_follow_the_probabilities_and_wrong_terms_are_seen() -> None:
     count, people = 40_000, 9
     terms: dict[str, Any] = {"delta": "0.01", "max_keys": 2, "adjacency": "add/remove"}
-    optimal, plain = OptimalSelection(epsilon=1, **terms), LaplaceThreshold(epsilon=1, **terms)
-    seen = [len(optimal.select(np.full(count, people))), len(plain.release(np.full(count, people))[0])]
-    kinds: tuple[Any, ...] = (OptimalSelection, LaplaceThreshold)
+    optimal, plain = OptimalSelection(epsilon=1, **terms), TruncatedThreshold(epsilon=1, **terms)
+    seen = [
+        len(optimal.select(np.full(count, people * optimal.weight(2)))),
+        len(plain.release(np.full(count, people))[0]),
+    ]
+    kinds: tuple[Any, ...] = (OptimalSelection, TruncatedThreshold)
     for made, hits in zip(kinds, seen, strict=True):
         for epsilon, near in (("1", True), ("1.3", False), ("0.77", False)):
             p = float(made(epsilon=epsilon, **terms).probability(people))
@@ -462,17 +539,18 @@ def test_weighted_draws() -> None:
 
 def test_keys_that_nobody_holds_never_appear_and_no_count_is_refused_by_its_value() -> None:
     terms: dict[str, Any] = {"epsilon": 1, "delta": 0.9, "max_keys": 1, "adjacency": "add/remove"}
-    optimal, laplace = OptimalSelection(**terms), LaplaceThreshold(**terms)
+    optimal, laplace = OptimalSelection(**terms), TruncatedThreshold(**terms)
     gaussian = GaussianThreshold(**terms)
     for counts in ([0, 10**6, 0], [10**6, -1, 2**63, 10**30], np.array([2**63 + 5, 0], dtype=np.uint64)):
         held = [i for i, n in enumerate(counts) if n > 0]
         assert optimal.select(counts).tolist() == held
+        assert OptimalSelection(**{**terms, "max_keys": 12}).select([int(n) << 21 for n in counts]).tolist() == held
         assert laplace.release(counts)[0].tolist() == held
         assert gaussian.release([int(n) * 2**20 for n in counts])[0].tolist() == held
 
 
 def test_what_is_wrong_is_refused() -> None:
-    for kind in (OptimalSelection, LaplaceThreshold, GaussianThreshold):
+    for kind in (OptimalSelection, TruncatedThreshold, GaussianThreshold):
         terms: dict[str, Any] = {"epsilon": 1, "delta": 1e-6, "max_keys": 1, "adjacency": "add/remove"}
         for name, wrong in (("epsilon", 0), ("delta", 0), ("delta", 1), ("max_keys", 0), ("max_keys", 1.5)):
             with pytest.raises(NumberError, match=f"{name} must be"):

@@ -41,6 +41,10 @@ def test_a_twin_that_forgets_to_bound_is_caught() -> None:
     assert search(range(3, 200), unbounded, stop=True).violations
 
 
+def test_a_twin_that_gives_each_key_a_whole_unit_is_caught() -> None:
+    assert search(range(3, 200), weigh=lambda chosen, keys: chosen.weight(1), stop=True).violations
+
+
 def test_a_twin_that_limits_before_noise_is_caught() -> None:
     assert search(range(2, 200), kept=commonest, stop=True).violations
 

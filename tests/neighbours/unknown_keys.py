@@ -25,7 +25,7 @@ from tests.neighbours.worlds import World
 
 import privet as pv
 from privet.errors import UserError
-from privet.mechanisms.thresholds import UNIT, key_weight
+from privet.mechanisms.thresholds import UNIT, GaussianThreshold, KeySelection, OptimalSelection
 from privet.planner import ReleasePlan, plan
 from privet.planner.ranks import ChosenRanks
 from privet.privacy.adjacency import Adjacency
@@ -50,7 +50,10 @@ def question(chance: Random, of: World) -> ReleasePlan | None:
         if chance.random() < 0.3:
             named["public"] = asker.key()
         several: dict[str, Any] = {"n": pv.count_people()}
-        if chance.random() < 0.7:
+        drawn = chance.random()
+        if drawn > 0.85 and "public" not in named:
+            several = {}
+        elif drawn < 0.7:
             several = {f"a{i}": asker.further() for i in range(chance.choice([1, 2]))}
             if chance.random() < 0.3:
                 several["q"] = ranked(chance, asker.number(1))
@@ -60,13 +63,17 @@ def question(chance: Random, of: World) -> ReleasePlan | None:
         return None
 
 
-def counts(held: Iterable[Held]) -> tuple[Counter[Found], Counter[Found]]:
+Weigh = Callable[[KeySelection, int], int]
+"""What a person who holds so many keys adds to each."""
+
+
+def counts(held: Iterable[Held], chosen: KeySelection, weigh: Weigh) -> tuple[Counter[Found], Counter[Found]]:
     """By key: the people, and their weights."""
     people: Counter[Found] = Counter()
     weights: Counter[Found] = Counter()
     for each in held:
         people[each.key] += each.people
-        weights[each.key] += each.people * key_weight(each.keys)
+        weights[each.key] += each.people * weigh(chosen, each.keys)
     return people, weights
 
 
@@ -84,6 +91,7 @@ def search(
     *,
     kept: Callable[[list[Held]], list[Held]] = lambda held: held,
     measured: Callable[[Statement], Statement] = lambda of: of,
+    weigh: Weigh = lambda chosen, keys: chosen.weight(keys),
     forms: int = FORMS,
     stop: bool = False,
 ) -> Findings:
@@ -103,9 +111,9 @@ def search(
                 for data in tables:
                     bench.put(data)
                     held.append(kept(bench.engine.holders(statement)))
-                _keys(seen, number, each, held, pairs)
+                _keys(seen, number, each, held, pairs, weigh)
                 found = found_keys(chance, held)
-                if not each.discovery.counts and found:
+                if not each.discovery.counts and each.noised and found:
                     after = each.resolved(found)
                     asks = [measured(s) for s in after.statements()]
                     vectors, codes = [], []
@@ -119,7 +127,9 @@ def search(
     return through(worlds, look, stop=stop)
 
 
-def _keys(seen: Findings, number: int, of: ReleasePlan, held: list[list[Held]], pairs: list[tuple[int, int]]) -> None:
+def _keys(
+    seen: Findings, number: int, of: ReleasePlan, held: list[list[Held]], pairs: list[tuple[int, int]], weigh: Weigh
+) -> None:
     """The first step: who holds which keys."""
     assert of.discovery is not None
     if held[0] != held[1]:
@@ -127,17 +137,27 @@ def _keys(seen: Findings, number: int, of: ReleasePlan, held: list[list[Held]], 
     if not all(can_appear(value) for one in held for each in one for value in each.key):
         seen.wrong(number, f"{of.query}: a value appears that can't")
     selection = of.discovery.selection
-    squared = UNIT**2 * (2 if selection.adjacency is Adjacency.REPLACE else 1)
     for i, j in pairs:
-        (left, mine), (right, theirs) = counts(held[i]), counts(held[j])
+        (left, mine), (right, theirs) = (counts(held[place], selection, weigh) for place in (i, j))
         changes = [left[key] - right[key] for key in {*left, *right}]
-        moved = sum((mine[key] - theirs[key]) ** 2 for key in {*mine, *theirs})
-        total = sum(map(abs, changes))
+        weights = [mine[key] - theirs[key] for key in {*mine, *theirs}]
+        total, moved = sum(map(abs, changes)), share_moved(selection, weights)
         seen.cases += 1
         seen.at(f"keys {selection.adjacency}", total / selection.changed)
-        seen.at(f"weights {selection.adjacency}", moved / squared)
-        if total > selection.changed or max(map(abs, changes), default=0) > 1 or moved > squared:
-            seen.wrong(number, f"{of.query}: {changes} changed of {selection.changed}")
+        seen.at(f"{type(selection).__name__} {selection.adjacency}", moved)
+        if total > selection.changed or max(map(abs, changes), default=0) > 1 or moved > 1:
+            seen.wrong(number, f"{of.query}: {changes} changed of {selection.changed}, by {weights}")
+
+
+def share_moved(selection: KeySelection, weights: list[int]) -> float:
+    """How far weights moved, as a share of what hides them: in L2, in L1 by whole units, or key by key."""
+    persons = 2 if selection.adjacency is Adjacency.REPLACE else 1
+    if isinstance(selection, GaussianThreshold):
+        return sum(weight**2 for weight in weights) / (persons * UNIT**2)
+    if isinstance(selection, OptimalSelection):
+        most = max(map(abs, weights), default=0)
+        return max(sum(map(abs, weights)) / (persons * selection.unit), most / selection.unit)
+    return sum(map(abs, weights)) / selection.changed
 
 
 def _groups(

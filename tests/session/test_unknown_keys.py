@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -14,8 +15,7 @@ import pytest
 import privet as pv
 from privet.codec import canonical
 from privet.errors import QueryError, UserError, VerificationError
-from privet.mechanisms.thresholds import GaussianThreshold, LaplaceThreshold, OptimalSelection
-from privet.noise import DiscreteLaplace
+from privet.mechanisms.thresholds import GaussianThreshold, OptimalSelection, TruncatedThreshold
 from privet.planner import ReleasePlan
 from privet.planner.kept import Kept
 from privet.planner.linear import Linear
@@ -77,7 +77,7 @@ def test_what_is_found_and_what_never_appears(session: pv.Session) -> None:
 def test_people_are_counted_with_the_noise_that_finds_them(session: pv.Session) -> None:
     made = session.plan(COUNTED, epsilon=8)
     assert made.discovery is not None
-    assert isinstance(made.discovery.selection, LaplaceThreshold)
+    assert isinstance(made.discovery.selection, TruncatedThreshold)
     answer = session.release(made)
     assert answer.values("town") == FOUND
     assert made.scales == (Fraction(2, 8),)
@@ -85,6 +85,55 @@ def test_people_are_counted_with_the_noise_that_finds_them(session: pv.Session) 
     again = session.release(COUNTED, epsilon=8)
     assert again.paid_before
     assert again.to_dicts() == answer.to_dicts()
+
+
+ALONE = PEOPLE.group_by("town").agg()
+
+
+def test_keys_alone_cost_the_whole_price_and_have_no_numbers(session: pv.Session) -> None:
+    made = session.plan(ALONE, epsilon=8)
+    assert made.discovery is not None
+    assert isinstance(made.discovery.selection, OptimalSelection)
+    assert made.discovery.selection.epsilon == 8
+    assert (made.noised, made.statements()) == ((), ())
+    answer = session.release(made)
+    assert answer.values("town") == FOUND
+    assert answer.spent == pv.ApproxDP(8, "1e-8")
+    assert answer.to_dicts() == [{"town": town} for town in FOUND]
+    assert str(answer).splitlines()[: len(FOUND) + 1] == ["town", *FOUND]
+    assert "each person counted in at most 2 groups" in " ".join(answer.limits)
+    assert "<th" in answer._repr_html_()
+    assert answer.chart().startswith("town")
+    with pytest.raises(UserError, match="no number to draw"):
+        answer.plot()
+    pv.verify(answer.certificate, ledger=session.ledger)
+    again = session.release("SELECT town FROM people GROUP BY town", epsilon=8)
+    assert again.paid_before
+    assert again.to_dicts() == answer.to_dicts()
+    assert session.paid_before(ALONE, epsilon=8) == answer.guarantee
+    text = " ".join(session.explain("SELECT town FROM people GROUP BY town", epsilon=1).split())
+    assert "Guarantee epsilon 1, delta 1e-8 for the keys" in text
+    assert "Those with fewer count more" in text
+
+
+def test_keys_alone_find_more_than_counts_do() -> None:
+    """At the same price; and people who hold one key count more than those who hold several."""
+    with pv.Session([PEOPLE], budget=BUDGET, ledger=None) as session:
+        alone, counted, by_town = (session.plan(q, epsilon=1).discovery for q in (ALONE, COUNTED, BY_TOWN))
+    assert alone is not None and counted is not None and by_town is not None  # noqa: PT018
+    needed = [alone.selection.people_for(0.5, keys=1), counted.selection.people_for(0.5)]
+    assert needed[0] < needed[1] < by_town.selection.people_for(0.5, keys=2)
+
+
+def test_only_keys_that_are_not_public_can_be_asked_for_alone(one: pv.Session) -> None:
+    with pytest.raises(QueryError, match="needs at least one aggregate"):
+        PEOPLE.group_by("sex").agg()
+    with pytest.raises(QueryError, match="the values of 'sex' are public"):
+        PEOPLE.group_by("town", "sex").agg()
+    with pytest.raises(UserError, match="for the groups, write GROUP BY x"):
+        one.release("SELECT DISTINCT town FROM people", epsilon=1)
+    with pytest.raises(UserError, match="needs an aggregate"):
+        one.release("SELECT sex FROM people GROUP BY sex", epsilon=1)
 
 
 def test_unknown_keys_with_declared_ones_and_with_each_other(session: pv.Session) -> None:
@@ -111,7 +160,7 @@ def test_rows_that_are_protected_on_their_own() -> None:
     once = table(max_rows=1)
     with pv.Session([once], budget=BUDGET, ledger=None) as session:
         made = session.plan("SELECT town, COUNT(*) AS n FROM people GROUP BY town", epsilon=8)
-        assert isinstance(made.discovery.selection, LaplaceThreshold)  # type: ignore[union-attr]
+        assert isinstance(made.discovery.selection, TruncatedThreshold)  # type: ignore[union-attr]
         pv.verify(session.release(made).certificate)
 
 
@@ -141,7 +190,7 @@ def test_a_stored_answer_with_less_noise_is_free(max_rows: int) -> None:
 
 
 @pytest.mark.parametrize("adjacency", ["add/remove", "replace"])
-@pytest.mark.parametrize(("max_rows", "kind"), [(1, LaplaceThreshold), (2, None), (3, None), (40, GaussianThreshold)])
+@pytest.mark.parametrize(("max_rows", "kind"), [(1, TruncatedThreshold), (2, None), (3, None), (40, GaussianThreshold)])
 def test_t16_a_key_of_one_person_appears_with_delta_at_most(adjacency: str, max_rows: int, kind: type | None) -> None:
     """And the event, the moves and the scales are those of the plan, whatever is found."""
     asked = table(adjacency=adjacency, max_rows=max_rows)
@@ -151,10 +200,12 @@ def test_t16_a_key_of_one_person_appears_with_delta_at_most(adjacency: str, max_
             assert made.discovery is not None
             chosen = made.discovery.selection
             assert (chosen.max_keys, str(chosen.adjacency), chosen.delta) == (max_rows, adjacency, Fraction(1, 10**6))
-            if isinstance(chosen, OptimalSelection):  # of k keys, one
-                assert max_rows * float(chosen.probability(1)) <= float(chosen.delta) * (1 + 1e-12)
-            else:
-                assert chosen.leak().upper <= chosen.delta
+            assert chosen.leak().upper <= chosen.delta
+            weight, chance = chosen.weight(1), chosen.probability(1)
+            if isinstance(chosen, OptimalSelection):  # of all keys that a person can hold alone, one
+                chance = max((chosen.probability(1, keys=g) for g in range(1, max_rows + 1)), key=float)
+                assert all(g * chosen.weight(g) <= weight for g in range(1, max_rows + 1))
+            assert chance.upper <= chosen.delta
             if kind is not None and query.aggregates[0][1] == pv.count():
                 assert type(chosen) is kind
             assert made.guarantee().implies(pv.ApproxDP(1, 1e-6))
@@ -197,11 +248,35 @@ def test_refusals(one: pv.Session) -> None:
         rho.release(BY_TOWN, rho=1)
     with pytest.raises(UserError):
         one.release(BY_TOWN, rho=1)
-    with pytest.raises(UserError):
-        one.release(BY_TOWN, within={"n": 10})
+    with pytest.raises(QueryError, match="the error of 'x' depends on the number of rows in a group"):
+        one.release(BY_TOWN, within={"x": 1})
+    with pytest.raises(QueryError, match="keys alone have no errors"):
+        one.release(ALONE, within={"n": 10})
+    with pytest.raises(QueryError, match="there is no column 'm'"):
+        one.release(COUNTED, within={"m": 10})
+    with pytest.raises(QueryError, match="no noise scale is known"):
+        one.release(BY_TOWN, within={"x": "1e-12"}, assuming=1)
     with pytest.raises(QueryError, match="at most 5 keys"):
         PEOPLE.group_by(**{f"k{i}": "town" for i in range(6)})
     assert one.spent == pv.Session([PEOPLE], budget=BUDGET, ledger=None).spent
+
+
+@pytest.mark.parametrize(
+    ("query", "errors", "options"),
+    [(COUNTED, {"n": 6}, {}), (BY_TOWN, {"n": 30, "x": 2}, {"assuming": 100})],
+    ids=["people", "numbers"],
+)
+def test_errors_are_kept_at_the_smallest_epsilon(
+    one: pv.Session, query: pv.Query, errors: dict[str, Any], options: dict[str, Any]
+) -> None:
+    made = one.plan(query, within=errors, **options)
+    epsilon, delta = made.price.epsilon, made.price.delta  # type: ignore[union-attr]
+    assert delta == Fraction(1, 10**8)
+    assert all(made.expected(name) <= error for name, error in errors.items())
+    less = one.plan(query, epsilon=epsilon * Fraction(98, 100), **options)
+    assert any(less.expected(name) > error for name, error in errors.items())
+    assert made == one.plan(query, epsilon=epsilon, **options)
+    pv.verify(one.release(made).certificate)
 
 
 def test_the_share_of_delta_is_the_steward_s() -> None:
@@ -214,7 +289,7 @@ def test_the_share_of_delta_is_the_steward_s() -> None:
 
 def test_explain_tells_how_many_people_a_key_needs(one: pv.Session) -> None:
     text = " ".join(one.explain(COUNTED, epsilon=1).split())
-    chosen = LaplaceThreshold(epsilon=1, delta="1e-8", max_keys=2, adjacency="add/remove")
+    chosen = TruncatedThreshold(epsilon=1, delta="1e-8", max_keys=2, adjacency="add/remove")
     assert f"with {chosen.people_for(0.5)} people appears with a probability of 50 %" in text
     assert f"one with {chosen.people_for(0.95)} with 95 %" in text
     assert "The noisy counts that decide this are the answer" in text
@@ -227,7 +302,7 @@ def test_the_number_of_groups_is_bounded() -> None:
     assert (groups.limit, groups.most, groups.ceiling) == (2, 8000, 8000)
     some = groups.resolved((("c",), ("a",), ("b",)))
     assert (some.found, some.most) == ((("a",), ("b",)), 8000)
-    made = LaplaceThreshold(epsilon=1, delta=1e-6, max_keys=1, adjacency="add/remove")
+    made = TruncatedThreshold(epsilon=1, delta=1e-6, max_keys=1, adjacency="add/remove")
     from privet.planner.discovery import Discovery
     from privet.tables.expressions.nodes import Column
     from privet.tables.holders import Held, Holders
@@ -293,7 +368,7 @@ def tampered(certificate: Certificate, *path: Any, to: Any) -> Certificate:
     return Certificate.from_json(canonical({"document": document, "signature": None}))
 
 
-@pytest.mark.parametrize("query", [BY_TOWN, COUNTED], ids=["numbers", "people"])
+@pytest.mark.parametrize("query", [BY_TOWN, COUNTED, ALONE], ids=["numbers", "people", "keys"])
 def test_what_was_altered_is_noticed(one: pv.Session, query: pv.Query) -> None:
     certificate = one.release(query, epsilon=8).certificate
     pv.verify(certificate)
@@ -313,7 +388,7 @@ def test_what_was_altered_is_noticed(one: pv.Session, query: pv.Query) -> None:
 
 def test_the_checker_alone_notices(one: pv.Session) -> None:
     """It reads the statements and the noise, and never asks the planner."""
-    for query in (BY_TOWN, COUNTED):
+    for query in (BY_TOWN, COUNTED, ALONE):
         document = one.release(query, epsilon=8).certificate.document
         derived, noisy = document["derived"], document["noisy"]
         assert checker.check(derived, noisy).implies(pv.ApproxDP(8, "1e-8"))
@@ -329,6 +404,12 @@ def test_the_checker_alone_notices(one: pv.Session) -> None:
         other["discovery"]["holders"]["bounding"]["groups"] = 3
         with pytest.raises(VerificationError, match="a person can hold 3 keys"):
             checker.check(other, noisy)
+        if query is ALONE:
+            other = copy.deepcopy(derived)
+            other["discovery"]["mechanism"] = "TruncatedThreshold"
+            with pytest.raises(VerificationError, match="finds keys with their counts"):
+                checker.check(other, noisy)
+            continue
         other = copy.deepcopy(derived)
         other["measurements"][0]["groups"] = 2
         with pytest.raises(VerificationError, match="fewer groups were paid for"):
@@ -362,19 +443,22 @@ def test_a_certificate_is_json_that_reads_the_same(one: pv.Session) -> None:
 @pytest.mark.parametrize("epsilon", ["1/2", 2])
 def test_intervals_cover_given_that_a_count_is_shown(epsilon: Any) -> None:
     """Exactly, for every count, given that it is shown, and given that it is not marked; a naive interval does not."""
-    made = LaplaceThreshold(epsilon=epsilon, delta=1e-6, max_keys=1, adjacency="add/remove")
-    form, noise = Linear(((0, 0, Fraction(1)),)), Noise(_laplace(), (made.noise.scale,))
+    made = TruncatedThreshold(epsilon=epsilon, delta=1e-6, max_keys=1, adjacency="add/remove")
+    form, noise = Linear(((0, 0, Fraction(1)),)), Noise(_laplace(), (made.scale,))
     level, top = Fraction(19, 20), made.threshold + 200
-    output = Kept(form, True, threshold=made.threshold)
+    output = Kept(form, True, law=made.noise)
     shown = range(made.threshold, top)
     cells = output.cells([[[x]] for x in shown], noise, level)
     half = int(noise.half_width(form, level))
-    law = {k: float(DiscreteLaplace(made.noise.scale).pmf(k)) for k in range(-top, top + 1)}
+    law = Counter({k: float(made.noise.pmf(k)) for k in range(made.noise.lowest, made.noise.highest + 1)})
+    assert sum(law.values()) == pytest.approx(1)
     naive = 1.0
     for n in range(1, made.threshold + 60):
         chances = {x: law[x - n] for x in shown}
         for some in (list(shown), [x for i, x in enumerate(shown) if not cells.noisy[i]]):
             total = sum(chances[x] for x in some)
+            if not total:  # noise that ends does not lead there
+                continue
             right = sum(
                 chances[x] for x in some if cells.low[x - made.threshold] <= n <= cells.high[x - made.threshold]
             )
@@ -394,4 +478,4 @@ def test_plans_are_values(one: pv.Session) -> None:
     assert first == second
     assert isinstance(first, ReleasePlan)
     assert one.release(first).plan.noised[0].move == L1Move(1, blocks=2)
-    assert first.to_json()["derived"]["discovery"]["mechanism"] == "LaplaceThreshold"
+    assert first.to_json()["derived"]["discovery"]["mechanism"] == "TruncatedThreshold"

@@ -26,7 +26,7 @@ from privet.exact import Exact, ball, precision
 from privet.mechanisms import AboveThreshold, RandomizedResponse
 from privet.mechanisms.noisy_max import NOISY_MAX
 from privet.mechanisms.permute_and_flip import PERMUTE_AND_FLIP
-from privet.noise import BernoulliExp, DiscreteGaussian, DiscreteLaplace, DiscreteStaircase, Geometric
+from privet.noise import BernoulliExp, DiscreteGaussian, DiscreteLaplace, DiscreteStaircase, Geometric, TruncatedLaplace
 
 _PICK = {0: b"\x00", 1: b"\xff"}  # of two heads or of two ties: the first, or the second
 
@@ -116,6 +116,62 @@ def verify_staircase(noise: DiscreteStaircase) -> Audited:
             yield sorted(drawn) == [*range(1 - low - s, 1 - low), *range(low, low + s)]
 
     return audited(f"staircase of sensitivity {s}, epsilon {noise.epsilon}", checks())
+
+
+def verify_truncated(noise: TruncatedLaplace, draws: Any = None) -> Audited:
+    """Certify truncated Laplace noise: the choice among the parts of its support, and each value exactly once.
+
+    Claim: its boundaries are probed against the published recursion, summed step by step. Each step of the geometric
+    noise within a part leads to the value at that distance, and one step too many to another draw. The steps come from
+    the same table as `Geometric(1 / epsilon)`, which is verified by itself.
+
+    Example:
+        >>> verify_truncated(TruncatedLaplace(epsilon="1/2", delta="1/100")).exact
+        True
+    """
+    draw = noise.draws if draws is None else draws
+    geometric = Geometric(1 / noise.epsilon)
+
+    def chances() -> list[arb]:
+        """Pi(0), pi(1), ... until 1, by the recursion."""
+        e, d, found = ball(noise.epsilon).exp(), ball(noise.delta), [arb(0)]
+        while not found[-1] >= 1:
+            pi = found[-1]
+            up, down = e * pi + d, 1 - (1 - pi - d) / e
+            found.append(arb(1) if down >= 1 else up if up <= down else down)
+        return found
+
+    with precision(384):
+        rule = chances()
+        ratios = [(b - a) / (c - b) for a, b, c in zip(rule, rule[1:], rule[2:], strict=False)]
+        half = sum(1 for pi in rule if pi < 0.5)  # the threshold: the first n with pi(n) >= 1/2
+        rising = 1 + sum(1 for ratio in ratios if abs(ratio * ball(noise.epsilon).exp() - 1) < 1e-30)
+    last = len(rule) - 1
+    words = _middles(geometric, max(rising, last - rising))
+
+    def checks() -> Iterator[bool]:
+        parts = [(lambda: chances()[rising]), (lambda: chances()[last - 1])]
+        for i, boundary in enumerate(parts):
+            for real, below in probes_of(boundary):
+                first, *more = words_of(real)
+                (value,) = draw(1, Words([[first], [words[0]]], more)).tolist()
+                yield value == (half - rising, half - rising - 1, half - last)[i if below else i + 1]
+        for part, size in ((0, rising), (1, last - 1 - rising)):
+            for step in range(size):
+                (value,) = draw(1, Words([[_inside(parts, part)], [words[step]]], [])).tolist()
+                yield value == (half - rising + step if part == 0 else half - rising - 1 - step)
+            if size:
+                (value,) = draw(1, Words([[_inside(parts, part)], [words[size]], [words[0]]], [])).tolist()
+                yield value == half - rising - part
+
+    return audited(f"truncated Laplace of epsilon {noise.epsilon}, delta {noise.delta}", checks())
+
+
+def _inside(boundaries: list[Any], part: int) -> int:
+    """A word in the middle of a part."""
+    with precision(256):
+        cuts = [arb(0), *(boundary() for boundary in boundaries)]
+        return int(((cuts[part] + cuts[part + 1]) / 2 * arb(2) ** 64).floor().fmpz())
 
 
 def verify_noisy_max(scale: Exact, draw: Any = NOISY_MAX._draw) -> Audited:
@@ -212,6 +268,8 @@ def verify_all() -> Iterator[Any]:
         yield verify_flips(away, Fraction(scale))
     for sensitivity, epsilon in ((1, "1"), (5, "1"), (20, "3"), (7, "1/10")):
         yield verify_staircase(DiscreteStaircase(sensitivity=sensitivity, epsilon=epsilon))
+    for epsilon, delta in (("1", "1e-6"), ("1/2", "1/100"), ("1/10", "1e-4"), ("4", "1/50")):
+        yield verify_truncated(TruncatedLaplace(epsilon, delta))
     for scale in ("1/2", "2", "10"):
         yield verify_noisy_max(Fraction(scale))
     for monotone in (False, True):

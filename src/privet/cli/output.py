@@ -185,7 +185,8 @@ def write(answer: Release, form: Format, output: Path | None, style: dict[str, A
         sys.stdout.write(_text(answer, form))
     else:
         what = "chart" if output.suffix.lower() in _PICTURES else "file"
-        why = "no group is shown, so there is nothing to draw" if what == "chart" and not len(answer) else None
+        nothing = not len(answer) or not answer.shown
+        why = "no number is shown, so there is nothing to draw" if what == "chart" and nothing else None
         if why := why or files.try_write(output, lambda: _content(answer, form, output, style)):
             _print_instead(answer, form, f"the {what} was not saved: {why}")
         print(output, file=sys.stderr)

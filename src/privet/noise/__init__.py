@@ -5,6 +5,7 @@ from privet.noise.gaussian import DiscreteGaussian
 from privet.noise.geometric import Geometric
 from privet.noise.laplace import DiscreteLaplace
 from privet.noise.staircase import DiscreteStaircase
+from privet.noise.truncated import TruncatedLaplace
 from privet.noise.uniform import UniformInteger
 
 __all__ = [
@@ -14,5 +15,6 @@ __all__ = [
     "DiscreteLaplace",
     "DiscreteStaircase",
     "Geometric",
+    "TruncatedLaplace",
     "UniformInteger",
 ]

@@ -2,8 +2,8 @@
 
 A question whose keys are not public has two steps, and one price. The first counts the people who hold each key, and a
 threshold mechanism decides which keys appear. From then on these keys are public, and the second step measures in their
-groups as it would in declared ones. If the question only counts people, the noisy counts of the first step are the
-answer, and there is no second step.
+groups as it would in declared ones. There is no second step if the question asks for the keys alone, or only counts
+people: then the noisy counts of the first step are the answer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from privet.errors import InternalError, QueryError, Remedy, Subject, write
 from privet.exact import Exact
-from privet.mechanisms.thresholds import GaussianThreshold, LaplaceThreshold, OptimalSelection, key_weight
+from privet.mechanisms.thresholds import GaussianThreshold, OptimalSelection, TruncatedThreshold
 from privet.planner.kept import Kept
 from privet.planner.outputs import Straight
 from privet.planner.plan import ReleasePlan, bounding
@@ -31,11 +31,16 @@ from privet.tables.statement import PeopleInGroups, Unbounded
 from privet.tables.types import NumberType
 
 SHARE = Exact(1, 2)
-"""The part of epsilon that finds the keys, if numbers are measured afterwards."""
+"""The part of epsilon that finds the keys, if numbers are measured afterwards.
+
+With a part s, the people that a key needs grow like 1/s, and the errors in its group like 1/(1 - s). Half makes neither
+more than twice what the whole of epsilon would. What would be better depends on how large the groups are: private.
+"""
 
 _MANY = 1000  # a threshold for Gaussian noise is the largest over all numbers of keys
 
-Selection = OptimalSelection | LaplaceThreshold | GaussianThreshold
+Selection = OptimalSelection | TruncatedThreshold | GaussianThreshold
+KINDS = {kind.__name__: kind for kind in (OptimalSelection, TruncatedThreshold, GaussianThreshold)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,7 @@ class Discovery:
     @property
     def counts(self) -> bool:
         """Whether the noisy counts that decide which keys appear are the answer."""
-        return isinstance(self.selection, LaplaceThreshold)
+        return isinstance(self.selection, TruncatedThreshold)
 
     def drawn(self, held: Sequence[Held], most: int) -> tuple[tuple[Found, ...], list[int] | None]:
         """The keys that appear, at most so many, in the order of keys; and their noisy counts, if these are the answer.
@@ -68,11 +73,10 @@ class Discovery:
         keys = sorted({each.key for each in held})
         place = {key: i for i, key in enumerate(keys)}
         counts: Counter[int] = Counter()
-        weighted = isinstance(self.selection, GaussianThreshold)
         for each in held:
             if not 1 <= each.keys <= self.holders.most:
                 raise InternalError("a person holds more keys than the bounding allows. This is a bug in Privet.")
-            counts[place[each.key]] += each.people * (key_weight(each.keys) if weighted else 1)
+            counts[place[each.key]] += each.people * self.selection.weight(each.keys)
         people = [counts[i] for i in range(len(keys))]
         if isinstance(self.selection, OptimalSelection):
             return tuple(keys[i] for i in self.selection.select(people).tolist()[:most]), None
@@ -85,7 +89,8 @@ class Discovery:
 def divided(query: Query, asked: Guarantee | None) -> tuple[Discovery, PureDP]:
     """How the keys of a query are found at this price, and the price of the numbers.
 
-    If only people are counted, one noise serves both, and the price of the numbers is all of it.
+    If only people are counted, one noise serves both, and the price of the numbers is all of it. Without numbers, all
+    of it finds keys.
     """
     if not isinstance(asked, ApproxDP) or not asked.delta:
         raise QueryError(
@@ -100,10 +105,12 @@ def divided(query: Query, asked: Guarantee | None) -> tuple[Discovery, PureDP]:
     assert isinstance(how, PeopleInGroups | Unbounded)
     holders = Holders(query.input, tuple(query.keys[i].expression for i in groups.unknown), how)
     known: dict[str, Any] = {"max_keys": most, "adjacency": operators.adjacency(query.input), "delta": asked.delta}
+    if not query.aggregates:
+        return Discovery(holders, selection(epsilon=asked.epsilon, **known)), PureDP.ZERO
     spent = asked.epsilon * SHARE
     chosen = selection(epsilon=spent, **known)
     if _counts_units(query):
-        both = LaplaceThreshold(epsilon=asked.epsilon, **known)
+        both = TruncatedThreshold(epsilon=asked.epsilon, **known)
         if both.people_for("1/2") <= chosen.people_for("1/2"):
             return Discovery(holders, both), PureDP.derived(asked.epsilon)
     return Discovery(holders, chosen), PureDP.derived(asked.epsilon - spent)
@@ -128,20 +135,29 @@ def _counts_units(query: Query) -> bool:
     )
 
 
-def selection(*, epsilon: Exact, delta: Exact, max_keys: int, adjacency: str) -> Selection:
-    """Of the mechanisms that choose keys, the one that needs the fewest people for an even chance; all of it public.
+def selection(*, epsilon: Exact, delta: Exact, max_keys: int, adjacency: str) -> OptimalSelection | GaussianThreshold:
+    """Of the mechanisms that choose keys, the one that needs the fewer people for an even chance; all of it public.
+
+    How many keys people hold is not known, so both extremes count: people who hold one key, and people who hold
+    max_keys of them. The product of the two numbers decides.
 
     Example:
-        >>> few, many = (selection(epsilon=1, delta=1e-6, max_keys=k, adjacency="add/remove") for k in (1, 10))
-        >>> type(few).__name__, few.people_for(0.5), type(many).__name__, many.people_for(0.5)
-        ('OptimalSelection', 14, 'GaussianThreshold', 80)
+        >>> few, many = (selection(epsilon=1, delta=1e-6, max_keys=k, adjacency="add/remove") for k in (3, 100))
+        >>> type(few).__name__, [few.people_for(0.5, keys=k) for k in (1, 3)]
+        ('OptimalSelection', [14, 41])
+        >>> type(many).__name__, [many.people_for(0.5, keys=k) for k in (1, 100)]
+        ('GaussianThreshold', [27, 269])
     """
-    known: dict[str, object] = {"epsilon": epsilon, "delta": delta, "max_keys": max_keys, "adjacency": adjacency}
-    optimal = OptimalSelection(**known)  # type: ignore[arg-type]
+    known: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "max_keys": max_keys, "adjacency": adjacency}
+    optimal = OptimalSelection(**known)
     if not 1 < max_keys <= _MANY:
         return optimal
-    weighted = GaussianThreshold(**known)  # type: ignore[arg-type]
-    return weighted if weighted.people_for(0.5) < optimal.people_for(0.5) else optimal
+    weighted = GaussianThreshold(**known)
+    return weighted if _needed(weighted) < _needed(optimal) else optimal
+
+
+def _needed(chosen: OptimalSelection | GaussianThreshold) -> int:
+    return chosen.people_for("1/2", keys=1) * chosen.people_for("1/2", keys=chosen.max_keys)
 
 
 def default_delta(query: Query, budget: Budget, share: Exact) -> Exact:
@@ -174,7 +190,7 @@ def default_delta(query: Query, budget: Budget, share: Exact) -> Exact:
 
 def attached(plan: ReleasePlan, discovery: Discovery, asked: Guarantee) -> ReleasePlan:
     """The plan for the numbers, together with the step that finds the keys, at the price of both."""
-    if isinstance(discovery.selection, LaplaceThreshold) and plan.scales != (discovery.selection.noise.scale,):
+    if isinstance(discovery.selection, TruncatedThreshold) and plan.scales != (discovery.selection.scale,):
         raise InternalError("the noise that chooses keys is not that of their counts. This is a bug in Privet.")
     whole = replace(_with(plan, discovery), asked=asked, price=asked)
     if not whole.guarantee().implies(asked):
@@ -188,19 +204,17 @@ def attached(plan: ReleasePlan, discovery: Discovery, asked: Guarantee) -> Relea
 def stored(plan: ReleasePlan, tree: dict[str, Any]) -> ReleasePlan:
     """The plan with the mechanism that found the keys of a stored answer: it may have cost more than was asked."""
     assert plan.discovery is not None
-    kind = {each.__name__: each for each in (OptimalSelection, LaplaceThreshold, GaussianThreshold)}[tree["mechanism"]]
     prices = {name: Exact(tree[name]) for name in ("epsilon", "delta")}
-    chosen: Selection = kind(**prices, max_keys=tree["max_keys"], adjacency=tree["adjacency"])
+    chosen: Selection = KINDS[tree["mechanism"]](**prices, max_keys=tree["max_keys"], adjacency=tree["adjacency"])
     return _with(plan, replace(plan.discovery, selection=chosen))
 
 
 def _with(plan: ReleasePlan, discovery: Discovery) -> ReleasePlan:
     """The plan with keys that are found in this way; counts that decide which appear have intervals of their own."""
     design = plan.design
-    if isinstance(discovery.selection, LaplaceThreshold):
-        threshold = discovery.selection.threshold
+    if isinstance(discovery.selection, TruncatedThreshold):
         straight = [(name, output) for name, output in plan.columns if isinstance(output, Straight)]
-        columns = tuple((name, Kept(output.form, True, threshold=threshold)) for name, output in straight)
+        columns = tuple((name, Kept(output.form, True, law=discovery.selection.noise)) for name, output in straight)
         design = replace(design, columns=columns)
     return replace(plan, design=design, discovery=discovery)
 

@@ -265,10 +265,17 @@ def _noise(plan: ReleasePlan, part: Part) -> Iterator[str]:
     else:
         scale = part.mechanism.show(scale=part.scale)
     numbers = _some(part.coordinates, "number") if plan.discovery is None else "every number"
-    yield f"{part.mechanism.label} of {scale} on {numbers}."
+    cut = finding.cut(plan.discovery) if plan.discovery is not None else ""
+    yield f"{part.mechanism.label} of {scale}{cut} on {numbers}."
 
 
 def _guarantee(plan: ReleasePlan) -> Iterator[str]:
+    if plan.discovery is not None and not plan.noised:
+        yield (
+            f"epsilon {_exactly(plan.discovery.epsilon)}, delta {show_up(plan.price.delta)} for the keys (approximate "  # type: ignore[union-attr]
+            f"differential privacy); recomputed from the noise: {plan.guarantee()}."
+        )
+        return
     if not plan.noised:
         yield "The answer uses no private data, so it is public."
         return
@@ -320,7 +327,7 @@ def _meaning(plan: ReleasePlan) -> str:
 
 def _errors(plan: ReleasePlan, assume: str) -> Iterator[str]:
     if not plan.noised:
-        yield "None, because there is no noise."
+        yield "None: keys have no numbers." if plan.discovery is not None else "None, because there is no noise."
         return
     together = "all cells together" if plan.simultaneous else "each cell separately"
     yield f"From the noise alone, {show(plan.confidence * 100, rounding=ROUND_FLOOR)} % of the time, for {together}:"

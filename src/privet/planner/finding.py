@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from privet.exact import show, show_up
-from privet.mechanisms.thresholds import GaussianThreshold, LaplaceThreshold, OptimalSelection
+from privet.mechanisms.thresholds import GaussianThreshold, OptimalSelection, TruncatedThreshold
 from privet.tables.caps import some
 from privet.tables.computed import leaves
 from privet.tables.discovered import Discovered
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _NAMES: dict[type, str] = {
     OptimalSelection: "the optimal selection",
-    LaplaceThreshold: "noisy counts of people above a threshold",
+    TruncatedThreshold: "noisy counts, shown from a threshold on",
     GaussianThreshold: "Gaussian noise on weighted counts of people, above a threshold",
 }
 
@@ -54,6 +54,20 @@ def explained(plan: ReleasePlan, discovery: Discovery) -> Iterator[str]:
         yield "The noisy counts that decide this are the answer: they cost nothing more."
     if plan.is_of_people:
         yield f"A person counts for at most {some(chosen.max_keys, 'value')}, chosen by a keyed hash."
+    if not isinstance(chosen, TruncatedThreshold) and chosen.max_keys > 1:
+        alone, certain = (chosen.people_for(chance, keys=1) for chance in ("1/2", "19/20"))
+        yield (
+            f"That is for people who have {chosen.max_keys} values each. Those with fewer count more: {alone:,} people "
+            f"with one value each are enough for 50 %, and {certain:,} for 95 %."
+        )
+
+
+def cut(discovery: Discovery) -> str:
+    """Where the noise of counts that find keys ends, in words."""
+    chosen = discovery.selection
+    if not isinstance(chosen, TruncatedThreshold):
+        return ""
+    return f", from {chosen.noise.lowest:,} to {chosen.noise.highest:,},"
 
 
 def limits(plan: ReleasePlan) -> list[str]:

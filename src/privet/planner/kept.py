@@ -2,46 +2,89 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-from privet.exact import Exact
+from flint import arb
+
+from privet.exact import Exact, ball, precision
+from privet.exact.search import first
+from privet.noise import TruncatedLaplace
 from privet.planner import marks
 from privet.planner.linear import Noisy
 from privet.planner.noise import Noise
 from privet.planner.outputs import Cells, Straight
 
+_BITS = 128
+
 
 @dataclass(frozen=True, slots=True)
 class Kept(Straight):
-    """A noisy count that is shown only if it is at least a threshold T; only counts of 1 or more get noise.
+    """A noisy count Y = n + X that is shown only if it is at least a threshold T; only counts of 1 or more get noise.
 
     Claim: given that a count is shown, its interval is right with probability 1 - a or more, whatever the count n >= 1
-    is. Let h be the half width at 1 - a/2, so P(|Z| > h) <= a/2 for the discrete Laplace noise Z, and let L >= T be the
-    line below which counts are marked. The interval of x is x - h..x + h if x > L + h, else 1..x + h.
-
-    If n >= T, x >= T has probability 1/2 or more, so it misses with a at most. If n < T, then x >= T > n is never too
-    low; and given x >= T, x - T has a geometric law that does not depend on n (noise has no memory): x > L + h >= T + h
-    has probability P(|Z| > h) (1 + r)/2 <= a/2. The same with L in place of T holds given that it is not marked.
+    is; and so it is given that it is not marked, which is Y >= L for a line L >= T. For a bound F, the interval of x
+    has the n for which neither P(Y >= x | Y >= F) nor P(Y <= x | Y >= F) is at most a/2. Each of the two events has
+    probability a/2 at most, given Y >= F. Both chances are monotone in n, since X is log-concave, so this is an
+    interval. Below L it is that of F = T. From L on it is the union of those of F = T and F = L.
 
     So a count close to the threshold says little of how small n is, and its interval says so.
     """
 
-    threshold: int = field(kw_only=True)
+    law: TruncatedLaplace = field(kw_only=True)
 
     def cells(self, groups: Sequence[Noisy], noise: Noise, confidence: Exact) -> Cells:
-        half = math.ceil(noise.half_width(self.form, _halved(confidence)))
-        usual = marks.usual_error(self.form, noise, confidence)
-        line = max(self.threshold, math.ceil(marks.LINE * usual))
+        line = max(self.law.threshold, marks.LINE * _half(self.law, max(confidence, marks.USUAL)))
         counts = [int(self.form.value(group)) for group in groups]
-        low = tuple(x - half if x > line + half else 1 for x in counts)
-        return Cells(tuple(counts), low, tuple(x + half for x in counts), tuple(x < line for x in counts))
+        far = line + self.law.highest - self.law.lowest  # from here on, whatever n is, Y >= L is certain
+        excluding = _Excluding(self.law, confidence)
+        ends = {near: excluding.interval(near, line) for near in {min(x, far) for x in counts}}
+        low, high = (tuple(ends[min(x, far)][i] + x - min(x, far) for x in counts) for i in (0, 1))
+        return Cells(tuple(counts), low, high, tuple(x < line for x in counts))
 
     def expected(self, noise: Noise, confidence: Exact, assuming: int | None) -> Exact:
-        """A bound on its error at this confidence, given that it is shown, if at least the threshold are counted."""
-        return Straight(self.form, self.integer).expected(noise, _halved(confidence), assuming)
+        """A bound on its error at this confidence, given that it is shown, if at least T are counted.
+
+        Claim: then it is shown with a probability of at least 1/2.
+        """
+        return Exact(_half(self.law, 1 - (1 - confidence) / 2))
 
 
-def _halved(confidence: Exact) -> Exact:
-    return 1 - (1 - confidence) / 2
+@lru_cache(maxsize=256)
+def _half(law: TruncatedLaplace, confidence: Exact) -> int:
+    """An h with P(|X| > h) <= 1 - confidence."""
+    beyond = (1 - confidence) / 2
+    return max(-law.quantile(beyond), law.quantile(1 - beyond))
+
+
+class _Excluding:
+    """Which counts a noisy count excludes, given that it is at least a bound; what is unsure is not excluded."""
+
+    def __init__(self, law: TruncatedLaplace, confidence: Exact) -> None:
+        self.law, self.beyond = law, (1 - confidence) / 2
+        self._chances: dict[int, arb] = {}
+
+    def interval(self, x: int, line: int) -> tuple[int, int]:
+        bounds = (self.law.threshold, line) if x >= line else (self.law.threshold,)
+        with precision(_BITS):
+            ends = [self._given(x, bound, ball(self.beyond)) for bound in bounds]
+        return min(low for low, _ in ends), max(high for _, high in ends)
+
+    def _given(self, x: int, bound: int, beyond: arb) -> tuple[int, int]:
+        def high_enough(n: int) -> bool:
+            return not self._at_least(n, x) <= beyond * self._at_least(n, bound)
+
+        def too_high(n: int) -> bool:
+            shown = self._at_least(n, bound)
+            return bool(shown - self._at_least(n, x + 1) <= beyond * shown)
+
+        low = first(high_enough, max(1, x - self.law.highest))
+        return low, max(low, first(too_high, low) - 1)
+
+    def _at_least(self, n: int, y: int) -> arb:
+        """P(n + X >= y)."""
+        place = self.law.threshold + n - y
+        if place not in self._chances:
+            self._chances[place] = self.law.shown_ball(place)
+        return self._chances[place]

@@ -42,7 +42,7 @@ def limits(plan: ReleasePlan) -> tuple[str, ...]:
         >>> print("; ".join(limits(plan(people.agg(pay=pv.mean("income")), epsilon=1))))
         at most 3 rows per person; rows without id left out; income clamped to 0..200,000; missing income skipped
     """
-    if not plan.noised:
+    if not plan.noised and plan.discovery is None:
         return ()
     of = plan.query.input
     groups = list(dict.fromkeys(clause for key in plan.query.keys for clause in _key(key, of)))
@@ -120,6 +120,8 @@ def _rows(plan: ReleasePlan) -> Iterator[str]:
         same = any(isinstance(one, AtMostGroups) and how == PeopleInGroups(one.groups) for one in bounded)
         if told and not same:
             yield told
+    if plan.discovery is not None and not bounded:
+        yield from filter(None, [of_cap(plan, plan.discovery.holders.bounding)])
     people = [table.protect for table in operators.tables(plan.query.input) if isinstance(table.protect, Person)]
     if people:
         yield f"rows without {' or '.join(dict.fromkeys(person.id for person in people))} left out"

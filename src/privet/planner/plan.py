@@ -244,7 +244,7 @@ class ReleasePlan:
         if self.discovery is None:
             return rest
         keys = self.discovery.selection.event()
-        return events.Composed([keys] if self.discovery.counts else [keys, rest])
+        return events.Composed([keys] if self.discovery.counts or not (noises or choices) else [keys, rest])
 
     def guarantee(self) -> Guarantee:
         """The guarantee of the release, of the kind of its price, computed from the event alone."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from privet import mechanisms
-from privet.errors import QueryError, UserError, argument, write
-from privet.exact import Exact, Number, nonnegative, positive, probability, whole
+from privet.errors import QueryError, Remedy, UserError, argument, write
+from privet.exact import Exact, Number, nonnegative, positive, probability, show, whole
+from privet.exact.search import first
 from privet.mechanisms import NoiseMechanism
 from privet.names.spelling import there_are
 from privet.planner import choice, conditions, cubes, discovery, pricing
@@ -73,6 +75,12 @@ def plan(
         check_price(asked, least)
     found, price = None, asked
     if not query.groups.is_public:
+        if within is not None and leak:
+            options: dict[str, Any] = {
+                "delta": leak, "confidence": level, "simultaneous": simultaneous, "assuming": rows, "weights": weights,
+                "mechanism": mechanism, "min_epsilon": min_epsilon, "accounting": accounting, "text": text,
+            }  # fmt: skip
+            return _found_within(query, within, least, options)
         found, asked = discovery.divided(query, asked)
     at = None if stated_at is None else nonnegative(stated_at, name="stated_at")
     errors: Mapping[str, Number] | None = within
@@ -185,6 +193,50 @@ def _within(drafts: Sequence[ReleasePlan], errors: Mapping[str, Exact], least: E
         except QueryError as error:
             refused.append(error)
     raise refused[0]
+
+
+def _found_within(query: Query, within: Mapping[str, Number], least: Exact, options: Mapping[str, Any]) -> ReleasePlan:
+    """The plan with unknown keys at the smallest epsilon, to three digits, that keeps columns within the errors.
+
+    Claim: every error falls as epsilon grows, so bisection finds it; all of it is public.
+    """
+    if not query.aggregates:
+        raise QueryError(
+            "keys alone have no errors to keep within",
+            remedy=write("epsilon=0.5", terminal="--epsilon 0.5", http='"epsilon": 0.5'),
+        )
+
+    def at(step: int) -> ReleasePlan:
+        return plan(query, epsilon=_step(step), **options)
+
+    start = first(lambda step: _step(step) >= least, _LOWEST)
+    draft = at(start)
+    errors = _numbers(within, [name for name, _ in draft.columns], "within")
+    pricing.check_bounded(draft, errors)
+    if not errors:
+        raise QueryError("within needs an error", remedy=write('within={"n": 50}', terminal="--within n=50"))
+
+    def enough(step: int) -> bool:
+        made = at(step)
+        return all((made.expected(name) or 0) <= error for name, error in errors.items())
+
+    found = first(enough, start, _HIGHEST)
+    if found == _HIGHEST:
+        name = next(iter(errors))
+        raise QueryError(
+            f"no noise scale is known that keeps {name!r} within {show(errors[name])}",
+            remedy=Remedy("Allow a larger error"),
+        )
+    return at(found)
+
+
+_LOWEST, _HIGHEST = -2700, 3600  # epsilon 0.001 and 10,000
+
+
+def _step(step: int) -> Exact:
+    """An epsilon of three digits: 900 of them in each power of ten."""
+    power, part = divmod(step, 900)
+    return Exact(100 + part) * Exact(10) ** (power - 2)
 
 
 def _raised(draft: ReleasePlan, prices: Sequence[Exact], least: Exact, delta: Exact) -> ReleasePlan:

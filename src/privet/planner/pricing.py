@@ -198,10 +198,8 @@ def _price(plan: ReleasePlan) -> Guarantee:
 # --- the prices of errors -------------------------------------------------------------------------
 
 
-def prices_within(draft: ReleasePlan, within: Mapping[str, Exact]) -> list[Exact]:
-    """For each measurement, the least price (six digits, rounded up) that keeps its columns within the errors."""
-    prices = [Exact(0)] * len(draft.noised)
-    places = draft.places()
+def check_bounded(draft: ReleasePlan, within: Mapping[str, Exact]) -> None:
+    """Refuse columns whose errors depend on the data, or on a number of rows that is not assumed."""
     for name, output in draft.columns:
         if isinstance(output, RankedCode):
             raise QueryError(
@@ -209,13 +207,21 @@ def prices_within(draft: ReleasePlan, within: Mapping[str, Exact]) -> list[Exact
                 "number",
                 remedy=write("epsilon=0.5", terminal="--epsilon 0.5", http='"epsilon": 0.5'),
             )
-        if name not in within or isinstance(output, Fixed):
-            continue
-        if isinstance(output, Quotient | Spread) and draft.assuming is None:
+        if name in within and isinstance(output, Quotient | Spread) and draft.assuming is None:
             raise QueryError(
                 f"the error of {name!r} depends on the number of rows in a group, so assume one",
                 remedy=ASSUMING,
             )
+
+
+def prices_within(draft: ReleasePlan, within: Mapping[str, Exact]) -> list[Exact]:
+    """For each measurement, the least price (six digits, rounded up) that keeps its columns within the errors."""
+    check_bounded(draft, within)
+    prices = [Exact(0)] * len(draft.noised)
+    places = draft.places()
+    for name, output in draft.columns:
+        if name not in within or isinstance(output, Fixed):
+            continue
         factors = [  # at the price 1
             each.allowed(within[name], noise, draft.level, draft.assuming) for each, noise in draft.views(output)
         ]

@@ -17,7 +17,7 @@ from typing import Any
 
 from privet import mechanisms
 from privet.errors import VerificationError
-from privet.mechanisms.thresholds import GaussianThreshold, LaplaceThreshold, OptimalSelection
+from privet.mechanisms.thresholds import GaussianThreshold, OptimalSelection, TruncatedThreshold
 from privet.privacy import events, rank_claims
 from privet.privacy.accounting.guarantee import guarantee_as
 from privet.privacy.guarantees import Guarantee, PureDP, budgets
@@ -43,6 +43,8 @@ def _check(derived: Any, noisy: Any) -> Guarantee:
     if len(derived["measurements"]) != len(noisy):
         raise VerificationError("derived.measurements: every measurement must have one list of noisy vectors")
     names = {part["mechanism"] for part in derived["measurements"]}
+    if not names and "discovery" in derived:
+        return _keys_alone(derived)
     if not names:
         if derived["event"] != events.to_tree(events.Composed([])):
             raise VerificationError("derived.event: there is no measurement, and so no noise")
@@ -171,14 +173,14 @@ def _within(implied: Move, claimed: Move) -> bool:
 # --- keys that were found ---------------------------------------------------------------------------------
 
 
-_SELECTIONS = {kind.__name__: kind for kind in (OptimalSelection, LaplaceThreshold, GaussianThreshold)}
+_SELECTIONS = {kind.__name__: kind for kind in (GaussianThreshold, OptimalSelection, TruncatedThreshold)}
 
 
 @dataclass(frozen=True, slots=True)
 class _FoundKeys:
     """A choice of keys, by a mechanism that is built anew from the numbers of a certificate."""
 
-    mechanism: OptimalSelection | LaplaceThreshold | GaussianThreshold
+    mechanism: OptimalSelection | TruncatedThreshold | GaussianThreshold
 
     @classmethod
     def claimed(cls, tree: Any, *, held: int, adjacency: set[str]) -> _FoundKeys:
@@ -196,19 +198,33 @@ class _FoundKeys:
     def composed(self, noise: events.PrivacyEvent) -> events.PrivacyEvent:
         """The event of the keys and of the noise in their groups; one noise, if counts decide which keys appear."""
         keys = self.mechanism.event()
-        return events.Composed([keys] if isinstance(self.mechanism, LaplaceThreshold) else [keys, noise])
+        return events.Composed([keys] if isinstance(self.mechanism, TruncatedThreshold) else [keys, noise])
 
     def check_counts(self, measurements: Any, noisy: Any) -> None:
         """If counts decide which keys appear: they are counts with that noise, and reach the threshold."""
-        if not isinstance(self.mechanism, LaplaceThreshold):
+        if not isinstance(self.mechanism, TruncatedThreshold):
             return
         (measured,), (counts,) = measurements, noisy
         if [tally["kind"] for tally in measured["tallies"]] != ["rows"] or measured["matrix"] != [[1]]:
             raise VerificationError("derived.measurements: only counts decide which keys appear")
-        if Fraction(measured["scale"]) != self.mechanism.noise.scale:
+        if Fraction(measured["scale"]) != self.mechanism.scale:
             raise VerificationError("derived.measurements.scale: is not that of the noise that chooses keys")
         if any(count < self.mechanism.threshold for (count,) in counts):
             raise VerificationError("noisy: a key appears whose count is below the threshold")
+
+
+def _keys_alone(derived: Any) -> Guarantee:
+    """The guarantee of keys without numbers: that of the mechanism that found them."""
+    if derived["statements"]:
+        raise VerificationError("derived.statements: nothing is measured in groups")
+    found = _found(derived)
+    if isinstance(found.mechanism, TruncatedThreshold):
+        raise VerificationError("derived.discovery: this mechanism finds keys with their counts")
+    whole = events.Composed([found.mechanism.event()])
+    if derived["event"] != events.to_tree(whole):
+        raise VerificationError("derived.event: is not the choice of keys")
+    _covers(derived["price"], whole, "derived.price")
+    return _covers(derived["guarantee"], whole, "derived.guarantee")
 
 
 def _groups(claimed: Any, found: int) -> int:
@@ -227,6 +243,6 @@ def _found(derived: Any) -> _FoundKeys:
     protected = {schema["adjacency"] for schema in schemas(holders["input"])}
     found = _FoundKeys.claimed(derived["discovery"], held=keys * rows, adjacency=protected)
     counted = [caps(statement["input"], statement["bounding"]) for statement in derived["statements"]]
-    if isinstance(found.mechanism, LaplaceThreshold) and any(blocks * most > keys * rows for blocks, most in counted):
+    if isinstance(found.mechanism, TruncatedThreshold) and any(blocks * most > keys * rows for blocks, most in counted):
         raise VerificationError("derived.statements: a person counts for more than the keys were paid for")
     return found

@@ -87,7 +87,7 @@ def paid_before(
         version=version,
         share=share,
     )
-    if before is None or before.answer is None or not plan.noised:
+    if before is None or before.answer is None or not (plan.noised or plan.discovery):
         return None
     return recalled(plan, before.answer).guarantee
 

@@ -80,7 +80,8 @@ class SelectReader:
                 arrangement,
                 sets=self.sets,
             )
-            return query.in_order(*(self.column_of(item).name for item in self.items if item.is_aggregate))
+            shown = [self.column_of(item).name for item in self.items if item.is_aggregate]
+            return query.in_order(*shown) if shown else query
         except UserError as error:
             at = self.select.args.get("group") if isinstance(error, TooManyGroups) else None
             raise self.source.placed(span(at or self.select), error) from None
@@ -231,7 +232,10 @@ class SelectReader:
                     raise self._twice(item, name)
                 numbers[name] = item.what  # type: ignore[assignment]
                 taken.add(name)
-        if not any(item.is_aggregate for item in self.items):
+        unknown = (
+            self.keys and not groups_of(self.rows.relation.input, tuple(k.expression for k in self.keys)).is_public
+        )
+        if not any(item.is_aggregate for item in self.items) and not unknown:
             raise self._no(self.select, "a question needs an aggregate", "Add one, such as COUNT(*)")
         return numbers
 

@@ -107,7 +107,7 @@ class Arrangement:
             if name not in columns or name in self.hidden:
                 shown = [each for each in columns if each not in self.hidden]
                 raise QueryError(f"in_order: the answer shows no column {name!r}", allowed=there_are(name, shown))
-        if len(self.hidden) == len(columns):
+        if self.hidden and len(self.hidden) == len(columns):
             raise QueryError("hide: at least one column of numbers must remain visible")
 
     def chooses_by(self) -> frozenset[str]:

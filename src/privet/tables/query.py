@@ -98,12 +98,10 @@ class Query:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise QueryError(f"two columns of the answer are named {twice[0]!r}", remedy=Remedy("Rename one of them"))
-        if not self.aggregates:
-            raise QueryError(
-                "a query needs at least one aggregate", remedy=write(".agg(n=pv.count())", sql="COUNT(*) AS n")
-            )
         keys = tuple(key.expression for key in self.keys)
         object.__setattr__(self, "groups", groups_of(self.input, keys, self.sets))
+        if not self.aggregates:
+            self._check_keys_alone()
         for _, aggregate in self.aggregates:
             checked(aggregate, types, lambda name: caps.of_person(self.input, name))
         if self.arrangement != EVERYTHING:
@@ -121,6 +119,19 @@ class Query:
                 on_levels=self.sets is not None,
             )
             self.arrangement.check({key.name: key.expression.type(types) for key in self.keys}, numbers, columns, left)
+
+    def _check_keys_alone(self) -> None:
+        """Refuse a question without aggregates, unless it asks which keys there are, and none of them is public."""
+        groups, line = self.groups, write(".agg(n=pv.count())", sql="COUNT(*) AS n")
+        if not isinstance(groups, Discovered):
+            raise QueryError("a query needs at least one aggregate", remedy=line)
+        public = [key.name for i, key in enumerate(self.keys) if i not in groups.unknown]
+        if public:
+            raise QueryError(
+                f"a question without aggregates asks which keys there are, and the values of {public[0]!r} are public",
+                allowed="Leave that key out, or ask for an aggregate",
+                remedy=line,
+            )
 
     def domains(self) -> tuple[tuple[KeyValue, ...], ...]:
         """The values of each key."""
@@ -249,4 +260,5 @@ class Query:
         if self.sets is not None:
             by = f" by {named(self.sets, names)}"
         cap = f", at most {caps.in_words(self.at_most)} per person" if self.at_most is not None else ""
-        return f"{', '.join(f'{name} = {what}' for name, what in self.aggregates)}{by}{self.arrangement}{cap}"
+        asked = ", ".join(f"{name} = {what}" for name, what in self.aggregates) or "keys"
+        return f"{asked}{by}{self.arrangement}{cap}"

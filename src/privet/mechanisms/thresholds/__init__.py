@@ -6,7 +6,7 @@ key that exists through one person must be unlikely to appear: that is what delt
 
 from privet.mechanisms.thresholds.base import KeySelection
 from privet.mechanisms.thresholds.gaussian import UNIT, GaussianThreshold, key_weight
-from privet.mechanisms.thresholds.laplace import LaplaceThreshold
 from privet.mechanisms.thresholds.optimal import OptimalSelection
+from privet.mechanisms.thresholds.truncated import TruncatedThreshold
 
-__all__ = ["UNIT", "GaussianThreshold", "KeySelection", "LaplaceThreshold", "OptimalSelection", "key_weight"]
+__all__ = ["UNIT", "GaussianThreshold", "KeySelection", "OptimalSelection", "TruncatedThreshold", "key_weight"]

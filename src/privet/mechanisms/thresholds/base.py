@@ -20,7 +20,7 @@ from privet.privacy.events import PrivacyEvent, Stated
 from privet.privacy.guarantees import Guarantee
 
 EXAMPLE = "epsilon=1, delta=1e-6, max_keys=1, adjacency='add/remove'"
-NEVER, ALWAYS = Enclosure(Fraction(0), Fraction(0)), Enclosure(Fraction(1), Fraction(1))
+NEVER = Enclosure(Fraction(0), Fraction(0))
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -49,14 +49,21 @@ class KeySelection:
         """The guarantee of one answer."""
         return guarantee_of([self.event()])
 
+    def weight(self, keys: int) -> int:
+        """What a person who holds this many keys adds to each."""
+        raise NotImplementedError
+
     def probability(self, people: int) -> Enclosure:
         """The probability that a key that this many people hold appears."""
         raise NotImplementedError
 
-    def people_for(self, chance: Number) -> int:
-        """The smallest number of people with which a key appears with at least this probability."""
+    def people_for(self, chance: Number, **keys: int) -> int:
+        """The smallest number of people with which a key appears with at least this probability.
+
+        Where people with few keys count more, `keys=1` is for people who hold no other key; the default is max_keys.
+        """
         level = probability(chance, name="chance", example="people_for(0.5)")
-        return first(lambda people: self.probability(people).lower >= level, 1)
+        return first(lambda people: self.probability(people, **keys).lower >= level, 1)
 
 
 @dataclass(frozen=True, slots=True, init=False)

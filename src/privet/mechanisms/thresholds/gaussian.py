@@ -118,6 +118,10 @@ class GaussianThreshold(KeySelection):
         )
         return Composed([noise, Stated(epsilon=0, delta=self.leaked)])
 
+    def weight(self, keys: int) -> int:
+        """What a person who holds this many keys adds to each."""
+        return key_weight(keys)
+
     # --- the threshold --------------------------------------------------------------------------
 
     def _at_least(self, k: int) -> arb:

@@ -9,7 +9,7 @@ from textwrap import wrap
 
 from privet.exact import Exact
 from privet.planner.outputs import Cell
-from privet.release.render.text import cut, ends, numbers, places
+from privet.release.render.text import cut, ends, numbers, places, table
 from privet.release.render.view import Column, Keys, View, joined, marks
 from privet.tables.aggregates import Histogram
 from privet.tables.expressions.rendering import show
@@ -24,6 +24,8 @@ _NARROWEST, _LABEL = 12, 8  # places for a bar, and for a label that is cut
 def chart(view: View, width: int = 100) -> str:
     """The panels of an answer, and below them the notes."""
     lines = [line for panel in _together(view) for line in (*panels(*panel, width), "")]
+    if not view.columns:  # keys alone
+        lines = [*table(view.keys, ()), ""]
     return "\n".join([*lines, *folded(view.notes, width)])
 
 
@@ -58,7 +60,7 @@ def folded(notes: Sequence[str], width: int) -> list[str]:
 def _together(view: View) -> list[tuple[Sequence[Keys], Sequence[Column]]]:
     """Which columns are charted together, and with which keys: without keys, the bins of a histogram are its keys."""
     if view.keys:
-        return [(view.keys, view.columns)]
+        return [(view.keys, view.columns)] if view.columns else []
     query = view.query
     types, shown = query.input.types(), {column.name: column for column in view.columns}
     panels: list[tuple[Sequence[Keys], Sequence[Column]]] = []

@@ -60,6 +60,9 @@ def panels(view: View, column: str | None, style: Style) -> list[Panel]:
     for name, _ in query.arrangement.computed:
         if name in cells and column in (None, name):
             chosen.append(_grouped(query, keys, cells[name], style))
+    if not columns:
+        look = write("print(answer)", terminal="--format table", exact=True)
+        raise UserError("the answer has keys alone, and no number to draw", remedy=look)
     if not chosen:
         raise QueryError(f"the answer has no numeric column {column!r}", allowed=f"The columns are: {', '.join(cells)}")
     if not columns[0].cells.values:

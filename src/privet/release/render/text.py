@@ -70,7 +70,7 @@ def table(keys: Sequence[Keys], columns: Sequence[Column]) -> list[str]:
     """The lines of a table: a header, then one for each group, in the fixed order."""
     lines = LINES
     blocks = _blocks(keys, columns, lines)
-    groups = len(columns[0].cells.values)
+    groups = len(columns[0].cells.values if columns else keys[0].values)
     if len(blocks) > 1 and not keys and groups:
         return _upended(columns)
     if len(blocks) > 1:
@@ -87,11 +87,11 @@ def table(keys: Sequence[Keys], columns: Sequence[Column]) -> list[str]:
 
 def _blocks(keys: Sequence[Keys], columns: Sequence[Column], lines: int) -> list[list[str]]:
     """The columns side by side, the keys at the left; a further block where the lines would be too wide."""
-    first, last = ends(len(columns[0].cells.values), lines)
+    first, last = ends(len(columns[0].cells.values if columns else keys[0].values), lines)
     chosen = [*first, *last]
     texts = [key.texts() for key in keys]
     left = [_padded([k.name, *(text[i] for i in chosen)], right=k.numeric) for k, text in zip(keys, texts, strict=True)]
-    blocks: list[list[list[str]]] = []
+    blocks: list[list[list[str]]] = [] if columns else [left]  # keys alone have no numbers beside them
     for column in columns:
         part = numbers(column.name, [column.texts(group) for group in chosen])
         if not blocks or sum(places(p[0]) + len(_GAP) for p in (*blocks[-1], part)) > WIDTH + len(_GAP):

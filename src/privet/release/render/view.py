@@ -77,7 +77,7 @@ class View:
     @property
     def groups(self) -> int:
         """How many groups are shown."""
-        return len(self.columns[0].cells.values)
+        return len(self.columns[0].cells.values if self.columns else self.keys[0].values)
 
 
 def levels(query: Query) -> set[str]:
