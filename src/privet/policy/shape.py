@@ -18,6 +18,7 @@ from privet.privacy.accounting import ACCOUNTANTS
 from privet.privacy.adjacency import Person, Protected, each_row
 from privet.privacy.guarantees import Budget, budget_of
 from privet.privacy.guarantees.budgets import DELTA_SHARE, MIN_EPSILON, kind_of
+from privet.system.object_addresses import is_object_address
 
 TAG = "\x00"
 """Marks the parts of pydantic's locations that are not keys."""
@@ -91,6 +92,8 @@ class DuckDBShape(Part):
 
 
 def _no_csv(path: str) -> str:
+    if is_object_address(path):
+        return path  # refused when it is opened
     if path.lower().endswith(_CSV):
         snapshot = re.sub(r"\.[ct]sv(\.gz)?$", ".parquet", path, flags=re.IGNORECASE)
         raise fields.Wrong(
@@ -101,7 +104,7 @@ def _no_csv(path: str) -> str:
     return path
 
 
-Rows = Annotated[fields.FilePath, AfterValidator(_no_csv)]
+Rows = Annotated[fields.RowsPath, AfterValidator(_no_csv)]
 
 
 def _by_form(value: Any) -> str | None:
@@ -131,7 +134,7 @@ class TableShape(Part):
     """A private table. Analysts can use only the columns that are declared here."""
 
     source: SourceShape
-    """A Parquet file, a pattern or a list of them, or a table in a DuckDB file; relative to the policy."""
+    """A Parquet file, a pattern or a list of them, relative to the policy or at s3:// or gs://; or a DuckDB table."""
     protect: ProtectShape
     """What is protected: each person, with a cap on rows, or "each row" if no person has two."""
     rows: fields.Whole | None = None
