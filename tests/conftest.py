@@ -14,6 +14,7 @@ import pytest
 from _pytest.doctest import DoctestModule
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from tests.effort import EFFORT
+from tests.object_storage import gs, s3, s3_running  # noqa: F401 (fixtures)
 from tests.postgres import databases, emptied, postgres, server  # noqa: F401 (fixtures)
 
 ATTRIBUTE = "_hypothesis_internal_use_settings"

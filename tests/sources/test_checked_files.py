@@ -36,7 +36,7 @@ def scans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         counted.append("read")
         return real(work, stop)
 
-    monkeypatch.setattr("privet.sources.private.interruptible", interruptible)
+    monkeypatch.setattr("privet.sources.parquet.interruptible", interruptible)
     return counted
 
 

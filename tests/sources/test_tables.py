@@ -163,8 +163,8 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
     )
     assert refused([path, path]).endswith("is listed twice, so its rows would count twice. List each file once")
     assert refused([]).startswith("the list of files is empty")
-    assert refused("s3://bucket/people.parquet").startswith(
-        "'s3://bucket/people.parquet' is not a file on this machine"
+    assert refused("https://host/people.parquet").startswith(
+        "'https://host/people.parquet' is not a file on this machine"
     )
     (tmp_path / "a[1]").mkdir()
     pq.write_table(arrow(), tmp_path / "a[1]" / "people.parquet")

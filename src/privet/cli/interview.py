@@ -381,9 +381,13 @@ def _snapshot(path: str) -> str:
 
 def _source(found: Found, target: Path) -> Any:
     """Where the rows are, relative to the policy."""
+    from privet.system.object_addresses import is_object_address
+
     if found.engine:
         return found.path
     path = _snapshot(found.path) if found.csv is not None else found.path
+    if is_object_address(path):
+        return path
     file = Path(path).expanduser()
     relative = Path(os.path.relpath(file.absolute(), target.absolute().parent)).as_posix()
     if found.table is None:

@@ -4,7 +4,10 @@
 speaks SQL: `duckdb/` and `postgres/`. `reference/` computes the same row by row, in Python, without any SQL.
 """
 
-from privet.engines.base import FAILED, ArrowRows, Engine, ParquetFiles, Source, Unsupported
+from privet.engines.base import FAILED, ArrowRows, Engine, ParquetFiles, ParquetObjects, Source, Unsupported
 from privet.engines.registry import ENGINES, open_engine
 
-__all__ = ["ENGINES", "FAILED", "ArrowRows", "Engine", "ParquetFiles", "Source", "Unsupported", "open_engine"]
+__all__ = [
+    "ENGINES", "FAILED", "ArrowRows", "Engine", "ParquetFiles", "ParquetObjects", "Source", "Unsupported",
+    "open_engine",
+]  # fmt: skip

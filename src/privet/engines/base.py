@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypedDict, Unpack
 
+from privet.engines.object_store import StoredObject
 from privet.system.identity import Identity, of_files
 from privet.tables.holders import Held, Holders
 from privet.tables.schema import PublicSchema, Schema
@@ -158,3 +160,38 @@ class ParquetFiles:
     def identities(self) -> tuple[Identity, ...]:
         """One for each file."""
         return of_files(self.paths)
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetObjects:
+    """Rows in Parquet files in object storage, as they were at registration. Otherwise like `ParquetFiles`."""
+
+    objects: tuple[StoredObject, ...]
+    columns: tuple[tuple[str, StoredType], ...]
+    person: str | None
+
+    def types(self) -> Mapping[str, StoredType]:
+        """The columns and their types."""
+        return dict(self.columns)
+
+    @property
+    def protocol(self) -> str:
+        """A name for these objects, unique in this process."""
+        listed = [(str(each.address), each.size, each.tag) for each in self.objects]
+        return f"privet-{sha256(repr(listed).encode()).hexdigest()[:32]}"
+
+    def files(self) -> Sequence[str]:
+        """The names that an engine gives them."""
+        protocol = self.protocol
+        return [f"{protocol}://{place}" for place in range(len(self.objects))]
+
+    @property
+    def identities(self) -> tuple[Identity, ...]:
+        """One for each object. The server is not part of it: a bucket under another endpoint counts as the same."""
+        return tuple(Identity(str(each.address)) for each in self.objects)
+
+
+def objects_of(tables: Private) -> dict[str, tuple[StoredObject, ...]]:
+    """The tables whose rows are in object storage, and their objects."""
+    sources = {name: source for name, (_, source) in tables.items()}
+    return {name: source.objects for name, source in sources.items() if isinstance(source, ParquetObjects)}

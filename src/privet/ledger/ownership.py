@@ -15,6 +15,7 @@ from privet.ledger.history.state import DatasetState, LedgerState
 from privet.names.lookalikes import confusable, normalised
 from privet.system.addresses import is_address
 from privet.system.identity import Identity, of_database, of_files, pairs, shared, table_name
+from privet.system.object_addresses import ObjectAddress, is_object_address
 
 
 def check_name(ledger: LedgerState, name: str) -> None:
@@ -151,7 +152,9 @@ def _check_owner(ledger: LedgerState, dataset: str, sources: Sequence[Identity])
 
 
 def identity_of(source: str) -> Identity:
-    """The identity of a source as a steward writes it: a file, "people.duckdb:visits", or a whole database."""
+    """The identity of a source as a steward writes it: a file, an object, "people.duckdb:visits", or a database."""
+    if is_object_address(source):
+        return Identity(str(ObjectAddress.parse(source)))
     if is_address(source):
         return of_database(source)
     path, sign, table = source.rpartition(":")

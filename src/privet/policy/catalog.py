@@ -23,10 +23,11 @@ from privet.sources.csv import hints, parsing
 from privet.sources.csv.dialect import Dialect, Row, not_utf16
 from privet.sources.csv.hints import Option
 from privet.sources.csv.notation import Notation
+from privet.sources.parquet import object_types, parquet_types
 from privet.sources.paths import paths_of
-from privet.sources.private import parquet_types
 from privet.sources.readings import Reading
 from privet.system.addresses import is_address, is_postgres, masked
+from privet.system.object_addresses import is_object_address
 from privet.tables.schema import check_name
 from privet.tables.stored_types import Family
 
@@ -61,6 +62,10 @@ def find(source: str, *, sniff: bool = False, separator: str | None = None, enco
     name, path, table = _parts(source)
     if is_postgres(path):
         return _postgres(path, name)
+    if is_object_address(path):
+        types = object_types(path)
+        own = check_name(name or _simple(_stem(path.partition("://")[2])), "table")
+        return [Found(own, path.strip(), {column: kind.family for column, kind in types.items()})]
     if is_address(path):
         raise SourceError(
             f"{masked(path)!r} is not a file on this machine",
@@ -88,6 +93,8 @@ def find(source: str, *, sniff: bool = False, separator: str | None = None, enco
 def check_csv(source: str) -> bool:
     """Whether this is a CSV; refused if there is no such file."""
     path = _parts(source)[1]
+    if is_object_address(path):
+        return False  # refused when it is looked at
     if is_csv(source) and not Path(path).expanduser().is_file():
         raise _no_file(path, Path(path).expanduser())
     return is_csv(source)
@@ -95,7 +102,8 @@ def check_csv(source: str) -> bool:
 
 def is_csv(source: str) -> bool:
     """Whether this is a CSV, whose types can be found only by reading its values."""
-    return _parts(source)[1].lower().endswith(_CSV)
+    path = _parts(source)[1]
+    return not is_object_address(path) and path.lower().endswith(_CSV)
 
 
 def _parts(source: str) -> tuple[str, str, str]:

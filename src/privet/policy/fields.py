@@ -20,6 +20,7 @@ from privet.errors import Remedy, UserError
 from privet.exact import Exact, exact, nonnegative, positive, whole
 from privet.policy import toml
 from privet.system.addresses import is_address, masked
+from privet.system.object_addresses import ObjectAddress, is_object_address
 from privet.tables.kinds import Form
 from privet.tables.schema import check_name
 
@@ -187,10 +188,17 @@ def path(value: str) -> str:
     return value
 
 
+def path_or_objects(value: str) -> str:
+    """A path to files on this machine, or the address of objects in a store."""
+    return str(ObjectAddress.parse(value)) if is_object_address(value) else path(value)
+
+
 Name = Annotated[str, AfterValidator(_name)]
 """The name of a dataset, a table, a column or an analyst."""
 Version = Annotated[str, AfterValidator(_version)]
 FilePath = Annotated[str, AfterValidator(path)]
+RowsPath = Annotated[str, AfterValidator(path_or_objects)]
+"""A file, or the address of objects in a store."""
 
 FORMS: dict[Form, Any] = {
     "integers": IntegerBounds, "numbers": NumberBounds, "dates": Moments, "timestamps": Moments,

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,8 +18,10 @@ from privet.policy.problems import Problem
 from privet.policy.shape import DatasetShape, DuckDBShape, FileShape, TableShape
 from privet.privacy.adjacency import Adjacency, Protected
 from privet.privacy.guarantees import Budget
+from privet.sources.paths import fits
 from privet.system.addresses import is_address, is_postgres
 from privet.system.files import among
+from privet.system.object_addresses import is_object_address
 from privet.tables.relation import PublicTable, Table
 from privet.tables.schema import Column
 
@@ -46,7 +47,9 @@ class Document:
         return problems.refusal(self.where, wrong, self.lines)
 
     def resolve(self, path: str) -> str:
-        """A path of the policy as one that can be opened from anywhere."""
+        """A path of the policy as one that can be opened from anywhere; the address of objects as it is."""
+        if is_object_address(path):
+            return path.strip()
         try:
             return str(self.folder / Path(path).expanduser())
         except RuntimeError:  # ~nobody
@@ -239,22 +242,10 @@ class Policy:
 
 def holds(named: str, path: Path) -> bool:
     """Whether a file is the one that is named, or would be one of those that a pattern names."""
+    if is_object_address(named):
+        return False
     place = path.parent.resolve() / path.name
-    return among(path, _matched(named)) or _fits(place.parts, Path(named).resolve().parts)
-
-
-def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Whether the parts of a path match those of a pattern, of which ** are any number.
-
-    Example:
-        >>> _fits(("data", "2024", "a.parquet"), ("data", "**", "*.parquet")), _fits(("data", "b", "a"), ("data", "*"))
-        (True, False)
-    """
-    if not pattern:
-        return not parts
-    if pattern[0] == "**":
-        return any(_fits(parts[start:], pattern[1:]) for start in range(len(parts) + 1))
-    return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _fits(parts[1:], pattern[1:])
+    return among(path, _matched(named)) or fits(place.parts, Path(named).resolve().parts)
 
 
 def _matched(name: str) -> list[str]:

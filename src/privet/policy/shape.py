@@ -20,6 +20,7 @@ from privet.privacy.adjacency import Person, Protected, each_row
 from privet.privacy.guarantees import Budget, budget_of
 from privet.privacy.guarantees.budgets import DELTA_SHARE, MIN_EPSILON, kind_of
 from privet.system.addresses import is_postgres
+from privet.system.object_addresses import is_object_address
 
 TAG = "\x00"
 """Marks the parts of pydantic's locations that are not keys."""
@@ -93,6 +94,8 @@ class DuckDBShape(Part):
 
 
 def _no_csv(path: str) -> str:
+    if is_object_address(path):
+        return path  # refused when it is opened
     if path.lower().endswith(_CSV):
         snapshot = re.sub(r"\.[ct]sv(\.gz)?$", ".parquet", path, flags=re.IGNORECASE)
         raise fields.Wrong(
@@ -103,12 +106,12 @@ def _no_csv(path: str) -> str:
     return path
 
 
-Rows = Annotated[fields.FilePath, AfterValidator(_no_csv)]
+Rows = Annotated[fields.RowsPath, AfterValidator(_no_csv)]
 
 
 def _rows_or_address(source: str) -> str:
     if not is_postgres(source):
-        return _no_csv(fields.path(source))
+        return _no_csv(fields.path_or_objects(source))
     parsed(source)
     return source.strip()
 
@@ -143,8 +146,8 @@ class TableShape(Part):
     """A private table. Analysts can use only the columns that are declared here."""
 
     source: SourceShape
-    """A Parquet file, a pattern or a list of them, a table in a DuckDB file, relative to the policy; or a table in
-    Postgres: its address, then # and its name."""
+    """A Parquet file, a pattern or a list of them, relative to the policy or at s3:// or gs://; a table in a DuckDB
+    file; or a table in Postgres: its address, then # and its name."""
     protect: ProtectShape
     """What is protected: each person, with a cap on rows, or "each row" if no person has two."""
     rows: fields.Whole | None = None

@@ -51,6 +51,12 @@ def marks(path: str, columns: Sequence[str], *, reader: str, fresh: bool = False
     return {name: hashlib.sha256(repr((*facts, name)).encode()).hexdigest() for name in columns}
 
 
+def object_marks(address: str, tag: str, end: bytes, columns: Sequence[str], *, reader: str) -> dict[str, str]:
+    """The same for an object, whose tag changes whenever its content does."""
+    facts = (RULE, reader, address, tag, hashlib.sha256(end).hexdigest())
+    return {name: hashlib.sha256(repr((*facts, name)).encode()).hexdigest() for name in columns}
+
+
 def is_known(mark: str | None) -> bool:
     """Whether this mark was left."""
     folder = _folder()

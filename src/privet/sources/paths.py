@@ -5,7 +5,9 @@ from __future__ import annotations
 import glob
 import shlex
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +56,20 @@ def paths_of(source: Any) -> tuple[str, ...]:
             return tuple(map(_named, matched))
         raise _absent(f"no file matches {text!r}", text, given)
     raise _absent(f"there is no file {text!r}", text, given)
+
+
+def fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Whether the parts of a path match those of a pattern, of which ** are any number.
+
+    Example:
+        >>> fits(("data", "2024", "a.parquet"), ("data", "**", "*.parquet")), fits(("data", "b", "a"), ("data", "*"))
+        (True, False)
+    """
+    if not pattern:
+        return not parts
+    if pattern[0] == "**":
+        return any(fits(parts[start:], pattern[1:]) for start in range(len(parts) + 1))
+    return bool(parts) and fnmatchcase(parts[0], pattern[0]) and fits(parts[1:], pattern[1:])
 
 
 _FILE = write('"people.parquet", or "people/*.parquet"', policy='source = "people.parquet"')

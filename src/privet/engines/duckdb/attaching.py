@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from privet.engines.base import ArrowRows, ParquetFiles, Source
+from privet.engines.base import ArrowRows, ParquetFiles, ParquetObjects, Source
+from privet.engines.duckdb import object_files
 from privet.engines.duckdb.files import Connection, DuckDBFile, attached, identifier, parquet, query, reader
 from privet.tables.stored_types import StoredType
 
@@ -16,7 +17,7 @@ def reads(source: Source) -> bool:
     It does so by tables and views, which every cursor of a connection knows: a name that was only registered is known
     to one cursor.
     """
-    return isinstance(source, ArrowRows | ParquetFiles | DuckDBFile) or hasattr(source, "attach")
+    return isinstance(source, ArrowRows | ParquetFiles | ParquetObjects | DuckDBFile) or hasattr(source, "attach")
 
 
 def attach(connection: Connection, source: Any, name: str) -> None:
@@ -26,6 +27,11 @@ def attach(connection: Connection, source: Any, name: str) -> None:
             connection.register(name, source.rows)
         case ParquetFiles():
             _view(connection, name, exposed(source.columns, source.person), parquet(source.paths))
+        case ParquetObjects():
+            object_files.provide(connection, source)
+            # OFFSET: conditions stay outside of the scan, so that which parts are fetched does not depend on a value
+            whole = f"{parquet(source.files())} OFFSET 0"
+            _view(connection, name, exposed(source.columns, source.person), whole)
         case DuckDBFile():
             rows = attached(connection, source, f"file of {name}")
             _view(connection, name, exposed(source.columns, source.person), rows)

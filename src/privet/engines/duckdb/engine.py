@@ -19,7 +19,8 @@ from weakref import WeakSet, finalize
 import duckdb
 from duckdb import DuckDBPyConnection
 
-from privet.engines.base import FAILED, Private, Public, Resources, Source, Unsupported
+from privet.engines import object_store
+from privet.engines.base import FAILED, Private, Public, Resources, Source, Unsupported, objects_of
 from privet.engines.duckdb import attaching
 from privet.engines.duckdb.dialect import DuckDBDialect
 from privet.engines.sql.buckets import compiled_buckets
@@ -135,6 +136,7 @@ class DuckDB(Closing):
         self._dialect = DuckDBDialect()
         self._compiled: dict[int, tuple[Statement, Compiled]] = {}
         self._sources = dict(tables), dict(public)
+        self._objects = objects_of(tables)
         self._resources = resources
         self._homes: dict[int, _Home] = {}  # by process
         self._opening: dict[int, Lock] = {}
@@ -167,6 +169,7 @@ class DuckDB(Closing):
             named = [(self._tables[name].name, source) for name, (_, source) in tables.items()]
             named += [(self._public[name].name, source) for name, (_, source) in public.items()]
             home = _Home(connection, folder, tuple(named), [connection])
+            object_store.check_before_debit(self._objects)
             for name, source in named:
                 attaching.attach(connection, source, name)
             files = [file for _, source in (*tables.values(), *public.values()) for file in source.files()]
@@ -180,7 +183,11 @@ class DuckDB(Closing):
         self._homes[os.getpid()] = home
 
     def ready(self) -> None:
-        """Make sure that this process can ask: nothing is read. To be called before a debit."""
+        """Make sure that this process can ask: no row is read. To be called before a debit."""
+        self._prepare()
+        object_store.check_before_debit(self._objects)
+
+    def _prepare(self) -> None:
         process = os.getpid()
         if process in self._homes or self._closed:
             return
@@ -233,6 +240,7 @@ class DuckDB(Closing):
             # The first folds comparisons by a file's minimum and maximum, which leave NaN out: what a NaN is read as
             # would then depend on other rows. The second makes row_number() <= k several times slower.
             "disabled_optimizers": "statistics_propagation,top_n_window_elimination",
+            "enable_external_file_cache": False,  # it would keep objects in memory
             "enable_progress_bar": shown,
             "temp_directory": home.folder,
             "allowed_paths": files,
@@ -301,11 +309,14 @@ class DuckDB(Closing):
 
     def _fetched(self, sql: str, context: Context) -> list[tuple[Any, ...]]:
         rows: list[tuple[Any, ...]] | None = None
-        self.ready()
+        self._prepare()
         if self._stopped:
             raise SystemExit
         with suppress(Exception), self._homes[os.getpid()].cursor() as cursor:
-            rows = interruptible(lambda: self._run(cursor, sql, context), cursor.interrupt)
+            found = interruptible(lambda: self._run(cursor, sql, context), cursor.interrupt)
+            for objects in self._objects.values():
+                object_store.check(objects)  # an object that changed meanwhile was read in parts
+            rows = found
         if rows is None and self._stopped:
             raise SystemExit
         if rows is None:  # raised out here, so that nothing of the engine's own error is attached

@@ -11,7 +11,19 @@ from itertools import product
 from types import MappingProxyType
 from typing import ClassVar, Unpack
 
-from privet.engines.base import FAILED, ArrowRows, ParquetFiles, Private, Public, Resources, Source, Unsupported
+from privet.engines import object_store
+from privet.engines.base import (
+    FAILED,
+    ArrowRows,
+    ParquetFiles,
+    ParquetObjects,
+    Private,
+    Public,
+    Resources,
+    Source,
+    Unsupported,
+    objects_of,
+)
 from privet.engines.reference.bounding import Row, few_keys, kept
 from privet.engines.reference.expressions import adds, evaluate, reading
 from privet.engines.reference.rows import Lines, Stored, value_of
@@ -33,7 +45,7 @@ class Reference(Closing):
     @classmethod
     def reads(cls, source: Source) -> bool:
         """Whether it can read a source."""
-        return isinstance(source, ArrowRows | ParquetFiles)
+        return isinstance(source, ArrowRows | ParquetFiles | ParquetObjects)
 
     def __init__(
         self,
@@ -44,6 +56,7 @@ class Reference(Closing):
         **resources: Unpack[Resources],
     ) -> None:
         self._salt = salt
+        self._objects = objects_of(tables)
         self._lines = Lines(
             {name: Stored.of(schema, source) for name, (schema, source) in tables.items()},
             {name: Stored.of(schema, source) for name, (schema, source) in public.items()},
@@ -158,7 +171,8 @@ class Reference(Closing):
         return sorted(Held(key, many, people) for (key, many), people in counts.items())
 
     def ready(self) -> None:
-        """There is nothing to make ready."""
+        """Make sure that objects are what they were."""
+        object_store.check_before_debit(self._objects)
 
     def stop(self) -> None:
         """Every question, running or new, ends with `SystemExit`."""

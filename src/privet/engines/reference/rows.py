@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
 
-from privet.engines.base import ArrowRows, ParquetFiles, Source
+from privet.engines import object_store
+from privet.engines.base import ArrowRows, ParquetFiles, ParquetObjects, Source
 from privet.engines.reference.expressions import Read, evaluate
 from privet.engines.reference.leaves import check, leaf, moment, plain
 from privet.engines.reference.numbers import Number, of_person
@@ -65,8 +66,12 @@ def _arrow(source: Source, names: Sequence[str]) -> list[Any]:
     if isinstance(source, ArrowRows):
         table = source.rows
     else:
-        assert isinstance(source, ParquetFiles)
-        table = pa.concat_tables(pq.ParquetFile(path).read(columns=list(names)) for path in source.paths)
+        assert isinstance(source, ParquetFiles | ParquetObjects)
+        files: Iterable[Any]
+        files = source.paths if isinstance(source, ParquetFiles) else map(object_store.opened, source.objects)
+        table = pa.concat_tables(pq.ParquetFile(file).read(columns=list(names)) for file in files)
+        if isinstance(source, ParquetObjects):
+            object_store.check(source.objects)  # else it may have read parts of two contents
     return [table.column(name) for name in names]
 
 
