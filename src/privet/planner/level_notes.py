@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from privet.exact import Exact, show, show_up, sqrt_up
 from privet.planner.cubes import by_measurement, cube, worst
+from privet.planner.hierarchies import Hierarchy
 from privet.planner.levels import Keys
 from privet.planner.plan import NoisyMeasurement, ReleasePlan
 from privet.planner.pricing import amount
@@ -30,11 +31,13 @@ def levels(plan: ReleasePlan) -> Iterator[str]:
     names = [named(plan, keys) for keys in made.levels.sets]
     yield f"{len(names)} level{'s' if len(names) > 1 else ''}: {'; '.join(names)}."
     yield "They add up exactly, so counts are not rounded. A row without one of the keys is in none of them."
-    if plan.noised and plan.noised[0].level is not None and plan.noised[0].level.residual:
+    if any(isinstance(part, NoisyMeasurement) and part.level and part.level.residual for part in plan.noised):
         yield (
             "Of each level, the residual is measured: what it adds to the coarser levels. Centred again, the noisy "
             "residuals add up to every level."
         )
+        if isinstance(made.levels, Hierarchy):
+            yield "Groups with few others beside them have a larger weight, so that one person moves all alike."
     elif plan.noised:
         yield (
             "Levels that finer ones tell better are not measured. The others are made consistent by least squares. "

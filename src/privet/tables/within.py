@@ -7,7 +7,7 @@ groups by both, such a row is in no group.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,14 @@ class Within:
 
     column: str
     parents: tuple[str, ...] | tuple[int, ...]
+
+    def grouped(self, values: Sequence[str | int]) -> dict[str | int, list[str | int]]:
+        """The keys of each parent, as they are declared."""
+        found: dict[str | int, list[str | int]] = {}
+        parents: tuple[str | int, ...] = self.parents
+        for parent, value in zip(parents, values, strict=True):
+            found.setdefault(parent, []).append(value)
+        return found
 
     def typed(self, kind: Type) -> Within:
         """The same, with integers for texts if the parents are integers: a policy can't write these otherwise."""
