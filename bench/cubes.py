@@ -1,8 +1,8 @@
-"""Errors of a cube's levels at equal cost: consistent answers, independent ones, and the finest level summed.
+"""Errors of levels at equal cost: consistent answers, independent ones, and the finest level summed.
 
-A cube of 10 x 8 x 5 groups has 8 levels. Independent answers divide the price by 8; the finest level alone gets all of
-it, and coarser levels are sums of its cells. Noise is drawn as in releases; the errors are root-mean-square over all
-cells of a level and all releases.
+A cube of 10 x 8 x 5 groups has 8 levels. A tree has 250 towns in 12 regions of 1 to 80 towns, and 3 levels. Independent
+answers divide the price by the number of levels; the finest level alone gets all of it, and coarser levels are sums of
+its cells. Noise is drawn as in releases; the errors are root-mean-square over all cells of a level and all releases.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from privet.planner.noise import add_noise
 from privet.tables.query import Query
 
 SIZES = {"a": 10, "b": 8, "c": 5}
+TOWNS = (1, 2, 2, 3, 5, 7, 10, 15, 25, 40, 60, 80)
 RELEASES = 200
 PRICES: dict[str, dict[str, Any]] = {"rho 0.5": {"rho": Fraction(1, 2)}, "epsilon 1": {"epsilon": Fraction(1)}}
 
@@ -69,16 +70,46 @@ def measured(price: dict[str, Any]) -> list[tuple[str, float, float, float]]:
     return rows
 
 
+def towns() -> pv.Table:
+    """An empty table of towns in regions of very different sizes."""
+    regions = {f"region {i}": [f"town {i}.{j}" for j in range(count)] for i, count in enumerate(TOWNS)}
+    columns = {"region": pv.keys(*regions), "town": pv.keys(regions, within="region")}
+    rows = pa.table({name: pa.array([], pa.string()) for name in columns})
+    return pv.table("places", rows, protect=pv.each_row(), columns=columns)
+
+
+def measured_tree(price: dict[str, Any]) -> list[tuple[str, float, float, float]]:
+    """The same for a tree of towns."""
+    places = towns()
+    ours = errors(places.rollup("region", "town").agg(n=pv.count()), price)
+    shared = {name: amount / 3 for name, amount in price.items()}
+    finest = errors(places.group_by("region", "town").agg(n=pv.count()), price)
+    starts = np.cumsum([0, *TOWNS[:-1]])
+    summed = {"region, town": finest, "region": np.add.reduceat(finest, starts, axis=1), "total": finest.sum(axis=1)}
+    rows, place = [], 0
+    for name, part in summed.items():
+        size = 1 if name == "total" else part.shape[1]
+        keys = () if name == "total" else tuple(name.split(", "))
+        alone: Any = (places.group_by(*keys) if keys else places).agg(n=pv.count())
+        rows.append((name, rms(ours[:, place : place + size]), rms(errors(alone, shared)), rms(part)))
+        place += size
+    return rows
+
+
 def main() -> None:
     console = Console()
     for price, amounts in PRICES.items():
-        grid = Grid("level", "consistent", "independent", "finest level summed", title=f"RMS error, {price}")
-        rows = measured(amounts)
-        for name, *found in rows:
-            grid.add_row(name, *(f"{error:.2f}" for error in found))
-        every = [rms(np.array(column)) for column in list(zip(*rows, strict=True))[1:]]
-        grid.add_row("all levels alike", *(f"{error:.2f}" for error in every))
-        console.print(grid)
+        show(console, f"RMS error of a cube, {price}", measured(amounts))
+        show(console, f"RMS error of a tree, {price}", measured_tree(amounts))
+
+
+def show(console: Console, title: str, rows: list[tuple[str, float, float, float]]) -> None:
+    grid = Grid("level", "consistent", "independent", "finest level summed", title=title)
+    for name, *found in rows:
+        grid.add_row(name, *(f"{error:.2f}" for error in found))
+    every = [rms(np.array(column)) for column in list(zip(*rows, strict=True))[1:]]
+    grid.add_row("all levels alike", *(f"{error:.2f}" for error in every))
+    console.print(grid)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from tests.neighbours import cubes, in_postgres, ranks, unknown_keys  # noqa: E402
+from tests.neighbours import cubes, hierarchies, in_postgres, ranks, unknown_keys  # noqa: E402
 from tests.neighbours import further as further_questions  # noqa: E402
 from tests.neighbours.crowds import crowd  # noqa: E402
 from tests.neighbours.findings import Findings  # noqa: E402
@@ -57,6 +57,7 @@ class Result:
 SEARCHES: dict[str, dict[str, Any]] = {
     "neighbours": {},
     "levels": {"ask": cubes.planned, "make": crowd, "forms": 12},
+    "trees": {"ask": hierarchies.planned, "make": hierarchies.forest, "forms": 12},
     "further": {"ask": further_questions.planned, "make": crowd, "forms": 12},
     "postgres": {"measure": in_postgres.by_postgres},
 }
@@ -71,6 +72,11 @@ def neighbours(options: argparse.Namespace) -> Result:
 def levels(options: argparse.Namespace) -> Result:
     """No neighbour moves a level of a rollup or a cube further than its plan claims."""
     return moving("levels", options)
+
+
+def trees(options: argparse.Namespace) -> Result:
+    """No neighbour moves a tier of a tree of keys further than its plan claims."""
+    return moving("trees", options)
 
 
 def further(options: argparse.Namespace) -> Result:
@@ -247,6 +253,7 @@ SOAKS: dict[str, Callable[[argparse.Namespace], Result]] = {
     "keys": keys,
     "quantiles": quantiles,
     "levels": levels,
+    "trees": trees,
     "further": further,
     "postgres": postgres,
     "kills": kills,

@@ -13,7 +13,6 @@ from tests.neighbours.worlds import World
 
 from privet.errors import UserError
 from privet.planner import ReleasePlan, plan
-from privet.planner.levels import table, vectors
 from privet.planner.plan import NoisyMeasurement, Part
 from privet.tables.groups import GroupingSets, cube, rollup
 
@@ -48,11 +47,10 @@ def residuals(
     whole = {
         part.measurement: (old, new)
         for part, old, new in zip(of.noised, before, after, strict=True)
-        if part.level is not None and part.level.margin.cells == finest
+        if part.level is not None and not part.level.residual and part.level.cells == finest
     }
     for part in squared:
         assert isinstance(part, NoisyMeasurement)
         assert part.level is not None
-        sizes = part.level.margin.sizes
-        old, new = (vectors(part.level.counted(table(cells, sizes))) for cells in whole[part.measurement])
+        old, new = (part.level.vectors(cells) for cells in whole[part.measurement])
         yield part, [y - x for a, b in zip(old, new, strict=True) for x, y in zip(a, b, strict=True)]

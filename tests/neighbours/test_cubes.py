@@ -9,6 +9,7 @@ from tests.neighbours import cubes
 from tests.neighbours.crowds import crowd
 from tests.neighbours.search import search
 
+from privet.planner.levels import Level
 from privet.planner.plan import NoisyMeasurement
 from privet.privacy.margins import Margin
 from privet.privacy.moves import L1Move, L2Move, Move
@@ -29,7 +30,7 @@ def test_no_neighbour_moves_a_level_too_far(effort: int) -> None:
 
 def other_part(part: NoisyMeasurement) -> Move:
     """The move of a residual, as if it had the norm of the total."""
-    if part.level is None or not isinstance(part.move, L2Move):
+    if not isinstance(part.level, Level) or not isinstance(part.move, L2Move):
         return part.move
     return L2Move(part.move.squared // prod(n * (n - 1) for n in _sizes(part.level.margin)))
 
@@ -41,7 +42,7 @@ def overlap_forgotten(part: NoisyMeasurement) -> Move:
 
 def rows_forgotten(part: NoisyMeasurement) -> Move:
     """As if the rows of different groups never met in a coarser level."""
-    if part.level is None or part.level.margin.beside == 1 or not isinstance(part.move, L1Move):
+    if not isinstance(part.level, Level) or part.level.margin.beside == 1 or not isinstance(part.move, L1Move):
         return part.move
     return L1Move(part.move.l1 // part.rows, blocks=part.move.blocks)
 

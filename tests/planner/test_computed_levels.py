@@ -13,8 +13,6 @@ from tests.planner.test_computed import held
 import privet as pv
 from privet.errors import QueryError
 from privet.planner import ReleasePlan, plan
-from privet.planner.levels import shape, vectors
-from privet.planner.levels import table as as_table
 
 SIZES = {("a", 1): 400, ("a", 2): 90, ("b", 1): 60, ("b", 2): 350, ("c", 1): 800, ("c", 2): 300}
 PRICES: list[dict[str, Any]] = [{"epsilon": 1}, {"rho": "0.2"}]
@@ -24,18 +22,17 @@ n = pv.col("n")
 def drawn(made: ReleasePlan, draws: int) -> list[Any]:
     """Noisy vectors of every level, by draw; the noise is from a fixed seed."""
     generator, parts = np.random.default_rng(5), []
-    cells = as_table([(count,) for count in SIZES.values()], (3, 2))
     for part in made.noised:
         level, scale = part.level, float(part.scale)
         assert level is not None
-        true = np.array(vectors(level.counted(cells)), dtype=np.int64)
+        true = np.array(level.vectors([(count,) for count in SIZES.values()]), dtype=np.int64)
         size = (draws, *true.shape)
         if part.mechanism.norm == "L2":
             noise = np.rint(generator.normal(0, math.sqrt(scale), size)).astype(np.int64)
         else:
             p = -math.expm1(-1 / scale)
             noise = generator.geometric(p, size) - generator.geometric(p, size)
-        assert true.shape[0] == math.prod(shape(level.margin))
+        assert true.shape[0] == level.cells
         parts.append((noise + true).tolist())
     return [[part[i] for part in parts] for i in range(draws)]
 

@@ -16,8 +16,9 @@ import pytest
 import privet as pv
 from privet.errors import QueryError, VerificationError
 from privet.planner.cubes import cube as consistent
-from privet.planner.levels import shape, table
+from privet.planner.levels import Estimate, shape, table
 from privet.planner.noise import add_noise
+from privet.planner.plan import NoisyMeasurement
 from privet.release import checker
 from privet.release.certificate import Certificate
 
@@ -99,7 +100,7 @@ def test_a_key_with_one_value_is_measured_once() -> None:
     with session(of) as here:
         one = here.plan(where.rollup("region", "town").agg(n=pv.count()), epsilon=1)
         assert [len(part) for part in (one.query.listed.values)] == [3, 1]
-        assert [part.level.margin.keys for part in one.noised if part.level] == [(0,)]
+        assert [part.level.keys for part in one.noised if isinstance(part, NoisyMeasurement) and part.level] == [(0,)]
         two = here.plan(where.rollup("region", "town").agg(n=pv.count()), epsilon=1, mechanism="laplace")
         assert two.noised == one.noised
         answer = here.release(one)
@@ -195,13 +196,12 @@ def test_the_noisy_levels_themselves_are_not_consistent() -> None:
     towns, regions, total = ([v[0] for v in part] for part in answer.noisy)
     assert [sum(towns[8 * i : 8 * i + 8]) for i in range(10)] != regions
     assert sum(regions) != total[0]
-    made = consistent(answer.plan)
-    tables = [
-        table(part, shape(level.margin)) for part, level in zip(answer.noisy, made.estimates[0].measured, strict=True)
-    ]
-    parts = made.estimates[0].parts(tables)
-    fine, coarse = (made.estimates[0].margin(parts, keys) for keys in ((0, 1), (0,)))
-    unit, other = made.estimates[0].unit((0, 1)), made.estimates[0].unit((0,))
+    (made,) = consistent(answer.plan).estimates
+    assert isinstance(made, Estimate)
+    tables = [table(part, shape(level.margin)) for part, level in zip(answer.noisy, made.measured, strict=True)]
+    parts = made.parts(tables)
+    fine, coarse = (made.margin(parts, keys) for keys in ((0, 1), (0,)))
+    unit, other = made.unit((0, 1)), made.unit((0,))
     assert (fine.sum(axis=1, keepdims=True) * other == coarse * unit).all()
 
 

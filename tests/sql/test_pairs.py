@@ -7,18 +7,18 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from tests.sql.catalogue import GOLDEN, PEOPLE, REGIONS, ROWS, VISITS, Pair, asked, pairs
+from tests.sql.catalogue import GOLDEN, PEOPLE, PLACES, REGIONS, ROWS, VISITS, Pair, asked, pairs
 
 import privet as pv
 from privet.tables.codec import decode, encode
 from privet.tables.query import Query
 
-THEMES = ("aggregates", "rows", "expressions", "groups", "cubes", "tables", "arrangements", "formulas")
+THEMES = ("aggregates", "rows", "expressions", "groups", "cubes", "hierarchies", "tables", "arrangements", "formulas")
 PAIRS = [(theme, pair) for theme in THEMES for pair in pairs(GOLDEN / f"{theme}.txt", "= ")]
 IDS = [f"{theme}: {pair.name}" for theme, pair in PAIRS]
 NAMES: dict[str, Any] = {
     "pv": pv, "Fraction": Fraction, "date": date, "datetime": datetime,
-    "people": PEOPLE, "visits": VISITS, "readings": ROWS, "regions": REGIONS,
+    "people": PEOPLE, "visits": VISITS, "readings": ROWS, "regions": REGIONS, "places": PLACES,
     "a": pv.col("age"), "i": pv.col("income"), "r": pv.col("rate"), "h": pv.col("hours"), "d": pv.col("day"),
 }  # fmt: skip
 

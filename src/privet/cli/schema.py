@@ -61,11 +61,11 @@ def _aggregates(policy: Policy) -> str:
 
 def _lines(table: TablePolicy) -> list[str]:
     from privet.sql.quoting import quoted
-    from privet.tables.wording import values
+    from privet.tables.wording import declared
 
     columns = {quoted(name): column for name, column in table.columns().items()}
     width = max(map(len, columns), default=0)
-    described = [f"    {name.ljust(width)}  {values(column.type)}" for name, column in columns.items()]
+    described = [f"    {name.ljust(width)}  {declared(column)}" for name, column in columns.items()]
     return [f"\n  {quoted(table.name)}: {_protects(table)}", *described]
 
 

@@ -39,7 +39,7 @@ _FEW = 4
 """The number of terms up to which the error of a sum is sharp; with more, Bonferroni may be."""
 _LARGEST = 1e300
 
-Summed = Callable[[str, Sequence[int]], tuple[Output, Noise]]
+Summed = Callable[[str, Sequence[int], Group], tuple[Output, Noise, Noisy | None]]
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class Groups:
     keys: Sequence[Group]
     """The keys of each group; needed only by formulas."""
     summed: Summed | None = None
-    """On a level: the column that its groups add up to where some keys are kept, and the noise of that. Otherwise
-    each group has noise of its own."""
+    """On a level: the column that the groups with a group's values of some keys add up to, the noise of that, and its
+    coordinates if not all of these groups are here. Otherwise each group has noise of its own."""
 
     def cells(self, plan: ReleasePlan) -> dict[str, Cells]:
         """All columns: first the measured ones, then those that are computed from them."""
@@ -61,16 +61,17 @@ class Groups:
         reader = _Reader(plan, self, measured)
         return measured | {name: reader.column(node) for name, node in plan.query.arrangement.computed}
 
-    def total(self, name: str, by: Sequence[int], count: int) -> tuple[Linear, Noise]:
-        """The sum of a count or a sum over so many groups, which agree in the keys at these places."""
-        if self.summed is not None:
-            output, noise = self.summed(name, by)
-            assert isinstance(output, Straight)
-            return output.form, noise
+    def total(self, name: str, by: Sequence[int], some: Sequence[int]) -> tuple[Linear, Noise, Exact]:
+        """The sum of a count or a sum over some groups, which agree in the keys at these places; and its value."""
         output = self.outputs[name]
         assert isinstance(output, Straight)
-        several = ((m, count * c + k, w) for k in range(count) for m, c, w in output.form.terms)
-        return Linear(tuple(several), output.form.offset * count), self.noise
+        value = sum((output.form.value(self.noisy[i]) for i in some), Exact(0))
+        if self.summed is not None:
+            output, noise, cell = self.summed(name, by, self.keys[some[0]])
+            assert isinstance(output, Straight)
+            return output.form, noise, value if cell is None else output.form.value(cell)
+        several = ((m, len(some) * c + k, w) for k in range(len(some)) for m, c, w in output.form.terms)
+        return Linear(tuple(several), output.form.offset * len(some)), self.noise, value
 
 
 def is_plain(plan: ReleasePlan, node: Node) -> bool:
@@ -202,7 +203,7 @@ class _Reader:
     of: Groups
     measured: Mapping[str, Cells]
     known: dict[tuple[Node, Exact], Cells] = field(default_factory=dict)
-    halves: dict[tuple[OfAnswer, int, Exact], Exact] = field(default_factory=dict)
+    halves: dict[tuple[Linear, Noise, Exact], Exact] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.outputs, self.noise, self.groups = self.of.outputs, self.of.noise, self.of.noisy
@@ -285,24 +286,23 @@ class _Reader:
             value = sum((binary(column.values[i]) for i in some), Exact(0))
             x, half, stand = value, Exact(0), Standing.CLEAR
             if isinstance(output, Straight):
-                x = sum((output.form.value(self.groups[i]) for i in some), Exact(0))
+                form, noise, x = self.of.total(leaf.column, by, some)
                 value = value if output.whole else x
-                half, usual = (self._half(leaf, by, len(some), each) for each in (level, max(level, marks.USUAL)))
+                half, usual = (self._half(form, noise, each) for each in (level, max(level, marks.USUAL)))
                 unit = math.lcm(x.denominator, usual.denominator)
                 stand = marks.standing(int((x if output.integer else abs(x)) * unit), int(usual * unit))
                 if stand is Standing.NEAR:
-                    half = self._half(leaf, by, len(some), marks.careful(level))
+                    half = self._half(form, noise, marks.careful(level))
             cell = _cell(value, Interval(x - half, x + half), whole=whole)
             for i in some:
                 found[i], noisy[i] = cell, stand is Standing.MARKED
         return _cells(found, noisy)
 
-    def _half(self, leaf: OfAnswer, by: Sequence[int], count: int, level: Exact) -> Exact:
-        """Half the width of the interval of a total over so many groups."""
-        if (leaf, count, level) not in self.halves:
-            form, noise = self.of.total(leaf.column, by, count)
-            self.halves[leaf, count, level] = noise.half_width(form, level)
-        return self.halves[leaf, count, level]
+    def _half(self, form: Linear, noise: Noise, level: Exact) -> Exact:
+        """Half the width of the interval of a total."""
+        if (form, noise, level) not in self.halves:
+            self.halves[form, noise, level] = noise.half_width(form, level)
+        return self.halves[form, noise, level]
 
     def _together(self, by: Sequence[int]) -> list[list[int]]:
         """The groups that have the same values of the keys at these places."""

@@ -21,7 +21,7 @@ from privet.planner.ranks import ChosenRanks
 from privet.privacy.adjacency import Adjacency, Person
 from privet.privacy.guarantees import ApproxDP, PureDP, ZeroConcentratedDP, budgets
 from privet.privacy.moves import L1Move
-from privet.tables import caps, operators
+from privet.tables import caps, nesting, operators
 from privet.tables.analysis import narrowing
 from privet.tables.arrangement import EVERYTHING
 from privet.tables.computed import leaves
@@ -156,6 +156,9 @@ def _groups(plan: ReleasePlan) -> Iterator[str]:
         if isinstance(kind, KeyType) and kind.other is not None:
             rest = f"any other value counts as {kind.other}, rows without a value are left out"
         yield f"{key.name}: {len(values)} public value{'s' if len(values) > 1 else ''} ({shown}); {rest}."
+    for each in nesting.nested(plan.query.input, [key.expression for key in plan.query.keys]):
+        child, above = (plan.query.keys[place].name for place in (each.child, each.above))
+        yield f"Each {child} lies in one {above}: rows with another {above} are left out."
     if plan.discovery is not None:
         yield f"At most {plan.most_groups:,} groups."
     elif plan.query.keys:

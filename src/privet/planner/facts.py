@@ -128,7 +128,7 @@ def _measurement(part: Part, statement: int) -> dict[str, Any]:
         "matrix": [list(row) for row in what.matrix],
         "corners": [list(corner) for corner in what.corners],
         "rows_per_person": part.rows,
-        "level": None if part.level is None else list(part.level.margin.keys),
+        "level": None if part.level is None else part.level.facts(),
         "groups": part.groups,
         "adjacency": str(part.adjacency),
         "same_rows": part.same_rows,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from privet.exact import Exact, show, show_up, sqrt_up
-from privet.planner.cubes import by_measurement, cube
+from privet.planner.cubes import by_measurement, cube, worst
+from privet.planner.hierarchies import Hierarchy
 from privet.planner.levels import Keys
 from privet.planner.plan import NoisyMeasurement, ReleasePlan
 from privet.planner.pricing import amount
@@ -30,11 +31,13 @@ def levels(plan: ReleasePlan) -> Iterator[str]:
     names = [named(plan, keys) for keys in made.levels.sets]
     yield f"{len(names)} level{'s' if len(names) > 1 else ''}: {'; '.join(names)}."
     yield "They add up exactly, so counts are not rounded. A row without one of the keys is in none of them."
-    if plan.noised and plan.noised[0].level is not None and plan.noised[0].level.residual:
+    if any(isinstance(part, NoisyMeasurement) and part.level and part.level.residual for part in plan.noised):
         yield (
             "Of each level, the residual is measured: what it adds to the coarser levels. Centred again, the noisy "
             "residuals add up to every level."
         )
+        if isinstance(made.levels, Hierarchy):
+            yield "Groups with few others beside them have a larger weight, so that one person moves all alike."
     elif plan.noised:
         yield (
             "Levels that finer ones tell better are not measured. The others are made consistent by least squares. "
@@ -51,8 +54,8 @@ def noises(plan: ReleasePlan, phi: Callable[[NoisyMeasurement], Iterator[str]]) 
 
 def _level(plan: ReleasePlan, part: NoisyMeasurement, total: Exact) -> str:
     assert part.level is not None
-    name = named(plan, part.level.margin.keys)
-    what = f"residual of {name}" if part.level.residual and part.level.margin.keys else name
+    name = named(plan, part.level.keys)
+    what = f"residual of {name}" if part.level.residual and part.level.keys else name
     move = part.move
     size = f"L1 sensitivity {move.total}" if isinstance(move, L1Move) else f"L2 {show_up(sqrt_up(Exact(move.squared)))}"
     share = show(100 * amount(part.price) / total, 3)
@@ -69,14 +72,14 @@ def prices(plan: ReleasePlan) -> list[Exact]:
 
 
 def errors(plan: ReleasePlan, name: str) -> list[Exact]:
-    """A bound on the error of a column, on each level."""
+    """A bound on the error of a column, for each kind of cells of each level."""
     output = dict(plan.columns)[name]
     return [each.expected(noise, plan.level, plan.assuming) or Exact(0) for each, noise in plan.views(output)]
 
 
 def each(plan: ReleasePlan, bounds: Sequence[Exact]) -> str:
-    """The errors of all levels in words; if there is only one level, its error."""
+    """The errors of all levels in words, of the least accurate cells; if there is only one level, its error."""
     if not is_on_levels(plan):
         return show_up(bounds[0])
-    sets = cube(plan).levels.sets
-    return ", ".join(f"{show_up(bound)} ({named(plan, keys)})" for keys, bound in zip(sets, bounds, strict=True))
+    sets = zip(cube(plan).levels.sets, worst(plan, bounds), strict=True)
+    return ", ".join(f"{show_up(bound)} ({named(plan, keys)})" for keys, bound in sets)

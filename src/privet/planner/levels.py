@@ -41,10 +41,27 @@ class Level:
     margin: Margin
     residual: bool
 
-    def counted(self, cells: Table) -> Table:
+    @property
+    def keys(self) -> Keys:
+        return self.margin.keys
+
+    @property
+    def cells(self) -> int:
+        """How many vectors are measured."""
+        return self.margin.cells
+
+    def vectors(self, cells: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
         """Its exact numbers, from the cells of the whole table."""
-        table = _summed(cells, self.margin.keys)
-        return _centred(table, self.margin.keys) if self.residual else table
+        return vectors(self.counted(table(cells, self.margin.sizes)))
+
+    def counted(self, cells: Table) -> Table:
+        """The same, as tables."""
+        summed = _summed(cells, self.keys)
+        return _centred(summed, self.keys) if self.residual else summed
+
+    def facts(self) -> list[int]:
+        """What a certificate says of it: its keys."""
+        return list(self.keys)
 
 
 @dataclass(frozen=True)
@@ -152,7 +169,17 @@ class Estimate:
             made[part] = total
         return made
 
-    def unit(self, margin: Keys) -> int:
+    def margins(self, noisy: Sequence[Sequence[Sequence[int]]]) -> dict[Keys, list[tuple[int, ...]]]:
+        """The cells of every margin that is asked for, times its `unit`."""
+        measured = zip(noisy, self.measured, strict=True)
+        parts = self.parts([table(some, shape(level.margin)) for some, level in measured])
+        return {margin: vectors(self.margin(parts, margin)) for margin in self.levels.margins}
+
+    def kinds_of(self, margin: Keys) -> tuple[int, ...]:
+        """The kind of each cell: all have the same error."""
+        return (0,) * self.levels.size(margin)
+
+    def unit(self, margin: Keys, kind: int = 0) -> int:
         """The denominator of a margin."""
         return _PRECISION * self.levels.size(margin) ** 2
 
@@ -162,7 +189,7 @@ class Estimate:
         spread = [parts[part] * (self.levels.size(margin) // self.levels.size(part)) for part in inside]
         return np.asarray(sum(spread[1:], start=spread[0]), dtype=object)
 
-    def draws(self, margin: Keys, scales: Sequence[Exact]) -> Terms:
+    def draws(self, margin: Keys, scales: Sequence[Exact], kind: int = 0) -> Terms:
         """The weights, scales and numbers of the draws that are the error of a cell of `margin`.
 
         A draw is in a cell that agrees with the one asked for in some of the keys that both have, and differs in

@@ -14,7 +14,7 @@ from privet.planner.plan import ReleasePlan
 from privet.planner.rank_words import beyond
 from privet.planner.ranks import ChosenRanks
 from privet.privacy.adjacency import Person
-from privet.tables import aggregates, caps, operators
+from privet.tables import aggregates, caps, nesting, operators
 from privet.tables.aggregates import Aggregate
 from privet.tables.analysis import named_values
 from privet.tables.caps import some
@@ -46,6 +46,7 @@ def limits(plan: ReleasePlan) -> tuple[str, ...]:
         return ()
     of = plan.query.input
     groups = list(dict.fromkeys(clause for key in plan.query.keys for clause in _key(key, of)))
+    groups += _contradictions(plan.query)
     values = Clamps(named={key.expression.name for key in plan.query.keys if isinstance(key.expression, e.Column)})
     for step in operators.steps(of):
         values.step(step)
@@ -149,3 +150,10 @@ def _key(key: Key, of: Operator) -> Iterator[str]:
             yield f"rows with no {key.name} left out"
     elif kind.missing:
         yield f"rows with no {key.name} left out"
+
+
+def _contradictions(query: Query) -> Iterator[str]:
+    """What becomes of rows whose keys contradict the declaration that one lies within the other."""
+    for each in nesting.nested(query.input, [key.expression for key in query.keys]):
+        child, above = query.keys[each.child].name, query.keys[each.above].name
+        yield f"rows whose {child} lies in another {above} than theirs left out"

@@ -12,7 +12,8 @@ from privet.exact import Exact
 from privet.mechanisms import NoiseMechanism
 from privet.planner import computed
 from privet.planner.design import Design
-from privet.planner.levels import Level, table, vectors
+from privet.planner.hierarchies import Branches
+from privet.planner.levels import Level
 from privet.planner.linear import Noisy
 from privet.planner.measurements import Measurement
 from privet.planner.noise import Noise
@@ -64,7 +65,7 @@ class NoisyMeasurement:
     """Its cost, in the kind of guarantee that adds up over measurements."""
     scale: Exact
     """The scale of the noise of each coordinate, as the mechanism understands it."""
-    level: Level | None = None
+    level: Level | Branches | None = None
     """Which level of several it is; None if there is only one."""
 
     @property
@@ -100,7 +101,7 @@ class NoisyMeasurement:
     def vectors(self, tallies: Sequence[Tally], counted: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
         """The exact vector of each of its groups, from what an engine counted for these tallies."""
         found = self.measurement.vectors(tallies, counted)
-        return found if self.level is None else vectors(self.level.counted(table(found, self.level.margin.sizes)))
+        return found if self.level is None else self.level.vectors(found)
 
     def event(self) -> events.PrivacyEvent:
         """What adding its noise does, as accountants see it."""

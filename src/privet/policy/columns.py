@@ -27,6 +27,7 @@ _KEYS_FROM = Kind(
         Parameter("keys_from", "file", "A public CSV or Parquet file.", optional=False),
         Parameter("column", "text", "The column of that file.", optional=False),
         *(each for each in KEYS.parameters if each.name == "other"),
+        Parameter("within", "text", "The column of keys in which these lie, each in one; the file has it too."),
     ),
     python='pv.keys_from("regions.csv", "region")',
     policy='{ keys_from = "regions.csv", column = "region" }',

@@ -48,6 +48,8 @@ def _column(column: Column) -> dict[str, Any]:
     match column.type:
         case KeyType(values, other):
             facts: dict[str, Any] = {"keys": list(values), "other": other}
+            if column.within is not None:
+                facts |= {"keys": column.within.grouped(values), "within": column.within.column}
         case NumberType(lower, upper, step=step):
             facts = {"lower": _number(lower), "upper": _number(upper)}
             facts |= {} if step is None else {"step": _number(step)}

@@ -156,17 +156,20 @@ def _key(value: Any) -> str | int:
     raise UserError(f"a key must be a string or an integer, not {toml.brief(value)}")
 
 
-def _keys(value: Any) -> tuple[str | int, ...]:
+def _keys(value: Any) -> tuple[Any, ...]:
+    if isinstance(value, dict) and value:
+        return ({parent: _keys(some) for parent, some in value.items()},)
     if not isinstance(value, list) or not value:
         raise UserError(f"keys must be a list of strings or of integers, not {toml.brief(value)}")
     return tuple(map(_key, value))
 
 
 _KEY: dict[str, Any] = {"anyOf": [{"type": "string"}, {"type": "integer"}]}
-_LIST = {"type": "array", "items": _KEY, "minItems": 1, "uniqueItems": True}
+_LIST: dict[str, Any] = {"type": "array", "items": _KEY, "minItems": 1, "uniqueItems": True}
+_KEYS = {"anyOf": [_LIST, {"type": "object", "additionalProperties": _LIST, "minProperties": 1}]}
 
 Key = Annotated[str | int, PlainValidator(_key), WithJsonSchema(_KEY)]
-Keys = Annotated[tuple[str | int, ...], PlainValidator(_keys), WithJsonSchema(_LIST)]
+Keys = Annotated[tuple[Any, ...], PlainValidator(_keys), WithJsonSchema(_KEYS)]
 
 
 def _name(value: str) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 from privet.codec import canonical
 from privet.errors import VerificationError
 from privet.privacy.moves import L1Move, L2Move, Move, Norm
+from privet.privacy.tier_claims import Tree
 
 Vector = tuple[int, ...]
 
@@ -34,7 +35,14 @@ def moved(statement: Any, measured: Any, groups: int, norm: Norm = "L1") -> Move
     blocks, rows = caps(operator, bounding)
     most, tall = points.radius(), points.radius(coordinates=1)
     replaced = adjacency(operator) == "replace"
+    if isinstance(measured["level"], dict):
+        tree = Tree.of(statement, measured["level"])
+        if tree.measured != groups:
+            raise VerificationError("measurements.level: does not have as many cells as there are noisy vectors")
+        return _moved_tier(points, tree, blocks, rows, replaced=replaced, norm=norm)
     if measured["level"] is not None:
+        if statement["listed"]["only"] is not None:
+            raise VerificationError("measurements.level: only some groups are possible, so it must name a tree")
         sizes = [len(values) for values in statement["listed"]["values"]]
         level = _level_of(measured["level"], sizes, groups)
         return _moved_level(points, sizes, level, blocks, rows, replaced=replaced, norm=norm)
@@ -101,6 +109,37 @@ def _moved_level(
         one = max(inner[0] * apart * apart_tall, *across, 0)
         fine = fine * (2 if together else 4) if cells > 1 else one * most**2
     return L2Move(min(one * most**2, fine))
+
+
+def _moved_tier(points: _Points, tree: Tree, blocks: int, rows: int, *, replaced: bool, norm: Norm) -> Move:
+    """How far a person with `rows` rows in each of `blocks` leaves moves one tier of a tree.
+
+    Claim: in L1 the tier is its nodes, of which one can have all rows of a person, unless each is a leaf. In L2, the
+    rows of a person add up to squares of at most `near`, whatever the nodes: no more than `most` leaves meet in one.
+    The matrix stretches that by `stretch`; if coordinates of what goes only fall and of what comes only rise, their
+    squares add up. If nothing is negative and rows only come, other children of a node add less than nothing: then by
+    `column`. Otherwise also, rows can be taken one by one.
+    """
+    blocks = min(blocks, tree.leaves)
+    radius, tall = points.radius(), points.radius(coordinates=1)
+    apart, apart_tall = points.diameter(zero=True), points.diameter(zero=True, coordinates=1)
+    positive = points.never_negative()
+    if norm == "L1":
+        at_once, times = (rows, blocks) if tree.most == 1 else (rows * blocks, 1)
+        far = radius if not replaced else 2 * radius if tree.nodes > 1 else apart
+        if replaced and far == 2 * radius and positive:
+            return L1Move(at_once * radius, blocks=2 * times)
+        return L1Move(at_once * far, blocks=times)
+    one, every = radius * tall, (rows * blocks) ** 2
+    near = rows**2 * blocks * min(blocks, tree.most)
+    if not replaced:
+        return L2Move(one * tree.column * near if positive else one * min(every * tree.column, near * tree.stretch))
+    if tree.nodes == 1:
+        return L2Move(every * apart * apart_tall)
+    if positive:
+        return L2Move(2 * one * tree.stretch * near)
+    pairs = max(apart * apart_tall * tree.column, 2 * one * tree.stretch)
+    return L2Move(min(every * pairs, 4 * one * tree.stretch * near))
 
 
 # --- how many rows of one person, and which ---------------------------------------------------------------

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+from privet.engines.base import Engine
 from privet.engines.duckdb import inspection as of_duckdb
 from privet.engines.postgres import inspection as of_postgres
 from privet.engines.postgres.tables import PostgresTable
@@ -18,13 +19,14 @@ from privet.errors import NoAnswer, SourceError, Subject
 from privet.exact import Exact, show
 from privet.names.lookalikes import confusable
 from privet.privacy.adjacency import Person
-from privet.tables import caps
-from privet.tables.expressions.nodes import Beyond, Bin, Column, Node
-from privet.tables.operators import OfPerson, Operator, PerPerson, Scan
+from privet.tables import caps, nesting
+from privet.tables.expressions.nodes import Beyond, Bin, Column, IsMissing, Logic, Node, Not
+from privet.tables.groups import Listed
+from privet.tables.operators import OfPerson, Operator, PerPerson, Scan, Where
 from privet.tables.relation import Table
 from privet.tables.schema import CEILING
 from privet.tables.statement import At, Code, Given, Place, Present, Rows, Statement, Tally, Total, Unbounded
-from privet.tables.types import KeyType, NumberType, TimeType, Type
+from privet.tables.types import MOST_GROUPS, KeyType, NumberType, TimeType, Type
 
 MUCH = 0.01
 """From this share of rows or values on, what is left out or changed is a problem, and not only noted."""
@@ -61,6 +63,10 @@ class ColumnFound:
     greatest: Any = None
     strangers: tuple[Stranger, ...] = ()
     """Undeclared values, the most frequent first."""
+    within: str = ""
+    """The column in whose keys its own lie."""
+    contradicting: int = 0
+    """Rows in which it lies in another key of that column than the row has."""
 
     @property
     def undeclared(self) -> int:
@@ -91,6 +97,11 @@ class ColumnFound:
             what = f"{_of(self.undeclared, self.rows, 'row')} with {values} {how}"
             yield alike or much, f"{what}: {shown}{more}"
 
+        if self.contradicting:
+            rows = _of(self.contradicting, self.rows, "row")
+            how = "left out of groups by both"
+            yield self.contradicting > MUCH * self.rows, f"{rows} in another {self.within} than declared {how}"
+
     def _ends(self) -> tuple[Any, Any]:
         match self.type:
             case NumberType(lower, upper):
@@ -108,6 +119,8 @@ class ColumnFound:
             tree["undeclared"] = [
                 {"value": each.value, "rows": each.rows, "like": each.like} for each in self.strangers
             ]
+        if self.within:
+            tree["contradicting"] = {"within": self.within, "rows": self.contradicting}
         return tree
 
 
@@ -188,10 +201,13 @@ def inspect(table: Table) -> TableFound:
         values = dict(zip(kinds, counts, strict=False))
         below = dict(zip(ordered, counts[len(kinds) :: 2], strict=True))
         above = dict(zip(ordered, counts[len(kinds) + 1 :: 2], strict=True))
+        nested = {name: column.within.column for name, column in schema.columns if column.within is not None}
+        apart = {name: _contradicting(engine, scan, name, above) for name, above in nested.items()}
         columns = tuple(
             ColumnFound(
                 name, kind, values[name], rows, below.get(name, 0), above.get(name, 0),
                 *raw.extremes.get(name, (None, None)), _strangers(kind, raw.keys.get(name, [])),
+                nested.get(name, ""), apart.get(name, 0),
             )
             for name, kind in kinds.items()
         )  # fmt: skip
@@ -215,6 +231,19 @@ def inspect(table: Table) -> TableFound:
         ) from None
     finally:
         engine.close()
+
+
+def _contradicting(engine: Engine, scan: Scan, name: str, above: str) -> int:
+    """The rows with keys of both columns that are no possible combination."""
+    both = (Column(above), Column(name))
+    given = Where(scan, Logic("and", tuple(Not(IsMissing(key)) for key in both)))
+    every = engine.answer(_all(given, [Rows()]))[0][0]
+    values = tuple(key.type(scan.types()).keys() for key in both)
+    possible = nesting.possible(scan, both, values) or ()
+    for start in range(0, len(possible), MOST_GROUPS):
+        some = Listed(values, possible[start : start + MOST_GROUPS])
+        every -= sum(count for (count,) in engine.answer(Statement(scan, both, Unbounded(), (Rows(),), some)))
+    return every
 
 
 def _all(rows: Operator, tallies: list[Tally]) -> Statement:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
@@ -92,8 +93,10 @@ def public_table(name: str, source: Any, *, key: str) -> PublicTable:
     return PublicTable(schema, ArrowRows(rows, frame.identities))
 
 
-def keys_from(source: Any, column: str, *, other: str | int | None = None) -> Column:
+def keys_from(source: Any, column: str, *, other: str | int | None = None, within: str | None = None) -> Column:
     """Keys from a column of a public file or frame: each value once, in order of appearance.
+
+    With `within`, the file also has a column of that name: the key of that column in which each of these lies.
 
     Example:
         >>> import pyarrow as pa
@@ -101,17 +104,20 @@ def keys_from(source: Any, column: str, *, other: str | int | None = None) -> Co
         ('south', 'north')
     """
     columns = _read(source)
-    if column not in columns.types:
-        raise readings.missing_column(column, list(columns.types), columns.where, line=_KEYS)
-    kind = columns.types[column]
-    if kind.family not in ("integer", "text"):
-        raise SourceError(
-            f"column {column!r} of {columns.where} contains {kind.name}",
-            allowed="Keys are texts or integers",
-            subject=Subject("column", column),
-            remedy=_KEYS,
-        )
-    read = columns.read({column: "key" if kind.family == "integer" else "text"})
+    wanted: dict[str, readings.Reading] = {}
+    for each in (column,) if within is None else (column, within):
+        if each not in columns.types:
+            raise readings.missing_column(each, list(columns.types), columns.where, line=_KEYS)
+        kind = columns.types[each]
+        if kind.family not in ("integer", "text"):
+            raise SourceError(
+                f"column {each!r} of {columns.where} contains {kind.name}",
+                allowed="Keys are texts or integers",
+                subject=Subject("column", each),
+                remedy=_KEYS,
+            )
+        wanted[each] = "key" if kind.family == "integer" else "text"
+    read = columns.read(wanted)
     values = [value for value in read.rows.column(column).unique().to_pylist() if value is not None]
     if not 1 <= len(values) <= MOST_KEYS:
         raise SourceError(
@@ -119,7 +125,28 @@ def keys_from(source: Any, column: str, *, other: str | int | None = None) -> Co
             allowed=f"1 to {MOST_KEYS:,} are allowed",
             subject=Subject("column", column),
         )
-    return replace(keys(*values, other=other), public=read.identities)
+    if within is None:
+        return replace(keys(*values, other=other), public=read.identities)
+    pairs = dict.fromkeys(zip(*(read.rows.column(each).to_pylist() for each in (within, column)), strict=True))
+    return replace(keys(_by_parent(pairs, column, columns.where), other=other, within=within), public=read.identities)
+
+
+def _by_parent(pairs: Iterable[tuple[Any, Any]], column: str, where: str) -> dict[Any, list[Any]]:
+    """The keys of each parent; each key has one."""
+    parents: dict[Any, Any] = {}
+    for parent, value in pairs:
+        if value is None:
+            continue
+        if parent is None or parents.setdefault(value, parent) != parent:
+            raise SourceError(
+                f"column {column!r} of {where} has {value!r} {'in nothing' if parent is None else 'in two keys'}",
+                allowed="Each key lies in one key of the other column",
+                subject=Subject("column", column),
+            )
+    found: dict[Any, list[Any]] = {}
+    for value, parent in parents.items():
+        found.setdefault(parent, []).append(value)
+    return found
 
 
 def _read(source: Any) -> frames.Columns:

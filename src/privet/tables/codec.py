@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from privet.codec import Codec
 from privet.privacy.adjacency import EachRow, Person
-from privet.tables import aggregates, arrangement, groups, holders, query, schema, statement
+from privet.tables import aggregates, arrangement, groups, holders, query, schema, statement, within
 from privet.tables import operators as o
 from privet.tables import types as t
 from privet.tables.expressions import nodes as e
 
 KINDS: dict[str, type] = {
     # declarations
-    "schema": schema.Schema, "public schema": schema.PublicSchema, "declared": schema.Column,
+    "schema": schema.Schema, "public schema": schema.PublicSchema, "declared": schema.Column, "within": within.Within,
     "each row": EachRow, "person": Person,
     "number type": t.NumberType, "boolean type": t.BooleanType, "key type": t.KeyType, "text type": t.TextType,
     "time type": t.TimeType,

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 from math import prod
 from typing import Protocol, Self
 
-from privet.errors import QueryError, TooManyGroups, write
+from privet.errors import QueryError, Remedy, TooManyGroups, write
+from privet.tables import nesting
 from privet.tables.analysis import narrowing
 from privet.tables.expressions.nodes import Node
 from privet.tables.operators import Operator
@@ -43,21 +44,42 @@ class Groups(Protocol):
 class Listed:
     """Every combination of public values, in the order of `itertools.product`; without keys there is one group.
 
+    Where keys lie within others, `only` some combinations are possible.
+
     Example:
         >>> regions = Listed((("north", "south"), (False, True)))
         >>> regions.most, list(regions)[:2]
         (4, [('north', False), ('north', True)])
+        >>> Listed((("north", "south"), ("a", "b")), (("north", "a"), ("south", "b"))).most
+        2
     """
 
     values: tuple[Values, ...] = ()
+    only: tuple[Values, ...] | None = None
 
     def __post_init__(self) -> None:
         _few(self.most)
+        if self.only is None:
+            return
+        if prod(map(len, self.values)) >= 2**100:
+            raise TooManyGroups("these keys have too many values together", remedy=Remedy("Use fewer keys"))
+        places = [{value: i for i, value in enumerate(values)} for values in self.values]
+        try:
+            order = [tuple(map(dict.__getitem__, places, each)) for each in self.only if len(each) == len(places)]
+        except KeyError:
+            order = []
+        if len(order) < len(self.only) or any(a >= b for a, b in pairwise(order)):
+            raise QueryError("the possible combinations must have values of the keys, in their order")
 
     @classmethod
     def of(cls, rows: Operator, keys: tuple[Node, ...]) -> Self:
         """The values of each key that remain possible after all conditions."""
-        return cls(narrowing.domains(rows, keys))
+        values = narrowing.domains(rows, keys)
+        only = nesting.possible(rows, keys, values)
+        if only is None:
+            return cls(values)
+        left = [{*some} for some in zip(*only, strict=True)] or [set()] * len(keys)
+        return cls(tuple(tuple(v for v in every if v in some) for every, some in zip(values, left, strict=True)), only)
 
     @classmethod
     def whole(cls, rows: Operator, keys: tuple[Node, ...]) -> Self:
@@ -67,7 +89,13 @@ class Listed:
 
     @property
     def most(self) -> int:
-        return prod(map(len, self.values))
+        return prod(map(len, self.values)) if self.only is None else len(self.only)
+
+    def over(self, keys: Sequence[int]) -> list[tuple[KeyValue, ...]]:
+        """The combinations of some of the keys, each once, in the order in which they appear."""
+        if self.only is None:
+            return list(product(*(self.values[key] for key in keys)))
+        return list(dict.fromkeys(tuple(each[key] for key in keys) for each in self.only))
 
     @property
     def overlap(self) -> int:
@@ -78,7 +106,7 @@ class Listed:
         return True
 
     def __iter__(self) -> Iterator[tuple[KeyValue, ...]]:
-        return product(*self.values)
+        return product(*self.values) if self.only is None else iter(self.only)
 
     def check(self, kinds: Iterable[Type]) -> None:
         """Refuse values that are not keys of these types, in their order; conditions may leave none."""
@@ -132,6 +160,8 @@ class Sets:
 
     @property
     def most(self) -> int:
+        if self.listed.only is not None:
+            return sum(len(self.listed.over(each)) for each in self.sets)
         return sum(prod(len(self.listed.values[place]) for place in each) for each in self.sets)
 
     @property
@@ -144,7 +174,9 @@ class Sets:
 
     def __iter__(self) -> Iterator[Group]:
         for each in self.sets:
-            yield from product(*((*vs,) if i in each else (None,) for i, vs in enumerate(self.listed.values)))
+            for some in self.listed.over(each):
+                found = dict(zip(each, some, strict=True))
+                yield tuple(found.get(i) for i in range(len(self.listed.values)))
 
 
 GroupingSets = tuple[tuple[int, ...], ...]

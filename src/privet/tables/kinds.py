@@ -98,6 +98,7 @@ def usual(family: Family) -> Kind | None:
 _OTHER = Parameter(
     "other", "key", "The key under which all other values count; without it, such rows are left out of groups."
 )
+_WITHIN = Parameter("within", "text", "The column of keys in which these lie, each in one; then list them by its keys.")
 _REQUIRED = Parameter("required", "flag", "Whether a missing value counts as the lower bound.")
 
 INTEGER = Kind(
@@ -137,7 +138,7 @@ BOOLEAN = Kind(
 )  # fmt: skip
 KEYS = Kind(
     "keys", "One of a public list of values; every one of them appears in an answer.", keys,
-    (Parameter("keys", "keys", "All values, texts or integers, from what you know.", optional=False), _OTHER),
+    (Parameter("keys", "keys", "All values, texts or integers, from what you know.", optional=False), _OTHER, _WITHIN),
     python='pv.keys("north", "south")', policy='{ keys = ["north", "south"], other = "elsewhere" }',
     line="keys north south other elsewhere", needs="list the keys: each of them appears in every answer",
     usual_for=("text",), blank='{ keys = ["...", "..."], other = "other" }',

@@ -18,7 +18,7 @@ _HEADS = ("column", "kind", "values")
 
 def of_table(table: Schema) -> str:
     """A private table: what it protects, and its columns with their public bounds and keys."""
-    rows = [(name, column.kind_name, wording.values(column.type)) for name, column in table.columns]
+    rows = [(name, column.kind_name, wording.declared(column)) for name, column in table.columns]
     note = f"The rows of this table are private. It {wording.protected(table)} ({table.adjacency})."
     return markup.table(_HEADS, rows, title=table.name, note=note)
 

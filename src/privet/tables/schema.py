@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date as Date
 from datetime import datetime as DateTime
 from datetime import time as Time
@@ -19,8 +19,10 @@ from privet.exact import Exact, Number, exact, literal, show, whole
 from privet.exact.lattice import Bounds, public_bounds
 from privet.privacy.adjacency import Adjacency, EachRow, Person, Protected
 from privet.system.identity import Identity
+from privet.tables import within as nested
 from privet.tables.types import BooleanType, KeyType, NumberType, TextType, TimeType, Type
 from privet.tables.units import LARGEST, LIMIT
+from privet.tables.within import Within
 
 CEILING = 2**40
 """No table may have more rows than this: a public fact, so that nothing need depend on the private count."""
@@ -41,6 +43,8 @@ class Column:
     kind_name: str = ""
     public: tuple[Identity, ...] = field(default=(), compare=False, repr=False)
     """The public files from which its keys were read: none of them may hold the rows of a private table."""
+    within: Within | None = None
+    """The column in whose keys its own keys lie, if they do."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind_name", check_name(self.kind_name or self.type.kind, "kind"))
@@ -102,15 +106,23 @@ def boolean(*, required: bool = False) -> Column:
     return Column(BooleanType(missing=not _flag(required)), False if required else None)
 
 
-def keys(*values: str | int, other: str | int | None = None) -> Column:
+def keys(
+    *values: str | int | Mapping[Any, Sequence[str | int]], other: str | int | None = None, within: str | None = None
+) -> Column:
     """One of these values; every one of them appears in an answer, empty or not, in this order.
 
-    A value that is none of them is left out of groups, or counted under `other`. `keys_from` reads a public list.
+    A value that is none of them is left out of groups, or counted under `other`. `keys_from` reads a public list. Where
+    each key lies in one key of another column (`within`), a dict has the keys of each.
 
     Example:
         >>> keys("north", "south", other="elsewhere").type.keys()
         ('north', 'south', 'elsewhere')
+        >>> keys({"north": ["a", "b"], "south": ["c"]}, within="region").type.keys()
+        ('a', 'b', 'c')
     """
+    places = None
+    if within is not None or any(isinstance(value, Mapping) for value in values):
+        values, places = nested.flattened(values[0] if len(values) == 1 else None, within)
     if len(values) == 1 and isinstance(values[0], list | tuple | set | frozenset):
         raise UserError("keys are given one by one", remedy=write("pv.keys(*values)", advice="Unpack the list"))
     if not values:
@@ -121,7 +133,7 @@ def keys(*values: str | int, other: str | int | None = None) -> Column:
     twice = next((value for value, times in Counter(all_keys).items() if times > 1), None)
     if twice is not None:
         raise UserError(f"the key {twice!r} stands twice", remedy=_KEYS)
-    return _private(Column(KeyType(values, other)))  # type: ignore[arg-type]
+    return _private(Column(KeyType(values, other), within=places))  # type: ignore[arg-type]
 
 
 def text() -> Column:
@@ -263,7 +275,8 @@ class Schema:
                 remedy=_example(columns),
             )
         rows = None if rows is None else whole(rows, name="rows", example="rows=10_000")
-        return cls(name, protect, Adjacency(adjacency), tuple(columns.items()), rows)
+        typed = [(each, _placed(column, columns)) for each, column in columns.items()]
+        return cls(name, protect, Adjacency(adjacency), tuple(typed), rows)
 
     def __post_init__(self) -> None:
         check_name(self.name, "table")
@@ -284,6 +297,7 @@ class Schema:
                     remedy=_declared_as(column, kind),
                 )
             _private(kind)
+        nested.check({name: (column.type, column.within) for name, column in self.columns})
         if not isinstance(self.adjacency, Adjacency):
             raise UserError(f"{self.adjacency!r} is not an adjacency", subject=Subject("argument", "adjacency"))
         if self.rows is not None:
@@ -300,6 +314,15 @@ class Schema:
                 )
             if self.rows > CEILING:
                 raise UserError("a table has at most 2^40 rows", remedy=Remedy("Leave out rows"))
+
+
+def _placed(column: Column, columns: Mapping[str, Column]) -> Column:
+    """The same column, the parents of its keys written as the keys of their column are."""
+    within = getattr(column, "within", None)  # what is no column is refused later
+    if within is None:
+        return column
+    above = columns.get(within.column)
+    return replace(column, within=within.typed(above.type)) if isinstance(above, Column) else column
 
 
 def _word(given: object) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from privet.privacy.adjacency import Person
-from privet.tables import caps
+from privet.tables import caps, schema
 from privet.tables.expressions.nodes import Column
 from privet.tables.expressions.rendering import show
 from privet.tables.groups import named
@@ -74,6 +74,11 @@ def values(kind: Type) -> str:
     more = f", ... ({len(kind.values):,} keys)" if len(kind.values) > _KEYS else ""
     other = f"; other values count as {kind.other}" if kind.other is not None else ""
     return f"{', '.join(str(value) for value in kind.values[:_KEYS])}{more}{other}"
+
+
+def declared(column: schema.Column) -> str:
+    """The values of a declared column, and the column that its keys lie within."""
+    return values(column.type) + ("" if column.within is None else f"; each within one {column.within.column}")
 
 
 def few(names: Iterable[str]) -> str:

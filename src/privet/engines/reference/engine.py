@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
-from itertools import product
 from types import MappingProxyType
 from typing import ClassVar, Unpack
 
@@ -136,7 +135,7 @@ class Reference(Closing):
 
     def _kept(self, statement: Statement) -> list[Row]:
         """The rows that survive bounding."""
-        places = {group: place for place, group in enumerate(product(*statement.domains()))}
+        places = {group: place for place, group in enumerate(statement.listed)}
         types, rows = statement.input.types(), []
         for who, read in self._lines.of(statement.input):
             if self._stopped:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 
 from privet.engines.sql.bounding import Bounds, Field
 from privet.engines.sql.dialect import Dialect
+from privet.engines.sql.dialect import held as held_as
 from privet.engines.sql.expressions import Compiler
 from privet.engines.sql.hull import enforced
 from privet.engines.sql.leaves import Lattice, indexed
@@ -14,6 +16,7 @@ from privet.engines.sql.relations import Relations, Stored
 from privet.engines.sql.text import Context, Layers, Value
 from privet.tables.analysis.narrowing import spanned
 from privet.tables.expressions.nodes import Column
+from privet.tables.groups import Listed
 from privet.tables.operators import Scan, Where
 from privet.tables.statement import (
     At,
@@ -154,10 +157,12 @@ def _text_key(statement: Statement) -> tuple[str, KeyType] | None:
 
 
 def group_number(compiler: Compiler, statement: Statement) -> Value:
-    """The number of the group, in the order of `itertools.product`; NULL if a key is none."""
+    """The number of the group, in the order of `itertools.product`; NULL if a key is none, or with these others."""
     if not statement.keys:
         return Value(compiler.dialect.literal(0, compiler.dialect.small), "integer", atom=True)
     place: Value | None = None
+    many = 0 if statement.listed.only is None else prod(map(len, statement.domains()))
+    held = compiler.dialect.types[held_as(many)] if many else compiler.dialect.small
     for key, values in zip(statement.keys, statement.domains(), strict=True):
         kind = spanned(key.type(compiler.types), values)
         index = _chosen(compiler.layers, compiler.index(key, kind=kind), kind, values)
@@ -165,11 +170,25 @@ def group_number(compiler: Compiler, statement: Statement) -> Value:
             place = index
         else:
             dialect = compiler.dialect
-            first, second = dialect.cast(place.sql, dialect.small), dialect.cast(index.sql, dialect.small)
+            first, second = dialect.cast(place.sql, held), dialect.cast(index.sql, held)
             sql = f"({first} * {len(values)} + {second})"
             place = Value(sql, "integer", max(place.level, index.level))
     assert place is not None
-    return place
+    return place if statement.listed.only is None else _possible(compiler, statement.listed, place)
+
+
+def _possible(compiler: Compiler, listed: Listed, product: Value) -> Value:
+    """Which of the possible combinations it is, from its number among all; NULL if it is none of them."""
+    assert listed.only is not None
+    places = [{value: i for i, value in enumerate(values)} for values in listed.values]
+    numbers = []
+    for each in listed.only:
+        number = 0
+        for value, place in zip(each, places, strict=True):
+            number = number * len(place) + place[value]
+        numbers.append(number)
+    found = _renumbered(compiler.layers, product, numbers)
+    return Value(compiler.dialect.cast(found.sql, compiler.dialect.small), "integer", found.level)
 
 
 def _chosen(layers: Layers, index: Value, kind: Type, values: tuple[KeyValue, ...]) -> Value:
@@ -180,13 +199,20 @@ def _chosen(layers: Layers, index: Value, kind: Type, values: tuple[KeyValue, ..
     if values == every:
         return index
     place = {value: i for i, value in enumerate(every)}
+    return _renumbered(layers, index, [place[value] for value in values])
+
+
+def _renumbered(layers: Layers, index: Value, numbers: list[int]) -> Value:
+    """At which place of these rising numbers it is; NULL if it is none of them."""
+    if not numbers:
+        return Value(layers.dialect.cast("NULL", layers.dialect.small), "integer", atom=True)
     x = layers.named(index)
     runs: list[tuple[int, int, int]] = []  # the first and the last of values that follow each other, and its new number
-    for new, value in enumerate(values):
-        if runs and place[value] == runs[-1][1] + 1:
-            runs[-1] = (runs[-1][0], place[value], runs[-1][2])
+    for new, old in enumerate(numbers):
+        if runs and old == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], old, runs[-1][2])
         else:
-            runs.append((place[value], place[value], new))
+            runs.append((old, old, new))
 
     def search(some: list[tuple[int, int, int]]) -> str:  # a tree, so that 1,000 runs are 10 steps
         if len(some) == 1:

@@ -1,0 +1,104 @@
+"""Which combinations of keys are possible, where keys lie within others: a town with its own region, and no other.
+
+Claim: a row is in at most one combination: that of its values, if it is possible. A combination is possible if each key
+lies in the value of the nearest key above it that the question groups by. What counts as `other` can lie anywhere: the
+other towns of each region are a group of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from privet.errors import TooManyGroups, write
+from privet.tables.expressions.nodes import Column, Node
+from privet.tables.operators import JoinPerson, JoinPublic, Operator, PerPerson, Scan, Where, WithColumns
+from privet.tables.schema import Schema
+from privet.tables.types import MOST_GROUPS, KeyType, KeyValue
+
+Combination = tuple[KeyValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """That the key at one place lies within the one at another, and in which of its values each of its values does.
+
+    What is not in `parents` can lie in any of them.
+    """
+
+    child: int
+    above: int
+    parents: dict[KeyValue, KeyValue]
+
+    def allows(self, child: KeyValue, above: KeyValue) -> bool:
+        """Whether a row can have these two values."""
+        return self.parents.get(child, above) == above
+
+
+def nested(rows: Operator, keys: Sequence[Node]) -> list[Nested]:
+    """Which of these keys lie within others of them, each in the nearest."""
+    origins = [_origin(key, rows, ()) for key in keys]
+    places = {origin: i for i, origin in reversed([*enumerate(origins)]) if origin is not None}
+    found = []
+    for child, origin in enumerate(origins):
+        if origin is None:
+            continue
+        path, schema, name = origin
+        parents: dict[KeyValue, KeyValue] = {}
+        columns, at = dict(schema.columns), name
+        while (within := columns[at].within) is not None:
+            kind = columns[at].type
+            assert isinstance(kind, KeyType)
+            up: dict[KeyValue, KeyValue] = dict(zip(kind.values, within.parents, strict=True))
+            start = at == name
+            parents = up if start else {value: up[parent] for value, parent in parents.items() if parent in up}
+            at = within.column
+            if (path, schema, at) in places:
+                found.append(Nested(child, places[path, schema, at], parents))
+                break
+    return found
+
+
+def possible(
+    rows: Operator, keys: Sequence[Node], values: Sequence[Sequence[KeyValue]]
+) -> tuple[Combination, ...] | None:
+    """The possible combinations of these values, in the order of `itertools.product`; None if all are."""
+    pairs = nested(rows, keys)
+    if not pairs:
+        return None
+    made: list[Combination] = [()]
+    for place, some in enumerate(values):
+        tests = [each for each in pairs if max(each.child, each.above) == place]
+        longer = []
+        for start in made:
+            for value in some:
+                one = (*start, value)
+                if all(test.allows(one[test.child], one[test.above]) for test in tests):
+                    longer.append(one)
+            if len(longer) > 10 * MOST_GROUPS:
+                raise TooManyGroups(
+                    f"these keys make more than {MOST_GROUPS:,} groups, the most that are allowed",
+                    remedy=write('rollup("region", "town")', sql="GROUP BY ROLLUP (region, town)"),
+                )
+        made = longer
+    return tuple(made)
+
+
+def _origin(key: Node, rows: Operator, path: tuple[str, ...]) -> tuple[tuple[str, ...], Schema, str] | None:
+    """The table and the column that a key is, if it is one as it was declared; and the way there, through joins."""
+    if not isinstance(key, Column):
+        return None
+    name = key.name
+    match rows:
+        case Scan(table):
+            return path, table, name
+        case WithColumns(inner, columns) if name in dict(columns):
+            return _origin(dict(columns)[name], inner, path)
+        case PerPerson(inner, _, keys):
+            return _origin(dict(keys)[name], inner, path) if name in dict(keys) else None
+        case JoinPerson(left, right):
+            return _origin(key, *((left, (*path, "left")) if name in left.types() else (right, (*path, "right"))))
+        case JoinPublic(inner):
+            return _origin(key, inner, path) if name in inner.types() else None
+        case Where(inner) | WithColumns(inner):
+            return _origin(key, inner, path)
