@@ -22,6 +22,7 @@ from privet.errors import InternalError
 from privet.exact import Exact, binary, nearest
 from privet.exact.rounding import quotient_down, quotient_up
 from privet.planner import marks, possible
+from privet.planner.confidences import USUAL, careful
 from privet.planner.intervals import Interval, ends
 from privet.planner.linear import Linear, Noisy
 from privet.planner.marks import Standing
@@ -262,7 +263,7 @@ class _Reader:
         """The cells of a linear form of several columns; more careful where one of them is just above the line."""
         form = linear(node, self.outputs)
         assert form is not None
-        halves = [self.noise.half_width(form, each) for each in (level, marks.careful(level))]
+        halves = [self.noise.half_width(form, each) for each in (level, careful(level))]
         stands = [
             marks.standings(output.form, self.groups, self.noise, level, signed=not output.integer)
             for leaf in dict.fromkeys(leaves(node))
@@ -287,11 +288,11 @@ class _Reader:
             if isinstance(output, Straight):
                 x = sum((output.form.value(self.groups[i]) for i in some), Exact(0))
                 value = value if output.whole else x
-                half, usual = (self._half(leaf, by, len(some), each) for each in (level, max(level, marks.USUAL)))
+                half, usual = (self._half(leaf, by, len(some), each) for each in (level, max(level, USUAL)))
                 unit = math.lcm(x.denominator, usual.denominator)
                 stand = marks.standing(int((x if output.integer else abs(x)) * unit), int(usual * unit))
                 if stand is Standing.NEAR:
-                    half = self._half(leaf, by, len(some), marks.careful(level))
+                    half = self._half(leaf, by, len(some), careful(level))
             cell = _cell(value, Interval(x - half, x + half), whole=whole)
             for i in some:
                 found[i], noisy[i] = cell, stand is Standing.MARKED

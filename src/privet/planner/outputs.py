@@ -21,6 +21,7 @@ from privet.planner import marks
 from privet.planner.cells import Cell as Cell
 from privet.planner.cells import Cells as Cells
 from privet.planner.cells import Ends as Ends
+from privet.planner.confidences import USUAL, careful
 from privet.planner.linear import Linear, Noisy
 from privet.planner.marks import Standing
 from privet.planner.noise import Noise
@@ -48,7 +49,7 @@ def _cells(
     """
     low, high = np.empty_like(estimates), np.empty_like(estimates)
     near = np.equal(stands, Standing.NEAR)
-    for some, level in ((~near, confidence), (near, marks.careful(confidence))):
+    for some, level in ((~near, confidence), (near, careful(confidence))):
         if some.any():
             low[some], high[some] = interval(some, level)
     values, low, high = shown(estimates), shown(low), shown(high)
@@ -102,7 +103,7 @@ class Straight:
         that takes P(Z <= -3h) / a from it, about a^2/2.
         """
         half = noise.half_width(self.form, confidence)
-        usual = half if confidence >= marks.USUAL else marks.usual_error(self.form, noise, confidence)
+        usual = half if confidence >= USUAL else marks.usual_error(self.form, noise, confidence)
         numbers, unit = self.form.wholes(groups, also=math.lcm(half.denominator, usual.denominator))
         room, error = int(half * unit), int(usual * unit)
         below = (marks.LINE - 1) * error
