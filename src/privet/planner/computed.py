@@ -219,16 +219,22 @@ class _Reader:
         read = {atom: self._cells(atom, level) for atom in atoms}
         shown = {leaf: self._cells(leaf, self.level) for leaf in dict.fromkeys(leaves(node))}
         whole, can_be = _is_whole(node, self.outputs), possible.formula(node, self.outputs)
+        shown_at: list[dict[Node, Interval | None]] = [
+            {leaf: ends(each.values[i], each.values[i]) for leaf, each in shown.items()}
+            for i in range(len(self.groups))
+        ]
         found = []
-        for i in range(len(self.groups)):
-            at: dict[Node, Interval | None] = {
-                leaf: ends(each.values[i], each.values[i]) for leaf, each in shown.items()
-            }
+        for i, at in enumerate(shown_at):
             value = _value(evaluated(node, at))
             between = evaluated(node, {atom: ends(each.low[i], each.high[i]) for atom, each in read.items()})
             found.append(_cell(value, between, whole=whole, rounded=isinstance(node, Rounded)))
         noisy = [any(each.noisy[i] for each in (*read.values(), *shown.values())) for i in range(len(self.groups))]
-        return _cells(found, noisy).cut((can_be.low, can_be.high))
+        cells = _cells(found, noisy)
+        if isinstance(node, Arithmetic) and node.operator == "/" and possible.is_not_negative(node.right, self.outputs):
+            sides = [[evaluated(side, at) for at in shown_at] for side in (node.left, node.right)]
+            tops, bottoms = ([_value(each) or Exact(0) for each in side] for side in sides)
+            cells = cells.without_size(tops, bottoms, (can_be.low, can_be.high))
+        return cells.cut((can_be.low, can_be.high))
 
     def _alone(self, node: Node) -> dict[Node, Node]:
         """The totals that are of one group alone: such a total is the column itself."""

@@ -180,13 +180,22 @@ class Quotient:
                 noise.mechanism, x[some], scales, *sides, lower=lower, upper=upper, confidence=level
             )
 
+        # a quotient with a least number is by a count, or of two numbers that are not negative
+        signed = self.most is None and self.can_be[0] is None
         stands = [
-            marks.standings(form, groups, noise, confidence, signed=self.most is None, line=line)
-            for form, line in ((self._size(), marks.LINE), (self.denominator, marks.UNDER))
+            marks.standings(form, groups, noise, confidence, signed=either, line=line)
+            for form, either, line in (
+                (self._size(), self.most is None, marks.LINE),
+                (self.denominator, signed, marks.UNDER),
+            )
         ]
         start, unit = nearest(self.lower), nearest(self.unit)
         found = _cells(estimates, np.min(stands, axis=0), interval, confidence, lambda part: start + unit * part)
-        return found.cut(self.can_be)
+        found = found.cut(self.can_be)
+        if self.most is not None or None in self.can_be:
+            return found
+        tops, bottoms = ([form.value(noisy) for noisy in groups] for form in (self.numerator, self.denominator))
+        return found.without_size(tops, bottoms, self.can_be)
 
     def _size(self) -> Linear:
         """What of the numerator must be known: of a mean, the sum of the values, or of what they are below 0.
