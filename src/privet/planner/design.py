@@ -45,7 +45,7 @@ from privet.tables.aggregates import (
 )
 from privet.tables.expressions.nodes import Node, Types
 from privet.tables.expressions.typing_rules import as_number
-from privet.tables.groups import Listed
+from privet.tables.groups import Sets
 from privet.tables.operators import adjacency, keeps_all_rows, tables
 from privet.tables.query import Query
 from privet.tables.ranked import Extreme, Quantiles, Ranked
@@ -260,7 +260,7 @@ class _Builder:
             case Histogram(of):
                 place = self._add(of, m.histogram(of))
                 self._claim(place, 1, weight)
-                kind, whole = of.type(self.types), isinstance(self.query.groups, Listed)
+                kind, whole = of.type(self.types), not isinstance(self.query.groups, Sets)
                 return [
                     (f"{name} {label}", Straight(Linear(((place, i, Exact(1)),)), integer=True, whole=whole))
                     for i, label in enumerate(kind.keys())
@@ -305,7 +305,7 @@ class _Builder:
 
     def _straight(self, part: Count | CountPeople | Sum, weight: Exact) -> Output:
         return self._fixed(part) or Straight(
-            self._form(part, weight), integer=not isinstance(part, Sum), whole=isinstance(self.query.groups, Listed)
+            self._form(part, weight), integer=not isinstance(part, Sum), whole=not isinstance(self.query.groups, Sets)
         )
 
     def _form(self, part: Count | CountPeople | Sum, weight: Exact) -> Linear:

@@ -114,7 +114,7 @@ class Straight:
         noisy = tuple(stand is Standing.MARKED for stand in stands)
         if self.integer and self.whole:
             whole = [_wholes(x, a, b, unit) for x, a, b in zip(numbers, low, high, strict=True)]
-            values, least, most = zip(*whole, strict=True)
+            values, least, most = zip(*whole, strict=True) if whole else ((), (), ())
             return Cells(values, least, most, noisy).cut(self.can_be)
         return Cells(
             tuple([quotient_nearest(x, unit) for x in numbers]),
