@@ -1,39 +1,37 @@
 """Do intervals have their stated coverage for quantiles, cubes, distinct and computed numbers, and unknown keys?
 
 Groups of few and of many people, at several epsilons, as in `unmarked`: coverage of all answers, and of those that are
-not marked as noisy. Choices and noise are drawn as releases draw them; what a plan makes of each draw is compared with
-the truth. Counts of people that decide whether a key appears are judged only if they are shown.
+not marked as noisy. Noise is drawn as releases draw it, choices by `simulated`; what a plan makes of each draw is
+compared with the truth. Counts of people that decide whether a key appears are judged only if they are shown.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from rich.console import Console
 from rich.table import Table as Grid
 
 import privet as pv
+from bench.simulated import judged
 from bench.unmarked import LEAST, SHAPES, Shape
 from privet.engines.duckdb.engine import DuckDB
 from privet.planner import ReleasePlan
 from privet.planner import plan as make_plan
 from privet.planner.cells import Cells
-from privet.planner.choosing import GroupedCodes, chosen
 from privet.planner.noise import add_noise
-from privet.planner.ranks import ChosenRanks
 from privet.tables.holders import Held
-from privet.tables.statement import Buckets, Statement
 
 SIZES = (0, 10, 30, 100, 300, 1000)
 EPSILONS = (0.1, 1.0, 5.0)
-CHOICES, DRAWS, SHOWN = 40, 300, 20_000
+CHOICES, NOISES, DRAWS, SHOWN = 40, 50, 300, 20_000
 AGAIN = 5
 """The group that looks worst is drawn again, so many times as often."""
 SUSPECTS = 3
@@ -125,58 +123,46 @@ def inside(low: float, high: float, least: float, most: float) -> bool:
 
 # --- quantiles --------------------------------------------------------------------------------------------
 
-RANKED: dict[str, Any] = {
-    "median": pv.median("x"),
-    "quantile 0.9": pv.quantile("x", 0.9),
-    "three quartiles, the first": pv.quantiles("x", [0.25, 0.5, 0.75]),
-    "maximum": pv.max("x"),
-}
+RANKED: dict[str, dict[str, Any]] = {
+    "median": {"o": pv.median("x")},
+    "quantile 0.1": {"o": pv.quantile("x", 0.1)},
+    "quantile 0.9": {"o": pv.quantile("x", 0.9)},
+    "minimum": {"o": pv.min("x")},
+    "maximum": {"o": pv.max("x")},
+    "together": {
+        "median": pv.median("x"), "quantile 0.1": pv.quantile("x", 0.1), "quantile 0.9": pv.quantile("x", 0.9),
+        "minimum": pv.min("x"), "maximum": pv.max("x"),
+    },
+}  # fmt: skip
+RANKED_SIZES = (0, 1, 2, 5, 10, 30, 100, 1000)
+RANKED_EPSILONS = ("0.01", "0.1", "1")
+HALVES = Shape("half at each end", 0, 1000, lambda n: [1000 * (i % 2) for i in range(n)])
+GAP = Shape("with a gap", 0, 1000, lambda n: [400 * (i % 2) for i in range(n)])
 
 
-def ranked(question: str, draws: int = CHOICES) -> Found:
-    """Quantiles of groups of every shape and size."""
-    found = Found(question)
-    for shape in SOME:
+def ranked(question: str, draws: int = CHOICES) -> Iterator[Found]:
+    """Quantiles of groups of every shape and size; each choice has many draws of noise."""
+    rng = np.random.default_rng()
+    columns = {name: Found(f"{question}, the {name}" if name != "o" else question) for name in RANKED[question]}
+    for shape in (*SOME, HALVES, GAP):
         table = pv.table(
             "people",
             pa.table({"x": pa.array([], pa.int64())}),
             protect=pv.each_row(),
             columns={"x": pv.integer(shape.lower, shape.upper, required=True)},
         )
-        for epsilon in EPSILONS:
-            made = make_plan(table.agg(o=RANKED[question]), epsilon=epsilon)
-            for size in SIZES[:1] + SIZES[2:]:
-                _rank(found, shape, size, epsilon, made, draws)
-    return found
+        for epsilon in RANKED_EPSILONS:
+            made = make_plan(table.agg(**RANKED[question]), epsilon=epsilon)
+            for size in RANKED_SIZES:
+                first = judged(made, shape.values(size), rng, choices=draws, noises=NOISES)
+                for name, found in columns.items():
 
+                    def again(made=made, shape=shape, size=size, name=name) -> Answers:  # type: ignore[no-untyped-def]
+                        yield from judged(made, shape.values(size), rng, choices=draws, noises=NOISES)[name]
 
-def _rank(found: Found, shape: Shape, size: int, epsilon: float, made: ReleasePlan, draws: int) -> None:
-    (statement,), (part,) = made.statements(), made.noised
-    assert isinstance(part, ChosenRanks)
-    rows = sorted(shape.values(size))
-    codes = [Counter(x - shape.lower for x in rows)]
-
-    def histograms(_: Statement, buckets: Buckets) -> list[dict[int, int]]:
-        counted: Counter[int] = Counter()
-        for code, many in codes[0].items():
-            counted[code >> buckets.shift] += many
-        return [dict(counted)]
-
-    column, _ = made.columns[0]
-    q = part.measurement.ranks[0]
-    least, most = rows[max(0, math.ceil(q * size) - 1) :][:1], rows[min(size - 1, math.floor(q * size)) :][:1]
-    known = GroupedCodes(statement, histograms)
-
-    def again() -> Answers:
-        for _ in range(draws):
-            noisy, _event = add_noise(made, [[()]], {0: chosen(part, known)})
-            cell = made.cells(noisy)[column]
-            if size:
-                yield inside(float(cell.low[0]), float(cell.high[0]), least[0], most[0]), not cell.noisy[0]
-            else:  # no quantile: an unmarked answer is wrong
-                yield bool(cell.noisy[0]), not cell.noisy[0]
-
-    found.add(f"{size}, {shape.name}, epsilon {epsilon:g}", again)
+                    group = Group(f"{size}, {shape.name}, epsilon {epsilon}", again)
+                    found.groups.append(group.add(iter(first[name])))
+    yield from columns.values()
 
 
 # --- numbers with noise -----------------------------------------------------------------------------------
@@ -324,7 +310,8 @@ def everything() -> Iterator[Found]:
     yield distinct()
     yield from (computed(formula) for formula in FORMULAS)
     yield shown()
-    yield from (ranked(question, DRAWS if question == "maximum" else CHOICES) for question in RANKED)
+    for question in RANKED:
+        yield from ranked(question)
 
 
 def main() -> None:
@@ -332,7 +319,7 @@ def main() -> None:
     console = Console(width=160, highlight=False)
     grid = Grid(
         "question", "groups", "coverage", "worst", "unmarked", "judged", "given unmarked", "worst", "which",
-        title=f"{CHOICES} draws of each quantile, {DRAWS} of others, {AGAIN} times as many of the worst; nominal 95 %",
+        title=f"{CHOICES} x {NOISES} draws of each quantile, {DRAWS} of others, {AGAIN} times that of the worst",
         box=None,
     )  # fmt: skip
     for found in everything():

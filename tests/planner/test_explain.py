@@ -149,3 +149,17 @@ def test_the_plan_for_programs_says_the_same(name: str) -> None:
     assert all(limit in re.sub(r"\s+", " ", one.explain()) for limit in one.limits)
     assert [Fraction(part["scale"]) for part in tree["derived"]["measurements"]] == list(one.scales)
     assert tree["derived"]["price"] == {"kind": "pure", "epsilon": ratio(one.epsilon)}
+
+
+@pytest.mark.parametrize("most", [1, 4, 5, 20])
+def test_a_large_cap_says_what_a_lower_one_gains(most: int) -> None:
+    """The share of the noise is that of a plan with the lower cap."""
+    asked = table(protect=pv.person("id", max_rows=most), **COLUMNS).group_by("region").agg(pay=pv.sum("income"))
+    for price in ({"epsilon": 1}, {"rho": 0.1}):
+        made = plan(asked, **price)
+        lines = re.findall(r"with cap\(max_rows=(\d+)\) it is (\d+) %", " ".join(made.explain().split()))
+        assert bool(lines) is (most >= 5)
+        for rows, share in lines:
+            fewer = plan(asked.cap(max_rows=int(rows)), **price)
+            wide, narrow = (each.noise.half_width(each.columns[0][1].form, each.level) for each in (made, fewer))  # type: ignore[union-attr]
+            assert abs(float(narrow / wide) - int(share) / 100) < 0.02

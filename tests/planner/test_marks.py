@@ -20,8 +20,9 @@ from privet import accuracy
 from privet.exact import Exact
 from privet.mechanisms import DEFAULT
 from privet.planner import ReleasePlan, plan
+from privet.planner.confidences import careful
 from privet.planner.linear import Linear
-from privet.planner.marks import Standing, careful, standing
+from privet.planner.marks import Standing, standing
 from privet.planner.noise import Noise
 from privet.planner.outputs import Cells, Output, Straight
 from privet.tables.query import Query

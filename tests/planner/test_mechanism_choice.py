@@ -116,10 +116,9 @@ def test_a_rho_is_gaussian() -> None:
 def test_a_pure_budget_pays_for_no_gaussian_noise() -> None:
     with pytest.raises(QueryError, match=r"rho 0\.02 can't be paid from this budget, which is epsilon 3"):
         plan(by_month(20), rho="1/50", accounting=PURE)
-    with pytest.raises(QueryError, match="can't be paid from this budget"):
-        plan(by_month(20), epsilon=1, delta=1e-6, mechanism="gaussian", accounting=PURE)
-    made = plan(by_month(20), epsilon=1, delta=1e-6, accounting=PURE)
-    assert made.price == PureDP(1), "the delta is not needed"
+    for named in ("gaussian", None):
+        with pytest.raises(QueryError, match="delta is set, and this budget has none: epsilon 3"):
+            plan(by_month(20), epsilon=1, delta=1e-6, mechanism=named, accounting=PURE)
 
 
 def test_a_plain_sum_of_epsilons_needs_a_delta() -> None:

@@ -71,6 +71,21 @@ def test_computed_columns() -> None:
     assert max(shares.high) <= 1
 
 
+def test_a_share_of_a_group_without_a_size() -> None:
+    """Where noise makes the denominator 0 or less, nothing is known: -1 of -1 is not all of it."""
+    n, total = pv.col("n"), pv.total("n")
+    by_total = plan(people().group_by("region").agg(n=pv.count()).compute(share=n / total), epsilon=1)
+    for counts, values in (((-1, 0), (0, 0.5)), ((-4, 1), (0, 1)), ((0, 0), (0.5, 0.5))):
+        share = by_total.cells([[(each,) for each in counts]])["share"]
+        assert (share.values, share.low, share.high) == (values, (0, 0), (1, 1))
+        assert all(share.noisy)
+    ratio = plan(people().agg(o=pv.count("age") / pv.count()), epsilon=1)
+    for present, rows in itertools.product((-30, 0, 2), (-30, -1, 0)):
+        cells = ratio.cells([[(present,)], [(rows,)]])["o"]
+        assert (cells.low, cells.high, cells.noisy) == ((0,), (1,), (True,)), (present, rows)
+        assert cells.values == ({-30: 0, 0: 0.5, 2: 1}[present],)
+
+
 def lost(cells: Cells, cut: Cells, truth: int) -> bool:
     return any(
         a <= truth <= b and not c <= truth <= d

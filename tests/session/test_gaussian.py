@@ -98,8 +98,7 @@ def test_a_pure_budget_refuses_before_anything_is_paid() -> None:
             session.release(SQL, rho=0.1)
         with pytest.raises(QueryError, match="can't be paid from this budget, which is epsilon 3"):
             session.release(SQL, within={"n": 100, "pay": 40}, assuming=300, mechanism="gaussian")
-        release = session.release(SQL, epsilon=1, delta=1e-6)
-        assert release.spent == session.spent == pv.PureDP(1)
+        assert session.spent == pv.PureDP.ZERO
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
@@ -222,3 +221,25 @@ def test_a_stored_answer_stays_free_where_its_mechanism_can_no_longer_be_paid() 
         for request_id in (None, "one"):
             again = session.release(SQL, **how, request_id=request_id)
             assert (again.noisy, again.spent) == (first.noisy, pv.PureDP.ZERO)
+
+
+def test_a_delta_that_the_budget_does_not_have_is_refused() -> None:
+    """It would be ignored: in Python, for errors, in a plan, and in a statement's options; and nothing is spent."""
+    session = pv.Session([_rows()], budget=pv.PureDP(3), ledger=None)
+    counted = _rows().agg(n=pv.count())
+    options = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1, delta = 1e-6) COUNT(*) AS n FROM rows"
+    for ask in (
+        lambda: session.release(counted, epsilon=1, delta=1e-6),
+        lambda: session.explain(counted, epsilon=1, delta=1e-6),
+        lambda: session.plan(counted, within={"n": 9}, delta=1e-6),
+        lambda: session.release(options),
+        lambda: session.release_all({"n": counted}, epsilon=1, delta=1e-6),
+    ):
+        with pytest.raises(pv.UserError, match=r"(this|the) budget has none: epsilon 3"):
+            ask()
+    assert session.spent == pv.PureDP.ZERO
+    assert pv.Session([_rows()], budget=pv.ApproxDP(3, 1e-6), ledger=None).release(counted, epsilon=1, delta=1e-7)
+
+
+def _rows() -> pv.Table:
+    return pv.table("rows", pa.table({"x": [1, 2]}), protect=pv.each_row(), columns={"x": pv.integer(0, 9)})

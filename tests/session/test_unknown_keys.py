@@ -479,3 +479,19 @@ def test_plans_are_values(one: pv.Session) -> None:
     assert isinstance(first, ReleasePlan)
     assert one.release(first).plan.noised[0].move == L1Move(1, blocks=2)
     assert first.to_json()["derived"]["discovery"]["mechanism"] == "TruncatedThreshold"
+
+
+def test_counts_are_integers_whatever_keys_are_found() -> None:
+    """The same types for the same question: of many keys, and of none."""
+    counts = {"n": pv.count(), "k": pv.count_people(), "m": pv.mean("x"), "d": pv.count_distinct("x")}
+    found = []
+    for people in (300, 1):
+        rows = pa.table({"who": [*range(people)] * 2, "town": ["Rome"] * (2 * people), "x": [3, 4] * people})
+        declared: Any = {"town": pv.text(), "x": pv.integer(0, 9)}
+        table = pv.table("visits", rows, protect=pv.person("who", max_rows=2), columns=declared)
+        with pv.Session([table], budget=pv.ApproxDP(9, 1e-5), ledger=None) as session:
+            answer = session.release(table.group_by("town").agg(**counts), epsilon=4, delta=1e-6)
+        found.append((answer.to_arrow().num_rows, answer.to_arrow().schema.remove_metadata()))
+    assert [rows for rows, _ in found] == [1, 0]
+    assert found[0][1] == found[1][1]
+    assert [str(found[0][1].field(name).type) for name in ("n", "n_low", "k", "d", "m")] == ["int64"] * 4 + ["double"]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from privet.exact import Exact, down, up
+from privet.exact import Exact, down, nearest, up
 
 Cell = int | float
 
@@ -45,6 +45,31 @@ class Cells:
         rows = [_cut(*row, ends) for row in zip(self.values, self.low, self.high, strict=True)]
         values, low, high = zip(*rows, strict=True) if rows else ((), (), ())
         return Cells(values, low, high, self.noisy)
+
+    def without_size(self, tops: Sequence[Exact], bottoms: Sequence[Exact], ends: Ends) -> Cells:
+        """Quotients that lie between two ends; those by a number that is not negative, but whose noise makes it 0 or
+        less, say nothing.
+
+        Claim: such an interval is all that there can be. Its value is the limit as the denominator falls to 0: the end
+        on the side of the numerator, or the middle if that is 0.
+
+        Example:
+            >>> cells = Cells((1.0, -0.5), (0.2, -1.0), (3.0, 0.5), (True, True))
+            >>> found = cells.without_size([Exact(-1), Exact(2)], [Exact(-1), Exact(9)], (Exact(0), Exact(1)))
+            >>> found.values, found.low, found.high
+            ((0, -0.5), (0, -1.0), (1, 0.5))
+        """
+        least, most = ends
+        if least is None or most is None or all(bottom > 0 for bottom in bottoms):
+            return self
+        low, middle, high = _plain(least, down), nearest((least + most) / 2), _plain(most, up)
+        assert low is not None
+        assert high is not None
+        rows = []
+        for *row, top, bottom in zip(self.values, self.low, self.high, tops, bottoms, strict=True):
+            rows.append(row if bottom > 0 else [middle if top == 0 else high if top > 0 else low, low, high])
+        values, lows, highs = zip(*rows, strict=True)
+        return Cells(values, lows, highs, self.noisy)
 
 
 def _cut(value: Cell, low: Cell, high: Cell, ends: Ends) -> tuple[Cell, Cell, Cell]:

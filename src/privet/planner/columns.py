@@ -29,7 +29,7 @@ from privet.tables.aggregates import (
 )
 from privet.tables.expressions.nodes import Node
 from privet.tables.expressions.typing_rules import as_number
-from privet.tables.groups import Listed
+from privet.tables.groups import Sets
 from privet.tables.query import Query
 from privet.tables.ranked import Extreme, Quantiles, Ranked
 from privet.tables.statement import Given, Present
@@ -62,7 +62,7 @@ class Columns:
             case Histogram(of):
                 place = self.vectors.add(of, m.histogram(of))
                 self.vectors.claim(place, 1, weight)
-                kind, whole = of.type(types), isinstance(self.query.groups, Listed)
+                kind, whole = of.type(types), not isinstance(self.query.groups, Sets)
                 return [
                     (f"{name} {label}", Straight(Linear(((place, i, Exact(1)),)), integer=True, whole=whole))
                     for i, label in enumerate(kind.keys())
@@ -107,7 +107,7 @@ class Columns:
 
     def _straight(self, part: _Amount, weight: Exact) -> Output:
         return self._fixed(part) or Straight(
-            self._form(part, weight), integer=not isinstance(part, Sum), whole=isinstance(self.query.groups, Listed)
+            self._form(part, weight), integer=not isinstance(part, Sum), whole=not isinstance(self.query.groups, Sets)
         )
 
     def _form(self, part: _Amount, weight: Exact) -> Linear:

@@ -22,6 +22,7 @@ from privet.errors import InternalError
 from privet.exact import Exact, binary, nearest
 from privet.exact.rounding import quotient_down, quotient_up
 from privet.planner import marks, possible
+from privet.planner.confidences import USUAL, careful
 from privet.planner.intervals import Interval, ends
 from privet.planner.linear import Linear, Noisy
 from privet.planner.marks import Standing
@@ -219,16 +220,22 @@ class _Reader:
         read = {atom: self._cells(atom, level) for atom in atoms}
         shown = {leaf: self._cells(leaf, self.level) for leaf in dict.fromkeys(leaves(node))}
         whole, can_be = _is_whole(node, self.outputs), possible.formula(node, self.outputs)
+        shown_at: list[dict[Node, Interval | None]] = [
+            {leaf: ends(each.values[i], each.values[i]) for leaf, each in shown.items()}
+            for i in range(len(self.groups))
+        ]
         found = []
-        for i in range(len(self.groups)):
-            at: dict[Node, Interval | None] = {
-                leaf: ends(each.values[i], each.values[i]) for leaf, each in shown.items()
-            }
+        for i, at in enumerate(shown_at):
             value = _value(evaluated(node, at))
             between = evaluated(node, {atom: ends(each.low[i], each.high[i]) for atom, each in read.items()})
             found.append(_cell(value, between, whole=whole, rounded=isinstance(node, Rounded)))
         noisy = [any(each.noisy[i] for each in (*read.values(), *shown.values())) for i in range(len(self.groups))]
-        return _cells(found, noisy).cut((can_be.low, can_be.high))
+        cells = _cells(found, noisy)
+        if isinstance(node, Arithmetic) and node.operator == "/" and possible.is_not_negative(node.right, self.outputs):
+            sides = [[evaluated(side, at) for at in shown_at] for side in (node.left, node.right)]
+            tops, bottoms = ([_value(each) or Exact(0) for each in side] for side in sides)
+            cells = cells.without_size(tops, bottoms, (can_be.low, can_be.high))
+        return cells.cut((can_be.low, can_be.high))
 
     def _alone(self, node: Node) -> dict[Node, Node]:
         """The totals that are of one group alone: such a total is the column itself."""
@@ -263,7 +270,7 @@ class _Reader:
         """The cells of a linear form of several columns; more careful where one of them is just above the line."""
         form = linear(node, self.outputs)
         assert form is not None
-        halves = [self.noise.half_width(form, each) for each in (level, marks.careful(level))]
+        halves = [self.noise.half_width(form, each) for each in (level, careful(level))]
         stands = [
             marks.standings(output.form, self.groups, self.noise, level, signed=not output.integer)
             for leaf in dict.fromkeys(leaves(node))
@@ -288,11 +295,11 @@ class _Reader:
             if isinstance(output, Straight):
                 form, noise, x = self.of.total(leaf.column, by, some)
                 value = value if output.whole else x
-                half, usual = (self._half(form, noise, each) for each in (level, max(level, marks.USUAL)))
+                half, usual = (self._half(form, noise, each) for each in (level, max(level, USUAL)))
                 unit = math.lcm(x.denominator, usual.denominator)
                 stand = marks.standing(int((x if output.integer else abs(x)) * unit), int(usual * unit))
                 if stand is Standing.NEAR:
-                    half = self._half(form, noise, marks.careful(level))
+                    half = self._half(form, noise, careful(level))
             cell = _cell(value, Interval(x - half, x + half), whole=whole)
             for i in some:
                 found[i], noisy[i] = cell, stand is Standing.MARKED

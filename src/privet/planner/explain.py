@@ -8,7 +8,7 @@ from decimal import ROUND_FLOOR
 from textwrap import wrap
 
 from privet import markup
-from privet.errors import Face, argument
+from privet.errors import Face, argument, write
 from privet.exact import Exact, show, show_up, sqrt_up
 from privet.planner import computed, conditions, finding, level_notes, possible, rounding
 from privet.planner.bounds import Found
@@ -43,6 +43,7 @@ from privet.tables.wording import of_person
 
 _WIDTH = 100
 _TITLE = 11  # the width of titles
+_MANY_ROWS = 5  # from this cap on, a lower one is worth a word
 _TINY = Exact(1, 10**9)  # the delta at which a rho is explained
 
 
@@ -91,7 +92,7 @@ def explain(plan: ReleasePlan, face: Face = "python") -> Explanation:
         ("Rounded", rounding.rounded(plan.query)),
         ("Groups", list(_groups(plan))),
         ("Shown", list(_shown(plan))),
-        ("Bounding", list(_bounding(plan))),
+        ("Bounding", list(_bounding(plan, face))),
         ("Levels", list(level_notes.levels(plan)) if level_notes.is_on_levels(plan) else []),
         *noises,
         ("Mechanism", [plan.choice]),
@@ -185,12 +186,19 @@ def _shown(plan: ReleasePlan) -> Iterator[str]:
         yield "This uses only the released answer, so it costs nothing."
 
 
-def _bounding(plan: ReleasePlan) -> Iterator[str]:
+def _bounding(plan: ReleasePlan, face: Face) -> Iterator[str]:
     kinds = dict.fromkeys((part.measurement.people, part.measurement.distinct) for part in plan.noised)
     lines = []
     for people, distinct in kinds:
         how, rows = bounding(plan.query, people=people, distinct=distinct)
         lines.append(_how(plan, how, rows, "" if distinct is None else show_node(distinct.value.expression)))
+        if isinstance(how, AtMostRows) and distinct is None and how.rows >= _MANY_ROWS:
+            fewer = how.rows // 2
+            cap = write(f"cap(max_rows={fewer})", terminal=f"--max-rows {fewer}", http=f'"max_rows": {fewer}').line(
+                face
+            )
+            share = show(Exact(100 * fewer, how.rows), 3)
+            lines.append(f"Noise grows with this cap: with {cap} it is {share} % of this, and more rows are left out.")
     yield from dict.fromkeys(lines)
 
 

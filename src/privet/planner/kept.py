@@ -12,6 +12,7 @@ from privet.exact import Exact, ball, precision
 from privet.exact.search import first
 from privet.noise import TruncatedLaplace
 from privet.planner import marks
+from privet.planner.confidences import USUAL
 from privet.planner.linear import Noisy
 from privet.planner.noise import Noise
 from privet.planner.outputs import Cells, Straight
@@ -35,7 +36,7 @@ class Kept(Straight):
     law: TruncatedLaplace = field(kw_only=True)
 
     def cells(self, groups: Sequence[Noisy], noise: Noise, confidence: Exact) -> Cells:
-        line = max(self.law.threshold, marks.LINE * _half(self.law, max(confidence, marks.USUAL)))
+        line = max(self.law.threshold, marks.LINE * _half(self.law, max(confidence, USUAL)))
         counts = [int(self.form.value(group)) for group in groups]
         far = line + self.law.highest - self.law.lowest  # from here on, whatever n is, Y >= L is certain
         excluding = _Excluding(self.law, confidence)

@@ -11,12 +11,10 @@ from collections.abc import Sequence
 from enum import IntEnum
 
 from privet.exact import Exact
+from privet.planner.confidences import USUAL
 from privet.planner.linear import Linear, Noisy
 from privet.planner.noise import Noise
 
-USUAL = Exact(19, 20)
-"""The minimum confidence of the error that defines the line: a narrow interval at a low confidence does not make an
-answer less noisy."""
 LINE = 2
 """A number below this many half widths of its interval is marked: its usual error can be half of it."""
 UNDER = 4
@@ -69,13 +67,3 @@ def standing(size: int, half: int, line: int = LINE) -> Standing:
     if size < line * half:
         return Standing.MARKED
     return Standing.NEAR if half and size <= (line + 1) * half else Standing.CLEAR
-
-
-def careful(confidence: Exact) -> Exact:
-    """The confidence of an interval just above the line.
-
-    Example:
-        >>> careful(Exact("0.95"))
-        Fraction(399, 400)
-    """
-    return 1 - (1 - confidence) ** 2

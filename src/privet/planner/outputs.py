@@ -21,6 +21,7 @@ from privet.planner import marks
 from privet.planner.cells import Cell as Cell
 from privet.planner.cells import Cells as Cells
 from privet.planner.cells import Ends as Ends
+from privet.planner.confidences import USUAL, careful
 from privet.planner.linear import Linear, Noisy
 from privet.planner.marks import Standing
 from privet.planner.noise import Noise
@@ -48,7 +49,7 @@ def _cells(
     """
     low, high = np.empty_like(estimates), np.empty_like(estimates)
     near = np.equal(stands, Standing.NEAR)
-    for some, level in ((~near, confidence), (near, marks.careful(confidence))):
+    for some, level in ((~near, confidence), (near, careful(confidence))):
         if some.any():
             low[some], high[some] = interval(some, level)
     values, low, high = shown(estimates), shown(low), shown(high)
@@ -102,7 +103,7 @@ class Straight:
         that takes P(Z <= -3h) / a from it, about a^2/2.
         """
         half = noise.half_width(self.form, confidence)
-        usual = half if confidence >= marks.USUAL else marks.usual_error(self.form, noise, confidence)
+        usual = half if confidence >= USUAL else marks.usual_error(self.form, noise, confidence)
         numbers, unit = self.form.wholes(groups, also=math.lcm(half.denominator, usual.denominator))
         room, error = int(half * unit), int(usual * unit)
         below = (marks.LINE - 1) * error
@@ -113,7 +114,7 @@ class Straight:
         noisy = tuple(stand is Standing.MARKED for stand in stands)
         if self.integer and self.whole:
             whole = [_wholes(x, a, b, unit) for x, a, b in zip(numbers, low, high, strict=True)]
-            values, least, most = zip(*whole, strict=True)
+            values, least, most = zip(*whole, strict=True) if whole else ((), (), ())
             return Cells(values, least, most, noisy).cut(self.can_be)
         return Cells(
             tuple([quotient_nearest(x, unit) for x in numbers]),
@@ -179,13 +180,22 @@ class Quotient:
                 noise.mechanism, x[some], scales, *sides, lower=lower, upper=upper, confidence=level
             )
 
+        # a quotient with a least number is by a count, or of two numbers that are not negative
+        signed = self.most is None and self.can_be[0] is None
         stands = [
-            marks.standings(form, groups, noise, confidence, signed=self.most is None, line=line)
-            for form, line in ((self._size(), marks.LINE), (self.denominator, marks.UNDER))
+            marks.standings(form, groups, noise, confidence, signed=either, line=line)
+            for form, either, line in (
+                (self._size(), self.most is None, marks.LINE),
+                (self.denominator, signed, marks.UNDER),
+            )
         ]
         start, unit = nearest(self.lower), nearest(self.unit)
         found = _cells(estimates, np.min(stands, axis=0), interval, confidence, lambda part: start + unit * part)
-        return found.cut(self.can_be)
+        found = found.cut(self.can_be)
+        if self.most is not None or None in self.can_be:
+            return found
+        tops, bottoms = ([form.value(noisy) for noisy in groups] for form in (self.numerator, self.denominator))
+        return found.without_size(tops, bottoms, self.can_be)
 
     def _size(self) -> Linear:
         """What of the numerator must be known: of a mean, the sum of the values, or of what they are below 0.

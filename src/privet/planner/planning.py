@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from privet import mechanisms
-from privet.errors import QueryError, Remedy, UserError, argument, write
+from privet.errors import QueryError, Remedy, Subject, UserError, argument, write
 from privet.exact import Exact, Number, nonnegative, positive, probability, show, whole
 from privet.exact.search import first
 from privet.mechanisms import NoiseMechanism
@@ -63,6 +63,8 @@ def plan(
             f"simultaneous must be true or false, not {simultaneous!r}", remedy=argument("simultaneous", True)
         )
     asked, leak = asked_price(epsilon=epsilon, delta=delta, rho=rho, within=within is not None)
+    if delta is not None and accounting is not None:
+        _check_delta(accounting.budget)
     names = [name for name, _ in query.aggregates]
     heavier = _numbers(weights, names, "weights")
     if any(not Exact(1, 10**6) <= weight <= 10**6 for weight in heavier.values()):
@@ -120,6 +122,17 @@ def plan(
     if asked is None and accounting is not None:
         return choice.cheapest(plans, accounting)
     return choice.most_accurate(plans, accounting)
+
+
+def _check_delta(budget: Guarantee) -> None:
+    """Refuse a delta that could not be spent: it would be ignored."""
+    if isinstance(budget, PureDP) or (isinstance(budget, ApproxDP) and not budget.delta):
+        raise QueryError(
+            f"delta is set, and this budget has none: {budget}",
+            allowed="Leave delta out, or ask for a budget with one, such as epsilon 3, delta 1e-6",
+            subject=Subject("argument", "delta"),
+            remedy=write("epsilon=0.5", terminal="--epsilon 0.5", http='"epsilon": 0.5'),
+        )
 
 
 def _ranked(query: Query) -> bool:

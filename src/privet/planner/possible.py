@@ -66,6 +66,12 @@ def formula(node: Node, outputs: Mapping[str, Output]) -> Interval:
     return _possible(node, outputs) if _divides(node) else ANY
 
 
+def is_not_negative(node: Node, outputs: Mapping[str, Output]) -> bool:
+    """Whether a number of an answer can't be negative, whatever the data are."""
+    low = _possible(node, outputs).low
+    return low is not None and low >= 0
+
+
 def in_words(plan: ReleasePlan) -> str:
     """Which columns are cut to what they can be; empty if none is."""
     outputs = dict(plan.columns)

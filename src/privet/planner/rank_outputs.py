@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import accumulate, takewhile
 
 from privet.exact import Exact, nearest
 from privet.planner.cells import Cell, Cells
+from privet.planner.confidences import USUAL, careful
 from privet.planner.linear import Linear, Noisy
 from privet.planner.noise import Noise
 from privet.planner.ranks import RankMeasurement
@@ -47,57 +50,82 @@ class RankedCode:
         beyond h on one side; and so for the other end. Codes nearer to the quantile are tried only after those farther
         away are proved: to err, the first that is wrong must be proved, so there is nothing to correct for. A maximum
         is at least the lower end, if a row is there.
+
+        Which of them are marked is in `_proofs`.
         """
         values = tuple(self._value(group[self.measurement][self.place]) for group in groups)
         if not self.what.counts:  # nothing is known
             many = len(groups)
             return Cells(values, (-math.inf,) * many, (math.inf,) * many, (False,) * many)
-        ends = [self._ends(group[self.measurement], noise, confidence) for group in groups]
+        proofs = self._proofs(noise, confidence)
+        found = [proofs(group[self.measurement]) for group in groups]
+        low, high, noisy = zip(*found, strict=True) if found else ((), (), ())
         bounds = 0, self.what.code.width
-        low, high = ([bounds[side] if end[side] is None else end[side] for end in ends] for side in (0, 1))
-        noisy = tuple(self._is_noisy(end) for end in ends)
-        return Cells(values, tuple(map(self._value, low)), tuple(map(self._value, high)), noisy)  # type: ignore[arg-type]
-
-    def _is_noisy(self, ends: tuple[int | None, int | None]) -> bool:
-        """Whether the counts prove too little: not every end, or an interval over more than half of the range."""
-        low, high = ends
-        unproved = low is None and high is None if self.is_edge else low is None or high is None
-        width = self.what.code.width
-        return unproved or 2 * ((width if high is None else high) - (low or 0)) > width
+        ends = [[bounds[side] if end is None else end for end in some] for side, some in enumerate((low, high))]
+        marked = tuple(mark or 2 * (b - a) > bounds[1] for mark, a, b in zip(noisy, *ends, strict=True))
+        return Cells(values, tuple(map(self._value, ends[0])), tuple(map(self._value, ends[1])), marked)
 
     def _value(self, code: int) -> Cell:
         exactly = self.what.code.lower + self.what.code.step * code
         whole = self.what.code.lower.denominator == self.what.code.step.denominator == 1
         return int(exactly) if whole else nearest(exactly)
 
-    def _ends(self, vector: Sequence[int], noise: Noise, confidence: Exact) -> tuple[int | None, int | None]:
-        """The codes of both ends; None where the counts do not prove one."""
-        thresholds = self.what.thresholds(vector)
-        if self.is_edge:
-            first = 1 + thresholds.index(self.what.edge(vector, self.index))
-            proved = self._proved(vector, first, noise, confidence, above=self.q == 0)
-            code = vector[self.place] if proved else None
-            return (None, code) if self.q == 0 else (code, None)
-        below, above = self.what.ends(vector, self.index)
-        least = most = None
-        for low in below:
-            if not self._proved(vector, 1 + thresholds.index(low), noise, confidence, above=False):
-                break
-            least = low
-        for high in above:
-            if not self._proved(vector, 1 + thresholds.index(high + 1), noise, confidence, above=True):
-                break
-            most = high
-        return least, most
+    def _proofs(
+        self, noise: Noise, confidence: Exact
+    ) -> Callable[[Sequence[int]], tuple[int | None, int | None, bool]]:
+        """From codes and counts: both ends, None where the counts do not prove one; whether they prove too little.
 
-    def _proved(self, vector: Sequence[int], first: int, noise: Noise, confidence: Exact, *, above: bool) -> bool:
-        """Whether the first few counts together are less than q n by 1 or more; or more than it, if `above`."""
-        q, start = self.q, len(self.what.steps)
-        weights = [(1 if i < first else 0) - q for i in range(self.what.counts)]
-        form = Linear(tuple((self.measurement, start + i, w) for i, w in enumerate(weights) if w))
-        x = sum((w * count for w, count in zip(weights, vector[start:], strict=True)), Exact(0))
-        margin = noise.error(form, confidence)
-        return x - margin >= 1 if above else x + margin <= -1
+        An answer without a mark needs evidence: the farthest code on each side is proved at the confidence 1 - a^2,
+        a = 1 - confidence (0.05 at most). Nearer codes are then proved at 1 - a^2 too, unless both farthest ones are
+        beyond their lines by h, the margin at 1 - a, or more: then at 1 - a.
+
+        Claim: let U: the answer is unmarked. A minimum or maximum is wrong and unmarked with probability a^2/2 at most
+        on any data: given U, it is right with probability 1 - a/2 or more wherever P(U) >= a. So is a quantile that is
+        less than h above a line, with a^2. If the true count of a side is not beyond its line, at most a share a of its
+        noisy counts that are beyond it are so by h, since noise is log-concave; else at least half of its noisy counts
+        are beyond it. So with one side in doubt, it is wrong with probability 2 a at most, given U, wherever
+        P(U) >= a. With both sides in doubt this is measured (`./dev bench kinds`), not proved.
+        """
+        usual = max(confidence, USUAL)
+        at_line, beyond_line = (careful(usual),), (careful(usual), usual)
+        start, counts, q = len(self.what.steps), self.what.counts, self.q
+
+        @cache
+        def needed(first: int, levels: tuple[Exact, ...]) -> int:
+            """What the first few counts together must differ from q n by, times q's denominator: 1, and the errors."""
+            weights = [(1 if i < first else 0) - q for i in range(counts)]
+            form = Linear(tuple((self.measurement, start + i, w) for i, w in enumerate(weights) if w))
+            return math.ceil((1 + sum(noise.error(form, level) for level in levels)) * q.denominator)
+
+        def proofs(vector: Sequence[int]) -> tuple[int | None, int | None, bool]:
+            thresholds = self.what.thresholds(vector)
+            total, upto = sum(vector[start:]), list(accumulate(vector[start:], initial=0))
+
+            def proved(first: int, *levels: Exact, above: bool) -> bool:
+                x = q.denominator * upto[first] - q.numerator * total
+                return (x if above else -x) >= needed(first, levels)
+
+            if self.is_edge:
+                first, above = 1 + thresholds.index(self.what.edge(vector, self.index)), q == 0
+                code = vector[self.place] if proved(first, confidence, above=above) else None
+                noisy = not proved(first, *at_line, above=above)
+                return (None, code, noisy) if above else (code, None, noisy)
+            sides = [
+                [(code, 1 + thresholds.index(code + side)) for code in codes]
+                for side, codes in enumerate(self.what.ends(vector, self.index))
+            ]
+            noisy, near = (
+                not all(proved(codes[0][1], *levels, above=bool(side)) for side, codes in enumerate(sides))
+                for levels in (at_line, beyond_line)
+            )
+            level = careful(confidence) if near and not noisy else confidence
+            ends: list[int | None] = []
+            for side, codes in enumerate(sides):
+                kept = [code for code, _ in takewhile(lambda one: proved(one[1], level, above=bool(side)), codes)]  # noqa: B023
+                ends.append(kept[-1] if kept else None)
+            return ends[0], ends[1], noisy
+
+        return proofs
 
     def expected(self, noise: Noise, confidence: Exact, assuming: int | None) -> Exact | None:
         """Unknown: it depends on how close the values are to each other."""

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from privet.exact import Exact, show, show_up
 from privet.mechanisms.ranks import TIES
 from privet.mechanisms.splitting import Step
+from privet.planner.confidences import USUAL
 from privet.planner.rank_outputs import RankedCode
-from privet.planner.ranks import USUAL, ChosenRanks
+from privet.planner.ranks import ChosenRanks
 from privet.privacy.guarantees import ZeroConcentratedDP
 from privet.tables.expressions.rendering import show as show_node
 

@@ -17,6 +17,7 @@ from privet.codec import ratio
 from privet.exact import Exact
 from privet.mechanisms import NoiseMechanism
 from privet.mechanisms.splitting import Step, levels, steps_of
+from privet.planner.confidences import USUAL, careful
 from privet.privacy import events
 from privet.privacy.adjacency import Adjacency
 from privet.privacy.events import BoundedRange
@@ -30,14 +31,12 @@ from privet.tables.statement import Code, Present, Tally
 
 VALUES, SIDES, COUNTS = Exact(40, 100), Exact(22, 100), Exact(38, 100)
 """The shares of epsilon with an interval: for the quantiles, for the codes beside them, and for the counts."""
-EDGE = Exact(3, 4)
+EDGE = Exact(2, 3)
 """The share for a minimum or maximum; the rest is for the count."""
 NEARER: tuple[Exact, ...] = (Exact(1), Exact(3, 5), Exact(2, 5), Exact(1, 4))
 """Where rows are counted beside a quantile: at these parts of the way to the chosen codes."""
 FEW = 4
 """The number of quantiles up to which rows are counted at all of these; beside more, at the chosen codes alone."""
-USUAL = Exact(95, 100)
-"""The confidence for which the codes beside a quantile are chosen; at others, the ends are public bounds more often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +97,9 @@ class RankMeasurement:
         """The codes that may be the lower end of a quantile's interval, and the upper end; the farthest first."""
         many = len(self.ranks)
         value, low, high = codes[index], codes[many + index], codes[2 * many + index]
-        below = [value - int((value - low) * part) for part in self.nearer]
-        return below, [value + int((high - value) * part) for part in self.nearer]
+        parts = [(part.numerator, part.denominator) for part in self.nearer]
+        below = [value - (value - low) * a // b for a, b in parts]
+        return below, [value + (high - value) * a // b for a, b in parts]
 
     def edge(self, codes: Sequence[int], index: int) -> int:
         """From which code on rows are counted for an edge: those from a maximum on, or those above a minimum."""
@@ -220,15 +220,23 @@ class ChosenRanks:
         """How many ranks inside an edge aims.
 
         Claim: any number is as private. It aims so far inside that e^3 times all codes beyond it weigh less than one
-        at it: 2 D (ln N + 3) / epsilon.
+        at it: 2 D (ln N + 3) / epsilon; and so far that the count proves it without a mark in some 96 % of answers.
         """
         if not self.measurement.edges:
             return 0
-        codes = self.measurement.code.width + 1
-        return math.ceil((codes.bit_length() * 0.6932 + 3) / float(self.rate(self.measurement.steps[-1])))
+        codes, rate = self.measurement.code.width + 1, float(self.rate(self.measurement.steps[-1]))
+        least = (codes.bit_length() * 0.6932 + 3) / rate
+        if self.measurement.counts:
+            usual, sure = (float(self._margin((Exact(1),), level)) for level in (USUAL, careful(USUAL)))
+            least = max(least, 1 + sure + math.hypot(0.85 * usual, 3 / rate))
+        return math.ceil(least)
+
+    def _margin(self, weights: tuple[Exact, ...], confidence: Exact) -> Exact:
+        """The error of a sum of counts."""
+        return self.mechanism.error_of_sum(weights, (self.scale,) * len(weights), confidence)
 
     def _reach(self) -> int:
-        """How many ranks beside a quantile to aim: so far that the counts prove it in 99 % of answers.
+        """How many ranks beside a quantile to aim: so far that the counts prove it without a mark in 98 % of answers.
 
         Claim: any number is as private.
         """
@@ -238,12 +246,11 @@ class ChosenRanks:
         size, middle = form.counts, form.ranks[len(form.ranks) // 2]
         split = max(1, size // 2)
         weights = [1 - middle] * split + [-middle] * (size - split)
-        margin = self.mechanism.error_of_sum(tuple(weights), (self.scale,) * size, USUAL)
+        margin, sure = (float(self._margin(tuple(weights), level)) for level in (USUAL, careful(USUAL)))
         steps = [step for step in form.steps if step.place < form.first_edge]
         beside = max(1 / float(self.rate(step)) for step in steps if step.side)
         within = max(1 / float(self.rate(step)) for step in steps if not step.side)
-        spread = (1.3 * float(margin)) ** 2 + (5 * beside) ** 2 + (3 * within) ** 2
-        return 1 + math.ceil(float(margin) + math.sqrt(spread))
+        return 1 + math.ceil(sure + math.hypot(1.3 * margin, 5 * beside, 3 * within))
 
     def restored(self, measured: Any) -> ChosenRanks:
         """The same as a certificate has it."""

@@ -254,15 +254,22 @@ def _argument(tree: Tree) -> Tree:
     return tree.expressions[0] if isinstance(tree, exp.Anonymous) and tree.expressions else tree.this  # type: ignore[no-any-return]
 
 
+_WORD = re.compile(r"\w+|[<>=!]=|[-+*/<>]")
+_OPERATORS = {
+    "+": "plus", "-": "minus", "*": "times", "/": "per", "==": "is", "!=": "is_not", "<": "below", "<=": "at_most",
+    ">": "above", ">=": "at_least",
+}  # fmt: skip
+
+
 def name_of(what: Aggregate | OfPerson | Node) -> str:
-    """The default name of a column: the function, and the words of its argument.
+    """The default name of a column: the function, and the words of its argument, with operators as words.
 
     Example:
         >>> from privet.privacy.adjacency import Person
         >>> from privet.tables.aggregates import count, mean, sum
         >>> from privet.tables.expressions.fluent import col
         >>> name_of(count()), name_of(mean("income")), name_of(sum(col("pay") / 12) / count())
-        ('count', 'avg_income', 'sum_pay_12_per_count')
+        ('count', 'avg_income', 'sum_pay_per_12_per_count')
     """
     match what:
         case Count(None) | OfPerson("count", None):
@@ -297,7 +304,7 @@ def _words(node: Node) -> str:
         (when, then), *_ = node.branches
         return f"{'' if then == Constant(Exact(1)) else f'{_words(then)}_'}where_{_words(when)}"
     node = node.operand if isinstance(node, Clip) else node
-    return "_".join(re.findall(r"\w+", show(node))) or "value"
+    return "_".join(_OPERATORS.get(word, word) for word in _WORD.findall(show(node))) or "value"
 
 
 def factored(source: SqlText, tree: Tree) -> tuple[Exact, Tree]:
