@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 from privet.errors import QueryError, write
 from privet.exact import Exact
@@ -115,6 +116,7 @@ class Together:
     """The operands, in the common unit."""
 
 
+@lru_cache(maxsize=4096)
 def together(*parts: Range) -> Together:
     """Numbers in their common unit; if that takes too many bits, those with the finest unit are rounded.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import date, datetime
+from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
@@ -99,6 +100,7 @@ def with_hours(time: TimeType, unit: str, remedy: Remedy) -> TimeType:
     return time
 
 
+@lru_cache(maxsize=4096)  # the planner and the engines ask for the same types again and again
 def arithmetic(operator: Operator, a: NumberType, b: NumberType) -> NumberType:
     """The type of a sum, difference, product or quotient of two numbers."""
     missing, wide, rounded = a.missing or b.missing, a.wide or b.wide, a.rounded or b.rounded
@@ -229,6 +231,11 @@ def check_edges(edges: Sequence[Exact]) -> None:
 
 def bin_labels(edges: Sequence[Exact]) -> tuple[str, ...]:
     """The names of the bins between these edges."""
+    return _labels(tuple(edges))
+
+
+@lru_cache(maxsize=64)
+def _labels(edges: tuple[Exact, ...]) -> tuple[str, ...]:
     last = len(edges) - 2
     labels = tuple(f"[{show(a)}, {show(b)}{']' if i == last else ')'}" for i, (a, b) in enumerate(pairwise(edges)))
     if len({*labels}) < len(labels):
