@@ -147,3 +147,30 @@ def test_a_damaged_file(shell: Shell) -> None:
     done = shell.run("check")
     assert (done.code, done.out) == (2, "")
     assert "the rows of 'people' can't be read" in done.err
+
+
+def test_rows_that_contradict_what_keys_lie_within_are_counted(shell: Shell) -> None:
+    """Two of six rows have a town of another region; the parents are integers, which a policy writes as texts."""
+    zones, towns = [1, 1, 2, 2, 1, None], ["a", "b", "c", "a", "c", "a"]
+    pq.write_table(pa.table({"zone": zones, "town": towns}), "places.parquet")
+    Path("places.toml").write_text(
+        """
+        ledger = "places.ledger"
+        [datasets.places]
+        budget = { epsilon = 1 }
+        adjacency = "add/remove"
+        [datasets.places.tables.places]
+        source = "places.parquet"
+        protect = "each row"
+        [datasets.places.tables.places.columns]
+        zone = { keys = [1, 2] }
+        town = { keys = { 1 = ["a", "b"], 2 = ["c"] }, within = "zone" }
+        """
+    )
+    done = shell.run("check", "places.toml")
+    assert done.code == 1
+    assert "  ! town  2 rows (33.3 %) in another zone than declared left out of groups by both" in done.out
+    tree = json.loads(shell.run("check", "places.toml", "--json").out)
+    found = tree["datasets"]["places"]["tables"]["places"]["columns"]["town"]["contradicting"]
+    assert found == {"within": "zone", "rows": 2}
+    assert "town  a, b, c; each within one zone" in shell("schema", "--policy", "places.toml").out

@@ -38,6 +38,7 @@ protect = { person = "person_id", max_groups = 2, max_rows_per_group = 5 }
 [datasets.health.tables.people.columns]
 region = { keys = ["north", "south"], other = "elsewhere" }
 district = { keys_from = "regions.csv", column = "region" }
+town = { keys = { north = ["Alta", "Bodo"], south = ["Cork"] }, within = "region" }
 floor = { keys = [-1, 0, 1, 2] }
 age = { integer = [0, 110], required = true }
 income = { number = [0, 200_000], step = 0.01 }

@@ -61,6 +61,7 @@ def test_columns_are_those_of_python(tmp_path: Path) -> None:
     assert policy.table("people").columns() == {
         "region": pv.keys("north", "south", other="elsewhere"),
         "district": pv.keys("south", "north"),
+        "town": pv.keys({"north": ["Alta", "Bodo"], "south": ["Cork"]}, within="region"),
         "floor": pv.keys(-1, 0, 1, 2),
         "age": pv.integer(0, 110, required=True),
         "income": pv.number(0, 200_000, step="0.01"),

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.neighbours import cubes
+from tests.neighbours import cubes, hierarchies
 from tests.neighbours.search import questions
 from tests.neighbours.worlds import world
 from tests.test_architecture import imports
@@ -175,12 +175,17 @@ def test_it_agrees_with_the_planner_on_generated_questions(effort: int) -> None:
     assert len(seen) >= 6, seen
 
 
-def test_it_agrees_with_the_planner_on_levels(effort: int) -> None:
+@pytest.mark.parametrize(
+    ("make", "ask", "first"),
+    [(world, cubes.planned, 920_000), (hierarchies.forest, hierarchies.planned, 0)],
+    ids=["tables", "trees"],
+)
+def test_it_agrees_with_the_planner_on_levels(make: Any, ask: Any, first: int, effort: int) -> None:
     """Rollups and cubes: margins in L1 and residuals in L2; the same moves, from the certificate alone."""
     seen: dict[tuple[str, str], int] = {}
     for number in range(6 * effort):
-        chance = Random(920_000 + number)
-        for asked in questions(chance, world(chance), ask=cubes.planned):
+        chance = Random(first + number)
+        for asked in questions(chance, make(chance), ask=ask):
             for price in ({"epsilon": 1}, {"rho": 1}):
                 made = plan(asked.query, **price)  # type: ignore[arg-type]
                 tree = json.loads(json.dumps(derived(made)))

@@ -43,6 +43,7 @@ PEOPLE = Table(
             "rate": schema.number(-0.5, 0.5),
             "region": schema.keys("north", "1/2", other="elsewhere"),
             "zone": schema.keys(1, 2, 3),
+            "place": schema.keys({"north": ["a", "b"], "1/2": ["c"], "elsewhere": ["d"]}, within="region"),
             "name": schema.text(),
             "born": schema.date("1900-01-01", "2024-12-31"),
             "seen": schema.timestamp("2020-01-01", "2024-12-31T23:59:59.5"),
@@ -175,11 +176,11 @@ GOLDEN: list[tuple[Any, str]] = [
     (schema.number(0, 1, step=0.25),
      ('{"default":null,"kind":"declared","kind_name":"number","type":{"integer":false,'
      '"kind":"number type","lower":"0/1","missing":true,"rounded":false,"step":"1/4",'
-     '"unit":"1/4","upper":"1/1","wide":false}}')),
+     '"unit":"1/4","upper":"1/1","wide":false},"within":null}')),
     (ROWS.schema,
      ('{"adjacency":"replace","columns":[["x",{"default":null,"kind":"declared","kind_name":"integer","type":{"integer":true,'
      '"kind":"number type","lower":"0/1","missing":true,"rounded":false,"step":null,'
-     '"unit":"1/1","upper":"9/1","wide":false}}]],"kind":"schema",'
+     '"unit":"1/1","upper":"9/1","wide":false},"within":null}]],"kind":"schema",'
      '"name":"r","protect":{"kind":"each row"},"rows":100}')),
     (ROWS.agg(n=count()).limit(3).arrangement,
      '{"computed":[],"having":null,"hidden":[],"kind":"arrangement","limit":3,"order":[]}'),

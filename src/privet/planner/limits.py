@@ -46,7 +46,7 @@ def limits(plan: ReleasePlan) -> tuple[str, ...]:
         return ()
     of = plan.query.input
     groups = list(dict.fromkeys(clause for key in plan.query.keys for clause in _key(key, of)))
-    groups += _contradictions(plan.query)
+    groups += nesting.left_out(of, [key.expression for key in plan.query.keys], [key.name for key in plan.query.keys])
     values = Clamps(named={key.expression.name for key in plan.query.keys if isinstance(key.expression, e.Column)})
     for step in operators.steps(of):
         values.step(step)
@@ -150,10 +150,3 @@ def _key(key: Key, of: Operator) -> Iterator[str]:
             yield f"rows with no {key.name} left out"
     elif kind.missing:
         yield f"rows with no {key.name} left out"
-
-
-def _contradictions(query: Query) -> Iterator[str]:
-    """What becomes of rows whose keys contradict the declaration that one lies within the other."""
-    for each in nesting.nested(query.input, [key.expression for key in query.keys]):
-        child, above = query.keys[each.child].name, query.keys[each.above].name
-        yield f"rows whose {child} lies in another {above} than theirs left out"

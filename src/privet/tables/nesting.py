@@ -59,6 +59,12 @@ def nested(rows: Operator, keys: Sequence[Node]) -> list[Nested]:
     return found
 
 
+def left_out(rows: Operator, keys: Sequence[Node], names: Sequence[str]) -> list[str]:
+    """What becomes of rows that contradict the declarations, in words."""
+    pairs = [(names[each.child], names[each.above]) for each in nested(rows, keys)]
+    return [f"rows whose {child} lies in another {above} than theirs left out" for child, above in pairs]
+
+
 def possible(
     rows: Operator, keys: Sequence[Node], values: Sequence[Sequence[KeyValue]]
 ) -> tuple[Combination, ...] | None:
