@@ -47,7 +47,7 @@ class Bucket:
 
 def behind(bucket: Bucket, key: str, content: bytes) -> None:
     """Put an object into a bucket of S3 without a request, which is faster."""
-    from moto.core import DEFAULT_ACCOUNT_ID
+    from moto.core.models import DEFAULT_ACCOUNT_ID
     from moto.s3.models import s3_backends
 
     s3_backends[DEFAULT_ACCOUNT_ID]["aws"].put_object(bucket.name, key, content)

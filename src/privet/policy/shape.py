@@ -146,8 +146,7 @@ class TableShape(Part):
     """A private table. Analysts can use only the columns that are declared here."""
 
     source: SourceShape
-    """A Parquet file, a pattern or a list of them, relative to the policy or at s3:// or gs://; a table in a DuckDB
-    file; or a table in Postgres: its address, then # and its name."""
+    """Parquet files (a path, a pattern or a list; also s3:// or gs://), a DuckDB table, or postgresql://...#table."""
     protect: ProtectShape
     """What is protected: each person, with a cap on rows, or "each row" if no person has two."""
     rows: fields.Whole | None = None
