@@ -243,3 +243,20 @@ def test_a_delta_that_the_budget_does_not_have_is_refused() -> None:
 
 def _rows() -> pv.Table:
     return pv.table("rows", pa.table({"x": [1, 2]}), protect=pv.each_row(), columns={"x": pv.integer(0, 9)})
+
+
+def test_a_share_of_a_budget_is_also_told_in_questions() -> None:
+    """As many as can be asked, one by one; of a budget in epsilon or in rho, the number says it."""
+    counted = _rows().agg(n=pv.count())
+    with pv.Session([_rows()], budget=pv.ApproxDP(1, 1e-6), ledger=None) as session:
+        told = session.release(counted, epsilon="1/5").notes()[-1]
+        assert told == "Spent epsilon 0.2; 80 % left: enough for 4 questions like this."
+        for left in (3, 2, 1):
+            last = session.release(counted, epsilon="1/5", fresh=True).notes()[-1]
+            assert f"enough for {left} question{'s' * (left > 1)} like this" in last
+        last = session.release(counted, epsilon="1/5", fresh=True).notes()[-1]
+        assert last.endswith("left: not enough for another question like this.")
+        with pytest.raises(BudgetError):
+            session.release(counted, epsilon="1/5", fresh=True)
+    with pv.Session([_rows()], budget=pv.PureDP(1), ledger=None) as session:
+        assert session.release(counted, epsilon="1/5").notes()[-1] == "Spent epsilon 0.2; 0.8 left."

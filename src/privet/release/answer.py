@@ -233,6 +233,7 @@ class Release:
                 chosen_by_noise=self.plan.chosen_by_noise,
                 drawn=drawn,
                 part="batch" in getattr(self.certificate, "document", {}).get("ledger", {}),
+                like=self.plan,
             )
         )
         keys = [

@@ -254,9 +254,9 @@ def _argument(tree: Tree) -> Tree:
     return tree.expressions[0] if isinstance(tree, exp.Anonymous) and tree.expressions else tree.this  # type: ignore[no-any-return]
 
 
-_WORD = re.compile(r"\w+|[<>=!]=|[-+*/<>]")
+_WORD = re.compile(r"\w+|[<>!]=|[-+*/<>=]")
 _OPERATORS = {
-    "+": "plus", "-": "minus", "*": "times", "/": "per", "==": "is", "!=": "is_not", "<": "below", "<=": "at_most",
+    "+": "plus", "-": "minus", "*": "times", "/": "per", "=": "is", "!=": "is_not", "<": "below", "<=": "at_most",
     ">": "above", ">=": "at_least",
 }  # fmt: skip
 

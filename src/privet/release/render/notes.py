@@ -8,6 +8,7 @@ from decimal import ROUND_FLOOR
 
 from privet.exact import Exact, show
 from privet.ledger import Remaining
+from privet.ledger.balance import Planned, how_often
 from privet.privacy.guarantees import Guarantee, PureDP
 from privet.privacy.guarantees.budgets import is_nothing
 from privet.release.render.view import Column, marks
@@ -31,6 +32,7 @@ def notes(
     chosen_by_noise: bool = False,
     drawn: bool = False,
     part: bool = False,
+    like: Planned | None = None,
 ) -> list[str]:
     """The notes below a table: what the intervals cover, which bounds shaped the answer, and what was spent.
 
@@ -53,13 +55,28 @@ def notes(
     if marked:
         reasons = [words for ranked, words in _REASONS.items() if ranked in marked]
         lines.append(f"~ too noisy to rely on: {', or '.join(reasons)}.")
-    return [*lines, cost(guarantee, spent, remaining, part=part)]
+    return [*lines, cost(guarantee, spent, remaining, part=part, like=like)]
 
 
-def cost(guarantee: Guarantee, spent: Guarantee, remaining: Remaining | None, *, part: bool = False) -> str:
-    """What was spent, perhaps as part of a batch, and what is left."""
+def cost(
+    guarantee: Guarantee,
+    spent: Guarantee,
+    remaining: Remaining | None,
+    *,
+    part: bool = False,
+    like: Planned | None = None,
+) -> str:
+    """What was spent, perhaps as part of a batch, and what is left; a share in questions like this one, too."""
     paid = _cost(guarantee, spent) + (", as part of a batch" if part and not is_nothing(spent) else "")
-    return paid + ("." if remaining is None else f"; {_left(remaining)} left.")
+    if remaining is None:
+        return f"{paid}."
+    enough = ""
+    if like is not None and not part and str(remaining).endswith("%") and not is_nothing(guarantee):
+        times = remaining.times(like)
+        enough = (
+            f": enough for {how_often(times)} like this" if times else ": not enough for another question like this"
+        )
+    return f"{paid}; {_left(remaining)} left{enough}."
 
 
 def _is_bounded(column: Column) -> bool:

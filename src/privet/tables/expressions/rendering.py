@@ -26,7 +26,13 @@ _NESTED = (e.Arithmetic, e.Compare, e.Logic, e.Not)
 
 
 def show(node: e.Node) -> str:
-    """An expression as a person would write it."""
+    """An expression as a person would write it: the same in every language, so equality is a plain =.
+
+    Example:
+        >>> from privet.tables.expressions.fluent import col
+        >>> print(show(((col("region") == "north") & (col("age") != 3)).node))
+        (region = 'north') and (age != 3)
+    """
 
     def inner(part: e.Node) -> str:
         return f"({show(part)})" if isinstance(part, (*_NESTED, e.Case)) else show(part)
@@ -39,7 +45,7 @@ def show(node: e.Node) -> str:
                 return show_number(value)
             return repr(value) if isinstance(value, str) else str(value)
         case e.Arithmetic(operator, a, b) | e.Compare(operator, a, b):
-            return f"{inner(a)} {operator} {inner(b)}"
+            return f"{inner(a)} {'=' if operator == '==' else operator} {inner(b)}"
         case e.Rounded(function, of, digits):
             return f"{function}({show(of)}{f', {digits}' if digits else ''})"
         case e.Clip(of, lower, upper):
