@@ -44,4 +44,4 @@ def by_postgres(of: World) -> Iterator[Vectorize]:
             yield counted
         finally:
             engine.close()
-            in_postgres.execute(*(f'DROP TABLE "{table.source.table}"' for table in tables.values()))  # type: ignore[attr-defined]
+            in_postgres.execute(*(f'DROP TABLE "{table.source.table}"' for table in tables.values()))
