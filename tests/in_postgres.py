@@ -80,10 +80,10 @@ def filled(name: str, rows: pa.Table) -> None:
 
     values = [list(map(_type(field.type)[1], _plain(rows.column(field.name)))) for field in rows.schema]
     listed = ", ".join(f'"{field.name}"' for field in rows.schema)
-    with psycopg.connect(_AT[-1]) as connection, connection.cursor() as cursor:
-        with cursor.copy(f'COPY "{name}" ({listed}) FROM STDIN'.encode()) as copy:
-            for row in zip(*values, strict=True):
-                copy.write_row(row)
+    copying = f'COPY "{name}" ({listed}) FROM STDIN'.encode()
+    with psycopg.connect(_AT[-1]) as connection, connection.cursor().copy(copying) as copy:
+        for row in zip(*values, strict=True):
+            copy.write_row(row)
 
 
 def lose(engine: Any) -> None:

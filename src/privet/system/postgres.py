@@ -47,7 +47,8 @@ class LimitedConnection(psycopg.Connection[Any]):
                     heard = now
                 elif self.abandoned or now - heard > self.silence:
                     self.close()
-                    raise psycopg.OperationalError(f"Postgres has not responded for {now - heard:g} seconds")
+                    waited = "" if self.abandoned else f" for {self.silence:g} seconds"
+                    raise psycopg.OperationalError(f"Postgres has not responded{waited}")
                 waits_for = steps.send(ready)
         except StopIteration as end:
             return end.value

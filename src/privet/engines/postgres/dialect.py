@@ -16,9 +16,8 @@ from privet.exact import Exact
 from privet.tables.stored_types import StoredType
 
 _PARTS = {"weekday": "isodow"}
-_REACH = Exact(2**1000)
 _NONNEGATIVE = 2**63 - 1
-_PIECE = 39  # bits; three pieces of a float hold 117
+_PIECE = 39  # bits; the highest of three pieces of a float has more
 _UNPRINTABLE = (
     r"[\u0001-\u001f\u007f-\u00a0\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u1680\u180e"
     r"\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ue000-\uf8ff\ufeff\ufff9-\ufffb"
@@ -123,19 +122,16 @@ class PostgresDialect(Dialect):
         ends = f"{self.float(-(2**63))} AND {self.float(2**63 - 1024)}"
         return f"CASE WHEN {sql} BETWEEN {ends} THEN CAST({sql} AS bigint) END"
 
-    def floored(self, sql: str, d: str, matters: Span, near_zero: Span | None, size: Size) -> str:
-        if max(map(abs, matters)) > _REACH or matters[1] - matters[0] < 1 / _REACH:
-            raise Unsupported("a range beyond 2^1000, or narrower than 2^-1000, can't be computed by Postgres")
+    def floored(self, sql: str, d: str, near_zero: Span | None, size: Size) -> str:
         floor = f"floor({sql})"
         floor = f"CAST({floor} AS bigint)" if size == "narrow" else self._exact(floor)
-        if near_zero is not None:
-            first, last = map(self.float, near_zero)
-            floor = f"CASE WHEN {d} BETWEEN {first} AND {last} THEN 0 ELSE {floor} END"
-        low, high = map(self.float, matters)
-        return f"CASE WHEN {d} BETWEEN {low} AND {high} THEN {floor} END"
+        if near_zero is None:
+            return floor
+        first, last = map(self.float, near_zero)
+        return f"CASE WHEN {d} BETWEEN {first} AND {last} THEN 0 ELSE {floor} END"
 
     def _exact(self, whole: str) -> str:
-        """A double that is a whole number below 2^116, as a decimal: a cast would keep 15 digits of it.
+        """A double that is a whole number below 2^140, as a decimal: a cast would keep 15 digits of it.
 
         Three pieces, each a bigint. Products with powers of two, and what is subtracted, are exact.
         """

@@ -159,12 +159,11 @@ class Dialect(ABC):
         """A float, rounded to a narrow integer; NULL where it does not fit."""
         return self.try_cast(sql, self.types["narrow"])
 
-    def floored(self, sql: str, d: str, matters: Span, near_zero: Span | None, size: Size) -> str:
-        """The floor of `sql`, as an integer of this size; NULL where it does not fit.
+    def floored(self, sql: str, d: str, near_zero: Span | None, size: Size) -> str:
+        """The floor of `sql`, as an integer of this size; `sql` is a float that is computed from the float `d`.
 
-        `sql` is a float that is computed from the float `d`. What it is matters only if `d` is in the first span, ends
-        included: elsewhere it may also be NULL. In the second, if there is one, its floor is 0 or -1, no matter which.
-        So a database that raises errors for floats that are too large, or too near to 0, need not compute them.
+        In the span, if there is one, the floor is 0 or -1, no matter which: a database that raises errors for products
+        that are too near to 0 need not compute them.
         """
         return self.try_cast(f"floor({sql})", self.types[size])
 

@@ -19,7 +19,12 @@ def enforced(dialect: Dialect, code: Value, *, missing: bool) -> Value:
     return code if missing else Value(f"COALESCE({code.sql}, {dialect.integer(0)})", "integer", code.level)
 
 
-def clamped(n: str, least: int, most: int, inside: str, outside: str) -> str:
+def in_hull(dialect: Dialect, code: str, width: int) -> str:
+    """A code that is not NULL, moved into 0..width."""
+    return f"least(greatest({code}, {dialect.integer(0)}), {dialect.integer(width)})"
+
+
+def clamped(n: str, least: int | str, most: int | str, inside: str, outside: str) -> str:
     """`inside` where n is in least..most; else what the branches `outside` say; else NULL."""
     return f"CASE WHEN {n} BETWEEN {least} AND {most} THEN {inside} {outside} END"
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from privet.engines.sql.casts import as_double
 from privet.engines.sql.dialect import Dialect, held
-from privet.engines.sql.hull import clamped
+from privet.engines.sql.hull import clamped, in_hull
 from privet.engines.sql.text import Value
 from privet.exact import Exact, nearest, up
 from privet.exact.lattice import is_power_of_two, to_steps
@@ -173,18 +173,19 @@ def _of_double(dialect: Dialect, kind: NumberType, grid: Grid, d: str, *, keyed:
         split = dialect.float(grid.base)
     least, most = 2 * first - 1, 2 * (first + grid.width)
     size = held(max(abs(least), abs(most)) + 1)
-    matters = (kind.lower - grid.step, kind.upper + grid.step)
     # divided by a step of at most 1, no number comes too near to 0
     near_zero = None if grid.step <= 1 else (zero - grid.step / _FAR, zero + grid.step / _FAR)
-    w = dialect.floored(twice, d, matters, near_zero, size)
+    w = dialect.floored(twice, d, near_zero, size)
     # floor(y + 1/2) is (floor(2 y) + 1) / 2, rounded down; y + 1/2 itself could be rounded up
     moved = dialect.shifted(f"({w} - {dialect.integer(least, size)})", 1, size)
     inside = moved if size == "narrow" else dialect.try_cast(moved, dialect.types["narrow"])
+    # what lies further out is compared and not computed: no product is too large
+    low, high = dialect.float(kind.lower - grid.step), dialect.float(kind.upper + grid.step)
     if keyed:
-        return f"CASE WHEN {w} BETWEEN {least} AND {most} THEN {inside} END"
-    least_code, top = dialect.integer(0), dialect.integer(grid.width)
-    outside = f"WHEN {d} < {split} THEN {least_code} WHEN NOT {dialect.is_nan(d)} THEN {top}"
-    return clamped(w, least, most, inside, outside)
+        known = f"CASE WHEN {w} BETWEEN {least} AND {most} THEN {inside} END"
+        return f"CASE WHEN {d} BETWEEN {low} AND {high} THEN {known} END"
+    outside = f"WHEN {d} < {split} THEN {dialect.integer(0)} WHEN NOT {dialect.is_nan(d)} THEN"
+    return clamped(d, low, high, in_hull(dialect, inside, grid.width), f"{outside} {dialect.integer(grid.width)}")
 
 
 def edge(dialect: Dialect, kind: NumberType, k: int) -> str | None:

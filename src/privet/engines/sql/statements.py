@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
@@ -117,10 +118,12 @@ def compiled(
     columns: list[str] = []
     tallies = [_tally(dialect, tally, reduced, columns) for tally in statement.tallies]
     layers.source = f"({rows.select()})"
+    counted = [name for sql in columns for name in re.findall(r"\br\d+\b", sql)]
+    fence = dialect.fence if len(set(counted)) < len(counted) else ""  # else nothing would be computed twice
     if text is not None:
         read = [f"{group.sql} AS k", *(f"{value.sql} AS {f.name}" for f, value in reduced.fields)]
         few = ", ".join(f"{sql} AS n{i}" for i, sql in enumerate(columns))
-        by_text = f"SELECT k, {few} FROM ({layers.select(read)}) GROUP BY k"
+        by_text = f"SELECT k, {few} FROM ({layers.select(read)}{fence}) GROUP BY k"
         numbered = Layers(context, f"({by_text})")
         g = _chosen(numbered, indexed(text[1], Value("k", "text"), context), text[1], statement.domains()[0])
         read = [f"{g.sql} AS g", *(f"n{i}" for i in range(len(columns)))]
@@ -129,7 +132,7 @@ def compiled(
         return Compiled(sql, context, statement.groups, tallies)
     kept = survivors(statement, layers, group, reduced, key)
     by = " GROUP BY g" if statement.keys else ""
-    sql = f"SELECT {'g' if statement.keys else '0'}, {', '.join(columns)} FROM ({kept}){by}"
+    sql = f"SELECT {'g' if statement.keys else '0'}, {', '.join(columns)} FROM ({kept}{fence}){by}"
     return Compiled(sql, context, statement.groups, tallies)
 
 
