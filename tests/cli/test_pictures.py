@@ -6,10 +6,13 @@ import errno
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from tests.cli.asking import COUNT, Shell
 
+import privet as pv
 from privet.system import files
 
 PAID = ("query", COUNT, "--epsilon", "0.5")
@@ -105,3 +108,25 @@ def test_only_pictures_have_titles(shell: Shell) -> None:
     for extra in ([], ["-o", "a.csv"], ["--format", "chart"]):
         message = "--title, --label and --order apply only to charts. Write, for example: -o answer.png"
         assert message in shell.refused(2, *PAID, *extra, "--title", "People")
+
+
+def test_levels_of_a_rollup_are_panels_of_their_own() -> None:
+    """A total is not a bar beside its parts: a panel has the groups of one level, and the legend is of the finest."""
+    rows = pa.table({"region": ["n", "s"] * 60, "old": [True, False, False] * 40})
+    declared: Any = {"region": pv.keys("n", "s"), "old": pv.boolean()}
+    table = pv.table("people", rows, protect=pv.each_row(), columns=declared)
+    with pv.Session([table], budget=pv.PureDP(30), ledger=None) as session:
+        rolled = session.release(table.rollup("region", "old").agg(n=pv.count()), epsilon=9)
+        cube = session.release(table.cube("region", "old").agg(n=pv.count()), epsilon=9)
+    for answer, titles in (
+        (rolled, ["n in all", "n by region", "n by region, old"]),
+        (cube, ["n in all", "n by region", "n by old", "n by region, old"]),
+    ):
+        for order in (None, "descending"):
+            figure = answer.plot(order=order)
+            inner: Any = figure.subfigs[0]
+            assert [axes.get_title() for axes in inner.axes] == titles
+            bars = [[patch.get_height() for patch in axes.patches] for axes in inner.axes]
+            assert [len(each) for each in bars] == [1, *[2] * (len(titles) - 2), 4]
+            assert sorted(x for each in bars for x in each) == sorted(map(float, answer.values("n")))
+            assert [text.get_text() for text in inner.legends[0].get_texts()][:2] == ["False", "True"]

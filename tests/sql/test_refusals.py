@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import replace
 
 import pytest
-from tests.sql.catalogue import GOLDEN, Pair, asked, pairs
+from tests.effort import some
+from tests.sql.catalogue import GOLDEN, PEOPLE, REGIONS, ROWS, VISITS, Pair, asked, pairs
 
 from privet.errors import QueryError
-from privet.sql import hints
+from privet.sql import examples, hints, parse
+from privet.tables.relation import Table
 
 PATH = GOLDEN / "refused.txt"
 REFUSED = list(pairs(PATH, "! "))
@@ -113,3 +116,24 @@ def test_a_dash_for_an_underscore_is_told_at_once() -> None:
     table = Table(Schema.declare("penguins_raw", protect=each_row(), columns={"ok": boolean()}), None)
     with pytest.raises(QueryError, match=r"there is no table penguins-raw\. Write penguins_raw\."):
         parse("SELECT COUNT(*) FROM penguins-raw", {"penguins_raw": table})
+
+
+OTHER_NAMES = {
+    "region": "line", "age": "stops", "income": "fare", "hours": "tickets", "smoker": "paid", "name": "title",
+    "day": "departed", "town": "place", "pay": "price",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("pair", some(REFUSED, every=3), ids=[pair.name for pair in some(REFUSED, every=3)])
+def test_what_is_suggested_has_columns_of_the_analyst(pair: Pair) -> None:
+    """The same statements about a table whose columns have other names: no example names a column that is not there."""
+    word = re.compile(rf"\b({'|'.join(OTHER_NAMES)})\b")
+    schema = PEOPLE.schema
+    renamed = replace(schema, columns=tuple((OTHER_NAMES.get(name, name), kind) for name, kind in schema.columns))
+    tables = {"people": Table(renamed, None), "visits": VISITS, "readings": ROWS}
+    with pytest.raises(QueryError) as caught:
+        parse(word.sub(lambda found: OTHER_NAMES[found[1]], pair.sql), tables, {"regions": REGIONS})
+    error = caught.value
+    suggested = [error.allowed, *((error.remedy.advice, error.remedy.sql) if error.remedy else ())]
+    names = [name for text in suggested for name in examples.NAME.findall(text)]
+    assert names == [], suggested

@@ -194,9 +194,12 @@ def _bounding(plan: ReleasePlan, face: Face) -> Iterator[str]:
         lines.append(_how(plan, how, rows, "" if distinct is None else show_node(distinct.value.expression)))
         if isinstance(how, AtMostRows) and distinct is None and how.rows >= _MANY_ROWS:
             fewer = how.rows // 2
-            cap = write(f"cap(max_rows={fewer})", terminal=f"--max-rows {fewer}", http=f'"max_rows": {fewer}').line(
-                face
-            )
+            cap = write(
+                f"cap(max_rows={fewer})",
+                sql=f"OPTIONS (max_rows_contributed = {fewer})",
+                terminal=f"--max-rows {fewer}",
+                http=f'"max_rows": {fewer}',
+            ).line(face)
             share = show(Exact(100 * fewer, how.rows), 3)
             lines.append(f"Noise grows with this cap: with {cap} it is {share} % of this, and more rows are left out.")
     yield from dict.fromkeys(lines)

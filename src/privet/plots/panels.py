@@ -32,10 +32,11 @@ def draw_panels(panels: Sequence[Panel], *, title: str, caption: str) -> Figure:
     """
     layout = arranged(panels)
     noisy = any(np.any(panel.noisy) for panel in panels)
-    width = min(WIDEST, layout.width + _beside(panels[0], noisy=noisy))
+    named = _with_series(panels)
+    width = min(WIDEST, layout.width + _beside(named, noisy=noisy))
     above, below = _lines(title, width * 9), _lines(caption, width * 14)
     height = layout.height + 0.2 * max(0, len(above) - 1) + 0.13 * max(0, len(below) - 2)
-    figure = new_figure(width, min(TALLEST, height + (0.25 if noisy and not panels[0].series else 0)))
+    figure = new_figure(width, min(TALLEST, height + (0.25 if noisy and not named.series else 0)))
     # The title and the caption stay outside of the inner figure, so no legend can lie over them.
     inner = figure.add_subfigure(figure.add_gridspec()[0])
     grid = list(inner.subplots(layout.down, layout.across, squeeze=False).flat)
@@ -55,6 +56,11 @@ def draw_panels(panels: Sequence[Panel], *, title: str, caption: str) -> Figure:
         figure.suptitle("\n".join(above), fontsize=12, parse_math=False)
     figure.supxlabel("\n".join(below), fontsize=8, color=GREY, parse_math=False)
     return figure
+
+
+def _with_series(panels: Sequence[Panel]) -> Panel:
+    """The panel that the legend is about: the first with series, which are the same in all that have them."""
+    return next((panel for panel in panels if panel.series), panels[0])
 
 
 def _lines(text: str, places: float) -> list[str]:
@@ -150,9 +156,9 @@ def _legend(figure: SubFigure, panels: Sequence[Panel], *, lying: bool) -> None:
     """The legend: the colours of the series and the meaning of hollow marks; none if it is not needed."""
     from matplotlib.legend_handler import HandlerTuple
 
-    first = panels[0]
     marks = [_mark(panel, lying=lying) for panel in panels]
-    handles: list[Any] = list(keys_of(first, marks[0]))
+    first = _with_series(panels)
+    handles: list[Any] = list(keys_of(first, _mark(first, lying=lying)))
     texts = [shortened(name) for name in first.series]
     hollow = dict.fromkeys(mark == "bars" for panel, mark in zip(panels, marks, strict=True) if np.any(panel.noisy))
     if hollow:

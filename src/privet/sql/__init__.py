@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from privet.errors import QueryError, Remedy
-from privet.sql import grammar, misquoted, options, tokens
+from privet.sql import examples, grammar, misquoted, options, tokens
 from privet.sql.names import Catalogue
 from privet.sql.options import Asked
 from privet.sql.questions import SelectReader
@@ -60,7 +60,9 @@ def read(text: str, tables: Mapping[str, Table], public: Mapping[str, PublicTabl
         words, chosen = options.split(source, tokens.read(source, catalogue.names()))
         return chosen.asked(SelectReader(catalogue, grammar.parsed(source, words, catalogue.names())).query())
     except QueryError as error:
-        raise misquoted.better(source, catalogue.spelled_out()) or error from None
+        found = misquoted.better(source, catalogue.spelled_out()) or error
+        columns = {name: column.type for table in tables.values() for name, column in table.schema.columns}
+        raise examples.fitted(found, text, columns) from None
     except RecursionError:
         raise QueryError(
             "the statement is nested too deeply", remedy=Remedy("Define parts of it in a WITH clause")

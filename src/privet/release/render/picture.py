@@ -44,9 +44,52 @@ def picture(view: View, column: str | None, style: Style, path: str | Path | Non
 
 
 def panels(view: View, column: str | None, style: Style) -> list[Panel]:
-    """One panel for each column that is asked for; without keys, one for all bins of a histogram."""
-    query, keys, columns = view.query, view.keys, view.columns
-    cells = {each.name: each for each in columns}
+    """One panel for each column that is asked for, and for each level; without keys, one for all bins of a histogram.
+
+    Totals are not drawn beside their parts: a bar of all would dwarf them, and would look like one of them.
+    """
+    if not view.groups:
+        _columns(view, column, style, [*range(len(view.keys))])  # a column that is not there is the first error
+        look = write("print(answer)", terminal="--format table", exact=True)
+        raise UserError("no group is shown, so there is nothing to draw", remedy=look)
+    chosen: list[Panel] = []
+    levels = _levels(view.keys, view.groups)
+    crossed = sum(len(places) == 2 for places, _ in levels) == 1  # one legend is about one key
+    for places, groups in levels:
+        part = replace(
+            view,
+            keys=[replace(view.keys[i], values=[view.keys[i].values[g] for g in groups]) for i in places],
+            columns=[replace(each, cells=each.cells.at(groups)) for each in view.columns],
+        )
+        drawn_here = _columns(part, column, style, places, crossed=crossed)
+        if style.order is not None:
+            drawn_here = _sorted(view.query, part.keys, drawn_here, style)
+        if len(levels) > 1:
+            by = ", ".join(style.text(key.name) for key in part.keys)
+            drawn_here = [replace(each, name=f"{each.name} {f'by {by}' if by else 'in all'}") for each in drawn_here]
+        chosen += drawn_here
+    if len(chosen) > MOST_PANELS:
+        raise UserError(
+            f"a picture shows at most {MOST_PANELS} panels, not {len(chosen)}",
+            remedy=write(f"plot({view.columns[0].name!r})"),
+        )
+    return chosen
+
+
+def _levels(keys: Sequence[Keys], groups: int) -> list[tuple[list[int], list[int]]]:
+    """The keys that each level has, and its groups; a key that is added up has no value. The totals come first."""
+    found: dict[tuple[int, ...], list[int]] = {}
+    for group in range(groups):
+        found.setdefault(tuple(i for i, key in enumerate(keys) if key.values[group] is not None), []).append(group)
+    return [([*places], some) for places, some in sorted(found.items(), key=lambda each: len(each[0]))]
+
+
+def _columns(
+    view: View, column: str | None, style: Style, places: Sequence[int], *, crossed: bool = False
+) -> list[Panel]:
+    """A panel for each column that is asked for, of the groups of one level, which has the keys at these places."""
+    query, keys = view.query, view.keys
+    cells = {each.name: each for each in view.columns}
     chosen: list[Panel] = []
     for name, aggregate in query.aggregates:
         names = query.columns()[name]
@@ -56,24 +99,17 @@ def panels(view: View, column: str | None, style: Style) -> list[Panel]:
             if column in (None, name):
                 chosen.append(_histogram(name, aggregate, [cells[each] for each in names], query.input.types(), style))
         else:
-            chosen += [_grouped(query, keys, cells[each], style) for each in names if column in (None, name, each)]
+            some = [each for each in names if column in (None, name, each)]
+            chosen += [_grouped(query, keys, cells[each], style, places, crossed=crossed) for each in some]
     for name, _ in query.arrangement.computed:
         if name in cells and column in (None, name):
-            chosen.append(_grouped(query, keys, cells[name], style))
-    if not columns:
+            chosen.append(_grouped(query, keys, cells[name], style, places, crossed=crossed))
+    if not cells:
         look = write("print(answer)", terminal="--format table", exact=True)
         raise UserError("the answer has keys alone, and no number to draw", remedy=look)
     if not chosen:
         raise QueryError(f"the answer has no numeric column {column!r}", allowed=f"The columns are: {', '.join(cells)}")
-    if not columns[0].cells.values:
-        look = write("print(answer)", terminal="--format table", exact=True)
-        raise UserError("no group is shown, so there is nothing to draw", remedy=look)
-    if len(chosen) > MOST_PANELS:
-        raise UserError(
-            f"a picture shows at most {MOST_PANELS} columns, not {len(chosen)}",
-            remedy=write(f"plot({chosen[0].name!r})"),
-        )
-    return _sorted(query, keys, chosen, style) if style.order is not None else chosen
+    return chosen
 
 
 def titled(query: Query, column: str | None, style: Style) -> str:
@@ -132,21 +168,23 @@ def _histogram(name: str, what: Histogram, parts: Sequence[Column], types: Types
     return _panel(column, axis, (1, len(labels)))
 
 
-def _grouped(query: Query, keys: Sequence[Keys], column: Column, style: Style) -> Panel:
+def _grouped(
+    query: Query, keys: Sequence[Keys], column: Column, style: Style, places: Sequence[int], *, crossed: bool
+) -> Panel:
     """One key: a mark for each value. Two: side by side where one has few values. Else: all keys in the label."""
     column = replace(column, name=style.text(column.name))
     texts = [[style.text(t, v) for t, v in zip(key.texts(), key.values, strict=True)] for key in keys]
-    if len(keys) == 2 and (shape := _crossed(query, texts)):
+    if crossed and len(keys) == 2 and (shape := _crossed(query, texts)):
         outer, inner = texts[0][:: shape[1]], texts[1][: shape[1]]
-        beside = _series(query, shape)
+        beside = _series(query, shape, places)
         if beside is not None:
             along, few = (inner, outer) if beside == 0 else (outer, inner)
-            axis = _axis(query, 1 - beside, [*dict.fromkeys(keys[1 - beside].values)], along, style)
+            axis = _axis(query, places[1 - beside], [*dict.fromkeys(keys[1 - beside].values)], along, style)
             turned = None if beside == 0 else shape
             return _panel(column, axis, (len(few), len(along)), few, style.text(keys[beside].name), turned)
     labels = [", ".join(parts) for parts in zip(*texts, strict=True)] if keys else [""]
     if len(keys) == 1:
-        axis = _axis(query, 0, list(keys[0].values), labels, style)
+        axis = _axis(query, places[0], list(keys[0].values), labels, style)
     else:
         axis = Axis(", ".join(style.text(key.name) for key in keys), labels)
     return _panel(column, axis, (1, len(labels)))
@@ -162,10 +200,10 @@ def _crossed(query: Query, texts: Sequence[Sequence[str]]) -> tuple[int, int] | 
     return (len(outer), inner) if every == list(zip(*texts, strict=True)) else None
 
 
-def _series(query: Query, shape: tuple[int, int]) -> int | None:
+def _series(query: Query, shape: tuple[int, int], places: Sequence[int]) -> int | None:
     """Which of two keys stands side by side: one with few values, and rather not the one that is a time."""
     few = [2 <= count <= MOST_SERIES for count in shape]
-    timed = [isinstance(key.expression.type(query.input.types()), TimeType) for key in query.keys]
+    timed = [isinstance(key.expression.type(query.input.types()), TimeType) for key in (query.keys[i] for i in places)]
     if few[1] and not (timed[1] and few[0] and not timed[0]):
         return 1
     return 0 if few[0] else None
