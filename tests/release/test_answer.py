@@ -298,5 +298,5 @@ def test_pictures_that_can_not_be_made_say_why(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there is no folder"):
         answer.plot(path=tmp_path / "none" / "n.png")
     wide = released(PEOPLE.agg(**{f"c{i}": ask.sum(col("age").clip(0, i + 1)) for i in range(13)}), SOUTH)
-    with pytest.raises(UserError, match=r"at most 12 columns, not 13. Write, for example: plot\('c0'\)"):
+    with pytest.raises(UserError, match=r"at most 12 panels, not 13. Write, for example: plot\('c0'\)"):
         wide.plot()
