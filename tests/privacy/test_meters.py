@@ -7,11 +7,12 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.privacy.adaptive import Question, attack, coin, search, some_meters, worst_delta
 from tests.privacy.adaptive import laplace as laplace_question
 
+from privet.exact.search import last
 from privet.privacy import renyi
 from privet.privacy.accounting import Accountant, ApproxAccountant
 from privet.privacy.accounting.meters import MeterAccountant, Readings
@@ -45,6 +46,67 @@ def allowed(accountant: Accountant[Any], event: PrivacyEvent, budget: ApproxDP =
 
 def laplace(epsilon: str) -> LaplaceNoise:
     return LaplaceNoise(move=L1Move(1), scale=1 / Fraction(epsilon))
+
+
+@given(most=st.integers(1, 10**6), where=st.integers(0, 10**6), guess=st.integers(-5, 10**6))
+def test_a_search_from_any_guess_ends_in_the_same_place(most: int, where: int, guess: int) -> None:
+    trials: list[int] = []
+
+    def holds(k: int) -> bool:
+        trials.append(k)
+        return k <= where
+
+    assert last(holds, most, guess) == min(where, most)
+    assert len(trials) <= 2 * most.bit_length() + 2
+    assert len(set(trials)) == len(trials)
+    assert all(1 <= k <= most for k in trials)
+    assert last(holds, most, where) == min(where, most)
+    assert len(trials[len(set(trials)) :]) <= 2
+
+
+def slowly_left(accountant: MeterAccountant, total: Readings, budget: ApproxDP) -> ApproxDP:
+    """What is left, by a search that needs no guess."""
+    steps = 2**20
+
+    def granted(step: int) -> bool:
+        question = accountant.price(Stated(epsilon=budget.epsilon * step / steps, delta=0))
+        return accountant.fits(accountant.add(total, question), budget)
+
+    low, high = 0, steps + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if granted(middle) else (low, middle)
+    delta = max(accountant.limits(budget).delta - total.delta, Fraction(0))
+    return ApproxDP.capped(budget.epsilon * low / steps, delta)
+
+
+@settings(max_examples=60)
+@given(
+    budget=st.builds(
+        ApproxDP,
+        st.one_of(st.fractions("1/1000", 30, max_denominator=1000), st.sampled_from(["1e-200", "1e-9", 2000, 10**400])),
+        st.sampled_from([0, "1e-300", "1e-12", "1e-6", "0.01"]),
+    ),
+    other=st.sampled_from([None, ApproxDP(1, 1e-6), ApproxDP(20, 1e-9)]),
+    share=st.fractions(0, "5/4", max_denominator=500),
+    times=st.integers(1, 200),
+    leak=st.sampled_from([Fraction(0), Fraction(1, 10**7), Fraction(1, 2)]),
+    kind=st.sampled_from(["stated", "laplace", "gaussian"]),
+)
+def test_a_guess_finds_what_is_left_without_one(
+    budget: ApproxDP, other: ApproxDP | None, share: Fraction, times: int, leak: Fraction, kind: str
+) -> None:
+    """The guess only saves time: also for orders of another budget, extreme numbers, and totals over the budget."""
+    accountant = MeterAccountant().for_budget(other or budget)
+    epsilon = share * budget.epsilon
+    if kind == "laplace" and 0 < epsilon < 10**6:
+        event: PrivacyEvent = LaplaceNoise(move=L1Move(1), scale=times / epsilon)
+    elif kind == "gaussian":
+        event = GaussianNoise(move=L2Move(1), sigma_squared=100 * times * (1 + share), coordinates=1, epsilon=None)
+    else:
+        event = Stated(epsilon=epsilon / times, delta=leak * budget.delta)
+    total = accountant.price(Repeated(event, times))
+    assert accountant.left(total, budget) == slowly_left(accountant, total, budget)
 
 
 # --- what is granted --------------------------------------------------------------------------------

@@ -23,3 +23,25 @@ def first(holds: Callable[[int], bool], low: int, high: int | None = None) -> in
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle + 1, high)
     return low
+
+
+def last(holds: Callable[[int], bool], high: int, guess: int) -> int:
+    """The largest integer from 1 to `high` for which a condition holds, or 0; it must hold for all smaller ones.
+
+    A right guess takes two trials, and a wrong one a few more.
+
+    Example:
+        >>> last(lambda k: k * k <= 10**12, 10**9, guess=10**6 + 5), last(lambda k: False, 9, guess=4)
+        (1000000, 0)
+    """
+    low, over, step = 0, high + 1, 1
+    trial = min(max(guess, 1), high)
+    while over - low > 1:
+        if holds(trial):
+            low, trial = trial, trial + step
+        else:
+            over, trial = trial, trial - step
+        step *= 2
+        if not low < trial < over:
+            trial = (low + over) // 2
+    return low

@@ -16,6 +16,7 @@ from privet import markup
 from privet.errors import UserError, write
 from privet.exact import Exact
 from privet.exact import nearest as nearest_float
+from privet.exact.search import last
 from privet.ledger.history.entries import Ration, Totals
 from privet.privacy.accounting import Accountant
 from privet.privacy.events import PrivacyEvent, Repeated
@@ -95,8 +96,10 @@ class Remaining:
     def fits(self, asked: PrivacyEvent | Planned, times: int = 1) -> bool:
         """Whether an event, or a plan's event, so many times, is within every cap."""
         event = asked if isinstance(asked, PrivacyEvent) else asked.event()
-        accountant = self._limits[0].accountant
-        one, all_ = accountant.price(event), accountant.price(Repeated(event, times))
+        return self._fits(self._limits[0].accountant.price(event), event, times)
+
+    def _fits(self, one: Any, event: PrivacyEvent, times: int) -> bool:
+        all_ = one if times == 1 else self._limits[0].accountant.price(Repeated(event, times))
         return all(limit.fits(all_ if limit.lasting else one) for limit in self._limits)
 
     def times(self, asked: PrivacyEvent | Planned) -> int:
@@ -109,13 +112,9 @@ class Remaining:
             >>> Balance(PureAccountant(), PureDP(4), PureDP(1)).remaining.times(Stated(epsilon="0.1", delta=0))
             30
         """
-        low, high = 0, 1
-        while high <= _MOST and self.fits(asked, high):
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self.fits(asked, middle) else (low, middle)
-        return min(low, _MOST)
+        event = asked if isinstance(asked, PrivacyEvent) else asked.event()
+        one = self._limits[0].accountant.price(event)
+        return last(lambda times: self._fits(one, event, times), _MOST, guess=1)
 
     def __str__(self) -> str:
         return self.text

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, ClassVar, NamedTuple
 
 from privet.codec import ratio, read_amount
 from privet.exact import Exact, nearest, shorter_up, show, show_up
 from privet.exact.rounding import add_up, at_most
+from privet.exact.search import last
 from privet.privacy import renyi
 from privet.privacy.accounting.base import Accountant, Share, Shown, percent_down, percent_up
 from privet.privacy.events import (
@@ -232,12 +234,28 @@ def _left(accountant: MeterAccountant, total: Readings, budget: ApproxDP) -> App
         question = Stated(epsilon=budget.epsilon * step / _DIGITS, delta=0)
         return accountant.fits(_sum(total, accountant.price(question)), budget)
 
-    low, high = 0, _DIGITS + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
+    step = last(fits, _DIGITS, _guess(accountant, total, budget))
     delta = max(accountant.limits(budget).delta - total.delta, Exact(0))
-    return ApproxDP.capped(budget.epsilon * low / _DIGITS, delta)
+    return ApproxDP.capped(budget.epsilon * step / _DIGITS, delta)
+
+
+def _guess(accountant: MeterAccountant, total: Readings, budget: ApproxDP) -> int:
+    """The number of steps that are left, in floats: it need not be right."""
+    limits, epsilon = accountant.limits(budget), nearest(budget.epsilon)
+    if total.delta > limits.delta or not 0 < epsilon < math.inf:
+        return 0
+    pure = 0.0 if total.epsilon is None else nearest(1 - total.epsilon / budget.epsilon) * _DIGITS
+    steps = [min(max(round(pure), 0), _DIGITS)]
+    for order, tau, limit in zip(accountant.orders, total.renyi, limits.renyi, strict=True):
+        room = 0.0 if tau is None or limit is None else nearest(limit - tau)
+        steps.append(bisect_right(range(1, _DIGITS + 1), room, key=partial(_divergence, order, epsilon / _DIGITS)))
+    return max(steps)
+
+
+def _divergence(order: int, unit: float, step: int) -> float:
+    """`renyi.randomized_response` of that many units, in floats."""
+    e = unit * step
+    return e + (math.log1p(math.exp((1 - 2 * order) * e)) - math.log1p(math.exp(-e))) / (order - 1)
 
 
 def _sum(one: Readings, other: Readings) -> Readings:
