@@ -64,9 +64,9 @@ def counting(table: Table) -> Statement:
 def slow(server: str, seconds: float, address: str = "") -> Table:
     """A view whose row takes its time to be read."""
     in_postgres.execute(
-        "DROP VIEW IF EXISTS slow",
-        f"CREATE VIEW slow AS SELECT 7 AS age WHERE (SELECT pg_sleep({seconds}) IS NOT NULL)",
-    )
+        "DROP VIEW IF EXISTS slow", "DROP TABLE IF EXISTS pace", f"CREATE TABLE pace AS SELECT {seconds} AS seconds",
+        "CREATE VIEW slow AS SELECT 7 AS age WHERE (SELECT pg_sleep(seconds) IS NOT NULL FROM pace)",
+    )  # fmt: skip
     return pv.table("slow", address or f"{server}#slow", protect=each_row(), columns=AGES)
 
 
@@ -106,7 +106,7 @@ def test_a_backend_that_is_killed_while_it_counts(server: str) -> None:
         in_postgres.execute(f"SELECT pg_terminate_backend({pid})")
         with failing():
             raise answer.exception(30)  # type: ignore[misc]
-        in_postgres.execute("CREATE OR REPLACE VIEW slow AS SELECT 7 AS age")
+        in_postgres.execute("UPDATE pace SET seconds = 0")
         engine.ready()
         assert engine.answer(counting(table)) == [[1]], "the next question works"
 
@@ -134,7 +134,7 @@ def test_a_time_limit_of_the_role_holds(server: str) -> None:
         with failing():
             engine.answer(counting(table))
         assert not active(server)
-        in_postgres.execute("CREATE OR REPLACE VIEW slow AS SELECT 7 AS age")
+        in_postgres.execute("UPDATE pace SET seconds = 0")
         assert engine.answer(counting(table)) == [[1]]
 
 
@@ -184,7 +184,7 @@ def test_ctrl_c_ends_the_query_too(server: str) -> None:
             engine.answer(counting(table))
         thread.join()
         assert wait_for(lambda: not active(server)), "the server stops too"
-        in_postgres.execute("CREATE OR REPLACE VIEW slow AS SELECT 7 AS age")
+        in_postgres.execute("UPDATE pace SET seconds = 0")
         assert engine.answer(counting(table)) == [[1]]
 
 

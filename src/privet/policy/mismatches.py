@@ -9,6 +9,7 @@ from privet.policy import problems, toml
 from privet.policy.positions import Place
 from privet.policy.problems import Problem
 from privet.policy.shape import PersonShape, TableShape
+from privet.system.addresses import is_postgres
 
 
 def column(error: UserError, place: Place, tree: Any) -> Problem:
@@ -29,7 +30,10 @@ def table(error: UserError, place: Place, shape: TableShape, tree: Any) -> Probl
         return problems.of_error(error, (*place, "rows"), _line(error))
     where = (*place, "source")
     imports = error.remedy is not None and "privet import" in error.remedy.advice  # the line is right
-    return problems.of_error(error, where, "" if imports else problems.example(where, problems.value_at(tree, where)))
+    value = problems.value_at(tree, where)
+    if isinstance(value, str) and is_postgres(value):  # a file would not help
+        return problems.of_error(error, where, _line(error))
+    return problems.of_error(error, where, "" if imports else problems.example(where, value))
 
 
 def public(error: UserError, place: Place) -> Problem:

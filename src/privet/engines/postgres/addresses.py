@@ -92,10 +92,10 @@ def _names(text: str) -> tuple[str, str]:
         at = match.end() + 1
         if match.end() == len(name) or name[match.end()] != ".":
             break
-    if at != len(name) + 1 or not 1 <= len(names) <= 2:
+    if at != len(name) + 1 or not 1 <= len(names) <= 2 or not name.isprintable():
         raise SourceError(
             f"{masked(text)!r} is not the name of a table",
-            allowed="A table is named as schema.table, or as table in the schema public",
+            allowed="A table is named as schema.table, or as table in the schema public, with printable characters",
             subject=Subject("table", masked(text)),
             remedy=_WRITE,
         )
@@ -108,6 +108,8 @@ def written(url: str, schema: str, table: str) -> str:
     Example:
         >>> written("postgresql://db/health", "clinic", "Odd.name")
         'postgresql://db/health#clinic."Odd.name"'
+        >>> written("postgresql://db/health", "clinic", "at@t")
+        'postgresql://db/health#clinic."at%40t"'
     """
-    parts = ['"' + each.replace('"', '""') + '"' if re.search(r"[.\"#%@]", each) else each for each in (schema, table)]
-    return f"{url}#{'.'.join(parts).replace('%', '%25')}"
+    parts = ['"' + each.replace('"', '""') + '"' if re.search(r"[.\"#%@ ]", each) else each for each in (schema, table)]
+    return f"{url}#{'.'.join(parts).replace('%', '%25').replace('@', '%40')}"

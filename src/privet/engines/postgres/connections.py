@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from privet.engines.postgres.addresses import Address
-from privet.errors import SourceError, UserError, install
+from privet.errors import Remedy, SourceError, UserError, install
 from privet.system.addresses import masked
 
 LONGEST = 3600
@@ -34,6 +34,8 @@ _SETTINGS: Mapping[str, str] = {
     "standard_conforming_strings": "on",
     "row_security": "off",  # an error instead of rows that are left out
     "jit": "off",
+    "array_nulls": "on",
+    "quote_all_identifiers": "off",
     "lock_timeout": f"{PATIENCE}s",
     "idle_in_transaction_session_timeout": f"{PATIENCE}min",
     "constraint_exclusion": "partition",
@@ -67,7 +69,8 @@ def connect(address: Address, *, longest: float = LONGEST) -> Any:
             address.url, autocommit=True, prepare_threshold=None, cursor_factory=psycopg.RawCursor, **network
         )
     except psycopg.Error as error:
-        raise SourceError(f"can't connect to {address.shown}: {told(address, error)}") from None
+        what = told(address, error)
+        raise SourceError(f"can't connect to {address.shown}: {what}", remedy=_remedy(what)) from None
     try:
         version, encoding = connection.info.server_version, connection.info.parameter_status("server_encoding")
         if version < OLDEST:
@@ -91,6 +94,13 @@ def connect(address: Address, *, longest: float = LONGEST) -> Any:
         connection.close()
         raise
     return connection
+
+
+def _remedy(what: str) -> Remedy:
+    """What helps if nobody could connect; a server may say it in another language."""
+    if "password" in what:
+        return Remedy("Set PGPASSWORD, or write the password to ~/.pgpass")
+    return Remedy("Check the host, the user and the database in the address: postgresql://USER@HOST:PORT/DATABASE")
 
 
 def told(address: Address, error: BaseException) -> str:

@@ -17,7 +17,8 @@ from privet.engines.base import FAILED, ArrowRows, Private, Public, Resources, S
 from privet.engines.postgres import connections
 from privet.engines.postgres.dialect import PostgresDialect
 from privet.engines.postgres.public import Shipped, shipped
-from privet.engines.postgres.tables import PostgresTable
+from privet.engines.postgres.signatures import locks, looks, signature
+from privet.engines.postgres.tables import PostgresTable, is_as_declared
 from privet.engines.sql.buckets import compiled_buckets
 from privet.engines.sql.holders import CompiledHolders, compiled_holders
 from privet.engines.sql.leaves import read
@@ -33,13 +34,10 @@ from privet.tables.schema import Column, PublicSchema
 from privet.tables.statement import Buckets, Statement
 
 _KEPT = 256  # compiled statements
-_SIGNATURE = """
-    SELECT string_agg(concat_ws(' ', attrelid, attname, atttypid, atttypmod), ',' ORDER BY attrelid, attnum)
-    FROM pg_attribute WHERE attnum > 0 AND ({})
-"""
+_NO_COLUMN = "42703"
 _CHANGED = (
-    "a table of this session was changed in Postgres: a column has another type, or is not there any more. Nothing was "
-    "spent. Open the session again"
+    "a table of this session was changed in Postgres: a column has another type or is not there any more, a view has "
+    "another definition, or a type has another cast to text. Nothing was spent. Open the session again"
 )
 
 
@@ -131,6 +129,7 @@ class Postgres(Closing):
             self._shipped.append(one)
             self._public[schema.name] = Stored(schema, one.rows, one.types)
         self._first = _first_message(sources, resources)
+        self._looks = "; ".join(looks(sources))
         self._signature: str | None = None
         self._homes: dict[int, _Home] = {}  # by process
         self._opening = Lock()
@@ -138,6 +137,8 @@ class Postgres(Closing):
         try:
             with self._home().connection() as connection:
                 self._signature = self._begin(connection)
+                if not all(is_as_declared(connection, source) for source in sources):
+                    raise SourceError(_CHANGED)
                 self._check_public(connection)
                 connection.execute("ROLLBACK")
         except UserError:
@@ -171,10 +172,14 @@ class Postgres(Closing):
             try:
                 with home.connection() as connection:
                     now = self._begin(connection)
+                    if now == self._signature:
+                        connection.execute(self._looks)
                     connection.execute("ROLLBACK")
             except SourceError:
                 raise
             except Exception as error:
+                if getattr(error, "sqlstate", None) == _NO_COLUMN:
+                    raise SourceError(_CHANGED) from None
                 what = f"Postgres can't be asked: {connections.told(self._address, error)}. Nothing was spent"
                 continue
             if now != self._signature:
@@ -296,19 +301,7 @@ def _first_message(sources: list[PostgresTable], resources: Resources) -> tuple[
         settings["work_mem"] = _work_mem(memory)
     if threads is not None:
         settings["max_parallel_workers_per_gather"] = max(0, threads - 1)
-    names = sorted({source.name for source in sources})
-    # a lock before the first snapshot: who changes a table has finished, or waits for us
-    locks = "; ".join(f"LOCK TABLE {name} IN ACCESS SHARE MODE" for name in names)
-    wanted = " OR ".join(
-        f"attrelid = {_literal(source.name)}::regclass AND attname IN "
-        f"({', '.join(_literal(name) for name, _ in source.columns) or 'NULL'})"
-        for source in sources
-    )
-    return f"{connections.beginning(settings)}; ", f"; {locks}; {_SIGNATURE.format(wanted)}"
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+    return f"{connections.beginning(settings)}; ", f"; {locks(sources)}; {signature(sources)}"
 
 
 def _work_mem(memory: str) -> str:

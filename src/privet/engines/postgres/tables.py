@@ -8,7 +8,7 @@ from typing import Any
 
 from privet.engines.postgres.addresses import Address
 from privet.engines.postgres.connections import reading, rows, told
-from privet.engines.postgres.types import as_id, exposed, identifier, stored
+from privet.engines.postgres.types import as_id, exposed, identifier, literal, stored
 from privet.errors import Remedy, SourceError, Subject
 from privet.names.spelling import listed, nearest
 from privet.system.identity import Identity, of_database, table_name
@@ -34,10 +34,33 @@ _COLUMNS = """
         SELECT number, name, typbasetype, CASE WHEN typtypmod >= 0 THEN typtypmod ELSE modifier END
         FROM plain JOIN pg_type ON oid = type WHERE typtype = 'd'
     )
-    SELECT name::text, format_type(type, modifier), typtype::text FROM plain JOIN pg_type ON oid = type
-    WHERE typtype <> 'd' ORDER BY number
+    SELECT name::text, format_type(type, modifier), CASE
+        WHEN EXISTS (SELECT FROM pg_cast WHERE castsource = type AND castfunc >= 16384
+            AND casttarget IN ('text'::regtype, 'varchar'::regtype)) THEN 'f'
+        WHEN typname = 'citext' AND typtype = 'b' AND EXISTS (SELECT FROM pg_depend d JOIN pg_extension e
+            ON e.oid = d.refobjid WHERE d.classid = 'pg_type'::regclass AND d.objid = type AND d.deptype = 'e'
+            AND d.refclassid = 'pg_extension'::regclass AND e.extname = 'citext') THEN 't'
+        ELSE typtype::text END
+    FROM plain JOIN pg_type ON oid = type WHERE typtype <> 'd' ORDER BY number
 """
-"""The columns of a table; the type of a domain is the one below it."""
+"""The columns of a table; the type of a domain is the one below it. Postgres's own functions are below 16384."""
+READ = """
+    WITH RECURSIVE read(oid) AS (
+        SELECT {}
+        UNION
+        SELECT below FROM read CROSS JOIN LATERAL (
+            SELECT inhrelid FROM pg_inherits WHERE inhparent = read.oid
+            UNION ALL SELECT d.refobjid FROM pg_rewrite r JOIN pg_class v ON v.oid = r.ev_class AND v.relkind = 'v'
+                JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
+                AND d.refclassid = 'pg_class'::regclass WHERE r.ev_class = read.oid
+        ) AS edge(below)
+    )
+"""
+"""The tables that are read with one: its partitions and children, and what a view reads, but no view that is stored."""
+_FOREIGN = f"""
+    {READ.format("$1::bigint::oid")} SELECT n.nspname::text, c.relname::text FROM read JOIN pg_class c USING (oid)
+    JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'f' ORDER BY 1, 2
+"""
 _RELATED = """
     WITH RECURSIVE related(oid) AS (
         SELECT $1::bigint::oid
@@ -69,6 +92,8 @@ class PostgresTable:
     table: str
     columns: tuple[tuple[str, StoredType], ...] = ()
     person: str | None = None
+    lockable: bool = True
+    """Whether this user can lock it by name: not a materialized view, nor with rights for single columns."""
     identities: tuple[Identity, ...] = ()
     """Its own, and those of its partitions and of what a view reads; by its address, and by its server."""
 
@@ -100,8 +125,9 @@ class PostgresTable:
         chosen = [(name, as_id(types[name]) if name == person else types[name]) for name in columns]
         kept = replace(self, columns=tuple(chosen), person=person)
         with reading(self.address) as connection:
+            lockable = _can_lock(connection, kept)
             _asked(connection, f"SELECT * FROM {kept.rows} LIMIT 0", (), kept)
-        return kept
+        return replace(kept, lockable=lockable)
 
 
 def opened(address: Address, default: str) -> PostgresTable:
@@ -120,6 +146,13 @@ def opened(address: Address, default: str) -> PostgresTable:
                 subject=Subject("table", table),
                 remedy=Remedy("Copy its rows, for example into a materialized view") if kind == "f" else None,
             )
+        for foreign in _asked(connection, _FOREIGN, [oid], source):
+            raise SourceError(
+                f"{source} reads {'.'.join(foreign)}, a foreign table",
+                allowed="Tables, views and materialized views can be read",
+                subject=Subject("table", table),
+                remedy=Remedy("Copy its rows, for example into a materialized view"),
+            )
         columns = described(connection, oid, source)
         related = _asked(connection, _RELATED, [oid], source)
         ((system, database),) = _asked(connection, _SERVER, (), source)
@@ -137,12 +170,23 @@ def described(connection: Any, oid: int, source: PostgresTable) -> dict[str, Sto
     return {name: stored(kind, sort) for name, kind, sort in _asked(connection, _COLUMNS, [oid], source)}
 
 
+def is_as_declared(connection: Any, source: PostgresTable) -> bool:
+    """Whether the columns still have the types with which a table was declared."""
+    ((oid,),) = rows(connection, f"SELECT {literal(source.name)}::regclass::oid::bigint")
+    now = described(connection, oid, source)
+    return all(
+        name in now and kind == (as_id(now[name]) if name == source.person else now[name])
+        for name, kind in source.columns
+    )
+
+
 def every(address: Address) -> list[PostgresTable]:
     """The tables and views of a database that this user may read, with their columns; one, if the address names it."""
     if address.table:
         return [opened(address, "")]
     with reading(address) as connection:
-        names = _asked(connection, _TABLES, (), PostgresTable(address, "", ""))
+        found = _asked(connection, _TABLES, (), PostgresTable(address, "", ""))
+    names = [each for each in found if all(map(str.isprintable, each))]  # no address has another
     return [opened(replace(address, schema=schema, table=table), "") for schema, table in names]
 
 
@@ -150,6 +194,21 @@ def count(source: PostgresTable) -> int:
     """The number of rows."""
     with reading(source.address) as connection:
         return int(_asked(connection, f"SELECT count(*) FROM {source.name}", (), source)[0][0])
+
+
+def _can_lock(connection: Any, source: PostgresTable) -> bool:
+    import psycopg
+
+    connection.execute("SAVEPOINT locking")
+    try:
+        connection.execute(f"LOCK TABLE {source.name} IN ACCESS SHARE MODE")
+    except (psycopg.errors.InsufficientPrivilege, psycopg.errors.WrongObjectType):
+        connection.execute("ROLLBACK TO SAVEPOINT locking")
+        return False
+    except psycopg.Error as error:
+        what = f"{source} can't be read: {told(source.address, error)}"
+        raise SourceError(what, subject=Subject("table", source.table)) from None
+    return True
 
 
 def _absent(source: PostgresTable, names: list[tuple[Any, ...]]) -> SourceError:

@@ -23,11 +23,14 @@ _TYPES: dict[str, StoredType] = {
     "uuid": StoredType("uuid", "uuid"),
     **{name: StoredType.text(name=name) for name in ("text", "character varying", "character", "name", '"char"')},
 }
-_TEXTUAL = ("citext",)  # of extensions: texts with another equality, which ends where they become plain texts
+_NUMERIC = re.compile(r"numeric(\(\d+,-?\d+\))?")  # a type of a schema named numerics is another
 
 
 def stored(name: str, kind: str = "b") -> StoredType:
     """What a type holds, by its full name and its kind in Postgres's catalogue ("e" for an enumeration).
+
+    "t" is a text of an extension, with another equality, which ends where it becomes a plain text. "f" is a type that
+    becomes a text by somebody's function, which would run in our statements.
 
     A `numeric` without digits can hold anything, so it is read as a double; with up to 38 digits it is read exactly.
 
@@ -37,7 +40,9 @@ def stored(name: str, kind: str = "b") -> StoredType:
         >>> stored("timestamp(3) with time zone").zoned, stored("integer[]").family, stored("public.mood", "e").family
         (True, 'no use', 'text')
     """
-    if kind == "e" or name.rpartition(".")[2] in _TEXTUAL:
+    if kind == "f":
+        return StoredType(f"{name}, with a cast to text by a function", "no use")
+    if kind in ("e", "t"):
         return StoredType.text(name=name)
     digits = re.fullmatch(r"numeric\((\d+),(-?\d+)\)", name)
     if digits:
@@ -56,7 +61,7 @@ def as_id(kind: StoredType) -> StoredType:
 def exposed(name: str, kind: StoredType) -> str:
     """A column, of which only this is read: texts by their bytes, numbers of any length as doubles."""
     quoted = identifier(name)
-    if kind.family == "text" and kind.name.startswith("numeric"):
+    if kind.family == "text" and _NUMERIC.fullmatch(kind.name):
         return f"CASE WHEN {quoted} <> 'NaN' THEN CAST(trim_scale({quoted}) AS text) COLLATE \"C\" END AS {quoted}"
     if kind.family == "text":
         return f'CAST({quoted} AS text) COLLATE "C" AS {quoted}'
@@ -68,7 +73,7 @@ def exposed(name: str, kind: StoredType) -> str:
 
 
 def _is_any_number(kind: StoredType) -> bool:
-    return kind.family == "float" and kind.name.startswith("numeric")
+    return kind.family == "float" and _NUMERIC.fullmatch(kind.name) is not None
 
 
 def identifier(name: str) -> str:
@@ -79,3 +84,13 @@ def identifier(name: str) -> str:
         "a ""b"" c"
     """
     return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """A text, quoted.
+
+    Example:
+        >>> print(literal("it's"))
+        'it''s'
+    """
+    return "'" + text.replace("'", "''") + "'"

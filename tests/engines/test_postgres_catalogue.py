@@ -1,0 +1,211 @@
+"""What Postgres's catalogue says of a table: what is refused when it is declared, and noticed before a debit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+from tests import in_postgres
+
+import privet as pv
+from privet.engines.postgres import addresses, tables
+from privet.errors import PrivetError, SourceError, UserError
+
+AGES = {"age": pv.integer(0, 110)}
+MOODS = {"mood": pv.keys("x", "y")}
+
+
+@pytest.fixture(autouse=True)
+def home(postgres: str) -> Iterator[str]:
+    with in_postgres.at(postgres):
+        yield postgres
+
+
+def opened(address: str, **options: Any) -> pv.Table:
+    return pv.table("t", address, **{"protect": pv.each_row(), "columns": AGES, **options})
+
+
+def counted(table: pv.Table) -> int:
+    with pv.Session([table], budget=pv.PureDP(10**6), ledger=None) as session:
+        return int(session.release(table.agg(n=pv.count()), epsilon=10**5).values("n")[0])
+
+
+def changes(table: pv.Table, what: str, *statements: str) -> None:
+    """Statements that a running session notices before it pays."""
+    with pv.Session([table], budget=pv.PureDP(10), ledger=None) as session:
+        session.release(table.agg(n=pv.count()), epsilon=1)
+        in_postgres.execute(*statements)
+        with pytest.raises(SourceError, match=what):
+            session.release(table.where(pv.col(table.schema.columns[0][0]).is_null()).agg(n=pv.count()), epsilon=1)
+        assert session.spent == pv.PureDP(1)
+
+
+SHOUT = [
+    "CREATE FUNCTION shout(mood) RETURNS text LANGUAGE sql AS $$SELECT 'y'$$",
+    "CREATE CAST (mood AS text) WITH FUNCTION shout(mood)",
+]
+MOODY = ["CREATE TYPE mood AS ENUM ('x', 'y')", "CREATE DOMAIN temper AS mood", "INSERT INTO t VALUES ('x')"]
+
+
+@pytest.mark.parametrize("kind", ["mood", "temper"])
+def test_a_cast_to_text_by_somebody_s_function(home: str, kind: str) -> None:
+    in_postgres.execute(*MOODY[:2], f"CREATE TABLE t (mood {kind})", MOODY[2])
+    table = opened(home, columns=MOODS)
+    changes(table, "another cast to text", *SHOUT)
+    with pytest.raises(SourceError, match=r"contains public\.mood, with a cast to text by a function"):
+        opened(home, columns=MOODS)
+    with (
+        pytest.raises(SourceError, match="was changed in Postgres"),
+        pv.Session([table], budget=pv.PureDP(1), ledger=None) as session,
+    ):
+        session.release(table.agg(n=pv.count()), epsilon=1)
+
+
+def test_types_are_not_known_by_their_names_alone(home: str) -> None:
+    in_postgres.execute(
+        "CREATE SCHEMA numerics", "CREATE TYPE numerics.mood AS ENUM ('x', 'y')",
+        "CREATE TYPE citext AS RANGE (subtype = integer)",
+        "CREATE TABLE t (mood numerics.mood, span citext)", "INSERT INTO t VALUES ('x', '[1,2]')",
+    )  # fmt: skip
+    assert counted(opened(home, columns=MOODS)) == 1
+    with pytest.raises(SourceError, match=r"contains public\.citext"):
+        opened(home, columns={"span": pv.keys("x")})
+
+
+def test_a_materialized_view(home: str) -> None:
+    in_postgres.execute("CREATE MATERIALIZED VIEW t AS SELECT i AS age FROM generate_series(1, 7) AS i")
+    assert counted(opened(home)) == 7
+    changes(opened(home), "was changed", "ALTER MATERIALIZED VIEW t RENAME age TO elder", "SELECT 1")
+
+
+def test_rights_for_single_columns(home: str) -> None:
+    in_postgres.execute(
+        "DROP ROLE IF EXISTS narrow", "CREATE ROLE narrow LOGIN", "CREATE TABLE t (pid int, age int, secret text)",
+        "INSERT INTO t VALUES (1, 20), (2, 30)", "GRANT SELECT (pid, age) ON t TO narrow",
+        "GRANT USAGE ON SCHEMA public TO narrow",
+    )  # fmt: skip
+    try:
+        address = home.replace("postgres:@", "narrow@")
+        table = opened(address, protect=pv.person("pid", max_rows=1))
+        assert counted(table) == 2
+        with pytest.raises(SourceError, match="permission denied"):
+            opened(address, columns={"secret": pv.text()})
+        changes(table, "was changed", "ALTER TABLE t ALTER age TYPE bigint")
+    finally:
+        in_postgres.execute("DROP OWNED BY narrow", "DROP ROLE narrow")
+
+
+def test_row_level_security_that_is_switched_on_later(home: str) -> None:
+    in_postgres.execute(
+        "DROP ROLE IF EXISTS ruled", "CREATE ROLE ruled LOGIN", "CREATE TABLE t (age int)",
+        "GRANT SELECT ON t TO ruled", "GRANT USAGE ON SCHEMA public TO ruled",
+    )  # fmt: skip
+    try:
+        table = opened(home.replace("postgres:@", "ruled@"))
+        changes(table, "row-level security.*Nothing was spent", "ALTER TABLE t ENABLE ROW LEVEL SECURITY")
+    finally:
+        in_postgres.execute("DROP OWNED BY ruled", "DROP ROLE ruled")
+
+
+@pytest.mark.parametrize("below", ["t", "inner_one"])
+def test_a_view_that_is_replaced(home: str, below: str) -> None:
+    in_postgres.execute(
+        "CREATE TABLE people AS SELECT 20 AS age", "CREATE VIEW inner_one AS SELECT age FROM people",
+        "CREATE VIEW t AS SELECT age FROM inner_one",
+    )  # fmt: skip
+    replaced = f"CREATE OR REPLACE VIEW {below} AS SELECT age + 1 AS age FROM people"
+    changes(opened(home), "a view has another definition", replaced)
+
+
+FAR = [
+    "CREATE FOREIGN DATA WRAPPER nothing", "CREATE SERVER far FOREIGN DATA WRAPPER nothing",
+    "CREATE TABLE t (age int) PARTITION BY LIST (age)",
+]  # fmt: skip
+PART = "CREATE FOREIGN TABLE part PARTITION OF t FOR VALUES IN (1) SERVER far"
+
+
+def test_foreign_tables_below_a_table(home: str) -> None:
+    try:
+        in_postgres.execute(*FAR)
+        changes(opened(home), "was changed|no handler", PART)
+        in_postgres.execute(
+            "CREATE TABLE parent (age int)", "CREATE FOREIGN TABLE child () INHERITS (parent) SERVER far",
+            "CREATE VIEW seen AS SELECT age FROM parent",
+        )  # fmt: skip
+        for name, foreign in {"t": "part", "parent": "child", "seen": "child"}.items():
+            with pytest.raises(SourceError, match=rf"reads public\.{foreign}, a foreign table"):
+                opened(f"{home}#{name}")
+    finally:
+        in_postgres.execute("DROP FOREIGN DATA WRAPPER IF EXISTS nothing CASCADE")
+
+
+def test_settings_of_arrays_and_names(home: str) -> None:
+    in_postgres.execute("CREATE TABLE t AS SELECT 20 AS age")
+    address = f"{home}&options=-carray_nulls%3Doff%20-cquote_all_identifiers%3Don"
+    table = opened(address)
+    extra = pv.public_table("extra", pa.table({"age": [20], "who": pa.array([None], pa.string())}), key="age")
+    joined = table.join(extra, on="age")
+    with pv.Session([table], public=[extra], budget=pv.PureDP(10**6), ledger=None) as session:
+        missing = joined.where(pv.col("who").is_null()).agg(n=pv.count())
+        assert session.release(missing, epsilon=10**5).values("n") == [1]
+
+
+# --- addresses ------------------------------------------------------------------------------------
+
+
+def test_names_that_forge_a_marker_are_refused(home: str) -> None:
+    in_postgres.execute('CREATE TABLE "\x010.0\x01" (age int)', "CREATE TABLE t (age int)")
+    for name in ("\x010.0\x01", "%010.0%01", '"\x010.0\x01"', "a\u202eb", '"\x010.0\x01".t'):
+        with pytest.raises(SourceError, match="is not the name of a table"):
+            addresses.parsed(f"{home}#{name}")
+    assert [each.table for each in tables.every(addresses.parsed(home))] == ["t"]
+
+
+@pytest.mark.parametrize("name", ["at@t", "a@", "50%40", 'q"@".x', "hash#@", " blank ", "ask?me"])
+def test_an_address_that_is_written_is_read_again(home: str, name: str) -> None:
+    for schema in ("public", name):
+        again = addresses.parsed(addresses.written(addresses.parsed(home).plain, schema, name))
+        assert (again.schema, again.table) == (schema, name)
+
+
+POLICY = """
+ledger = "x.ledger"
+[datasets.d]
+budget = {{ epsilon = 1 }}
+adjacency = "add/remove"
+[datasets.d.tables.t]
+source = "{source}"
+protect = "each row"
+[datasets.d.tables.t.columns]
+age = {{ integer = [0, 110] }}
+"""
+
+
+@pytest.mark.parametrize("face", ["python", "policy"])
+def test_who_can_t_connect_reads_what_helps(home: str, tmp_path: Path, face: str) -> None:
+    wrong = {
+        home.replace("/ledger_", "/no_ledger_"): "Check the host, the user and the database",
+        home.replace("postgres:@", "nobody_at_all@"): "Check the host, the user and the database",
+    }
+    for address, what in wrong.items():
+        policy = tmp_path / "privet.toml"
+        policy.write_text(POLICY.format(source=address))
+        with pytest.raises(PrivetError) as caught:
+            opened(address) if face == "python" else pv.Session.open(policy)
+        assert "can't connect" in str(caught.value)
+        assert what in str(caught.value)
+        assert "people.parquet" not in str(caught.value)
+
+
+@pytest.mark.parametrize("said", ["no password supplied", 'password authentication failed for user "reader"'])
+def test_a_password_that_is_missing_or_wrong(home: str, monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    def refused(*_: Any, **__: Any) -> None:
+        raise psycopg.OperationalError(f"connection failed: fe_sendauth: {said}")
+
+    monkeypatch.setattr("privet.system.postgres.LimitedConnection.connect", refused)
+    with pytest.raises(UserError, match=r"Set PGPASSWORD, or write the password to ~/\.pgpass"):
+        opened(home)
