@@ -209,9 +209,11 @@ def _within(drafts: Sequence[ReleasePlan], errors: Mapping[str, Exact], least: E
 
 
 def _found_within(query: Query, within: Mapping[str, Number], least: Exact, options: Mapping[str, Any]) -> ReleasePlan:
-    """The plan with unknown keys at the smallest epsilon, to three digits, that keeps columns within the errors.
+    """The plan with unknown keys at an epsilon of three digits that keeps columns within the errors.
 
-    Claim: every error falls as epsilon grows, so bisection finds it; all of it is public.
+    Claim: it does, and all of it is public. It is the smallest if one mechanism finds keys at all of them: then every
+    error falls as epsilon grows. Where `discovery.divided` changes the mechanism, errors can jump up, so bisection may
+    miss a smaller one.
     """
     if not query.aggregates:
         raise QueryError(
