@@ -297,6 +297,19 @@ def test_explain_tells_how_many_people_a_key_needs(one: pv.Session) -> None:
     assert "epsilon 0.5 for the keys + 0.5 for the numbers = 1, delta 1e-8" in text
 
 
+def test_errors_are_not_overpaid_where_the_mechanism_changes() -> None:
+    """At epsilon 0.335 a truncated threshold keeps the error; from about 0.4 on another one does not, until 0.544."""
+    asked = table(max_rows=15).group_by("town").agg(n=pv.count_people())
+    made = plan(asked, within={"n": 165}, delta="1e-8")
+    assert made.price == pv.ApproxDP("0.335", "1e-8")
+    below, after = (plan(asked, epsilon=epsilon, delta="1e-8").expected("n") for epsilon in ("0.334", "0.45"))
+    assert made.expected("n") == 165
+    assert below is not None
+    assert after is not None
+    assert below > 165
+    assert after > 165
+
+
 def test_limits_tell_how_many_people_a_key_needs_at_least_and_at_most() -> None:
     eight = table(max_rows=8).group_by("town")
     chosen = OptimalSelection(epsilon=1, delta="1e-8", max_keys=8, adjacency="add/remove")
