@@ -13,6 +13,9 @@ import pytest
 from tests.cli.asking import COUNT, Shell
 
 import privet as pv
+from privet.cli.output import Format, check_output
+from privet.errors import UserError
+from privet.planner import plan
 from privet.system import files
 
 PAID = ("query", COUNT, "--epsilon", "0.5")
@@ -60,6 +63,19 @@ def test_an_order(shell: Shell, here: Path, order: list[str], found: list[str]) 
 def test_what_can_not_be_drawn_is_not_paid_for(shell: Shell, style: list[str], message: str) -> None:
     assert message in shell.refused(2, *PAID, "-o", "a.png", *style)
     assert shell.spent() == 0
+
+
+@pytest.mark.parametrize("suffix", [".png", ".SVG", ".pdf"])
+def test_keys_alone_are_not_drawn(suffix: str) -> None:
+    """What is checked before a question is paid for."""
+    data = pa.table({"who": pa.array([], pa.int64()), "town": pa.array([], pa.string())})
+    visits = pv.table("visits", data, protect=pv.person("who", max_rows=1), columns={"town": pv.text()})
+    alone = plan(visits.group_by("town").agg(), epsilon=1, delta="1e-8")
+    with pytest.raises(UserError, match="keys alone has no numbers, so there is nothing to draw"):
+        check_output(alone, Format.CHART, Path(f"a{suffix}"), {})
+    check_output(alone, Format.CSV, Path("a.csv"), {})
+    counted = plan(visits.group_by("town").agg(n=pv.count()), epsilon=1, delta="1e-8")
+    check_output(counted, Format.CHART, Path(f"a{suffix}"), {})
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])

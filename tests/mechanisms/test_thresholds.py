@@ -59,6 +59,20 @@ def neighbours(keys: int, adjacency: str, top: int) -> Iterator[tuple[tuple[int,
 # --- optimal selection ------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("epsilon", ["0.01", "1", "50"])
+def test_a_delta_of_one_half(epsilon: str) -> None:
+    """The rule then reaches 1 at exactly two people: no enclosure can tell on which side of 2 the formula is."""
+    noise = TruncatedLaplace(epsilon=epsilon, delta="0.5")
+    assert (noise.turn, noise.threshold, noise.full, noise.lowest, noise.highest) == (1, 1, 2, -1, 0)
+    assert [noise.shown(n).lower for n in range(4)] == [0, Fraction(1, 2), 1, 1]
+    assert [noise.pmf(k).lower for k in (-2, -1, 0, 1)] == [0, Fraction(1, 2), Fraction(1, 2), 0]
+    drawn = noise.sample(4000)
+    assert set(drawn.tolist()) == {-1, 0}
+    assert abs(np.mean(drawn) + 0.5) < 0.05
+    selection = OptimalSelection(epsilon=epsilon, delta="0.5", max_keys=1, adjacency="add/remove")
+    assert [selection.people_for(chance) for chance in ("1/2", "19/20")] == [1, 2]
+
+
 def recursion(e_epsilon: Any, delta: Any, top: int) -> list[Any]:
     """The published recursion; all numbers of one kind."""
     chances = [delta * 0]

@@ -13,21 +13,26 @@ from bench.simulated import judged
 
 import privet as pv
 from privet.exact import Exact
-from privet.planner import plan, rank_outputs
+from privet.planner import ReleasePlan, plan, rank_outputs
 
 A = 0.05
 """1 - confidence."""
 
 
-def _draws(aggregates: dict[str, Any], values: Sequence[int], *, epsilon: str, upper: int = 1000) -> dict[str, Any]:
+def _plan(aggregates: dict[str, Any], *, epsilon: str) -> ReleasePlan:
     table = pv.table(
         "rows",
         pa.table({"x": pa.array([], pa.int64())}),
         protect=pv.each_row(),
-        columns={"x": pv.integer(0, upper, required=True)},
+        columns={"x": pv.integer(0, 1000, required=True)},
     )
-    made = plan(table.agg(**aggregates), epsilon=epsilon)
-    return judged(made, values, np.random.default_rng(7), choices=40, noises=60)
+    return plan(table.agg(**aggregates), epsilon=epsilon)
+
+
+def _draws(
+    aggregates: dict[str, Any], values: Sequence[int], *, epsilon: str, choices: int = 40
+) -> dict[str, list[tuple[bool, bool]]]:
+    return judged(_plan(aggregates, epsilon=epsilon), values, np.random.default_rng(7), choices=choices, noises=60)
 
 
 def _too_often_wrong(draws: Sequence[tuple[bool, bool]]) -> bool:
@@ -42,6 +47,7 @@ EMPTY: list[int] = []
 HALVES = [0] * 15 + [1000] * 15
 GAP = [0] * 20 + [400] * 20
 """The upper end is proved, and the lower one is in the gap, where it is wrong."""
+PEAKS = [200] * 40 + [800] * 40
 HIGH = [100] * 270 + [550] * 30
 
 HARD: dict[str, tuple[dict[str, Any], Sequence[int], str]] = {
@@ -49,6 +55,7 @@ HARD: dict[str, tuple[dict[str, Any], Sequence[int], str]] = {
     "an empty group's median": ({"o": pv.median("x")}, EMPTY, "0.1"),
     "a median between two halves": ({"o": pv.median("x")}, HALVES, "0.1"),
     "a median in a gap": ({"o": pv.median("x")}, GAP, "1"),
+    "a median between two peaks": ({"o": pv.median("x")}, PEAKS, "1"),
     "a high quantile in a gap": ({"o": pv.quantile("x", 0.9)}, HIGH, "1"),
     "together": ({"m": pv.median("x"), "n": pv.min("x"), "o": pv.max("x")}, GAP, "1"),
 }
@@ -62,9 +69,10 @@ def test_unmarked_quantiles_are_right(case: str) -> None:
 
 @pytest.mark.parametrize("case", ["an empty group's maximum", "a median in a gap"])
 def test_marks_at_the_confidence_of_the_interval_would_fail(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The broken twin: no more evidence than for an end of the interval."""
+    """The broken twin: no more evidence than for an end of the interval, whatever the number of rows."""
     same: Callable[[Exact], Exact] = lambda confidence: confidence  # noqa: E731
     monkeypatch.setattr(rank_outputs, "careful", same)
+    monkeypatch.setattr(rank_outputs, "FAR_INSIDE", -1000)
     assert _too_often_wrong(_draws(HARD[case][0], HARD[case][1], epsilon=HARD[case][2])["o"])
 
 
@@ -81,3 +89,25 @@ def test_most_quantiles_of_a_thousand_rows_are_unmarked(asked: str) -> None:
     draws = _draws(USUAL[asked], values, epsilon="1")["o"]
     assert sum(unmarked for _, unmarked in draws) >= 0.94 * len(draws)
     assert sum(right for right, _ in draws) >= 0.98 * len(draws)
+
+
+def test_unclear_medians_are_rarely_unmarked() -> None:
+    """What covers half of the range is what is proved with the evidence that no mark needs, not a nearer end."""
+    for rows in (28, 40, 60):
+        draws = _draws({"o": pv.median("x")}, [200] * rows + [800] * rows, epsilon="1", choices=100)["o"]
+        allowed = A**2 * len(draws)
+        assert sum(unmarked for _, unmarked in draws) <= allowed + 4 * math.sqrt(allowed), rows
+
+
+@pytest.mark.parametrize("extreme", [pv.min, pv.max])
+def test_an_extreme_is_unmarked_only_if_it_aims_near_the_edge_of_its_group(extreme: Callable[[str], Any]) -> None:
+    """Otherwise it could be the median, and look like a minimum."""
+    inside = _plan({"o": extreme("x")}, epsilon="1").noise.inside[0]
+    assert inside > 20
+    for values in ("spread", "all one"):
+        for times, least, most in ((1, 0, 0.001), (2, 0, 0.001), (3, 0, 0.03), (8, 0.94, 1)):
+            rows = times * inside
+            x = [617 * (i + 1) % 1001 for i in range(rows)] if values == "spread" else [500] * rows
+            draws = _draws({"o": extreme("x")}, x, epsilon="1")["o"]
+            share = sum(unmarked for _, unmarked in draws) / len(draws)
+            assert least <= share <= most, (values, times, share)

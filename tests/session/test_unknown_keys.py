@@ -16,7 +16,7 @@ import privet as pv
 from privet.codec import canonical
 from privet.errors import QueryError, UserError, VerificationError
 from privet.mechanisms.thresholds import GaussianThreshold, OptimalSelection, TruncatedThreshold
-from privet.planner import ReleasePlan
+from privet.planner import ReleasePlan, finding, plan
 from privet.planner.kept import Kept
 from privet.planner.linear import Linear
 from privet.planner.noise import Noise
@@ -295,6 +295,32 @@ def test_explain_tells_how_many_people_a_key_needs(one: pv.Session) -> None:
     assert "The noisy counts that decide this are the answer" in text
     text = " ".join(one.explain(BY_TOWN, epsilon=1).split())
     assert "epsilon 0.5 for the keys + 0.5 for the numbers = 1, delta 1e-8" in text
+
+
+def test_errors_are_not_overpaid_where_the_mechanism_changes() -> None:
+    """At epsilon 0.335 a truncated threshold keeps the error; from about 0.4 on another one does not, until 0.544."""
+    asked = table(max_rows=15).group_by("town").agg(n=pv.count_people())
+    made = plan(asked, within={"n": 165}, delta="1e-8")
+    assert made.price == pv.ApproxDP("0.335", "1e-8")
+    below, after = (plan(asked, epsilon=epsilon, delta="1e-8").expected("n") for epsilon in ("0.334", "0.45"))
+    assert made.expected("n") == 165
+    assert below is not None
+    assert after is not None
+    assert below > 165
+    assert after > 165
+
+
+def test_limits_tell_how_many_people_a_key_needs_at_least_and_at_most() -> None:
+    eight = table(max_rows=8).group_by("town")
+    chosen = OptimalSelection(epsilon=1, delta="1e-8", max_keys=8, adjacency="add/remove")
+    alone, even = chosen.people_for(0.5, keys=1), chosen.people_for(0.5)
+    assert alone < even
+    limits = finding.limits(plan(eight.agg(), epsilon=1, delta="1e-8"))
+    assert limits[0].startswith(f"values of town that {alone} to {even} people have (fewer if each has few values) app")
+    assert limits[1] == "at most 10,000 groups"
+    counted = TruncatedThreshold(epsilon=1, delta="1e-8", max_keys=8, adjacency="add/remove")
+    limits = finding.limits(plan(eight.agg(n=pv.count_people()), epsilon=1, delta="1e-8"))
+    assert limits[0].startswith(f"values of town that {counted.people_for(0.5)} people have appear half of the time")
 
 
 def test_the_number_of_groups_is_bounded() -> None:

@@ -167,6 +167,11 @@ def check_output(plan: ReleasePlan, form: Format, output: Path | None, style: di
     shown = layout(plan, intervals=False)
     if output is not None and output.suffix.lower() in _PICTURES:
         new_figure(1, 1)  # an error without matplotlib
+        if not shown:
+            raise UserError(
+                "an answer of keys alone has no numbers, so there is nothing to draw",
+                remedy=Remedy("Ask for a number too, or for a table: -o answer.csv"),
+            )
         if len(shown) > MOST_PANELS:
             raise UserError(
                 f"a chart shows at most {MOST_PANELS} columns, not {len(shown)}",
@@ -185,8 +190,7 @@ def write(answer: Release, form: Format, output: Path | None, style: dict[str, A
         sys.stdout.write(_text(answer, form))
     else:
         what = "chart" if output.suffix.lower() in _PICTURES else "file"
-        nothing = not len(answer) or not answer.shown
-        why = "no number is shown, so there is nothing to draw" if what == "chart" and nothing else None
+        why = "no group is shown, so there is nothing to draw" if what == "chart" and not len(answer) else None
         if why := why or files.try_write(output, lambda: _content(answer, form, output, style)):
             _print_instead(answer, form, f"the {what} was not saved: {why}")
         print(output, file=sys.stderr)

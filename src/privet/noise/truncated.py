@@ -76,10 +76,15 @@ class TruncatedLaplace:
         # pi(n) = d (e^(n e) - 1)/(e^e - 1) while it is at most (1 - d)/(e^e + 1); the next one is the turn
         steps = floor(lambda: (1 + ball((1 - d) / d) * ball(e).expm1() / (1 + ball(e).exp())).log() / ball(e))
         object.__setattr__(self, "turn", steps + 1)
-        # with c = d/(e^e - 1), what is missing at turn + m is e^(-m e) (rest + c) - c
+        half = Fraction(1, 2)
+        if d == half:  # pi(1) = 1/2 and pi(2) = 1, exactly
+            object.__setattr__(self, "full", 2)
+            object.__setattr__(self, "threshold", 1)
+            return
+        # with c = d/(e^e - 1), what is missing at turn + m is e^(-m e) (rest + c) - c. It is 0 for a whole m only if
+        # 2 - 1/d + E/d = E^turn + E^m for E = e^e, which is transcendental: then d = 1/2
         more = floor(lambda: (1 + self._rest() * ball(e).expm1() / ball(d)).log() / ball(e))
         object.__setattr__(self, "full", self.turn + more + 1)
-        half = Fraction(1, 2)
         object.__setattr__(self, "threshold", first(lambda n: not less(lambda: self.shown_ball(n), half), 1, self.full))
 
     @property
@@ -107,7 +112,7 @@ class TruncatedLaplace:
         if n >= self.full:
             return arb(1)
         if n <= self.turn:
-            return self._rising(n)
+            return ball(self.delta) if n == 1 else self._rising(n)
         c = ball(self.delta) / ball(self.epsilon).expm1()
         return 1 + c - exp_minus((n - self.turn) * self.epsilon) * (self._rest() + c)
 
@@ -163,7 +168,7 @@ class TruncatedLaplace:
         geometric, drawn again if they lead out of it. If delta is so large that they often would, a uniform real is
         compared with the CDF itself.
         """
-        if 4 * self.delta > self.epsilon:
+        if 4 * self.delta > self.epsilon or self.full == 2:
             return np.array([self._inverted(UniformReal(bits)) for _ in range(count)], dtype=self._kind)
         which = _parts(self).array(count, bits)
         sizes = np.array([self.turn, self.full - self.turn - 1, math.inf], dtype=object)[which.astype(np.intp)]

@@ -36,6 +36,15 @@ def people(discovery: Discovery) -> tuple[int, int]:
     return discovery.selection.people_for("1/2"), discovery.selection.people_for("19/20")
 
 
+def _enough(discovery: Discovery, who: str) -> str:
+    """How many people a key needs to appear half of the time: fewest if they have no other, most if they have many."""
+    chosen, (even, _) = discovery.selection, people(discovery)
+    alone = even if isinstance(chosen, TruncatedThreshold) else chosen.people_for("1/2", keys=1)
+    if alone == even:
+        return f"{even:,} {who} have"
+    return f"{alone:,} to {even:,} {who} have (fewer if each has few values)"
+
+
 def explained(plan: ReleasePlan, discovery: Discovery) -> Iterator[str]:
     """How the keys of an answer are found."""
     chosen, names = discovery.selection, _unknown(plan)
@@ -75,10 +84,12 @@ def limits(plan: ReleasePlan) -> list[str]:
     assert plan.discovery is not None
     groups, types = plan.query.groups, plan.query.input.types()
     assert isinstance(groups, Discovered)
-    even, _ = people(plan.discovery)
     who = "people" if plan.is_of_people else "rows"
     names = " and ".join(_unknown(plan))
-    clauses = [f"values of {names} that {even:,} {who} have appear half of the time, rarer ones less often"]
+    clauses = [
+        f"values of {names} that {_enough(plan.discovery, who)} appear half of the time, rarer ones less often",
+        f"at most {groups.ceiling:,} groups",
+    ]
     formulas = (node for _, node in plan.query.arrangement.computed)
     if any(isinstance(leaf, OfAnswer) and leaf.function == "total" for node in formulas for leaf in leaves(node)):
         clauses.append(f"totals over the values of {names} that appear, not over all")

@@ -29,6 +29,8 @@ class Noise:
 
     mechanism: NoiseSums
     scales: tuple[Exact, ...]
+    inside: tuple[int, ...] = ()
+    """How many ranks from the edge a minimum or maximum of each measurement aims; 0 for other measurements."""
 
     def error(self, form: Linear, confidence: Exact) -> Exact:
         """A bound on the error of a linear form, at this confidence."""

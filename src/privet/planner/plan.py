@@ -203,7 +203,8 @@ class ReleasePlan:
     @property
     def noise(self) -> Noise:
         """The noise of all measurements together."""
-        return Noise(self.mechanism, self.scales)
+        inside = tuple(part.inside if isinstance(part, ChosenRanks) else 0 for part in self.noised)
+        return Noise(self.mechanism, self.scales, inside)
 
     @property
     def level(self) -> Exact:

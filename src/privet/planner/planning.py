@@ -209,9 +209,11 @@ def _within(drafts: Sequence[ReleasePlan], errors: Mapping[str, Exact], least: E
 
 
 def _found_within(query: Query, within: Mapping[str, Number], least: Exact, options: Mapping[str, Any]) -> ReleasePlan:
-    """The plan with unknown keys at the smallest epsilon, to three digits, that keeps columns within the errors.
+    """The plan with unknown keys at an epsilon of three digits that keeps columns within the errors.
 
-    Claim: every error falls as epsilon grows, so bisection finds it; all of it is public.
+    Claim: it does, and all of it is public. While one mechanism finds keys, every error falls as epsilon grows. Where
+    `discovery.divided` changes it, errors can jump up, so the epsilons below the change are searched on their own. The
+    result is the smallest if the mechanism changes once.
     """
     if not query.aggregates:
         raise QueryError(
@@ -240,6 +242,14 @@ def _found_within(query: Query, within: Mapping[str, Number], least: Exact, opti
             f"no noise scale is known that keeps {name!r} within {show(errors[name])}",
             remedy=Remedy("Allow a larger error"),
         )
+
+    def finds(step: int) -> type:
+        return type(discovered.selection) if (discovered := at(step).discovery) else type(None)
+
+    if finds(found) is not (before := finds(start)):
+        change = first(lambda step: finds(step) is not before, start, found)
+        if enough(change - 1):
+            found = first(enough, start, change - 1)
     return at(found)
 
 

@@ -15,6 +15,9 @@ from privet.planner.linear import Linear, Noisy
 from privet.planner.noise import Noise
 from privet.planner.ranks import RankMeasurement
 
+FAR_INSIDE = 4
+"""An unmarked minimum or maximum aims inside by at most one in so many of the rows."""
+
 
 @dataclass(frozen=True, slots=True)
 class RankedCode:
@@ -62,8 +65,7 @@ class RankedCode:
         low, high, noisy = zip(*found, strict=True) if found else ((), (), ())
         bounds = 0, self.what.code.width
         ends = [[bounds[side] if end is None else end for end in some] for side, some in enumerate((low, high))]
-        marked = tuple(mark or 2 * (b - a) > bounds[1] for mark, a, b in zip(noisy, *ends, strict=True))
-        return Cells(values, tuple(map(self._value, ends[0])), tuple(map(self._value, ends[1])), marked)
+        return Cells(values, tuple(map(self._value, ends[0])), tuple(map(self._value, ends[1])), noisy)
 
     def _value(self, code: int) -> Cell:
         exactly = self.what.code.lower + self.what.code.step * code
@@ -77,7 +79,9 @@ class RankedCode:
 
         An answer without a mark needs evidence: the farthest code on each side is proved at the confidence 1 - a^2,
         a = 1 - confidence (0.05 at most). Nearer codes are then proved at 1 - a^2 too, unless both farthest ones are
-        beyond their lines by h, the margin at 1 - a, or more: then at 1 - a.
+        beyond their lines by h, the margin at 1 - a, or more: then at 1 - a. What is proved at 1 - a^2 must not cover
+        more than half of the range. A minimum or maximum aims some ranks inside: the group must have FAR_INSIDE times
+        as many rows, beyond the margin, or it may be nearer to the median than to the edge.
 
         Claim: let U: the answer is unmarked. A minimum or maximum is wrong and unmarked with probability a^2/2 at most
         on any data: given U, it is right with probability 1 - a/2 or more wherever P(U) >= a. So is a quantile that is
@@ -88,7 +92,7 @@ class RankedCode:
         """
         usual = max(confidence, USUAL)
         at_line, beyond_line = (careful(usual),), (careful(usual), usual)
-        start, counts, q = len(self.what.steps), self.what.counts, self.q
+        start, counts, q, width = len(self.what.steps), self.what.counts, self.q, self.what.code.width
 
         @cache
         def needed(first: int, levels: tuple[Exact, ...]) -> int:
@@ -96,6 +100,12 @@ class RankedCode:
             weights = [(1 if i < first else 0) - q for i in range(counts)]
             form = Linear(tuple((self.measurement, start + i, w) for i, w in enumerate(weights) if w))
             return math.ceil((1 + sum(noise.error(form, level) for level in levels)) * q.denominator)
+
+        @cache
+        def rows_error() -> Exact:
+            """The error of the number of rows in a group."""
+            form = Linear(tuple((self.measurement, start + i, Exact(1)) for i in range(counts)))
+            return noise.error(form, usual)
 
         def proofs(vector: Sequence[int]) -> tuple[int | None, int | None, bool]:
             thresholds = self.what.thresholds(vector)
@@ -108,8 +118,10 @@ class RankedCode:
             if self.is_edge:
                 first, above = 1 + thresholds.index(self.what.edge(vector, self.index)), q == 0
                 code = vector[self.place] if proved(first, confidence, above=above) else None
-                noisy = not proved(first, *at_line, above=above)
-                return (None, code, noisy) if above else (code, None, noisy)
+                few = total - rows_error() < FAR_INSIDE * noise.inside[self.measurement]
+                noisy = few or not proved(first, *at_line, above=above)
+                wide = 2 * (vector[self.place] if above else width - vector[self.place]) > width
+                return (None, code, noisy or wide) if above else (code, None, noisy or wide)
             sides = [
                 [(code, 1 + thresholds.index(code + side)) for code in codes]
                 for side, codes in enumerate(self.what.ends(vector, self.index))
@@ -119,11 +131,14 @@ class RankedCode:
                 for levels in (at_line, beyond_line)
             )
             level = careful(confidence) if near and not noisy else confidence
-            ends: list[int | None] = []
-            for side, codes in enumerate(sides):
-                kept = [code for code, _ in takewhile(lambda one: proved(one[1], level, above=bool(side)), codes)]  # noqa: B023
-                ends.append(kept[-1] if kept else None)
-            return ends[0], ends[1], noisy
+
+            def nearest_proved(side: int, level: Exact) -> int | None:
+                kept = [code for code, _ in takewhile(lambda one: proved(one[1], level, above=bool(side)), sides[side])]
+                return kept[-1] if kept else None
+
+            sure = [nearest_proved(side, *at_line) for side in (0, 1)]
+            wide = sure[0] is None or sure[1] is None or 2 * (sure[1] - sure[0]) > width
+            return nearest_proved(0, level), nearest_proved(1, level), noisy or wide
 
         return proofs
 

@@ -15,7 +15,10 @@ from privet.release.render.view import Column, marks
 
 _REASONS = {
     False: "less than twice its margin of error, or a mean or ratio of too few rows",
-    True: "a quantile, minimum or maximum whose interval is not proved, or is more than half of the range",
+    True: (
+        "a quantile, minimum or maximum whose interval is not proved, or is more than half of the range, or a minimum "
+        "or maximum of too few rows"
+    ),
 }
 
 
