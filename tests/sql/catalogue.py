@@ -89,7 +89,7 @@ PUBLIC = {"regions": REGIONS}
 
 def asked(text: str) -> Query:
     """What a statement asks of these tables."""
-    more = {"places": PLACES} if "places" in text else {}  # errors about the others don't list it
+    more = {"places": PLACES} if "places" in str(text) else {}  # errors about the others don't list it
     return parse(text, TABLES | more, PUBLIC)
 
 
