@@ -378,6 +378,7 @@ with pv.Session([people], budget=pv.PureDP(10), ledger=None, engine="counting") 
 """,
     frozenset(
         {"engines/base.py", "engines/sql/dialect.py", "engines/duckdb/dialect.py", "engines/duckdb/types.py",
+         "engines/postgres/dialect.py",
          "tables/stored_types.py"}
     ),
 )  # fmt: skip

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pytest
+from tests import in_postgres
 
 from privet.engines.base import ArrowRows
 from privet.engines.duckdb.engine import DuckDB
 from privet.engines.duckdb.types import stored
+from privet.engines.registry import ENGINES
 from privet.tables.schema import Schema
 from privet.tables.stored_types import StoredType
+
+
+@pytest.fixture(params=ENGINES)
+def name(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Every engine, with a server to write to where it needs one."""
+    with in_postgres.at(request.getfixturevalue("server")) if request.param == "postgres" else nullcontext():
+        yield str(request.param)
 
 
 class Selected:

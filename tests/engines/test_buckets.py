@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.engines.test_contract import opened
 
 import privet as pv
-from privet.engines.registry import ENGINES, engine_class
 from privet.errors import NoAnswer, QueryError
 from privet.exact import Exact
 from privet.tables.expressions.fluent import col
@@ -60,13 +60,10 @@ def statement(of: Table, bounding: Bounding, *, keys: bool = True) -> Statement:
     return Statement(Scan(of.schema), (col("k").node,) if keys else (), bounding, (Present(code),))
 
 
-@pytest.mark.parametrize("name", ENGINES)
 @pytest.mark.parametrize("bounding", [Unbounded(), AtMostRows(2), AtMostGroups(1, 3)], ids=str)
 def test_buckets_are_of_the_rows_that_are_counted(name: str, bounding: Bounding) -> None:
     of = table(rows(1), person=not isinstance(bounding, Unbounded))
-    engine, reference = (
-        engine_class(each)({"t": (of.schema, of.source)}, {}, salt=b"salt", threads=1) for each in (name, "reference")
-    )
+    engine, reference = opened(name, of), opened("reference", of)
     for keys in (True, False):
         asked = statement(of, bounding, keys=keys)
         assert engine.supports(asked) is None
@@ -94,10 +91,9 @@ def test_buckets_are_of_the_rows_that_are_counted(name: str, bounding: Bounding)
     reference.close()
 
 
-@pytest.mark.parametrize("name", ENGINES)
 def test_a_failure_is_one_constant_error(name: str) -> None:
     of = table(rows(2), person=False)
-    engine = engine_class(name)({"t": (of.schema, of.source)}, {}, salt=b"salt", threads=1)
+    engine = opened(name, of)
     asked = statement(of, Unbounded())
     engine.close()
     with pytest.raises(NoAnswer, match="the engine could not compute the answer"):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator
-from contextlib import nullcontext
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -41,12 +40,6 @@ from privet.tables.statement import AtMostGroups, AtMostRows, Bounding, PeopleIn
 
 OPENS: tuple[OpensEngine, ...] = (DuckDB, Reference, Postgres)  # mypy checks them
 NAN, INF = float("nan"), float("inf")
-
-
-@pytest.fixture(params=ENGINES)
-def name(request: pytest.FixtureRequest) -> Iterator[str]:
-    with in_postgres.at(request.getfixturevalue("server")) if request.param == "postgres" else nullcontext():
-        yield str(request.param)
 
 
 def stored(name: str, table: Table) -> Table:

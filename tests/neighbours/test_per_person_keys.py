@@ -14,7 +14,7 @@ import pytest
 from tests.neighbours.exact import Vectors, moved
 
 import privet as pv
-from privet.engines.registry import ENGINES, engine_class
+from privet.engines.registry import engine_class
 from privet.engines.sql.relations import OpenedPerPerson
 from privet.planner import ReleasePlan, plan
 from privet.privacy.row_claims import _one_row_each
@@ -89,7 +89,7 @@ def broken(name: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", ["duckdb", "reference"])
 def test_a_table_is_the_sum_of_its_people(name: str) -> None:
     assert broken(name) == []
 

@@ -450,8 +450,11 @@ def test_no_public_signature_takes_a_seed() -> None:
         "privet.mechanisms.ranks.RankChoice.draw",  # a choice may need more counts from an engine, with the same bits
     )
     outside = {name: thing for name, thing in everything.items() if not name.startswith(seam)}
-    # a key that signs or verifies, and the key of a public table, draw nothing
-    homes = "tables", "sources", "release", "publication", "session", "engines", "policy", "sql", "cli"
+    # a key that signs or verifies, that of a public table, of an object, and of what a vector measures draw nothing
+    homes = (
+        "tables", "sources", "release", "publication", "session", "engines", "policy", "sql", "cli", "planner.vectors",
+        "system.object_addresses",
+    )  # fmt: skip
     known = tuple(f"privet.{name}." for name in homes)
     found = [each for each in seed_parameters(outside) if not (each.endswith("key)") and each.startswith(known))]
     assert found == []

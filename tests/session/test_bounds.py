@@ -10,7 +10,6 @@ import pytest
 from tests.session.test_session import a_session, people, visits
 
 import privet as pv
-from privet.engines.registry import ENGINES
 from privet.errors import NoBounds, QueryError, UserError, VerificationError
 from privet.release import Certificate, Release
 from privet.release.bounds import ReleasedBounds
@@ -28,7 +27,7 @@ def values(adjacency: Any = "add/remove") -> Table:
     return pv.table("t", rows, protect=pv.each_row(), columns={"x": pv.number(-1000, 10**6)}, adjacency=adjacency)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ["duckdb", "reference"])
 @pytest.mark.parametrize("adjacency", ["add/remove", "replace"])
 def test_without_noise_they_are_the_powers_around_the_values(engine: str, adjacency: str) -> None:
     table = values(adjacency)
