@@ -4,11 +4,14 @@
 itself takes the fixture `effort`, and one that runs through a product of cases thins it with `tests.effort.some`.
 """
 
+from __future__ import annotations
+
 import gc
 import os
 import signal
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from _pytest.doctest import DoctestModule
@@ -16,6 +19,10 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 from tests.effort import EFFORT
 from tests.object_storage import gs, s3, s3_running  # noqa: F401 (fixtures)
 from tests.postgres import databases, emptied, postgres, server  # noqa: F401 (fixtures)
+from tests.spark import java, spark_server  # noqa: F401 (fixtures)
+
+if TYPE_CHECKING:
+    from tests.ledger.workers import Nursery
 
 ATTRIBUTE = "_hypothesis_internal_use_settings"
 
@@ -33,7 +40,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # No deadline, and no complaint about slow examples: a busy machine is no bug.
 settings.register_profile(
     "privet",
-    max_examples=50,
+    max_examples=30 if EFFORT == 1 else 50,
     derandomize=True,
     deadline=None,
     print_blob=True,
@@ -46,6 +53,15 @@ settings.load_profile("privet")
 def effort() -> int:
     """1, or 10 with `./dev test --all`: what a test multiplies its own counts by."""
     return EFFORT
+
+
+@pytest.fixture(scope="session")
+def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
+    """Forks children for tests of processes; one for each process of the tests, because its start takes seconds."""
+    from tests.cli.processes import warm
+
+    with warm(tmp_path_factory.mktemp("nursery")) as made:
+        yield made
 
 
 @pytest.hookimpl(wrapper=True)
@@ -80,10 +96,17 @@ def _shared(quick: list[pytest.Item], slow: list[pytest.Item], processes: int) -
     return order
 
 
+def pytest_configure() -> None:
+    """Nothing that is imported or collected is garbage."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """What was imported and collected stays until the end: the garbage collector need not look at it each time."""
     gc.collect()
     gc.freeze()
+    gc.enable()
+    gc.set_threshold(20_000, 20, 20)  # fewer looks for little garbage: they took a tenth of the time
 
 
 def _function(item: pytest.Item) -> object:

@@ -23,20 +23,21 @@ from typing import Any, TypeVar
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from tests.neighbours import cubes, hierarchies, in_postgres, ranks, unknown_keys  # noqa: E402
+from tests.neighbours import cubes, hierarchies, in_postgres, in_spark, ranks, unknown_keys  # noqa: E402
 from tests.neighbours import further as further_questions  # noqa: E402
 from tests.neighbours.crowds import crowd  # noqa: E402
 from tests.neighbours.findings import Findings  # noqa: E402
 from tests.neighbours.search import FORMS, Case, cases, in_world, search  # noqa: E402
 from tests.postgres import running  # noqa: E402
 from tests.privacy.adaptive import attack, some_meters  # noqa: E402
+from tests.spark import running as spark_running  # noqa: E402
 
 CASES = 100_000
 ANALYSTS = 32_000
 _ANALYSTS = 100  # analysts that a process tries before it reports
 _CHUNK = 4  # worlds that a process searches before it reports
 _SHOWN = 10  # violations that are printed
-_FORMS = 14  # of the unit in which neighbours of quantiles and keys differ
+_FORMS = 20  # of the unit in which neighbours of quantiles and keys differ
 
 T = TypeVar("T")
 
@@ -60,6 +61,7 @@ SEARCHES: dict[str, dict[str, Any]] = {
     "trees": {"ask": hierarchies.planned, "make": hierarchies.forest, "forms": 12},
     "further": {"ask": further_questions.planned, "make": crowd, "forms": 12},
     "postgres": {"measure": in_postgres.by_postgres},
+    "spark": {"measure": in_spark.by_spark},
 }
 """The searches for measurements, by their names: what is asked of which worlds."""
 
@@ -89,6 +91,13 @@ def postgres(options: argparse.Namespace) -> Result:
     with running() as address:
         os.environ[in_postgres.AT] = address
         return moving("postgres", options)
+
+
+def spark(options: argparse.Namespace) -> Result:
+    """No neighbour moves a measurement further than its plan claims, counted by Spark. A case takes it a second."""
+    with spark_running() as (server, _):
+        os.environ[in_spark.AT] = server.address
+        return moving("spark", options)
 
 
 def moving(name: str, options: argparse.Namespace) -> Result:
@@ -256,6 +265,7 @@ SOAKS: dict[str, Callable[[argparse.Namespace], Result]] = {
     "trees": trees,
     "further": further,
     "postgres": postgres,
+    "spark": spark,
     "kills": kills,
     "adaptive": adaptive,
 }

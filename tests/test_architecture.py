@@ -129,7 +129,7 @@ def duckdb_outside(package: Path) -> list[str]:
         if where not in WRITES_FILES_WITH_DUCKDB:
             lines = [each.line for each in imports(path, package) if each.module.partition(".")[0] == "duckdb"]
             found += [f"{where}:{line}: imports duckdb" for line in lines]
-        if where not in SAYS_DUCKDB_WORDS:
+        if where not in SAYS_DUCKDB_WORDS and not where.startswith("engines/spark/"):  # Spark has some of these, too
             for line, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
                 found += [f"{where}:{line}: {match[0]}" for match in DUCKDB_WORDS.finditer(text)]
     return found

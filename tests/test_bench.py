@@ -2,17 +2,22 @@
 
 import importlib
 import math
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from bench import engines, optimum, people, samples, scale
 from bench import error as error_bench
-from bench import optimum, samples
 from bench.__main__ import BENCHMARKS, main
 from bench.peers.tables_common import REGIONS
 from bench.people import LOWER, UPPER, error, make, truth
+from bench.places import PLACES
+from rich.console import Console
+
+from privet.engines.registry import ENGINES
 
 ROOT = Path(__file__).parents[1]
 
@@ -93,3 +98,40 @@ def test_the_peoples_table_and_its_truth(tmp_path: Path) -> None:
     assert all(LOWER <= mean <= UPPER for mean in everyone["mean"].values())
     assert error(everyone, everyone) == {"count": 0, "sum": 0, "mean": 0}
     assert error(capped, everyone)["count"] > 0
+
+
+def test_every_engine_has_a_place() -> None:
+    assert set(PLACES) | {"reference"} == set(ENGINES)
+    assert set(PLACES) == set(engines.SIZES) == set(scale.FITTED) == set(scale.CHECKED)
+
+
+@pytest.mark.parametrize("name", ["duckdb", "postgres"])
+def test_the_benchmarks_of_engines_in_small(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All questions, three ways; and a model of a thousand rows."""
+    monkeypatch.setattr(people, "ENVIRONMENTS", tmp_path)
+    console = Console(width=200, file=StringIO())
+    with PLACES[name]() as place:
+        lines = list(engines.measured(place, 1000, 1))
+        assert [line[2] for line in lines] == [each.name for each in engines.QUESTIONS]
+        assert all(
+            line[6] and (line[7] or not each.capped) for line, each in zip(lines, engines.QUESTIONS, strict=True)
+        )
+        (tmp_path / "scale").mkdir()
+        found = list(scale.measured(place, 1000, tmp_path / "scale"))
+        assert [each.work.people for each in found].count(0) == 6
+        assert not list((tmp_path / "scale").iterdir())
+        model = scale.report(console, name, found[1:], found[:1])
+    assert all(each.cpu > 0 for each in found)
+    assert all(coefficient >= 0 for coefficient in model.coefficients)
+    assert "not fitted" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_a_model_finds_what_a_cost_is_made_of() -> None:
+    works = [scale.Work(n, g, k, p) for n in (10**6, 10**7) for g, k in ((1, 0), (9, 1), (99, 2)) for p in (0, n // 10)]
+    works += [scale.Work(10**6, 7, 1, 10**4)]
+    true = scale.Model((0.05, 2e-8, 1e-8, 1e-4, 5e-8, 1e-7))
+    found = scale.fitted([scale.Measured(work, true.seconds(work), 0) for work in works])
+    assert found.coefficients == pytest.approx(true.coefficients, rel=1e-6)
+    assert found.seconds(scale.Work(10**9, 50)) == pytest.approx(true.seconds(scale.Work(10**9, 50)))
+    none = scale.fitted([scale.Measured(work, 1.0 + 1e-9 * (10**8 - work.rows), 0) for work in works])
+    assert none.coefficients[1] == 0  # rows never make a question cheaper

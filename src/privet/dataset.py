@@ -19,6 +19,7 @@ from privet.engines.base import MEMORY, Engine
 from privet.errors import QueryError, Remedy, UserError, argument
 from privet.exact import Number, whole
 from privet.ledger import Caps, Ledger
+from privet.names.required import needs
 from privet.planner.choice import Accounting
 from privet.privacy.accounting import accountant_for
 from privet.privacy.adjacency import Person
@@ -98,6 +99,7 @@ class Dataset(Questions, Closing):
         epsilon 2
     """
 
+    @needs('pv.Dataset([people], budget=pv.PureDP(3), ledger="people.ledger")')
     def __init__(
         self,
         tables: Sequence[Table],

@@ -7,7 +7,7 @@ the noisy numbers are the only thing an analyst sees that depends on the rows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from privet.exact import Number
 from privet.ledger import Charge, Ledger
 from privet.mechanisms import described
 from privet.mechanisms.described import Adding, Choosing
+from privet.names.required import needs
 from privet.payment import paid
 from privet.planner import ReleasePlan
 from privet.planner.arguments import check_arguments, check_label, check_price
@@ -38,6 +39,7 @@ from privet.requests import Debited, Request, batches, diagnoses, queries, value
 from privet.requests.base import AnswerT
 from privet.requests.options import BatchOptions, BoundsOptions, DiagnosisOptions, ReleaseOptions
 from privet.system.closing import Closing
+from privet.system.progress import hidden
 from privet.tables import look
 from privet.tables.expressions.fluent import Expr
 from privet.tables.query import Query
@@ -53,6 +55,9 @@ def _check_fresh(fresh: object) -> None:
         raise UserError(f"fresh must be True or False, not {fresh!r}", remedy=argument("fresh", True))
 
 
+_UNNAMED = "analyst"  # who asks unless named: whoever sits at the terminal and can read the rows, the steward
+
+
 class Session(Preview, Closing):
     """One analyst's view of a dataset: ask questions, see what they cost, and see how much budget is left.
 
@@ -62,6 +67,7 @@ class Session(Preview, Closing):
     Threads can share a session. So can forked processes, unless the ledger is in memory.
     """
 
+    @needs('pv.Session([people], budget=pv.PureDP(3), ledger="people.ledger")')
     def __init__(
         self,
         tables: Sequence[Table],
@@ -271,7 +277,8 @@ class Session(Preview, Closing):
             self.dataset.ready(request.statements)  # refused here, or not at all
 
         def answer(link: dict[str, Any]) -> tuple[AnswerT, str]:
-            return request.answer(Debited(self.dataset.engine, self.name, link, self.dataset.signing_key))
+            with nullcontext() if self.analyst == _UNNAMED else hidden():  # progress is for the steward alone
+                return request.answer(Debited(self.dataset.engine, self.name, link, self.dataset.signing_key))
 
         reserve = partial(self.ledger.reserve, **options)
         released = paid(self.ledger, self.dataset.turn(), reserve, self._debit, answer, request.again)

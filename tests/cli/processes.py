@@ -22,7 +22,7 @@ LOADED = (
 
 @contextmanager
 def warm(folder: Path) -> Iterator[Nursery]:
-    """A nursery that has loaded what commands use."""
+    """A nursery that has loaded what commands and sessions use."""
     with Nursery(folder) as nursery:
         for module in LOADED:
             nursery.load(module)

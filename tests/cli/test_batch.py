@@ -110,7 +110,7 @@ def test_the_folder_is_whole_and_verified_with_key_and_ledger(shell: Shell, here
     assert len(written(here)) == FILES
     done = shell("verify", "questions", *KEY, *LEDGER)
     lines = done.out.splitlines()
-    assert len(lines) == FILES
+    assert lines[FILES:] == ["", f"Verified: all {FILES} files passed."]
     assert not any("FAILED" in line for line in lines)
     assert sum("rules, signature, debit" in line for line in lines) == 3
     assert done.out.count(" together") == 3
@@ -118,7 +118,9 @@ def test_the_folder_is_whole_and_verified_with_key_and_ledger(shell: Shell, here
     assert [each["passed"] for each in tree] == [True] * FILES
     for name in ("people.parquet", "privet.toml", "steward.key", "people.ledger"):
         (here / name).unlink()
-    assert "FAILED" not in shell.out("verify", "questions", *KEY)
+    last = shell.out("verify", "questions", *KEY).splitlines()[-1]
+    assert last == f"Verified: all {FILES} files passed. Not checked: debits (--ledger)."
+    assert shell.out("verify", "questions").endswith("Not checked: signatures (--key) and debits (--ledger).\n")
 
 
 def test_the_page_stands_alone_and_nothing_in_it_is_markup_from_data(here: Path) -> None:
@@ -213,6 +215,7 @@ def test_nothing_is_overwritten_without_force_and_asking_again_is_free(shell: Sh
         (("{ n = 20 }", "{ m = 20 }"), "other.toml: question 'smokers': within: there is no column 'm'"),
         (("south = ", "sotuh = "), "question 'regions'.*neither a column nor a key"),
         (("[[questions]]", "[[question]]"), "there is no key 'question'"),
+        (("[[questions]]", "[[questions.a]]"), r"questions must be a list. Write: \[\[questions\]\]"),
         (('title = "Our', 'tilte = "Our'), "Did you mean 'title'"),
         (("title = ", "title : "), "not valid TOML"),
     ],

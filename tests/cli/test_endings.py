@@ -9,13 +9,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cli.asking import COUNT, POLICY, Done, Shell, damaged, strictly
-from tests.cli.processes import NOBODY, ran, warm
+from tests.cli.processes import NOBODY, ran
 from tests.effort import some
 from tests.ledger.workers import Nursery
 
@@ -124,12 +123,6 @@ def test_the_codes_are_documented() -> None:
 
 
 # --- where output goes --------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
-    with warm(tmp_path_factory.mktemp("nursery")) as made:
-        yield made
 
 
 def piped(folder: Path, *arguments: str) -> Done:

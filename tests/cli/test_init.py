@@ -110,6 +110,19 @@ def test_only_proposals(here: Path) -> None:
     parse("\n".join(line.removeprefix("# ") if line.startswith(more) else line for line in lines))
 
 
+def test_two_columns_of_keys_show_how_one_lies_within_the_other(here: Path) -> None:
+    ran("init", "people.parquet", "--yes", "--column", "region=keys north south", "--column", "age=keys 1 2 3")
+    text = (here / "privet.toml").read_text(encoding="utf-8")
+    form = '# age = { keys = { north = ["..."], south = ["..."] }, within = "region" }'
+    assert f"{form}    # instead, if each age lies in one region\n" in text
+    declared = "age = { keys = [1, 2, 3] }"
+    assert declared in text
+    filled = form.removeprefix("# ").replace('["..."]', "[1]", 1).replace('["..."]', "[2, 3]")
+    tree = tomllib.loads(text.replace(declared, filled, 1))
+    assert tree["datasets"]["people"]["tables"]["people"]["columns"]["age"]["keys"] == {"north": [1], "south": [2, 3]}
+    assert list(parse(text.replace(declared, filled, 1)).datasets) == ["people"]
+
+
 def test_comments_can_be_filled_in(here: Path) -> None:
     """Every line that was left out, without its sign and with its gaps filled, is a column."""
     ran("init", "people.parquet", "visits.parquet", "--yes")

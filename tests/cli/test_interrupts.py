@@ -6,13 +6,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from tests.cli.asking import COUNT, NEW, Done, made
-from tests.cli.processes import ran, warm
+from tests.cli.processes import ran
 from tests.ledger.workers import Nursery
 
 import privet
@@ -98,12 +97,6 @@ def people(tmp_path: Path) -> Path:
 
 
 ASKED = ("query", COUNT, "--epsilon", "0.25", "--fresh")
-
-
-@pytest.fixture(scope="module")
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
-    with warm(tmp_path_factory.mktemp("nursery")) as made:
-        yield made
 
 
 def pressed(nursery: Nursery, folder: Path, moment: str, *arguments: str) -> str:

@@ -126,6 +126,27 @@ def test_only_pictures_have_titles(shell: Shell) -> None:
         assert message in shell.refused(2, *PAID, *extra, "--title", "People")
 
 
+def test_levels_of_towns_within_regions_have_their_own_labels() -> None:
+    """Where the labels of the finest level are too long to stand, each level lies with its own groups beside it."""
+    towns = {
+        "northcentral": ["Chicago", "Omaha"],
+        "south": ["Dallas", "Miami", "Austin"],
+        "northeast": ["Boston", "Nuuk"],
+    }
+    pairs = [(region, town) for region, some in towns.items() for town in some] * 20
+    rows = pa.table({"region": [pair[0] for pair in pairs], "town": [pair[1] for pair in pairs]})
+    declared: Any = {"region": pv.keys(*towns), "town": pv.keys(towns, within="region")}
+    table = pv.table("people", rows, protect=pv.each_row(), columns=declared)
+    with pv.Session([table], budget=pv.PureDP(30), ledger=None) as session:
+        answer = session.release(table.rollup("region", "town").agg(n=pv.count()), epsilon=9)
+    inner: Any = answer.plot().subfigs[0]
+    shown = [[label.get_text() for label in axes.get_yticklabels()] for axes in inner.axes]
+    finest = [f"{region}, {town}" for region, some in towns.items() for town in some]
+    assert shown == [[""], list(towns), finest]
+    bars = [patch.get_width() for axes in inner.axes for patch in axes.patches]
+    assert sorted(bars) == sorted(map(float, answer.values("n")))
+
+
 def test_levels_of_a_rollup_are_panels_of_their_own() -> None:
     """A total is not a bar beside its parts: a panel has the groups of one level, and the legend is of the finest."""
     rows = pa.table({"region": ["n", "s"] * 60, "old": [True, False, False] * 40})

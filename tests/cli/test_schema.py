@@ -136,3 +136,26 @@ def test_refusals(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "kinds.csv").unlink()
     for form in ([], ["--json"]):
         assert "kinds.csv" in shell.refused(2, "schema", "--policy", "more.toml", *form)
+
+
+def test_long_lists_of_keys_are_shown_whole_on_request(shell: Shell, tmp_path: Path) -> None:
+    towns = {region: [f"{region}{i}" for i in range(6)] for region in ("north", "south")}
+    listed = ", ".join(f"{region} = {json.dumps(some)}" for region, some in towns.items())
+    (tmp_path / "towns.toml").write_text(f"""
+ledger = "towns.ledger"
+[datasets.towns]
+budget = {{ epsilon = 1 }}
+adjacency = "add/remove"
+[datasets.towns.tables.homes]
+source = "none.parquet"
+protect = "each row"
+columns = {{ region = {{ keys = ["north", "south"] }}, town = {{ keys = {{ {listed} }}, within = "region" }} }}
+""")
+    short = shell.out("schema", "--policy", "towns.toml")
+    assert "south2, ... (12 keys); each within one region" not in short
+    assert "north5, south0, south1, ... (12 keys); each within one region" in short
+    assert short.endswith("All keys: privet schema --all\n")
+    whole = shell.out("schema", "--policy", "towns.toml", "--all")
+    assert "north: north0, north1, north2, north3, north4, north5; south: south0, south1, south2" in whole
+    assert "..." not in whole
+    assert "--all" not in whole

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pytest
-from tests import in_postgres
+from tests import movers
 
 from privet.engines.base import ArrowRows
 from privet.engines.duckdb.engine import DuckDB
@@ -23,8 +22,8 @@ from privet.tables.stored_types import StoredType
 @pytest.fixture(params=ENGINES)
 def name(request: pytest.FixtureRequest) -> Iterator[str]:
     """Every engine, with a server to write to where it needs one."""
-    with in_postgres.at(request.getfixturevalue("server")) if request.param == "postgres" else nullcontext():
-        yield str(request.param)
+    with movers.reachable(request.param, request) as name:
+        yield name
 
 
 class Selected:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.engines.test_contract import opened
+from tests.movers import opened
 
 import privet as pv
 from privet.errors import NoAnswer, QueryError

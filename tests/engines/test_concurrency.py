@@ -107,7 +107,7 @@ def test_stop_ends_every_question(endless: tuple[DuckDB, list[Any]]) -> None:
 def test_every_cursor_has_the_settings(make: Make) -> None:
     home = make(SCHEMA, ROWS)._homes[os.getpid()]
     settings = "SELECT name, value FROM duckdb_settings() ORDER BY name"
-    with home.cursor() as first, home.cursor() as second:
-        assert first is home.connection
+    with home.connection() as first, home.connection() as second:
+        assert first is home.first
         assert second is not first
         assert first.execute(settings).fetchall() == second.execute(settings).fetchall()

@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from tests import exactly
 from tests.effort import some
-from tests.engines.test_contract import FLOATS, INF, NAN, opened, total
-from tests.engines.test_poison import DECLARED, GOOD, POISON
+from tests.engines.poison import DUCKDB_GOOD, POISONS
+from tests.engines.test_contract import FLOATS, INF, NAN, total
+from tests.movers import opened
 from tests.object_storage import Bucket
 
 import privet as pv
@@ -31,6 +32,8 @@ from privet.tables.statement import AtMostRows, Rows, Statement, Unbounded
 
 x = col("x")
 READERS = [name for name in ENGINES if engine_class(name).reads(ParquetObjects((), (), None))]
+
+POISON = POISONS["duckdb"]
 
 
 def counted(engine: str, table: Table, *tallies: Any, where: Expr | None = None, keys: tuple[Expr, ...] = ()) -> Any:
@@ -60,9 +63,11 @@ def test_special_values_and_ids(engine: str, s3: Bucket, tmp_path: Path) -> None
 
 def test_poison(s3: Bucket, tmp_path: Path) -> None:
     """Every type, every poisonous value: what is counted in an object is what is counted in the file."""
-    cases = [(name, column, kind) for name, column, kinds in DECLARED for kind in kinds if kind in POISON]
+    cases = [(name, column, kind) for name, column, kinds in POISON.columns for kind in kinds]
     for place, (_, column, kind) in enumerate(some(cases, every=max(1, len(cases) // 5))):
-        values = ", ".join(f"(CAST({value} AS {kind}))" for value in (*POISON[kind], GOOD.get(kind, "NULL")))
+        values = ", ".join(
+            f"(CAST({value} AS {kind}))" for value in (*POISON.values[kind], DUCKDB_GOOD.get(kind, "NULL"))
+        )
         file = tmp_path / f"{place}.parquet"
         with duckdb.connect() as connection:
             connection.execute(f"COPY (SELECT x FROM (VALUES {values}) AS v(x)) TO '{file}' (FORMAT parquet)")

@@ -20,6 +20,7 @@ import psycopg
 import pyarrow as pa
 import pytest
 from tests import exactly, in_postgres
+from tests.engines.canaries import COLUMNS, MARKS, NUMBER, SMALL, TEXT, ask_everything
 
 import privet as pv
 from privet.engines.base import FAILED
@@ -253,9 +254,6 @@ def test_a_child_of_a_fork_has_connections_of_its_own(server: str) -> None:
 
 # --- nothing but integers leaves ------------------------------------------------------------------
 
-TEXT, NUMBER, SMALL = "zqcanaryqz", 7_316_952_084, 0.618033981234
-MARKS = [TEXT, str(NUMBER), str(SMALL)[:10], "2025-02-17", "13:59:47", TEXT.encode().hex()]
-
 
 @contextmanager
 def tapped(server: str, folder: Path) -> Iterator[tuple[str, bytearray]]:
@@ -311,25 +309,6 @@ def canaries(server: str) -> None:
     )
 
 
-CANARY_COLUMNS = {
-    "region": declared.keys("north", other="other"), "name": declared.text(), "n": declared.integer(0, 10**10),
-    "share": declared.number(0, 1), "price": declared.number(0, 10**10),
-    "day": declared.date("2024-12-31", "2025-12-31"),
-    "seen": declared.timestamp("2024-12-31", "2025-12-31"),
-}  # fmt: skip
-
-
-def ask_everything(session: pv.Session) -> None:
-    table = session.tables["canaries"]
-    session.release(
-        table.group_by("region").agg(n=pv.count(), s=pv.sum("n"), m=pv.mean("share"), v=pv.variance("price")), epsilon=1
-    )
-    session.release(table.where(col("name") == "somebody").agg(n=pv.count_people()), epsilon=1)
-    session.release(table.agg(q=pv.median("price")), epsilon=1)
-    session.release(table.group_by(col("day").month()).agg(n=pv.count()), epsilon=1)
-    session.release(table.per_person(s=pv.sum("share")).agg(s=pv.sum(col("s").clip(0, 3))), epsilon=1)
-
-
 def test_no_cell_comes_over_the_wire_or_into_the_log(server: str) -> None:
     canaries(server)
     in_postgres.execute(
@@ -343,11 +322,9 @@ def test_no_cell_comes_over_the_wire_or_into_the_log(server: str) -> None:
     start = log.stat().st_size
     try:
         with tapped(server, folder) as (address, heard):
-            table = pv.table(
-                "canaries", f"{address}#canaries", protect=person("id", max_rows=2), columns=CANARY_COLUMNS
-            )
+            table = pv.table("canaries", f"{address}#canaries", protect=person("id", max_rows=2), columns=COLUMNS)
             with pv.Session([table], budget=pv.PureDP(100), ledger=None) as session:
-                ask_everything(session)
+                ask_everything(session.tables["canaries"], session)
             said = bytes(heard)
             assert b"canaries" in said, "the relay hears what the server sends"
             assert [mark for mark in MARKS if mark.encode() in said] == []

@@ -29,12 +29,6 @@ from privet.privacy.adjacency import Adjacency
 from privet.privacy.guarantees import PureDP
 
 
-@pytest.fixture(scope="module")
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
-    with Nursery(tmp_path_factory.mktemp("nursery")) as made:
-        yield made
-
-
 @pytest.fixture
 def ledger(where: str | Path) -> Iterator[Ledger]:
     with closing(open_ledger(where)) as made:

@@ -28,12 +28,6 @@ from privet.ledger.storage.sqlite.locks import FileLocks, Held
 WRITES = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('BEGIN IMMEDIATE'); print('begun')"
 
 
-@pytest.fixture(scope="module")
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
-    with Nursery(tmp_path_factory.mktemp("nursery")) as made:
-        yield made
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     made = tmp_path / "people.ledger"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -16,12 +15,6 @@ from tests.ledger.workers import Nursery
 
 from privet.ledger import open_ledger
 from privet.privacy.guarantees import PureDP
-
-
-@pytest.fixture(scope="module")
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
-    with Nursery(tmp_path_factory.mktemp("nursery")) as made:
-        yield made
 
 
 def check(where: str | Path, granted: int, budget: PureDP) -> None:

@@ -35,12 +35,6 @@ from privet.ledger.storage.sqlite import paths
 Seen = dict[str, str]
 
 
-@pytest.fixture(scope="module")
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
-    with Nursery(tmp_path_factory.mktemp("nursery")) as made:
-        yield made
-
-
 @pytest.fixture
 def ledger_file(tmp_path: Path) -> Path:
     """A ledger in a file, with a few answers, that nobody has open."""

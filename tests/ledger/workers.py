@@ -383,7 +383,7 @@ def _forked(children: int, job: Callable[[int], Any]) -> Iterator[list[Any]]:
         source, sink = os.pipe()
         pid = os.fork()
         if pid == 0:
-            signal.alarm(15)
+            signal.alarm(PATIENCE // 4)
             try:
                 os.write(sink, json.dumps(job(i)).encode())
             except BaseException:

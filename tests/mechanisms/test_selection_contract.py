@@ -8,13 +8,14 @@ from itertools import pairwise, product
 
 import pytest
 from scipy.stats import binomtest
+from tests.effort import EFFORT
 from tests.mechanisms.toys import Exponential
 
 from privet.mechanisms import SELECTION, SelectionMechanism
 from privet.privacy import events
 from privet.privacy.accounting import PureAccountant
 
-DRAWS = 4_000
+DRAWS = 2_000 if EFFORT == 1 else 4_000
 SCORES = [[0], [3, 3], [0, 1, 5], [-40, 0, 2, 2, 1]]
 
 

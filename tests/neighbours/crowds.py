@@ -45,6 +45,35 @@ def crowd(chance: Random, *, text: bool = False, rows: Sequence[int] = (3, 8, 14
     return made
 
 
+def holders(chance: Random) -> World:
+    """A crowd with texts; in half of them people hold many keys, in rows that are alike otherwise and at the bounds.
+
+    What is claimed for groups of unknown keys is reached only by people with as many keys as count, none of which they
+    share with the person who replaces them.
+    """
+    made = crowd(chance, text=True)
+    if chance.random() < 0.5:
+        made.varied = ("wordone",)
+        columns = made.columns["one"]
+        columns["wordone"] = replace(columns["wordone"], values=[f"k{i}" for i in range(chance.choice([2, 4, 8, 24]))])
+        for name, what in columns.items():
+            if isinstance(what.declared.type, NumberType) and (ends := _ends(what)):
+                columns[name] = replace(what, values=[*ends, chance.choice(what.values)])
+        made.data["one"] = [any_row(chance, made, "one") for _ in range(chance.choice([0, 3, 14, 40]))]
+        made.tables["one"] = made.declare("one", made.data["one"])
+    return made
+
+
+def _ends(what: Made) -> list[Any]:
+    """The bounds of a number, as the column can hold them."""
+    kind = what.declared.type
+    assert isinstance(kind, NumberType)
+    if pa.types.is_float64(what.arrow):
+        return [float(kind.lower), float(kind.upper)]
+    whole = pa.types.is_int64(what.arrow) and kind.lower.denominator == kind.upper.denominator == 1
+    return [int(kind.lower), int(kind.upper)] if whole and abs(kind.lower) + abs(kind.upper) < 2**63 else []
+
+
 def _values(chance: Random, what: Made) -> list[Any]:
     kind, values = what.declared.type, list(what.values)
     if isinstance(kind, TextType):

@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.moves import keeps_to
 from tests.neighbours import ranks
-from tests.neighbours.crowds import crowd
+from tests.neighbours.crowds import holders
 from tests.neighbours.exact import Bench, Vectors, changed
 from tests.neighbours.findings import Findings, tables_around, through
 from tests.neighbours.further import FurtherAsker, sometimes_lowered
@@ -33,34 +33,55 @@ from privet.tables.expressions.nodes import Column
 from privet.tables.holders import Found, Held, Holders, can_appear, is_unknown
 from privet.tables.statement import Statement
 
-QUESTIONS, FORMS, MOST_FOUND = 3, 5, 8
+QUESTIONS, FORMS, MOST_FOUND = 3, 5, 40
+
+PRICES: list[dict[str, Any]] = [{"epsilon": 1}, {"epsilon": 1}, {"epsilon": "1/20"}, {"epsilon": 300}]
+"""The more, the nearer to an edge or a quantile is what is aimed at."""
 
 
 def question(chance: Random, of: World) -> ReleasePlan | None:
     """A plan that groups by what is not public, alone or beside public keys; None if nothing came up."""
     try:
-        rows = relation(chance, of, {name: table.relation for name, table in of.tables.items()})
+        tables = {name: table.relation for name, table in of.tables.items()}
+        plain = bool(of.varied) and chance.random() < 0.8  # the rows and a column as they are
+        rows = tables["one"] if plain else relation(chance, of, tables)
         types = dict(rows.input.types())
         unknown = [name for name in types if is_unknown(Column(name), types)]
         if not unknown:
             return None
-        keys = chance.sample(unknown, min(len(unknown), chance.choice([1, 1, 1, 2, 3])))
+        keys = list(of.varied) if plain else chance.sample(unknown, min(len(unknown), chance.choice([1, 1, 1, 2, 3])))
         named: dict[str, Any] = {f"k{i}": pv.col(name) for i, name in enumerate(keys)}
         asker = FurtherAsker(chance, types)
-        if chance.random() < 0.3:
+        if chance.random() < (0.1 if plain else 0.3):
             named["public"] = asker.key()
-        several: dict[str, Any] = {"n": pv.count_people()}
-        drawn = chance.random()
-        if drawn > 0.85 and "public" not in named:
-            several = {}
-        elif drawn < 0.7:
-            several = {f"a{i}": asker.further() for i in range(chance.choice([1, 2]))}
-            if chance.random() < 0.3:
-                several["q"] = ranked(chance, asker.number(1))
         named = dict(chance.sample(list(named.items()), len(named)))
-        return plan(sometimes_lowered(chance, rows.group_by(**named).agg(**several)), epsilon=1, delta=1e-6)
+        asked = rows.group_by(**named).agg(**_several(chance, asker, plain=plain, alone="public" not in named))
+        delta = chance.choice([1e-6, 1e-6, 1e-3])
+        asked = sometimes_lowered(chance, asked)
+        if asked.aggregates and chance.random() < 0.1:
+            return plan(asked, within={asked.aggregates[0][0]: 10}, assuming=100, delta=delta)
+        return plan(asked, **chance.choice(PRICES), delta=delta)
     except UserError:
         return None
+
+
+def _several(chance: Random, asker: FurtherAsker, *, plain: bool, alone: bool) -> dict[str, Any]:
+    """What is asked of each key: people alone, nothing but the keys, or anything."""
+    drawn = chance.random()
+    if drawn > 0.85 and alone:
+        return {}
+    if drawn > 0.7:
+        return {"n": pv.count_people()}
+    if plain:
+        value = asker.number(0)
+        ways: list[Callable[[], Any]] = [
+            lambda: pv.sum(value), lambda: pv.sum(value), lambda: pv.mean(value), lambda: pv.variance(value),
+            lambda: pv.histogram(value, asker.edges(value)), lambda: pv.count_distinct(value), pv.count,
+            lambda: pv.count(value), lambda: ranked(chance, value), lambda: ranked(chance, value),
+        ]  # fmt: skip
+        return {"a": chance.choice(ways)()}
+    several = {f"a{i}": asker.further() for i in range(chance.choice([1, 2]))}
+    return several | ({"q": ranked(chance, asker.number(1))} if chance.random() < 0.3 else {})
 
 
 Weigh = Callable[[KeySelection, int], int]
@@ -78,9 +99,10 @@ def counts(held: Iterable[Held], chosen: KeySelection, weigh: Weigh) -> tuple[Co
 
 
 def found_keys(chance: Random, held: list[list[Held]]) -> list[Found]:
-    """Some of the keys that any of the tables has, and one that nobody holds."""
+    """Some or all of the keys that any of the tables has, and one that nobody holds."""
     every = sorted({each.key for one in held for each in one})
-    some = chance.sample(every, min(len(every), chance.randint(1, MOST_FOUND)))
+    most = min(len(every), MOST_FOUND)
+    some = chance.sample(every, most if chance.random() < 0.7 else chance.randint(min(1, most), most))
     texts = bool(every) and all(isinstance(value, str) for value in every[0])
     return [*some, *([("nobody",) * len(every[0])] if texts else [])]
 
@@ -99,30 +121,33 @@ def search(
 
     def look(number: int, seen: Findings) -> None:
         chance = Random(number)
-        made = crowd(chance, text=True)
+        made = holders(chance)
         plans = [each for each in (question(chance, made) for _ in range(2 * QUESTIONS)) if each is not None]
-        plans = [each for each in plans if each.discovery is not None]  # a condition may name all texts: no search then
+        plans = [each for each in plans if each.discovery is not None][:QUESTIONS]  # not if a condition names all texts
         tables, pairs = tables_around(chance, made, forms)
         with Bench(made) as bench:
-            for each in plans[:QUESTIONS]:
+            held: list[list[list[Held]]] = [[] for _ in plans]
+            for data in tables:
+                bench.put(data)
+                for place, each in enumerate(plans):
+                    assert each.discovery is not None
+                    held[place].append(kept(bench.engine.holders(asked(each.discovery.holders))))
+            later: list[tuple[ReleasePlan, list[Vectors], list[list[Groups]]]] = []
+            for each, of in zip(plans, held, strict=True):
                 seen.questions += 1
+                _keys(seen, number, each, of, pairs, weigh)
+                found = found_keys(chance, of)
                 assert each.discovery is not None
-                statement, held = asked(each.discovery.holders), []
-                for data in tables:
-                    bench.put(data)
-                    held.append(kept(bench.engine.holders(statement)))
-                _keys(seen, number, each, held, pairs, weigh)
-                found = found_keys(chance, held)
                 if not each.discovery.counts and each.noised and found:
-                    after = each.resolved(found)
+                    later.append((each.resolved(found), [], []))
+            for data in tables if later else []:
+                bench.put(data)
+                for after, vectors, codes in later:
                     asks = [measured(s) for s in after.statements()]
-                    vectors, codes = [], []
-                    for data in tables:
-                        bench.put(data)
-                        sums = [bench.engine.answer(s) for s in asks[: after.summed]]
-                        vectors.append(after.coordinates(sums))
-                        codes.append(ranks.codes(bench, after, measured))
-                    _groups(seen, number, chance, after, vectors, codes, pairs)
+                    vectors.append(after.coordinates([bench.engine.answer(s) for s in asks[: after.summed]]))
+                    codes.append(ranks.codes(bench, after, measured))
+        for after, vectors, codes in later:
+            _groups(seen, number, chance, after, vectors, codes, pairs)
 
     return through(worlds, look, stop=stop)
 

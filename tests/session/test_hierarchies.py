@@ -95,7 +95,7 @@ def test_conditions_leave_only_groups_that_remain_possible() -> None:
         pv.verify(answer.certificate)
         none = of.where((pv.col("region") == "north") & (pv.col("town") == "g"))
         for asked in (none.rollup("region", "town"), none.group_by("region", "town")):
-            with pytest.raises(QueryError, match="exclude every group"):
+            with pytest.raises(QueryError, match="leave no town in a region that they allow"):
                 here.release(asked.agg(n=pv.count()), epsilon=1)
 
 
@@ -119,8 +119,51 @@ def test_other_keys_before_and_after_and_shares() -> None:
         pv.verify(answer.certificate)
         assert len(here.release(of.rollup("region", "town", "year").agg(n=pv.count()), rho=1)) == 14 + 7 + 3 + 1
         assert len(here.release(of.group_by("region", "town", "year").agg(n=pv.count()), rho=1)) == 14
-        whole = here.release(of.rollup("town", "region").agg(n=pv.count()), rho=1)
-        assert whole.keys[7:14] == [(town, None) for _, town in PAIRS]
+
+
+@pytest.mark.parametrize("other", [None, "countryside"])
+def test_a_rollup_in_the_wrong_order_is_refused_with_the_right_one(other: str | None) -> None:
+    """It has each town twice and no region."""
+    of = table(other=other)
+    wrong = [
+        ("GROUP BY ROLLUP (town, region)", "ROLLUP (region, town)"),
+        ("GROUP BY ROLLUP (year, town, region)", "ROLLUP (year, region, town)"),
+        ("GROUP BY year, ROLLUP (town, region)", "ROLLUP (year, region, town)"),
+        ("GROUP BY GROUPING SETS ((region, town), (town))", "ROLLUP (region, town)"),
+    ]
+    with session(of, pv.PureDP(1000)) as here:
+        for text, right in wrong:
+            with pytest.raises(QueryError, match="each town twice") as caught:
+                here.release(f"SELECT COUNT(*) AS n FROM visits {text}", epsilon=1)
+            assert right in str(caught.value)
+        with pytest.raises(QueryError) as caught:
+            here.release(of.rollup("town", "region").agg(n=pv.count()), epsilon=1)
+        assert 'rollup("region", "town")' in str(caught.value)
+        assert here.remaining.guarantee == pv.PureDP(1000)
+
+
+@pytest.mark.parametrize(
+    ("where", "allowed"),
+    [
+        ("region = 'south' AND town = 'a'", False),
+        ("region = 'south' AND town IN ('a', 'g')", False),
+        ("region <> 'north' AND town = 'a'", False),
+        ("region = 'south' AND town IN ('a', 'e')", True),
+        ("region = 'south' OR town = 'a'", True),
+        ("region = 'south' AND town <> 'a'", True),
+        ("region = 'south' AND town = 'countryside'", True),
+    ],
+)
+def test_conditions_that_a_hierarchy_excludes_are_refused_before_any_debit(where: str, allowed: bool) -> None:
+    of = table(other="countryside")
+    with session(of, pv.PureDP(1000)) as here:
+        for text in (f"SELECT COUNT(*) AS n FROM visits WHERE {where}", f"SELECT AVG(x) FROM visits WHERE {where}"):
+            if allowed:
+                here.release(text, epsilon=1)
+                continue
+            with pytest.raises(QueryError, match="'town' lies within 'region'"):
+                here.release(text, epsilon=1)
+            assert here.remaining.guarantee == pv.PureDP(1000)
 
 
 def test_levels_that_are_no_tree_are_refused_before_any_debit() -> None:

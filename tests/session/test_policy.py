@@ -113,7 +113,7 @@ def test_the_engine(policy: Path) -> None:
 
 def test_an_unknown_engine_is_refused_before_data_are_read(policy: Path) -> None:
     (policy.parent / "homes.parquet").unlink()
-    changed(policy, 'adjacency = "replace"', 'adjacency = "replace"\nengine = "spark"')
+    changed(policy, 'adjacency = "replace"', 'adjacency = "replace"\nengine = "flink"')
     with pytest.raises(PolicyError, match="there is no engine"):
         pv.Session.open(policy, dataset="homes")
     assert not (policy.parent / "all.ledger").exists()

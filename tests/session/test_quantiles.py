@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -158,6 +159,23 @@ def test_together_they_are_more_accurate(monkeypatch: pytest.MonkeyPatch) -> Non
     assert together[0][0] > 1.4 * alone[0][0]
     assert together[1][0] > 1.6 * alone[1][0]
     assert together[1][1] < 0.6 * alone[1][1]
+
+
+def test_a_question_can_choose_from_tenths_of_a_column_without_a_step() -> None:
+    """Tenths are not floats: rounded, not cut, each stays what it is, and only tenths can be chosen."""
+    tenths = [i / 10 for i in range(1, 100) for _ in range(1 + i % 3)]
+    of = pv.table("t", pa.table({"x": tenths}), protect=pv.each_row(), columns={"x": pv.number(0, 10, required=True)})
+    with pv.Session([of], budget=pv.PureDP(10**7), ledger=None) as session:
+        for q in ("0.1", "1/3", "0.5", "0.9"):
+            rounded = of.agg(m=pv.quantile((pv.col("x") * 10 + 0.5).floor() / 10, q, interval=False))
+            made = session.plan(rounded, epsilon=10**5)
+            (part,) = made.noised
+            assert isinstance(part, ChosenRanks)
+            assert (part.measurement.code.step, part.measurement.code.width) == (Fraction(1, 10), 100)
+            answer = session.release(made)
+            at, rows = Fraction(q) * len(tenths), sorted(tenths)
+            assert answer.values("m")[0] in (rows[math.ceil(at) - 1], rows[math.floor(at)])
+            pv.verify(answer.certificate)
 
 
 def test_event_and_price() -> None:

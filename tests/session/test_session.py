@@ -366,7 +366,7 @@ def test_refused_sessions(build: Any, message: str) -> None:
 
 
 def test_the_ledger_must_be_said() -> None:
-    with pytest.raises(TypeError, match="ledger"):
+    with pytest.raises(UserError, match="ledger= is missing"):
         pv.Session([people()], budget=pv.PureDP(1))  # type: ignore[call-arg]
 
 

@@ -92,10 +92,11 @@ def test_what_bob_sees_is_the_same_whether_ann_asked_or_not(policy: Path, tmp_pa
 
 def test_however_often_others_asked(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only so many answers to a question are looked at: those of others must not push out one's own."""
+    monkeypatch.setattr(reservations, "_CANDIDATES", 5)
     with opened("ann") as session:
         first = session.release(COUNT, epsilon="0.01")
     with opened("bob") as session:
-        for _ in range(reservations._CANDIDATES + 1):
+        for _ in range(6):
             session.release(COUNT, epsilon="0.002", fresh=True)
     with opened("ann") as session:
         assert session.paid_before(COUNT, epsilon="0.01") == pv.PureDP("0.01")

@@ -163,9 +163,11 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
     )
     assert refused([path, path]).endswith("is listed twice, so its rows would count twice. List each file once")
     assert refused([]).startswith("the list of files is empty")
-    assert refused("https://host/people.parquet").startswith(
-        "'https://host/people.parquet' is not a file on this machine"
-    )
+    for far in ("https://host/people.parquet", "mysql://db/x#y", "snowflake://account/base"):
+        said = refused(far)
+        assert said.startswith(f"{far!r} is not a source that Privet can read. Sources are Parquet files")
+        assert "s3://" in said
+        assert "postgresql://" in said
     (tmp_path / "a[1]").mkdir()
     pq.write_table(arrow(), tmp_path / "a[1]" / "people.parquet")
     assert "contains a character that patterns use" in refused(tmp_path / "a[1]" / "people.parquet")
@@ -235,7 +237,7 @@ def test_columns_that_do_not_fit(tmp_path: Path) -> None:
 )
 def test_a_source_that_is_an_address_is_shown_without_secrets(address: str) -> None:
     said = refused(address)
-    assert "is not a file on this machine" in said
+    assert "is not a source that Privet can read" in said
     assert "hush" not in said
 
 

@@ -13,12 +13,6 @@ from tests.threats.peers import PATIENCE, Peer, peers, write_people
 from privet.ledger.storage import database
 
 
-@pytest.fixture(scope="module")
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
-    with Nursery(tmp_path_factory.mktemp("nursery")) as made:
-        yield made
-
-
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever waits for a lock in vain says so soon."""

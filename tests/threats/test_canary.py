@@ -224,11 +224,13 @@ def test_a_file_that_is_not_what_it_was(shell: Shell, here: Path, how: str) -> N
 def test_an_engine_whose_own_text_has_a_row(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What DuckDB says of a failing cast has the value in it; what is raised, kept and warned of has not."""
 
-    def run(sql: Any, context: Any) -> Any:
+    def run(cursor: Any, sql: Any, context: Any) -> Any:
+        ran.append(sql)
         return duckdb.connect().execute(f"SELECT '{TEXT}'::INTEGER, {NUMBER}").fetchall()
 
+    ran: list[str] = []
     with pytest.raises(duckdb.Error, match=TEXT):
-        run("", None)
+        run(None, "", None)
     with pv.Session.open("privet.toml") as session, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         monkeypatch.setattr(session.dataset.engine, "_run", run)
@@ -236,6 +238,7 @@ def test_an_engine_whose_own_text_has_a_row(here: Path, monkeypatch: pytest.Monk
             session.release(STATEMENTS[0], epsilon=1, request_id="a")
         with pytest.raises(NoAnswer) as again:
             session.release(STATEMENTS[0], epsilon=1, request_id="a")
+    assert len(ran) == 2, "the engine itself failed"
     for error in (caught.value, again.value):
         assert marks_in(everything(error)) == []
     assert [str(one.message) for one in warned] == []

@@ -26,7 +26,8 @@ def init(
         typer.Argument(
             metavar="DATA",
             help="Parquet files or patterns, DuckDB files (people.duckdb or people.duckdb:table), CSV files, or a "
-            "database (postgresql://user@host/database, with #schema.table for one table); NAME=DATA names the table.",
+            "database (postgresql://user@host/database, with #schema.table for one table; in Spark, spark:database or "
+            "sc://host:15002#database); NAME=DATA names the table.",
         ),
     ],
     output: Annotated[str, typer.Option("--output", "-o", help="The policy to write.")] = "privet.toml",
@@ -169,7 +170,9 @@ def _report(sources: list[Found], steward: Steward, tables: tuple[TableTemplate,
     from privet.sql.quoting import quoted
 
     typer.echo(str(target))
-    if any(source.engine for source in sources):
+    if any(source.engine == "spark" and source.path.startswith("sc:") for source in sources):
+        typer.echo("The policy has no token. Set SPARK_CONNECT_AUTHENTICATE_TOKEN if Spark asks for one.", err=True)
+    if any(source.engine == "postgres" for source in sources):
         typer.echo(
             "The policy has no password. Set PGPASSWORD, or use a password file (~/.pgpass) or a service.", err=True
         )
@@ -187,7 +190,7 @@ def _report(sources: list[Found], steward: Steward, tables: tuple[TableTemplate,
         typer.echo("Right only if no person has two rows. Else name the column that identifies the person:", err=True)
         for doubt in steward.doubts:
             typer.echo(f"  {doubt}", err=True)
-    left = {table.name: [one.name for one in table.columns if one.value is None] for table in tables}
+    left = {table.name: [one.name for one in table.columns if one.value is None and one.form] for table in tables}
     if any(left.values()):
         typer.echo("Not declared; complete their comments in the policy to use them:", err=True)
         for table_name, columns in left.items():

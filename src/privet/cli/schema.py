@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # loaded when the command runs: `privet --help` is quick
 def schema(
     policy: PolicyFile = Path("privet.toml"),
     as_json: AsJson = False,
+    every: Annotated[bool, typer.Option("--all", help="Show every key; otherwise long lists are shortened.")] = False,
     of_policy: Annotated[
         bool, typer.Option("--of-policy", help="Print the JSON Schema of the policy file, for editor completion.")
     ] = False,
@@ -28,6 +29,7 @@ def schema(
     from privet.policy import load
     from privet.policy import schema as of_policies
     from privet.policy.description import describe
+    from privet.tables.wording import is_shortened
 
     if of_policy:
         print(json.dumps(of_policies(), indent=2))
@@ -39,11 +41,15 @@ def schema(
     lines = []
     for number, dataset in enumerate(found.datasets.values()):
         lines.append("\n" * (number > 0) + f"{dataset.name}: {dataset.budget} for all questions, {dataset.adjacency}")
-        lines += [line for table in dataset.declared.values() for line in _lines(table)]
+        lines += [line for table in dataset.declared.values() for line in _lines(table, every=every)]
     for public in found.public():
         columns = ", ".join(dict(public.schema.columns))
         lines.append(f"\n  {public.name}: public, joined on {public.schema.key}: {columns}")
-    print("\n".join([*lines, f"\nIn SQL: {_aggregates(found)}"]))
+    lines.append(f"\nIn SQL: {_aggregates(found)}")
+    tables = [table for dataset in found.datasets.values() for table in dataset.declared.values()]
+    if not every and any(is_shortened(column) for table in tables for column in table.columns().values()):
+        lines.append("All keys: privet schema --all")
+    print("\n".join(lines))
 
 
 def _aggregates(policy: Policy) -> str:
@@ -59,13 +65,13 @@ def _aggregates(policy: Policy) -> str:
     return ", ".join([*asked, "SUM(x) / SUM(y)"])
 
 
-def _lines(table: TablePolicy) -> list[str]:
+def _lines(table: TablePolicy, *, every: bool) -> list[str]:
     from privet.sql.quoting import quoted
     from privet.tables.wording import declared
 
     columns = {quoted(name): column for name, column in table.columns().items()}
     width = max(map(len, columns), default=0)
-    described = [f"    {name.ljust(width)}  {declared(column)}" for name, column in columns.items()]
+    described = [f"    {name.ljust(width)}  {declared(column, every=every)}" for name, column in columns.items()]
     return [f"\n  {quoted(table.name)}: {_protects(table)}", *described]
 
 

@@ -59,3 +59,12 @@ def _folder(folder: Path, how: dict[str, Path | str | None], *, as_json: bool) -
         raise VerificationError(f"{len(failed)} of {len(found)} failed: {', '.join(failed)}")
     if rest := [each.name for each in found if not each.checked]:
         raise NotChecked(f"{len(rest)} of {len(found)} are not checked: {', '.join(rest)}", remedy=install("pld"))
+    if not as_json:
+        print(f"\n{_verdict(len(found), how)}")
+
+
+def _verdict(files: int, how: dict[str, Path | str | None]) -> str:
+    """The outcome in one line, and what it does not cover."""
+    left = {"key": "signatures (--key)", "ledger": "debits (--ledger)"}
+    rest = [words for name, words in left.items() if how[name] is None]
+    return f"Verified: all {files} files passed." + (f" Not checked: {' and '.join(rest)}." if rest else "")

@@ -14,6 +14,7 @@ ENGINES: dict[str, str] = {
     "duckdb": "privet.engines.duckdb.engine:DuckDB",
     "reference": "privet.engines.reference.engine:Reference",
     "postgres": "privet.engines.postgres.engine:Postgres",
+    "spark": "privet.engines.spark.engine:Spark",
 }
 """By name: the module and the class. It is imported when a dataset needs it."""
 
@@ -26,8 +27,8 @@ def engine_class(name: str) -> OpensEngine:
         'Reference'
         >>> engine_class("duckdbb")
         Traceback (most recent call last):
-        privet.errors.UserError: there is no engine 'duckdbb'. The engines are: duckdb, reference, postgres. Write, for
-        example: engine="duckdb"
+        privet.errors.UserError: there is no engine 'duckdbb'. The engines are: duckdb, reference, postgres, spark.
+        Write, for example: engine="duckdb"
     """
     if name not in ENGINES:
         near = nearest(name, list(ENGINES))

@@ -88,7 +88,6 @@ def precision(bits: int) -> Iterator[None]:
 
 def ball(number: Exact | int) -> arb:
     """The rational as an Arb ball, at the precision of the block."""
-    number = Fraction(number)
     return arb(fmpq(number.numerator, number.denominator))
 
 

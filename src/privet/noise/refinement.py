@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from functools import partial
 from typing import TypeVar
 
@@ -201,7 +202,8 @@ class Refined:
 
     def _drops(self, q: int, r: int, uniform: UniformReal) -> bool:
         """Whether a uniform real is below 1 - e^-x, exactly."""
-        x = self.rate * ((2 * q << self.shift) + r) * r / (1 << 2 * self.shift)
+        part = ((2 * q << self.shift) + r) * r
+        x = Fraction(self.rate.numerator * part, self.rate.denominator << 2 * self.shift)
         return x > 0 and uniform.below(lambda: -(-ball(x)).expm1())
 
     def _exponent(self, q: Fixed, share: Fixed, times: Callable[[Fixed, Fixed], Fixed]) -> Fixed:

@@ -8,6 +8,7 @@ from privet.tables.analysis.advice import never_true
 from privet.tables.analysis.narrowing import impossible
 from privet.tables.expressions.nodes import Logic, Node
 from privet.tables.expressions.rendering import show
+from privet.tables.nesting import excluded
 from privet.tables.query import Query
 
 
@@ -21,6 +22,14 @@ def check(query: Query) -> None:
         raise QueryError(
             f"{' and '.join(map(_in_brackets, unmet))} can't be true for any row",
             remedy=Remedy("Remove one of the conditions"),
+        )
+    outside = excluded(query.input)
+    if outside is not None:
+        child, above = outside
+        raise QueryError(
+            f"{child!r} lies within {above!r}, and the conditions leave no {child} in a {above} that they allow",
+            allowed="By the declaration, no row satisfies them",
+            remedy=Remedy(f"Remove the condition on {child!r} or the one on {above!r}"),
         )
     for key, values in zip(query.keys, query.domains(), strict=True):
         if not values and query.groups.is_public:

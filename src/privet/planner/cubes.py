@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import groupby, islice
@@ -88,9 +89,10 @@ def check(query: Query) -> None:
 def _check_tree(query: Query, of: Hierarchy) -> None:
     """Refuse levels, and totals of levels, that do not form a tree."""
     names = [key.name for key in query.keys]
+    pairs = nesting.nested(query.input, [key.expression for key in query.keys])
+    _check_order(names, {*of.sets}, pairs)
     if not of.is_tree:
-        below = nesting.nested(query.input, [key.expression for key in query.keys])[0]
-        child, above = names[below.child], names[below.above]
+        child, above = names[pairs[0].child], names[pairs[0].above]
         raise QueryError(
             f"{child!r} lies within {above!r}, so these levels must form a tree: each must divide the one before it",
             remedy=write(
@@ -112,6 +114,25 @@ def _check_tree(query: Query, of: Hierarchy) -> None:
                     f"{name!r} needs the level {level!r}, which is not asked for",
                     remedy=write(
                         "rollup(...)", sql="GROUP BY ROLLUP (...)", advice="Add this level to those that are asked for"
+                    ),
+                )
+
+
+def _check_order(names: Sequence[str], sets: set[Keys], pairs: Sequence[nesting.Nested]) -> None:
+    """Refuse towns with and without their region, and no regions: a rollup in the wrong order."""
+    for pair in pairs:
+        for keys in sets:
+            with_above = tuple(sorted({*keys, pair.above}))
+            alone = tuple(key for key in with_above if key != pair.child)
+            if pair.child in keys and pair.above not in keys and with_above in sets and alone not in sets:
+                child, above = names[pair.child], names[pair.above]
+                order = [names[place] for place in nesting.downwards(len(names), pairs)]
+                raise QueryError(
+                    f"{child!r} lies within {above!r}, so this has each {child} twice and no level for {above!r}",
+                    allowed="In a rollup, a key comes after the one that it lies within",
+                    remedy=write(
+                        f"rollup({', '.join(map(json.dumps, order))})",
+                        sql=f"GROUP BY ROLLUP ({', '.join(in_sql(Column(name)) for name in order)})",
                     ),
                 )
 

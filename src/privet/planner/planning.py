@@ -64,7 +64,7 @@ def plan(
         )
     asked, leak = asked_price(epsilon=epsilon, delta=delta, rho=rho, within=within is not None)
     if delta is not None and accounting is not None:
-        _check_delta(accounting.budget)
+        _check_delta(accounting.budget, asked.delta if isinstance(asked, ApproxDP) else leak)
     names = [name for name, _ in query.aggregates]
     heavier = _numbers(weights, names, "weights")
     if any(not Exact(1, 10**6) <= weight <= 10**6 for weight in heavier.values()):
@@ -124,14 +124,21 @@ def plan(
     return choice.most_accurate(plans, accounting)
 
 
-def _check_delta(budget: Guarantee) -> None:
-    """Refuse a delta that could not be spent: it would be ignored."""
+def _check_delta(budget: Guarantee, delta: Exact) -> None:
+    """Refuse a delta that could not be spent: where it is not needed, it would be ignored."""
     if isinstance(budget, PureDP) or (isinstance(budget, ApproxDP) and not budget.delta):
         raise QueryError(
             f"delta is set, and this budget has none: {budget}",
             allowed="Leave delta out, or ask for a budget with one, such as epsilon 3, delta 1e-6",
             subject=Subject("argument", "delta"),
             remedy=write("epsilon=0.5", terminal="--epsilon 0.5", http='"epsilon": 0.5'),
+        )
+    if isinstance(budget, ApproxDP) and delta > budget.delta:
+        raise QueryError(
+            f"delta {show(delta)} is more than this budget has: {budget}",
+            allowed=f"A delta is at most {show(budget.delta)}, for all questions together",
+            subject=Subject("argument", "delta"),
+            remedy=argument("delta", show(budget.delta / 100)),
         )
 
 

@@ -71,18 +71,27 @@ def _labels_fit(panel: Panel, layout: Layout) -> bool:
     return layout.fits(panel) or (panel.axis.longest <= 1 and panel.groups <= MOST_LABELLED)
 
 
+def share_labels(panels: Sequence[Panel]) -> bool:
+    """Whether all panels have the same groups; the levels of a rollup have not."""
+    return all(list(panel.axis.labels) == list(panels[0].axis.labels) for panel in panels)
+
+
 def _lying(panels: Sequence[Panel], largest: Panel) -> Layout | None:
     """Stacked groups, in several columns if needed; None if they do not fit on one page."""
     count, groups, series = len(panels), largest.groups, len(largest.values)
+    shared = share_labels(panels)
     row = max(0.3 if groups <= 15 else 0.22 if groups <= 30 else 0.155, 0.075 * series + 0.05)
     names = largest.axis.longest + 0.3
     for tight, column in ((1.0, 8.5), (0.9, 10.8)):  # how tall a column of groups may be
         blocks = math.ceil(groups * row * tight / column)
+        if blocks > 1 and not shared:
+            continue
         across = blocks * count if blocks > 1 else min(count, 4)
         down = 1 if blocks > 1 else math.ceil(count / across)
-        each = min(4.4, (WIDEST - 1.5 - blocks * names) / across)
+        labelled = blocks if shared else across
+        each = min(4.4, (WIDEST - 1.5 - labelled * names) / across)
         height = down * (math.ceil(groups / blocks) * row * tight + 0.8) + 0.9
         if each >= _NARROWEST and height <= TALLEST:
-            width = max(6.4, blocks * names + across * each)
+            width = max(6.4, labelled * names + across * each)
             return Layout(True, across, down, width, max(2.6, height), each - 0.15, blocks)
     return None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privet.plots.canvas import GREY, GRID, INK, finish, new_figure, with_commas
-from privet.plots.layout import TALLEST, WIDEST, Layout, arranged
+from privet.plots.layout import TALLEST, WIDEST, Layout, arranged, share_labels
 from privet.plots.marks import draw_marks, keys_of, noise_key
 from privet.plots.panel import MOST_SERIES, Axis, Mark, Panel, inches, shortened
 
@@ -125,14 +125,15 @@ def _scale(axes: Axes, panel: Panel, layout: Layout) -> None:
 
 
 def _lay(grid: Sequence[Axes], panels: Sequence[Panel], layout: Layout, *, several: bool) -> None:
-    """Stacked groups: panels share the labels at the left, and columns of groups share their scale."""
-    size = -(-panels[0].groups // layout.blocks)
+    """Stacked groups: panels of the same groups share the labels at the left, and columns of groups their scale."""
+    size = -(-max(panel.groups for panel in panels) // layout.blocks)
+    shared = share_labels(panels)
     for block in range(layout.blocks):
         for i, panel in enumerate(panels):
             axes = grid[block * len(panels) + i]
             rows = slice(block * size, (block + 1) * size)
             draw_marks(axes, panel, _mark(panel, lying=True), rows=rows, lying=True)
-            first = i % layout.across == 0 if layout.blocks == 1 else i == 0
+            first = not shared or (i % layout.across == 0 if layout.blocks == 1 else i == 0)
             names = [shortened(label) for label in panel.axis.labels[rows]] if first else []
             ticks = range(len(panel.axis.labels[rows]))
             small = 9 if size <= 30 else 7.5

@@ -18,6 +18,8 @@ from privet.engines.duckdb.files import Unreadable, literal, query, reader
 from privet.engines.duckdb.types import stored
 from privet.engines.postgres import tables as postgres
 from privet.engines.postgres.addresses import parsed, written
+from privet.engines.spark import addresses as spark_addresses
+from privet.engines.spark import tables as spark
 from privet.errors import Remedy, SourceError, Subject, UserError, argument, write
 from privet.sources.csv import hints, parsing
 from privet.sources.csv.dialect import Dialect, Row, not_utf16
@@ -26,7 +28,7 @@ from privet.sources.csv.notation import Notation
 from privet.sources.parquet import object_types, parquet_types
 from privet.sources.paths import paths_of
 from privet.sources.readings import Reading
-from privet.system.addresses import is_address, is_postgres, masked
+from privet.system.addresses import COPY, SOURCES, is_address, is_postgres, is_spark, masked
 from privet.system.object_addresses import is_object_address
 from privet.tables.schema import check_name
 from privet.tables.stored_types import Family
@@ -62,15 +64,18 @@ def find(source: str, *, sniff: bool = False, separator: str | None = None, enco
     name, path, table = _parts(source)
     if is_postgres(path):
         return _postgres(path, name)
+    if is_spark(path):
+        return _spark(path, name)
     if is_object_address(path):
         types = object_types(path)
         own = check_name(name or _simple(_stem(path.partition("://")[2])), "table")
         return [Found(own, path.strip(), {column: kind.family for column, kind in types.items()})]
     if is_address(path):
         raise SourceError(
-            f"{masked(path)!r} is not a file on this machine",
+            f"{masked(path)!r} is not a source that Privet can read",
+            allowed=SOURCES,
             subject=Subject("file", masked(path)),
-            remedy=Remedy("Copy it to this machine first"),
+            remedy=Remedy(COPY),
         )
     lowered = path.lower()
     if lowered.endswith(_DATABASE):
@@ -183,13 +188,8 @@ def _duckdb(path: str, name: str, table: str) -> list[Found]:
 def _postgres(address: str, name: str) -> list[Found]:
     """The tables of a database, or the one that the address names; the password does not enter a policy."""
     tables = postgres.every(parsed(address))
-    if not tables or (name and len(tables) > 1):
-        plain = parsed(address).plain
-        line = shlex.quote(f"{name or 'people'}={written(plain, 'public', 'people')}")
-        what = (
-            "contains several tables, so choose the one to name" if tables else "has no table that this user may read"
-        )
-        raise SourceError(f"{masked(plain)!r} {what}", remedy=write(line, terminal=line) if tables else None)
+    plain = parsed(address).plain
+    _check_number(len(tables), name, masked(plain), written(plain, "public", "people"))
     return [
         Found(
             check_name(name or _simple(each.table), "table"),
@@ -199,6 +199,35 @@ def _postgres(address: str, name: str) -> list[Found]:
         )
         for each in tables
     ]
+
+
+def _spark(address: str, name: str) -> list[Found]:
+    """The tables of a database in Spark, or the one that the address names; no token enters a policy."""
+    at = spark_addresses.parsed(address)
+    tables = spark.every(at)
+    _check_number(len(tables), name, spark_addresses.written(at), spark_addresses.example(at))
+    return [
+        Found(
+            check_name(
+                name or _simple(_stem(each.address.path) if each.address.path else each.address.names[-1]), "table"
+            ),
+            spark_addresses.written(each.address),
+            {column: kind.family for column, kind in each.columns},
+            engine="spark",
+        )
+        for each in tables
+    ]
+
+
+def _check_number(tables: int, name: str, shown: str, example: str) -> None:
+    """A name is for one table."""
+    if tables == 0:
+        line = shlex.quote(example)
+        raise SourceError(f"{shown!r} has no table that this user may read", remedy=write(line, terminal=line))
+    if name and tables > 1:
+        line = shlex.quote(f"{name}={example}")
+        what = f"{shown!r} contains several tables, so choose the one to name"
+        raise SourceError(what, remedy=write(line, terminal=line))
 
 
 # --- CSV --------------------------------------------------------------------------------------

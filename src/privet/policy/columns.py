@@ -101,6 +101,8 @@ def declaration(value: Any) -> Declaration:
     kind = kind_of(value)
     if kind is None:
         raise UserError(_refusal(value))
+    if isinstance(value, dict) and kind.value is None and kind.name in value:
+        raise UserError(f"{toml.text(kind.name)} is a kind of column that takes no value, not a key")
     values = {}
     if not isinstance(value, str):
         read = model(kind).model_validate(value)

@@ -19,7 +19,7 @@ from pydantic import (
 from privet.errors import Remedy, UserError
 from privet.exact import Exact, exact, nonnegative, positive, whole
 from privet.policy import toml
-from privet.system.addresses import is_address, masked
+from privet.system.addresses import COPY, SOURCES, is_address, masked
 from privet.system.object_addresses import ObjectAddress, is_object_address
 from privet.tables.kinds import Form
 from privet.tables.schema import check_name
@@ -193,7 +193,15 @@ def path(value: str) -> str:
 
 def path_or_objects(value: str) -> str:
     """A path to files on this machine, or the address of objects in a store."""
-    return str(ObjectAddress.parse(value)) if is_object_address(value) else path(value)
+    if is_object_address(value):
+        return str(ObjectAddress.parse(value))
+    if is_address(value):
+        raise UserError(
+            f"{toml.text(masked(value))} is not a source that Privet can read",
+            allowed=SOURCES,
+            remedy=Remedy(COPY),
+        )
+    return path(value)
 
 
 Name = Annotated[str, AfterValidator(_name)]

@@ -19,7 +19,7 @@ from privet.policy.shape import DatasetShape, DuckDBShape, FileShape, TableShape
 from privet.privacy.adjacency import Adjacency, Protected
 from privet.privacy.guarantees import Budget
 from privet.sources.paths import fits
-from privet.system.addresses import is_address, is_postgres
+from privet.system.addresses import is_address, is_served
 from privet.system.files import among
 from privet.system.object_addresses import is_object_address
 from privet.tables.relation import PublicTable, Table
@@ -69,9 +69,9 @@ class TablePolicy:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The paths or patterns of its source; none for a table in Postgres."""
+        """The paths or patterns of its source; none for a table in Postgres or Spark."""
         given = self.shape.source
-        if isinstance(given, str) and is_postgres(given):
+        if isinstance(given, str) and is_served(given):
             return ()
         paths = [given.duckdb] if isinstance(given, DuckDBShape) else [given] if isinstance(given, str) else given
         return tuple(map(self.document.resolve, paths))

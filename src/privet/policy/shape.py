@@ -9,8 +9,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
 from privet.engines.base import MEMORY
-from privet.engines.postgres.addresses import parsed
+from privet.engines.postgres import addresses as postgres
 from privet.engines.registry import ENGINES
+from privet.engines.spark import addresses as spark
 from privet.errors import UserError
 from privet.policy import fields, toml
 from privet.policy.columns import ColumnShape, schemas
@@ -19,7 +20,7 @@ from privet.privacy.accounting import ACCOUNTANTS
 from privet.privacy.adjacency import Person, Protected, each_row
 from privet.privacy.guarantees import Budget, budget_of
 from privet.privacy.guarantees.budgets import DELTA_SHARE, MIN_EPSILON, kind_of
-from privet.system.addresses import is_postgres
+from privet.system.addresses import is_postgres, is_spark
 from privet.system.object_addresses import is_object_address
 
 TAG = "\x00"
@@ -110,9 +111,12 @@ Rows = Annotated[fields.RowsPath, AfterValidator(_no_csv)]
 
 
 def _rows_or_address(source: str) -> str:
-    if not is_postgres(source):
+    if is_postgres(source):
+        postgres.parsed(source)
+    elif is_spark(source):
+        spark.parsed(source)
+    else:
         return _no_csv(fields.path_or_objects(source))
-    parsed(source)
     return source.strip()
 
 
@@ -146,7 +150,7 @@ class TableShape(Part):
     """A private table. Analysts can use only the columns that are declared here."""
 
     source: SourceShape
-    """Parquet files (a path, a pattern or a list; also s3:// or gs://), a DuckDB table, or postgresql://...#table."""
+    """Parquet files (a path, a pattern or a list; also s3:// or gs://), a DuckDB table, or one in Postgres or Spark."""
     protect: ProtectShape
     """What is protected: each person, with a cap on rows, or "each row" if no person has two."""
     rows: fields.Whole | None = None

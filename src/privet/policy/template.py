@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,4 +100,16 @@ class PolicyTemplate:
             "",
             f"[{toml.dotted((*place, 'columns'))}]    # analysts can use only these columns",
             *(column.line() for column in table.columns),
+            *_hierarchy(table.columns),
         ]
+
+
+def _hierarchy(columns: Sequence[ColumnTemplate]) -> list[str]:
+    """A comment with the form of keys that lie within others, if two columns have keys."""
+    listed = [each for each in columns if isinstance(each.value, Mapping) and "keys" in each.value]
+    if len(listed) < 2:
+        return []
+    above, *_, below = sorted(listed, key=lambda each: len(each.value["keys"]))
+    form = {"keys": {str(key): ["..."] for key in above.value["keys"][:2]}, "within": above.name}
+    said = toml.printable(f"instead, if each {below.name} lies in one {above.name}")
+    return [f"# {toml.key(below.name)} = {toml.value(form)}    # {said}"]

@@ -21,9 +21,8 @@ _TAKEN = {"index", "manifest"}
 _MOST = 200  # questions
 _LONGEST = 2_000  # characters of a text
 
-_EXAMPLE = write(
-    '[[questions]]\nname = "regions"\nsql = "SELECT region, COUNT(*) AS n FROM people GROUP BY region"', exact=True
-)
+_LINES = '[[questions]]\nname = "regions"\nsql = "SELECT region, COUNT(*) AS n FROM people GROUP BY region"'
+_EXAMPLE = write(_LINES, terminal=_LINES, exact=True)
 _NUMBER = (int, Decimal, str)
 
 
@@ -172,7 +171,8 @@ def _check(tree: Mapping[str, Any], known: Mapping[str, tuple[type, ...]], where
             raise UserError(f"{where}: there is no key {key!r}", allowed=there_are(key, known, "keys"))
         kinds = known[key]
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            raise UserError(f"{where}: {key} must be {_WORDS[kinds[0]]}")
+            remedy = _EXAMPLE if key == "questions" else None
+            raise UserError(f"{where}: {key} must be {_WORDS[kinds[0]]}", remedy=remedy)
         if key in ("title", "text", "dataset") and not _readable(str(value), multiline=key == "text"):
             raise UserError(f"{where}: {key} must be a printable text of at most {_LONGEST:,} characters")
 

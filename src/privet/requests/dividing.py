@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from privet.errors import InternalError, QueryError, Remedy, Subject, UserError, argument, write
-from privet.exact import Exact, Number, positive, show_up
+from privet.exact import Exact, Number, positive, show, show_up
 from privet.ledger import Balance
 from privet.names.spelling import there_are
 from privet.planner import ReleasePlan
@@ -117,6 +117,12 @@ class Funds:
             )
         if amount >= 1:
             raise UserError("delta must be less than 1", remedy=argument("delta", 1e-6))
+        if amount > budget.delta:
+            raise UserError(
+                f"delta {show(amount)} is more than this budget has: {budget}",
+                subject=Subject("argument", "delta"),
+                remedy=argument("delta", show(budget.delta / 100)),
+            )
         return amount
 
 

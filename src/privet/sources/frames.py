@@ -54,6 +54,14 @@ def columns(source: Any) -> Columns | None:
     library, name = _library(source), type(source).__name__
     if library == "polars" and name == "LazyFrame":
         raise SourceError("a LazyFrame has no rows yet", remedy=write("pv.table(name, frame.collect(), ...)"))
+    if library == "pyspark":  # whose plan may be anything, and fail on a row
+        raise SourceError(
+            f"a {name} of Spark is not a table",
+            allowed="Tables of Spark's catalogue and Parquet files that Spark reads are, by name",
+            remedy=write(
+                'frame.write.saveAsTable("sales.people"); pv.table("people", "spark:sales.people", ...)', exact=True
+            ),
+        )
     if library == "ibis":
         if not hasattr(source, "to_pyarrow") or not hasattr(source, "limit"):
             raise SourceError(f"{name} is not an Ibis table", remedy=write('connection.table("people")'))

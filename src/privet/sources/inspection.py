@@ -15,6 +15,8 @@ from privet.engines.duckdb import inspection as of_duckdb
 from privet.engines.postgres import inspection as of_postgres
 from privet.engines.postgres.tables import PostgresTable
 from privet.engines.registry import open_engine
+from privet.engines.spark import inspection as of_spark
+from privet.engines.spark.tables import SparkTable
 from privet.errors import NoAnswer, SourceError, Subject
 from privet.exact import Exact, show
 from privet.names.lookalikes import confusable
@@ -190,6 +192,8 @@ def inspect(table: Table) -> TableFound:
     source = table.source
     if isinstance(source, PostgresTable):
         raw = of_postgres.contents(source, ordered=ordered, keyed=keyed, person=person)
+    elif isinstance(source, SparkTable):
+        raw = of_spark.contents(source, ordered=ordered, keyed=keyed, person=person)
     else:
         raw = of_duckdb.contents(source, ordered=ordered, keyed=keyed, person=person)
     engine = open_engine({table.name: (schema, table.source)}, {}, salt=b"privet check")

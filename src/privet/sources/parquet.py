@@ -27,7 +27,7 @@ _CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _DATABASE = (".duckdb", ".ddb")
 SOURCES = (
     "A source is a path to Parquet files, a pandas, Polars, Arrow or Ibis table, a table of a DuckDB file, or the "
-    "address of a table in Postgres"
+    "address of a table in Postgres or Spark"
 )
 FILE = write('pv.table("people", "people.parquet", ...)', policy='source = "people.parquet"')
 

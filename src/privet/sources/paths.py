@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from privet.errors import Remedy, SourceError, Subject, write
-from privet.system.addresses import is_address, masked
+from privet.system.addresses import COPY, SOURCES, is_address, masked
 
 
 def paths_of(source: Any) -> tuple[str, ...]:
@@ -34,9 +34,10 @@ def paths_of(source: Any) -> tuple[str, ...]:
     text = str(source)
     if is_address(text):
         raise SourceError(
-            f"{masked(text)!r} is not a file on this machine",
+            f"{masked(text)!r} is not a source that Privet can read",
+            allowed=SOURCES,
             subject=Subject("file", masked(text)),
-            remedy=replace(_FILE, advice="Copy it to this machine first"),
+            remedy=replace(_FILE, advice=COPY),
         )
     if "\x00" in text or not text:
         raise SourceError(f"{text!r} is not a path", remedy=_FILE)

@@ -13,15 +13,19 @@ from privet.engines.base import Source
 from privet.engines.duckdb import files
 from privet.engines.duckdb.attaching import count
 from privet.engines.duckdb.files import DuckDBFile
+from privet.engines.postgres import addresses as postgres_addresses
 from privet.engines.postgres import tables as postgres
-from privet.engines.postgres.addresses import parsed
 from privet.engines.postgres.tables import PostgresTable
 from privet.engines.postgres.types import as_id
+from privet.engines.spark import addresses as spark_addresses
+from privet.engines.spark import tables as spark
+from privet.engines.spark.tables import SparkTable
 from privet.errors import SourceError, Subject, argument, write
+from privet.names.required import needs
 from privet.names.spelling import listed
 from privet.privacy.adjacency import Adjacency, Protected
 from privet.sources import frames, parquet, readings
-from privet.system.addresses import is_postgres
+from privet.system.addresses import is_postgres, is_spark
 from privet.tables.relation import Table
 from privet.tables.schema import Column, Schema
 
@@ -43,6 +47,7 @@ def duckdb_file(path: str | Path, table: str, *, schema: str = "main") -> DuckDB
     return DuckDBFile(str(Path(path).expanduser().absolute()), table, schema)
 
 
+@needs('pv.table("people", rows, protect=pv.person("id", max_rows=1), columns={"age": pv.integer(0, 110)})')
 def table(
     name: str,
     source: Any,
@@ -56,8 +61,9 @@ def table(
 
     The source is a path to Parquet, a pattern or a list of paths, the same in object storage (`s3://`, `gs://`), an
     Arrow, pandas or Polars table, an Ibis table, a `duckdb_file`, or the address of a table in Postgres, such as
-    "postgresql://reader@db/health#public.people"; without the part after # it is the table of the same name. Rows in
-    Postgres stay there. Frames are copied. Files are read where they are: opening a Parquet file reads its footer, and
+    "postgresql://reader@db/health#public.people", or in Spark, such as "spark:sales.people" or
+    "sc://host:15002#sales.people"; without the part after # it is the table of the same name. Rows in Postgres and
+    Spark stay there. Frames are copied. Files are read where they are: opening a Parquet file reads its footer, and
     once for each content its texts and its times in milliseconds, to see that they can be read.
 
     Example:
@@ -87,6 +93,8 @@ def table(
 def _counted(source: Source, name: str) -> int:
     if isinstance(source, PostgresTable):
         return postgres.count(source)
+    if isinstance(source, SparkTable):
+        return spark.count(source)
     try:
         return count(source)
     except files.Unreadable:
@@ -98,6 +106,8 @@ def _opened(schema: Schema, source: Any) -> Source:
         return _duckdb(schema, source)
     if isinstance(source, str) and is_postgres(source):
         return _postgres(schema, source)
+    if isinstance(source, str) and is_spark(source):
+        return _spark(schema, source)
     if isinstance(source, str | Path | list | tuple):
         return parquet.source_of(schema, source)
     frame = frames.columns(source)
@@ -114,11 +124,17 @@ def _opened(schema: Schema, source: Any) -> Source:
 
 def _postgres(schema: Schema, address: str) -> PostgresTable:
     """A table in Postgres; an id is compared as it is read, so a number of any length is one by its digits."""
-    found = postgres.opened(parsed(address), schema.name)
+    found = postgres.opened(postgres_addresses.parsed(address), schema.name)
     person = parquet.person_of(schema)
     types = {name: as_id(kind) if name == person else kind for name, kind in found.columns}
     readings.check(schema, types, str(found))
     return found.keeping(readings.kinds(schema), person)
+
+
+def _spark(schema: Schema, address: str) -> SparkTable:
+    found = spark.opened(spark_addresses.parsed(address), schema.name)
+    readings.check(schema, found.types(), str(found))
+    return found.keeping(readings.kinds(schema), parquet.person_of(schema))
 
 
 def _duckdb(schema: Schema, source: DuckDBFile) -> DuckDBFile:

@@ -14,6 +14,7 @@ from privet.engines.base import ArrowRows
 from privet.engines.duckdb.files import Unreadable, read_public
 from privet.errors import Remedy, SourceError, Subject, UserError, write
 from privet.exact import Exact, binary
+from privet.names.required import needs
 from privet.sources import frames, readings
 from privet.sources.paths import paths_of
 from privet.sources.readings import Reading
@@ -41,6 +42,7 @@ _KEYS = write(
 )
 
 
+@needs('pv.public_table("regions", "regions.csv", key="region")')
 def public_table(name: str, source: Any, *, key: str) -> PublicTable:
     """A public table to join with on its unique key: a path to Parquet or CSV, or a frame; read at once, and kept.
 

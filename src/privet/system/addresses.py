@@ -7,6 +7,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 HIDDEN = "***"
+SOURCES = (
+    "Sources are Parquet files and patterns of them, here or at s3:// and gs://, DuckDB files, tables at "
+    "postgresql://, and tables in Spark (spark:sales.people, sc://host:15002#sales.people)"
+)
+"""What a private table can be read from, for refusals."""
+COPY = "Copy its rows to one of these first"
+"""What to do with any other."""
 
 _PUBLIC = frozenset(
     {"host", "hostaddr", "port", "dbname", "user", "sslmode"}
@@ -14,8 +21,9 @@ _PUBLIC = frozenset(
 )
 _LIBPQ = {*_PUBLIC, "password", "passfile", "service", "options", "sslpassword", "sslkey", "sslcert", "sslrootcert"}
 _POSTGRES = re.compile(r"\s*(?:postgresql|postgres|postgresql\+psycopg)://", re.IGNORECASE)
+_SPARK = re.compile(r"\s*(?:spark:|sc://)", re.IGNORECASE)
 _SCHEMED = re.compile(
-    r"\s*(?:(?:postgres|jdbc|odbc|duckdb|md|motherduck|sqlite|mysql|mariadb|mssql|oracle)[\w+.-]*:|[a-z][\w+.-]+:/)",
+    r"\s*(?:(?:postgres|spark|jdbc|odbc|duckdb|md|motherduck|sqlite|mysql|mariadb|mssql|oracle)[\w+.-]*:|[a-z][\w+.-]+:/)",
     re.IGNORECASE,
 )
 _WITH_PARAMETER = re.compile(r"\?[\w%.-]+=")
@@ -43,6 +51,21 @@ def is_postgres(text: str) -> bool:
         (True, False)
     """
     return _POSTGRES.match(text) is not None
+
+
+def is_spark(text: str) -> bool:
+    """Whether this is the address of a table in Spark.
+
+    Example:
+        >>> is_spark("spark:sales.people"), is_spark("sc://host#sales.people"), is_spark("people.parquet")
+        (True, True, False)
+    """
+    return _SPARK.match(text) is not None
+
+
+def is_served(text: str) -> bool:
+    """Whether this is the address of rows that an engine reads where they are, and no file."""
+    return is_postgres(text) or is_spark(text)
 
 
 def is_address(text: str) -> bool:

@@ -14,11 +14,14 @@ from contextlib import contextmanager
 from typing import Any, Self, TypeVar
 
 _T = TypeVar("_T")
+_TICK_INTERVAL = 0.25
 _STOP_INTERVAL = 0.05  # seconds between calls to `stop`: the first may come before there is anything to stop
 
 
-def interruptible(work: Callable[[], _T], stop: Callable[[], object]) -> _T:
+def interruptible(work: Callable[[], _T], stop: Callable[[], object], tick: Callable[[], object] | None = None) -> _T:
     """The result of a long call into a database. On Ctrl-C, `stop` is called until the call ends.
+
+    Meanwhile `tick` is called a few times a second.
 
     The call runs in its own thread while this one waits for signals: DuckDB itself checks for signals so rarely that
     Ctrl-C could take as long as the query.
@@ -48,7 +51,9 @@ def interruptible(work: Callable[[], _T], stop: Callable[[], object]) -> _T:
         with duckdb_interrupts():
             return work()
     try:
-        while not done.wait(1):
+        while not done.wait(1 if tick is None else _TICK_INTERVAL):
+            if tick is not None:
+                tick()
             if os.getpid() != process:
                 raise RuntimeError("a signal handler forked the process: the call and its thread belong to the parent")
     except BaseException:

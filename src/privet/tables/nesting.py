@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
 from privet.errors import TooManyGroups, write
+from privet.tables.analysis import narrowing
 from privet.tables.expressions.nodes import Column, Node
 from privet.tables.operators import JoinPerson, JoinPublic, Operator, PerPerson, Scan, Where, WithColumns
 from privet.tables.schema import Schema
@@ -57,6 +59,39 @@ def nested(rows: Operator, keys: Sequence[Node]) -> list[Nested]:
                 found.append(Nested(child, places[path, schema, at], parents))
                 break
     return found
+
+
+def downwards(keys: int, pairs: Sequence[Nested]) -> list[int]:
+    """The places of keys in an order in which each comes after the one that it lies within; otherwise as they are.
+
+    Example:
+        >>> downwards(3, [Nested(0, 2, {})])
+        [2, 0, 1]
+    """
+    above = {each.child: each.above for each in pairs}
+    found: list[int] = []
+    for place in range(keys):
+        path = [place]
+        while path[-1] in above:
+            path.append(above[path[-1]])
+        found += [each for each in reversed(path) if each not in found]
+    return found
+
+
+def excluded(rows: Operator) -> tuple[str, str] | None:
+    """A column and the one that it lies within, if conditions leave no value of the one that lies in one of the other.
+
+    Claim: by the declarations, no row then satisfies the conditions. A row that contradicts them can.
+    """
+    names = [name for name, kind in rows.types().items() if isinstance(kind, KeyType)]
+    for child, above in permutations(names, 2):
+        pairs = nested(rows, (Column(child), Column(above)))
+        if not pairs or pairs[0].child:
+            continue
+        some, parents = narrowing.domains(rows, (Column(child), Column(above)))
+        if some and parents and not any(pairs[0].parents.get(value, parents[0]) in {*parents} for value in some):
+            return child, above
+    return None
 
 
 def left_out(rows: Operator, keys: Sequence[Node], names: Sequence[str]) -> list[str]:

@@ -67,18 +67,32 @@ def protected(table: Schema) -> str:
     return f"protects each {unit.id}, at most {caps.some(unit.max_groups, 'group')} with {of_each} each"
 
 
-def values(kind: Type) -> str:
-    """The values of a type; of many keys, the first few."""
+def values(kind: Type, *, every: bool = False) -> str:
+    """The values of a type; of many keys the first few, unless every one is wanted."""
     if not isinstance(kind, KeyType):
         return str(kind)
-    more = f", ... ({len(kind.values):,} keys)" if len(kind.values) > _KEYS else ""
+    shown = kind.values if every else kind.values[:_KEYS]
+    more = f", ... ({len(kind.values):,} keys)" if len(shown) < len(kind.values) else ""
     other = f"; other values count as {kind.other}" if kind.other is not None else ""
-    return f"{', '.join(str(value) for value in kind.values[:_KEYS])}{more}{other}"
+    return f"{', '.join(map(str, shown))}{more}{other}"
 
 
-def declared(column: schema.Column) -> str:
-    """The values of a declared column, and the column that its keys lie within."""
-    return values(column.type) + ("" if column.within is None else f"; each within one {column.within.column}")
+def is_shortened(column: schema.Column) -> bool:
+    """Whether `declared` shows only some of its keys."""
+    return isinstance(column.type, KeyType) and len(column.type.values) > _KEYS
+
+
+def declared(column: schema.Column, *, every: bool = False) -> str:
+    """The values of a declared column, and the column that its keys lie within; with every key, which lie in which."""
+    if column.within is None:
+        return values(column.type, every=every)
+    above = f"each within one {column.within.column}"
+    if not every or not isinstance(column.type, KeyType):
+        return f"{values(column.type)}; {above}"
+    lists = column.within.grouped(column.type.values)
+    other = f"; other values count as {column.type.other}" if column.type.other is not None else ""
+    listed = "; ".join(f"{parent}: {', '.join(map(str, some))}" for parent, some in lists.items())
+    return f"{listed}{other}; {above}"
 
 
 def few(names: Iterable[str]) -> str:

@@ -7,11 +7,9 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from hashlib import sha256
-from threading import Condition, Lock, Thread
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from threading import Lock, Thread
 from types import MappingProxyType
 from typing import Any, ClassVar, Unpack
 from weakref import WeakSet, finalize
@@ -20,25 +18,19 @@ import duckdb
 from duckdb import DuckDBPyConnection
 
 from privet.engines import object_store
-from privet.engines.base import FAILED, Private, Public, Resources, Source, Unsupported, objects_of
+from privet.engines.base import Private, Public, Resources, Source, objects_of
 from privet.engines.duckdb import attaching
 from privet.engines.duckdb.dialect import DuckDBDialect
-from privet.engines.sql.buckets import compiled_buckets
-from privet.engines.sql.holders import CompiledHolders, compiled_holders
-from privet.engines.sql.leaves import read
+from privet.engines.sql.engine import SQLEngine
+from privet.engines.sql.pool import Pool
 from privet.engines.sql.relations import Stored
-from privet.engines.sql.statements import Compiled, compiled
 from privet.engines.sql.text import Context
-from privet.errors import NoAnswer, SourceError, UserError
-from privet.system.closing import Closing
-from privet.system.interrupts import duckdb_interrupts, interruptible
+from privet.errors import SourceError, UserError
+from privet.system.interrupts import duckdb_interrupts
 from privet.system.processes import forever, native
-from privet.tables.holders import Held, Holders
-from privet.tables.schema import Column, PublicSchema, Schema
-from privet.tables.statement import Buckets, Statement
+from privet.tables.schema import PublicSchema, Schema
 
 _LISTED = "SELECT v FROM (SELECT unnest($1::VARCHAR[]) AS v, unnest(range(len($1::VARCHAR[]))) AS i) ORDER BY i"
-_KEPT = 256  # compiled statements
 _TRIAL = "SELECT sum(hash(i)) FROM range(500_000) AS r(i)"  # as many rows as need several threads
 _PATIENCE = 30.0  # seconds that it may take to open the tables in a child; it takes less than one
 _STUCK = (
@@ -52,58 +44,36 @@ _LOST = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Home:
-    """What one process has of an engine: a connection, and as many cursors of it as questions run at a time.
+class _Home(Pool[DuckDBPyConnection]):
+    """What one process has of an engine: a connection, a folder, and as many cursors as questions run at a time.
 
-    A cursor runs one statement at a time, and is interrupted alone. The connection is the first of them, and the only
-    one that shows its progress.
+    A cursor runs one statement at a time, and is interrupted alone. The connection is the first of them.
     """
 
-    connection: DuckDBPyConnection
-    folder: str
-    sources: tuple[tuple[str, Source], ...] = ()
-    idle: list[DuckDBPyConnection] = field(default_factory=list)
-    running: list[DuckDBPyConnection] = field(default_factory=list)
-    changed: Condition = field(default_factory=Condition)
+    def __init__(self, connection: DuckDBPyConnection, folder: str, sources: Sequence[tuple[str, Source]]) -> None:
+        super().__init__()
+        self.first, self.folder, self._sources = connection, folder, sources
+        self.idle.append(connection)
 
-    @contextmanager
-    def cursor(self) -> Iterator[DuckDBPyConnection]:
-        """One that nobody else uses while this lasts."""
-        process = os.getpid()
-        with self.changed:
-            cursor = self.idle.pop() if self.idle else self._another()
-            self.running.append(cursor)
-        usable = False
-        try:
-            yield cursor
-            usable = True
-        finally:
-            if os.getpid() == process:  # else a signal handler forked: the cursor is the parent's, and so is the lock
-                with self.changed:
-                    self.running.remove(cursor)
-                    if usable:  # one that was interrupted, perhaps while it removed a type, is not used again
-                        self.idle.append(cursor)
-                    self.changed.notify_all()
-
-    def _another(self) -> DuckDBPyConnection:
-        with native():
-            cursor = self.connection.cursor()
-            for name, source in self.sources:
-                attaching.attach_again(cursor, source, name)
+    @native()
+    def _connect(self) -> DuckDBPyConnection:
+        cursor = self.first.cursor()
+        for name, source in self._sources:
+            attaching.attach_again(cursor, source, name)
         return cursor
+
+    def _drop(self, connection: DuckDBPyConnection) -> None:
+        """One that was interrupted, perhaps while it removed a type, is closed; the first only with its process."""
+        if connection is not self.first:
+            connection.close()
 
     def close(self) -> None:
         """After what is running."""
-        with self.changed:
-            self.changed.wait_for(lambda: not self.running)
-            for cursor in self.idle:
-                cursor.close()
-            self.idle.clear()
-            self.connection.close()
+        super().close()
+        self.first.close()
 
 
-class DuckDB(Closing):
+class DuckDB(SQLEngine):
     """Exact integers for statements over some tables.
 
     Claim: the size and order of a result depend on the statement alone. No row can cause an error; what else fails
@@ -132,16 +102,14 @@ class DuckDB(Closing):
         salt: bytes,
         **resources: Unpack[Resources],
     ) -> None:
-        self._key = int.from_bytes(sha256(b"privet bounding\x00" + salt).digest()[:8])
-        self._dialect = DuckDBDialect()
-        self._compiled: dict[int, tuple[Statement, Compiled]] = {}
+        progress = resources.get("progress", False)
+        super().__init__(_stored("t", tables), _stored("p", public), DuckDBDialect(), salt=salt, progress=progress)
         self._sources = dict(tables), dict(public)
         self._objects = objects_of(tables)
         self._resources = resources
         self._homes: dict[int, _Home] = {}  # by process
         self._opening: dict[int, Lock] = {}
         self._stuck: set[int] = set()
-        self._closed = self._stopped = False
         finalize(self, _abandon, self._homes).atexit = False  # for sessions that nobody closes
         _OPEN.add(self)
         self._open()
@@ -164,17 +132,15 @@ class DuckDB(Closing):
                 },
             )
             tables, public = self._sources
-            self._tables = _stored("t", tables)
-            self._public = _stored("p", public)
             named = [(self._tables[name].name, source) for name, (_, source) in tables.items()]
             named += [(self._public[name].name, source) for name, (_, source) in public.items()]
-            home = _Home(connection, folder, tuple(named), [connection])
+            home = _Home(connection, folder, named)
             object_store.check_before_debit(self._objects)
             for name, source in named:
                 attaching.attach(connection, source, name)
             files = [file for _, source in (*tables.values(), *public.values()) for file in source.files()]
             self._harden(home, files)
-            self._check_public(home)
+            self._check_public(lambda sql, context: _rows(connection, sql, context))
             if trial:
                 connection.execute(trial).fetchall()
         except BaseException:
@@ -225,7 +191,7 @@ class DuckDB(Closing):
 
     @property
     def _connection(self) -> DuckDBPyConnection:
-        return self._homes[os.getpid()].connection
+        return self._homes[os.getpid()].first
 
     @property
     def _folder(self) -> str:
@@ -233,7 +199,6 @@ class DuckDB(Closing):
 
     def _harden(self, home: _Home, files: list[str]) -> None:
         memory, threads = self._resources.get("memory"), self._resources.get("threads")
-        shown = self._resources.get("progress", False) and sys.stderr.isatty()
         settings: dict[str, Any] = {
             "TimeZone": "UTC",
             "preserve_insertion_order": False,
@@ -241,7 +206,6 @@ class DuckDB(Closing):
             # would then depend on other rows. The second makes row_number() <= k several times slower.
             "disabled_optimizers": "statistics_propagation,top_n_window_elimination",
             "enable_external_file_cache": False,  # it would keep objects in memory
-            "enable_progress_bar": shown,
             "temp_directory": home.folder,
             "allowed_paths": files,
             "allowed_directories": [home.folder],
@@ -250,78 +214,22 @@ class DuckDB(Closing):
             settings["memory_limit"] = memory
         if threads is not None:
             settings["threads"] = threads
-        for setting, value in settings.items():
-            scope = "SESSION" if setting == "enable_progress_bar" else "GLOBAL"  # for all cursors
-            home.connection.execute(f"SET {scope} {setting} = {_literal(value)}")
-        home.connection.execute("SET enable_external_access = false")
-        home.connection.execute("SET lock_configuration = true")
+        for setting, value in settings.items():  # for all cursors
+            home.first.execute(f"SET GLOBAL {setting} = {_literal(value)}")
+        home.first.execute(f"SET SESSION enable_progress_bar = {_literal(self._progress)}")
+        if self._progress:  # counted for the first connection alone, and drawn by us
+            home.first.execute("SET SESSION enable_progress_bar_print = false")
+        home.first.execute("SET enable_external_access = false")
+        home.first.execute("SET lock_configuration = true")
 
-    def _check_public(self, home: _Home) -> None:
-        """The key of a public table is unique as it is read: else a join could make many rows of one."""
-        for stored in self._public.values():
-            assert isinstance(stored.schema, PublicSchema)
-            key = stored.schema.key
-            context = Context(self._dialect)
-            kind, quoted = dict(stored.schema.columns)[key], self._dialect.name(key)
-            value = read(Column(kind), stored.types[key], quoted, "key", context)
-            sql = f"SELECT count(k) - count(DISTINCT k) FROM (SELECT {value.sql} AS k FROM {stored.name})"
-            if _rows(home.connection, sql, context)[0][0]:
-                raise SourceError(f"the key {key!r} of the public table {stored.schema.name!r} appears twice in it")
-
-    def compile(self, statement: Statement) -> Compiled:
-        """The statement as SQL; no data are read."""
-        known = self._compiled.get(id(statement))
-        if known is None or known[0] is not statement:
-            if len(self._compiled) >= _KEPT:
-                self._compiled.clear()
-            program = compiled(statement, self._tables, self._public, self._dialect, self._key)
-            self._compiled[id(statement)] = known = statement, program
-        return known[1]
-
-    def _compile_holders(self, statement: Holders) -> CompiledHolders:
-        return compiled_holders(statement, self._tables, self._public, self._dialect, self._key)
-
-    def supports(self, statement: Statement | Holders) -> str | None:
-        """Why DuckDB can't compute this statement; None if it can."""
-        try:
-            if isinstance(statement, Holders):
-                self._compile_holders(statement)
-            else:
-                self.compile(statement)
-        except Unsupported as reason:
-            return str(reason)
-        return None
-
-    def answer(self, statement: Statement) -> list[list[int]]:
-        """What the statement counts: a list for each group, in the order of `itertools.product`, of exact integers."""
-        program = self.compile(statement)
-        return program.read(self._fetched(program.sql, program.context))
-
-    def histograms(self, statement: Statement, buckets: Buckets) -> list[dict[int, int]]:
-        """For each group, the number of rows in each of these buckets of codes that has any."""
-        program = compiled_buckets(statement, buckets, self._tables, self._public, self._dialect, self._key)
-        return program.read(self._fetched(program.sql, program.context), buckets)
-
-    def holders(self, statement: Holders) -> list[Held]:
-        """How many people hold each private key."""
-        program = self._compile_holders(statement)
-        return program.read(self._fetched(program.sql, program.context))
-
-    def _fetched(self, sql: str, context: Context) -> list[tuple[Any, ...]]:
-        rows: list[tuple[Any, ...]] | None = None
-        self._prepare()
-        if self._stopped:
-            raise SystemExit
-        with suppress(Exception), self._homes[os.getpid()].cursor() as cursor:
-            found = interruptible(lambda: self._run(cursor, sql, context), cursor.interrupt)
+    def _ask(self, sql: str, context: Context) -> list[tuple[Any, ...]]:
+        with self._homes[os.getpid()].connection() as cursor:
+            found = self._interruptible(
+                lambda: self._run(cursor, sql, context), cursor.interrupt, lambda: cursor.query_progress() / 100
+            )
             for objects in self._objects.values():
                 object_store.check(objects)  # an object that changed meanwhile was read in parts
-            rows = found
-        if rows is None and self._stopped:
-            raise SystemExit
-        if rows is None:  # raised out here, so that nothing of the engine's own error is attached
-            raise NoAnswer(FAILED)
-        return rows
+            return found
 
     def _run(self, cursor: DuckDBPyConnection, sql: str, context: Context) -> list[tuple[Any, ...]]:
         return _rows(cursor, sql, context)
@@ -330,7 +238,7 @@ class DuckDB(Closing):
         """The process ends: what is running is ended too, and its thread with it."""
         self._stopped = True
         with suppress(Exception):
-            for cursor in list(self._homes[os.getpid()].running):
+            for cursor in self._homes[os.getpid()].running:
                 cursor.interrupt()
 
     def close(self) -> None:
@@ -375,7 +283,7 @@ def _abandon(homes: dict[int, _Home]) -> None:
         if process == os.getpid():
             shutil.rmtree(home.folder, ignore_errors=True)
         else:
-            forever(home.connection)
+            forever(home.first)
 
 
 _OPEN: WeakSet[DuckDB] = WeakSet()

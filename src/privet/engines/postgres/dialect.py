@@ -7,6 +7,7 @@ product of floats is under a CASE, whose branches are computed only where they a
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime
 
 from privet.engines.base import Unsupported
@@ -18,6 +19,8 @@ from privet.tables.stored_types import StoredType
 _PARTS = {"weekday": "isodow"}
 _NONNEGATIVE = 2**63 - 1
 _PIECE = 39  # bits; the highest of three pieces of a float has more
+_WORD, _BYTES = re.compile(r"CAST\([^()]+ AS bigint\)"), re.compile(r"\(\w+ COLLATE \"C\"\)")
+_FEW, _SHORT = 128, 40  # how many texts are listed in a statement, if what is compared with them is no longer
 _UNPRINTABLE = (
     r"[\u0001-\u001f\u007f-\u00a0\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u1680\u180e"
     r"\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ue000-\uf8ff\ufeff\ufff9-\ufffb"
@@ -47,7 +50,7 @@ class PostgresDialect(Dialect):
     boolean = "boolean"
     moments = {"date": "date", "time": "timestamp"}  # noqa: RUF012
     word_bits = 63  # there are no unsigned integers
-    fence = " OFFSET 0"
+    fence = " OFFSET '0'::bigint"  # a 0 without quotes is cast later, and nothing below would run in parallel
 
     def parameter(self, number: int) -> str:
         return f"${number}::text"
@@ -152,9 +155,15 @@ class PostgresDialect(Dialect):
         return f"({sql} << {places})"
 
     def hashed(self, key: int, columns: list[str]) -> str:
-        # of values, whatever their types: 1 and 1.0, 0.0 and -0.0 have the same
-        seed = key - 2**64 if key >= 2**63 else key
-        return f"(hash_record_extended(ROW({', '.join(columns)}), {self.literal(seed, 'bigint')}) & {_NONNEGATIVE})"
+        hashed = self.literal(key - 2**64 if key >= 2**63 else key, "bigint")
+        for each in columns:
+            if _WORD.fullmatch(each):
+                hashed = f"hashint8extended({each}, {hashed})"
+            elif _BYTES.fullmatch(each):
+                hashed = f"hashtextextended({each}, {hashed})"
+            else:  # of values, whatever their type: 1 and 1.0, 0.0 and -0.0 have the same. It is looked up for each row
+                hashed = f"hash_record_extended(ROW({each}), {hashed})"
+        return f"({hashed} & {_NONNEGATIVE})"
 
     # --- texts and keys ---------------------------------------------------------------------------
 
@@ -165,15 +174,20 @@ class PostgresDialect(Dialect):
         return f"starts_with({sql}, {prefix})"
 
     def place(self, text: str, values: tuple[str, ...], context: Context) -> str:
+        if len(values) <= _FEW and len(text) <= _SHORT:
+            return _searched(text, values, context)
         return f"CAST({_numbered(values, context)} -> {text} AS integer)"
 
     def is_listed(self, text: str, values: tuple[str, ...], context: Context) -> str:
         return f"({_numbered(values, context)} -> {text} IS NOT NULL)"
 
+    def is_short(self, sql: str, longest: int) -> str:
+        return f"octet_length({sql}) <= {4 * longest}"  # known without reading the text
+
     def can_appear(self, sql: str, longest: int) -> str:
         # a text of hundreds of megabytes is not read by a regular expression without an error
         plain = f"char_length({sql}) <= {longest} AND {sql} !~ '{_UNPRINTABLE}'"
-        return f"(CASE WHEN octet_length({sql}) <= {4 * longest} THEN {plain} ELSE false END)"
+        return f"(CASE WHEN {self.is_short(sql, longest)} THEN {plain} ELSE false END)"
 
     # --- dates ------------------------------------------------------------------------------------
 
@@ -214,6 +228,29 @@ class PostgresDialect(Dialect):
 
     def count_where(self, condition: str) -> str:
         return f"count(*) FILTER (WHERE {condition})"
+
+    def numbered(self, rows: str, by: str, order: str) -> str:
+        # one window for both: two would keep and number all rows twice
+        whole = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+        window = f"WINDOW w AS (PARTITION BY {by} ORDER BY {order} {whole})"
+        return f"SELECT *, row_number() OVER w AS i, count(*) OVER w AS n FROM ({rows}) {window}"
+
+
+def _searched(text: str, values: tuple[str, ...], context: Context) -> str:
+    """Which of a few public texts it is, found by comparing: a third faster than in `_numbered`."""
+    x, known = f'({text} COLLATE "C")', context.parameters
+    numbers = {value: i for i, value in enumerate(values) if "\x00" not in value}
+
+    def bound(value: str) -> str:
+        return context.dialect.parameter(known.index(value) + 1) if value in known else context.bind(value)
+
+    def search(some: list[str]) -> str:
+        if len(some) == 1:
+            return f"CASE WHEN {x} = {bound(some[0])} THEN {numbers[some[0]]} END"
+        half = len(some) // 2
+        return f"CASE WHEN {x} < {bound(some[half])} THEN {search(some[:half])} ELSE {search(some[half:])} END"
+
+    return search(sorted(numbers, key=str.encode)) if numbers else "CAST(NULL AS integer)"
 
 
 def _numbered(values: tuple[str, ...], context: Context) -> str:

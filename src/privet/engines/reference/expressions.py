@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -136,11 +137,16 @@ def placed(x: Number, edges: tuple[Fraction, ...]) -> int | None:
     """Which bin holds a number."""
     if x.value is None:
         return None
-    ends = [to_unit(edge, x.unit) if x.rounded else edge for edge in edges]
+    ends = _to_units(edges, x.unit) if x.rounded else edges
     for i in range(len(ends) - 1):
         if ends[i] <= x.value < ends[i + 1]:
             return i
     return len(ends) - 2 if x.value == ends[-1] else None
+
+
+@lru_cache(maxsize=1024)
+def _to_units(edges: tuple[Fraction, ...], unit: Fraction) -> tuple[Fraction, ...]:
+    return tuple(to_unit(edge, unit) for edge in edges)
 
 
 def _case(node: e.Case, of: Callable[[e.Node], Any]) -> Any:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from privet.engines.base import Unsupported
@@ -36,6 +37,7 @@ def check(column: Column, stored: StoredType) -> None:
         _check_bits(column.type, 10**stored.scale)
 
 
+@lru_cache(maxsize=1024)
 def _check_bits(kind: NumberType, scale: int) -> None:
     """Refuse a step so fine that an SQL engine reads an exact number as a float."""
     declared = _declared(kind)
@@ -84,6 +86,7 @@ def _key(kind: KeyType, raw: Any) -> Any:
     return raw if raw in kind.values else kind.other
 
 
+@lru_cache(maxsize=1024)
 def _declared(kind: NumberType) -> Number:
     low, high = kind.lower, kind.upper
     if kind.step is not None:

@@ -32,6 +32,8 @@ def coarser(dialect: Dialect, sql: str, places: int, largest: int, size: Size) -
         return sql
     if 1 << places - 1 > largest:
         return f"CASE WHEN {sql} IS NOT NULL THEN 0 END"
+    if size == "wide" and largest + (1 << places - 1) > dialect.widest:
+        return dialect.shifted(f"({dialect.shifted(sql, places - 1, size)} + 1)", 1, size)
     return dialect.shifted(f"({sql} + {1 << places - 1})", places, size)
 
 
@@ -55,7 +57,7 @@ def in_one_unit(dialect: Dialect, values: Sequence[Value], ranges: Sequence[Rang
 def added(dialect: Dialect, operator: str, a: Value, b: Value, x: Range, y: Range, result: Range) -> str:
     """A sum or a difference."""
     if operator == "-":
-        b, y = replace(b, sql=f"(-{b.sql})"), Range(y.unit, -y.most, -y.least)
+        b, y = replace(b, sql=dialect.negated(b.sql)), Range(y.unit, -y.most, -y.least)
     (left, right), size = in_one_unit(dialect, [a, b], [x, y])
     return narrowed(dialect, f"({left} + {right})", size, result)
 
@@ -66,8 +68,8 @@ def multiplied(dialect: Dialect, a: Value, b: Value, x: Range, y: Range) -> str:
     size = held(max(product.result.largest, x.largest << (product.shifts[0] > 0), y.largest << (product.shifts[1] > 0)))
     for one, other, mine, theirs in ((a, b, x, y), (b, a, y, x)):
         if other.literal and abs(theirs.least) == 1 and not any(product.shifts):  # only the unit changes
-            sign = "" if theirs.least == 1 else "-"
-            return narrowed(dialect, f"({sign}{cast(dialect, one, mine.largest, size)})", size, product.result)
+            same = cast(dialect, one, mine.largest, size)
+            return narrowed(dialect, same if theirs.least == 1 else dialect.negated(same), size, product.result)
     terms = [
         coarser(dialect, cast(dialect, value, r.largest, size), bits, r.largest, size)
         for value, r, bits in zip((a, b), (x, y), product.shifts, strict=True)
@@ -92,10 +94,18 @@ def divided(layers: Layers, a: Value, b: Value, x: Range, y: Range, quotient: un
     ]
     n, d = sides
     top = layers.named(
-        Value(_times(dialect, f"abs({n.sql})" if x.least < 0 else n.sql, 2 * quotient.top), "integer", n.level)
+        Value(
+            _times(dialect, dialect.absolute(n.sql, size) if x.least < 0 else n.sql, 2 * quotient.top),
+            "integer",
+            n.level,
+        )
     )
     bottom = layers.named(
-        Value(_times(dialect, f"abs({d.sql})" if y.least < 0 else d.sql, quotient.bottom), "integer", d.level)
+        Value(
+            _times(dialect, dialect.absolute(d.sql, size) if y.least < 0 else d.sql, quotient.bottom),
+            "integer",
+            d.level,
+        )
     )
     twice = f"nullif(2 * {bottom.sql}, 0)"
     up = dialect.divided(f"({top.sql} + {bottom.sql})", twice, size)
@@ -103,7 +113,7 @@ def divided(layers: Layers, a: Value, b: Value, x: Range, y: Range, quotient: un
     if x.least < 0 or y.least < 0:  # halves of a negative quotient go towards 0, which is up
         same = f"({n.sql} >= 0) = ({d.sql} >= 0)"
         down = dialect.divided(f"({top.sql} + {bottom.sql} - 1)", twice, size)
-        sql = f"CASE WHEN {same} THEN {up} ELSE -{down} END"
+        sql = f"CASE WHEN {same} THEN {up} ELSE {dialect.negated(down)} END"
     return Value(
         narrowed(dialect, f"({sql})", size, quotient.result), "integer", max(top.level, bottom.level, n.level, d.level)
     )
@@ -113,11 +123,12 @@ def mean(dialect: Dialect, total: str, many: str, mean_of: units.Mean) -> Value:
     """The mean of a person: their sum (wide) over their count, rounded half up; NULL if they have no value."""
     bottom = f"({dialect.cast(many, dialect.types['wide'])} * {mean_of.bottom})"
     twice = f"nullif(2 * {bottom}, 0)"
-    top = f"(2 * abs({total}) * {mean_of.top})" if mean_of.result.least < 0 else f"(2 * {total} * {mean_of.top})"
+    size = dialect.absolute(total, "wide") if mean_of.result.least < 0 else total
+    top = f"(2 * {size} * {mean_of.top})"
     up = dialect.divided(f"({top} + {bottom})", twice, "wide")
     if mean_of.result.least < 0:
         down = dialect.divided(f"({top} + {bottom} - 1)", twice, "wide")
-        up = f"CASE WHEN {total} >= 0 THEN {up} ELSE -{down} END"
+        up = f"CASE WHEN {total} >= 0 THEN {up} ELSE {dialect.negated(down)} END"
     return Value(narrowed(dialect, f"({up})", "wide", mean_of.result), "integer")
 
 

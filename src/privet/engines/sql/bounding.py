@@ -92,10 +92,11 @@ def _low_bits(dialect: Dialect, word: str, bits: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Chooses rows; `key` is that of the hash."""
+    """Chooses rows; `key` is that of the hash, `who` is what it reads of the person `u`."""
 
     dialect: Dialect
     key: int
+    who: str = "u"
 
     def kept(self, rows: str, bounding: Bounding, group: Field, fields: tuple[Field, ...]) -> str:
         """The rows that survive: `rows` has the columns `u`, `g` and the fields; the result has `g` and the fields."""
@@ -121,7 +122,7 @@ class Bounds:
         if groups <= group.largest:
             few = self.dialect.ranked(few, "dense_rank() OVER (PARTITION BY u ORDER BY q)", f"<= {groups}")
         kept = self._evenly(few, ["u", "q"], words.columns, most)
-        return f"SELECT {self._group_of(group)}, {', '.join(words.unpacked())} FROM ({kept})"
+        return f"SELECT {', '.join([self._group_of(group), *words.unpacked()])} FROM ({kept})"
 
     def _people(self, rows: str, groups: int, group: Field) -> str:
         if groups > group.largest:
@@ -135,15 +136,15 @@ class Bounds:
     def _evenly(self, rows: str, by: list[str], order: list[str], most: int) -> str:
         """At most so many of the rows with the same `by`, spread evenly over them in this order."""
         dialect = self.dialect
-        start = f"{dialect.hashed(self.key, by)} % {dialect.word('n')}"
+        start = f"{dialect.hashed(self.key, [self.who, *by[1:]])} % {dialect.word('n')}"
         shifted = f"(i + {dialect.cast(start, dialect.types['narrow' if most < _FEW else 'wide'])})"
         numbered = dialect.numbered(rows, ", ".join(by), ", ".join(order))
-        return f"SELECT * FROM ({numbered}) WHERE {shifted} * {most} % n < {most}"
+        return f"SELECT * FROM ({numbered}) WHERE n <= {most} OR {shifted} * {most} % n < {most}"
 
     def _chosen(self, group: Field) -> str:
         """A word that orders the groups of a person by a hash, and holds the group."""
         number = group.word(self.dialect)
-        high = self.dialect.shifted(self.dialect.hashed(self.key, ["u", number]), group.bits)
+        high = self.dialect.shifted(self.dialect.hashed(self.key, [self.who, number]), group.bits)
         return f"({self.dialect.shifted_left(high, group.bits)} | {number})"
 
     def _group_of(self, group: Field) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from privet.engines.sql.bounding import Bounds
 from privet.engines.sql.dialect import Dialect
 from privet.engines.sql.expressions import Compiler
 from privet.engines.sql.relations import Relations, Stored
@@ -48,16 +49,15 @@ def compiled_buckets(
     reads the whole code.
     """
     context = Context(dialect)
-    rows = Relations(context, tables, public).start(
-        statement.input, person=not isinstance(statement.bounding, Unbounded)
-    )
+    relations = Relations(context, tables, public)
+    rows = relations.start(statement.input, person=not isinstance(statement.bounding, Unbounded))
     layers = Layers(context)
     compiler = Compiler(layers, statement.input.types(), rows.ask)
     group = layers.named(group_number(compiler, statement))
     reduced = Reduced(compiler, key)
     code = reduced.code(counted_code(statement))
     layers.source = f"({rows.select()})"
-    kept = survivors(statement, layers, group, reduced, key)
+    kept = survivors(statement, layers, group, reduced, Bounds(dialect, key, relations.who))
     bucket = dialect.shifted(code, buckets.shift) if buckets.shift else code
     where = f"{code} IS NOT NULL AND g IS NOT NULL"
     if buckets.only is not None and len(buckets.only) <= _LISTED:

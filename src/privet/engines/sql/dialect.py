@@ -69,6 +69,8 @@ class Dialect(ABC):
 
     types: ClassVar[dict[Size, str]]
     """The types of integers. Sums and products of up to 126 bits are computed in the wide one."""
+    widest: ClassVar[int] = 2**127 - 1
+    """The largest wide integer."""
     small: ClassVar[str]
     """The type of group numbers: integers below 2^31."""
     text: ClassVar[str]
@@ -155,6 +157,14 @@ class Dialect(ABC):
     def shifted(self, sql: str, places: int, size: Size = "narrow") -> str:
         """An integer of either sign, divided by 2^places, rounded down."""
 
+    def negated(self, sql: str) -> str:
+        """An integer with the other sign."""
+        return f"(-{sql})"
+
+    def absolute(self, sql: str, size: Size = "narrow") -> str:
+        """The absolute value of an integer."""
+        return f"abs({sql})"
+
     def whole(self, sql: str) -> str:
         """A float, rounded to a narrow integer; NULL where it does not fit."""
         return self.try_cast(sql, self.types["narrow"])
@@ -174,6 +184,10 @@ class Dialect(ABC):
     @abstractmethod
     def is_nan(self, sql: str) -> str:
         """Whether a float is NaN; NULL for NULL."""
+
+    def is_whole(self, sql: str) -> str:
+        """Whether a float has no fraction."""
+        return f"floor({sql}) = {sql}"
 
     def floor_divided(self, sql: str, by: int, least: int, size: Size = "narrow") -> str:
         """An integer that is at least `least`, divided and rounded down.
@@ -221,6 +235,10 @@ class Dialect(ABC):
     def is_listed(self, text: str, values: tuple[str, ...], context: Context) -> str:
         """Whether a text that is not NULL is one of some public texts."""
 
+    def is_short(self, sql: str, longest: int) -> str:
+        """Whether a text is not NULL, and may have no more than so many characters: what is quickly known of it."""
+        return f"length({sql}) <= {longest}"
+
     @abstractmethod
     def can_appear(self, sql: str, longest: int) -> str:
         """Whether a text is not NULL, not longer than this, and printable, as far as the database knows."""
@@ -249,8 +267,8 @@ class Dialect(ABC):
 
     # --- rows -------------------------------------------------------------------------------------
 
-    def total(self, sql: str) -> str:
-        """The sum of integers, as a wide one: it can't overflow."""
+    def total(self, sql: str, largest: int | None = None) -> str:
+        """The sum of integers, as a wide one: it can't overflow; `largest` is the greatest absolute value, if known."""
         return f"sum({sql})"
 
     @abstractmethod

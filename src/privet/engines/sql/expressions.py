@@ -173,7 +173,7 @@ class Compiler:
         if number.range == kind.range:
             return x
         if function == "abs":
-            return Value(f"abs({x.sql})", "integer", x.level)
+            return Value(self.dialect.absolute(x.sql, held(number.range.largest)), "integer", x.level)
         sql = arithmetic.to_whole(self.dialect, x, number.range, kind.range, up=function == "ceil")
         return Value(sql, "integer", x.level)
 

@@ -33,22 +33,26 @@ def compiled_holders(
     """The statement as SQL; `key` is that of the hash which chooses the keys that count for a person."""
     context = Context(dialect)
     person = isinstance(statement.bounding, PeopleInGroups)
-    rows = Relations(context, tables, public).start(statement.input, person=person)
+    relations = Relations(context, tables, public)
+    rows = relations.start(statement.input, person=person)
     layers = Layers(context)
     compiler = Compiler(layers, statement.input.types(), rows.ask)
     values = [layers.named(compiler.value(each, "key")) for each in statement.keys]
     layers.source = f"({rows.select()})"
     names = [f"k{i}" for i in range(len(values))]
-    known = [dialect.can_appear(v.sql, LONGEST) if v.kind == "text" else f"{v.sql} IS NOT NULL" for v in values]
+    texts = [name for value, name in zip(values, names, strict=True) if value.kind == "text"]
+    known = [dialect.is_short(v.sql, LONGEST) if v.kind == "text" else f"{v.sql} IS NOT NULL" for v in values]
     read = [f"{value.sql} AS {name}" for value, name in zip(values, names, strict=True)]
     by = ", ".join(names)
+    # of each text only once, and not of each row: that takes longer than the rest
+    shown = " AND ".join([*(dialect.can_appear(name, LONGEST) for name in texts), "true"])
     if not person:
-        return CompiledHolders(
-            f"SELECT {by}, 1, count(*) FROM ({layers.select(read, ' AND '.join(known))}) GROUP BY {by}", context
-        )
+        counted = f"SELECT {by}, 1, count(*) AS n FROM ({layers.select(read, ' AND '.join(known))}) GROUP BY {by}"
+        return CompiledHolders(f"SELECT * FROM ({counted}{dialect.fence}) WHERE {shown}", context)
     own = layers.select(["u", *read], " AND ".join([*known, "u IS NOT NULL"]))
-    once = f"SELECT DISTINCT u, {by} FROM ({own})"
-    order = f"{dialect.hashed(key, ['u', *names])}, {by}"
+    once = f"SELECT * FROM (SELECT DISTINCT u, {by} FROM ({own}){dialect.fence}) WHERE {shown}"
+    hashed = [relations.who, *(dialect.bytewise(name) if name in texts else name for name in names)]
+    order = f"{dialect.hashed(key, hashed)}, {by}"
     kept = dialect.ranked(once, f"row_number() OVER (PARTITION BY u ORDER BY {order})", f"<= {statement.most}")
     counted = f"SELECT {by}, count(*) OVER (PARTITION BY u) AS held FROM ({kept})"
     return CompiledHolders(f"SELECT {by}, held, count(*) FROM ({counted}) GROUP BY {by}, held", context)

@@ -43,7 +43,8 @@ def encoded(layers: Layers, value: Value, kind: NumberType, lower: Exact, step: 
     size = held(max(kind.range.largest, abs(least)))
     moved = f"({n.sql} - {dialect.integer(least, size)})" if least else n.sql
     # no further than the type of the difference: what is beyond has the last code too
-    last = min(least + width * by, least + (2**63 if size == "narrow" else 2**127) - 1)
+    most = 2**63 - 1 if size == "narrow" else dialect.widest
+    last = min(least + width * by, least + most, most)
     beyond = f"WHEN {n.sql} < {least} THEN {dialect.integer(0)} WHEN {n.sql} > {last} THEN {dialect.integer(width)}"
     inside = _nearest(dialect, moved, by, size)
     if size == "wide":  # narrowing it can't fail here: what is inside was compared with the bounds

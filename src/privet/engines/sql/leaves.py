@@ -135,7 +135,7 @@ def _key(kind: KeyType, stored: StoredType, sql: str, mode: Mode, context: Conte
         # What is not a whole number, or is too large, is not a key; 2^62 + 1 represents all of these.
         other = f"WHEN NOT {dialect.is_nan(d)} THEN {dialect.integer(2**62 + 1, 'narrow')}"
         key = Value(
-            f"CASE WHEN {t if whole else f'floor({d}) = {d} AND {t}'} IS NOT NULL THEN {t} {other} END", "integer"
+            f"CASE WHEN {t if whole else f'{dialect.is_whole(d)} AND {t}'} IS NOT NULL THEN {t} {other} END", "integer"
         )
     if mode == "text":
         return key
@@ -223,7 +223,7 @@ def person_id(dialect: Dialect, stored: StoredType, sql: str, *, shared: bool) -
         if not shared:
             return number
         d = dialect.try_cast(sql, dialect.double, stored)
-        whole = f"{d} = floor({d}) AND abs({d}) < {dialect.float(10**18)}"
+        whole = f"{dialect.is_whole(d)} AND abs({d}) < {dialect.float(10**18)}"
         as_whole = dialect.try_cast(dialect.whole(d), dialect.text)
         return f"CASE WHEN {whole} THEN {as_whole} ELSE {dialect.try_cast(number, dialect.text)} END"
     if stored.family == "text" and not stored.enumerated:

@@ -74,6 +74,8 @@ class Relations:
     public: Mapping[str, Stored]
     texts: bool = False
     """Whether ids are compared as texts: where the tables that are read have ids of several types."""
+    who: str = "u"
+    """What is hashed of a person: an integer in one form, whatever integers the tables have."""
 
     def stored(self, schema: Schema | PublicSchema) -> Stored:
         """The engine's own table for a declaration; the declaration must be the one it was made with."""
@@ -87,6 +89,7 @@ class Relations:
         protected = [(self.stored(table), table.protect) for table in tables(of)]
         ids = {id_class(stored.types[who.id]) for stored, who in protected if isinstance(who, Person)}
         self.texts = len(ids) > 1
+        self.who = self.context.dialect.cast("u", self.context.dialect.types["narrow"]) if ids == {"integer"} else "u"
         return self.open(of, person=person)
 
     def open(self, of: Operator, *, person: bool) -> Opened[Operator]:

@@ -109,7 +109,8 @@ def compiled(
     """The statement as SQL; `key` is that of the hash which chooses whose rows survive."""
     context = Context(dialect)
     person = not isinstance(statement.bounding, Unbounded)
-    rows = Relations(context, tables, public).start(statement.input, person=person)
+    relations = Relations(context, tables, public)
+    rows = relations.start(statement.input, person=person)
     layers = Layers(context)
     compiler = Compiler(layers, statement.input.types(), rows.ask)
     text = _text_key(statement)
@@ -119,7 +120,8 @@ def compiled(
     tallies = [_tally(dialect, tally, reduced, columns) for tally in statement.tallies]
     layers.source = f"({rows.select()})"
     counted = [name for sql in columns for name in re.findall(r"\br\d+\b", sql)]
-    fence = dialect.fence if len(set(counted)) < len(counted) else ""  # else nothing would be computed twice
+    # else nothing would be computed twice, or only the fields of a word
+    fence = dialect.fence if len(set(counted)) < len(counted) and not person else ""
     if text is not None:
         read = [f"{group.sql} AS k", *(f"{value.sql} AS {f.name}" for f, value in reduced.fields)]
         few = ", ".join(f"{sql} AS n{i}" for i, sql in enumerate(columns))
@@ -130,22 +132,24 @@ def compiled(
         sums = ", ".join(dialect.total(f"n{i}") for i in range(len(columns)))
         sql = f"SELECT g, {sums} FROM ({numbered.select(read)}) GROUP BY g"
         return Compiled(sql, context, statement.groups, tallies)
-    kept = survivors(statement, layers, group, reduced, key)
+    kept = survivors(statement, layers, group, reduced, Bounds(dialect, key, relations.who))
     by = " GROUP BY g" if statement.keys else ""
     sql = f"SELECT {'g' if statement.keys else '0'}, {', '.join(columns)} FROM ({kept}{fence}){by}"
     return Compiled(sql, context, statement.groups, tallies)
 
 
-def survivors(statement: Statement, layers: Layers, group: Value, reduced: Reduced, key: int) -> str:
+def survivors(statement: Statement, layers: Layers, group: Value, reduced: Reduced, bounds: Bounds) -> str:
     """The rows that survive bounding: their group `g`, and what the statement reads of them."""
     person = not isinstance(statement.bounding, Unbounded)
-    known = f"{group.sql} IS NOT NULL AND u IS NOT NULL"
     read = [f"{group.sql} AS g", *(f"{value.sql} AS {f.name}" for f, value in reduced.fields)]
-    base = layers.select(["u", *read], known) if person else layers.select(read)
+    base = layers.select(["u"] * person + read)
+    if person:
+        fence = layers.dialect.fence if statement.keys else ""  # or the number of a group would be computed twice
+        base = f"SELECT * FROM ({base}{fence}) WHERE g IS NOT NULL AND u IS NOT NULL"
     fields = tuple(f for f, _ in reduced.fields)
     if person and statement.is_distinct:
         base = f"SELECT DISTINCT * FROM ({base}) WHERE {' OR '.join(f'{f.name} IS NOT NULL' for f in fields)}"
-    return Bounds(layers.dialect, key).kept(base, statement.bounding, Field("g", max(statement.groups - 1, 0)), fields)
+    return bounds.kept(base, statement.bounding, Field("g", max(statement.groups - 1, 0)), fields)
 
 
 def _text_key(statement: Statement) -> tuple[str, KeyType] | None:
@@ -238,21 +242,22 @@ def _tally(dialect: Dialect, tally: Tally, reduced: Reduced, columns: list[str])
             return {column("count(*)"): 1}
         case Present(of):
             if isinstance(of, Given):
-                return {column(dialect.total(reduced.given(of))): 1}
+                return {column(dialect.total(reduced.given(of), 1)): 1}
             return {column(f"count({reduced.code(of)})"): 1}
         case Distinct(of):
             return {column(f"count(DISTINCT {reduced.distinct(of)})"): 1}
         case At(of, index):
             return {column(dialect.count_where(f"{reduced.place(of)} = {index}")): 1}
         case Total(of):
-            return {column(dialect.total(reduced.code(of))): 1}
+            return {column(dialect.total(reduced.code(of), of.width)): 1}
         case Squares(of):
             name = reduced.code(of)
             if of.width < _SMALL:
-                return {column(dialect.total(f"{name} * {name}")): 1}
+                return {column(dialect.total(f"{name} * {name}", of.width**2)): 1}
             high, low = dialect.shifted(name, _HALF), dialect.low_bits(name, _HALF)
+            most = max(of.width >> _HALF, 1 << _HALF) ** 2
             return {
-                column(dialect.total(f"{high} * {high}")): 1 << 2 * _HALF,
-                column(dialect.total(f"{high} * {low}")): 1 << _HALF + 1,
-                column(dialect.total(f"{low} * {low}")): 1,
+                column(dialect.total(f"{high} * {high}", most)): 1 << 2 * _HALF,
+                column(dialect.total(f"{high} * {low}", most)): 1 << _HALF + 1,
+                column(dialect.total(f"{low} * {low}", most)): 1,
             }

@@ -6,6 +6,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import ROUND_DOWN
 from functools import lru_cache, partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -31,7 +32,7 @@ from privet.privacy.guarantees import ApproxDP
 _HIGHEST = 2**40  # the highest order that is considered
 _LEAKS = Exact(1, 2)  # the share of delta for questions that have a delta of their own
 _LEAKS_OF_ONE = 2**20  # questions without a delta of their own use up what is set aside for leaks
-_DIGITS = 2**20  # to which `left` is found
+_DIGITS = 10**6  # to which `left` is found
 
 
 class Readings(NamedTuple):
@@ -174,9 +175,10 @@ class MeterAccountant(Accountant[Readings]):
         return _left(self, total, budget)
 
     def show(self, total: Readings, budget: ApproxDP, /) -> Shown:
-        """Shares, in percent."""
+        """A share that is spent, in percent; what is left as an epsilon, like that of other budgets, and as a share."""
         used = self.spent(total, budget).used
-        return Shown(percent_up(used), percent_down(self.share(total, budget)))
+        left = show(self.left(total, budget).epsilon, rounding=ROUND_DOWN)
+        return Shown(percent_up(used), f"epsilon {left} ({percent_down(self.share(total, budget))})")
 
     def show_price(self, price: Readings, budget: ApproxDP, /) -> str:
         """Each reading, rounded up, beside its limit; one of them must fit, and delta."""

@@ -74,7 +74,7 @@ def cost(
     if remaining is None:
         return f"{paid}."
     enough = ""
-    if like is not None and not part and str(remaining).endswith("%") and not is_nothing(guarantee):
+    if like is not None and not part and str(remaining).endswith("%)") and not is_nothing(guarantee):
         times = remaining.times(like)
         enough = (
             f": enough for {how_often(times)} like this" if times else ": not enough for another question like this"

@@ -18,6 +18,7 @@ from typing import Any, Literal
 from privet.engines.duckdb.files import version
 from privet.errors import SourceError, Subject, UserError, argument, write
 from privet.exact import whole
+from privet.names.required import needs
 from privet.sources import checked_files
 from privet.sources.csv import parquet
 from privet.sources.csv.blocks import Piece, Splitter, Texts
@@ -38,6 +39,7 @@ _LINE = write(
 _SEPARATORS = ",;\t|"
 
 
+@needs('pv.import_csv("people.csv", "people.parquet", columns={"age": pv.integer(0, 110)})')
 def import_csv(
     csv: str | Path,
     parquet: str | Path,
