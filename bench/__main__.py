@@ -8,6 +8,8 @@ import importlib
 BENCHMARKS = {
     "noise": "exact noise, compared with numpy and OpenDP; single releases; memory; import time",
     "tables": "private tables, compared with DuckDB, Polars, OpenDP, Tumult, PipelineDP, SmartNoise and diffprivlib",
+    "engines": "the private query on each engine, compared with its plain query, with a cap by hand, and with Tumult",
+    "scale": "a cost model of each engine: fitted at some sizes, checked against another",
     "expressions": "expressions in exact integers, compared with plain DuckDB in doubles",
     "large": "10^8 rows with 2 GB of memory",
     "accounting": "questions that a budget allows under each accountant, and prices a second",

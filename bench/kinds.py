@@ -10,8 +10,12 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache, partial
+from itertools import count
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -185,27 +189,29 @@ def people() -> tuple[pv.Table, Any]:
 
 
 def noised(question: str, made: ReleasePlan, exact: Any, column: str, draws: int, named: Sequence[str]) -> Found:
-    """Groups of an answer whose noise is drawn many times: each is judged by itself."""
+    """Groups of an answer whose noise is drawn many times: each is judged by itself.
+
+    A draw has all groups, so that those that are drawn again share these further draws.
+    """
     truth = made.cells(exact)[column].values
     found = Found(question)
 
-    def drawn() -> list[Cells]:
+    @cache
+    def drawn(batch: int) -> list[Cells]:
         return [made.cells(add_noise(made, exact)[0])[column] for _ in range(draws)]
 
-    first = drawn()
     for group, name in enumerate(named):
 
-        def answers(cells: Sequence[Cells], group: int = group) -> Answers:
+        def answers(batches: Iterator[int], group: int = group) -> Answers:
             right = truth[group]
-            for cell in cells:
+            for cell in drawn(next(batches)):
                 if not math.isfinite(right):  # no such number: an unmarked answer is wrong
                     yield bool(cell.noisy[group]), not cell.noisy[group]
                 else:
                     low, high = float(cell.low[group]), float(cell.high[group])
                     yield inside(low, high, float(right), float(right)), not cell.noisy[group]
 
-        one = Group(name, lambda answers=answers: answers(drawn()))  # type: ignore[misc]
-        found.groups.append(one.add(answers(first)))
+        found.add(name, partial(answers, count()))
     return found
 
 
@@ -302,27 +308,35 @@ def _shown(made: ReleasePlan, size: int, draws: int) -> Answers:
 # --- the table --------------------------------------------------------------------------------------------
 
 
-def everything() -> Iterator[Found]:
-    """Every question."""
-    for aggregate in ("counts", "sums"):
-        for kind in ("epsilon", "rho"):
-            yield from cubes(aggregate, kind)
-    yield distinct()
-    yield from (computed(formula) for formula in FORMULAS)
-    yield shown()
-    for question in RANKED:
-        yield from ranked(question)
+Task = Callable[[], "Found | Iterator[Found]"]
+
+
+def everything() -> list[Task]:
+    """Every question, those that take longest first."""
+    tasks: list[Task] = [partial(ranked, question) for question in reversed(RANKED)]
+    tasks += [partial(cubes, aggregate, kind) for aggregate in ("counts", "sums") for kind in ("epsilon", "rho")]
+    return [*tasks, distinct, *(partial(computed, formula) for formula in FORMULAS), shown]
+
+
+def lines(task: Task) -> list[list[str]]:
+    """The lines of the table that a task gives."""
+    found = task()
+    made = [each.line() for each in ([found] if isinstance(found, Found) else found)]
+    for line in made:
+        print(f"bench: {' | '.join(line)}", file=sys.stderr, flush=True)
+    return made
 
 
 def main() -> None:
-    """A line for each question."""
+    """A line for each question; questions are measured on all cores."""
     console = Console(width=160, highlight=False)
     grid = Grid(
         "question", "groups", "coverage", "worst", "unmarked", "judged", "given unmarked", "worst", "which",
         title=f"{CHOICES} x {NOISES} draws of each quantile, {DRAWS} of others, {AGAIN} times that of the worst",
         box=None,
     )  # fmt: skip
-    for found in everything():
-        grid.add_row(*(line := found.line()))
-        print(f"bench: {' | '.join(line)}", file=sys.stderr, flush=True)
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        for some in pool.map(lines, everything()):
+            for line in some:
+                grid.add_row(*line)
     console.print(grid)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
-import venv
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -18,12 +19,17 @@ class Peer:
     """A script in peers/, running in an environment that holds `requirement`; one JSON line in, one out.
 
     `requirement` may be several, with spaces between them; None stands for the environment of the benchmark itself.
+    `python`: another version than that of the benchmark, such as "3.12".
     """
 
-    def __init__(self, requirement: str | None, script: str) -> None:
-        python = Path(sys.executable) if requirement is None else self._environment(requirement)
+    def __init__(self, requirement: str | None, script: str, *, python: str = "", **environment: str) -> None:
+        chosen = Path(sys.executable) if requirement is None else self._environment(requirement, python)
         self._process = subprocess.Popen(
-            [str(python), str(HERE / "peers" / script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [str(chosen), str(HERE / "peers" / script)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **environment},
         )
 
     def ask(self, **question: Any) -> Any:
@@ -49,13 +55,27 @@ class Peer:
         self._process.stdout.close()
 
     @staticmethod
-    def _environment(requirement: str) -> Path:
-        home = ENVIRONMENTS / f"{requirement.replace(' ', '_')}-py{sys.version_info.major}.{sys.version_info.minor}"
+    def _environment(requirement: str, version: str) -> Path:
+        version = version or f"{sys.version_info.major}.{sys.version_info.minor}"
+        home = ENVIRONMENTS / f"{requirement.replace(' ', '_')}-py{version}"
         python = home / "bin" / "python"
         if not (home / "ready").exists():
             print(f"bench: installing {requirement} into its own environment", file=sys.stderr)
-            venv.create(home, with_pip=True, clear=True)
+            subprocess.run([_interpreter(version), "-m", "venv", "--clear", str(home)], check=True)
             pip = [str(python), "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
             subprocess.run([*pip, *requirement.split()], check=True)
             (home / "ready").touch()
         return python
+
+
+def _interpreter(version: str) -> str:
+    """A Python of this version: ours, one on the path, or one of pyenv."""
+    if version == f"{sys.version_info.major}.{sys.version_info.minor}":
+        return sys.executable
+    managed = sorted(
+        Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")).glob(f"versions/{version}.*/bin/python")
+    )
+    found = shutil.which(f"python{version}") or (str(managed[-1]) if managed else "")
+    if not found:
+        raise RuntimeError(f"there is no Python {version} on this machine")
+    return found

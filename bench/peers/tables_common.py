@@ -1,7 +1,7 @@
 """What the table peers share: the pipe, the clock and the memory.
 
-In: {"path", "epsilon", "rows_per_person", "lower", "upper"}. Out: {"seconds", "peak_mb", "count", "sum", "mean",
-"rows_kept", "note"}. The first question should be about a tiny file: it pays for what a process pays once.
+In: {"path", "epsilon", "rows_per_person", "lower", "upper"}. Out: {"seconds", "cpu", "peak_mb", "count", "sum",
+"mean", "rows_kept", "note"}. The first question should be about a tiny file: it pays for what a process pays once.
 """
 
 import atexit
@@ -35,16 +35,17 @@ def serve(query: Callable[[str, float, int, tuple[float, float]], dict[str, Any]
         asked = json.loads(line)
         bounds = float(asked["lower"]), float(asked["upper"])
         gc.collect()
-        for process in _tree(os.getpid()):
+        for process in tree(os.getpid()):
             with contextlib.suppress(OSError):
                 (process / "clear_refs").write_text("5")  # forget the peak
-        start = time.perf_counter()
+        start, before = time.perf_counter(), cpu_seconds(os.getpid())
         found = query(asked["path"], float(asked["epsilon"]), asked["rows_per_person"], bounds)
         seconds = time.perf_counter() - start
-        peak = sum(_peak(process) for process in _tree(os.getpid()))
+        cpu = cpu_seconds(os.getpid()) - before
+        peak = sum(peak_mb(process) for process in tree(os.getpid()))
         if "mean" not in found:
             found["mean"] = {key: total / max(1, found["count"][key]) for key, total in found["sum"].items()}
-        answer = {"seconds": seconds, "peak_mb": peak, "rows_kept": None, "note": note, **found}
+        answer = {"seconds": seconds, "cpu": cpu, "peak_mb": peak, "rows_kept": None, "note": note, **found}
         print(json.dumps(answer), file=pipe, flush=True)
 
 
@@ -63,7 +64,7 @@ def spark() -> Any:
     return session
 
 
-def _tree(pid: int | str) -> Iterator[Path]:
+def tree(pid: int | str) -> Iterator[Path]:
     """The process and all below it, as directories of /proc; a JVM and its workers among them."""
     home = Path("/proc", str(pid))
     yield home
@@ -72,10 +73,19 @@ def _tree(pid: int | str) -> Iterator[Path]:
         tasks = list(home.glob("task/*"))
     for task in tasks:
         for child in _read(task / "children").split():
-            yield from _tree(child)
+            yield from tree(child)
 
 
-def _peak(process: Path) -> float:
+def cpu_seconds(pid: int | str) -> float:
+    """What a process and all below it have computed so far, those that have ended included."""
+    found = 0.0
+    for process in tree(pid):
+        fields = _read(process / "stat").rpartition(")")[2].split()
+        found += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return found
+
+
+def peak_mb(process: Path) -> float:
     """Peak resident memory since clear_refs, in MB."""
     lines = _read(process / "status").splitlines()
     return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), 0.0)

@@ -2,11 +2,12 @@
 
 import os
 
-from tables_common import REGIONS, serve
+from tables_common import REGIONS, serve, spark
 
 import privet as pv
 
 _sessions = {}
+_spark = spark() if os.environ.get("BENCH_ENGINE") == "spark" else None
 
 
 def session(path, rows_per_person, bounds):
@@ -16,7 +17,7 @@ def session(path, rows_per_person, bounds):
         person = pv.person("user_id", max_rows=rows_per_person) if rows_per_person else pv.each_row()
         table = pv.table(
             "people",
-            path,
+            f"spark:{path}" if _spark else path,
             protect=person,
             columns={"region": pv.keys(*REGIONS), "income": pv.number(*map(int, bounds))},
         )
