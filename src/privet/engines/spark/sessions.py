@@ -248,9 +248,8 @@ def _connected(address: Address) -> Any:
 
     spark = SparkSession(address.remote)  # not by its builder, which would make it the active one
     spark.client.set_retry_policies([DefaultPolicy(max_retries=PATIENCE, max_backoff=4000)])
-    atexit.unregister(
-        spark.client._on_exit
-    )  # it calls the server, and one that is gone would keep the process from ending
+    # At the end of the process the client would call the server; one that is gone would keep the process from ending.
+    atexit.unregister(spark.client._on_exit)
     try:
         spark.version  # noqa: B018 (the first call to the server)
     except Exception as error:
