@@ -72,10 +72,9 @@ def _interpreter(version: str) -> str:
     """A Python of this version: ours, one on the path, or one of pyenv."""
     if version == f"{sys.version_info.major}.{sys.version_info.minor}":
         return sys.executable
-    managed = sorted(
-        Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")).glob(f"versions/{version}.*/bin/python")
-    )
-    found = shutil.which(f"python{version}") or (str(managed[-1]) if managed else "")
-    if not found:
-        raise RuntimeError(f"there is no Python {version} on this machine")
-    return found
+    managed = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")).glob(f"versions/{version}.*/bin/python")
+    for found in (shutil.which(f"python{version}"), *sorted(map(str, managed), reverse=True)):
+        # Started, not only looked up: a version manager's shim can be on the path and yet fail.
+        if found and subprocess.run([found, "-V"], capture_output=True, check=False).returncode == 0:
+            return found
+    raise RuntimeError(f"there is no Python {version} on this machine")
