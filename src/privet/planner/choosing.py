@@ -86,18 +86,19 @@ class GroupedCodes:
                 looked_into(self.width + 1, part.rate(step), split=step.split) for step in steps if step.level == level
             ]
             far.append(far[-1] + float(max(reach)))
-        wanted = set()
+        around = []
         for group in range(len(self.groups)):
-            counts = self.counts(group)
-            aims: dict[int | None, float] = {}
+            aims: dict[int, float] = {}
             for step in steps:
                 start = 0.0 if step.left is None else aims[step.left]
-                end = float(counts.total) if step.right is None else aims[step.right]
+                end = float(self.counts(group).total) if step.right is None else aims[step.right]
                 aims[step.place] = start + float(step.q) * (end - start) + step.side * part.away(step)
-            for step in steps:
-                aim, beside = aims[step.place], far[step.level + 1]
-                wanted |= {(group, code) for code in counts.coarse_between(aim - beside, aim + beside)}
-        self.look_into(wanted)
+            beside = [(aims[step.place], far[step.level + 1]) for step in steps]
+            around += [(group, aim - reach, aim + reach) for aim, reach in beside]
+        while self.look_into(
+            {(group, code) for group, low, high in around for code in self.counts(group).coarse_between(low, high)}
+        ):
+            pass
 
     def look_into_around(self, thresholds: Iterable[Iterable[int]]) -> None:
         """Make sure that the rows below some codes of each group can be told."""
