@@ -23,6 +23,10 @@ _FEW, _CROWD = 1 << 17, 1 << 12
 """A look into buckets counts every code if there are no more rows than this, in all of them or in each. Else it counts
 finer buckets first."""
 
+_MANY = 64
+"""If codes are wanted from more buckets than this, and the table has few rows, all codes are counted: a list of
+buckets would take longer."""
+
 
 @dataclass
 class _Group:
@@ -30,6 +34,10 @@ class _Group:
 
     cells: dict[int, dict[int, int]]
     counts: CodeCounts | None = None
+
+    def rows(self) -> int:
+        """The number of rows."""
+        return sum(sum(buckets.values()) for buckets in self.cells.values())
 
     def shift(self, code: int) -> int:
         """The shift of the bucket with rows that has this code."""
@@ -39,8 +47,8 @@ class _Group:
 class GroupedCodes:
     """The codes of all groups, as far as they were looked into.
 
-    Claim: codes leave the engine only from buckets near to where a choice aims, and none is released. What is looked
-    into depends on the data, and so does the time that takes.
+    Claim: codes leave the engine only from buckets near to where a choice aims, unless there are few rows, and none is
+    released. What is looked into depends on the data, and so does the time that takes.
     """
 
     def __init__(self, statement: Statement, histograms: Histograms) -> None:
@@ -67,6 +75,9 @@ class GroupedCodes:
         for group, code in wanted:
             shift = self.groups[group].shift(code)
             coarse.setdefault(shift, set()).add((group, code >> shift))
+        if sum(map(len, coarse.values())) > _MANY and sum(map(_Group.rows, self.groups)) <= _FEW:
+            self.groups = [_Group({0: found}) for found in self._histograms(self.statement, Buckets(0))]
+            return True
         for shift, some in coarse.items():
             rows = sum(self.groups[group].cells[shift].pop(bucket) for group, bucket in some)
             finer = 0 if rows <= max(_FEW, _CROWD * len(some)) else max(0, shift - self._bits(len(some)))
