@@ -130,9 +130,14 @@ def compiled(
         by_text = f"SELECT k, {few} FROM ({layers.select(read)}{fence}) GROUP BY k"
         numbered = Layers(context, f"({by_text})")
         g = _chosen(numbered, indexed(text[1], Value("k", "text"), context), text[1], statement.domains()[0])
-        read = [f"{g.sql} AS g", *(f"n{i}" for i in range(len(columns)))]
-        sums = ", ".join(dialect.total(f"n{i}") for i in range(len(columns)))
-        sql = f"SELECT g, {sums} FROM ({numbered.select(read)}) GROUP BY g"
+        names = [f"n{i}" for i in range(len(columns))]
+        by_group = numbered.select([f"{g.sql} AS g", *names])
+        if text[1].other is None:
+            # each group is one text. A condition on g alone would be asked of each row, before rows are added up
+            known = "CASE WHEN COALESCE(n0, 0) >= 0 THEN g END IS NOT NULL"
+            sql = f"SELECT g, {', '.join(names)} FROM ({by_group}) WHERE {known}"
+        else:
+            sql = f"SELECT g, {', '.join(map(dialect.total, names))} FROM ({by_group}) GROUP BY g"
         return Compiled(sql, context, statement.groups, tallies)
     kept = survivors(statement, layers, group, reduced, Bounds(dialect, key, relations.who))
     by = " GROUP BY g" if statement.keys else ""
