@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from random import Random
 from typing import Any
 
 import psycopg
@@ -20,7 +21,7 @@ from privet.tables import schema as declared
 from privet.tables.expressions.fluent import col
 from privet.tables.operators import Scan
 from privet.tables.schema import Schema
-from privet.tables.statement import AtMostRows, Bounding, Code, Present, Statement, Total, Unbounded
+from privet.tables.statement import AtMostRows, Bounding, Code, Present, Squares, Statement, Total, Unbounded
 
 ROWS = pa.table({"id": [i % 7 for i in range(500)], "g": ["a", "b"] * 250, "x": [i / 4 for i in range(500)]})
 CODE = Code(col("x").node, Exact(0), Exact(1, 4), 400, True)
@@ -39,7 +40,7 @@ def plan(steward: Any, bounding: Bounding, dialect: PostgresDialect | None = Non
     schema = Schema.declare("t", protect=protect, columns=columns)
     statement = Statement(Scan(schema), (col("g").node,), bounding, (Total(CODE), Present(CODE)))
     if isinstance(bounding, Unbounded):
-        statement = Statement(Scan(schema), (), bounding, (Total(CODE), Present(CODE)))
+        statement = Statement(Scan(schema), (), bounding, (Total(CODE), Squares(CODE)))
     with Postgres({"t": (schema, in_postgres.stored(schema, ROWS))}, salt=b"salt") as engine:
         if dialect is not None:
             engine._dialect = dialect
@@ -60,6 +61,29 @@ class Blocked(PostgresDialect):
 def test_sums_are_computed_in_parallel(steward: Any) -> None:
     assert "Partial Aggregate" in plan(steward, Unbounded())
     assert "Partial Aggregate" not in plan(steward, Unbounded(), Blocked())
+
+
+def test_the_number_of_codes_follows_from_their_sum(steward: Any) -> None:
+    """As exactly as it was counted, up to the greatest number of rows: avg is a sum over a number, as decimals."""
+    chance = Random(4)
+    many = [1, 2, 3, 7, 10**6, 2**40 - 1, 2**40, *(chance.randrange(1, 2**40) for _ in range(200))]
+    cases = [
+        (n, total) for n in many for total in (n, n + 1, n * 2**53, n * (2**53 + 1), n * chance.randrange(1, 2**53) + 1)
+    ]
+    for form, exact in ((PostgresDialect().how_many("x"), True), ("round(sum(x) / round(avg(x), 3))", False)):
+        found = str(form).replace("sum(x)", "t").replace("avg(x)", "(t / n)")
+        values = ", ".join(f"({n}::numeric, {total}::numeric)" for n, total in cases)
+        wrong = steward.execute(f"SELECT n, t FROM (VALUES {values}) AS v (n, t) WHERE {found} <> n").fetchall()
+        assert (wrong == []) is exact
+
+
+def test_a_number_of_codes_that_none_or_many_rows_have(steward: Any) -> None:
+    many = PostgresDialect().how_many("x")
+    for series, n in (("1, 0", None), ("1, 1", 1), ("1, 70000", 70_000)):
+        for code in ("1::bigint", f"{2**53 + 1}::bigint", "i + 0::bigint", "nullif(i, 1)"):
+            rows = f"(SELECT {code} AS x FROM generate_series({series}) AS s (i))"
+            ((found, true),) = steward.execute(f"SELECT {many}, nullif(count(x), 0) FROM {rows} AS t").fetchall()
+            assert found == true == (n if "nullif" not in code else (n or 1) - 1 or None)
 
 
 def test_the_rows_of_a_person_are_sorted_and_numbered_once(steward: Any) -> None:

@@ -19,6 +19,7 @@ from tests.effort import EFFORT
 
 from privet.engines.duckdb.dialect import DuckDBDialect
 from privet.engines.duckdb.types import stored
+from privet.engines.reference.leaves import leaf
 from privet.engines.sql import leaves, numbers
 from privet.engines.sql.leaves import compare_raw, read
 from privet.engines.sql.text import Context
@@ -229,3 +230,41 @@ def test_calendar_functions_are_right_on_every_day() -> None:
         assert (mine == theirs.astype("datetime64[D]")).all()
     assert every[-1] == np.datetime64(last, "D")
     assert date(1999, 12, 31) + timedelta(days=60) == date(2000, 2, 29)
+
+
+# --- floats -------------------------------------------------------------------------------------------
+
+
+def misread(column: Column) -> list[str]:
+    """The floats beside bounds and halves that DuckDB reads as another n than the reference does."""
+    kind = column.type
+    assert isinstance(kind, NumberType)
+    values = [*FLOATS, *beside(kind)]
+    n = read(column, stored("DOUBLE"), "v", "value", Context(DIALECT))
+    with duckdb.connect() as connection:
+        listed = " UNION ALL ".join(f"SELECT TRY_CAST({value} AS DOUBLE) AS v" for value in values)
+        rows = connection.execute(f"SELECT v, {n.sql} FROM ({listed})").fetchall()
+    expected = [(v, leaf(column, v, "value").value) for v, _ in rows]
+    return [
+        f"{v!r} is {found}, and not {value}"
+        for (v, found), (_, value) in zip(rows, expected, strict=True)
+        if found != (None if value is None else value / kind.unit)
+    ]
+
+
+FROM_0 = {
+    "from 0": declared.number(0, 200_000),
+    "tenths": declared.number("0.3", "7.35", step="0.1"),
+    "above 0": declared.number(5, 11),
+    "coarse": declared.number(0, 2**60),
+}
+
+
+@pytest.mark.parametrize("name", [*COLUMNS, *FROM_0])
+def test_a_float_has_the_code_of_its_exact_value(name: str) -> None:
+    assert misread({**COLUMNS, **FROM_0}[name]) == []
+
+
+def test_adding_one_half_would_round_what_is_just_below_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numbers, "_UNDER_HALF", 0.5)
+    assert misread(FROM_0["from 0"])

@@ -42,6 +42,11 @@ _LN2 = Exact(6932, 10_000)
 Codes = NDArray[np.int64]
 
 
+def looked_into(codes: int, rate: Exact, *, split: bool) -> Exact:
+    """How many ranks farther than the nearest a choice among so many codes looks: what is beyond weighs below 2^-64."""
+    return ((codes * (TIES if split else 1)).bit_length() + 64) * _LN2 / rate
+
+
 def distance_moved(q: Exact, *, rows: int, adjacency: Adjacency, alone: bool) -> Exact:
     """How far a unit of so many rows moves the distance of a candidate; `alone`: the node has all rows of the table.
 
@@ -79,23 +84,30 @@ class CodeCounts:
             >>> counts.first.tolist(), counts.last.tolist(), counts.rows.tolist()
             ([0, 4, 13, 14], [3, 12, 13, 15], [2, 0, 1, 0])
         """
-        seen = {code >> shift for code in known} if shift else set(buckets)
-        codes = known if shift else buckets
-        coarse = np.array(sorted(bucket for bucket in buckets if bucket not in seen), dtype=np.int64)
-        fine = np.array(sorted(codes), dtype=np.int64)
-        first = np.concatenate([coarse << shift, fine])
-        last = np.concatenate([np.minimum((coarse << shift) + ((1 << shift) - 1), width), fine])
-        rows = np.array([*(buckets[b] for b in coarse.tolist()), *(codes[c] for c in fine.tolist())], dtype=np.int64)
-        order = np.argsort(first, kind="stable")
+        seen = {code >> shift for code in known} if shift else set()
+        coarse = {bucket: rows for bucket, rows in buckets.items() if bucket not in seen}
+        return cls.of_cells({shift: coarse, 0: known} if shift else {0: buckets}, width=width)
+
+    @classmethod
+    def of_cells(cls, cells: Mapping[int, Mapping[int, int]], *, width: int) -> CodeCounts:
+        """From rows by bucket, for each shift (code >> shift): no two buckets have a code in common."""
+        firsts, lasts, many = [], [], []
+        for shift, buckets in cells.items():
+            start = np.fromiter(buckets.keys(), np.int64, len(buckets)) << shift
+            firsts.append(start)
+            lasts.append(np.minimum(start + ((1 << shift) - 1), width))
+            many.append(np.fromiter(buckets.values(), np.int64, len(buckets)))
+        first, last, rows = map(np.concatenate, (firsts, lasts, many))
+        order = np.argsort(first)
         first, last, rows = first[order], last[order], rows[order]
         starts = np.empty(2 * len(first) + 1, dtype=np.int64)  # a gap before each cell with rows, and one at the end
-        ends, many = np.empty_like(starts), np.zeros_like(starts)
-        starts[1::2], ends[1::2], many[1::2] = first, last, rows
+        ends, held = np.empty_like(starts), np.zeros_like(starts)
+        starts[1::2], ends[1::2], held[1::2] = first, last, rows
         starts[0::2] = np.concatenate([[0], last + 1])
         ends[0::2] = np.concatenate([first - 1, [width]])
         some = starts <= ends
-        starts, ends, many = starts[some], ends[some], many[some]
-        return cls(starts, ends, many, np.concatenate([[0], np.cumsum(many)]))
+        starts, ends, held = starts[some], ends[some], held[some]
+        return cls(starts, ends, held, np.concatenate([[0], np.cumsum(held)]))
 
     @property
     def total(self) -> int:
@@ -110,6 +122,14 @@ class CodeCounts:
         """Whether the rows below a code are not known, because others of its cell may have them."""
         cell = int(np.searchsorted(self.last, code))
         return cell < len(self.last) and bool(self.rows[cell]) and int(self.first[cell]) < code
+
+    def coarse_between(self, start: float, end: float) -> list[int]:
+        """The first codes of the coarse cells that have rows of ranks from `start` to `end`."""
+        at = max(int(np.searchsorted(self.upto, start, "right")) - 1, 0)
+        to = min(int(np.searchsorted(self.upto, end, "left")), len(self.rows))
+        coarse = (self.first[at:to] < self.last[at:to]) & (self.rows[at:to] > 0)
+        found: list[int] = self.first[at:to][coarse].tolist()
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +210,7 @@ class RankChoice:
         best = max(0, -target, target - b * rows)
         if self.split:  # every rank is the split of some candidate, or one nearby is
             best += b * (1 + rows // TIES)
-        size = (node.high - node.low + 1) * (TIES if self.split else 1)
-        reach = int((size.bit_length() + 64) * _LN2 * b / self.rate) + 1
+        reach = int(b * looked_into(node.high - node.low + 1, self.rate, split=self.split)) + 1
         first, last = np.maximum(counts.first[at:to], node.low), np.minimum(counts.last[at:to], node.high)
         return _Cells(at, to, first, last, below, upto, least, coarse, least <= best + reach, target)
 

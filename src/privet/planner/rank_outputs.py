@@ -11,7 +11,7 @@ from itertools import accumulate, takewhile
 from privet.exact import Exact, nearest
 from privet.planner.cells import Cell, Cells
 from privet.planner.confidences import USUAL, careful
-from privet.planner.linear import Linear, Noisy
+from privet.planner.linear import Noisy
 from privet.planner.noise import Noise
 from privet.planner.ranks import RankMeasurement
 
@@ -94,18 +94,21 @@ class RankedCode:
         at_line, beyond_line = (careful(usual),), (careful(usual), usual)
         start, counts, q, width = len(self.what.steps), self.what.counts, self.q, self.what.code.width
 
+        def several(weights: Sequence[Exact], times: Sequence[int], level: Exact) -> Exact:
+            """The error of a sum of counts, so many times with each weight."""
+            scales = [noise.scales[self.measurement]] * len(weights)
+            return noise.mechanism.error_of_sum(weights, scales, level, times)
+
         @cache
         def needed(first: int, levels: tuple[Exact, ...]) -> int:
             """What the first few counts together must differ from q n by, times q's denominator: 1, and the errors."""
-            weights = [(1 if i < first else 0) - q for i in range(counts)]
-            form = Linear(tuple((self.measurement, start + i, w) for i, w in enumerate(weights) if w))
-            return math.ceil((1 + sum(noise.error(form, level) for level in levels)) * q.denominator)
+            errors = (several((1 - q, q), (first, counts - first), level) for level in levels)
+            return math.ceil((1 + sum(errors)) * q.denominator)
 
         @cache
         def rows_error() -> Exact:
             """The error of the number of rows in a group."""
-            form = Linear(tuple((self.measurement, start + i, Exact(1)) for i in range(counts)))
-            return noise.error(form, usual)
+            return several((Exact(1),), (counts,), usual)
 
         def proofs(vector: Sequence[int]) -> tuple[int | None, int | None, bool]:
             thresholds = self.what.thresholds(vector)

@@ -226,6 +226,10 @@ class PostgresDialect(Dialect):
 
     # --- rows -------------------------------------------------------------------------------------
 
+    def how_many(self, sql: str) -> str | None:
+        # sum and avg of the same bigint have one state, so that it is computed once; avg has 16 digits or more
+        return f"round(sum({sql}) / avg({sql}))"
+
     def count_where(self, condition: str) -> str:
         return f"count(*) FILTER (WHERE {condition})"
 

@@ -161,8 +161,9 @@ class SparkDialect(Dialect):
         return f"CASE WHEN {sql} BETWEEN {ends} THEN try_cast(rint({sql}) AS bigint) END"
 
     def floored(self, sql: str, d: str, near_zero: Span | None, size: Size) -> str:
-        whole = f"(rint({sql}) - CAST(rint({sql}) > {sql} AS DOUBLE))"
-        return f"try_cast({whole} AS bigint)" if size == "narrow" else self._exact(whole)
+        if size == "narrow":
+            return f"floor({sql})"  # a bigint, and the nearest one for what does not fit
+        return self._exact(f"(rint({sql}) - CAST(rint({sql}) > {sql} AS DOUBLE))")
 
     def _exact(self, whole: str) -> str:
         """A double that is a whole number below 2^140, as a decimal: a cast would keep 17 digits of it.

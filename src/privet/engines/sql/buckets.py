@@ -15,22 +15,27 @@ from privet.tables.statement import Buckets, Statement, Unbounded, counted_code
 
 _LISTED = 1 << 16
 """So many buckets are listed in the text; for more, all are fetched."""
+_COMPARED = 8
+"""So many runs of buckets that follow each other are compared with; for more, each bucket is listed."""
 
 
 @dataclass(slots=True)
 class CompiledBuckets:
-    """SQL with its parameters: rows of (group, bucket, number of rows)."""
+    """SQL with its parameters: rows of (group, bucket, number of rows), NULL for what has none."""
 
     sql: str
     context: Context
     groups: int
 
-    def read(self, rows: list[tuple[int, ...]], buckets: Buckets) -> list[dict[int, int]]:
+    def read(self, rows: list[tuple[int | None, ...]], buckets: Buckets) -> list[dict[int, int]]:
         """For each group, the number of rows by bucket; of those that were asked for, if more were fetched."""
         counts: list[dict[int, int]] = [{} for _ in range(self.groups)]
         only, finer = buckets.only, buckets.coarse - buckets.shift
         for group, bucket, many in rows:
-            if 0 <= group < self.groups and (only is None or (group, bucket >> finer) in only):
+            # rows without a group or a code are counted together, which is quicker than a filter
+            if group is None or bucket is None or many is None or not 0 <= group < self.groups:
+                continue
+            if only is None or (group, bucket >> finer) in only:
                 counts[int(group)][int(bucket)] = int(many)
         return counts
 
@@ -49,8 +54,9 @@ def compiled_buckets(
     reads the whole code.
     """
     context = Context(dialect)
+    person = not isinstance(statement.bounding, Unbounded)
     relations = Relations(context, tables, public)
-    rows = relations.start(statement.input, person=not isinstance(statement.bounding, Unbounded))
+    rows = relations.start(statement.input, person=person)
     layers = Layers(context)
     compiler = Compiler(layers, statement.input.types(), rows.ask)
     group = layers.named(group_number(compiler, statement))
@@ -59,11 +65,33 @@ def compiled_buckets(
     layers.source = f"({rows.select()})"
     kept = survivors(statement, layers, group, reduced, Bounds(dialect, key, relations.who))
     bucket = dialect.shifted(code, buckets.shift) if buckets.shift else code
-    where = f"{code} IS NOT NULL AND g IS NOT NULL"
+    where = ""
     if buckets.only is not None and len(buckets.only) <= _LISTED:
-        each = (counted_code(statement).width >> buckets.coarse) + 1  # buckets of one group: both numbers in one
-        both = f"{dialect.cast('g', dialect.types['narrow'])} * {each} + {dialect.shifted(code, buckets.coarse)}"
-        some = sorted(number * each + one for number, one in buckets.only if one < each)
-        where += f" AND {both} IN ({', '.join(map(str, some))})" if some else " AND false"
-    sql = f"SELECT g, b, count(*) FROM (SELECT g, {bucket} AS b FROM ({kept}) WHERE {where}) GROUP BY g, b"
+        where = f"{'' if person else dialect.fence}) WHERE {_chosen(statement, buckets, dialect, code)}"
+    sql = f"SELECT g, {bucket} AS b FROM ({kept}{where or ')'}"
+    if statement.keys:
+        sql = f"SELECT g, b, count(*) FROM ({sql}) GROUP BY g, b"
+    else:  # one column less to group by
+        sql = f"SELECT 0, b, count(*) FROM ({sql}) GROUP BY b"
     return CompiledBuckets(sql, context, statement.groups)
+
+
+def _chosen(statement: Statement, buckets: Buckets, dialect: Dialect, code: str) -> str:
+    """Whether a row is in one of the buckets that were asked for."""
+    each = (counted_code(statement).width >> buckets.coarse) + 1  # buckets of one group: both numbers in one
+    some = sorted(number * each + one for number, one in buckets.only or () if one < each)
+    runs: list[list[int]] = []
+    for place in some:
+        if runs and place == runs[-1][1] + 1:
+            runs[-1][1] = place
+        else:
+            runs.append([place, place])
+    if not runs:
+        return "false"
+    if not statement.keys and len(runs) <= _COMPARED:
+        ends = [(first << buckets.coarse, (last + 1 << buckets.coarse) - 1) for first, last in runs]
+        return " OR ".join(f"{code} BETWEEN {first} AND {last}" for first, last in ends)
+    both = f"{dialect.cast('g', dialect.types['narrow'])} * {each} + {dialect.shifted(code, buckets.coarse)}"
+    if len(runs) <= _COMPARED:
+        return " OR ".join(f"{both} BETWEEN {first} AND {last}" for first, last in runs)
+    return f"{both} IN ({', '.join(map(str, some))})"

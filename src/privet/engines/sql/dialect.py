@@ -271,6 +271,13 @@ class Dialect(ABC):
         """The sum of integers, as a wide one: it can't overflow; `largest` is the greatest absolute value, if known."""
         return f"sum({sql})"
 
+    def how_many(self, sql: str) -> str | None:
+        """How many of at most 2^40 integers, each greater than 0, are not NULL, where their sum tells it; else None.
+
+        It is for databases that compute an expression again for each aggregate.
+        """
+        return None
+
     @abstractmethod
     def count_where(self, condition: str) -> str:
         """How many rows meet a condition."""

@@ -16,7 +16,7 @@ from privet.engines.sql.casts import as_double
 from privet.engines.sql.dialect import Dialect, held
 from privet.engines.sql.hull import clamped, in_hull
 from privet.engines.sql.text import Value
-from privet.exact import Exact, nearest, up
+from privet.exact import Exact, down, nearest, up
 from privet.exact.lattice import is_power_of_two, to_steps
 from privet.tables.stored_types import StoredType
 from privet.tables.types import NumberType
@@ -24,6 +24,9 @@ from privet.tables.units import LIMIT
 
 _HALF = Exact(1, 2)
 _FAR = 2**60
+_HALVES, _UNDER_HALF = 2**52, 0.5 - 2**-54
+"""floor(y + 1/2), for 0 <= y < 2^51, is what floor(y + h) is in floats, h being the greatest below 1/2: with 1/2 itself
+h + 1/2 would be 1. All other sums are exact, or rounded between the same two integers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,31 +164,76 @@ def _of_double(dialect: Dialect, kind: NumberType, grid: Grid, d: str, *, keyed:
         return f"CASE WHEN {within} THEN {_of_double(dialect, kind, grid, d, keyed=False)} END"
     if grid.width == 0 and not keyed:
         return f"CASE WHEN NOT {dialect.is_nan(d)} THEN {dialect.integer(0)} END"
-    if is_power_of_two(grid.step) and (grid.base / grid.step).denominator == 1:
-        first = int(grid.base / grid.step)
-        twice = f"{d} * {dialect.float(2 / grid.step)}"  # exact: a product with a power of two
-        zero = Exact(0)
-        split = dialect.float(up(kind.lower))  # the least double that is not below the bound
-    else:
-        first = 0
-        twice = f"({d} - {dialect.float(grid.base)}) / {dialect.float(grid.step)} * {dialect.float(2)}"
-        zero = grid.base
-        split = dialect.float(grid.base)
+    steps = _Steps.of(kind, grid)
+    y, first = steps.sql(dialect, d), steps.first
+    # divided by a step of at most 1, no number comes too near to 0
+    far = grid.step / _FAR
+    near_zero = None if grid.step <= 1 else (steps.zero - far, steps.zero + far)
     least, most = 2 * first - 1, 2 * (first + grid.width)
     size = held(max(abs(least), abs(most)) + 1)
-    # divided by a step of at most 1, no number comes too near to 0
-    near_zero = None if grid.step <= 1 else (zero - grid.step / _FAR, zero + grid.step / _FAR)
-    w = dialect.floored(twice, d, near_zero, size)
-    # floor(y + 1/2) is (floor(2 y) + 1) / 2, rounded down; y + 1/2 itself could be rounded up
-    moved = dialect.shifted(f"({w} - {dialect.integer(least, size)})", 1, size)
-    inside = moved if size == "narrow" else dialect.try_cast(moved, dialect.types["narrow"])
     # what lies further out is compared and not computed: no product is too large
     low, high = dialect.float(kind.lower - grid.step), dialect.float(kind.upper + grid.step)
-    if keyed:
-        known = f"CASE WHEN {w} BETWEEN {least} AND {most} THEN {inside} END"
-        return f"CASE WHEN {d} BETWEEN {low} AND {high} THEN {known} END"
-    outside = f"WHEN {d} < {split} THEN {dialect.integer(0)} WHEN NOT {dialect.is_nan(d)} THEN"
-    return clamped(d, low, high, in_hull(dialect, inside, grid.width), f"{outside} {dialect.integer(grid.width)}")
+    if first >= 0 and most < _HALVES and not keyed:
+        n = dialect.floored(f"{y} + {dialect.float(_UNDER_HALF)}", d, near_zero, size)
+        inside = f"({n} - {dialect.integer(first)})" if first else n
+    else:
+        # floor(y + 1/2) is (floor(2 y) + 1) / 2, rounded down; y + 1/2 itself could be rounded up
+        w = dialect.floored(f"{y} * {dialect.float(2)}", d, near_zero, size)
+        inside = dialect.shifted(f"({w} - {dialect.integer(least, size)})", 1, size)
+        inside = inside if size == "narrow" else dialect.try_cast(inside, dialect.types["narrow"])
+        if keyed:
+            known = f"CASE WHEN {w} BETWEEN {least} AND {most} THEN {inside} END"
+            return f"CASE WHEN {d} BETWEEN {low} AND {high} THEN {known} END"
+    if (steps.code(steps.lower), steps.code(steps.upper)) == (0, grid.width):
+        # the hull: codes of what is inside are codes, since none is less than that of a smaller number
+        low, high = dialect.float(steps.lower), dialect.float(steps.upper)
+    else:
+        inside = in_hull(dialect, inside, grid.width)
+    outside = f"WHEN {d} < {dialect.float(steps.lower)} THEN {dialect.integer(0)} WHEN NOT {dialect.is_nan(d)} THEN"
+    return clamped(d, low, high, inside, f"{outside} {dialect.integer(grid.width)}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """A float in steps, as the database computes it: exactly, or as IEEE 754 says.
+
+    Claim: if x <= y, then code(x) <= code(y). What is below `lower` has a code of at most 0, what is above `upper` one
+    of at least `width`, if `lower` has the code 0 and `upper` has `width`.
+    """
+
+    grid: Grid
+    exact: bool
+    lower: float
+    upper: float
+    """Doubles beside the bounds."""
+
+    @classmethod
+    def of(cls, kind: NumberType, grid: Grid) -> _Steps:
+        if is_power_of_two(grid.step) and (grid.base / grid.step).denominator == 1:
+            return cls(grid, True, up(kind.lower), down(kind.upper))  # no double lies between these and the bounds
+        return cls(grid, False, nearest(grid.base), nearest(kind.upper))
+
+    @property
+    def first(self) -> int:
+        """How many steps the code 0 is."""
+        return int(self.grid.base / self.grid.step) if self.exact else 0
+
+    @property
+    def zero(self) -> Exact:
+        """What is 0 steps."""
+        return Exact(0) if self.exact else self.grid.base
+
+    def sql(self, dialect: Dialect, d: str) -> str:
+        """The number of steps, as a float."""
+        if self.exact:
+            return f"{d} * {dialect.float(1 / self.grid.step)}"  # exact: a product with a power of two
+        return f"({d} - {dialect.float(self.grid.base)}) / {dialect.float(self.grid.step)}"
+
+    def code(self, x: float) -> int:
+        """What `sql` gives for a number, rounded half up, from the first code on."""
+        if self.exact:
+            return to_steps(Exact(x), self.grid.step) - self.first
+        return to_steps(Exact((x - nearest(self.grid.base)) / nearest(self.grid.step)), Exact(1))
 
 
 def edge(dialect: Dialect, kind: NumberType, k: int) -> str | None:

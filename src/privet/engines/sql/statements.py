@@ -117,9 +117,11 @@ def compiled(
     group = layers.named(group_number(compiler, statement)) if text is None else compiler.column(text[0], "text")
     reduced = Reduced(compiler, key)
     columns: list[str] = []
-    tallies = [_tally(dialect, tally, reduced, columns) for tally in statement.tallies]
+    shared = set() if person else _added_once(statement, dialect)
+    tallies = [_tally(dialect, tally, reduced, columns, shared) for tally in statement.tallies]
     layers.source = f"({rows.select()})"
-    counted = [name for sql in columns for name in re.findall(r"\br\d+\b", sql)]
+    once = {reduced.code(of) for of in shared}
+    counted = [name for sql in columns for name in re.findall(r"\br\d+\b", sql) if name not in once]
     # else nothing would be computed twice, or only the fields of a word
     fence = dialect.fence if len(set(counted)) < len(counted) and not person else ""
     if text is not None:
@@ -128,9 +130,14 @@ def compiled(
         by_text = f"SELECT k, {few} FROM ({layers.select(read)}{fence}) GROUP BY k"
         numbered = Layers(context, f"({by_text})")
         g = _chosen(numbered, indexed(text[1], Value("k", "text"), context), text[1], statement.domains()[0])
-        read = [f"{g.sql} AS g", *(f"n{i}" for i in range(len(columns)))]
-        sums = ", ".join(dialect.total(f"n{i}") for i in range(len(columns)))
-        sql = f"SELECT g, {sums} FROM ({numbered.select(read)}) GROUP BY g"
+        names = [f"n{i}" for i in range(len(columns))]
+        by_group = numbered.select([f"{g.sql} AS g", *names])
+        if text[1].other is None:
+            # each group is one text. A condition on g alone would be asked of each row, before rows are added up
+            known = "CASE WHEN COALESCE(n0, 0) >= 0 THEN g END IS NOT NULL"
+            sql = f"SELECT g, {', '.join(names)} FROM ({by_group}) WHERE {known}"
+        else:
+            sql = f"SELECT g, {', '.join(map(dialect.total, names))} FROM ({by_group}) GROUP BY g"
         return Compiled(sql, context, statement.groups, tallies)
     kept = survivors(statement, layers, group, reduced, Bounds(dialect, key, relations.who))
     by = " GROUP BY g" if statement.keys else ""
@@ -231,11 +238,24 @@ def _renumbered(layers: Layers, index: Value, numbers: list[int]) -> Value:
     return Value(search(runs), "integer", x.level)
 
 
-def _tally(dialect: Dialect, tally: Tally, reduced: Reduced, columns: list[str]) -> dict[int, int]:
+def _added_once(statement: Statement, dialect: Dialect) -> set[Code]:
+    """The codes whose number follows from what the database keeps for their sum, and that nothing else is asked of."""
+    if dialect.how_many("x") is None:
+        return set()
+    asked = [(type(tally), tally.value) for tally in statement.tallies if isinstance(tally, Present | Total | Squares)]
+    present, total, squares = ({of for kind, of in asked if kind is one} for one in (Present, Total, Squares))
+    return {of for of in (present & total) - squares if isinstance(of, Code)}
+
+
+def _tally(dialect: Dialect, tally: Tally, reduced: Reduced, columns: list[str], shared: set[Code]) -> dict[int, int]:
     def column(sql: str) -> int:
         if sql not in columns:
             columns.append(sql)
         return columns.index(sql)
+
+    def many(of: Code) -> str:
+        name = reduced.code(of)
+        return (of in shared and dialect.how_many(f"({name} + 1)")) or f"count({name})"
 
     match tally:
         case Rows():
@@ -243,11 +263,13 @@ def _tally(dialect: Dialect, tally: Tally, reduced: Reduced, columns: list[str])
         case Present(of):
             if isinstance(of, Given):
                 return {column(dialect.total(reduced.given(of), 1)): 1}
-            return {column(f"count({reduced.code(of)})"): 1}
+            return {column(many(of)): 1}
         case Distinct(of):
             return {column(f"count(DISTINCT {reduced.distinct(of)})"): 1}
         case At(of, index):
             return {column(dialect.count_where(f"{reduced.place(of)} = {index}")): 1}
+        case Total(of) if of in shared:
+            return {column(dialect.total(f"({reduced.code(of)} + 1)", of.width + 1)): 1, column(many(of)): -1}
         case Total(of):
             return {column(dialect.total(reduced.code(of), of.width)): 1}
         case Squares(of):

@@ -135,11 +135,7 @@ class MeterAccountant(Accountant[Readings]):
 
     def limits(self, budget: ApproxDP, /) -> Readings:
         """The most that each meter may read; 0 on a Renyi meter that this budget has no use for."""
-        taus = (
-            renyi.allowance(order, budget.epsilon, share * budget.delta)
-            for order, share in zip(self.orders, self.shares, strict=True)
-        )
-        return Readings(budget.epsilon, (1 - sum(self.shares)) * budget.delta, tuple(taus))
+        return _limits(self, budget)
 
     def fits(self, total: Readings, budget: ApproxDP, /) -> bool:
         """Whether the leaks fit, and any meter is within its limit."""
@@ -228,6 +224,15 @@ class MeterAccountant(Accountant[Readings]):
         if not isinstance(taus, list) or len(taus) != len(self.orders):
             raise ValueError(f"there must be {len(self.orders)} Renyi divergences")
         return Readings(_read(tree["epsilon"]), read_amount(tree["delta"]), tuple(map(_read, taus)))
+
+
+@lru_cache(maxsize=256)
+def _limits(accountant: MeterAccountant, budget: ApproxDP) -> Readings:
+    taus = (
+        renyi.allowance(order, budget.epsilon, share * budget.delta)
+        for order, share in zip(accountant.orders, accountant.shares, strict=True)
+    )
+    return Readings(budget.epsilon, (1 - sum(accountant.shares)) * budget.delta, tuple(taus))
 
 
 @lru_cache(maxsize=256)
