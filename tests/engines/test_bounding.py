@@ -280,7 +280,8 @@ def test_one_more_person_changes_only_her_own_rows(constant: bool) -> None:
     random.Random(3).shuffle(after)
     assert len(before) > 250_000
     with engine(before, constant=constant) as a, engine(after, constant=constant) as b:
-        for bounding, most in ((AtMostRows(1), 1), (AtMostRows(12), 12), (AtMostGroups(2, 3), 6), (PeopleInGroups(3), 3)):
+        caps = (AtMostRows(1), 1), (AtMostRows(12), 12), (AtMostGroups(2, 3), 6), (PeopleInGroups(3), 3)
+        for bounding, most in caps:
             tallies: tuple[Any, ...] = (Rows(),) if isinstance(bounding, PeopleInGroups) else (Rows(), total("x"))
             old, new = (db.answer(statement(bounding, tallies)) for db in (a, b))
             gone = [[y - x for x, y in zip(r, s, strict=True)] for r, s in zip(old, new, strict=True)]
@@ -398,7 +399,7 @@ def furthest(dialect: DuckDBDialect, bounding: Bounding, of: float, key: int) ->
     sql = Bounds(dialect, key).kept(rows, bounding, group, ())
     found = dict(connection.execute(f"SELECT g, count(*) FROM ({sql}) GROUP BY g").fetchall())
     share = 16000 / of
-    return max(abs(found.get(g, 0) - share) for g in range(16)) / (share * (1 - 1 / of)) ** 0.5
+    return float(max(abs(found.get(g, 0) - share) for g in range(16)) / (share * (1 - 1 / of)) ** 0.5)
 
 
 @pytest.mark.parametrize(("bounding", "of"), FIRST, ids=str)
