@@ -304,6 +304,17 @@ def test_who_survives_depends_on_that_person_and_the_salt_alone(name: str, bound
     assert added == whole, "not on others"
 
 
+@pytest.mark.parametrize("bounding", [AtMostRows(1), AtMostGroups(1, 1), PeopleInGroups(1)], ids=str)
+def test_every_row_is_as_likely_as_any_other(name: str, bounding: Bounding) -> None:
+    """For one salt; each person has two rows that are the same, and two others."""
+    if name == "spark" and bounding != AtMostRows(1):
+        return
+    rows = [(who, k, i) for who in range(1200) for k, i in (("a", 1), ("b", 2), ("b", 2), ("c", 3))]
+    shares = (0.25, 0.5, 0.25) if bounding == AtMostRows(1) else (1 / 3, 1 / 3, 1 / 3)
+    for (found, *_), share in zip(bounded(name, rows, bounding), shares, strict=True):
+        assert abs(found - 1200 * share) < 6 * (1200 * share * (1 - share)) ** 0.5
+
+
 def test_another_salt_chooses_otherwise(name: str) -> None:
     rows = crowd(4)
     assert len({str(bounded(name, rows, AtMostRows(1), salt=bytes([i]))) for i in range(4)}) > 1

@@ -9,6 +9,8 @@ from privet.engines.sql.text import Context
 from privet.exact import Exact
 from privet.tables.stored_types import StoredType
 
+_MANY = 10
+"""The rows of a person that not many have more than, as far as one can know beforehand."""
 _PARTS = {"weekday": "isodow"}
 
 
@@ -93,7 +95,9 @@ class DuckDBDialect(Dialect):
         return f"({sql} << {places})"
 
     def hashed(self, key: int, columns: list[str]) -> str:
-        return f"hash({key}::UBIGINT, {', '.join(columns)})"
+        hashed = f"hash({key}::UBIGINT, {', '.join(columns)})"
+        # of several it is an XOR of their hashes: for all people alike, the same groups would come first most often
+        return f"hash({hashed})" if len(columns) > 1 else hashed
 
     # --- texts and keys ---------------------------------------------------------------------------
 
@@ -138,3 +142,13 @@ class DuckDBDialect(Dialect):
 
     def ranked(self, rows: str, rank: str, condition: str) -> str:
         return f"SELECT * FROM ({rows}) QUALIFY {rank} {condition}"
+
+    def numbered(self, rows: str, by: str, order: str, most: int) -> str:
+        if most < _MANY:
+            return super().numbered(rows, by, order, most)
+        # only the rows of those who have more are sorted, which takes longer than to count and to join
+        more = f"SELECT {by}, count(*) AS n FROM every GROUP BY {by} HAVING n > {most}"
+        few = f"SELECT *, 0 AS i, 1 AS n FROM every ANTI JOIN more USING ({by})"
+        many = f"SELECT every.*, row_number() OVER (PARTITION BY {by} ORDER BY {order}) AS i, n"
+        both = f"{few} UNION ALL {many} FROM every JOIN more USING ({by})"
+        return f"WITH every AS MATERIALIZED ({rows}), more AS MATERIALIZED ({more}) {both}"

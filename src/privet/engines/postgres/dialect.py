@@ -233,7 +233,7 @@ class PostgresDialect(Dialect):
     def count_where(self, condition: str) -> str:
         return f"count(*) FILTER (WHERE {condition})"
 
-    def numbered(self, rows: str, by: str, order: str) -> str:
+    def numbered(self, rows: str, by: str, order: str, most: int) -> str:
         # one window for both: two would keep and number all rows twice
         whole = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
         window = f"WINDOW w AS (PARTITION BY {by} ORDER BY {order} {whole})"

@@ -290,7 +290,7 @@ class SparkDialect(Dialect):
     def count_where(self, condition: str) -> str:
         return f"count_if({condition})"
 
-    def numbered(self, rows: str, by: str, order: str) -> str:
+    def numbered(self, rows: str, by: str, order: str, most: int) -> str:
         window = f"PARTITION BY {by} ORDER BY {order}"
         whole = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"  # the same order: else it is sorted again
         return f"SELECT *, row_number() OVER ({window}) AS i, count(*) OVER ({window} {whole}) AS n FROM ({rows})"

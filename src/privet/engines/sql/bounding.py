@@ -4,10 +4,14 @@ A row comes here as the person `u`, the group `g`, and what the statement reads 
 integers all of them, packed into one word or a few. The rows of a person are numbered in the order of their words, and
 every n/k-th of the n survives, counted from a place that a keyed hash of the person chooses.
 
+One row is chosen without n, which takes longer to find than the numbers: row i is marked if i divides a keyed hash of
+the person and i, and the last that is marked survives. The first always is.
+
 Claim: of n rows of a person min(k, n) survive, and each is as likely to as any other, however often its values occur:
-if the place is uniform in 0..n - 1, each survives in k of n cases. Rows with equal words are the same for the
-statement, so the result does not depend on which of them has which number: not on the order of rows, on threads, or on
-others.
+if the place is uniform in 0..n - 1, each survives in k of n cases; if the hashes are uniform and independent, row i is
+marked and no later one is in 1/i (1 - 1/(i + 1)) ... (1 - 1/n) = 1/n of cases. Rows with equal words are the same for
+the statement, so the result does not depend on which of them has which number: not on the order of rows, on threads, or
+on others.
 """
 
 from __future__ import annotations
@@ -125,6 +129,8 @@ class Bounds:
         return f"SELECT {', '.join([self._group_of(group), *words.unpacked()])} FROM ({kept})"
 
     def _people(self, rows: str, groups: int, group: Field) -> str:
+        if group.largest == 0:
+            return f"SELECT {self.dialect.literal(0, self.dialect.small)} AS g FROM (SELECT DISTINCT u FROM ({rows}))"
         if groups > group.largest:
             return f"SELECT g FROM (SELECT DISTINCT u, g FROM ({rows}))"
         packed = f"SELECT u, {self._chosen(group)} AS q FROM ({rows})"
@@ -136,10 +142,23 @@ class Bounds:
     def _evenly(self, rows: str, by: list[str], order: list[str], most: int) -> str:
         """At most so many of the rows with the same `by`, spread evenly over them in this order."""
         dialect = self.dialect
-        start = f"{dialect.hashed(self.key, [self.who, *by[1:]])} % {dialect.word('n')}"
+        if most == 1 and len(order) == 1:
+            return self._one(rows, by, order[0])
+        start = f"{dialect.hashed(self.key, self._hashed(by))} % {dialect.word('n')}"
         shifted = f"(i + {dialect.cast(start, dialect.types['narrow' if most < _FEW else 'wide'])})"
-        numbered = dialect.numbered(rows, ", ".join(by), ", ".join(order))
+        numbered = dialect.numbered(rows, ", ".join(by), ", ".join(order), most)
         return f"SELECT * FROM ({numbered}) WHERE n <= {most} OR {shifted} * {most} % n < {most}"
+
+    def _hashed(self, by: list[str]) -> list[str]:
+        return [self.who, *map(self.dialect.word, by[1:])]
+
+    def _one(self, rows: str, by: list[str], word: str) -> str:
+        """One of the rows with the same `by`: of those that are marked the last, which has the largest word."""
+        part = ", ".join(by)
+        numbered = f"SELECT *, row_number() OVER (PARTITION BY {part} ORDER BY {word}) AS i FROM ({rows})"
+        number = self.dialect.word("i")
+        marked = f"{self.dialect.hashed(self.key, [*self._hashed(by), number])} % {number} = 0"
+        return f"SELECT {part}, max({word}) AS {word} FROM ({numbered}) WHERE {marked} GROUP BY {part}"
 
     def _chosen(self, group: Field) -> str:
         """A word that orders the groups of a person by a hash, and holds the group."""

@@ -286,8 +286,11 @@ class Dialect(ABC):
         """The rows of a SELECT whose rank (a window function) meets a condition; another column may be added."""
         return f"SELECT * FROM (SELECT *, {rank} AS rank_ FROM ({rows})) WHERE rank_ {condition}"
 
-    def numbered(self, rows: str, by: str, order: str) -> str:
-        """The rows of a SELECT with two columns more, in each part `by`: `i`, their numbers in this order, and `n`."""
+    def numbered(self, rows: str, by: str, order: str, most: int) -> str:
+        """The rows of a SELECT with two columns more, in each part `by`: `i`, their numbers in this order, and `n`.
+
+        In a part of at most `most` rows `i` can be any number, and `n` any from 1 to `most`: all of them survive.
+        """
         window = f"WINDOW w AS (PARTITION BY {by} ORDER BY {order})"
         whole = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
         return f"SELECT *, row_number() OVER w AS i, count(*) OVER (w {whole}) AS n FROM ({rows}) {window}"
