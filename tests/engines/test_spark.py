@@ -408,7 +408,7 @@ with pv.Session([table], budget=pv.PureDP(10**7), ledger=None) as session:
     heard = io.StringIO()
     logging.basicConfig(level=logging.DEBUG, stream=heard, force=True)
     try:
-        sessions.run(session.dataset.engine._session, "SELECT raise_error('the value is ' || age) FROM sales.people")
+        sessions.run(session.dataset.engine._opened(), "SELECT raise_error('the value is ' || age) FROM sales.people")
     except Exception as error:
         print("error", "the value is 20" in str(error))
     print("logged", "the value is" in heard.getvalue(), flush=True)

@@ -104,6 +104,16 @@ _LOCK = threading.RLock()
 _OPEN: dict[tuple[int, str], _Opened] = {}
 
 
+def _renew_lock() -> None:
+    """In a child: a thread that it does not have may hold the lock."""
+    global _LOCK
+    _LOCK = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
 def _key(address: Address) -> tuple[int, str]:
     return os.getpid(), address.remote
 
