@@ -106,6 +106,7 @@ def test_what_can_t_be_read_is_said_to_the_steward(steward: Steward, tmp_path: P
         f"{at}#/nowhere/people.parquet": "there are no files at '/nowhere/people.parquet'",
         f"{at}#{folder}": "can't be read: .*schema",
         "spark://host:7077": "the address of a cluster, not of a table",
+        "spark:": "spark: names no table, no database and no files",
         "sc://host:x#people": "not a valid address of Spark Connect",
         f"{at}#s3a://key:hush@bucket/people": "must not contain a user or a key",
         f"{at}#a.b.c.d": "is not the name of a table in Spark",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -27,6 +28,11 @@ _ABSENT = (
 )
 _ALLOWED = "Tables of Spark's catalogue that are stored as Parquet, and Parquet files can be read"
 _COPY = Remedy("Write its rows to a table of Parquet: CREATE TABLE people USING parquet AS SELECT * FROM ...")
+_NO_STORAGE = re.compile(r"No FileSystem for scheme|FileSystem not found")
+_STORAGE = Remedy(
+    "Add the library to Spark, such as org.apache.hadoop:hadoop-aws for s3a://, in the version of Spark's Hadoop. "
+    "Without Spark, Privet itself reads s3:// and gs://: name the files without sc://...# or spark:"
+)
 _T = TypeVar("_T")
 
 
@@ -122,7 +128,15 @@ def looked(session: Session, address: Address, ask: Callable[[], _T]) -> _T:
 
 def _refusal(session: Session, address: Address, error: Exception) -> SourceError:
     subject = Subject("table", address.table)
-    condition = str(getattr(error, "getCondition", lambda: "")() or "")
+    condition = str(getattr(error, "getCondition", str)() or "")
+    if _NO_STORAGE.search(sessions.cause(error)):
+        scheme, colon, _ = address.path.partition("://")
+        storage = f"{scheme}{colon}" if colon else "the storage of its files"
+        return SourceError(
+            f"{address} can't be read: this Spark has no library for {storage}",
+            subject=subject,
+            remedy=_STORAGE,
+        )
     if condition not in _ABSENT:
         return SourceError(f"{address} can't be read: {told(address, error)}", subject=subject)
     if address.path:
