@@ -489,6 +489,25 @@ def test_a_process_ends_without_a_call_to_a_server_that_is_gone(tmp_path: Path) 
     assert "called at the end" not in ran.stdout
 
 
+STARTED = """
+import sys
+import privet as pv
+table = pv.table("t", "spark:" + sys.argv[2], protect=pv.each_row(), columns={"age": pv.integer(0, 110)})
+with pv.Session([table], budget=pv.PureDP(10**7), ledger=None) as session:
+    print(round(session.release(table.agg(n=pv.count()), epsilon=10**6).values("n")[0]))
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+print(spark.sparkContext.uiWebUrl, spark.conf.get("spark.ui.showConsoleProgress"), file=sys.stderr)
+"""
+
+
+def test_a_spark_that_we_start_writes_nothing_to_the_terminal(java: None, tmp_path: Path) -> None:
+    """Nor does it open a port for browsers."""
+    pq.write_table(pa.table({"age": [1, 2, 3]}), tmp_path / "people.parquet")
+    ran = _python(STARTED, tmp_path, str(tmp_path / "people.parquet"))
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "3\n", "None false\n")
+
+
 def _python(code: str, folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     (folder / "run.py").write_text(code)
     command = [sys.executable, str(folder / "run.py"), str(folder), *arguments]

@@ -168,7 +168,11 @@ def written(address: Address) -> str:
     Example:
         >>> written(parsed("spark:`odd.name`")), written(parsed("sc://host/;token=hush#sales.people"))
         ('spark:`odd.name`', 'sc://host:15002#sales.people')
+        >>> written(parsed("sc://host"))
+        'sc://host:15002'
     """
     names = ["`" + each.replace("`", "``") + "`" if re.search(r"[.`#% /:]", each) else each for each in address.names]
     name = address.path or ".".join(names)
-    return f"{address.plain}#{name.replace('%', '%25')}" if address.remote else f"spark:{name}"
+    if not address.remote:
+        return f"spark:{name}"
+    return f"{address.plain}#{name.replace('%', '%25')}" if name else address.plain
