@@ -55,7 +55,7 @@ class Database:
 
     def run(self, *asked: Any) -> list[Any]:
         """What one expression gives for each row."""
-        return self.run_all([asked])[0]  # type: ignore[list-item]
+        return self.run_all([asked])[0]
 
     def run_all(self, asked: Sequence[Asked]) -> list[list[Any]]:
         """What expressions give for each of their rows."""

@@ -85,7 +85,7 @@ def test_what_can_t_be_read_is_said_to_the_steward(steward: Steward, tmp_path: P
     steward.run(
         "CREATE VIEW viewed AS SELECT * FROM first", "CREATE TABLE rows_in_csv (id int, age int) USING csv",
         "CREATE TABLE rows_in_json (id int, age int) USING json", "CREATE TEMPORARY VIEW fleeting AS SELECT 1 AS age",
-        "CREATE GLOBAL TEMPORARY VIEW passing AS SELECT 1 AS age",
+        "CREATE OR REPLACE GLOBAL TEMPORARY VIEW passing AS SELECT 1 AS age",
         "CREATE TABLE kinds (list array<int>, map map<int, int>, pair struct<a: int>, bytes binary, age int, "
         "span interval day to second) USING parquet",
     )  # fmt: skip
@@ -504,7 +504,10 @@ print(spark.sparkContext.uiWebUrl, spark.conf.get("spark.ui.showConsoleProgress"
 def test_a_spark_that_we_start_writes_nothing_to_the_terminal(java: None, tmp_path: Path) -> None:
     """Nor does it open a port for browsers."""
     pq.write_table(pa.table({"age": [1, 2, 3]}), tmp_path / "people.parquet")
-    ran = _python(STARTED, tmp_path, str(tmp_path / "people.parquet"))
+    settings = {"spark.master": "local[1]", "spark.sql.shuffle.partitions": "1", "spark.driver.host": "127.0.0.1"}
+    settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+    (tmp_path / "spark-defaults.conf").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
+    ran = _python(STARTED, tmp_path, str(tmp_path / "people.parquet"), SPARK_CONF_DIR=str(tmp_path))
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "3\n", "None false\n")
 
 

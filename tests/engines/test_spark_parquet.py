@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 import time
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -123,8 +124,14 @@ def test_a_value_that_does_not_fit_is_found_before_a_session_exists(
 def test_files_are_read_once(spark_server: SparkServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until one of them changes, or another is added; the mark is in the user's cache folder."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    read, honest = [], files.are_readable
-    monkeypatch.setattr(files, "are_readable", lambda *given: read.append(given[1]) or honest(*given))
+    read: list[Sequence[str]] = []
+    honest = files.are_readable
+
+    def are_readable(source: Any, columns: Sequence[str]) -> bool:
+        read.append(columns)
+        return honest(source, columns)
+
+    monkeypatch.setattr(files, "are_readable", are_readable)
     folder = tmp_path / "part = 100 %"
     folder.mkdir()
 

@@ -277,7 +277,8 @@ def _start() -> None:
         return
     settings = SparkConf(loadDefaults=False).setAppName("privet")
     settings.set("spark.ui.showConsoleProgress", "false").set("spark.ui.enabled", "false")
-    gateway = launch_gateway(settings, popen_kwargs={"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL})
+    nowhere = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    gateway = launch_gateway(settings, popen_kwargs=nowhere)  # type: ignore[no-untyped-call]
     SparkContext(conf=settings, gateway=gateway)
 
 

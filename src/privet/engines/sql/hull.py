@@ -49,8 +49,8 @@ def encoded(layers: Layers, value: Value, kind: NumberType, lower: Exact, step: 
     if size == "wide":  # narrowing it can't fail here: what is inside was compared with the bounds
         inside = dialect.try_cast(inside, dialect.types["narrow"])
         if kind.most - least > most:  # the type does not hold every difference, but those of negative numbers
-            code = dialect.try_cast(_nearest_sum(dialect, n.sql, -least, by), dialect.types["narrow"])
-            far, last = f"WHEN {n.sql} BETWEEN 0 AND {min(least + width * by, most)} THEN {code} ", -1
+            other = dialect.try_cast(_nearest_sum(dialect, n.sql, -least, by), dialect.types["narrow"])
+            far, last = f"WHEN {n.sql} BETWEEN 0 AND {min(least + width * by, most)} THEN {other} ", -1
     beyond = f"WHEN {n.sql} < {least} THEN {dialect.integer(0)} WHEN {n.sql} > {last} THEN {dialect.integer(width)}"
     return Value(clamped(n.sql, least, last, inside, far + beyond), "integer", n.level)
 
