@@ -19,6 +19,7 @@ from privet.engines.base import ParquetFiles
 from privet.engines.postgres import tables
 from privet.engines.postgres.addresses import parsed
 from privet.engines.postgres.tables import PostgresTable
+from privet.engines.postgres.types import identifier
 from privet.sources import readings
 from privet.tables.relation import Table
 from privet.tables.schema import Schema
@@ -69,7 +70,7 @@ def opened(schema: Schema, name: str) -> PostgresTable:
 
 def written(name: str, rows: pa.Table) -> None:
     """Make a table of these rows."""
-    listed = ", ".join(f'"{field.name}" {_type(field.type)[0]}' for field in rows.schema)
+    listed = ", ".join(f"{identifier(field.name)} {_type(field.type)[0]}" for field in rows.schema)
     execute(f'CREATE TABLE "{name}" ({listed})')
     filled(name, rows)
 
@@ -79,7 +80,7 @@ def filled(name: str, rows: pa.Table) -> None:
     import psycopg
 
     values = [list(map(_type(field.type)[1], _plain(rows.column(field.name)))) for field in rows.schema]
-    listed = ", ".join(f'"{field.name}"' for field in rows.schema)
+    listed = ", ".join(identifier(field.name) for field in rows.schema)
     copying = f'COPY "{name}" ({listed}) FROM STDIN'.encode()
     with psycopg.connect(_AT[-1]) as connection, connection.cursor().copy(copying) as copy:
         for row in zip(*values, strict=True):

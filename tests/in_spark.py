@@ -19,8 +19,9 @@ import pyarrow.parquet as pq
 from tests.spark import SparkServer
 
 from privet.engines.base import ParquetFiles
-from privet.engines.spark import tables, types
+from privet.engines.spark import types
 from privet.engines.spark.addresses import parsed
+from privet.engines.spark.catalogue import Description
 from privet.engines.spark.tables import SparkTable
 from privet.sources import readings
 from privet.tables.relation import Table
@@ -60,7 +61,7 @@ def stored(schema: Schema, rows: pa.Table) -> SparkTable:
     columns = [(name, types.as_id(kinds[name]) if name == person else kinds[name]) for name in readings.kinds(schema)]
     source = SparkTable(parsed(f"{_AT[-1][0]}#{written(rows)}"), tuple(columns), person)
     described = tuple((name, kind.name) for name, kind in kinds.items())
-    return replace(source, signature=tables._Description(source.name, "parquet", "", described).of(source.columns))
+    return replace(source, signature=Description(source.name, "parquet", "", described).of(source.columns))
 
 
 def written(rows: pa.Table, path: Path | None = None) -> Path:

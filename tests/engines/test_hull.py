@@ -1,7 +1,8 @@
 """The hull is enforced: whatever stands below the last step, a row adds what its measurement states, and no more.
 
-The expression that is measured is replaced by an adversary: any integer that DuckDB can hold, or NULL, whatever its
-type promised. Each vector must still be one that the measurement's corners allow.
+The expression that is measured is replaced by an adversary: any integer that the engine can hold, or NULL, whatever its
+type promised. Each vector must still be one that the measurement's corners allow. Here DuckDB counts, for one neighbour
+after the other; test_hull_at_once.py has all engines, which count for all neighbours at once.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import privet as pv
 from privet.engines.duckdb.engine import DuckDB
 from privet.engines.duckdb.types import stored
 from privet.engines.sql import hull, numbers, statements
-from privet.engines.sql.dialect import Kind
+from privet.engines.sql.dialect import Dialect, Kind
 from privet.engines.sql.expressions import Compiler
 from privet.engines.sql.relations import OpenedPerPerson
 from privet.engines.sql.text import Value
@@ -42,6 +43,7 @@ SMALL = [n if n is None or abs(n) < 2**54 else 1000 + i for i, n in enumerate(AN
 
 TEXTS = ["NULL", "'a'", "'A'", "'b'", "''", "'z'", "chr(0)", "'a '", "'é'", "repeat('a', 5000)"]
 DATES = ["NULL", "DATE '2024-01-01'", "DATE '2024-02-01'", "DATE '2024-02-29'", "DATE '0001-01-01'"]
+TYPES = {"text": "VARCHAR(5000)", "date": "DATE"}
 DATES += ["DATE '2024-03-31'", "DATE '5874897-12-31'", "DATE 'infinity'", "DATE '-infinity'", "DATE '2023-12-31'"]
 
 
@@ -67,39 +69,52 @@ ASKED: dict[str, dict[str, Any]] = {
 }
 
 
-def given(row: str, values: Sequence[object], kind: str) -> str:
-    """One of some values, by the number of the row."""
-    listed = (f"WHEN {i} THEN ({'NULL' if value is None else value})::{kind}" for i, value in enumerate(values))
+def given(dialect: Dialect, row: str, values: Sequence[object], kind: Kind) -> str:
+    """One of some values, by the number of the row; of integers, those that the engine can hold."""
+
+    def written(value: object) -> str:
+        if isinstance(value, int):
+            return dialect.integer(max(-dialect.widest, min(value, dialect.widest)), "wide")
+        return f"CAST({'NULL' if value is None else value} AS {TYPES.get(kind) or dialect.types['wide']})"
+
+    listed = (f"WHEN {i} THEN {written(value)}" for i, value in enumerate(values))
     return f"CASE {row} {' '.join(listed)} END"
 
 
 class Adversary:
     """Gives any integer, text or date, or NULL, in place of an expression and of a person's greatest `other`."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, values: Sequence[int | None] = ANY) -> None:
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        values: Sequence[int | None] = ANY,
+        *,
+        texts: Sequence[str] = TEXTS,
+        dates: Sequence[str] = DATES,
+    ) -> None:
         self.asked = 0
         honest, of_person = Compiler.value, OpenedPerPerson._of_person
 
         def value(compiler: Compiler, node: Node, mode: Any = "value") -> Value:
-            found: tuple[Kind, str, Sequence[object]] | None = None
+            found: tuple[Kind, Sequence[object]] | None = None
             if isinstance(node, Arithmetic) and node.right == Column("other"):
-                found = "integer", "HUGEINT", values
+                found = "integer", values
             elif isinstance(node, Case) and node.branches[0][0] == (pv.col("row") > 3).node:
-                found = "text", "VARCHAR", TEXTS
+                found = "text", texts
             elif isinstance(node, Truncate):
-                found = "date", "DATE", DATES
+                found = "date", dates
             if found is None:
                 return honest(compiler, node, mode)
             self.asked += 1
             row = honest(compiler, Column("row"), mode)
-            return Value(given(row.sql, found[2], found[1]), found[0], row.level)
+            return Value(given(compiler.dialect, row.sql, found[1], found[0]), found[0], row.level)
 
         def greatest(opened: Any, what: OfPerson, *, keyed: bool) -> Value:
             if what != OfPerson("max", Column("other")):
                 return of_person(opened, what, keyed=keyed)
             self.asked += 1
             row = of_person(opened, OfPerson("max", Column("row")), keyed=keyed)
-            return Value(given(row.sql, values, "HUGEINT"), "integer", row.level)
+            return Value(given(opened.dialect, row.sql, values, "integer"), "integer", row.level)
 
         monkeypatch.setattr(Compiler, "value", value)
         monkeypatch.setattr(OpenedPerPerson, "_of_person", greatest)

@@ -103,14 +103,17 @@ def as_role(address: str, role: str) -> str:
 
 def test_the_documented_grants(visits: Path, home: str, tmp_path: Path) -> None:
     """The reader reads and can't write, the ledger's role writes its ledger and sees no data."""
-    script = re.search(r"```sql\n(-- the data.*?)```", (DOCS / "engines.md").read_text(encoding="utf-8"), re.DOTALL)
+    page = (DOCS / "engines.md").read_text(encoding="utf-8")
+    script = re.search(r"```sql\n(-- the data.*?)```", page, re.DOTALL)
+    options = re.search(r'ledger = "postgresql://privet_ledger@db.example.org/health\?(.*)"', page)
     assert script is not None
+    assert options is not None
     in_postgres.written("visits", pq.read_table(visits))
     in_postgres.execute("CREATE TABLE people (id bigint)", "DROP ROLE IF EXISTS privet_reader, privet_ledger")
     statements = [line for line in re.sub(r"--.*", "", script[1]).split(";") if line.strip()]
     try:
         in_postgres.execute(*statements)
-        ledger = as_role(home, "privet_ledger") + "&options=-csearch_path%3Dprivet_ledger"
+        ledger = f"{as_role(home, 'privet_ledger')}&{options[1]}"
         (tmp_path / "privet.toml").write_text(POLICY.format(ledger=ledger, source=as_role(home, "privet_reader")))
         with pv.Session.open("privet.toml") as session:
             assert session.release(questions()[0], epsilon=1)

@@ -1,15 +1,18 @@
-"""Joins, persons and columns made on the way: person-local, and never more rows than there are."""
+"""Joins, persons and columns made on the way: person-local, and never more rows than there are; on each engine."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests import movers
+from tests.effort import some
 from tests.exactly import total
 
 from privet.engines.base import ArrowRows
-from privet.engines.duckdb.engine import DuckDB
+from privet.engines.registry import ENGINES, engine_class
 from privet.errors import InternalError, SourceError
 from privet.exact import Exact
 from privet.privacy.adjacency import each_row, person
@@ -26,6 +29,7 @@ from privet.tables.operators import (
     WithColumns,
     join_person,
 )
+from privet.tables.relation import Table
 from privet.tables.schema import PublicSchema, Schema
 from privet.tables.statement import (
     AtMostGroups,
@@ -39,7 +43,7 @@ from privet.tables.statement import (
 )
 from privet.tables.types import KeyType, NumberType, Type
 
-from .conftest import Make
+Make = Callable[..., Any]
 
 PEOPLE = Schema.declare(
     "people",
@@ -54,6 +58,26 @@ ROWS = {
     "pay": [1.5, 2.5, None, 1e9, 5.0, float("nan")],
 }
 ALL = Unbounded()
+
+
+@pytest.fixture
+def make(name: str) -> Iterator[Make]:
+    """Makes engines of some tables, which are moved to where the engine reads them, and closes them."""
+    made: list[Any] = []
+
+    def engine(schema: Schema, rows: Any, *more: tuple[Schema, Any], public: Any = ()) -> Any:
+        given = {s.name: (s, movers.moved(name, Table(s, held(r))).source) for s, r in ((schema, rows), *more)}
+        known = {p.name: (p, held(r)) for p, r in public}
+        made.append(engine_class(name)(given, known, salt=b"salt", threads=2))
+        return made[-1]
+
+    yield engine
+    for one in made:
+        one.close()
+
+
+def held(rows: Any) -> ArrowRows:
+    return ArrowRows(pa.table(rows) if isinstance(rows, Mapping) else rows)
 
 
 def ask(db: Any, of: Operator, *keys: Node, bounding: Bounding = ALL, tallies: tuple[Any, ...] = (Rows(),)) -> Any:
@@ -124,7 +148,12 @@ IDS: list[tuple[list[Any], pa.DataType, list[Any], pa.DataType]] = [
 ]
 
 
-@pytest.mark.parametrize(("left", "kind", "right", "other"), IDS, ids=[f"{i[1]}-{i[3]}" for i in IDS])
+JOINED = [(name, *ids) for name in ENGINES for ids in (some(IDS, every=3) if name == "spark" else IDS)]
+
+
+@pytest.mark.parametrize(
+    ("name", "left", "kind", "right", "other"), JOINED, ids=[f"{i[0]}-{i[2]}-{i[4]}" for i in JOINED], indirect=["name"]
+)
 def test_join_of_people(make: Make, left: list[Any], kind: Any, right: list[Any], other: Any) -> None:
     mine = pa.table({"id": pa.array(left, kind), "region": ["a"] * 4, "age": [1, 2, 3, 4], "pay": [1.0] * 4})
     theirs = pa.table({"who": pa.array(right, other), "cost": [5, 6, 7, 8]})
@@ -167,19 +196,17 @@ def test_values_of_a_person(make: Make) -> None:
 
 
 def test_the_declaration_must_be_the_engines_own(make: Make) -> None:
+    db = make(PEOPLE, ROWS)
     with pytest.raises(InternalError):
-        ask(make(PEOPLE, ROWS), Scan(VISITS))
+        ask(db, Scan(VISITS))
     wider = Schema.declare("people", protect=each_row(), columns={"age": declared.integer(0, 10**6)})
     with pytest.raises(InternalError):
-        ask(make(PEOPLE, ROWS), Scan(wider))
+        ask(db, Scan(wider))
 
 
-def test_out_of_range_is_no_key_of_a_required_column_either() -> None:
+def test_out_of_range_is_no_key_of_a_required_column_either(make: Make) -> None:
     columns = {"k": declared.integer(0, 2, required=True), "x": declared.number(0, 2, required=True)}
     schema = Schema.declare("t", protect=each_row(), columns=columns)
-    rows = pa.table({"k": pa.array([99, -1, 1, None], pa.int64()), "x": [9.0, float("nan"), 1.5, None]})
-    with DuckDB({"t": (schema, ArrowRows(rows))}, salt=b"s") as engine:
-        by_number = Statement(Scan(schema), (col("k").node,), Unbounded(), (Rows(),))
-        assert engine.answer(by_number) == [[1], [1], [0]]
-        by_bin = Statement(Scan(schema), (bins("x", [0, 1, 2]).node,), Unbounded(), (Rows(),))
-        assert engine.answer(by_bin) == [[2], [1]]
+    db = make(schema, pa.table({"k": pa.array([99, -1, 1, None], pa.int64()), "x": [9.0, float("nan"), 1.5, None]}))
+    assert ask(db, Scan(schema), col("k").node) == [[1], [1], [0]]
+    assert ask(db, Scan(schema), bins("x", [0, 1, 2]).node) == [[2], [1]]

@@ -85,7 +85,7 @@ def test_what_can_t_be_read_is_said_to_the_steward(steward: Steward, tmp_path: P
     steward.run(
         "CREATE VIEW viewed AS SELECT * FROM first", "CREATE TABLE rows_in_csv (id int, age int) USING csv",
         "CREATE TABLE rows_in_json (id int, age int) USING json", "CREATE TEMPORARY VIEW fleeting AS SELECT 1 AS age",
-        "CREATE GLOBAL TEMPORARY VIEW passing AS SELECT 1 AS age",
+        "CREATE OR REPLACE GLOBAL TEMPORARY VIEW passing AS SELECT 1 AS age",
         "CREATE TABLE kinds (list array<int>, map map<int, int>, pair struct<a: int>, bytes binary, age int, "
         "span interval day to second) USING parquet",
     )  # fmt: skip
@@ -106,6 +106,7 @@ def test_what_can_t_be_read_is_said_to_the_steward(steward: Steward, tmp_path: P
         f"{at}#/nowhere/people.parquet": "there are no files at '/nowhere/people.parquet'",
         f"{at}#{folder}": "can't be read: .*schema",
         "spark://host:7077": "the address of a cluster, not of a table",
+        "spark:": "spark: names no table, no database and no files",
         "sc://host:x#people": "not a valid address of Spark Connect",
         f"{at}#s3a://key:hush@bucket/people": "must not contain a user or a key",
         f"{at}#a.b.c.d": "is not the name of a table in Spark",
@@ -408,7 +409,7 @@ with pv.Session([table], budget=pv.PureDP(10**7), ledger=None) as session:
     heard = io.StringIO()
     logging.basicConfig(level=logging.DEBUG, stream=heard, force=True)
     try:
-        sessions.run(session.dataset.engine._session, "SELECT raise_error('the value is ' || age) FROM sales.people")
+        sessions.run(session.dataset.engine._opened(), "SELECT raise_error('the value is ' || age) FROM sales.people")
     except Exception as error:
         print("error", "the value is 20" in str(error))
     print("logged", "the value is" in heard.getvalue(), flush=True)
@@ -486,6 +487,28 @@ def test_a_process_ends_without_a_call_to_a_server_that_is_gone(tmp_path: Path) 
     ran = _python(AT_THE_END + LACKING, tmp_path, "sc://127.0.0.1:1#people")
     assert "can't connect" in ran.stdout, ran.stdout + ran.stderr[-2000:]
     assert "called at the end" not in ran.stdout
+
+
+STARTED = """
+import sys
+import privet as pv
+table = pv.table("t", "spark:" + sys.argv[2], protect=pv.each_row(), columns={"age": pv.integer(0, 110)})
+with pv.Session([table], budget=pv.PureDP(10**7), ledger=None) as session:
+    print(round(session.release(table.agg(n=pv.count()), epsilon=10**6).values("n")[0]))
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+print(spark.sparkContext.uiWebUrl, spark.conf.get("spark.ui.showConsoleProgress"), file=sys.stderr)
+"""
+
+
+def test_a_spark_that_we_start_writes_nothing_to_the_terminal(java: None, tmp_path: Path) -> None:
+    """Nor does it open a port for browsers."""
+    pq.write_table(pa.table({"age": [1, 2, 3]}), tmp_path / "people.parquet")
+    settings = {"spark.master": "local[1]", "spark.sql.shuffle.partitions": "1", "spark.driver.host": "127.0.0.1"}
+    settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+    (tmp_path / "spark-defaults.conf").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
+    ran = _python(STARTED, tmp_path, str(tmp_path / "people.parquet"), SPARK_CONF_DIR=str(tmp_path))
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "3\n", "None false\n")
 
 
 def _python(code: str, folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,4 @@
-"""No row makes Spark fail, and what it reads of a row is what DuckDB reads, for which test_poison.py
+"""No row makes Spark fail, and what it reads of a row is what DuckDB and the reference read, for which test_poison.py
 says that it is right: whatever the row holds.
 
 With `spark.sql.ansi.enabled`, as Spark 4 is set, what does not fit raises an error that tells the value; without it,
@@ -16,8 +16,9 @@ import pytest
 from tests import exactly, in_spark
 from tests.spark import SparkServer
 
-from privet.engines.base import ArrowRows
+from privet.engines.base import ArrowRows, Unsupported
 from privet.engines.duckdb.engine import DuckDB
+from privet.engines.reference.engine import Reference
 from privet.engines.spark import sessions
 from privet.engines.spark.dialect import SparkDialect
 from privet.engines.spark.engine import Spark
@@ -135,6 +136,25 @@ def test_a_poisonous_row_is_read_as_duckdb_reads_it(either: Spark) -> None:
                     if a[i] != b[i]
                 ]
                 assert wrong == []
+
+
+def test_the_reference_reads_these_rows_too() -> None:
+    """All but numbers of more than 126 bits, which it refuses by their types."""
+    rows = ArrowRows(table())
+    refused = 0
+    with (
+        DuckDB({"t": (SCHEMA, rows)}, salt=b"salt", threads=1) as other,
+        Reference({"t": (SCHEMA, rows)}, salt=b"salt") as reference,
+    ):
+        for i, (column, values) in enumerate(CASES):
+            statement = Statement(Scan(SCHEMA), (col("row").node,), Unbounded(), (Rows(), *tallies(i)))
+            if reference.supports(statement) is None:
+                assert reference.answer(statement) == other.answer(statement), (column, values.type)
+                continue
+            refused += 1
+            with pytest.raises(Unsupported, match="126 bits"):
+                reference.answer(statement)
+    assert refused == 4
 
 
 def test_a_twin_that_casts_as_spark_does_is_caught(engine: Spark, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,14 +17,13 @@ from privet.engines.postgres import addresses as postgres_addresses
 from privet.engines.postgres import tables as postgres
 from privet.engines.postgres.tables import PostgresTable
 from privet.engines.postgres.types import as_id
-from privet.engines.spark import addresses as spark_addresses
-from privet.engines.spark import tables as spark
+from privet.engines.spark import tables as spark_tables
 from privet.engines.spark.tables import SparkTable
 from privet.errors import SourceError, Subject, argument, write
 from privet.names.required import needs
 from privet.names.spelling import listed
 from privet.privacy.adjacency import Adjacency, Protected
-from privet.sources import frames, parquet, readings
+from privet.sources import frames, parquet, readings, spark
 from privet.system.addresses import is_postgres, is_spark
 from privet.tables.relation import Table
 from privet.tables.schema import Column, Schema
@@ -94,7 +93,7 @@ def _counted(source: Source, name: str) -> int:
     if isinstance(source, PostgresTable):
         return postgres.count(source)
     if isinstance(source, SparkTable):
-        return spark.count(source)
+        return spark_tables.count(source)
     try:
         return count(source)
     except files.Unreadable:
@@ -107,7 +106,7 @@ def _opened(schema: Schema, source: Any) -> Source:
     if isinstance(source, str) and is_postgres(source):
         return _postgres(schema, source)
     if isinstance(source, str) and is_spark(source):
-        return _spark(schema, source)
+        return spark.source_of(schema, source)
     if isinstance(source, str | Path | list | tuple):
         return parquet.source_of(schema, source)
     frame = frames.columns(source)
@@ -129,12 +128,6 @@ def _postgres(schema: Schema, address: str) -> PostgresTable:
     types = {name: as_id(kind) if name == person else kind for name, kind in found.columns}
     readings.check(schema, types, str(found))
     return found.keeping(readings.kinds(schema), person)
-
-
-def _spark(schema: Schema, address: str) -> SparkTable:
-    found = spark.opened(spark_addresses.parsed(address), schema.name)
-    readings.check(schema, found.types(), str(found))
-    return found.keeping(readings.kinds(schema), parquet.person_of(schema))
 
 
 def _duckdb(schema: Schema, source: DuckDBFile) -> DuckDBFile:

@@ -5,22 +5,20 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, ClassVar, Unpack
 
-from privet.engines.base import ArrowRows, Private, Public, Resources, Source
+from privet.engines.base import Private, Public, Resources
 from privet.engines.postgres import connections
 from privet.engines.postgres.addresses import Address
 from privet.engines.postgres.dialect import PostgresDialect
-from privet.engines.postgres.public import shipped
+from privet.engines.postgres.public import Shipped, shipped
 from privet.engines.postgres.signatures import locks, looks, signature
 from privet.engines.postgres.tables import PostgresTable, is_as_declared
-from privet.engines.sql.engine import SQLEngine
 from privet.engines.sql.pool import Pool
-from privet.engines.sql.relations import Stored
+from privet.engines.sql.server import ServerEngine, in_python
 from privet.engines.sql.text import Context
-from privet.errors import Remedy, SourceError, UserError
+from privet.errors import SourceError, UserError
 from privet.system.processes import forever
 
 _NO_COLUMN = "42703"
@@ -45,7 +43,7 @@ class _Home(Pool[Any]):
             connection.close()
 
 
-class Postgres(SQLEngine):
+class Postgres(ServerEngine[PostgresTable, Shipped]):
     """Exact integers for statements over tables of one database.
 
     Claim: that of `Engine`. Each question is one SELECT in a transaction that can only read, sees one snapshot, has a
@@ -57,10 +55,8 @@ class Postgres(SQLEngine):
 
     name: ClassVar[str] = "postgres"
 
-    @classmethod
-    def reads(cls, source: Source) -> bool:
-        """Whether it can read a source; rows in memory only of public tables."""
-        return isinstance(source, PostgresTable | ArrowRows)
+    table: ClassVar[type[PostgresTable]] = PostgresTable
+    where: ClassVar[str] = "one database"
 
     def __init__(
         self,
@@ -70,21 +66,9 @@ class Postgres(SQLEngine):
         salt: bytes,
         **resources: Unpack[Resources],
     ) -> None:
-        sources = [source for _, source in tables.values() if isinstance(source, PostgresTable)]
-        if len(sources) < len(tables) or len({source.address.url for source in sources}) != 1:
-            raise UserError(
-                "the engine 'postgres' reads private tables of one database, under one address",
-                remedy=Remedy("Name the same address for each table, with its own name after #"),
-            )
+        super().__init__(tables, public, PostgresDialect(), shipped, salt=salt, resources=resources)
+        sources = self._sources
         self._address = sources[0].address
-        self._shipped = [shipped(source, i) for i, (_, source) in enumerate(public.values())]
-        super().__init__(
-            {s.name: Stored(s, each.rows, each.types()) for (s, _), each in zip(tables.values(), sources, strict=True)},
-            {s.name: Stored(s, e.rows, e.types) for (s, _), e in zip(public.values(), self._shipped, strict=True)},
-            PostgresDialect(),
-            salt=salt,
-            progress=resources.get("progress", False),
-        )
         self._first = _first_message(sources, resources)
         self._looks = "; ".join(looks(sources))
         self._signature: str | None = None
@@ -164,10 +148,9 @@ class Postgres(SQLEngine):
 
     def _rows(self, connection: Any, sql: str, context: Context) -> list[tuple[Any, ...]]:
         parameters: list[Any] = list(context.parameters)
-        for each in self._shipped:
+        for each in self._sent:
             sql = each.bound(sql, parameters)
-        found = connections.rows(connection, sql, parameters)
-        return [tuple(int(cell) if isinstance(cell, Decimal) else cell for cell in row) for row in found]
+        return in_python(connections.rows(connection, sql, parameters))
 
     def stop(self) -> None:
         """The process ends: what is running is ended too, and its thread with it."""

@@ -106,6 +106,11 @@ class PostgresTable:
         return ()
 
     @property
+    def server(self) -> str:
+        """The database that it is in."""
+        return self.address.url
+
+    @property
     def name(self) -> str:
         """Its name in SQL."""
         return f"{identifier(self.schema)}.{identifier(self.table)}"

@@ -88,8 +88,14 @@ class Reference(Closing):
             return str(reason)
         return None
 
+    def _check(self, statement: Statement | Holders) -> None:
+        """A statement that is not supported is no failure, which could have come from a row."""
+        if reason := self.supports(statement):
+            raise Unsupported(reason)
+
     def answer(self, statement: Statement) -> list[list[int]]:
         """What the statement counts, for each group, in the order of `itertools.product`."""
+        self._check(statement)
         counts: list[list[int]] | None = None
         if not self._closed:
             with suppress(Exception):
@@ -100,6 +106,7 @@ class Reference(Closing):
 
     def histograms(self, statement: Statement, buckets: Buckets) -> list[dict[int, int]]:
         """For each group, the number of rows in each of these buckets of codes that has any."""
+        self._check(statement)
         counts: list[dict[int, int]] | None = None
         if not self._closed:
             with suppress(Exception):
@@ -149,6 +156,7 @@ class Reference(Closing):
 
     def holders(self, statement: Holders) -> list[Held]:
         """How many people hold each private key."""
+        self._check(statement)
         held: list[Held] | None = None
         if not self._closed:
             with suppress(Exception):

@@ -21,6 +21,7 @@ _WRITE = write(f'pv.table("people", "{_EXAMPLE}", ...)', policy=f'source = "{_EX
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
 _PATH = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 _PLAIN = ("use_ssl", "user_agent", "session_id", "grpc_max_message_size")
+_AZURE = ("abfs", "abfss", "wasb", "wasbs")
 _PORT = 15002
 _SERVER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(:\d+)?")  # what follows ; or , could be a token
 
@@ -82,6 +83,8 @@ def parsed(text: str) -> Address:
         Address(names=('sales', 'people'), path='')
         >>> parsed("spark:s3a://bucket/people").path
         's3a://bucket/people'
+        >>> parsed("spark:abfss://data@account.dfs.core.windows.net/people").path
+        'abfss://data@account.dfs.core.windows.net/people'
         >>> secret = parsed("sc://host:15002/;token=hush#main.sales.`odd.name`")
         >>> secret, secret.shown
         (Address(names=('main', 'sales', 'odd.name'), path=''), 'sc://host:15002')
@@ -89,6 +92,8 @@ def parsed(text: str) -> Address:
     given = text.strip()
     scheme, _, rest = given.partition(":")
     if scheme.lower() == "spark":
+        if not rest:
+            raise SourceError("spark: names no table, no database and no files", allowed=LIKE, remedy=_WRITE)
         if rest.startswith("//"):
             raise SourceError(
                 "spark:// is the address of a cluster, not of a table",
@@ -120,7 +125,7 @@ def _named(address: Address, name: str) -> Address:
     """The address with a table: a path is absolute, a part of a name with a dot in it is in backticks."""
     if not name:
         return address
-    if "@" in urlsplit(name.partition("?")[0]).netloc:
+    if _has_user(name):
         raise SourceError(
             "a path must not contain a user or a key",
             allowed=LIKE,
@@ -145,6 +150,13 @@ def _named(address: Address, name: str) -> Address:
     return Address(address.remote, tuple(names))
 
 
+def _has_user(path: str) -> bool:
+    """Whether a path has a user, or a key, before its host. In Azure's storage that is the name of a container."""
+    parts = urlsplit(path.partition("?")[0])
+    user, at, _ = parts.netloc.rpartition("@")
+    return bool(at) and not (parts.scheme in _AZURE and re.fullmatch(r"[a-z0-9$-]+", user))
+
+
 def example(address: Address) -> str:
     """The address of a table in the same Spark."""
     return written(Address(address.remote, (*(address.names[:2] or ("sales",)), "people")))
@@ -156,7 +168,11 @@ def written(address: Address) -> str:
     Example:
         >>> written(parsed("spark:`odd.name`")), written(parsed("sc://host/;token=hush#sales.people"))
         ('spark:`odd.name`', 'sc://host:15002#sales.people')
+        >>> written(parsed("sc://host"))
+        'sc://host:15002'
     """
     names = ["`" + each.replace("`", "``") + "`" if re.search(r"[.`#% /:]", each) else each for each in address.names]
     name = address.path or ".".join(names)
-    return f"{address.plain}#{name.replace('%', '%25')}" if address.remote else f"spark:{name}"
+    if not address.remote:
+        return f"spark:{name}"
+    return f"{address.plain}#{name.replace('%', '%25')}" if name else address.plain

@@ -38,7 +38,7 @@ class SparkDialect(Dialect):
         >>> dialect.integer(-5), dialect.integer(2**70), dialect.integer(3, "wide")
         ('(-5L)', 'CAST(1180591620717411303424 AS DECIMAL(38, 0))', 'CAST(3 AS DECIMAL(38, 0))')
         >>> dialect.floor_divided("x", 4, 0), dialect.floor_divided("x", 3, -4), dialect.divided("x", "y")
-        ('shiftright(x, 2)', '(((x + 6) div 3) - 2)', '(x div y)')
+        ('shiftright(CAST(x AS bigint), 2)', '(((x + 6) div 3) - 2)', '(x div y)')
         >>> dialect.float(Exact(1, 10)), dialect.total("x", 1), dialect.total("x")
         ('1e-1D', 'sum(x)', 'sum(CAST(x AS DECIMAL(38, 0)))')
     """
@@ -137,7 +137,8 @@ class SparkDialect(Dialect):
 
     def shifted(self, sql: str, places: int, size: Size = "narrow") -> str:
         if size == "narrow":
-            return f"shiftright({sql}, {places})"  # negative numbers too are rounded down
+            # negative numbers too are rounded down; a decimal, should there be one, would be cast to 32 bits
+            return f"shiftright(CAST({sql} AS bigint), {places})"
         return self.floor_divided(sql, 2**places, -1, size)
 
     def negated(self, sql: str) -> str:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from decimal import Decimal
+from dataclasses import dataclass, field
 from threading import Condition, Lock
 from types import MappingProxyType
 from typing import Any, ClassVar, Unpack
 
-from privet.engines.base import ArrowRows, Private, Public, Resources, Source
+from privet.engines.base import Private, Public, Resources
 from privet.engines.spark import sessions
 from privet.engines.spark.dialect import SparkDialect
-from privet.engines.spark.public import shipped
+from privet.engines.spark.public import Shipped, shipped
 from privet.engines.spark.sessions import Session
 from privet.engines.spark.tables import SparkTable, signature
-from privet.engines.sql.engine import SQLEngine
-from privet.engines.sql.relations import Stored
+from privet.engines.sql.server import ServerEngine, in_python
 from privet.engines.sql.text import Context
-from privet.errors import Remedy, SourceError, UserError
+from privet.errors import SourceError, UserError
+from privet.system.processes import forever
 
 _CHANGED = (
     "a table of this session was changed in Spark: a column has another type or is not there any more, or the table "
@@ -31,7 +31,17 @@ _FORKED = (
 )
 
 
-class Spark(SQLEngine):
+@dataclass(slots=True)
+class _Home:
+    """What one process has of an engine. A child of a fork has locks of its own: a thread it lacks may hold these."""
+
+    session: Session | None = None
+    opening: Lock = field(default_factory=Lock)
+    running: int = 0
+    changed: Condition = field(default_factory=Condition)
+
+
+class Spark(ServerEngine[SparkTable, Shipped]):
     """Exact integers for statements over tables of one Spark.
 
     Claim: that of `Engine`. Each question is one SELECT in a session of our own, whose settings are fixed: nothing
@@ -44,10 +54,8 @@ class Spark(SQLEngine):
 
     name: ClassVar[str] = "spark"
 
-    @classmethod
-    def reads(cls, source: Source) -> bool:
-        """Whether it can read a source; rows in memory only of public tables."""
-        return isinstance(source, SparkTable | ArrowRows)
+    table: ClassVar[type[SparkTable]] = SparkTable
+    where: ClassVar[str] = "one Spark"
 
     def __init__(
         self,
@@ -57,27 +65,9 @@ class Spark(SQLEngine):
         salt: bytes,
         **resources: Unpack[Resources],
     ) -> None:
-        sources = [source for _, source in tables.values() if isinstance(source, SparkTable)]
-        if len(sources) < len(tables) or len({source.address.remote for source in sources}) != 1:
-            raise UserError(
-                "the engine 'spark' reads private tables of one Spark, under one address",
-                remedy=Remedy("Name the same address for each table, with its own name after #"),
-            )
-        self._shipped = [shipped(source, i) for i, (_, source) in enumerate(public.values())]
-        super().__init__(
-            {s.name: Stored(s, each.rows, each.types()) for (s, _), each in zip(tables.values(), sources, strict=True)},
-            {s.name: Stored(s, e.rows, e.types) for (s, _), e in zip(public.values(), self._shipped, strict=True)},
-            SparkDialect(),
-            salt=salt,
-            progress=resources.get("progress", False),
-        )
-        self._sources = sources
-        self._address = sources[0].address
-        self._process = os.getpid()
-        self._opening = Lock()
-        self._session: Session | None = None
-        self._running = 0
-        self._changed = Condition()
+        super().__init__(tables, public, SparkDialect(), shipped, salt=salt, resources=resources)
+        self._address = self._sources[0].address
+        self._homes = {os.getpid(): _Home()}
         try:
             self._check_tables()
             with self._used() as session:
@@ -88,13 +78,23 @@ class Spark(SQLEngine):
 
     # --- the session ------------------------------------------------------------------------------
 
+    def _home(self) -> _Home:
+        process = os.getpid()
+        if process not in self._homes:
+            if not self._address.remote:
+                raise SourceError(_FORKED)
+            for home in self._homes.values():  # of a parent, whose connection must not be ended
+                forever(home)
+            self._homes.setdefault(process, _Home())
+        return self._homes[process]
+
     @contextmanager
     def _used(self) -> Iterator[Session]:
         """A session of this process that works, as far as is known.
 
         Claim: it stays open while this lasts, also if another question fails in it and the next one opens another.
         """
-        with self._opening:
+        with self._home().opening:
             session = self._opened().again()
         try:
             yield session
@@ -103,17 +103,13 @@ class Spark(SQLEngine):
                 session.close()
 
     def _opened(self) -> Session:
-        if os.getpid() != self._process:
-            if not self._address.remote:
-                raise SourceError(_FORKED)
-            self._session, self._process = None, os.getpid()  # the parent's is left alone
-            self._running, self._changed = 0, Condition()
-        if self._session is None or self._session.lost:
-            lost, self._session = self._session, None
+        home = self._home()
+        if home.session is None or home.session.lost:
+            lost, home.session = home.session, None
             if lost is not None:
                 lost.close()
-            self._session = sessions.opened(self._address)
-        return self._session
+            home.session = sessions.opened(self._address)
+        return home.session
 
     def _check_tables(self) -> None:
         for source in self._sources:
@@ -135,17 +131,18 @@ class Spark(SQLEngine):
         try:
             self._check_tables()
         except SourceError:
-            if self._session is None or not self._session.lost:
+            session = self._home().session
+            if session is None or not session.lost:
                 raise
             self._check_tables()  # a session that was lost while nobody used it
 
     # --- questions --------------------------------------------------------------------------------
 
     def _ask(self, sql: str, context: Context) -> list[tuple[Any, ...]]:
-        process, tag = os.getpid(), sessions.new_tag()
+        process, tag, home = os.getpid(), sessions.new_tag(), self._home()
         with self._used() as session:
-            with self._changed:
-                self._running += 1
+            with home.changed:
+                home.running += 1
             failed = True
             try:
                 found = self._interruptible(lambda: self._rows(session, sql, context, tag), lambda: session.cancel(tag))
@@ -154,32 +151,33 @@ class Spark(SQLEngine):
             finally:
                 if os.getpid() == process:  # else a signal handler forked: it is the parent's
                     session.lost |= failed
-                    with self._changed:
-                        self._running -= 1
-                        self._changed.notify_all()
+                    with home.changed:
+                        home.running -= 1
+                        home.changed.notify_all()
 
     def _rows(self, session: Session, sql: str, context: Context, tag: str = "") -> list[tuple[Any, ...]]:
         bound = {f"p{i}": text for i, text in enumerate(context.parameters, 1)}
-        bound |= {each.parameter: each.text for each in self._shipped if f":{each.parameter}," in sql}
-        found = sessions.run(session, sql, bound, tag=tag)
-        return [tuple(int(cell) if isinstance(cell, Decimal) else cell for cell in row) for row in found]
+        bound |= {each.parameter: each.text for each in self._sent if f":{each.parameter}," in sql}
+        return in_python(sessions.run(session, sql, bound, tag=tag))
 
     # --- the end ----------------------------------------------------------------------------------
 
     def stop(self) -> None:
         """The process ends: what is running is ended too, and its thread with it."""
         self._stopped = True
-        if self._session is not None and self._process == os.getpid():
+        home = self._homes.get(os.getpid())
+        if home is not None and home.session is not None:
             with suppress(Exception):
-                self._session.cancel()
+                home.session.cancel()
 
     def close(self) -> None:
         """Lets go of the session; what is running ends first."""
         self._closed = True
-        if self._process != os.getpid():
+        home = self._homes.get(os.getpid())
+        if home is None:
             return
-        with self._changed:
-            self._changed.wait_for(lambda: not self._running)
-        if self._session is not None:
-            self._session.close()
-            self._session = None
+        with home.changed:
+            home.changed.wait_for(lambda: not home.running)
+        if home.session is not None:
+            home.session.close()
+            home.session = None

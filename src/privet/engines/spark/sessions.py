@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import re
+import subprocess
 import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,9 +30,11 @@ PATIENCE = 4
 """How often a call is repeated if Spark Connect's server can't be reached: for some ten seconds."""
 
 _CHARS = "__CHAR_VARCHAR_TYPE_STRING"  # where Spark keeps that a string is a CHAR
+_VAGUE = ("FAILED_TO_CREATE_PLAN_FOR_DIRECT_QUERY",)  # conditions that do not say what happened
 _JAVA = "It needs Java 17 or newer: on the PATH, or where JAVA_HOME says"
 _REMOTE = Remedy(
-    "Install Java, such as openjdk-17-jre-headless, or use a Spark elsewhere: sc://host:15002#sales.people"
+    "Install Java, such as openjdk-17-jre-headless, or use a Spark elsewhere: sc://host:15002#sales.people. If Java is "
+    "there, start pyspark in a terminal: it says what is wrong"
 )
 
 
@@ -102,6 +105,16 @@ class Session:
 
 _LOCK = threading.RLock()
 _OPEN: dict[tuple[int, str], _Opened] = {}
+
+
+def _renew_lock() -> None:
+    """In a child: a thread that it does not have may hold the lock."""
+    global _LOCK
+    _LOCK = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 def _key(address: Address) -> tuple[int, str]:
@@ -204,8 +217,16 @@ def told(address: Address, error: BaseException) -> str:
     """What Spark's error says, without secrets; for the steward, before any question."""
     details = re.search(r'^\s*details = "(.+)"$', str(error), re.MULTILINE)  # of grpc, whose text begins with a class
     text = details[1] if details else str(error)
+    if getattr(error, "getCondition", str)() in _VAGUE and (known := cause(error)):
+        text = known
     lines = [line for line in text.splitlines() if line.strip()] or [type(error).__name__]
     return masked(lines[0].strip()[:300], address.secrets)
+
+
+def cause(error: BaseException) -> str:
+    """What an error of Spark was caused by in the end, as far as its client knows; else an empty text."""
+    trace = "\n".join([str(error), str(getattr(error, "_stackTrace", None) or "")])
+    return str((re.findall(r"^Caused by: (?:[\w$]+\.)*(\w+: .+)$", trace, re.MULTILINE) or [""])[-1])
 
 
 # --- Spark's own ----------------------------------------------------------------------------------
@@ -234,12 +255,31 @@ def _here() -> Any:
     active = SparkSession.getActiveSession()
     if active is None:
         try:
+            if not (os.environ.get("SPARK_REMOTE") or os.environ.get("PYSPARK_GATEWAY_PORT")):
+                _start()
             active = SparkSession.builder.getOrCreate()
         except Exception as error:
             if getattr(error, "getCondition", str)() == "JAVA_GATEWAY_EXITED":
                 raise SourceError("Spark did not start in this process", allowed=_JAVA, remedy=_REMOTE) from None
             raise
     return active.newSession()
+
+
+def _start() -> None:
+    """Start Spark as the machine's configuration says, unless it runs already.
+
+    Claim: it writes nothing to the terminal, where its log could show a row, and opens no port for browsers.
+    """
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._gateway is not None:
+        return
+    settings = SparkConf(loadDefaults=False).setAppName("privet")
+    settings.set("spark.ui.showConsoleProgress", "false").set("spark.ui.enabled", "false")
+    nowhere = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    gateway = launch_gateway(settings, popen_kwargs=nowhere)  # type: ignore[no-untyped-call]
+    SparkContext(conf=settings, gateway=gateway)
 
 
 def _connected(address: Address) -> Any:

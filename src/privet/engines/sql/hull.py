@@ -45,17 +45,33 @@ def encoded(layers: Layers, value: Value, kind: NumberType, lower: Exact, step: 
     # no further than the type of the difference: what is beyond has the last code too
     most = 2**63 - 1 if size == "narrow" else dialect.widest
     last = min(least + width * by, least + most, most)
-    beyond = f"WHEN {n.sql} < {least} THEN {dialect.integer(0)} WHEN {n.sql} > {last} THEN {dialect.integer(width)}"
-    inside = _nearest(dialect, moved, by, size)
+    inside, far = _nearest(dialect, moved, by, size), ""
     if size == "wide":  # narrowing it can't fail here: what is inside was compared with the bounds
         inside = dialect.try_cast(inside, dialect.types["narrow"])
-    return Value(clamped(n.sql, least, last, inside, beyond), "integer", n.level)
+        if kind.most - least > most:  # the type does not hold every difference, but those of negative numbers
+            other = dialect.try_cast(_nearest_sum(dialect, n.sql, -least, by), dialect.types["narrow"])
+            far, last = f"WHEN {n.sql} BETWEEN 0 AND {min(least + width * by, most)} THEN {other} ", -1
+    beyond = f"WHEN {n.sql} < {least} THEN {dialect.integer(0)} WHEN {n.sql} > {last} THEN {dialect.integer(width)}"
+    return Value(clamped(n.sql, least, last, inside, far + beyond), "integer", n.level)
+
+
+def _nearest_sum(dialect: Dialect, n: str, more: int, by: int) -> str:
+    """(n + more) / by, rounded half up, of a non-negative n and a sum that no type holds: both are divided first."""
+    whole, rest = divmod(more, by)
+    divided, left = (dialect.divided(n, str(by), "wide"), f"{n} % {by}") if by <= dialect.widest else ("0", n)
+    flags = [  # of n's rest, from which the rests of both make one half more, or three
+        dialect.flag(f"{left} >= {least}") for least in ((by + 1) // 2 - rest, (3 * by + 1) // 2 - rest)
+        if least <= dialect.widest
+    ]  # fmt: skip
+    return f"({' + '.join([divided, dialect.integer(whole, 'wide'), *flags])})"
 
 
 def _nearest(dialect: Dialect, moved: str, by: int, size: Size) -> str:
     """A non-negative integer divided, rounded half up. No intermediate integer exceeds it by more than 1."""
     if by == 1:
         return moved
+    if by > dialect.widest:  # as no difference is
+        return dialect.flag(f"{moved} >= {by - by // 2}")
     if by & (by - 1) == 0:
         return dialect.shifted(f"({dialect.floor_divided(moved, by // 2, 0, size)} + 1)", 1, size)
     return f"({dialect.divided(moved, str(by), size)} + {dialect.flag(f'{moved} % {by} >= {by - by // 2}')})"

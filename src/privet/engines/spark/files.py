@@ -1,0 +1,68 @@
+"""The Parquet files of a table in Spark: whether all of their values can be read, and whether they are still the same.
+
+Parquet has timestamps in milliseconds, which Spark counts in microseconds, and lets a writer store more digits than a
+long decimal has. What does not fit ends a statement with an error, and Spark has no way to read it as missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+
+from privet.engines.spark import catalogue, sessions
+from privet.engines.spark.identities import canonical
+from privet.engines.spark.sessions import Session, reading, told
+from privet.engines.spark.tables import SparkTable
+from privet.engines.spark.types import identifier
+from privet.errors import SourceError
+from privet.system.interrupts import interruptible
+from privet.tables.stored_types import StoredType
+
+SETTLED = 2000
+"""Milliseconds that the files must have been as they are."""
+_SHORT = 18  # digits of a decimal that Spark reads as an integer of 64 bits, whatever it holds
+
+
+def can_fail(kind: StoredType) -> bool:
+    """Whether a Parquet file can hold a value that Spark can't read as this type."""
+    return kind.family == "timestamp" or (kind.family == "decimal" and kind.precision > _SHORT)
+
+
+def are_readable(source: SparkTable, columns: Sequence[str]) -> bool:
+    """Whether Spark can read every value of these columns; it reads them all."""
+    # an extreme could be taken from elsewhere in a file, and might not fit into Python
+    sql = f"SELECT bit_xor(xxhash64({', '.join(map(identifier, columns))})) FROM {source.rows}"
+    tag = sessions.new_tag()
+    with reading(source.address) as session:
+        try:
+            interruptible(lambda: sessions.run(session, sql, tag=tag), lambda: session.cancel(tag))
+        except Exception as error:
+            if sessions.works(session.spark):
+                return False
+            session.lost = True
+            raise SourceError(f"{source} can't be read: {told(source.address, error)}") from None
+    return True
+
+
+def state(source: SparkTable) -> str | None:
+    """What changes if a file does, is added or removed; None if that is not known, or if one has just changed."""
+    with reading(source.address) as session:
+        try:
+            files = sorted(map(canonical, sessions.files(session, f"SELECT * FROM {source.name}")))
+            listed = _listed(session, source)
+            seen = [(path, *listed[path]) for path in files]
+            version = str(session.spark.version)
+        except Exception:  # a partition that is elsewhere, a storage that can't be listed
+            return None
+    if any(age < SETTLED for *_, age in seen):
+        return None
+    return sha256(repr([version, *(each[:-1] for each in seen)]).encode()).hexdigest()
+
+
+def _listed(session: Session, source: SparkTable) -> dict[str, tuple[int, int, int]]:
+    """By path: the size of a file, the time it was changed, and its age, in milliseconds. No file is opened."""
+    root = source.address.path or catalogue.described(session, source.address).location
+    changed = "unix_millis(modificationTime)"
+    sql = f"SELECT path, length, {changed}, unix_millis(current_timestamp()) - {changed}"
+    rows = sessions.run(session, f"{sql} FROM binaryFile.{identifier(root)}")
+    return {canonical(path): (length, time, age) for path, length, time, age in rows}
