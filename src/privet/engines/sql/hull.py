@@ -2,6 +2,7 @@
 
 Claim: whatever integer, or NULL, stands below, the result is in 0..width or NULL; and never NULL where a value was
 promised. No proof about the expression below is needed for this: it is the reason why a claimed sensitivity holds.
+A float is compared with its bounds before its code is computed; `numbers` has the proof that the code is in the range.
 """
 
 from __future__ import annotations
