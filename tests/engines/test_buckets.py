@@ -61,7 +61,7 @@ def statement(of: Table, bounding: Bounding, *, keys: bool = True) -> Statement:
     return Statement(Scan(of.schema), (col("k").node,) if keys else (), bounding, (Present(code),))
 
 
-BOUNDINGS = [Unbounded(), AtMostRows(2), AtMostGroups(1, 3)]
+BOUNDINGS: list[Bounding] = [Unbounded(), AtMostRows(2), AtMostGroups(1, 3)]
 SHIFTS = (3, 16, 40)
 
 
