@@ -1,7 +1,8 @@
 """How the whole suite runs: the same examples every time, no process idle at the end, and on CI nothing left out.
 
-`./dev test --all` (PRIVET_TEST_ALL=1) multiplies every Hypothesis test's examples by `EFFORT`; a test that counts for
-itself takes the fixture `effort`, and one that runs through a product of cases thins it with `tests.effort.some`.
+`./dev test` runs 3/5 of the examples that a Hypothesis test names, and `./dev test --all` (PRIVET_TEST_ALL=1) `EFFORT`
+times as many. A test that counts for itself takes the fixture `effort`, and one that runs through a product of cases
+thins it with `tests.effort.some`.
 """
 
 from __future__ import annotations
@@ -74,9 +75,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     slow = [item for item in items if item.get_closest_marker("slow") is not None]
     quick = [item for item in items if item.get_closest_marker("slow") is None]
     items[:] = _shared(quick, slow, getattr(config, "workerinput", {}).get("workercount", 1))
-    if EFFORT > 1:
-        for test in {_function(item) for item in items if is_hypothesis_test(_function(item))}:
-            _multiply_examples(test)
+    for test in {_function(item) for item in items if is_hypothesis_test(_function(item))}:
+        _multiply_examples(test)
 
 
 def _shared(quick: list[pytest.Item], slow: list[pytest.Item], processes: int) -> list[pytest.Item]:
@@ -117,8 +117,8 @@ def _multiply_examples(test: object) -> None:
     # Hypothesis has no public way to change a test's settings from outside. If this name changes, this fails aloud.
     own = getattr(test, ATTRIBUTE) or settings.default
     assert isinstance(own, settings)
-    more = settings(own, max_examples=own.max_examples * EFFORT)
-    setattr(test, ATTRIBUTE, more)
+    many = own.max_examples * EFFORT if EFFORT > 1 else -(-own.max_examples * 3 // 5)
+    setattr(test, ATTRIBUTE, settings(own, max_examples=many))
 
 
 def _left_out(config: pytest.Config) -> list[str]:

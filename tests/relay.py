@@ -46,7 +46,11 @@ class Relay:
         with suppress(OSError):
             while True:
                 client, _ = self._listening.accept()
-                upstream = socket.create_connection(("127.0.0.1", self.server))
+                try:
+                    upstream = socket.create_connection(("127.0.0.1", self.server))
+                except OSError:  # there is no server
+                    client.close()
+                    continue
                 self._ends.extend([client, upstream])
                 self._start(self._relay, client, upstream, False)
                 self._start(self._relay, upstream, client, True)

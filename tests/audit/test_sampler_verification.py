@@ -38,7 +38,7 @@ def scale_of(text: str) -> Fraction:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scale", some(LAPLACE_SCALES, every=3))
+@pytest.mark.parametrize("scale", some(LAPLACE_SCALES, every=5))
 def test_the_laplace_sampler_is_exact(scale: str) -> None:
     report = verify_sampler(DiscreteLaplace(scale_of(scale)))
     assert report.findings == ()

@@ -275,10 +275,10 @@ def intruder() -> list[tuple[Any, ...]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("constant", [False, True], ids=["hash", "constant"])
 def test_one_more_person_changes_only_her_own_rows(constant: bool) -> None:
-    before = crowd(55_000, seed=1)
+    before = crowd(28_000, seed=1)
     after = before + intruder()
     random.Random(3).shuffle(after)
-    assert len(before) > 250_000
+    assert len(before) > 122_880  # more than DuckDB reads at once
     with engine(before, constant=constant) as a, engine(after, constant=constant) as b:
         caps = (AtMostRows(1), 1), (AtMostRows(12), 12), (AtMostGroups(2, 3), 6), (PeopleInGroups(3), 3)
         for bounding, most in caps:

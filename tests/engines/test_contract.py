@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -103,26 +104,30 @@ def test_sums_that_overflow_a_bigint(name: str) -> None:
     assert asked(name, table, exactly.squares(x.node, 0, 1, 2**51)) == [[9 * 2**102]]
 
 
-@pytest.mark.parametrize(
-    ("kind", "value"),
-    [(pa.uint8(), 255), (pa.uint32(), 2**32 - 1), (pa.uint64(), 2**64 - 1), (pa.int8(), 127), (pa.float32(), 300.0)],
-    ids=str,
-)
-def test_types_of_numbers(name: str, kind: Any, value: Any, tmp_path: Path) -> None:
+def columns_of(path: Path, stored: list[Any], column: Column) -> tuple[Table, list[Expr]]:
+    """A Parquet file with these columns, all declared alike: one statement reads them all."""
+    names = [f"x{i}" for i in range(len(stored))]
+    pq.write_table(pa.table(stored, names), path)
+    return pv.table("t", path, protect=each_row(), columns=dict.fromkeys(names, column)), [col(name) for name in names]
+
+
+NUMBERS = [(pa.uint8(), 255), (pa.uint32(), 2**32 - 1), (pa.uint64(), 2**64 - 1), (pa.int8(), 127), (pa.float32(), 300)]
+
+
+def test_types_of_numbers(name: str, tmp_path: Path) -> None:
     """In a Parquet file they are read as they are stored."""
-    pq.write_table(pa.table({"x": pa.array([value, 7, None, 0], kind)}), tmp_path / "t.parquet")
-    table = pv.table("t", tmp_path / "t.parquet", protect=each_row(), columns={"x": declared.integer(0, 100)})
-    assert asked(name, table, exactly.present(x.node), total(x, 0, 1, 100)) == [[3, 107]]
+    stored = [pa.array([value, 7, None, 0], kind) for kind, value in NUMBERS]
+    table, columns = columns_of(tmp_path / "t.parquet", stored, declared.integer(0, 100))
+    tallies = [tally for each in columns for tally in (exactly.present(each.node), total(each, 0, 1, 100))]
+    assert asked(name, table, *tallies) == [[3, 107] * len(columns)]
 
 
-@pytest.mark.parametrize(("digits", "places"), [(4, 2), (18, 2), (19, 2), (35, 2)])
-def test_decimals_are_read_exactly(name: str, digits: int, places: int, tmp_path: Path) -> None:
+def test_decimals_are_read_exactly(name: str, tmp_path: Path) -> None:
     values = [Decimal("0.05"), Decimal("0.15"), Decimal("9.95"), Decimal("12.34"), Decimal("-7.77"), None]
-    stored = pa.array(values, pa.decimal128(digits, places))
-    pq.write_table(pa.table({"x": stored}), tmp_path / "t.parquet")
-    column = declared.number(0, 10, step="0.1")
-    table = pv.table("t", tmp_path / "t.parquet", protect=each_row(), columns={"x": column})
-    assert asked(name, table, exactly.present(x.node), total(x, 0, Fraction(1, 10), 100)) == [[5, 1 + 2 + 100 + 100]]
+    stored = [pa.array(values, pa.decimal128(digits, 2)) for digits in (4, 18, 19, 35)]
+    table, columns = columns_of(tmp_path / "t.parquet", stored, declared.number(0, 10, step="0.1"))
+    tallies = [(exactly.present(each.node), total(each, 0, Fraction(1, 10), 100)) for each in columns]
+    assert asked(name, table, *(tally for both in tallies for tally in both)) == [[5, 1 + 2 + 100 + 100] * len(columns)]
 
 
 def test_decimals_of_more_than_37_digits_are_read_as_floats(name: str, tmp_path: Path) -> None:
@@ -193,23 +198,21 @@ def test_dates_without_a_timestamp(name: str, tmp_path: Path) -> None:
     assert asked(name, table, Rows(), keys=(x.truncate("day"),)) == [[1], [1]]
 
 
-@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
-@pytest.mark.parametrize("zone", [None, "UTC", "America/New_York"])
-def test_timestamps(name: str, unit: str, zone: str | None, tmp_path: Path) -> None:
+def test_timestamps(name: str, tmp_path: Path) -> None:
     """An instant is read in UTC; what has no zone is read as it is. Microseconds are all there is."""
     at = [datetime(1969, 12, 31, 23, 59, 59), datetime(2020, 3, 1, 0, 30), datetime(2030, 1, 1), None]
-    stored = pa.array(at, pa.timestamp("us")).cast(pa.timestamp(unit))
-    if zone is not None:
-        stored = stored.cast(pa.timestamp(unit, "UTC")).cast(pa.timestamp(unit, zone))
-    pq.write_table(pa.table({"x": stored}), tmp_path / "t.parquet")
-    column = declared.timestamp("1960-01-01", "2025-01-01")
-    table = pv.table("t", tmp_path / "t.parquet", protect=each_row(), columns={"x": column})
-    assert asked(name, table, total(x.hour(), 0, 1, 23)) == [[23 + 0 + 23]]
-    assert asked(name, table, Rows(), where=x < datetime(1970, 1, 1)) == [[1]]
-    day = pv.table(
-        "t", tmp_path / "t.parquet", protect=each_row(), columns={"x": declared.date("1960-01-01", "2025-01-01")}
-    )
-    assert asked(name, day, Rows(), where=x == date(1969, 12, 31)) == [[1]]
+    stored = []
+    for unit, zone in product(("ms", "us", "ns"), (None, "UTC", "America/New_York")):
+        plain = pa.array(at, pa.timestamp("us")).cast(pa.timestamp(unit))
+        stored.append(plain if zone is None else plain.cast(pa.timestamp(unit, "UTC")).cast(pa.timestamp(unit, zone)))
+    table, columns = columns_of(tmp_path / "t.parquet", stored, declared.timestamp("1960-01-01", "2025-01-01"))
+    hours = [total(each.hour(), 0, 1, 23) for each in columns]
+    old = [exactly.holds((each < datetime(1970, 1, 1)).node) for each in columns]
+    assert asked(name, table, *hours, *old) == [[23 + 0 + 23] * 9 + [1] * 9]
+    assert asked(name, table, Rows(), where=columns[-1] < datetime(1970, 1, 1)) == [[1]]
+    days, columns = columns_of(tmp_path / "d.parquet", stored, declared.date("1960-01-01", "2025-01-01"))
+    that_day = [exactly.holds((each == date(1969, 12, 31)).node) for each in columns]
+    assert asked(name, days, *that_day) == [[1] * 9]
 
 
 def test_cases_and_bins(name: str) -> None:

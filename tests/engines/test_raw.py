@@ -196,17 +196,21 @@ def test_a_twin_that_forgets_nan_is_caught(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_calendar_functions_are_right_on_every_day() -> None:
-    """The engine's own year, quarter, month, day and weekday, and its cuts, on every day of the years 2 to 9000."""
+    """The engine's own year, quarter, month, day and weekday, and its cuts, in the years 2 to 9000.
+
+    On every fifth day, and so on every day of every month of some year; on all with `./dev test --all`.
+    """
+    step = 5 if EFFORT == 1 else 1
     connection = duckdb.connect()
-    days = "SELECT unnest(generate_series(DATE '0002-01-01', DATE '9000-12-31', INTERVAL 1 DAY))::DATE AS d"
+    days = f"SELECT unnest(generate_series(DATE '0002-01-01', DATE '9000-12-31', INTERVAL {step} DAY))::DATE AS d"
     found = connection.execute(
         f"SELECT d, year(d), quarter(d), month(d), day(d), isodow(d), date_trunc('year', d)::DATE, "
         f"date_trunc('quarter', d)::DATE, date_trunc('month', d)::DATE, date_trunc('week', d)::DATE FROM ({days})"
     ).fetchnumpy()
     first, last = date(2, 1, 1), date(9000, 12, 31)
-    count = (last - first).days + 1
+    count = (last - first).days // step + 1
     start = np.datetime64("0002-01-01", "D")
-    every = start + np.arange(count)
+    every = start + step * np.arange(count)
     order = np.argsort(found["d"].astype("datetime64[D]"), kind="stable")
     columns = [np.asarray(column)[order] for column in found.values()]
     assert (columns[0].astype("datetime64[D]") == every).all()
@@ -214,7 +218,7 @@ def test_calendar_functions_are_right_on_every_day() -> None:
     months = every.astype("datetime64[M]")
     month = (months - years.astype("datetime64[M]")).astype(int) + 1
     quarter = (month + 2) // 3
-    weekday = (np.arange(count) + first.weekday()) % 7 + 1  # one after the other
+    weekday = (step * np.arange(count) + first.weekday()) % 7 + 1  # one after the other
     expected = [
         years.astype(int) + 1970,
         quarter,
@@ -228,7 +232,7 @@ def test_calendar_functions_are_right_on_every_day() -> None:
     starts = [years.astype("datetime64[D]"), cut, months.astype("datetime64[D]"), every - (weekday - 1)]
     for mine, theirs in zip(starts, columns[6:], strict=True):
         assert (mine == theirs.astype("datetime64[D]")).all()
-    assert every[-1] == np.datetime64(last, "D")
+    assert np.datetime64(last, "D") - step < every[-1] <= np.datetime64(last, "D")
     assert date(1999, 12, 31) + timedelta(days=60) == date(2000, 2, 29)
 
 

@@ -208,11 +208,17 @@ CLUSTER = {
 }
 
 
-def test_executors_and_servers_that_are_killed(java: None, tmp_path: Path) -> None:
-    """A lost executor is replaced, and what it had counted is counted again, alike. A lost server is a failure."""
+def test_executors_and_servers_that_are_killed(spark_server: SparkServer, tmp_path: Path) -> None:
+    """A lost executor is replaced, and what it had counted is counted again, alike. A lost server is a failure.
+
+    After that another one answers at its address, which knows as little of the first one's sessions as a new one would.
+    """
     long = Long(tmp_path, files=24, rows=2**16)
-    with spark.running(master="local-cluster[1,1,512]", **CLUSTER) as (server, process):
-        table = long.table(server.address)
+    with (
+        spark.running(master="local-cluster[1,1,512]", **CLUSTER) as (server, process),
+        relayed(server.port) as relay,
+    ):
+        table = long.table(f"sc://127.0.0.1:{relay.port}")
         with opened(table) as session:
             spent = session.spent
             with ThreadPoolExecutor(1) as pool:
@@ -227,12 +233,10 @@ def test_executors_and_servers_that_are_killed(java: None, tmp_path: Path) -> No
             with in_the_middle(session, table, server):
                 spark.end(process)
             long.shorten()
-            again = spark.start(server.folder, port=server.port)
-            try:
-                assert spark.port_of(again, server.folder) == server.port
-                assert asking(session, table, 9) == [1], "a server that was restarted is asked again"
-            finally:
-                spark.end(again)
+            relay.down()
+            relay.server = spark_server.port
+            relay.up()
+            assert asking(session, table, 9) == [1], "a server that was restarted is asked again"
 
 
 def executors(server: int) -> list[int]:

@@ -78,6 +78,8 @@ def worst(
     laws = {table: law(table, steps, epsilon, moved or claimed, reach, both=both) for table in tables}
     loss = 0.0
     for one, other in itertools.combinations(tables, 2):
+        if len(other) - len(one) > rows:
+            continue  # not neighbours, whatever they hold
         gone, new = Counter(one) - Counter(other), Counter(other) - Counter(one)
         if max(gone.total(), new.total()) > rows:
             continue

@@ -284,7 +284,7 @@ def ends_of(exponent: Fraction, bits: int = 64) -> tuple[Fraction, Fraction]:
 def test_extreme_epsilons_draw() -> None:
     for kind in (Exponential, PermuteAndFlip):
         assert kind(sensitivity=1, epsilon="1e300").select([0, 1]) == 1
-        assert {kind(sensitivity=1, epsilon="1e-300").select([0, 10**6]) for _ in range(200)} == {0, 1}
+        assert {kind(sensitivity=1, epsilon="1e-300").select([0, 10**6]) for _ in range(60)} == {0, 1}
         assert kind(sensitivity=1, epsilon="1e-300").select([0, 10**310]) == 1
 
 

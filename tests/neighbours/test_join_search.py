@@ -26,7 +26,7 @@ from privet.tables.query import Query
 from privet.tables.relation import Relation, Table
 from privet.tables.statement import AtMostGroups, AtMostRows
 
-WORLDS, QUESTIONS, NEIGHBOURS = 20, 5, 4
+WORLDS, QUESTIONS, NEIGHBOURS = 12, 5, 4
 
 
 @dataclass
@@ -127,7 +127,7 @@ def search(worlds: range, claim: Any = lambda _, part: part.move.total, *, stop:
 def test_no_neighbour_of_joined_tables_moves_more_than_claimed(effort: int) -> None:
     cases, violations = search(range(WORLDS * effort))
     assert violations == []
-    assert cases > 100 * effort
+    assert cases > 60 * effort
 
 
 def of_one_table(asked: ReleasePlan, part: Any) -> int:

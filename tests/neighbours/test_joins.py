@@ -122,8 +122,8 @@ def shapes(of: Tables) -> dict[str, tuple[Relation, int]]:
 @pytest.mark.parametrize("adjacency", ["add/remove", "replace"])
 def test_no_join_moves_more_than_claimed(adjacency: str, grouped: bool) -> None:
     with Tables(adjacency) as of:
-        turn = grouped + (adjacency == "replace")
-        for name, (rows, _) in some(list(shapes(of).items()), every=2, start=turn):
+        turn = 2 * grouped + (adjacency == "replace")
+        for name, (rows, _) in some(list(shapes(of).items()), every=4, start=turn):
             for question, query in asked_of(rows, grouped=grouped).items():
                 made = plan(query, epsilon=1)
                 for part, change in zip(made.noised, of.largest(made), strict=True):

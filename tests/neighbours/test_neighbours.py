@@ -33,7 +33,7 @@ from privet.privacy.adjacency import Adjacency, Person
 from privet.privacy.moves import L1Move, L2Move, Move
 from privet.tables.statement import AtMostGroups, AtMostRows, Statement, Unbounded
 
-BATCHES, WORLDS = (3, 5) if EFFORT == 1 else (5, 5 * EFFORT)
+BATCHES, WORLDS = (2, 5) if EFFORT == 1 else (5, 5 * EFFORT)
 """Batches, and worlds in each."""
 
 

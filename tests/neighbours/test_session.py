@@ -254,7 +254,7 @@ def test_t20_neighbours_with_the_same_noisy_numbers_can_t_be_told_apart(effort: 
 @pytest.mark.slow
 @pytest.mark.usefixtures("same_time")
 def test_t20_with_real_noise_all_but_the_numbers_is_the_same() -> None:
-    for number in range(8):
+    for number in range(5):
         chance = Random(40_000 + number)
         made = world(chance)
         query = asked(chance, made)
@@ -316,7 +316,7 @@ def test_t22_what_rows_hold_is_seen_nowhere() -> None:
 
 
 def test_t19_the_cost_is_known_before_and_is_the_same_for_all_data() -> None:
-    for number in range(6):
+    for number in range(4):
         chance = Random(50_000 + number)
         made = world(chance)
         query = asked(chance, made)

@@ -181,7 +181,7 @@ SIZES = [(1, 1), (3, 1), (4, 1), (25, 1), (6, 2), (12, 6)]
 
 
 @pytest.mark.parametrize(
-    ("size", "panels", "which"), some([(s, n, title) for s in SIZES for n in (1, 3) for title in TITLES], every=4)
+    ("size", "panels", "which"), some([(s, n, title) for s in SIZES for n in (1, 3) for title in TITLES], every=7)
 )
 def test_nothing_lies_over_the_legend(size: tuple[int, int], panels: int, which: str) -> None:
     (count, series), title = size, TITLES[which]

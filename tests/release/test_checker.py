@@ -158,7 +158,7 @@ def test_histograms_too(size: int) -> None:
 @pytest.mark.slow
 def test_it_agrees_with_the_planner_on_generated_questions(effort: int) -> None:
     seen: dict[str, int] = {}
-    for number in range(40 * effort):
+    for number in range(25 * effort):
         chance = Random(910_000 + number)
         for asked in questions(chance, world(chance)):
             tree = json.loads(json.dumps(derived(asked)))

@@ -150,6 +150,10 @@ def test_postgres_however_it_is_written() -> None:
         assert not is_postgres(text)
 
 
+SIZE = 200_000
+"""A regex that takes quadratic time takes minutes for a text of this length."""
+
+
 @pytest.mark.parametrize(
     "part",
     [
@@ -172,7 +176,7 @@ def test_postgres_however_it_is_written() -> None:
     ],
 )
 def test_long_texts_take_no_time(part: str) -> None:
-    for text in (part * (10**6 // len(part)), f"x://{part * (10**6 // len(part))}:y", f"{part * 10**5}@"):
+    for text in (part * (SIZE // len(part)), f"x://{part * (SIZE // len(part))}:y", f"{part * (SIZE // 10)}@"):
         start = time.process_time()
         masked(text)
         assert time.process_time() - start < 5

@@ -359,8 +359,8 @@ class Asker:
         return pv.Session(tables, public=[regions], budget=pv.PureDP(10**9), ledger=self.ledger, threads=1)
 
     def views(self, variant: int, *, parquet: bool = False) -> dict[str, View]:
-        """Of all statements without poison; of every sixth one with it, by turns (all with `./dev test --all`)."""
-        every = 6 if variant else 1
+        """Of all statements without poison; of every ninth one with it, by turns (all with `./dev test --all`)."""
+        every = 9 if variant else 1
         with self.session(variant, parquet=parquet) as session:
             asked = some(list({**STATEMENTS, **REFUSED}.items()), every=every, start=variant)
             return {name: self.view(session, sql) for name, sql in asked}

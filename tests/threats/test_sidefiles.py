@@ -89,9 +89,9 @@ def test_beside_an_open_ledger_that_is_idle(
     start: Callable[[], Peer],
     end: str,
     harm: Callable[[Path, bytes | None], None],
-    effort: int,
 ) -> None:
-    for first, other in ("ab", "ba") if effort > 1 or harm in (remove, put_back, put_back_hot) else ("ba",):
+    orders = [("a", "b"), ("b", "a")]
+    for first, other in some(orders, every=2, start=SIDES.index(end) + HARMS.index(harm)):
         folder = tmp_path / first
         folder.mkdir()
         path = folder / "people.ledger"
