@@ -32,6 +32,8 @@ from privet.tables.query import Query
 
 FITTED = {"duckdb": (10**6, 10**7, 10**8), "postgres": (10**6, 10**7), "spark": (10**6, 10**7)}
 CHECKED = {"duckdb": 3 * 10**7, "postgres": 3 * 10**6, "spark": 3 * 10**6}
+WARM_UP = {"spark": 2}
+"""How often the smallest size is asked about before anything counts: a JVM compiles what is used often."""
 CAP = 3
 WORD = 8
 """Bytes of a packed word, and of an id."""
@@ -174,6 +176,8 @@ def main() -> None:
         folder = Path(tempfile.mkdtemp(dir=ENVIRONMENTS))
         try:
             with PLACES[name]() as place:
+                for _ in range(WARM_UP.get(name, 0)):
+                    list(measured(place, min(FITTED[name]), folder))
                 fit = [each for rows in FITTED[name] for each in measured(place, rows, folder)]
                 report(console, name, fit, measured(place, CHECKED[name], folder))
         finally:
