@@ -88,31 +88,29 @@ class Reference(Closing):
             return str(reason)
         return None
 
-    def _check(self, statement: Statement | Holders) -> None:
-        """A statement that is not supported is no failure, which could have come from a row."""
-        if reason := self.supports(statement):
-            raise Unsupported(reason)
+    def _failure(self, statement: Statement | Holders) -> Exception:
+        """Why there is no answer. Of a statement that is not supported no row is the reason."""
+        reason = self.supports(statement)
+        return NoAnswer(FAILED) if reason is None else Unsupported(reason)
 
     def answer(self, statement: Statement) -> list[list[int]]:
         """What the statement counts, for each group, in the order of `itertools.product`."""
-        self._check(statement)
         counts: list[list[int]] | None = None
         if not self._closed:
             with suppress(Exception):
                 counts = self._counted(statement)
         if counts is None:  # raised out here, so that nothing of what went wrong is attached
-            raise NoAnswer(FAILED)
+            raise self._failure(statement)
         return counts
 
     def histograms(self, statement: Statement, buckets: Buckets) -> list[dict[int, int]]:
         """For each group, the number of rows in each of these buckets of codes that has any."""
-        self._check(statement)
         counts: list[dict[int, int]] | None = None
         if not self._closed:
             with suppress(Exception):
                 counts = self._in_buckets(statement, buckets)
         if counts is None:
-            raise NoAnswer(FAILED)
+            raise self._failure(statement)
         return counts
 
     def _in_buckets(self, statement: Statement, buckets: Buckets) -> list[dict[int, int]]:
@@ -156,13 +154,12 @@ class Reference(Closing):
 
     def holders(self, statement: Holders) -> list[Held]:
         """How many people hold each private key."""
-        self._check(statement)
         held: list[Held] | None = None
         if not self._closed:
             with suppress(Exception):
                 held = self._held(statement)
         if held is None:
-            raise NoAnswer(FAILED)
+            raise self._failure(statement)
         return held
 
     def _held(self, statement: Holders) -> list[Held]:

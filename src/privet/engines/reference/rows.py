@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
@@ -48,7 +48,7 @@ class Stored:
 
     def nothing(self) -> Stored:
         """The same table with one row in which everything is missing, to see whether a statement can be computed."""
-        return Stored(self.schema, self.types, lambda names: [dict.fromkeys(names)])
+        return replace(self, rows=lambda names: [dict.fromkeys(names)])
 
     def read(self, column: Column, name: str, row: Mapping[str, Any], mode: str) -> Any:
         """A declared column of a row."""
