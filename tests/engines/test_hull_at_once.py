@@ -36,6 +36,7 @@ from privet.engines.sql import hull
 from privet.planner import ReleasePlan, plan
 from privet.tables.expressions.nodes import Column
 from privet.tables.statement import Statement
+from privet.tables.types import NumberType
 
 SERVED = ("postgres", "spark")
 LACKING = {"postgres": ("chr(0)",), "spark": ("infinity", "5874897"), "duckdb": ()}
@@ -138,11 +139,12 @@ FAR = {
 
 
 def test_codes_of_floats_far_from_0(name: str) -> None:
-    units = []
-    for field, kind in FAR.items():
-        low, high = float(kind.type.lower), float(kind.type.upper)
+    units: list[dict[str, float | None]] = []
+    for field, declared in FAR.items():
+        assert isinstance(declared.type, NumberType)
+        low, high = float(declared.type.lower), float(declared.type.upper)
         inside = [low, nextafter(low, 0), (low + high) / 2, nextafter(high, low), high, -inf, inf, nan]
-        units += [dict.fromkeys(FAR) | {field: x} for x in inside]
+        units += [{each: x if each == field else None for each in FAR} for x in inside]
     table = pv.table(
         "t",
         pa.table(
@@ -153,7 +155,8 @@ def test_codes_of_floats_far_from_0(name: str) -> None:
         protect=pv.each_row(),
     )
     statements = plan(table.agg(**{field: pv.sum(field) for field in FAR}), epsilon=1).statements()
-    found, expected = [], []
+    found: list[Any] = []
+    expected: list[Any] = []
     for which, answers in ((name, found), ("reference", expected)):
         engine = movers.opened(which, table)
         try:

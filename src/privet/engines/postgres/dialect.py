@@ -229,7 +229,7 @@ class PostgresDialect(Dialect):
 
     def how_many(self, sql: str) -> str | None:
         # sum and avg of the same bigint have one state, so that it is computed once; avg has 16 digits or more
-        return f"round(sum({sql}) / avg({sql}))"
+        return f"round(sum({sql}) / nullif(avg({sql}), 0))"  # should one not be greater than 0, it is no error
 
     def count_where(self, condition: str) -> str:
         return f"count(*) FILTER (WHERE {condition})"
