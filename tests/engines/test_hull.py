@@ -360,9 +360,9 @@ def test_a_row_in_two_bins_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     Adversary(monkeypatch, SMALL)
     honest = statements._tally
 
-    def several(dialect: Any, tally: Any, reduced: Any, columns: list[str]) -> dict[int, int]:
+    def several(dialect: Any, tally: Any, reduced: Any, columns: list[str], shared: set[Any]) -> dict[int, int]:
         if not isinstance(tally, At):
-            return honest(dialect, tally, reduced, columns)
+            return honest(dialect, tally, reduced, columns, shared)
         columns.append(f"count_if({reduced.place(tally.value)} >= {tally.index})")
         return {len(columns) - 1: 1}
 
