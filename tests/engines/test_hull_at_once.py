@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import inf, nan, nextafter
 from random import Random
 from typing import Any
 
@@ -35,6 +36,7 @@ from privet.engines.sql import hull
 from privet.planner import ReleasePlan, plan
 from privet.tables.expressions.nodes import Column
 from privet.tables.statement import Statement
+from privet.tables.types import NumberType
 
 SERVED = ("postgres", "spark")
 LACKING = {"postgres": ("chr(0)",), "spark": ("infinity", "5874897"), "duckdb": ()}
@@ -124,3 +126,41 @@ def test_codes_that_are_not_clamped_are_caught(name: str, monkeypatch: pytest.Mo
     units = [[i] for i in range(len(ANY))]
     ask = lambda t: t.agg(**ASKED["sum"])  # noqa: E731
     assert beyond(*seen(name, units, ask, protect=pv.each_row(), adjacency="add/remove"), "add/remove")
+
+
+FAR = {
+    "down": pv.integer(-4 * 10**18, -4 * 10**18 + 512_000),
+    "up": pv.integer(-25 * 10**17, -25 * 10**17 + 512_000),
+    "above": pv.integer(4 * 10**18, 4 * 10**18 + 512_000),
+    "fine": pv.number(-(10**9) - 1, -(10**9)),
+    "steps": pv.number(-(2**70) - 2**27, -(2**70), step=2**18),
+}
+"""Columns whose floats are so many steps away from 0 that no 64-bit integer holds twice as many."""
+
+
+def test_codes_of_floats_far_from_0(name: str) -> None:
+    units: list[dict[str, float | None]] = []
+    for field, declared in FAR.items():
+        assert isinstance(declared.type, NumberType)
+        low, high = float(declared.type.lower), float(declared.type.upper)
+        inside = [low, nextafter(low, 0), (low + high) / 2, nextafter(high, low), high, -inf, inf, nan]
+        units += [{each: x if each == field else None for each in FAR} for x in inside]
+    table = pv.table(
+        "t",
+        pa.table(
+            {field: pa.array([unit[field] for unit in units], pa.float64()) for field in FAR}
+            | {"unit": pa.array(range(len(units)), pa.int64())}
+        ),
+        columns={**FAR, "unit": pv.integer(0, len(units) - 1, required=True)},
+        protect=pv.each_row(),
+    )
+    statements = plan(table.agg(**{field: pv.sum(field) for field in FAR}), epsilon=1).statements()
+    found: list[Any] = []
+    expected: list[Any] = []
+    for which, answers in ((name, found), ("reference", expected)):
+        engine = movers.opened(which, table)
+        try:
+            answers += [engine.answer(by_unit(statement)) for statement in statements]
+        finally:
+            engine.close()
+    assert found == expected

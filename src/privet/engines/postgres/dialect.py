@@ -136,12 +136,13 @@ class PostgresDialect(Dialect):
     def _exact(self, whole: str) -> str:
         """A double that is a whole number below 2^140, as a decimal: a cast would keep 15 digits of it.
 
-        Three pieces, each a bigint. Products with powers of two, and what is subtracted, are exact.
+        Three pieces, each a bigint, rounded towards 0: rounded down, 2^78 - 1 would be left of -1, and no double is
+        that. So products with powers of two, and what is left, are exact.
         """
         piece, both = self.float(2**_PIECE), self.float(2 ** (2 * _PIECE))
-        high = f"floor({whole} / {both})"
+        high = f"trunc({whole} / {both})"
         rest = f"({whole} - {high} * {both})"
-        middle = f"floor({rest} / {piece})"
+        middle = f"trunc({rest} / {piece})"
         low = f"({rest} - {middle} * {piece})"
         high, middle, low = (f"CAST(CAST({part} AS bigint) AS numeric)" for part in (high, middle, low))
         return f"({high} * {2 ** (2 * _PIECE)} + {middle} * {2**_PIECE} + {low})"
@@ -228,7 +229,7 @@ class PostgresDialect(Dialect):
 
     def how_many(self, sql: str) -> str | None:
         # sum and avg of the same bigint have one state, so that it is computed once; avg has 16 digits or more
-        return f"round(sum({sql}) / avg({sql}))"
+        return f"round(sum({sql}) / nullif(avg({sql}), 0))"  # should one not be greater than 0, it is no error
 
     def count_where(self, condition: str) -> str:
         return f"count(*) FILTER (WHERE {condition})"

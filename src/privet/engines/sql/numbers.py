@@ -184,8 +184,9 @@ def _of_double(dialect: Dialect, kind: NumberType, grid: Grid, d: str, *, keyed:
         if keyed:
             known = f"CASE WHEN {w} BETWEEN {least} AND {most} THEN {inside} END"
             return f"CASE WHEN {d} BETWEEN {low} AND {high} THEN {known} END"
-    if (steps.code(steps.lower), steps.code(steps.upper)) == (0, grid.width):
-        # the hull: codes of what is inside are codes, since none is less than that of a smaller number
+    if size == "narrow" and (steps.code(steps.lower), steps.code(steps.upper)) == (0, grid.width):
+        # the hull: codes of what is inside are codes, since none is less than that of a smaller number. Not of wide
+        # ones: that would rest on how a database puts a wide integer together
         low, high = dialect.float(steps.lower), dialect.float(steps.upper)
     else:
         inside = in_hull(dialect, inside, grid.width)
