@@ -74,8 +74,10 @@ def is_address(text: str) -> bool:
     Example:
         >>> [is_address(text) for text in ("mysql://host", "postgresql:/me@host", "me:secret@host", "host=x user=me")]
         [True, True, True, True]
-        >>> [is_address(text) for text in ("//me:secret@host/base", "duckdb:md:base", "people?token=x", "sc//h/;token=x")]
-        [True, True, True, True]
+        >>> [is_address(text) for text in ("//me:secret@host/base", "duckdb:md:base", "people?token=x")]
+        [True, True, True]
+        >>> is_address("sc//host/;token=x")
+        True
         >>> [is_address(text) for text in ("people.ledger", "/data/10:30@lab/people.ledger", "year=2024/people.ledger")]
         [False, False, False]
     """
