@@ -103,8 +103,8 @@ def test_what_can_t_be_read_is_said_to_the_steward(steward: Steward, tmp_path: P
     for address, what in {
         f"{at}#global_temp.passing": "there is no table|is a view",
         f"{at}#nowhere.people": "there is no table",
-        f"{at}#/nowhere/people.parquet": "there are no files at '/nowhere/people.parquet'",
-        f"{at}#{folder}": "can't be read: .*schema",
+        f"{at}#/nowhere/people.parquet": "there are no Parquet files at '/nowhere/people.parquet'",
+        f"{at}#{folder}": "there are no Parquet files at",
         "spark://host:7077": "the address of a cluster, not of a table",
         "spark:": "spark: names no table, no database and no files",
         "sc://host:x#people": "not a valid address of Spark Connect",

@@ -109,7 +109,7 @@ def test_a_value_that_does_not_fit_is_found_before_a_session_exists(
 ) -> None:
     path = tmp_path / "t.parquet"
     misfit(what, path)
-    said = r"one of the columns x of the Parquet files .* can't be read: .* Write the files again, timestamps in micro"
+    said = r"the column x of the Parquet files .* can't be read: .* Write the files again, .* timestamps in micro"
     with pytest.raises(SourceError, match=said) as caught:
         table(spark_server, path, x=column)
     assert str(2**62) not in str(caught.value)
@@ -119,6 +119,60 @@ def test_a_value_that_does_not_fit_is_found_before_a_session_exists(
     unchecked = table(spark_server, path, x=column)
     with Spark({"t": (unchecked.schema, unchecked.source)}, salt=b"s") as engine, pytest.raises(NoAnswer):
         engine.answer(Statement(Scan(unchecked.schema), (), Unbounded(), (exactly.present(col("x").node),)))
+
+
+def test_files_with_different_types_are_found_before_a_session_exists(
+    spark_server: SparkServer, tmp_path: Path
+) -> None:
+    """As pandas writes them: whether integers are floats in a file depends on one missing value."""
+    folder, number = tmp_path / "several", declared.integer(0, 9)
+    folder.mkdir()
+    pq.write_table(pa.table({"x": [1, 2], "y": [1, 2], "z": [1, 2]}), folder / "a.parquet")
+    narrow = pa.array([3, 4], pa.int32())
+    pq.write_table(pa.table({"x": [3.0, None], "y": [3, 4], "z": narrow}), folder / "b.parquet")
+    with pytest.raises(
+        SourceError, match=r"one of the columns .*x.* its files have different types for it.*same types"
+    ):
+        table(spark_server, folder, x=number, y=number, z=number)
+    made = table(spark_server, folder, y=number, z=number)  # Spark reads narrow integers as wide ones
+    total = exactly.total(col("z").node, 0, 1, 9)
+    with Spark({"t": (made.schema, made.source)}, salt=b"s") as engine:
+        assert engine.answer(Statement(Scan(made.schema), (), Unbounded(), (Rows(), total))) == [[4, 10]]
+
+
+def test_a_table_with_other_types_over_the_same_files_is_read_again(
+    spark_server: SparkServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = tmp_path / "files"
+    folder.mkdir()
+    pq.write_table(pa.table({"x": [1, 2]}), folder / "a.parquet")
+    os.utime(folder / "a.parquet", (1, 1))
+
+    def declare(kind: str) -> Any:
+        with sessions.reading(parsed(spark_server.address)) as session:
+            sessions.run(session, "DROP TABLE IF EXISTS retyped")
+            sessions.run(session, f"CREATE TABLE retyped (x {kind}) USING parquet LOCATION '{folder}'")
+        return pv.table(
+            "t", f"{spark_server.address}#retyped", protect=each_row(), columns={"x": declared.integer(0, 9)}
+        )
+
+    assert declare("bigint")
+    with pytest.raises(SourceError, match=r"the column x of .* its files have different types for it"):
+        declare("float")
+    with sessions.reading(parsed(spark_server.address)) as session:
+        sessions.run(session, "DROP TABLE retyped")
+
+
+def test_files_that_are_not_there(spark_server: SparkServer, tmp_path: Path) -> None:
+    """An empty folder, the name of a file that is taken for a table, and a path with a key."""
+    with pytest.raises(SourceError, match="there are no Parquet files at"):
+        table(spark_server, tmp_path, **COLUMNS)
+    with pytest.raises(SourceError, match=r"Name files by their absolute path: .*#/data/people\.parquet"):
+        table(spark_server, "people.parquet", **COLUMNS)
+    with pytest.raises(SourceError, match="must not contain a user or a key") as caught:
+        table(spark_server, "wasbs://c@host/people?sig=hush", **COLUMNS)
+    assert "hush" not in str(caught.value)
 
 
 def test_files_are_read_once(spark_server: SparkServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

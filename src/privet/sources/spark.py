@@ -22,21 +22,25 @@ def source_of(schema: Schema, address: str) -> SparkTable:
 
 def _check_readable(source: SparkTable) -> None:
     """Read what can fail to be read, once for each content of the files: a question would fail because of one row."""
-    unsure = [name for name, kind in source.columns if files.can_fail(kind)]
+    unsure = [name for name, kind in source.columns if files.can_fail(kind) or not source.alone]
     if not unsure:
         return
     marks = _marks(source, unsure)
-    columns = [name for name in unsure if not checked_files.is_known(marks.get(name))]
-    if not columns:
+    new = [name for name in unsure if not checked_files.is_known(marks.get(name))]
+    if not new:
         return
-    if not files.are_readable(source, columns):
+    differing = [] if source.alone else files.differing(source)
+    types = source.types()
+    columns = [name for name in new if name in differing or files.can_fail(types[name])]
+    if columns and not files.are_readable(source, columns):
+        several = "one of the columns" if len(columns) > 1 else "the column"
         raise SourceError(
-            f"one of the columns {', '.join(columns)} of {source} can't be read: its files are damaged, or contain a "
-            "timestamp beyond Spark's calendar, or a decimal with more digits than its type has",
+            f"{several} {', '.join(columns)} of {source} can't be read: its files have different types for it, are "
+            "damaged, or contain a timestamp beyond Spark's calendar, or a decimal with more digits than its type has",
             subject=Subject("table", source.address.table),
             remedy=Remedy(
-                "Write the files again, timestamps in microseconds and decimals with a writer that checks them, as "
-                "Spark's own does; or leave these columns out of the declaration"
+                "Write the files again, all with the same types, timestamps in microseconds and decimals with a writer "
+                "that checks them, as Spark's own does; or leave these columns out of the declaration"
             ),
         )
     if marks and marks == _marks(source, unsure):  # they are still the same files
@@ -47,4 +51,7 @@ def _marks(source: SparkTable, columns: list[str]) -> dict[str, str]:
     state = files.state(source)
     if state is None:
         return {}
-    return checked_files.object_marks(written(source.address), state, b"", columns, reader="spark")
+    types = source.types()  # a table of the catalogue can be made again with other types, over the same files
+    typed = [f"{name} {types[name].name}" for name in columns]
+    made = checked_files.object_marks(written(source.address), state, b"", typed, reader="spark")
+    return dict(zip(columns, made.values(), strict=True))

@@ -26,7 +26,7 @@ _SCHEMED = re.compile(
     r"\s*(?:(?:postgres|spark|jdbc|odbc|duckdb|md|motherduck|sqlite|mysql|mariadb|mssql|oracle)[\w+.-]*:|[a-z][\w+.-]+:/)",
     re.IGNORECASE,
 )
-_WITH_PARAMETER = re.compile(r"\?[\w%.-]+=")
+_WITH_PARAMETER = re.compile(r"(?:\?|/;)[\w%.-]+=")
 _DRIVE = re.compile(r"\s*[A-Za-z]:[\\/]")
 _FIRST_KEY = re.compile(r"\s*(\w{1,40})\s*=")
 
@@ -76,6 +76,8 @@ def is_address(text: str) -> bool:
         [True, True, True, True]
         >>> [is_address(text) for text in ("//me:secret@host/base", "duckdb:md:base", "people?token=x")]
         [True, True, True]
+        >>> is_address("sc//host/;token=x")
+        True
         >>> [is_address(text) for text in ("people.ledger", "/data/10:30@lab/people.ledger", "year=2024/people.ledger")]
         [False, False, False]
     """

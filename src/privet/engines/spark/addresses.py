@@ -21,6 +21,7 @@ _WRITE = write(f'pv.table("people", "{_EXAMPLE}", ...)', policy=f'source = "{_EX
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
 _PATH = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 _PLAIN = ("use_ssl", "user_agent", "session_id", "grpc_max_message_size")
+_KEYED = re.compile(r"\?[\w%.-]+=")  # a signature; Spark reads ? as a pattern
 _AZURE = ("abfs", "abfss", "wasb", "wasbs")
 _PORT = 15002
 _SERVER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(:\d+)?")  # what follows ; or , could be a token
@@ -151,7 +152,9 @@ def _named(address: Address, name: str) -> Address:
 
 
 def _has_user(path: str) -> bool:
-    """Whether a path has a user, or a key, before its host. In Azure's storage that is the name of a container."""
+    """Whether a path has a user, or a key, before its host or after ?. In Azure's storage a container is before it."""
+    if _KEYED.search(path):
+        return True
     parts = urlsplit(path.partition("?")[0])
     user, at, _ = parts.netloc.rpartition("@")
     return bool(at) and not (parts.scheme in _AZURE and re.fullmatch(r"[a-z0-9$-]+", user))

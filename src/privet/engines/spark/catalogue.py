@@ -23,6 +23,7 @@ _ABSENT = (
     "TABLE_OR_VIEW_NOT_FOUND",
     "SCHEMA_NOT_FOUND",
     "PATH_NOT_FOUND",
+    "UNABLE_TO_INFER_SCHEMA",
     "CATALOG_NOT_FOUND",
     "EXPECT_TABLE_NOT_VIEW",
 )
@@ -33,6 +34,7 @@ _STORAGE = Remedy(
     "Add the library to Spark, such as org.apache.hadoop:hadoop-aws for s3a://, in the version of Spark's Hadoop. "
     "Without Spark, Privet itself reads s3:// and gs://: name the files without sc://...# or spark:"
 )
+_FILES = "/data/people.parquet"
 _T = TypeVar("_T")
 
 
@@ -140,13 +142,16 @@ def _refusal(session: Session, address: Address, error: Exception) -> SourceErro
     if condition not in _ABSENT:
         return SourceError(f"{address} can't be read: {told(address, error)}", subject=subject)
     if address.path:
-        return SourceError(f"there are no files at {address.path!r} in {address.shown}", subject=subject)
+        return SourceError(f"there are no Parquet files at {address.path!r} in {address.shown}", subject=subject)
     known = [names[-1] for names in tables(session, address.names[:-1]) or ()]
     near = nearest(address.names[-1], known)
     like = written(replace(address, names=(*address.names[1:-1], near))) if near else ""
+    remedy = Remedy(f"Did you mean {near!r}? Write {like}") if near else None
+    if address.names[-1].lower() == "parquet":
+        remedy = Remedy(f"Name files by their absolute path: {written(replace(address, names=(), path=_FILES))}")
     return SourceError(
         f"there is no {address}, or this user may not see it",
         allowed=listed(known, "tables") if known else "This user can see no table there",
         subject=subject,
-        remedy=Remedy(f"Did you mean {near!r}? Write {like}") if near else None,
+        remedy=remedy,
     )

@@ -1,7 +1,8 @@
 """The Parquet files of a table in Spark: whether all of their values can be read, and whether they are still the same.
 
 Parquet has timestamps in milliseconds, which Spark counts in microseconds, and lets a writer store more digits than a
-long decimal has. What does not fit ends a statement with an error, and Spark has no way to read it as missing.
+long decimal has. What does not fit ends a statement with an error, and Spark has no way to read it as missing. So does
+a file that has another type for a column than the others: pandas writes integers as floats where one is missing.
 """
 
 from __future__ import annotations
@@ -26,6 +27,16 @@ _SHORT = 18  # digits of a decimal that Spark reads as an integer of 64 bits, wh
 def can_fail(kind: StoredType) -> bool:
     """Whether a Parquet file can hold a value that Spark can't read as this type."""
     return kind.family == "timestamp" or (kind.family == "decimal" and kind.precision > _SHORT)
+
+
+def differing(source: SparkTable) -> list[str]:
+    """The columns that some file may have another type for than the table, by the footers of all files."""
+    with reading(source.address) as session:
+        try:
+            found = dict(sessions.merged(session, _root(session, source)))
+        except Exception:  # types that can't be merged, or a storage that can't be listed
+            found = {}
+    return [name for name, kind in source.columns if found.get(name) != kind.name]
 
 
 def are_readable(source: SparkTable, columns: Sequence[str]) -> bool:
@@ -61,8 +72,11 @@ def state(source: SparkTable) -> str | None:
 
 def _listed(session: Session, source: SparkTable) -> dict[str, tuple[int, int, int]]:
     """By path: the size of a file, the time it was changed, and its age, in milliseconds. No file is opened."""
-    root = source.address.path or catalogue.described(session, source.address).location
     changed = "unix_millis(modificationTime)"
     sql = f"SELECT path, length, {changed}, unix_millis(current_timestamp()) - {changed}"
-    rows = sessions.run(session, f"{sql} FROM binaryFile.{identifier(root)}")
+    rows = sessions.run(session, f"{sql} FROM binaryFile.{identifier(_root(session, source))}")
     return {canonical(path): (length, time, age) for path, length, time, age in rows}
+
+
+def _root(session: Session, source: SparkTable) -> str:
+    return source.address.path or catalogue.described(session, source.address).location

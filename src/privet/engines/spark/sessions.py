@@ -163,8 +163,17 @@ def run(
 def columns(session: Session, sql: str) -> list[tuple[str, str]]:
     """The columns of a SELECT and the names of their types; no row is read."""
     with _tagged(session, new_tag(), LONGEST), quiet():
-        found = session.spark.sql(sql).schema
-        return [(each.name, str((each.metadata or {}).get(_CHARS) or each.dataType.simpleString())) for each in found]
+        return _types(session.spark.sql(sql).schema)
+
+
+def merged(session: Session, root: str) -> list[tuple[str, str]]:
+    """The columns that Parquet files have together and the names of their types, by their footers; no row is read."""
+    with _tagged(session, new_tag(), LONGEST), quiet():
+        return _types(session.spark.read.option("mergeSchema", "true").parquet(root).schema)
+
+
+def _types(found: Any) -> list[tuple[str, str]]:
+    return [(each.name, str((each.metadata or {}).get(_CHARS) or each.dataType.simpleString())) for each in found]
 
 
 def files(session: Session, sql: str) -> list[str]:

@@ -26,6 +26,8 @@ class SparkTable:
     """What it is in Spark's catalogue: changed if what is read of it is another table."""
     identities: tuple[Identity, ...] = field(default=(), repr=False)
     """Its name in the catalogue, its folder, and its files."""
+    alone: bool = field(default=False, repr=False)
+    """Whether it is one file, whose own types are read."""
 
     def types(self) -> Mapping[str, StoredType]:
         """The columns and their types."""
@@ -79,7 +81,9 @@ def _opened(session: Session, address: Address) -> SparkTable:
     types = tuple((name, stored(kind)) for name, kind in found.columns)
     files = catalogue.looked(session, source.address, lambda: sessions.files(session, f"SELECT * FROM {source.name}"))
     known = identities(session, source.address, found.location, files)
-    return replace(source, columns=types, signature=found.of(types), identities=known)
+    return replace(
+        source, columns=types, signature=found.of(types), identities=known, alone=bool(address.path) and len(files) == 1
+    )
 
 
 def signature(session: Session, source: SparkTable) -> str:
