@@ -177,6 +177,21 @@ class Dialect(ABC):
         """
         return self.try_cast(f"floor({sql})", self.types[size])
 
+    def clamped_integer(self, m: str, ends: tuple[int, int], inside: str, codes: tuple[str, str]) -> str:
+        """`inside`, where the integer `m` is between the ends; beyond, the first or the last code; NULL for NULL.
+
+        `inside` is NULL for NULL, and may fail for what is beyond.
+        """
+        (low, high), (first, last) = ends, codes
+        outside = f"WHEN {m} < {low} THEN {first} WHEN {m} > {high} THEN {last}"
+        return f"CASE WHEN {m} BETWEEN {low} AND {high} THEN {inside} {outside} END"
+
+    def clamped_float(self, d: str, ends: tuple[str, str], inside: str, codes: tuple[str, str]) -> str:
+        """The same of a float `d`; NULL for NaN, too."""
+        (low, high), (first, last) = ends, codes
+        outside = f"WHEN {d} < {low} THEN {first} WHEN NOT {self.is_nan(d)} THEN {last}"
+        return f"CASE WHEN {d} BETWEEN {low} AND {high} THEN {inside} {outside} END"
+
     @abstractmethod
     def low_bits(self, sql: str, places: int) -> str:
         """The lowest bits of an integer that is not negative."""

@@ -125,12 +125,15 @@ def _of_whole(
     if below > 1:  # not negative: m / scale is at least half a step below `base`
         moved = dialect.floor_divided(f"(2 * {moved} + {below})", 2 * below, 0, size)
     first, last = ((2 * (end * times - minus) + below) // (2 * below) for end in (low, high))
-    if low <= high and not 0 <= first <= last <= grid.width:  # the hull: codes of what is inside are codes
+    inside_hull = 0 <= first <= last <= grid.width  # codes of what is inside are codes
+    if low <= high and not inside_hull:
         moved = f"least(greatest({moved}, 0), {grid.width})"
     inside = moved if size == "narrow" else dialect.try_cast(moved, dialect.types["narrow"])
     if keyed:
         return f"CASE WHEN {m} BETWEEN {low} AND {high} THEN {inside} END"
     top = dialect.integer(grid.width)
+    if inside_hull and low <= high and size == "narrow" and reach <= 2**63:
+        return dialect.clamped_integer(m, (low, high), inside, (dialect.integer(0), top))
     outside = f"WHEN {m} < {low} THEN {dialect.integer(0)} WHEN {m} > {high} THEN {top}"
     if stored.family == "integer" and stored.bits > 127 and not stored.signed:  # beyond the wide integers
         outside += f" WHEN {sql} IS NOT NULL THEN {top}"
@@ -187,9 +190,9 @@ def _of_double(dialect: Dialect, kind: NumberType, grid: Grid, d: str, *, keyed:
     if size == "narrow" and (steps.code(steps.lower), steps.code(steps.upper)) == (0, grid.width):
         # the hull: codes of what is inside are codes, since none is less than that of a smaller number. Not of wide
         # ones: that would rest on how a database puts a wide integer together
-        low, high = dialect.float(steps.lower), dialect.float(steps.upper)
-    else:
-        inside = in_hull(dialect, inside, grid.width)
+        ends = dialect.float(steps.lower), dialect.float(steps.upper)
+        return dialect.clamped_float(d, ends, inside, (dialect.integer(0), dialect.integer(grid.width)))
+    inside = in_hull(dialect, inside, grid.width)
     outside = f"WHEN {d} < {dialect.float(steps.lower)} THEN {dialect.integer(0)} WHEN NOT {dialect.is_nan(d)} THEN"
     return clamped(d, low, high, inside, f"{outside} {dialect.integer(grid.width)}")
 
