@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,8 +34,13 @@ class Asked:
 class _Taken:
     """An engine that takes down what it is asked."""
 
-    def __init__(self, engine: Any) -> None:
-        self._engine, self.asked = engine, list[Any]()
+    def __init__(self, engine: Any, asked: list[Any]) -> None:
+        self._engine, self.asked = engine, asked
+
+    @contextmanager
+    def snapshot(self) -> Iterator[_Taken]:
+        with self._engine.snapshot() as looks:
+            yield _Taken(looks, self.asked)
 
     def __getattr__(self, name: str) -> Any:
         real = getattr(self._engine, name)
@@ -51,7 +57,7 @@ class _Taken:
 def noted(session: pv.Session, questions: Sequence[tuple[str, Any, dict[str, Any]]]) -> list[Asked]:
     """What a session asks its engine for these questions: a name, the question, and options of the release."""
     found: dict[Any, Asked] = {}
-    notes: Any = _Taken(session.dataset.engine)
+    notes: Any = _Taken(session.dataset.engine, [])
     session.dataset.engine = notes
     for name, question, options in questions:
         session.release(question, **options)

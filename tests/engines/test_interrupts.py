@@ -37,14 +37,13 @@ TELLS_A_SHARE = {"duckdb"}
 PROGRAM = """
 import os
 os.close(os.open(os.ttyname(0), os.O_RDWR))  # the terminal of this session: its Ctrl-C is ours
-from privet.engines.registry import engine_class
+from privet.engines.sql.engine import SQLLooks
 from privet.engines.sql.text import Context
 from privet.__main__ import main
 import sys
 
-engine = engine_class(sys.argv.pop(1))
-real, endless = engine._ask, sys.argv.pop(1)
-engine._ask = lambda self, sql, context: real(self, endless, Context(self._dialect))
+real, endless = SQLLooks._asked, sys.argv.pop(1)
+SQLLooks._asked = lambda self, sql, context: real(self, endless, Context(self._engine._dialect))
 main()
 """
 POLICY = """
@@ -89,7 +88,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 def at_a_terminal(name: str, folder: Path, until: Callable[[str], bool], *options: str) -> tuple[int, str]:
     """The code of a command and all that a terminal shows of it; Ctrl-C is pressed once `until` holds."""
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-c", PROGRAM, name, ENDLESS[name], "query", QUESTION, "--epsilon", "0.25", *options]
+    command = [sys.executable, "-c", PROGRAM, ENDLESS[name], "query", QUESTION, "--epsilon", "0.25", *options]
     child = subprocess.Popen(
         command, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True, env=HERE
     )

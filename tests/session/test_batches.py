@@ -12,6 +12,7 @@ from tests.session.test_session import a_session, people
 
 import privet as pv
 from privet.codec import canonical
+from privet.engines.sql.engine import SQLLooks
 from privet.errors import AccountingError, BudgetError, NoAnswer, NotChecked, QueryError, UserError, VerificationError
 from privet.ledger import open_ledger
 from privet.privacy import pld
@@ -101,10 +102,10 @@ def test_the_cheaper_price_is_paid() -> None:
 
 
 def test_all_or_none_is_decided_before_data_are_read(session: pv.Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    def read(_: Any) -> Any:
+    def read(*_: Any) -> Any:
         raise AssertionError("data were read")
 
-    monkeypatch.setattr(session.dataset.engine, "answer", read)
+    monkeypatch.setattr(SQLLooks, "answer", read)
     with pytest.raises(BudgetError, match="Nothing was spent"):
         each(session, questions(80, first=10), 0.1, delta=DELTA)
     with pytest.raises(BudgetError, match="Nothing was spent"):
@@ -115,15 +116,15 @@ def test_all_or_none_is_decided_before_data_are_read(session: pv.Session, monkey
 
 
 def test_one_failure_fails_all_and_the_debit_stays(session: pv.Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, asked = session.dataset.engine.answer, []
+    real, asked = SQLLooks.answer, []
 
-    def breaks(statement: Any) -> Any:
+    def breaks(looks: SQLLooks, statement: Any) -> Any:
         asked.append(statement)
         if len(asked) == 3:
             raise RuntimeError("row 17 says so")
-        return real(statement)
+        return real(looks, statement)
 
-    monkeypatch.setattr(session.dataset.engine, "answer", breaks)
+    monkeypatch.setattr(SQLLooks, "answer", breaks)
     with pytest.raises(NoAnswer) as failure:
         each(session, questions(5), 0.05, delta=DELTA)
     assert "17" not in str(failure.value)

@@ -14,6 +14,7 @@ import pytest
 from tests.prices import loss
 
 import privet as pv
+from privet.engines.sql.engine import SQLLooks
 from privet.errors import QueryError, UserError
 from privet.planner import plan
 from privet.planner.plan import NoisyMeasurement
@@ -109,16 +110,16 @@ def test_a_dataset_can_t_be_copied(dataset: pv.Dataset) -> None:
 
 def test_a_slow_question_does_not_hold_up_another(dataset: pv.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     """One session's question waits in the engine until the other session's question was asked and answered."""
-    real, entered, other_done = dataset.engine.answer, threading.Event(), threading.Event()
+    real, entered, other_done = SQLLooks.answer, threading.Event(), threading.Event()
     waited = []
 
-    def answer(statement: Any) -> Any:
+    def answer(looks: SQLLooks, statement: Any) -> Any:
         if threading.current_thread().name == "slow":
             entered.set()
             waited.append(other_done.wait(30))
-        return real(statement)
+        return real(looks, statement)
 
-    monkeypatch.setattr(dataset.engine, "answer", answer)
+    monkeypatch.setattr(SQLLooks, "answer", answer)
     slow = threading.Thread(
         target=lambda: dataset.session(analyst="ann").release(COUNT, epsilon=1), name="slow", daemon=True
     )

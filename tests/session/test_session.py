@@ -8,7 +8,7 @@ import threading
 import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -20,6 +20,7 @@ import pytest
 
 import privet as pv
 from privet import connection
+from privet.engines.sql.engine import SQLLooks
 from privet.errors import BudgetError, DatasetClosed, LedgerError, NoAnswer, QueryError, UserError
 from privet.ledger import Charge, TableFacts, memory_ledger
 from privet.tables.query import Query
@@ -400,6 +401,9 @@ class Broken:
     def supports(self, statement: Any) -> Any:
         return self.engine.supports(statement)
 
+    def snapshot(self) -> Any:
+        return nullcontext(self)
+
     def answer(self, statement: Any) -> Any:
         raise self.error
 
@@ -489,14 +493,14 @@ def test_a_failure_that_can_t_be_settled_hides_the_engine_s_text(session: pv.Ses
 
 def test_an_answer_that_comes_too_late_is_not_given(session: pv.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its lease was lost, so a retry may have been told that it failed: then there is no answer."""
-    real = session.dataset.engine.answer
+    real = SQLLooks.answer
 
-    def late(statement: Any) -> Any:
+    def late(looks: SQLLooks, statement: Any) -> Any:
         number = session.ledger.head().number
         session.ledger.settle(Charge(number, "people", pv.PureDP(1)), "failed")
-        return real(statement)
+        return real(looks, statement)
 
-    monkeypatch.setattr(session.dataset.engine, "answer", late)
+    monkeypatch.setattr(SQLLooks, "answer", late)
     with pytest.raises(NoAnswer, match=TEXT) as caught:
         session.release(count(), epsilon=1)
     assert caught.value.__context__ is None
@@ -505,15 +509,15 @@ def test_an_answer_that_comes_too_late_is_not_given(session: pv.Session, monkeyp
 
 def test_a_ledger_that_breaks_after_the_debit(session: pv.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """What can't be written down is not given, and nothing is answered any more."""
-    real = session.dataset.engine.answer
+    real = SQLLooks.answer
 
-    def breaking(statement: Any) -> Any:
+    def breaking(looks: SQLLooks, statement: Any) -> Any:
         with session.ledger._database.writing(lambda c: c) as connection:
             connection.execute("DROP TABLE privet_leases")
-        return real(statement)
+        return real(looks, statement)
 
     with monkeypatch.context() as patched:
-        patched.setattr(session.dataset.engine, "answer", breaking)
+        patched.setattr(SQLLooks, "answer", breaking)
         with pytest.raises(LedgerError, match="can't be read or written"):
             session.release(count(), epsilon=1)
     for ask in (lambda: session.release(by_region(), epsilon=1), lambda: session.spent):

@@ -14,6 +14,7 @@ import pytest
 
 import privet as pv
 from privet.codec import canonical
+from privet.engines.sql.engine import SQLLooks
 from privet.errors import QueryError, UserError, VerificationError
 from privet.mechanisms.thresholds import GaussianThreshold, OptimalSelection, TruncatedThreshold
 from privet.planner import ReleasePlan, finding, plan
@@ -219,14 +220,13 @@ def test_t16_a_key_of_one_person_appears_with_delta_at_most(adjacency: str, max_
 
 
 def test_one_debit_of_the_whole_price_before_any_row_is_read(one: pv.Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine, order = one.dataset.engine, []
-    asked = type(engine).holders
+    order, asked = [], SQLLooks.holders
 
     def noted(self: Any, statement: Any) -> Any:
         order.append(one.ledger.balance(one.name).spent)
         return asked(self, statement)
 
-    monkeypatch.setattr(type(engine), "holders", noted)
+    monkeypatch.setattr(SQLLooks, "holders", noted)
     before = one.spent
     one.release(BY_TOWN, epsilon=2)
     assert len(order) == 1

@@ -6,6 +6,7 @@ An engine never sees noise, epsilon or a ledger. Whatever it is, a guarantee sta
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -45,7 +46,23 @@ Public = Mapping[str, tuple[PublicSchema, Source]]
 """Tables by name: their declarations, and where their rows are."""
 
 
-class Engine(Protocol):
+class Looks(Protocol):
+    """What the rows of some tables can be asked."""
+
+    def answer(self, statement: Statement) -> list[list[int]]:
+        """An integer for each tally, for each group, in the order of `itertools.product`."""
+
+    def histograms(self, statement: Statement, buckets: Buckets) -> list[dict[int, int]]:
+        """For each group, the number of rows in each of these buckets of codes that has any.
+
+        Claim: of the rows that `answer` counts for this statement, which must count the rows of one code.
+        """
+
+    def holders(self, statement: Holders) -> list[Held]:
+        """How many people hold each private key, in the order of keys. What it lists is private, and so is its size."""
+
+
+class Engine(Looks, Protocol):
     """Exact integers for statements over some tables.
 
     Claim: the size and the order of an answer follow from the statement. No row can cause an error, and every failure
@@ -63,17 +80,12 @@ class Engine(Protocol):
     def supports(self, statement: Statement | Holders) -> str | None:
         """Why it can't compute this statement; None if it can. No row is read. To be asked before a debit."""
 
-    def answer(self, statement: Statement) -> list[list[int]]:
-        """An integer for each tally, for each group, in the order of `itertools.product`."""
+    def snapshot(self) -> AbstractContextManager[Looks]:
+        """Looks that belong together, such as those of one question.
 
-    def histograms(self, statement: Statement, buckets: Buckets) -> list[dict[int, int]]:
-        """For each group, the number of rows in each of these buckets of codes that has any.
-
-        Claim: of the rows that `answer` counts for this statement, which must count the rows of one code.
+        Claim: all of them see the tables in one state, or one of them fails with `NoAnswer(FAILED)`, and so do all that
+        follow it. A look outside of a snapshot sees a state of its own. One thread uses a snapshot.
         """
-
-    def holders(self, statement: Holders) -> list[Held]:
-        """How many people hold each private key, in the order of keys. What it lists is private, and so is its size."""
 
     def ready(self) -> None:
         """Make sure that this process can ask; nothing is read. To be called before a debit."""

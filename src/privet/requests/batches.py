@@ -19,16 +19,18 @@ def request(batch: BatchPlan, questions: Mapping[str, Query | str | ReleasePlan]
     """The request for the answers of all questions of a batch, or of none.
 
     Claim: noise is drawn once for each part of the event, and it is the noise that the part describes. Questions of
-    the same part get the same noisy numbers.
+    the same part get the same noisy numbers. All questions see the tables in one state.
     """
     _check_parts(batch)
 
     def answer(debited: Debited) -> tuple[ReleasedBatch, str]:
         drawn: dict[int, queries.Drawn] = {}
+        with debited.engine.snapshot() as looks:
+            for part, plan in zip(batch.parts, batch.values(), strict=True):
+                if part not in drawn:
+                    drawn[part] = queries.measured(plan, looks)
         releases, texts = {}, []
         for part, (name, plan) in zip(batch.parts, batch.items(), strict=True):
-            if part not in drawn:
-                drawn[part] = queries.measured(plan, debited.engine)
             found, noisy = drawn[part]
             part_of = replace(debited, link=linked(debited.link, batch.whole, part))
             releases[name], text = queries.certified(queries.resolved(plan, found), noisy, part_of)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privet.engines.base import Engine
+from privet.engines.base import Looks
 from privet.errors import InternalError
 from privet.planner import ReleasePlan
 from privet.planner.choosing import GroupedCodes, chosen
@@ -45,7 +45,8 @@ Drawn = tuple[tuple[Found, ...] | None, Noisy]
 
 def answered(plan: ReleasePlan, debited: Debited) -> tuple[Release, str]:
     """The answer to a question that is paid for, and the text of its certificate."""
-    found, noisy = measured(plan, debited.engine)
+    with debited.engine.snapshot() as looks:
+        found, noisy = measured(plan, looks)
     return certified(resolved(plan, found), noisy, debited)
 
 
@@ -54,24 +55,25 @@ def resolved(plan: ReleasePlan, found: tuple[Found, ...] | None) -> ReleasePlan:
     return plan if found is None else plan.resolved(found)
 
 
-def measured(plan: ReleasePlan, engine: Engine) -> Drawn:
+def measured(plan: ReleasePlan, looks: Looks) -> Drawn:
     """The keys that were found, if they are not public, and the measurements of a plan that is paid for, with noise.
 
-    Claim: the noise that is drawn is the noise that was paid for.
+    Claim: the noise that is drawn is the noise that was paid for, if all looks see the tables in one state. A row that
+    changed between two of them could count twice, and its price covers it once.
     """
     counts: list[int] | None = None
     found: tuple[Found, ...] | None = None
     noisy: Noisy
     if plan.discovery is not None:
-        found, counts = plan.discovery.drawn(engine.holders(plan.discovery.holders), plan.limit)
+        found, counts = plan.discovery.drawn(looks.holders(plan.discovery.holders), plan.limit)
         plan = plan.resolved(found)
     if counts is not None:  # their noise is drawn already, and nothing else is asked
         noisy, drawn = (tuple((count,) for count in counts),), plan.event()
     else:
         statements = plan.statements()
-        exact = plan.coordinates([engine.answer(each) if plan.groups else [] for each in statements[: plan.summed]])
+        exact = plan.coordinates([looks.answer(each) if plan.groups else [] for each in statements[: plan.summed]])
         ranks = {
-            place: chosen(part, GroupedCodes(statements[plan.statement_of(part)], engine.histograms))
+            place: chosen(part, GroupedCodes(statements[plan.statement_of(part)], looks.histograms))
             for place, part in enumerate(plan.noised)
             if isinstance(part, ChosenRanks)
         }

@@ -7,8 +7,8 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from threading import Lock, Thread
 from types import MappingProxyType
 from typing import Any, ClassVar, Unpack
@@ -21,10 +21,11 @@ from privet.engines import object_store
 from privet.engines.base import Private, Public, Resources, Source, objects_of
 from privet.engines.duckdb import attaching
 from privet.engines.duckdb.dialect import DuckDBDialect
-from privet.engines.sql.engine import SQLEngine
+from privet.engines.sql.engine import Ask, Rows, SQLEngine
 from privet.engines.sql.pool import Pool
 from privet.engines.sql.relations import Stored
 from privet.engines.sql.text import Context
+from privet.engines.unchanged import Unchanged
 from privet.errors import SourceError, UserError
 from privet.system.interrupts import duckdb_interrupts
 from privet.system.processes import forever, native
@@ -222,14 +223,22 @@ class DuckDB(SQLEngine):
         home.first.execute("SET enable_external_access = false")
         home.first.execute("SET lock_configuration = true")
 
-    def _ask(self, sql: str, context: Context) -> list[tuple[Any, ...]]:
+    @contextmanager
+    def _looking(self) -> Iterator[Ask]:
+        """One cursor, and files that stay as they are."""
         with self._homes[os.getpid()].connection() as cursor:
-            found = self._interruptible(
-                lambda: self._run(cursor, sql, context), cursor.interrupt, lambda: cursor.query_progress() / 100
-            )
-            for objects in self._objects.values():
-                object_store.check(objects)  # an object that changed meanwhile was read in parts
-            return found
+            files = Unchanged(source for tables in self._sources for _, source in tables.values())
+
+            def ask(sql: str, context: Context) -> Rows:
+                found = self._interruptible(
+                    lambda: self._run(cursor, sql, context), cursor.interrupt, lambda: cursor.query_progress() / 100
+                )
+                files.check()  # what changed meanwhile was read in parts
+                for objects in self._objects.values():
+                    object_store.check(objects)
+                return found
+
+            yield ask
 
     def _run(self, cursor: DuckDBPyConnection, sql: str, context: Context) -> list[tuple[Any, ...]]:
         return _rows(cursor, sql, context)

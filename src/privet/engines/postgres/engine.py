@@ -1,10 +1,11 @@
-"""Postgres, asked where the rows are: one SELECT for a statement, and only integers by group come back."""
+"""Postgres, asked where the rows are: one SELECT for each look, and only integers by group come back."""
 
 from __future__ import annotations
 
 import os
 import re
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import Any, ClassVar, Unpack
 
@@ -15,6 +16,7 @@ from privet.engines.postgres.dialect import PostgresDialect
 from privet.engines.postgres.public import Shipped, shipped
 from privet.engines.postgres.signatures import locks, looks, signature
 from privet.engines.postgres.tables import PostgresTable, is_as_declared
+from privet.engines.sql.engine import Ask, Rows
 from privet.engines.sql.pool import Pool
 from privet.engines.sql.server import ServerEngine, in_python
 from privet.engines.sql.text import Context
@@ -38,6 +40,11 @@ class _Home(Pool[Any]):
     def _connect(self) -> Any:
         return connections.connect(self._address)
 
+    def _usable(self, connection: Any) -> bool:
+        from psycopg.pq import TransactionStatus
+
+        return not connection.abandoned and connection.info.transaction_status == TransactionStatus.IDLE
+
     def _drop(self, connection: Any) -> None:
         with suppress(Exception):
             connection.close()
@@ -46,9 +53,9 @@ class _Home(Pool[Any]):
 class Postgres(ServerEngine[PostgresTable, Shipped]):
     """Exact integers for statements over tables of one database.
 
-    Claim: that of `Engine`. Each question is one SELECT in a transaction that can only read, sees one snapshot, has a
-    time limit, and depends on no setting of the server. A table that was changed since it was declared is noticed
-    under a lock, before it is read.
+    Claim: that of `Engine`. All looks of a question are in one transaction, which can only read, sees one snapshot, has
+    a time limit for each SELECT, and depends on no setting of the server. A table that was changed since it was
+    declared is noticed under a lock, before it is read.
 
     A child of a fork opens connections of its own, and leaves those of its parent alone.
     """
@@ -126,25 +133,27 @@ class Postgres(ServerEngine[PostgresTable, Shipped]):
             return
         raise SourceError(what)
 
-    def _ask(self, sql: str, context: Context) -> list[tuple[Any, ...]] | None:
+    @contextmanager
+    def _looking(self) -> Iterator[Ask]:
+        """One transaction, and so one snapshot: it is taken with the first look, and given up after the last."""
+        process = os.getpid()
         with self._home().connection() as connection:
-
-            def run() -> list[tuple[Any, ...]] | None:
-                if self._begin(connection) != self._signature:
-                    return None
-                found = self._rows(connection, sql, context)
-                connection.execute("ROLLBACK")
-                return found
 
             def end() -> None:
                 with suppress(Exception):
                     connection.cancel_safe(timeout=1)
                 connection.abandoned = True
 
-            found = self._interruptible(run, end)
-            if found is None:
-                raise SourceError(_CHANGED)  # so that the connection, in its transaction, is closed
-            return found
+            if self._interruptible(lambda: self._begin(connection), end) != self._signature:
+                raise SourceError(_CHANGED)
+
+            def ask(sql: str, context: Context) -> Rows:
+                return self._interruptible(lambda: self._rows(connection, sql, context), end)
+
+            yield ask
+            if os.getpid() == process:  # else a signal handler forked: it is the parent's
+                with suppress(Exception):  # the answers are there; a connection that does not answer is dropped
+                    self._interruptible(lambda: connection.execute("ROLLBACK"), end)
 
     def _rows(self, connection: Any, sql: str, context: Context) -> list[tuple[Any, ...]]:
         parameters: list[Any] = list(context.parameters)

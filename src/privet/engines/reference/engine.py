@@ -6,7 +6,8 @@ It shares no code with the SQL compiler, so that other engines can be compared w
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import ClassVar, Unpack
 
@@ -26,6 +27,7 @@ from privet.engines.base import (
 from privet.engines.reference.bounding import Row, few_keys, kept
 from privet.engines.reference.expressions import adds, evaluate, reading
 from privet.engines.reference.rows import Lines, Stored, value_of
+from privet.engines.unchanged import SameFiles
 from privet.errors import NoAnswer, SourceError
 from privet.system.closing import Closing
 from privet.tables.holders import Held, Holders, can_appear
@@ -56,6 +58,7 @@ class Reference(Closing):
     ) -> None:
         self._salt = salt
         self._objects = objects_of(tables)
+        self._sources = [source for each in (tables, public) for _, source in each.values()]
         self._lines = Lines(
             {name: Stored.of(schema, source) for name, (schema, source) in tables.items()},
             {name: Stored.of(schema, source) for name, (schema, source) in public.items()},
@@ -92,6 +95,11 @@ class Reference(Closing):
         """Why there is no answer. Of a statement that is not supported no row is the reason."""
         reason = self.supports(statement)
         return NoAnswer(FAILED) if reason is None else Unsupported(reason)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[SameFiles]:
+        """Looks at files that stay as they are."""
+        yield SameFiles(self, self._sources)
 
     def answer(self, statement: Statement) -> list[list[int]]:
         """What the statement counts, for each group, in the order of `itertools.product`."""

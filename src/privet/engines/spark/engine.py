@@ -16,6 +16,7 @@ from privet.engines.spark.dialect import SparkDialect
 from privet.engines.spark.public import Shipped, shipped
 from privet.engines.spark.sessions import Session
 from privet.engines.spark.tables import SparkTable, signature
+from privet.engines.sql.engine import Ask
 from privet.engines.sql.server import ServerEngine, in_python
 from privet.engines.sql.text import Context
 from privet.errors import SourceError, UserError
@@ -137,6 +138,10 @@ class Spark(ServerEngine[SparkTable, Shipped]):
             self._check_tables()  # a session that was lost while nobody used it
 
     # --- questions --------------------------------------------------------------------------------
+
+    @contextmanager
+    def _looking(self) -> Iterator[Ask]:
+        yield self._ask
 
     def _ask(self, sql: str, context: Context) -> list[tuple[Any, ...]]:
         process, tag, home = os.getpid(), sessions.new_tag(), self._home()

@@ -15,8 +15,8 @@ _Connection = TypeVar("_Connection")
 class Pool(ABC, Generic[_Connection]):
     """Connections that are lent to one question at a time.
 
-    Claim: one that failed, or was interrupted, is never lent again. A child that a signal handler forks from a question
-    neither gives back nor drops what is its parent's.
+    Claim: one that failed, or was interrupted, or is not usable any more, is never lent again. A child that a signal
+    handler forks from a question neither gives back nor drops what is its parent's.
     """
 
     def __init__(self) -> None:
@@ -31,6 +31,10 @@ class Pool(ABC, Generic[_Connection]):
     @abstractmethod
     def _drop(self, connection: _Connection) -> None:
         """Let go of one."""
+
+    def _usable(self, connection: _Connection) -> bool:
+        """Whether one that comes back can be lent again."""
+        return True
 
     @property
     def running(self) -> list[_Connection]:
@@ -49,7 +53,7 @@ class Pool(ABC, Generic[_Connection]):
             if connection is None:
                 connection = self._lent[ticket] = self._connect()
             yield connection
-            usable = True
+            usable = self._usable(connection)
         finally:
             if os.getpid() == process:
                 with self._changed:

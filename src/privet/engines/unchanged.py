@@ -1,0 +1,78 @@
+"""Files that must not change between the looks of one question: a row that moved would count at both of its places."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import TypeVar
+
+from privet.engines.base import FAILED, Looks, ParquetObjects, Source
+from privet.errors import NoAnswer
+from privet.tables.holders import Held, Holders
+from privet.tables.statement import Buckets, Statement
+
+_T = TypeVar("_T")
+
+
+class Changed(Exception):
+    """A file is not what it was."""
+
+
+class Unchanged:
+    """The files of some sources, as they are when this is made.
+
+    Claim: `check` fails if a file was replaced, or written to, between then and now. A program that sets the time of a
+    file it has written back to what it was, and keeps its size, is not noticed.
+    """
+
+    def __init__(self, sources: Iterable[Source]) -> None:
+        in_files = (source for source in sources if not isinstance(source, ParquetObjects))  # those have tags
+        self._paths = sorted({path for source in in_files for path in source.files()})
+        self._states = _states(self._paths)
+
+    def check(self) -> None:
+        """`Changed`, unless all files are what they were; `OSError`, if one is gone."""
+        if _states(self._paths) != self._states:
+            raise Changed
+
+
+class SameFiles:
+    """A snapshot for an engine that has no transactions: its looks fail once a file has changed.
+
+    Claim: that of `Engine.snapshot`, as far as `Unchanged` notices.
+    """
+
+    def __init__(self, engine: Looks, sources: Iterable[Source]) -> None:
+        self._engine, self._sources = engine, tuple(sources)
+        self._files: Unchanged | None = None  # until the first look
+        self._failed = False
+
+    def answer(self, statement: Statement) -> list[list[int]]:
+        """An integer for each tally, for each group."""
+        return self._look(lambda: self._engine.answer(statement))
+
+    def histograms(self, statement: Statement, buckets: Buckets) -> list[dict[int, int]]:
+        """For each group, the number of rows in each of these buckets of codes that has any."""
+        return self._look(lambda: self._engine.histograms(statement, buckets))
+
+    def holders(self, statement: Holders) -> list[Held]:
+        """How many people hold each private key."""
+        return self._look(lambda: self._engine.holders(statement))
+
+    def _look(self, look: Callable[[], _T]) -> _T:
+        if not self._failed:
+            self._failed = True
+            with suppress(OSError, Changed):
+                if self._files is None:
+                    self._files = Unchanged(self._sources)
+                found = look()
+                self._files.check()
+                self._failed = False
+                return found
+        raise NoAnswer(FAILED)
+
+
+def _states(paths: Sequence[str]) -> list[tuple[int, ...]]:
+    found = map(os.stat, paths)
+    return [(each.st_dev, each.st_ino, each.st_size, each.st_mtime_ns) for each in found]
