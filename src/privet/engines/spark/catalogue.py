@@ -77,20 +77,26 @@ def whole(session: Session, address: Address) -> Address:
 
 def described(session: Session, address: Address) -> Description:
     """A table or files, if they can be read."""
-    about: dict[str, Any] = {}
+    known: dict[str, Any] = {}
     if address.names:
         try:
-            ((text,),) = sessions.run(session, f"DESCRIBE TABLE EXTENDED {name(address)} AS JSON")
+            known = json.loads(about(session, address))
         except Exception as error:
             raise _refusal(session, address, error) from None
-        about = json.loads(text)
-        _check(address, about)
+        _check(address, known)
     columns = looked(session, address, lambda: sessions.columns(session, f"SELECT * FROM {name(address)}"))
-    return Description(name(address), about.get("provider", "parquet"), about.get("location", ""), tuple(columns))
+    return Description(name(address), known.get("provider", "parquet"), known.get("location", ""), tuple(columns))
 
 
-def _check(address: Address, about: Mapping[str, Any]) -> None:
-    kind, provider = str(about.get("type", "")), str(about.get("provider", "unknown")).lower()
+def about(session: Session, address: Address) -> str:
+    """What the catalogue says of a table, as JSON; nothing of files."""
+    if not address.names:
+        return ""
+    return str(sessions.run(session, f"DESCRIBE TABLE EXTENDED {name(address)} AS JSON")[0][0])
+
+
+def _check(address: Address, known: Mapping[str, Any]) -> None:
+    kind, provider = str(known.get("type", "")), str(known.get("provider", "unknown")).lower()
     subject = Subject("table", address.table)
     if kind not in _TABLES:
         what = "a view" if "VIEW" in kind else f"of the kind {kind.lower() or 'unknown'}"
