@@ -30,6 +30,7 @@ _ABSENT = (
 _ALLOWED = "Tables of Spark's catalogue that are stored as Parquet, and Parquet files can be read"
 _COPY = Remedy("Write its rows to a table of Parquet: CREATE TABLE people USING parquet AS SELECT * FROM ...")
 _NO_STORAGE = re.compile(r"No FileSystem for scheme|FileSystem not found")
+_COLON = "Relative path in absolute URI"
 _STORAGE = Remedy(
     "Add the library to Spark, such as org.apache.hadoop:hadoop-aws for s3a://, in the version of Spark's Hadoop. "
     "Without Spark, Privet itself reads s3:// and gs://: name the files without sc://...# or spark:"
@@ -62,7 +63,7 @@ def name(address: Address) -> str:
         `sales`.`people` parquet.`/data/people.parquet`
     """
     if address.path:
-        return f"parquet.{identifier(address.path)}"
+        return f"parquet.{identifier(address.pattern)}"
     return ".".join(identifier(each) for each in address.names)
 
 
@@ -144,6 +145,12 @@ def _refusal(session: Session, address: Address, error: Exception) -> SourceErro
             f"{address} can't be read: this Spark has no library for {storage}",
             subject=subject,
             remedy=_STORAGE,
+        )
+    if _COLON in sessions.cause(error):
+        return SourceError(
+            f"{address} can't be read: a file there has a colon in its name, and Hadoop can't read it",
+            subject=subject,
+            remedy=Remedy("Rename the file"),
         )
     if condition not in _ABSENT:
         return SourceError(f"{address} can't be read: {told(address, error)}", subject=subject)

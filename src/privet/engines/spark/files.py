@@ -15,8 +15,9 @@ from privet.engines.spark.listings import listed
 from privet.engines.spark.sessions import Session, reading, told
 from privet.engines.spark.tables import SparkTable
 from privet.engines.spark.types import identifier
-from privet.errors import SourceError
+from privet.errors import Remedy, SourceError
 from privet.system.interrupts import interruptible
+from privet.system.progress import Progress
 from privet.tables.stored_types import StoredType
 
 SETTLED = 2000
@@ -46,12 +47,14 @@ def are_readable(source: SparkTable, columns: Sequence[str]) -> bool:
     tag = sessions.new_tag()
     with reading(source.address) as session:
         try:
-            interruptible(lambda: sessions.run(session, sql, tag=tag), lambda: session.cancel(tag))
+            with Progress() as progress:
+                interruptible(lambda: sessions.run(session, sql, tag=tag), lambda: session.cancel(tag), progress.tick)
         except Exception as error:
-            if sessions.works(session.spark):
+            if sessions.computes(session):
                 return False
             session.lost = True
-            raise SourceError(f"{source} can't be read: {told(source.address, error)}") from None
+            what = f"Spark was lost while {source} was read: {told(source.address, error)}"
+            raise SourceError(what, remedy=Remedy("Start Spark again, and declare the table once more")) from None
     return True
 
 
@@ -67,4 +70,4 @@ def state(source: SparkTable) -> str | None:
 
 
 def _root(session: Session, source: SparkTable) -> str:
-    return source.address.path or catalogue.described(session, source.address).location
+    return source.address.pattern or catalogue.described(session, source.address).location

@@ -6,7 +6,6 @@ Parquet files are written once. Spark itself does not notice that a file was rep
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -14,12 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from privet.engines.spark import catalogue, sessions
+from privet.engines.spark.addresses import literal
 from privet.engines.spark.identities import canonical
 from privet.engines.spark.sessions import Session
 from privet.engines.spark.tables import SparkTable
 from privet.engines.spark.types import identifier
 
-_PATTERN = re.compile(r"([\\*?{}\[\]])")  # what Hadoop does not take literally in a path
 _TICK, _SECONDS = 50, 2000
 """Milliseconds in which a file can change twice without another time; the second of a storage that counts seconds."""
 _State = tuple[int, ...]  # the size, the time of the last change in milliseconds, and more
@@ -45,7 +44,7 @@ def listed(session: Session, source: SparkTable, tag: str = "") -> Listing:
     """
     if source.address.names:
         sessions.run(session, f"REFRESH TABLE {source.name}", tag=tag)
-    if source.local and not session.remote:
+    if source.local and not session.remote and "*" not in source.address.path:
         with suppress(OSError):  # Spark says it better
             return _listing(*_by_system(session, source, tag))
     return _listing(*_by_statement(session, source, tag))
@@ -66,7 +65,7 @@ def _by_system(session: Session, source: SparkTable, tag: str) -> tuple[dict[str
     if source.address.names:
         paths = [canonical(each) for each in sessions.files(session, f"SELECT * FROM {source.name}", tag)]
     else:
-        paths = list(_below(canonical(source.address.path)))
+        paths = list(_below(canonical(source.address.path, encoded=False)))
     found = {path: Path(path).stat() for path in paths}
     now = time.time() * 1000
     return (
@@ -79,7 +78,7 @@ def _by_system(session: Session, source: SparkTable, tag: str) -> tuple[dict[str
 
 
 def _below(path: str) -> Iterator[str]:
-    """The files of a folder, or the file; `OSError` for a pattern."""
+    """The files of a folder, or the file."""
     if not Path(path).is_dir():
         yield path
         return
@@ -97,12 +96,12 @@ def _is_hidden(name: str) -> bool:
 
 def _by_statement(session: Session, source: SparkTable, tag: str) -> tuple[dict[str, _State], dict[str, float]]:
     if source.address.path:
-        found = _in_folders(session, [source.address.path], tag)
+        found = _in_folders(session, [source.address.pattern], tag)
     else:
         files = {canonical(each) for each in sessions.files(session, f"SELECT * FROM {source.name}", tag)}
         root = catalogue.described(session, source.address).location
         roots = {root, *(file.rpartition("/")[0] for file in files if not file.startswith(f"{canonical(root)}/"))}
-        known = _in_folders(session, [_PATTERN.sub(r"\\\1", each) for each in sorted(roots)], tag)
+        known = _in_folders(session, [literal(each) for each in sorted(roots)], tag)
         found = {path: known[path] for path in files}
     return {path: state[:2] for path, state in found.items()}, {path: state[2] for path, state in found.items()}
 
@@ -112,4 +111,4 @@ def _in_folders(session: Session, folders: Iterable[str], tag: str) -> dict[str,
     changed = "unix_millis(modificationTime)"
     sql = f"SELECT path, length, {changed}, unix_millis(current_timestamp()) - {changed} FROM binaryFile."
     rows = sessions.run(session, " UNION ALL ".join(sql + identifier(each) for each in folders), tag=tag)
-    return {canonical(path): (length, time, age) for path, length, time, age in rows}
+    return {canonical(path, encoded=False): (length, time, age) for path, length, time, age in rows}

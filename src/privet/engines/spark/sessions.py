@@ -326,6 +326,20 @@ def works(spark: Any) -> bool:
     """Whether a session can still be asked, with its settings: a server that was restarted has forgotten them."""
     try:
         with quiet():
-            return bool(spark.conf.get(ANSI) == SETTINGS[ANSI])
+            return bool(spark.conf.get(ANSI) == SETTINGS[ANSI]) and not _is_stopped(spark)
     except Exception:
         return False
+
+
+def computes(session: Session) -> bool:
+    """Whether a session can still be asked, and its Spark computes something."""
+    try:
+        return works(session.spark) and run(session, "SELECT count(*) FROM range(9)", longest=60) == [(9,)]
+    except Exception:
+        return False
+
+
+def _is_stopped(spark: Any) -> bool:
+    """Whether the Spark of this process was stopped: its sessions still tell their settings."""
+    context = getattr(spark, "_sc", None)  # Spark Connect has none
+    return context is not None and (context._jsc is None or bool(context._jsc.sc().isStopped()))
