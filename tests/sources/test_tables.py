@@ -206,7 +206,7 @@ def test_columns_that_do_not_fit(tmp_path: Path) -> None:
     assert refused(path, xyz=COLUMNS["age"]) == f"there is no column 'xyz' in {str(path)!r}. The columns are: {there}"
     assert refused(path, region=COLUMNS["age"]) == (
         f"column 'region' of {str(path)!r} is declared as an integer in 0..110, but contains VARCHAR. This is read "
-        "from integers or floats or decimals. Convert it in the source, or declare it as it is. Write, for example: "
+        "from integers, floats or decimals. Convert it in the source, or declare it as it is. Write, for example: "
         'columns={"region": pv.keys("north", "south")}'
     )
     assert refused(arrow(), age=COLUMNS["region"]) == (

@@ -111,8 +111,8 @@ def explain(plan: ReleasePlan, face: Face = "python") -> Explanation:
 
 def section(title: str, lines: Sequence[str]) -> list[str]:
     """The lines of a section, folded, with its title before the first."""
-    folded = [part for line in lines for part in folded(line, _WIDTH - _TITLE)]
-    return [f"{title if i == 0 else '':<{_TITLE}}{line}" for i, line in enumerate(folded)]
+    parts = [part for line in lines for part in folded(line, _WIDTH - _TITLE)]
+    return [f"{title if i == 0 else '':<{_TITLE}}{line}" for i, line in enumerate(parts)]
 
 
 def _rows(of: Operator) -> Iterator[str]:
