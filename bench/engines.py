@@ -1,6 +1,6 @@
 """The private query on each engine, compared with the same engine's plain query and with one that is capped by hand.
 
-All run in one process against the same rows; rounds alternate, after one that is not counted. CPU seconds are those of
+All run in one process against the same rows; rounds alternate, after one that is not counted (on Spark, after four). CPU seconds are those of
 this process, of all below it, and of the server: a busy machine changes them less than it changes the clock. Privet's
 have planning, noise, intervals, certificate and debit in them.
 """
@@ -27,6 +27,9 @@ from privet.tables.query import Query
 
 SIZES = {"duckdb": (10**6, 10**7), "postgres": (10**6,), "spark": (10**6, 10**7)}
 ROUNDS = {10**6: 7, 10**7: 3}
+WARM_UP = {"spark": 3}
+"""How often all questions are asked about the smallest table before anything counts: a JVM compiles what is used
+often."""
 CAPS = (1, 3, 10)
 POLARS_CAPS = (1, 2, 5, 20, 100)
 PLAIN_LIMIT, CAPPED_LIMIT = 1.5, 1.2
@@ -102,7 +105,7 @@ class Figure:
 
 
 def compared(place: Place, runs: Sequence[Callable[[], object]], rounds: int) -> list[Figure]:
-    """The figures of each run; ratios are of the first to it."""
+    """The figures of each run, after one round that does not count; ratios are of the first to it."""
     found: list[list[tuple[float, float]]] = [[] for _ in runs]
     for count in range(rounds + 1):
         for run, mine in zip(runs, found, strict=True):
@@ -111,6 +114,8 @@ def compared(place: Place, runs: Sequence[Callable[[], object]], rounds: int) ->
             took = time.perf_counter() - wall
             if count:
                 mine.append((max(place.cpu_seconds() - cpu, 1e-4), took))
+    if not rounds:
+        return [Figure(0, 0, 0, 0) for _ in runs]
     return [
         Figure(
             *(statistics.median(column) for column in zip(*mine, strict=True)),
@@ -151,6 +156,8 @@ def main() -> None:
     for name in (name for name in PLACES if name in only):
         table = Table(*titles, title=f"{name}: CPU seconds (wall); aims {PLAIN_LIMIT} and {CAPPED_LIMIT}", box=None)
         with PLACES[name]() as place:
+            for _ in range(WARM_UP.get(name, 0)):
+                list(measured(place, min(SIZES[name]), 0))
             for rows in SIZES[name]:
                 for line in measured(place, rows, ROUNDS[rows]):
                     table.add_row(*line)

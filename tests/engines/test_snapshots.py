@@ -44,7 +44,8 @@ def moving(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str
             pq.write_table(MOVED, tmp_path / "new.parquet")
             (tmp_path / "new.parquet").replace(path)
 
-        yield name, pv.table("t", path, **options), replaced
+        source = f"{request.getfixturevalue('spark_server').address}#{path}" if name == "spark" else path
+        yield name, pv.table("t", source, **options), replaced
         return
     server: str = request.getfixturevalue("server")
     with in_postgres.at(server), psycopg.connect(server, autocommit=True) as other:
@@ -59,7 +60,8 @@ def _move(other: Any) -> None:
     other.execute("INSERT INTO moving SELECT max(id) + 1, 0, 'Ulm' FROM moving")
 
 
-every = pytest.mark.parametrize("moving", ["postgres", *FILES], indirect=True)
+every = pytest.mark.parametrize("moving", ["postgres", "spark", *FILES], indirect=True)
+without_transactions = pytest.mark.parametrize("moving", ["spark", *FILES], indirect=True)
 in_files = pytest.mark.parametrize("moving", FILES, indirect=True)
 in_postgres_alone = pytest.mark.parametrize("moving", ["postgres"], indirect=True)
 
@@ -160,7 +162,7 @@ def test_a_batch_sees_one_state(moving: tuple[str, Table, Callable[[], None]]) -
         assert again.values("n") == [21 + before], "the next question sees what was changed"
 
 
-@in_files
+@without_transactions
 def test_a_file_that_is_replaced_while_a_question_looks(moving: tuple[str, Table, Callable[[], None]]) -> None:
     _, table, move = moving
     session, engine = asked(table, move)

@@ -490,11 +490,27 @@ def test_a_process_ends_without_a_call_to_a_server_that_is_gone(tmp_path: Path) 
 
 
 STARTED = """
+import os
 import sys
 import privet as pv
+from privet.engines.spark import sessions
 table = pv.table("t", "spark:" + sys.argv[2], protect=pv.each_row(), columns={"age": pv.integer(0, 110)})
 with pv.Session([table], budget=pv.PureDP(10**7), ledger=None) as session:
-    print(round(session.release(table.agg(n=pv.count()), epsilon=10**6).values("n")[0]))
+    ask = lambda: round(session.release(table.agg(n=pv.count()), epsilon=10**6, fresh=True).values("n")[0])
+    print(ask())
+    os.replace(sys.argv[2] + ".new", sys.argv[2])
+    print(ask())
+    honest = sessions.run
+    def run(of, sql, *args, **options):
+        found = honest(of, sql, *args, **options)
+        if "count" in sql:
+            os.utime(sys.argv[2])
+        return found
+    sessions.run = run
+    try:
+        print(ask())
+    except pv.NoAnswer:
+        print("no answer")
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.getOrCreate()
 print(spark.sparkContext.uiWebUrl, spark.conf.get("spark.ui.showConsoleProgress"), file=sys.stderr)
@@ -502,13 +518,14 @@ print(spark.sparkContext.uiWebUrl, spark.conf.get("spark.ui.showConsoleProgress"
 
 
 def test_a_spark_that_we_start_writes_nothing_to_the_terminal(java: None, tmp_path: Path) -> None:
-    """Nor does it open a port for browsers."""
+    """Nor does it open a port for browsers. Local files that change are seen, without a statement."""
     pq.write_table(pa.table({"age": [1, 2, 3]}), tmp_path / "people.parquet")
+    pq.write_table(pa.table({"age": [1, 2, 3, 4]}), tmp_path / "people.parquet.new")
     settings = {"spark.master": "local[1]", "spark.sql.shuffle.partitions": "1", "spark.driver.host": "127.0.0.1"}
     settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
     (tmp_path / "spark-defaults.conf").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
     ran = _python(STARTED, tmp_path, str(tmp_path / "people.parquet"), SPARK_CONF_DIR=str(tmp_path))
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "3\n", "None false\n")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "3\n4\nno answer\n", "None false\n")
 
 
 def _python(code: str, folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -6,8 +6,11 @@ import os
 import struct
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import datetime
+from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -19,11 +22,15 @@ from tests.spark import SparkServer
 import privet as pv
 from privet.engines.base import ArrowRows
 from privet.engines.duckdb.engine import DuckDB
-from privet.engines.spark import files, sessions
-from privet.engines.spark.addresses import parsed
+from privet.engines.spark import files, inspection, sessions
+from privet.engines.spark.addresses import Address, parsed
 from privet.engines.spark.engine import Spark
+from privet.engines.spark.settings import SETTINGS
+from privet.engines.spark.tables import SparkTable
+from privet.engines.spark.types import stored
 from privet.errors import NoAnswer, SourceError
 from privet.privacy.adjacency import each_row
+from privet.system import progress
 from privet.tables import schema as declared
 from privet.tables.expressions.fluent import col
 from privet.tables.operators import Scan
@@ -173,6 +180,60 @@ def test_files_that_are_not_there(spark_server: SparkServer, tmp_path: Path) -> 
     with pytest.raises(SourceError, match="must not contain a user or a key") as caught:
         table(spark_server, "wasbs://c@host/people?sig=hush", **COLUMNS)
     assert "hush" not in str(caught.value)
+
+
+def test_names_that_hadoop_would_take_for_patterns(spark_server: SparkServer, tmp_path: Path) -> None:
+    """Each is the name of one file; a colon is refused in plain words, since Hadoop can't read it."""
+    for name in ("people[1]?.parquet", "people1x.parquet"):
+        pq.write_table(pa.table({"x": [1, 2, 3]}), tmp_path / name)
+    given = table(spark_server, tmp_path / "people[1]?.parquet", x=declared.integer(0, 9))
+    with pv.Session([given], budget=pv.PureDP(10**7), ledger=None) as session:
+        assert session.release(given.agg(n=pv.count()), epsilon=10**5).values("n") == [3]
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "12:30.parquet")
+    with pytest.raises(SourceError, match=r"a file there has a colon in its name.*Rename the file"):
+        table(spark_server, tmp_path / "12:30.parquet", x=declared.integer(0, 9))
+
+
+def test_a_spark_that_is_lost_is_not_blamed_on_the_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings can still be told by a Spark whose context was stopped, or whose executors are gone."""
+
+    def run(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("Job aborted")
+
+    settings = SimpleNamespace(get=lambda name: SETTINGS[name])
+    stopped, idle = (SimpleNamespace(conf=settings, _sc=SimpleNamespace(_jsc=jsc)) for jsc in (None, _running()))
+    assert (sessions.works(stopped), sessions.works(idle)) == (False, True)
+    monkeypatch.setattr(sessions, "run", run)
+    lost = SimpleNamespace(spark=idle, lost=False)
+    monkeypatch.setattr(files, "reading", lambda address: nullcontext(lost))
+    source = SparkTable(Address(path="/data/people.parquet"), (("x", stored("timestamp")),))
+    with pytest.raises(SourceError, match=r"Spark was lost while the Parquet files .* Job aborted"):
+        files.are_readable(source, ["x"])
+    assert lost.lost
+
+
+def test_a_check_shows_that_it_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal; and Ctrl-C ends the statement."""
+
+    class Terminal(StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    def run(*_: Any, **__: Any) -> list[tuple[Any, ...]]:
+        time.sleep(0.6)
+        return [(1, 2)]
+
+    monkeypatch.setattr(progress, "AFTER", 0)
+    monkeypatch.setattr("sys.stderr", shown := Terminal())
+    monkeypatch.setattr(inspection, "reading", lambda address: nullcontext(SimpleNamespace()))
+    monkeypatch.setattr(inspection, "run", run)
+    source = SparkTable(Address(path="/data/people.parquet"), (("x", stored("bigint")),))
+    assert inspection.contents(source, ordered=["x"], keyed=[], person=None).extremes == {"x": (1, 2)}
+    assert "asking, 0:00" in shown.getvalue()
+
+
+def _running() -> Any:
+    return SimpleNamespace(sc=lambda: SimpleNamespace(isStopped=lambda: False))
 
 
 def test_files_are_read_once(spark_server: SparkServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -206,7 +206,7 @@ def test_columns_that_do_not_fit(tmp_path: Path) -> None:
     assert refused(path, xyz=COLUMNS["age"]) == f"there is no column 'xyz' in {str(path)!r}. The columns are: {there}"
     assert refused(path, region=COLUMNS["age"]) == (
         f"column 'region' of {str(path)!r} is declared as an integer in 0..110, but contains VARCHAR. This is read "
-        "from integers or floats or decimals. Convert it in the source, or declare it as it is. Write, for example: "
+        "from integers, floats or decimals. Convert it in the source, or declare it as it is. Write, for example: "
         'columns={"region": pv.keys("north", "south")}'
     )
     assert refused(arrow(), age=COLUMNS["region"]) == (
@@ -222,7 +222,7 @@ def test_columns_that_do_not_fit(tmp_path: Path) -> None:
     assert refused(flags, flag=schema.boolean()).endswith(
         'Declare a 0 or 1 as an integer. Write, for example: columns={"flag": pv.integer(0, 1)}'
     )
-    with pytest.raises(SourceError, match="An id is read from integers or texts or UUIDs or decimals or floats"):
+    with pytest.raises(SourceError, match="An id is read from integers, texts, UUIDs, decimals or floats"):
         table("people", path, protect=person("member", max_rows=1), columns=COLUMNS)
     both = pa.table({"a": [1], "A": [2]})
     assert refused(both, a=COLUMNS["age"], A=COLUMNS["age"]).startswith(

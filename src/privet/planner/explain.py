@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from decimal import ROUND_FLOOR
-from textwrap import wrap
 
 from privet import markup
 from privet.errors import Face, argument, write
@@ -21,6 +20,7 @@ from privet.planner.ranks import ChosenRanks
 from privet.privacy.adjacency import Adjacency, Person
 from privet.privacy.guarantees import ApproxDP, PureDP, ZeroConcentratedDP, budgets
 from privet.privacy.moves import L1Move
+from privet.system.lines import folded
 from privet.tables import caps, nesting, operators
 from privet.tables.analysis import narrowing
 from privet.tables.arrangement import EVERYTHING
@@ -111,8 +111,8 @@ def explain(plan: ReleasePlan, face: Face = "python") -> Explanation:
 
 def section(title: str, lines: Sequence[str]) -> list[str]:
     """The lines of a section, folded, with its title before the first."""
-    folded = [part for line in lines for part in wrap(line, _WIDTH - _TITLE, subsequent_indent="  ")]
-    return [f"{title if i == 0 else '':<{_TITLE}}{line}" for i, line in enumerate(folded)]
+    parts = [part for line in lines for part in folded(line, _WIDTH - _TITLE)]
+    return [f"{title if i == 0 else '':<{_TITLE}}{line}" for i, line in enumerate(parts)]
 
 
 def _rows(of: Operator) -> Iterator[str]:

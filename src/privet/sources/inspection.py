@@ -196,7 +196,7 @@ def inspect(table: Table) -> TableFound:
         raw = of_spark.contents(source, ordered=ordered, keyed=keyed, person=person)
     else:
         raw = of_duckdb.contents(source, ordered=ordered, keyed=keyed, person=person)
-    engine = open_engine({table.name: (schema, table.source)}, {}, salt=b"privet check")
+    engine = open_engine({table.name: (schema, table.source)}, {}, salt=b"privet check", progress=True)
     try:
         sides = {name: _bin(Beyond(Column(name)), -1, 0, 1, 2) for name in ordered}
         tallies: list[Tally] = [Rows(), *(Present(Given(Column(name))) for name in kinds)]

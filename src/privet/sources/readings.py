@@ -114,10 +114,15 @@ def _subject(schema: Schema, name: str) -> Subject:
     return Subject("person" if person else "column", name, schema.name)
 
 
+def _any_of(names: Sequence[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} or {last}" if first else last
+
+
 def _fits(subject: Subject, kind: Reading, stored: StoredType, where: str, of: Type | None) -> None:
     if stored.family in HOLD[kind] or stored.family in ("anything", "nothing"):
         return
-    name, allowed = subject.name, " or ".join(NAMES[family] for family in HOLD[kind])
+    name, allowed = subject.name, _any_of([NAMES[family] for family in HOLD[kind]])
     if kind == "person" or of is None:
         raise SourceError(
             f"column {name!r} of {where} identifies the person, but contains {stored.name}",

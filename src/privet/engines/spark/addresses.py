@@ -21,7 +21,8 @@ _WRITE = write(f'pv.table("people", "{_EXAMPLE}", ...)', policy=f'source = "{_EX
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
 _PATH = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 _PLAIN = ("use_ssl", "user_agent", "session_id", "grpc_max_message_size")
-_KEYED = re.compile(r"\?[\w%.-]+=")  # a signature; Spark reads ? as a pattern
+_KEYED = re.compile(r"\?[\w%.-]+=")  # a signature
+_WILD = "\\*?{}[]"  # what Hadoop reads as a pattern
 _AZURE = ("abfs", "abfss", "wasb", "wasbs")
 _PORT = 15002
 _SERVER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(:\d+)?")  # what follows ; or , could be a token
@@ -62,6 +63,11 @@ class Address:
         return tuple({text for each in values for text in (each, unquote(each))})
 
     @property
+    def pattern(self) -> str:
+        """The path for Hadoop, which would read more signs than * as patterns."""
+        return literal(self.path, but="*")
+
+    @property
     def table(self) -> str:
         """What it names in this Spark, for people."""
         return self.path or ".".join(self.names)
@@ -69,6 +75,16 @@ class Address:
     def __str__(self) -> str:
         what = f"the Parquet files {self.path}" if self.path else f"table {self.table}"
         return f"{what} of {self.shown}"
+
+
+def literal(path: str, but: str = "") -> str:
+    r"""A path that Hadoop takes literally.
+
+    Example:
+        >>> print(literal("/data/people[1]*.parquet"), literal("/data/people[1]*.parquet", but="*"))
+        /data/people\[1\]\*.parquet /data/people\[1\]*.parquet
+    """
+    return "".join(f"\\{sign}" if sign in _WILD and sign not in but else sign for sign in path)
 
 
 def _parameters(remote: str) -> list[tuple[str, str]]:

@@ -30,6 +30,7 @@ _ABSENT = (
 _ALLOWED = "Tables of Spark's catalogue that are stored as Parquet, and Parquet files can be read"
 _COPY = Remedy("Write its rows to a table of Parquet: CREATE TABLE people USING parquet AS SELECT * FROM ...")
 _NO_STORAGE = re.compile(r"No FileSystem for scheme|FileSystem not found")
+_COLON = "Relative path in absolute URI"
 _STORAGE = Remedy(
     "Add the library to Spark, such as org.apache.hadoop:hadoop-aws for s3a://, in the version of Spark's Hadoop. "
     "Without Spark, Privet itself reads s3:// and gs://: name the files without sc://...# or spark:"
@@ -62,7 +63,7 @@ def name(address: Address) -> str:
         `sales`.`people` parquet.`/data/people.parquet`
     """
     if address.path:
-        return f"parquet.{identifier(address.path)}"
+        return f"parquet.{identifier(address.pattern)}"
     return ".".join(identifier(each) for each in address.names)
 
 
@@ -77,20 +78,26 @@ def whole(session: Session, address: Address) -> Address:
 
 def described(session: Session, address: Address) -> Description:
     """A table or files, if they can be read."""
-    about: dict[str, Any] = {}
+    known: dict[str, Any] = {}
     if address.names:
         try:
-            ((text,),) = sessions.run(session, f"DESCRIBE TABLE EXTENDED {name(address)} AS JSON")
+            known = json.loads(about(session, address))
         except Exception as error:
             raise _refusal(session, address, error) from None
-        about = json.loads(text)
-        _check(address, about)
+        _check(address, known)
     columns = looked(session, address, lambda: sessions.columns(session, f"SELECT * FROM {name(address)}"))
-    return Description(name(address), about.get("provider", "parquet"), about.get("location", ""), tuple(columns))
+    return Description(name(address), known.get("provider", "parquet"), known.get("location", ""), tuple(columns))
 
 
-def _check(address: Address, about: Mapping[str, Any]) -> None:
-    kind, provider = str(about.get("type", "")), str(about.get("provider", "unknown")).lower()
+def about(session: Session, address: Address) -> str:
+    """What the catalogue says of a table, as JSON; nothing of files."""
+    if not address.names:
+        return ""
+    return str(sessions.run(session, f"DESCRIBE TABLE EXTENDED {name(address)} AS JSON")[0][0])
+
+
+def _check(address: Address, known: Mapping[str, Any]) -> None:
+    kind, provider = str(known.get("type", "")), str(known.get("provider", "unknown")).lower()
     subject = Subject("table", address.table)
     if kind not in _TABLES:
         what = "a view" if "VIEW" in kind else f"of the kind {kind.lower() or 'unknown'}"
@@ -138,6 +145,12 @@ def _refusal(session: Session, address: Address, error: Exception) -> SourceErro
             f"{address} can't be read: this Spark has no library for {storage}",
             subject=subject,
             remedy=_STORAGE,
+        )
+    if _COLON in sessions.cause(error):
+        return SourceError(
+            f"{address} can't be read: a file there has a colon in its name, and Hadoop can't read it",
+            subject=subject,
+            remedy=Remedy("Rename the file"),
         )
     if condition not in _ABSENT:
         return SourceError(f"{address} can't be read: {told(address, error)}", subject=subject)

@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from threading import Condition, Lock
+from dataclasses import dataclass, field, replace
+from threading import Condition, Lock, local
 from types import MappingProxyType
 from typing import Any, ClassVar, Unpack
+from uuid import uuid4
 
 from privet.engines.base import Private, Public, Resources
 from privet.engines.spark import sessions
 from privet.engines.spark.dialect import SparkDialect
+from privet.engines.spark.listings import Listing, listed
+from privet.engines.spark.pins import Pin, pinned
 from privet.engines.spark.public import Shipped, shipped
 from privet.engines.spark.sessions import Session
-from privet.engines.spark.tables import SparkTable, signature
-from privet.engines.sql.engine import Ask
+from privet.engines.spark.tables import SparkTable
+from privet.engines.sql.engine import Ask, Rows
 from privet.engines.sql.server import ServerEngine, in_python
 from privet.engines.sql.text import Context
 from privet.errors import SourceError, UserError
@@ -37,6 +40,8 @@ class _Home:
     """What one process has of an engine. A child of a fork has locks of its own: a thread it lacks may hold these."""
 
     session: Session | None = None
+    pins: dict[str, Pin] = field(default_factory=dict)
+    """By the names of views."""
     opening: Lock = field(default_factory=Lock)
     running: int = 0
     changed: Condition = field(default_factory=Condition)
@@ -45,9 +50,9 @@ class _Home:
 class Spark(ServerEngine[SparkTable, Shipped]):
     """Exact integers for statements over tables of one Spark.
 
-    Claim: that of `Engine`. Each question is one SELECT in a session of our own, whose settings are fixed: nothing
-    depends on those of the cluster or of other sessions. A table that was changed since it was declared is noticed
-    before a debit.
+    Claim: that of `Engine`. Each look is one SELECT in a session of our own, whose settings are fixed: nothing depends
+    on those of the cluster or of other sessions. A table that was changed since it was declared is noticed before a
+    debit. If its files are not the same before a question and after each of its looks, there is no answer.
 
     A child of a fork opens a session of its own with Spark Connect. A Spark in the process itself belongs to the
     parent, and the child is refused.
@@ -66,12 +71,18 @@ class Spark(ServerEngine[SparkTable, Shipped]):
         salt: bytes,
         **resources: Unpack[Resources],
     ) -> None:
-        super().__init__(tables, public, SparkDialect(), shipped, salt=salt, resources=resources)
+        names = (f"privet_{uuid4().hex}" for _ in tables)
+        viewed = {
+            name: (schema, replace(source, view=view) if isinstance(source, SparkTable) else source)
+            for (name, (schema, source)), view in zip(tables.items(), names, strict=False)
+        }
+        super().__init__(viewed, public, SparkDialect(), shipped, salt=salt, resources=resources)
         self._address = self._sources[0].address
         self._homes = {os.getpid(): _Home()}
+        self._next = local()
         try:
-            self._check_tables()
             with self._used() as session:
+                self._pinned(session)
                 self._check_public(lambda sql, context: self._rows(session, sql, context))
         except BaseException:
             self.close()
@@ -112,53 +123,70 @@ class Spark(ServerEngine[SparkTable, Shipped]):
             home.session = sessions.opened(self._address)
         return home.session
 
-    def _check_tables(self) -> None:
+    def _pinned(self, session: Session) -> list[Pin]:
+        """The tables as they are now, in views of this session."""
+        home = self._home()
         for source in self._sources:
-            with self._used() as session:
-                try:
-                    same = signature(session, source) == source.signature
-                except UserError:
-                    raise
-                except Exception as error:
-                    session.lost = True
-                    raise SourceError(f"{source} can't be read: {sessions.told(self._address, error)}") from None
-            if not same:
+            try:
+                pin = pinned(session, source, home.pins.get(source.view))
+            except UserError:
+                raise
+            except Exception as error:
+                session.lost = True
+                raise SourceError(f"{source} can't be read: {sessions.told(self._address, error)}") from None
+            if pin is None:
                 raise SourceError(_CHANGED)
+            home.pins[source.view] = pin
+        return [home.pins[source.view] for source in self._sources]
 
     def ready(self) -> None:
         """Make sure that Spark can be asked, and that the tables are what they were. Before a debit."""
         if self._closed or self._stopped:
             return
         try:
-            self._check_tables()
+            with self._used() as session:
+                self._next.pins = self._pinned(session)
         except SourceError:
-            session = self._home().session
-            if session is None or not session.lost:
+            session_ = self._home().session
+            if session_ is None or not session_.lost:
                 raise
-            self._check_tables()  # a session that was lost while nobody used it
+            with self._used() as session:  # one that was lost while nobody used it
+                self._next.pins = self._pinned(session)
 
     # --- questions --------------------------------------------------------------------------------
 
     @contextmanager
     def _looking(self) -> Iterator[Ask]:
-        yield self._ask
-
-    def _ask(self, sql: str, context: Context) -> list[tuple[Any, ...]]:
-        process, tag, home = os.getpid(), sessions.new_tag(), self._home()
+        """Looks at the files that `ready` found in this thread, or at those that are there at the first look."""
+        process, home = os.getpid(), self._home()
         with self._used() as session:
-            with home.changed:
-                home.running += 1
-            failed = True
-            try:
-                found = self._interruptible(lambda: self._rows(session, sql, context, tag), lambda: session.cancel(tag))
-                failed = False
-                return found
-            finally:
-                if os.getpid() == process:  # else a signal handler forked: it is the parent's
-                    session.lost |= failed
-                    with home.changed:
-                        home.running -= 1
-                        home.changed.notify_all()
+            pins: list[Pin] = self._next.__dict__.pop("pins", [])
+            if not pins or any(pin.opened is not session.opened for pin in pins):
+                pins = self._pinned(session)
+            files = [pin.listing for pin in pins]
+
+            def ask(sql: str, context: Context) -> Rows | None:
+                tag = sessions.new_tag()
+
+                def look() -> tuple[Rows, list[Listing]]:
+                    found = self._rows(session, sql, context, tag)
+                    return found, [listed(session, source, tag) for source in self._sources]
+
+                with home.changed:
+                    home.running += 1
+                failed = True
+                try:
+                    found, now = self._interruptible(look, lambda: session.cancel(tag))
+                    failed = False
+                    return found if now == files else None
+                finally:
+                    if os.getpid() == process:  # else a signal handler forked: it is the parent's
+                        session.lost |= failed
+                        with home.changed:
+                            home.running -= 1
+                            home.changed.notify_all()
+
+            yield ask
 
     def _rows(self, session: Session, sql: str, context: Context, tag: str = "") -> list[tuple[Any, ...]]:
         bound = {f"p{i}": text for i, text in enumerate(context.parameters, 1)}
@@ -184,5 +212,8 @@ class Spark(ServerEngine[SparkTable, Shipped]):
         with home.changed:
             home.changed.wait_for(lambda: not home.running)
         if home.session is not None:
+            if not home.session.lost:
+                for source in self._sources:
+                    sessions.drop_view(home.session, source.view)
             home.session.close()
             home.session = None

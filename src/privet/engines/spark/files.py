@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from hashlib import sha256
 
 from privet.engines.spark import catalogue, sessions
-from privet.engines.spark.identities import canonical
+from privet.engines.spark.listings import listed
 from privet.engines.spark.sessions import Session, reading, told
 from privet.engines.spark.tables import SparkTable
 from privet.engines.spark.types import identifier
-from privet.errors import SourceError
+from privet.errors import Remedy, SourceError
 from privet.system.interrupts import interruptible
+from privet.system.progress import Progress
 from privet.tables.stored_types import StoredType
 
 SETTLED = 2000
@@ -46,12 +47,14 @@ def are_readable(source: SparkTable, columns: Sequence[str]) -> bool:
     tag = sessions.new_tag()
     with reading(source.address) as session:
         try:
-            interruptible(lambda: sessions.run(session, sql, tag=tag), lambda: session.cancel(tag))
+            with Progress() as progress:
+                interruptible(lambda: sessions.run(session, sql, tag=tag), lambda: session.cancel(tag), progress.tick)
         except Exception as error:
-            if sessions.works(session.spark):
+            if sessions.computes(session):
                 return False
             session.lost = True
-            raise SourceError(f"{source} can't be read: {told(source.address, error)}") from None
+            what = f"Spark was lost while {source} was read: {told(source.address, error)}"
+            raise SourceError(what, remedy=Remedy("Start Spark again, and declare the table once more")) from None
     return True
 
 
@@ -59,24 +62,12 @@ def state(source: SparkTable) -> str | None:
     """What changes if a file does, is added or removed; None if that is not known, or if one has just changed."""
     with reading(source.address) as session:
         try:
-            files = sorted(map(canonical, sessions.files(session, f"SELECT * FROM {source.name}")))
-            listed = _listed(session, source)
-            seen = [(path, *listed[path]) for path in files]
+            found = listed(session, source)
             version = str(session.spark.version)
-        except Exception:  # a partition that is elsewhere, a storage that can't be listed
+        except Exception:  # a storage that can't be listed
             return None
-    if any(age < SETTLED for *_, age in seen):
-        return None
-    return sha256(repr([version, *(each[:-1] for each in seen)]).encode()).hexdigest()
-
-
-def _listed(session: Session, source: SparkTable) -> dict[str, tuple[int, int, int]]:
-    """By path: the size of a file, the time it was changed, and its age, in milliseconds. No file is opened."""
-    changed = "unix_millis(modificationTime)"
-    sql = f"SELECT path, length, {changed}, unix_millis(current_timestamp()) - {changed}"
-    rows = sessions.run(session, f"{sql} FROM binaryFile.{identifier(_root(session, source))}")
-    return {canonical(path): (length, time, age) for path, length, time, age in rows}
+    return None if found.age < SETTLED else sha256(repr([version, *found.files]).encode()).hexdigest()
 
 
 def _root(session: Session, source: SparkTable) -> str:
-    return source.address.path or catalogue.described(session, source.address).location
+    return source.address.pattern or catalogue.described(session, source.address).location

@@ -36,16 +36,19 @@ def is_here(session: Session) -> bool:
     return not session.remote or urlsplit(session.address.remote).hostname in ("localhost", "127.0.0.1", "::1")
 
 
-def canonical(place: str) -> str:
-    """A path, or an address of object storage as Privet writes it.
+def canonical(place: str, *, encoded: bool = True) -> str:
+    """A path, or an address of object storage as Privet writes it; `encoded`: Spark wrote % and more as %25.
 
     Example:
         >>> canonical("file:/data/a%20b"), canonical("/data/"), canonical("s3a://bucket/people/")
         ('/data/a b', '/data', 's3://bucket/people')
+        >>> canonical("file:/data/a%20b", encoded=False)
+        '/data/a%20b'
     """
+    decoded = unquote if encoded else str
     if place.startswith("file:"):
-        return "/" + unquote(place.removeprefix("file:")).strip("/")
+        return "/" + decoded(place.removeprefix("file:")).strip("/")
     scheme, colon, rest = place.partition("://")
     if not colon:
         return place.rstrip("/") or "/"
-    return f"{ {'s3a': 's3', 's3n': 's3'}.get(scheme, scheme) }://{unquote(rest).rstrip('/')}"
+    return f"{ {'s3a': 's3', 's3n': 's3'}.get(scheme, scheme) }://{decoded(rest).rstrip('/')}"

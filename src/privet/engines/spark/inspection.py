@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from privet.engines.duckdb.inspection import MOST_KEYS, Contents
-from privet.engines.spark.sessions import reading, run
+from privet.engines.spark.sessions import new_tag, reading, run
 from privet.engines.spark.tables import SparkTable
 from privet.engines.spark.types import identifier
+from privet.system.interrupts import interruptible
+from privet.system.progress import Progress
 
 
 def contents(source: SparkTable, *, ordered: Sequence[str], keyed: Sequence[str], person: str | None) -> Contents:
@@ -18,8 +20,10 @@ def contents(source: SparkTable, *, ordered: Sequence[str], keyed: Sequence[str]
     with reading(source.address) as session:
 
         def ask(sql: str) -> list[tuple[Any, ...]]:
+            tag = new_tag()
             try:
-                return run(session, sql)
+                with Progress() as progress:
+                    return interruptible(lambda: run(session, sql, tag=tag), lambda: session.cancel(tag), progress.tick)
             except Exception:  # Python's calendar is shorter than Spark's
                 return []
 

@@ -176,10 +176,22 @@ def _types(found: Any) -> list[tuple[str, str]]:
     return [(each.name, str((each.metadata or {}).get(_CHARS) or each.dataType.simpleString())) for each in found]
 
 
-def files(session: Session, sql: str) -> list[str]:
+def files(session: Session, sql: str, tag: str = "") -> list[str]:
     """The files that a SELECT reads."""
-    with _tagged(session, new_tag(), LONGEST), quiet():
+    with _tagged(session, tag or new_tag(), LONGEST), quiet():
         return sorted(session.spark.sql(sql).inputFiles())
+
+
+def make_view(session: Session, name: str, sql: str) -> None:
+    """A temporary view of our session, in place of the one of this name; it keeps the files that the SELECT reads."""
+    with _tagged(session, new_tag(), LONGEST), quiet():
+        session.spark.sql(sql).createOrReplaceTempView(name)  # not by SQL: that would be looked up each time
+
+
+def drop_view(session: Session, name: str) -> None:
+    """The end of a view, if there is one."""
+    with suppress(Exception), quiet():
+        session.spark.catalog.dropTempView(name)
 
 
 def setting(session: Session, name: str) -> str:
@@ -314,6 +326,20 @@ def works(spark: Any) -> bool:
     """Whether a session can still be asked, with its settings: a server that was restarted has forgotten them."""
     try:
         with quiet():
-            return bool(spark.conf.get(ANSI) == SETTINGS[ANSI])
+            return bool(spark.conf.get(ANSI) == SETTINGS[ANSI]) and not _is_stopped(spark)
     except Exception:
         return False
+
+
+def computes(session: Session) -> bool:
+    """Whether a session can still be asked, and its Spark computes something."""
+    try:
+        return works(session.spark) and run(session, "SELECT count(*) FROM range(9)", longest=60) == [(9,)]
+    except Exception:
+        return False
+
+
+def _is_stopped(spark: Any) -> bool:
+    """Whether the Spark of this process was stopped: its sessions still tell their settings."""
+    context = getattr(spark, "_sc", None)  # Spark Connect has none
+    return context is not None and (context._jsc is None or bool(context._jsc.sc().isStopped()))

@@ -9,7 +9,7 @@ from privet.engines.spark import catalogue, sessions
 from privet.engines.spark.addresses import Address
 from privet.engines.spark.identities import identities
 from privet.engines.spark.sessions import Session, reading
-from privet.engines.spark.types import as_id, exposed, stored
+from privet.engines.spark.types import as_id, exposed, identifier, stored
 from privet.errors import SourceError
 from privet.system.identity import Identity
 from privet.tables.stored_types import StoredType
@@ -28,6 +28,10 @@ class SparkTable:
     """Its name in the catalogue, its folder, and its files."""
     alone: bool = field(default=False, repr=False)
     """Whether it is one file, whose own types are read."""
+    local: bool = field(default=False, repr=False)
+    """Whether its files are in the file system of the machine that Spark's driver runs on."""
+    view: str = field(default="", repr=False)
+    """The temporary view that is read in its place, if there is one."""
 
     def types(self) -> Mapping[str, StoredType]:
         """The columns and their types."""
@@ -51,7 +55,7 @@ class SparkTable:
     def rows(self) -> str:
         """What is read of it, as a subquery."""
         columns = ", ".join(exposed(name, kind) for name, kind in self.columns)
-        return f"(SELECT {columns or '1 AS one'} FROM {self.name})"
+        return f"(SELECT {columns or '1 AS one'} FROM {identifier(self.view) if self.view else self.name})"
 
     def __str__(self) -> str:
         return str(self.address)
@@ -82,7 +86,12 @@ def _opened(session: Session, address: Address) -> SparkTable:
     files = catalogue.looked(session, source.address, lambda: sessions.files(session, f"SELECT * FROM {source.name}"))
     known = identities(session, source.address, found.location, files)
     return replace(
-        source, columns=types, signature=found.of(types), identities=known, alone=bool(address.path) and len(files) == 1
+        source,
+        columns=types,
+        signature=found.of(types),
+        identities=known,
+        alone=bool(address.path) and len(files) == 1,
+        local=all(file.startswith("file:") for file in files),
     )
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from textwrap import wrap
 
 from privet.exact import Exact
 from privet.planner.outputs import Cell
 from privet.release.render.text import cut, ends, numbers, places, table
 from privet.release.render.view import Column, Keys, View, joined, marks
+from privet.system.lines import folded as fold
 from privet.tables.aggregates import Histogram
 from privet.tables.expressions.rendering import show
 
@@ -54,7 +54,7 @@ def panels(keys: Sequence[Keys], columns: Sequence[Column], width: int = 100) ->
 
 def folded(notes: Sequence[str], width: int) -> list[str]:
     """Notes in lines of this width."""
-    return [line for note in notes for line in wrap(note, max(width, LEAST_WIDTH), subsequent_indent="  ")]
+    return [line for note in notes for line in fold(note, max(width, LEAST_WIDTH))]
 
 
 def _together(view: View) -> list[tuple[Sequence[Keys], Sequence[Column]]]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
-from textwrap import wrap
 
 from privet.release.render.view import Column, Keys, View
+from privet.system.lines import folded
 
 LINES = 60
 """How many lines a table has at most, besides its headers."""
@@ -134,4 +134,4 @@ def numbers(name: str, texts: Sequence[tuple[str, str]]) -> list[str]:
 
 def wrapped(notes: Sequence[str]) -> list[str]:
     """Notes as lines of a text that are not too wide."""
-    return [line for note in notes for line in wrap(note, NOTE, subsequent_indent="  ", break_long_words=False)]
+    return [line for note in notes for line in folded(note, NOTE, break_long_words=False)]

@@ -1,0 +1,53 @@
+"""A table in Spark held at one moment: a temporary view of our own session, and the files that it reads.
+
+To name a table in a statement would make Spark list its files, and read one for the types, each time.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from privet.engines.spark import catalogue, sessions
+from privet.engines.spark.listings import Listing, listed
+from privet.engines.spark.sessions import Session
+from privet.engines.spark.tables import SparkTable, signature
+from privet.errors import SourceError
+
+_TRIES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """What a view was made of."""
+
+    listing: Listing
+    about: str
+    """What the catalogue says of the table."""
+    opened: object = field(compare=False)
+    """The session that has the view."""
+
+
+def pinned(session: Session, source: SparkTable, known: Pin | None) -> Pin | None:
+    """The table as it is now; None if it is not as it was declared. `known` is what was pinned last.
+
+    Claim: the types of the view are those of the files in the listing.
+    """
+    sql = f"SELECT * FROM {source.name}"
+    for _ in range(_TRIES):
+        now = catalogue.looked(session, source.address, lambda: _now(session, source))
+        if known is not None and known.opened is now.opened and known == now:
+            return known
+        if signature(session, source) != source.signature:
+            return None
+        catalogue.looked(session, source.address, lambda: sessions.make_view(session, source.view, sql))
+        known = now  # and once more: were these the files when the view was made?
+    raise SourceError(f"the files of {source} change all the time. Nothing was spent")
+
+
+def _now(session: Session, source: SparkTable) -> Pin:
+    listing = listed(session, source)
+    if listing.wait:
+        time.sleep(listing.wait / 1000)
+        listing = listed(session, source)
+    return Pin(listing, catalogue.about(session, source.address), session.opened)

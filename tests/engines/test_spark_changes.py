@@ -1,0 +1,120 @@
+"""Files that change while Spark answers one question: no answer may be of two states of a table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.spark import SparkServer
+
+import privet as pv
+from privet.engines.spark import sessions
+from privet.engines.spark.addresses import Address
+from privet.engines.spark.listings import listed
+from privet.engines.spark.tables import SparkTable
+from privet.errors import NoAnswer
+from privet.privacy.adjacency import person
+from privet.tables import schema as declared
+
+INCOMES = {"income": declared.integer(0, 2**20)}  # so many that a median takes two looks
+
+
+def write(path: Path, *incomes: int) -> None:
+    """A file of people, put in its place at once."""
+    scratch = path.parent.with_name("scratch")
+    scratch.unlink(missing_ok=True)
+    rows = pa.table({"id": list(range(len(incomes))), "income": list(incomes)})
+    pq.write_table(rows, scratch, compression="none", use_dictionary=False)  # its size does not depend on values
+    scratch.replace(path)
+
+
+def append(folder: Path) -> None:
+    write(folder / "c.parquet", 90, 91, 92)
+
+
+def replace(folder: Path) -> None:
+    """By a file of the same size and name."""
+    write(folder / "b.parquet", 100_000, 101_000, 102_000)
+
+
+def exchange(folder: Path) -> None:
+    """Two files take each other's name."""
+    (folder / "a.parquet").rename(folder.with_name("a"))
+    (folder / "b.parquet").rename(folder / "a.parquet")
+    folder.with_name("a").rename(folder / "b.parquet")
+
+
+def remove(folder: Path) -> None:
+    (folder / "b.parquet").unlink()
+
+
+CHANGES: tuple[Callable[[Path], None], ...] = (append, replace, exchange, remove)
+
+
+@pytest.mark.parametrize("look", [1, 2])
+def test_files_that_change_before_a_look(
+    look: int, spark_server: SparkServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the check before the debit, or between two looks."""
+    folder = tmp_path / "people"
+    folder.mkdir()
+    asked: list[str] = []
+    change: list[Callable[[Path], None]] = []
+    honest = sessions.run
+
+    def run(session: Any, sql: str, *args: Any, **options: Any) -> Any:
+        if "GROUP BY" in sql:
+            asked.append(sql)
+            if len(asked) == look and change:
+                change.pop()(folder)
+        return honest(session, sql, *args, **options)
+
+    monkeypatch.setattr(sessions, "run", run)
+    write(folder / "a.parquet", 20_000, 21_000, 22_000)
+    table = pv.table("people", f"{spark_server.address}#{folder}", protect=person("id", max_rows=2), columns=INCOMES)
+    with pv.Session([table], budget=pv.PureDP(10**9), ledger=None) as session:
+        question = table.agg(m=pv.median("income", interval=False))
+        for each in CHANGES:
+            write(folder / "a.parquet", 20_000, 21_000, 22_000, 23_000)
+            write(folder / "b.parquet", 40_000, 41_000, 42_000)
+            asked.clear()
+            change.append(each)
+            with pytest.raises(NoAnswer):
+                session.release(question, epsilon=10**5, fresh=True)
+            session.reopen("the files are whole again")
+            assert len(asked) == look, each
+            assert not change
+        (folder / "c.parquet").unlink()
+        asked.clear()
+        assert 20_000 <= session.release(question, epsilon=10**5, fresh=True).values("m")[0] <= 23_000
+        assert len(asked) == 2
+
+
+def test_a_local_file_that_is_put_back(tmp_path: Path) -> None:
+    """With the size and the time it had, after another one was read in its place."""
+    here: Any = SimpleNamespace(remote=False)
+    folder = tmp_path / "people"
+    (folder / "day=1").mkdir(parents=True)
+    file = folder / "day=1" / "a.parquet"
+    write(file, 20_000)
+    source = SparkTable(Address(path=str(folder)), local=True)
+    before = listed(here, source)
+    (folder / "_SUCCESS").touch()  # no file of a table
+    assert listed(here, source) == before
+    assert [Path(path).name for path, _ in before.files] == ["a.parquet"]
+    assert before.wait > 0, "it has just been written, and could change again at the same time"
+    times = file.stat()
+    file.rename(tmp_path / "away")
+    write(file, 30_000)
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert file.stat().st_size == times.st_size
+    assert listed(here, source) != before
+    (tmp_path / "away").rename(file)
+    assert (file.stat().st_ino, file.stat().st_mtime_ns) == (times.st_ino, times.st_mtime_ns)
+    assert listed(here, source) != before
