@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from privet.errors import InternalError, LedgerBusy, NoAnswer, Remedy, UserError
-from privet.ledger import Charge, Ledger, failpoints
+from privet.ledger import Balance, Charge, Ledger, failpoints
 from privet.system.interrupts import Deferred
 
 _FAILED = "The question could not be answered. It was paid for, and nothing was released."
@@ -36,8 +36,10 @@ def paid(
     debit: Callable[[Charge], _Link],
     answer: Callable[[_Link], tuple[_T, str]],
     again: Callable[[str], _T],
-) -> _T:
+) -> tuple[_T, Balance | None]:
     """The answer to a question: a new one, or the stored one if the question was already paid for.
+
+    With a new one, the balance after it.
 
     Claim: every failure of the engine looks the same. Every debit is settled, even after Ctrl-C, by the process that
     made it and by no other. An interrupt after the debit carries a note that the debit was made.
@@ -47,13 +49,15 @@ def paid(
     process = os.getpid()
     charge: Charge | None = None
     released: _T | None = None
+    balance: Balance | None = None
     interrupt: BaseException | None = None
     try:
         with turn, Deferred() as waiting:
             charge = reserve()
             if charge.state == "reserved":
                 _check_process(process)
-                released, interrupt = _answer_and_settle(ledger, charge, debit(charge), answer, waiting, process)
+                link = debit(charge)
+                released, balance, interrupt = _answer_and_settle(ledger, charge, link, answer, waiting, process)
             if interrupt is not None:
                 raise interrupt
     except BaseException as error:
@@ -65,11 +69,11 @@ def paid(
     finally:
         interrupt = None  # it refers to this frame, which would keep the charge alive
     if released is not None:
-        return released
+        return released, balance
     if charge.state == "running":
         charge = ledger.wait(charge)
     if charge.answer is not None:
-        return again(charge.answer)
+        return again(charge.answer), None
     if charge.state == "interrupted":
         raise NoAnswer(_INTERRUPTED, remedy=_ASK_ANEW)
     raise NoAnswer(_FAILED)
@@ -82,9 +86,10 @@ def _answer_and_settle(
     answer: Callable[[_Link], tuple[_T, str]],
     waiting: Deferred,
     process: int,
-) -> tuple[_T | None, BaseException | None]:
-    """The answer, or the interrupt that stopped it, or neither if the engine failed."""
+) -> tuple[_T | None, Balance | None, BaseException | None]:
+    """The answer and the balance after it, or the interrupt that stopped it, or neither if the engine failed."""
     released: _T | None = None
+    balance: Balance | None = None
     text = ""
     interrupt: BaseException | None = None
     try:
@@ -99,7 +104,7 @@ def _answer_and_settle(
     # settled out here, so that nothing of the engine's own error is attached to what the ledger may raise
     try:
         if released is not None:
-            ledger.settle(charge, "answered", text)
+            balance = ledger.settle(charge, "answered", text)
         else:
             ledger.settle(charge, "failed" if interrupt is None else "interrupted")
     except LedgerBusy:
@@ -108,7 +113,7 @@ def _answer_and_settle(
             raise LedgerBusy(_NOT_STORED) from None
     except InternalError:  # nobody renewed its lease, so that it counts as failed already
         released = None
-    return released, interrupt
+    return released, balance, interrupt
 
 
 def _check_process(process: int) -> None:

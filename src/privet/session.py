@@ -281,9 +281,10 @@ class Session(Preview, Closing):
                 return request.answer(Debited(self.dataset.engine, self.name, link, self.dataset.signing_key))
 
         reserve = partial(self.ledger.reserve, **options)
-        released = paid(self.ledger, self.dataset.turn(), reserve, self._debit, answer, request.again)
+        released, balance = paid(self.ledger, self.dataset.turn(), reserve, self._debit, answer, request.again)
         with suppress(LedgerError):  # the answer is there, whatever is left
-            return replace(released, remaining=self.remaining)
+            remaining = self.remaining if balance is None else self._caps.lower(balance).remaining
+            return replace(released, remaining=remaining)
         return released
 
     def _debit(self, charge: Charge) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from tests import exactly
 from tests.exactly import holds
 
 from privet.engines.base import FAILED
+from privet.engines.duckdb import lists
 from privet.engines.duckdb.engine import DuckDB
 from privet.errors import NoAnswer
 from privet.exact import Exact
@@ -177,6 +178,28 @@ def test_ten_thousand_keys_are_in_order(make: Make) -> None:
     found = db.answer(Statement(Scan(schema), (col("k").node,), Unbounded(), (Rows(),)))
     assert len(found) == 10_000
     assert {i: row[0] for i, row in enumerate(found) if row[0]} == {5: 2, 9999: 1}
+
+
+def test_a_cursor_keeps_few_lists(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All lists have the same length and place, so a type that is kept under a name of its place would be wrong."""
+    db = make(SCHEMA, {"x": [1] * 45 * 23, "s": [str(i) for i in range(46) for _ in range(i)]})
+    absent = [f"none {i}" for i in range(30)]
+
+    def asked(i: int) -> int:
+        some = col("s").is_in([str(i), *absent]).node
+        return db.answer(Statement(Where(Scan(SCHEMA), some), (), Unbounded(), (Rows(),)))[0][0]
+
+    def kept() -> int:
+        types = "SELECT count(*) FROM duckdb_types() WHERE type_name LIKE 'list_%' AND logical_type = 'ENUM'"
+        return int(db._connection.execute(types).fetchall()[0][0])
+
+    assert [asked(i) for i in range(46)] == list(range(46))
+    assert kept() == lists._MOST_LISTS < 46
+    assert [asked(i) for i in (45, 1, 2, 45, 20)] == [45, 1, 2, 45, 20]
+    monkeypatch.setattr(lists, "_MOST_TEXTS", 100)
+    assert (asked(3), kept()) == (3, 3)  # 31 texts each
+    monkeypatch.setattr(lists, "_MOST_TEXTS", 30)
+    assert (asked(4), kept(), asked(4)) == (4, 0, 4)
 
 
 def test_an_empty_table_has_every_group(make: Make) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 from privet.codec.forms import Form, forms
 from privet.codec.text import BITS, is_short, ratio, read_ratio
@@ -22,6 +22,8 @@ DEEPEST = 200
 
 _AS_THEY_ARE = frozenset({str, int, bool, type(None)})  # in Python as in JSON
 _SHORT = 2**62
+_Path: TypeAlias = "tuple[()] | tuple[_Path, str | int]"
+"""Where a value is, from the innermost step outwards; put into words only in errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class Codec:
 
     def encode(self, value: Any) -> Any:
         """A record as a tree of dicts, lists, texts, integers, booleans and None."""
-        return self._write(value, self._any, "", 1)
+        return self._write(value, self._any, (), 1)
 
     def decode(self, tree: Any) -> Any:
         """The record that a tree encodes."""
@@ -67,35 +69,36 @@ class Codec:
 
     # --- writing ------------------------------------------------------------------------------------
 
-    def _write(self, value: Any, form: Form, path: str, depth: int) -> Any:
+    def _write(self, value: Any, form: Form, path: _Path, depth: int) -> Any:
         kind = type(value)
-        self._not_too_deep(path, depth)
+        if depth > self.deepest:
+            raise self._too_deep(_text(path))
         if kind in _AS_THEY_ARE and kind in form.plain and (kind is not int or -_SHORT < value < _SHORT):
             return value
         if kind in form.records and kind in self._names:
             inner = forms(kind).items()
             return {"kind": self._names[kind]} | {
-                name: self._write(getattr(value, name), one, _join(path, name), depth + 1) for name, one in inner
+                name: self._write(getattr(value, name), one, (path, name), depth + 1) for name, one in inner
             }
         if kind is tuple:
             for items in form.items(len(value)):
                 if all(map(_may_hold, items, value)):
                     several = enumerate(zip(value, items, strict=True))
-                    return [self._write(x, one, f"{path}[{i}]", depth + 1) for i, (x, one) in several]
+                    return [self._write(x, one, (path, i), depth + 1) for i, (x, one) in several]
         elif kind in form.enums or (kind is str and value in form.texts):
             return str(value)
         elif kind in form.plain:
             return self._write_plain(value, form, path)
-        raise self._refusal(path, f"must be {form}, not {kind.__name__}")
+        raise self._refusal(_text(path), f"must be {form}, not {kind.__name__}")
 
-    def _write_plain(self, value: Any, form: Form, path: str) -> Any:
+    def _write_plain(self, value: Any, form: Form, path: _Path) -> Any:
         match value:
             case Fraction() | int() if not is_short(value):
-                raise self._refusal(path, f"a number of more than {BITS} bits can't be written")
+                raise self._refusal(_text(path), f"a number of more than {BITS} bits can't be written")
             case Fraction():
                 return {"exact": ratio(value)} if str in form.plain else ratio(value)
             case datetime() if value.tzinfo is not None:
-                raise self._refusal(path, "a timestamp must be in UTC, without a time zone")
+                raise self._refusal(_text(path), "a timestamp must be in UTC, without a time zone")
             case date():
                 return {"datetime" if isinstance(value, datetime) else "date": value.isoformat()}
         return value
@@ -103,7 +106,8 @@ class Codec:
     # --- reading ------------------------------------------------------------------------------------
 
     def _read(self, tree: Any, form: Form, path: str, depth: int) -> Any:
-        self._not_too_deep(path, depth)
+        if depth > self.deepest:
+            raise self._too_deep(path)
         if type(tree) is dict and not (len(tree) == 1 and "kind" not in tree):
             return self._read_record(tree, form, path, depth)
         if type(tree) is list:
@@ -131,9 +135,8 @@ class Codec:
         except UserError as error:
             raise self._refusal(path, str(error)) from None
 
-    def _not_too_deep(self, path: str, depth: int) -> None:
-        if depth > self.deepest:
-            raise self._refusal(path, f"objects and lists are nested more than {self.deepest} deep")
+    def _too_deep(self, path: str) -> UserError:
+        return self._refusal(path, f"objects and lists are nested more than {self.deepest} deep")
 
     def _refusal(self, path: str, why: str) -> UserError:
         return self.error(f"{path or self.noun}: {why}")
@@ -183,6 +186,14 @@ def _read_moment(kind: type[date], text: str) -> Any:
     except ValueError:
         return _NOTHING
     return moment if moment.isoformat() == text and getattr(moment, "tzinfo", None) is None else _NOTHING
+
+
+def _text(path: _Path) -> str:
+    steps: list[str] = []
+    while path:
+        path, step = path
+        steps.append(f"[{step}]" if isinstance(step, int) else f".{step}")
+    return "".join(reversed(steps)).removeprefix(".")
 
 
 def _join(path: str, name: str) -> str:

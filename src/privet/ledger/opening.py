@@ -30,8 +30,7 @@ class Ledger(Reservations, Steward, Inspection):
         >>> salt = ledger.create(Dataset("people", "row", Adjacency.ADD_REMOVE, PureDP(1)))
         >>> half = LaplaceNoise(move=L1Move(1), scale=2)
         >>> charge = ledger.reserve(dataset="people", analyst="me", request_id="1", events=[half])
-        >>> ledger.settle(charge, "answered", "42")
-        >>> print(ledger.balance("people").remaining)
+        >>> print(ledger.settle(charge, "answered", "42").remaining)
         epsilon 0.5
     """
 

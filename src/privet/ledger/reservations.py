@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from privet.errors import InternalError, LedgerBusy, LedgerError, Remedy, Subject, UserError
 from privet.ledger import failpoints
-from privet.ledger.balance import NO_CAPS, Caps
+from privet.ledger.balance import NO_CAPS, Balance, Caps, balance_of
 from privet.ledger.debits import debit, serves
 from privet.ledger.history import chain
 from privet.ledger.history.entries import Charge, Entry, Outcome, Ration, Totals
@@ -172,10 +172,10 @@ class Reservations(Transactions):
                 self._sweep()
         return charge
 
-    def settle(self, charge: Charge, outcome: Outcome, answer: str = "") -> None:
+    def settle(self, charge: Charge, outcome: Outcome, answer: str = "") -> Balance:
         """Record how a reserved question ended, and store its answer. A reservation is settled once.
 
-        The question is already paid for, so this waits for a busy ledger.
+        The question is already paid for, so this waits for a busy ledger. Returns the balance of the one who asked.
         """
         if outcome not in get_args(Outcome):
             raise InternalError(f"a question is settled as answered, failed or interrupted, not as {outcome}")
@@ -184,7 +184,7 @@ class Reservations(Transactions):
         deadline = time.monotonic() + self._leases.seconds
         while True:
             try:
-                self._settle(charge.dataset, charge.number, outcome, answer)
+                balance = self._settle(charge.dataset, charge.number, outcome, answer)
             except LedgerBusy:
                 if time.monotonic() < deadline:
                     continue
@@ -192,6 +192,7 @@ class Reservations(Transactions):
             break
         self._leases.drop(charge.number)
         failpoints.reached("settle: on disk")
+        return balance
 
     def abandon(self, charge: Charge, outcome: Outcome) -> None:
         """Settle a question whose answer was not shown, as soon as the ledger can be written."""
@@ -209,7 +210,7 @@ class Reservations(Transactions):
                 self._late.append((charge, outcome))
                 raise
 
-    def _settle(self, dataset: str, number: int, outcome: Outcome, answer: str) -> None:
+    def _settle(self, dataset: str, number: int, outcome: Outcome, answer: str) -> Balance:
         with self._writing() as book:
             state, reservation = self._dataset(dataset), self._state.reserved.get(number)
             if reservation is None or reservation.dataset != dataset or not book.release(number):
@@ -223,7 +224,9 @@ class Reservations(Transactions):
                 book.append(dataset, outcome, state.totals, refers=number, answer=digest)
             if outcome == "answered":
                 book.keep(number, answer)
+            balance = balance_of(state.totals, state.ration(reservation.analyst))
             failpoints.reached("settle: written")
+        return balance
 
     def _fail(self, book: Book, number: int, totals: Totals, ration: Ration, note: str = "") -> tuple[Totals, Ration]:
         dataset, analyst, _ = self._state.reserved[number]

@@ -142,12 +142,23 @@ def _vector_delta(rho: Exact, epsilon: Exact) -> Exact:
         order = 1 + above
         return above * (order * ball(rho) - ball(epsilon)) + order * (above / order).log() - above.log()
 
-    low, high = 0, _ORDERS
+    def rises(place: int) -> bool:
+        return bool(log_delta(place) <= log_delta(place + 1))
+
     with precision(256):
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if log_delta(middle) <= log_delta(middle + 1) else (middle + 1, high)
-    return _rounded(enclose(lambda: log_delta(low).exp()).upper)
+        best = first(rises, 0, _ORDERS, guess=_about(nearest(rho), nearest(epsilon)))
+    return _rounded(enclose(lambda: log_delta(best).exp()).upper)
+
+
+def _about(rho: float, epsilon: float) -> int:
+    """About the best order: where the derivative of log delta is 0."""
+
+    def rises(place: int) -> bool:
+        power, part = divmod(place, _PARTS)
+        above = math.ldexp(_PARTS + part + 0.5, power - _FIRST) / _PARTS
+        return (1 + 2 * above) * rho - epsilon + math.log(above) - math.log1p(above) >= 0
+
+    return first(rises, 0, _ORDERS)
 
 
 def _above(place: int) -> arb:

@@ -40,6 +40,7 @@ class DuckDBDialect(Dialect):
     boolean = "BOOLEAN"
     moments = {"date": "DATE", "time": "TIMESTAMP"}  # noqa: RUF012
     word_bits = 64
+    barrier = " OFFSET 0"
 
     def parameter(self, number: int) -> str:
         return f"${number}::VARCHAR"

@@ -21,6 +21,7 @@ from privet.engines import object_store
 from privet.engines.base import Private, Public, Resources, Source, objects_of
 from privet.engines.duckdb import attaching
 from privet.engines.duckdb.dialect import DuckDBDialect
+from privet.engines.duckdb.lists import Lists
 from privet.engines.sql.engine import Ask, Rows, SQLEngine
 from privet.engines.sql.pool import Pool
 from privet.engines.sql.relations import Stored
@@ -31,7 +32,6 @@ from privet.system.interrupts import duckdb_interrupts
 from privet.system.processes import forever, native
 from privet.tables.schema import PublicSchema, Schema
 
-_LISTED = "SELECT v FROM (SELECT unnest($1::VARCHAR[]) AS v, unnest(range(len($1::VARCHAR[]))) AS i) ORDER BY i"
 _TRIAL = "SELECT sum(hash(i)) FROM range(500_000) AS r(i)"  # as many rows as need several threads
 _PATIENCE = 30.0  # seconds that it may take to open the tables in a child; it takes less than one
 _STUCK = (
@@ -54,6 +54,7 @@ class _Home(Pool[DuckDBPyConnection]):
     def __init__(self, connection: DuckDBPyConnection, folder: str, sources: Sequence[tuple[str, Source]]) -> None:
         super().__init__()
         self.first, self.folder, self._sources = connection, folder, sources
+        self.lists = Lists()
         self.idle.append(connection)
 
     @native()
@@ -141,7 +142,7 @@ class DuckDB(SQLEngine):
                 attaching.attach(connection, source, name)
             files = [file for _, source in (*tables.values(), *public.values()) for file in source.files()]
             self._harden(home, files)
-            self._check_public(lambda sql, context: _rows(connection, sql, context))
+            self._check_public(lambda sql, context: _rows(connection, home.lists, sql, context))
             if trial:
                 connection.execute(trial).fetchall()
         except BaseException:
@@ -241,7 +242,7 @@ class DuckDB(SQLEngine):
             yield ask
 
     def _run(self, cursor: DuckDBPyConnection, sql: str, context: Context) -> list[tuple[Any, ...]]:
-        return _rows(cursor, sql, context)
+        return _rows(cursor, self._homes[os.getpid()].lists, sql, context)
 
     def stop(self) -> None:
         """The process ends: what is running is ended too, and its thread with it."""
@@ -267,17 +268,13 @@ def _stored(prefix: str, tables: Mapping[str, tuple[Schema | PublicSchema, Sourc
     }
 
 
-def _rows(cursor: DuckDBPyConnection, sql: str, context: Context) -> list[tuple[Any, ...]]:
+def _rows(cursor: DuckDBPyConnection, lists: Lists, sql: str, context: Context) -> list[tuple[Any, ...]]:
+    """What a SELECT finds. After an error the cursor is not used again, and its types are as they may be."""
     with native():
-        created = []
-        try:
-            for values, name in context.lists.items():
-                cursor.execute(f"CREATE TEMP TYPE {name} AS ENUM ({_LISTED})", [list(values)])  # of this cursor alone
-                created.append(name)
-            return cursor.execute(sql, context.parameters).fetchall()
-        finally:
-            for name in created:
-                cursor.execute(f"DROP TYPE {name}")
+        lists.provide(cursor, context.lists)
+        found = cursor.execute(sql, context.parameters).fetchall()
+        lists.tidy(cursor)
+        return found
 
 
 def _shut(home: _Home | None, folder: str) -> None:

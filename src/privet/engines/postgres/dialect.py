@@ -51,6 +51,7 @@ class PostgresDialect(Dialect):
     moments = {"date": "date", "time": "timestamp"}  # noqa: RUF012
     word_bits = 63  # there are no unsigned integers
     fence = " OFFSET '0'::bigint"  # a 0 without quotes is cast later, and nothing below would run in parallel
+    barrier = fence
 
     def parameter(self, number: int) -> str:
         return f"${number}::text"

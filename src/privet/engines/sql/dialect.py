@@ -84,6 +84,8 @@ class Dialect(ABC):
     fence: ClassVar[str] = ""
     """What ends a subquery whose columns are to be computed once, where a database would write their expressions
     wherever they are used: layer by layer, the text could double."""
+    barrier: ClassVar[str] = ""
+    """What ends a subquery that groups rows, where a database would ask a condition on its groups of each row."""
 
     # --- names and literals ---------------------------------------------------------------------
 

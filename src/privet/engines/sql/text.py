@@ -6,7 +6,9 @@ for the declared columns of a source, which are quoted.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
+from hashlib import sha256
 from itertools import count
 
 from privet.engines.sql.dialect import Dialect, Kind
@@ -44,8 +46,10 @@ class Context:
         return self.dialect.parameter(len(self.parameters))
 
     def listed(self, values: tuple[str, ...]) -> str:
-        """The name of a list of these texts."""
-        return self.lists.setdefault(values, f"list{len(self.lists)}")
+        """The name of a list of these texts: the same for the same texts, and for no others."""
+        if values not in self.lists:
+            self.lists[values] = f"list_{sha256(json.dumps(values).encode()).hexdigest()[:40]}"
+        return self.lists[values]
 
     def fresh(self) -> str:
         """A column name that stands nowhere else."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, field
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from flint import arb
 from numpy.typing import NDArray
 
 from privet.errors import NumberError, write
-from privet.exact import Enclosure, Exact, Number, enclose, less, positive, whole
+from privet.exact import Enclosure, Exact, Number, enclose, less, nearest, positive, whole
 from privet.exact.lattice import Integers, add_exactly
 from privet.exact.search import first
 from privet.mechanisms.gaussian import GAUSSIAN
@@ -141,8 +143,14 @@ class GaussianThreshold(KeySelection):
                 return less(lambda: self._leak(t, keys), self.leaked)
 
             if not enough(threshold):
-                threshold = first(enough, threshold)
+                threshold = first(enough, threshold + 1, guess=self._about(keys))
         return threshold
+
+    def _about(self, keys: int) -> int:
+        """About the smallest threshold: that of a continuous normal noise."""
+        chance = min(max(nearest(self.leaked / keys), sys.float_info.min), 0.5)
+        sigmas = round(-NormalDist().inv_cdf(chance) * 2**32)
+        return key_weight(keys) + (math.isqrt(math.ceil(self.noise.sigma_squared)) * sigmas >> 32)
 
     def leak(self) -> Enclosure:
         """The largest probability that a key of one person appears, over all numbers of keys: at most its delta."""
