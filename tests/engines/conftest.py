@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,18 @@ def name(request: pytest.FixtureRequest) -> Iterator[str]:
         yield name
 
 
+@cache
+def looking() -> duckdb.DuckDBPyConnection:
+    """One connection for all looks at types: to open one takes longer than most tests."""
+    return duckdb.connect(config={"threads": 1, "enable_external_file_cache": False})
+
+
+def described(sql: str) -> Mapping[str, StoredType]:
+    """The columns of a SELECT, and their types."""
+    with looking().cursor() as cursor:
+        return {row[0]: stored(row[1]) for row in cursor.execute(f"DESCRIBE {sql}").fetchall()}
+
+
 class Selected:
     """What a SELECT gives, as a source: for types that Arrow does not have."""
 
@@ -35,7 +48,7 @@ class Selected:
         self.sql = sql
 
     def types(self) -> Mapping[str, StoredType]:
-        return {row[0]: stored(row[1]) for row in duckdb.connect().execute(f"DESCRIBE {self.sql}").fetchall()}
+        return described(self.sql)
 
     def files(self) -> Sequence[str]:
         return []
@@ -53,8 +66,7 @@ class File:
         self.path = str(path)
 
     def types(self) -> Mapping[str, StoredType]:
-        found = duckdb.connect().execute(f"DESCRIBE SELECT * FROM read_parquet('{self.path}')").fetchall()
-        return {row[0]: stored(row[1]) for row in found}
+        return described(f"SELECT * FROM read_parquet('{self.path}')")
 
     def files(self) -> Sequence[str]:
         return [self.path]

@@ -51,7 +51,7 @@ def statements(schema: Schema) -> list[Statement]:
     v, scan = col("v"), Scan(schema)
     kind = dict(schema.columns)["v"].type
     tallies: list[object] = [Rows(), present(v.node), holds(v.is_missing().node), holds((v == v).node)]
-    keys: list[tuple[object, ...]] = [()]
+    keys: list[tuple[object, ...]] = []
     if isinstance(kind, NumberType):
         exprs = [
             v + v,
@@ -97,7 +97,8 @@ def statements(schema: Schema) -> list[Statement]:
             holds(v.is_in([str(i) for i in range(40)]).node),
         ]
     row, bounding = col("row").node, AtMostRows(2)
-    made = [Statement(scan, (row, *key), Unbounded(), tuple(tallies)) for key in keys]  # type: ignore[arg-type]
+    made = [Statement(scan, (row,), Unbounded(), tuple(tallies))]  # type: ignore[arg-type]
+    made += [Statement(scan, (row, *key), Unbounded(), tuple(tallies)[:9]) for key in keys]  # type: ignore[arg-type]
     made.append(Statement(Where(scan, (v == v).node), (row,), bounding, tuple(tallies)[:9]))  # type: ignore[arg-type]
     if isinstance(kind, NumberType):
         functions = [OfPerson(f, v.node) for f in ("count", "sum", "mean", "min", "max")]

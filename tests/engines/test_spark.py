@@ -384,18 +384,37 @@ def test_a_cast_that_fails_would_be_seen(spark_server: SparkServer, steward: Ste
 
 # --- Spark in the process itself ------------------------------------------------------------------
 
-CLASSIC = """
-import io, logging, os, sys
+STARTED = """
+import os
+import sys
 import privet as pv
 from privet.engines.spark import sessions
+table = pv.table("t", "spark:" + sys.argv[2], protect=pv.each_row(), columns={"age": pv.integer(0, 110)})
+with pv.Session([table], budget=pv.PureDP(10**7), ledger=None) as session:
+    ask = lambda: round(session.release(table.agg(n=pv.count()), epsilon=10**6, fresh=True).values("n")[0])
+    print("started", ask())
+    os.replace(sys.argv[2] + ".new", sys.argv[2])
+    print("replaced", ask())
+    honest = sessions.run
+    def run(of, sql, *args, **options):
+        found = honest(of, sql, *args, **options)
+        if "count" in sql:
+            os.utime(sys.argv[2])
+        return found
+    sessions.run = run
+    try:
+        print("changing", ask())
+    except pv.NoAnswer:
+        print("changing no answer")
+    sessions.run = honest
 from pyspark.sql import SparkSession
-folder = sys.argv[1]
-spark = (
-    SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-    .config("spark.sql.warehouse.dir", folder + "/warehouse").config("spark.sql.shuffle.partitions", "1")
-    .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={folder} -XX:TieredStopAtLevel=1")
-    .config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
-)
+spark = SparkSession.builder.getOrCreate()
+print(spark.sparkContext.uiWebUrl, spark.conf.get("spark.ui.showConsoleProgress"), file=sys.stderr)
+"""
+
+CLASSIC = """
+import io, logging, os
+from privet.engines.spark import sessions
 spark.sparkContext.setLogLevel("INFO")
 spark.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
 spark.sql("CREATE DATABASE sales")
@@ -434,17 +453,35 @@ print("rows", spark.sql("SELECT age FROM people").collect()[0][0])
 """
 
 
-def test_a_session_of_this_process(java: None, tmp_path: Path) -> None:
-    """The classic Spark: an active session, beside which ours is opened. Its temporary views are not ours."""
-    ran = _python(CLASSIC.replace("ROWS", ROWS), tmp_path)
+def test_a_spark_of_this_process(java: None, tmp_path: Path) -> None:
+    """One that we start writes nothing to the terminal, and opens no port for browsers. Local files that change are
+    seen, without a statement.
+
+    Beside a session that is active, as this one is then, ours is opened; its temporary views are not ours.
+    """
+    pq.write_table(pa.table({"age": [1, 2, 3]}), tmp_path / "people.parquet")
+    pq.write_table(pa.table({"age": [1, 2, 3, 4]}), tmp_path / "people.parquet.new")
+    settings = {"spark.master": "local[1]", "spark.sql.shuffle.partitions": "1", "spark.driver.host": "127.0.0.1"}
+    settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.sql.warehouse.dir": f"{tmp_path}/warehouse"}
+    settings |= {"spark.driver.extraJavaOptions": f"-Dderby.system.home={tmp_path} -XX:TieredStopAtLevel=1"}
+    (tmp_path / "spark-defaults.conf").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
+    code = STARTED + CLASSIC.replace("ROWS", ROWS)
+    ran = _python(code, tmp_path, str(tmp_path / "people.parquet"), SPARK_CONF_DIR=str(tmp_path))
     said = dict(line.split(" ", 1) for line in ran.stdout.splitlines() if " " in line)
-    assert ran.returncode == 0, ran.stderr[-2000:]
+    assert (ran.returncode, ran.stderr) == (0, "None false\n"), ran.stderr[-2000:]
+    assert (said["started"], said["replaced"], said["changing"]) == ("3", "4", "no answer")
     assert (said["answer"], said["again"], said["rows"]) == ("[7, 233]", "33", "999")
     assert "can't use the Spark of its parent" in said["child"]
     assert (said["error"], said["logged"]) == ("True", "False"), "not at the level DEBUG either"
     assert "there is no table spark_catalog.default.people" in said["refused"]
+    assert {*said} == {"started", "replaced", "changing", "answer", "error", "logged", "child", "again", "refused", "rows"}
+    assert ran.stdout.count("\n") == len(said), "and nothing else"
 
 
+AT_THE_END = """
+from pyspark.sql.connect.client import SparkConnectClient
+SparkConnectClient._cleanup_ml_cache = lambda client: print("called at the end")
+"""
 LACKING = """
 import sys
 import privet as pv
@@ -470,62 +507,12 @@ except pv.PrivetError as error:
     ids=["no pyspark", "no grpc", "no Java", "no server"],
 )
 def test_what_is_missing(address: str, lost: str, what: str, tmp_path: Path) -> None:
-    hidden = f"import sys\nsys.modules[{lost!r}] = None\n" if lost else ""
+    """Nor does a process whose server is gone end with a call to it, which once waited for five minutes."""
+    hidden = f"import sys\nsys.modules[{lost!r}] = None\n" if lost else AT_THE_END
     ran = _python(hidden + LACKING, tmp_path, address, PATH="/nowhere", JAVA_HOME=str(tmp_path))
     assert re.search(what, ran.stdout), ran.stdout + ran.stderr[-2000:]
     assert "RETRIES_EXCEEDED" not in ran.stderr
-
-
-AT_THE_END = """
-from pyspark.sql.connect.client import SparkConnectClient
-SparkConnectClient._cleanup_ml_cache = lambda client: print("called at the end")
-"""
-
-
-def test_a_process_ends_without_a_call_to_a_server_that_is_gone(tmp_path: Path) -> None:
-    """Spark's client makes one at the end of a process, which once waited for it for five minutes."""
-    ran = _python(AT_THE_END + LACKING, tmp_path, "sc://127.0.0.1:1#people")
-    assert "can't connect" in ran.stdout, ran.stdout + ran.stderr[-2000:]
     assert "called at the end" not in ran.stdout
-
-
-STARTED = """
-import os
-import sys
-import privet as pv
-from privet.engines.spark import sessions
-table = pv.table("t", "spark:" + sys.argv[2], protect=pv.each_row(), columns={"age": pv.integer(0, 110)})
-with pv.Session([table], budget=pv.PureDP(10**7), ledger=None) as session:
-    ask = lambda: round(session.release(table.agg(n=pv.count()), epsilon=10**6, fresh=True).values("n")[0])
-    print(ask())
-    os.replace(sys.argv[2] + ".new", sys.argv[2])
-    print(ask())
-    honest = sessions.run
-    def run(of, sql, *args, **options):
-        found = honest(of, sql, *args, **options)
-        if "count" in sql:
-            os.utime(sys.argv[2])
-        return found
-    sessions.run = run
-    try:
-        print(ask())
-    except pv.NoAnswer:
-        print("no answer")
-from pyspark.sql import SparkSession
-spark = SparkSession.builder.getOrCreate()
-print(spark.sparkContext.uiWebUrl, spark.conf.get("spark.ui.showConsoleProgress"), file=sys.stderr)
-"""
-
-
-def test_a_spark_that_we_start_writes_nothing_to_the_terminal(java: None, tmp_path: Path) -> None:
-    """Nor does it open a port for browsers. Local files that change are seen, without a statement."""
-    pq.write_table(pa.table({"age": [1, 2, 3]}), tmp_path / "people.parquet")
-    pq.write_table(pa.table({"age": [1, 2, 3, 4]}), tmp_path / "people.parquet.new")
-    settings = {"spark.master": "local[1]", "spark.sql.shuffle.partitions": "1", "spark.driver.host": "127.0.0.1"}
-    settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
-    (tmp_path / "spark-defaults.conf").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
-    ran = _python(STARTED, tmp_path, str(tmp_path / "people.parquet"), SPARK_CONF_DIR=str(tmp_path))
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "3\n4\nno answer\n", "None false\n")
 
 
 def _python(code: str, folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

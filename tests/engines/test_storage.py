@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -16,27 +18,55 @@ from privet.planner import plan
 from privet.tables.schema import Column
 
 SOURCES = ["DOUBLE", "DECIMAL(18,1)", "DECIMAL(38,2)", "BIGINT", "HUGEINT", "UTINYINT"]
+OPEN: list[DuckDB] = []
+
+
+class Stored:
+    """One row, which is exchanged: to open an engine takes longer than to ask it."""
+
+    identities = ()
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+
+    def types(self) -> Any:
+        return {"x": stored(self.source)}
+
+    def files(self) -> Any:
+        return ()
+
+    def attach(self, connection: Any, name: str) -> None:
+        self.table, self.connection = name, connection
+        connection.execute(f"CREATE TABLE {name} (x {self.source})")
+
+    def put(self, value: Any) -> None:
+        self.connection.execute(f"DELETE FROM {self.table}")
+        self.connection.execute(f"INSERT INTO {self.table} SELECT ('{value}')::{self.source}")
+
+
+@cache
+def opened(source: str, column: Column) -> tuple[Any, Stored, DuckDB]:
+    rows = Stored(source)
+    table = pv.table("t", pa.table({"x": [0.5]}), protect=pv.each_row(), columns={"x": column})
+    engine = DuckDB({"t": (table.schema, rows)}, salt=b"", threads=1)
+    OPEN.append(engine)
+    return table, rows, engine
+
+
+@pytest.fixture(scope="module", autouse=True)
+def closing() -> Iterator[None]:
+    yield
+    opened.cache_clear()
+    while OPEN:
+        OPEN.pop().close()
 
 
 def vectors(source: str, value: Any, column: Column, ask: Any) -> Any:
     """The exact counts of one row that holds this value."""
-
-    class Stored:
-        identities = ()
-
-        def types(self) -> Any:
-            return {"x": stored(source)}
-
-        def files(self) -> Any:
-            return ()
-
-        def attach(self, connection: Any, name: str) -> None:
-            connection.execute(f"CREATE TABLE {name} AS SELECT ('{value}')::{source} AS x")
-
-    table = pv.table("t", pa.table({"x": [0.5]}), protect=pv.each_row(), columns={"x": column})
+    table, rows, engine = opened(source, column)
     asked = plan(ask(table), epsilon=1)
-    with DuckDB({"t": (table.schema, Stored())}, salt=b"", threads=1) as engine:
-        return asked.coordinates([engine.answer(s) for s in asked.statements()])[0]
+    rows.put(value)
+    return asked.coordinates([engine.answer(s) for s in asked.statements()])[0]
 
 
 def by_value(table: Any) -> Any:
