@@ -1,0 +1,1 @@
+"""The server: many analysts, one promise."""
