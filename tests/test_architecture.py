@@ -32,8 +32,9 @@ TIERS: tuple[frozenset[str], ...] = tuple(
         sources
         policy release
         connection payment publication questions requests
+        terms
         dataset preview session
-        audit
+        audit client
         cli server
         __main__
     """.strip().splitlines()
