@@ -81,6 +81,13 @@ class Question(CappedStatement):
     """Whether to pay for new noise even if the answer is stored."""
 
 
+class QuestionInWords(Question):
+    """A question to explain, in the language of those who read it."""
+
+    face: Literal["python", "sql", "terminal", "http"] = "http"
+    """Who reads the text: suggestions are written as Python, options of the command line, or JSON."""
+
+
 class Batch(Model):
     """Questions that are planned first, paid for at once, and then answered: all of them or none."""
 
@@ -267,6 +274,8 @@ class Dataset(Model):
     version: str
     tables: dict[str, Table]
     public: dict[str, PublicTable]
+    terms: dict[str, Any]
+    """The same for the Python client, exactly, with the prices: it plans questions by itself. From `Terms.to_tree`."""
 
 
 class BudgetRow(Model):

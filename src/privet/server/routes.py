@@ -67,7 +67,7 @@ ROUTES: tuple[Route, ...] = (
         name="explain",
         rule=Rule.ASKS,
         summary="What a question would cost, and how accurate its answer would be. Free; no row is read.",
-        takes=m.Question,
+        takes=m.QuestionInWords,
         gives=m.Explanation,
         problems=(422, 503),
     ),
