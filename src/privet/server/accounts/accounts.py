@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
+from privet.errors import Subject
 from privet.server.accounts.devices import Devices
+from privet.server.accounts.errors import AccountError
+from privet.server.accounts.in_postgres import open_address
+from privet.server.accounts.in_sqlite import open_file
 from privet.server.accounts.invitations import Invitations
-from privet.server.accounts.logins import Logins
-from privet.server.accounts.people import People
+from privet.server.accounts.passwords import Passwords
 from privet.server.accounts.tokens import Tokens
-from privet.system.addresses import is_postgres
+from privet.system.addresses import is_address, is_postgres, masked
+
+if TYPE_CHECKING:
+    from argon2 import PasswordHasher
 
 
-class Accounts(People, Logins, Invitations, Tokens, Devices):
+class Accounts(Invitations, Tokens, Devices):
     """The accounts in a store, which several threads, processes and machines can use at once.
 
     Every operation is one transaction that is on disk when it returns. Errors: `AccountError` for an act that is not
@@ -22,13 +30,29 @@ class Accounts(People, Logins, Invitations, Tokens, Devices):
     """
 
     @classmethod
-    def open(cls, where: str | Path, *, create: bool = True) -> Self:
-        """Open the store in a file (SQLite) or at a postgresql:// address; created if it is missing."""
-        raise NotImplementedError
+    def open(
+        cls,
+        where: str | Path,
+        *,
+        create: bool = True,
+        hasher: PasswordHasher | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> Self:
+        """Open the store in a file (SQLite) or at a postgresql:// address; created if it is missing.
+
+        Passwords are hashed by `hasher`, by default with the parameters that RFC 9106 recommends.
+        """
+        text = str(where)
+        if is_postgres(text) and text.isprintable():
+            return cls(open_address(text.strip(), create=create), Passwords(hasher), clock)
+        if is_address(text) or not text.strip() or not text.isprintable():
+            what = f"an account store is a file or a Postgres address, not {masked(text)[:60]!r}"
+            raise AccountError(what, subject=Subject("argument", "where"))
+        return cls(open_file(text, Path(where), create=create), Passwords(hasher), clock)
 
     def close(self) -> None:
         """Close all connections."""
-        raise NotImplementedError
+        self._store.close()
 
     def __enter__(self) -> Self:
         return self

@@ -102,7 +102,7 @@ class DeviceCodes:
 
     device_code: str = field(repr=False)
     """The secret with which the device asks for its token."""
-    user_code: str
+    user_code: str = field(repr=False)
     """What the person types into the page, such as WDJB-MJHT."""
     expires_in: int
     """Seconds until both codes expire."""
