@@ -35,7 +35,8 @@ TIERS: tuple[frozenset[str], ...] = tuple(
         terms
         dataset preview session
         audit client
-        cli server
+        server
+        cli
         __main__
     """.strip().splitlines()
 )  # fmt: skip

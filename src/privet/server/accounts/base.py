@@ -19,6 +19,8 @@ from privet.server.accounts.store import Store
 from privet.server.accounts.tables import people
 from privet.tables.schema import check_name
 
+_BY_NAME = sa.select(people).where(people.c.name == sa.bindparam("n"))
+
 
 class Base:
     """The store, the clock and the passwords of accounts."""
@@ -44,7 +46,7 @@ def find(connection: sa.Connection, name: str) -> Any:
     """The row of a person, or None."""
     if "\0" in name or not name.isprintable():  # Postgres stores no such text
         return None
-    return connection.execute(sa.select(people).where(people.c.name == name)).one_or_none()
+    return connection.execute(_BY_NAME, {"n": name}).one_or_none()
 
 
 def no_such_person(name: str) -> AccountError:

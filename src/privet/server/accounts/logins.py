@@ -29,6 +29,7 @@ IDLE, LONGEST = 12 * 3600, 7 * 24 * 3600
 """Seconds after which a session ends: without a request, and in any case."""
 _TOUCH = 300  # seconds: how exactly the time of the last request is stored
 _REMEMBERED = 90 * 24 * 3600  # seconds for which a browser or an address counts as known
+_BY_ID = sa.select(sessions).where(sessions.c.id == sa.bindparam("n"))
 _COOKIE = re.compile(r"([0-9a-f]{16})\.([0-9a-f]{64})\.[\w-]{20,100}")
 
 
@@ -158,7 +159,7 @@ class Logins(Base):
             self._signer().unsign(value)
         except BadSignature:
             return None
-        row = connection.execute(sa.select(sessions).where(sessions.c.id == parts[1])).one_or_none()
+        row = connection.execute(_BY_ID, {"n": parts[1]}).one_or_none()
         return row if row is not None and hashing.same(row.hash, hashing.digest(parts[2])) else None
 
     def _remember(self, connection: sa.Connection, place: str) -> None:

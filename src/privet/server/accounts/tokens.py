@@ -23,6 +23,9 @@ _TEXT = re.compile(r"privet_([0-9a-f]{16})_([0-9a-f]{64})")
 _TOUCH = 60  # seconds: how exactly the time of the last use is stored
 _BITS = 512  # of a denominator: sums of odd fractions would grow without limit
 
+_BY_ID = sa.select(tokens).where(tokens.c.id == sa.bindparam("n"))
+_LOCKED = _BY_ID.with_for_update()
+
 
 class Tokens(Base):
     """The operations on tokens."""
@@ -132,8 +135,7 @@ class Tokens(Base):
 def _find(connection: sa.Connection, key: str, *, lock: bool = False) -> Any:
     if re.fullmatch(r"[0-9a-f]{16}", key) is None:
         return None
-    chosen = sa.select(tokens).where(tokens.c.id == key)
-    return connection.execute(chosen.with_for_update() if lock else chosen).one_or_none()
+    return connection.execute(_LOCKED if lock else _BY_ID, {"n": key}).one_or_none()
 
 
 def _no_such_token() -> AccountError:
