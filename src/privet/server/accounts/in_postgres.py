@@ -12,7 +12,7 @@ from privet.ledger.storage.postgres import foreign
 from privet.ledger.storage.postgres.database import place
 from privet.server.accounts import tables
 from privet.server.accounts.errors import AccountError, StoreError
-from privet.server.accounts.store import Store, first_row
+from privet.server.accounts.store import OPTIONS, Store, first_row
 
 _CREATING = 7236839  # the key of an advisory lock
 _BUSY = ("55P03", "57014", "40P01", "40001")
@@ -74,7 +74,7 @@ class InPostgres(Store):
 
 def open_address(text: str, *, create: bool) -> InPostgres:
     """Open the store at an address."""
-    found = place(text, pool_size=4, max_overflow=-1, pool_pre_ping=True, hide_parameters=True)
+    found = place(text, pool_size=4, max_overflow=-1, pool_pre_ping=True, **OPTIONS)
     store = InPostgres(found.engine, found.where, found.hidden)
     store.named = found.named
     try:

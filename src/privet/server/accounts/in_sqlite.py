@@ -23,12 +23,13 @@ from privet.ledger.storage.sqlite.creation import wait_for_its_name
 from privet.ledger.storage.sqlite.paths import BESIDE, mount_points
 from privet.server.accounts import tables
 from privet.server.accounts.errors import AccountError, StoreError
-from privet.server.accounts.store import PATIENCE, Store, first_row
+from privet.server.accounts.store import OPTIONS, PATIENCE, Store, first_row
 from privet.system import files
 
 MARK = 0x50724163
 """The text "PrAc", as SQLite's application id in the header of every account store."""
 _SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name"
+_STATE = "SELECT * FROM pragma_schema_version, pragma_page_count, pragma_page_size, pragma_journal_mode"
 _PRAGMAS = ("synchronous = EXTRA", "fullfsync = ON", "trusted_schema = OFF", "journal_mode = DELETE")
 _LEAST = 512  # bytes: SQLite's smallest page
 
@@ -52,7 +53,7 @@ class InSQLite(Store):
             return made
 
         engine = sa.create_engine(
-            "sqlite://", creator=connect, poolclass=QueuePool, pool_size=8, max_overflow=-1, hide_parameters=True
+            "sqlite://", creator=connect, poolclass=QueuePool, pool_size=8, max_overflow=-1, **OPTIONS
         )
         sa.event.listen(engine, "begin", _begin)
         self._writer = threading.Lock()  # threads queue here; SQLite's own waiting is for processes
@@ -82,7 +83,11 @@ class InSQLite(Store):
                 raise self.damaged(f"has a file {f'{self._path}{end}'!r} beside it, which Privet never makes")
 
     def _check(self, connection: sa.Connection, *, write: bool) -> None:
-        version = connection.exec_driver_sql("PRAGMA schema_version").scalar()
+        version, pages, size, mode = connection.exec_driver_sql(_STATE).one()
+        if pages * size > os.stat(self._path).st_size:  # noqa: PTH116 (as above)
+            raise self.damaged("was truncated")
+        if mode != "delete":
+            raise self.damaged("has another journal mode, which Privet did not choose")
         if connection.info.get("schema") != version:
             self._check_schema(connection)
             connection.info["schema"] = version

@@ -27,6 +27,8 @@ from privet.system.processes import forever
 PATIENCE = 10.0
 """Seconds to wait for a lock."""
 
+OPTIONS: dict[str, Any] = {"hide_parameters": True, "execution_options": {"preserve_rowcount": True}}
+"""Of an engine: no error shows a value, and every statement says how many rows it changed."""
 _HEAD = sa.select(tables.store.c.version, tables.store.c.key)
 _OPEN: WeakSet[Store] = WeakSet()
 
