@@ -106,7 +106,7 @@ class Liar:
                 questions = {name: _question(each) for name, each in body["questions"].items()}
                 batch = session.release_all(questions, request_id=request_id, fresh=body["fresh"], **options)
                 answers = {name: _told(each, request_id) for name, each in batch.items()}
-                facts = {"guarantee": amount(batch.guarantee), "paid_before": batch.paid_before}  # type: ignore[arg-type]
+                facts = {"guarantee": amount(batch.guarantee), "paid_before": batch.paid_before}
                 first = next(iter(answers.values()))
                 return Said(tree={"answers": answers, **facts, "request_id": request_id, "entry": first["entry"]})
             case _:
@@ -154,7 +154,7 @@ def lying(session: pv.Session) -> Iterator[Liar]:
             self.end_headers()
             self.wfile.write(raw)
 
-        do_GET = do_POST = _serve  # noqa: N815
+        do_GET = do_POST = _serve
 
         def log_message(self, *args: object) -> None:
             pass

@@ -7,12 +7,14 @@ from typing import Any
 
 from privet.client.addresses import address
 from privet.client.problems import clean
+from privet.client.questions import RemoteDataset
 from privet.client.session import RemoteSession
 from privet.client.tokens import token_for
 from privet.client.wire import Wire
 from privet.errors import NoConnection, Subject, UserError, argument
 from privet.exact import positive
 from privet.release.signing import VerifyingKey, verifier
+from privet.tables.schema import check_name
 from privet.terms import Terms
 
 
@@ -43,15 +45,16 @@ def connect(
         name = _chosen(wire, asking) if dataset is None else dataset
         tree = wire.get("datasets", name).tree
         try:
-            analyst, terms = str(me["name"]), Terms.from_tree(tree["terms"])
-            if terms.name != name:
+            analyst = check_name(me["name"], "analyst")
+            described = RemoteDataset(Terms.from_tree(tree["terms"]))
+            if described.name != name:
                 raise ValueError("it is another dataset")
         except (LookupError, TypeError, ValueError, RecursionError) as error:
             raise NoConnection(
                 f"{where} did not describe the dataset {clean(name, most=60)!r} as this version of Privet reads it: "
                 f"{clean(error, most=200)}"
             ) from None
-        return RemoteSession(wire, terms, analyst, key=checked)
+        return RemoteSession(wire, described, analyst, key=checked)
     except BaseException:
         wire.close()
         raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -48,7 +47,6 @@ from privet.tables.expressions.fluent import Expr
 from privet.tables.query import Query
 from privet.tables.relation import PublicTable, Relation, Table, check_rows
 from privet.tables.schema import check_name
-from privet.terms import Terms
 
 _LONGEST_TEXT = 10**6
 
@@ -62,8 +60,10 @@ class RemoteSession(Closing):
     Threads and forked processes can share it.
     """
 
-    def __init__(self, connection: Wire, terms: Terms, analyst: str, *, key: VerifyingKey | None = None) -> None:
-        self.dataset = RemoteDataset(terms)
+    def __init__(
+        self, connection: Wire, dataset: RemoteDataset, analyst: str, *, key: VerifyingKey | None = None
+    ) -> None:
+        self.dataset = dataset
         self.analyst = analyst
         """The name under which the server knows you."""
         self.debited = False
@@ -301,7 +301,7 @@ class RemoteSession(Closing):
             reply = self._post(route, body, request_id, deadline)
             while reply.status == 202:
                 pause = 1.0 if reply.retry_after is None else max(reply.retry_after, 0.05)
-                if time.monotonic() + pause > deadline:
+                if wire.now() + pause > deadline:
                     raise NoConnection(
                         f"the server has not answered yet. The question may have been paid for; its request id is "
                         f"{request_id}",

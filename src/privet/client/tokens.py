@@ -35,6 +35,10 @@ class Token:
         """The value of the header Authorization."""
         return f"Bearer {self._text}"
 
+    def hidden_in(self, content: bytes) -> bytes:
+        """A server's text without the token, should it send it back."""
+        return content.replace(self._text.encode(), b"***")
+
     def __repr__(self) -> str:
         return "Token(***)"
 

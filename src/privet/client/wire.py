@@ -31,7 +31,7 @@ _ATTEMPTS = 6  # without any reply
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 8.0
 _BUSY = frozenset({429, 503})
 _IN_BETWEEN = frozenset({500, 502, 504})  # from a proxy or a server that restarts, unless it is an error of Privet's
-sleep = time.sleep
+sleep, now = time.sleep, time.monotonic
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Wire:
 
     def deadline(self) -> float:
         """When a request that begins now is given up."""
-        return time.monotonic() + self.timeout
+        return now() + self.timeout
 
     def close(self) -> None:
         """Close all connections."""
@@ -127,7 +127,7 @@ class Wire:
                 error, after = self._unreached(tried, sent.request_id), None
                 unanswered += 1
             wait = pause * _jitter() if after is None else after
-            if unanswered >= _ATTEMPTS or time.monotonic() + wait > until:
+            if unanswered >= _ATTEMPTS or now() + wait > until:
                 raise error
             sleep(wait)
             pause = min(2 * pause, _LONGEST_PAUSE)
@@ -135,7 +135,7 @@ class Wire:
     def _try(self, sent: Sent, until: float) -> Reply | str:
         """The reply, or why there was none."""
         httpx = _httpx()
-        left = until - time.monotonic()
+        left = until - now()
         if left <= 0:
             return "it took too long"
         timeout = httpx.Timeout(min(left, 90.0), connect=min(left, 10.0))
@@ -153,6 +153,8 @@ class Wire:
             return "the connection broke"
         if isinstance(content, str):
             return content
+        if self._token is not None:
+            content = self._token.hidden_in(content)
         if 300 <= status < 400:
             raise self._redirected(headers.get("location", ""))
         try:
@@ -166,8 +168,10 @@ class Wire:
     def _connected(self) -> httpx.Client:
         """The connections of this process: those of the process that forked it belong to that one."""
         if self._client is None or self._process != os.getpid():
-            # Without TLS nothing is read from the environment: a proxy could read the token.
-            self._client = _httpx().Client(follow_redirects=False, trust_env=self.address.secure)
+            # Without TLS nothing is read from the environment, since a proxy could read the token; and there are no
+            # certificates to load, which takes longer than most requests.
+            secure = self.address.secure
+            self._client = _httpx().Client(follow_redirects=False, trust_env=secure, verify=secure)
             self._process = os.getpid()
         return self._client
 
@@ -203,6 +207,8 @@ class Wire:
         )
 
     def _redirected(self, location: str) -> NoConnection:
+        if self._token is not None:
+            location = self._token.hidden_in(location.encode()).decode()
         return NoConnection(
             f"{self.address} redirects to {clean(location, most=200) or 'nowhere'}. The token is not sent there",
             remedy=Remedy("If you trust that address, use it"),
@@ -232,7 +238,7 @@ def _read(response: httpx.Response, until: float) -> bytes | str:
         content += chunk
         if len(content) > _LARGEST:
             return "it sent too much"
-        if time.monotonic() > until:
+        if now() > until:
             return "it took too long"
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         return "it compressed its answer, which was not asked for"
