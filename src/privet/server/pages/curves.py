@@ -98,6 +98,7 @@ class _Log:
     def ticks(self) -> list[float]:
         """Round numbers, few enough to be read."""
         decades = range(math.floor(self.first), math.ceil(self.last) + 1)
+        found: list[float] = []
         for mantissas in ((1, 2, 5), (1, 3), (1,)):
             found = [m * 10.0**k for k in decades for m in mantissas]
             found = [x for x in found if self.first - 1e-9 <= math.log10(x) <= self.last + 1e-9]

@@ -46,7 +46,9 @@ def _number(x: float) -> str:
     return f"{x:.2f}".rstrip("0").rstrip(".")
 
 
-def picture(title: str, description: str, *inside: object, width: str, height: float | None, **attributes: object) -> Markup:
+def picture(
+    title: str, description: str, *inside: object, width: str, height: float | None, **attributes: object
+) -> Markup:
     """A drawing with a title and a description for those who can't see it."""
     return element(
         "svg",

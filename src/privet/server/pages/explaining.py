@@ -42,8 +42,8 @@ def price(budget: Budget, left: Exact, value: str) -> Price:
 
     Example:
         >>> from privet.privacy.guarantees import PureDP
-        >>> price(PureDP(3), Exact(1), "0.5")
-        Price(unit='epsilon', value='0.5', steps=('0.01', '0.02', '0.05', '0.1', '0.15', '0.2', '0.3', '0.5', '0.7', '1'), at=7)
+        >>> price(PureDP(3), Exact("0.06"), "0.05")
+        Price(unit='epsilon', value='0.05', steps=('0.01', '0.02', '0.05'), at=2)
     """
     unit = "rho" if isinstance(budget, ZeroConcentratedDP) else "epsilon"
     steps = tuple(step for step in STEPS if Exact(step) <= left) or STEPS[:1]

@@ -85,13 +85,13 @@ def filled(given: Mapping[str, Sequence[str]], tables: Mapping[str, Table]) -> F
         column = numbers[0]
     by, by2 = first("by", groups), first("by2", groups)
     by, by2 = (by2, "") if not by or by == by2 else (by, by2)
-    columns, hows, values = (list(given.get(name, ())) + ["", ""] for name in ("where", "how", "value"))
+    columns, hows, values = ([*given.get(name, ()), "", ""] for name in ("where", "how", "value"))
     allowed = {key for key, _ in COMPARISONS}
     conditions = tuple(
         Condition(columns[i], hows[i] if hows[i] in allowed else "=", values[i]) if columns[i] in types else Condition()
         for i in range(2)
     )
-    keys = [str(key) for type_ in types.values() if isinstance(type_, KeyType) for key in type_.keys()]
+    keys = [str(key) for type_ in types.values() if isinstance(type_, KeyType) for key in type_.values]
     made = _select(table, measure, column, [each for each in (by, by2) if each], conditions, types, person)
     return Form(
         table,
@@ -133,7 +133,9 @@ def _select(
         asked, name = "COUNT(*)", "n"
     while name.casefold() in taken:
         name += "_"
-    groups = [f"DATE_TRUNC('month', {quoted(each)})" if isinstance(types[each], TimeType) else quoted(each) for each in by]
+    groups = [
+        f"DATE_TRUNC('month', {quoted(each)})" if isinstance(types[each], TimeType) else quoted(each) for each in by
+    ]
     named = [
         f"{group} AS {_free('month', taken)}" if group != quoted(each) else group
         for group, each in zip(groups, by, strict=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from privet.errors import BudgetError, LedgerBusy, LedgerError, NoAnswer, PrivetError
+from privet.server.problems import failed, is_constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,9 @@ class ProblemShown:
 
 
 def shown(error: PrivetError) -> ProblemShown:
-    """An error of Privet, in its own words."""
+    """An error of Privet, in its own words; one whose words are for the steward alone, in the constant ones."""
+    if is_constant(error):
+        return ProblemShown(json.loads(bytes(failed(error).body))["detail"])
     subject, remedy = error.subject, error.remedy
     at = None if subject is None else subject.at
     is_sql = subject is not None and subject.kind == "statement"
@@ -54,3 +58,8 @@ def heading(error: PrivetError) -> str:
     if isinstance(error, LedgerBusy):
         return "Busy"
     return "The ledger needs the steward" if isinstance(error, LedgerError) else "This can’t be asked"
+
+
+def status(error: PrivetError) -> int:
+    """The status of a page that shows an error: that of the API."""
+    return failed(error).status_code

@@ -11,10 +11,6 @@ from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-CONTENT_SECURITY_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
-)
 STATIC = "/static"
 TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 
@@ -29,7 +25,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["urlencode"] = lambda text: quote(str(text), safe="")
+    made.filters["segment"] = segment
     made.globals["static"] = static
     made.globals["version"] = _version()
     return made
@@ -38,6 +34,19 @@ def environment() -> Environment:
 def render(template: str, **values: Any) -> str:
     """The HTML of a page."""
     return environment().get_template(template).render(values)
+
+
+_IN_A_PATH = "-._~!$&'()*+,;=:@"  # what a part of a path may contain as it is (RFC 3986)
+
+
+def segment(text: str) -> str:
+    """A name as one part of an address.
+
+    Example:
+        >>> segment("a b/c"), segment("o'hara")
+        ('a%20b%2Fc', "o'hara")
+    """
+    return quote(text, safe=_IN_A_PATH)
 
 
 def static(name: str) -> str:

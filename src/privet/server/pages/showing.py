@@ -14,6 +14,7 @@ from privet.privacy.guarantees import ZeroConcentratedDP
 from privet.release import Release
 from privet.release.render.view import marks
 from privet.server.pages.charts import MOST_ROWS, charts
+from privet.server.pages.rendering import segment
 from privet.tables.wording import worded
 
 MOST_LINES = 1000
@@ -114,7 +115,7 @@ def shown(release: Release, *, entry: int, when: str, by: str, sql: str, origin:
         python=in_python(release, origin=origin, dataset=dataset, sql=sql),
         csv=release.to_csv(),
         link=link,
-        again=f"/datasets/{_segment(dataset)}?{urlencode({'sql': sql})}" if sql else f"/datasets/{_segment(dataset)}",
+        again=_again(dataset, sql),
     )
 
 
@@ -146,7 +147,10 @@ def _title(release: Release) -> str:
     return title or worded(query)
 
 
-def _segment(name: str) -> str:
-    from urllib.parse import quote
+_LONGEST = 3000  # characters of an address
 
-    return quote(name, safe="")
+
+def _again(dataset: str, sql: str) -> str:
+    """The editor with this statement, if an address can hold it."""
+    here, query = f"/datasets/{segment(dataset)}", urlencode({"sql": sql})
+    return f"{here}?{query}" if sql and len(query) < _LONGEST else here
