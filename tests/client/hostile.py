@@ -17,7 +17,7 @@ import privet as pv
 from privet.privacy.guarantees.budgets import amount
 from privet.release.render.json import answer as as_json
 from privet.tables.codec import decode
-from privet.terms import Terms
+from privet.terms import Terms, balance_to_tree
 
 TOKEN = "privet_7_tell-nobody"
 _OPTIONS = ("epsilon", "delta", "rho", "within", "confidence", "simultaneous", "assuming", "weights", "mechanism")
@@ -90,7 +90,7 @@ class Liar:
             case "datasets":
                 return Said(tree={"datasets": [{"dataset": session.name, "tables": [*session.tables]}]})
             case "budget":
-                return Said(tree=self._budget())
+                return Said(tree={"balance": balance_to_tree(session.balance)})
             case "explain":
                 plan = session.plan(_question(body), **options)
                 text = session.explain(plan, fresh=body["fresh"], face=body["face"])
@@ -112,12 +112,6 @@ class Liar:
             case _:
                 terms = Terms.of(session.name, session.version, session.dataset)
                 return Said(tree={"dataset": session.name, "terms": terms.to_tree()})
-
-    def _budget(self) -> Any:
-        balance = self.session.balance
-        left = balance.remaining
-        standing = {"left": amount(left.guarantee), "share": float(left.share), "text": left.text, "questions": None}
-        return {"granted": amount(balance.budget), "spent": None, "per_query": None, "standing": standing}
 
 
 def _question(body: Any) -> Any:

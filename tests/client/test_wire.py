@@ -39,7 +39,8 @@ def at_first(route: str, *said: Said) -> Callable[[Heard], Said | None]:
 def test_a_connection_that_breaks_after_the_debit(
     remote: RemoteSession, liar: Liar, behind: pv.Session, pauses: list[float]
 ) -> None:
-    before, broken = behind.spent.epsilon, []
+    before = behind.spent.epsilon
+    broken: list[Said] = []
 
     def lie(heard: Heard, said: Said) -> Said:
         if heard.route == "query" and len(broken) < 3:
@@ -92,6 +93,16 @@ def test_a_proxy_that_has_lost_its_server(remote: RemoteSession, liar: Liar, pau
     assert len(pauses) == 3
 
 
+@pytest.mark.parametrize("kind", ["DatasetClosed", "SourceError", "LedgerError"])
+def test_a_refusal_that_lasts_is_not_asked_again(
+    remote: RemoteSession, liar: Liar, pauses: list[float], kind: str
+) -> None:
+    liar.first = lambda heard: Said(503, {"kind": kind, "what": "no", "detail": "no"}, {"Retry-After": "1"})
+    with pytest.raises(vars(pv.errors)[kind]):
+        remote.release(question(), epsilon=0.5)
+    assert (pauses, remote.debited) == ([], False)
+
+
 def test_an_answer_that_failed_is_not_asked_again(remote: RemoteSession, liar: Liar, pauses: list[float]) -> None:
     failed = {"kind": "NoAnswer", "what": "It was paid for.", "detail": "", "spent": {"epsilon": "1/2"}}
     liar.first = lambda heard: Said(502, failed)
@@ -127,6 +138,23 @@ def test_a_question_that_takes_longer_is_asked_for_later(
     answer = remote.release(question(), epsilon=0.5)
     assert answer.spent == pv.PureDP(0.5)
     assert pauses == [2, 1, 1]  # the location that it names is not asked
+
+
+def test_a_batch_that_is_fetched_later(remote: RemoteSession, liar: Liar) -> None:
+    """The server then has its answers by position: the names are ours."""
+    kept: list[Said] = []
+
+    def lie(heard: Heard, said: Said) -> Said:
+        kept.append(Said(tree={**said.tree, "answers": dict(enumerate(said.tree["answers"].values()))}))
+        return pending()
+
+    liar.lie = lambda heard, said: lie(heard, said) if heard.route == "batch" else said
+    liar.first = lambda heard: kept[0] if "/answers/" in heard.path else None
+    questions = {"1": question(), "0": question()}
+    released = remote.release_all(questions, epsilon=0.5)
+    assert [released[name].plan.query for name in released] == [remote.parse(questions[name]) for name in ("1", "0")]
+    assert released.remaining is not None
+    assert not released.paid_before
 
 
 def test_a_question_that_was_lost_is_sent_again(remote: RemoteSession, liar: Liar, behind: pv.Session) -> None:

@@ -88,10 +88,10 @@ def check_no_plans(questions: object) -> None:
 
 def check_request_id(given: str) -> str:
     """A request id that can be sent in a header."""
-    if given.isascii() and "/" not in given and given == given.strip():
+    if given.isascii() and not {"/", '"'} & {*given} and given == given.strip():
         return given
     raise UserError(
-        f"a request id on a server is a text of ASCII characters without a slash, not {ascii(given)[:60]}",
+        f"a request id on a server is a text of ASCII characters without slashes and quotes, not {ascii(given)[:60]}",
         remedy=Remedy("Choose another"),
     )
 

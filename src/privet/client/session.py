@@ -9,11 +9,10 @@ from dataclasses import replace
 from typing import Any, NoReturn, SupportsIndex, Unpack
 
 from privet.client import questions as asking
-from privet.client import standing, wire
+from privet.client import wire
 from privet.client.arrival import Expected, answer, answers, arrived, check_question, refusal, whole_of
 from privet.client.problems import clean
 from privet.client.questions import RemoteDataset
-from privet.client.standing import RemoteBalance
 from privet.client.wire import Reply, Wire
 from privet.errors import (
     DatasetClosed,
@@ -33,7 +32,7 @@ from privet.planner.arguments import check_arguments
 from privet.planner.batch import BatchPlan
 from privet.planner.explain import Explanation
 from privet.privacy.guarantees import Guarantee
-from privet.privacy.guarantees.budgets import is_nothing
+from privet.privacy.guarantees.budgets import from_amount, is_nothing
 from privet.release import Release, bounds
 from privet.release.batch import ReleasedBatch
 from privet.release.bounds import ReleasedBounds
@@ -47,6 +46,7 @@ from privet.tables.expressions.fluent import Expr
 from privet.tables.query import Query
 from privet.tables.relation import PublicTable, Relation, Table, check_rows
 from privet.tables.schema import check_name
+from privet.terms import balance_from_tree
 
 _LONGEST_TEXT = 10**6
 
@@ -97,13 +97,20 @@ class RemoteSession(Closing):
     # --- the budget -----------------------------------------------------------------------------
 
     @property
-    def balance(self) -> RemoteBalance:
-        """What you may spend, have spent, and have left."""
-        return standing.balance(self._get("budget").tree, self.dataset.terms)
+    def balance(self) -> Balance:
+        """What was granted and what is spent, including your own cap if there is one."""
+        tree = self._get("budget").tree
+        try:
+            balance = balance_from_tree(tree["balance"])
+            if type(balance.budget) is not type(self.dataset.budget):
+                raise ValueError("a budget keeps its kind")
+        except (LookupError, TypeError, ValueError):
+            raise NoConnection("the server sent something else than a budget") from None
+        return balance
 
     @property
     def spent(self) -> Any:
-        """What you have spent."""
+        """What is spent: a guarantee of the budget's kind, or, if meters keep the budget, the share that is used."""
         return self.balance.spent
 
     @property
@@ -130,7 +137,11 @@ class RemoteSession(Closing):
     def paid_before(self, query: Query | str | ReleasePlan, **options: Unpack[ReleaseOptions]) -> Guarantee | None:
         """The cost of the stored answer that asking would return for free; None if there is none."""
         plan = self._planned(query, options)
-        return standing.cost(self._explained(query, plan, options, "python", fresh=False)[1].get("paid_before"))
+        cost = self._explained(query, plan, options, "python", fresh=False)[1].get("paid_before")
+        try:
+            return None if cost is None else from_amount(cost)
+        except ValueError:
+            raise NoConnection("the server sent something else than a cost") from None
 
     def explain(
         self,
@@ -148,10 +159,7 @@ class RemoteSession(Closing):
     def plan_all(
         self, questions: Mapping[str, Query | str | ReleasePlan], **options: Unpack[BatchOptions]
     ) -> BatchPlan:
-        """How `release_all` would answer these questions, and what they would cost. Spends nothing.
-
-        With a delta, it also depends on what is left of the budget, of which a server tells only a part.
-        """
+        """How `release_all` would answer these questions, and what they would cost. Spends nothing."""
         return self._planned_batch(questions, options, lambda batch: self.remaining.fits(batch))
 
     # --- asking ---------------------------------------------------------------------------------
@@ -172,7 +180,7 @@ class RemoteSession(Closing):
         plan = self._planned(query, options)
         expected = self._expected(request_id, fresh=fresh)
         free = self._may_choose(query, plan, options)
-        tree = self._ask("query", asking.question(plan, mechanism=not free, fresh=fresh), expected)
+        tree, _ = self._ask("query", asking.question(plan, mechanism=not free, fresh=fresh), expected)
         one = arrived(tree, expected)
         if free:
             plan = self._with_mechanism(query, plan, options, one.mechanism)
@@ -209,10 +217,8 @@ class RemoteSession(Closing):
             questions, options, lambda batch: True
         )  # wrong ones are refused here, before asking
         expected = self._expected(request_id, fresh=fresh)
-        tree = self._ask("batch", asking.batch(questions, options, fresh=fresh), expected)
-        sent = tree.get("answers")
-        if not isinstance(sent, dict) or sent.keys() != batch.keys():
-            raise refusal("it is not about these questions")
+        tree, fetched = self._ask("batch", asking.batch(questions, options, fresh=fresh), expected)
+        sent = _named(tree, batch, by_position=fetched)
         certificates = {name: arrived(sent[name], expected) for name in batch}
         first = next(iter(certificates.values()))
         if options.get("delta") is not None:  # what is left decides how it is priced: the certificates say how
@@ -294,9 +300,9 @@ class RemoteSession(Closing):
 
     # --- the server -----------------------------------------------------------------------------
 
-    def _ask(self, route: str, body: Any, expected: Expected) -> dict[str, Any]:
-        """The answer to a question, for which the server may have to be asked several times."""
-        deadline, request_id = self._wire.deadline(), expected.request_id
+    def _ask(self, route: str, body: Any, expected: Expected) -> tuple[dict[str, Any], bool]:
+        """The answer to a question, and whether it was fetched later."""
+        deadline, request_id, fetched = self._wire.deadline(), expected.request_id, False
         try:
             reply = self._post(route, body, request_id, deadline)
             while reply.status == 202:
@@ -310,14 +316,15 @@ class RemoteSession(Closing):
                     )
                 wire.sleep(pause)
                 reply = self._get("answers", request_id, deadline=deadline, missing=True)
-                if reply.status == 404:  # it waited, was not paid for, and was lost as the server stopped
+                fetched = reply.status != 404
+                if not fetched:  # it was lost: the same request again is paid for once
                     reply = self._post(route, body, request_id, deadline)
         except NoAnswer as error:
             self.debited = self.debited or not isinstance(error, DatasetClosed)
             raise
         if not isinstance(reply.tree, dict):
             raise NoConnection("the server sent something else than an answer", request_id=request_id)
-        return reply.tree
+        return reply.tree, fetched
 
     def _get(self, *path: str, deadline: float | None = None, missing: bool = False) -> Reply:
         self._check_open()
@@ -345,6 +352,15 @@ class RemoteSession(Closing):
     def _repr_html_(self) -> str:
         title = f"Session of {self.analyst} on {self.name}, version {self.version}"
         return look.of_tables(self.tables.values(), self.public.values(), title)
+
+
+def _named(tree: dict[str, Any], batch: BatchPlan, *, by_position: bool) -> dict[str, Any]:
+    """The answers of a batch by name; what is fetched later has them by their positions."""
+    sent = tree.get("answers")
+    keys = [str(place) for place in range(len(batch))] if by_position else [*batch]
+    if not isinstance(sent, dict) or sent.keys() != {*keys}:
+        raise refusal("it is not about these questions")
+    return {name: sent[key] for name, key in zip(batch, keys, strict=True)}
 
 
 def _check_fresh(fresh: object) -> None:

@@ -31,6 +31,7 @@ _ATTEMPTS = 6  # without any reply
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 8.0
 _BUSY = frozenset({429, 503})
 _IN_BETWEEN = frozenset({500, 502, 504})  # from a proxy or a server that restarts, unless it is an error of Privet's
+_PASSING = frozenset({"LedgerBusy", "Throttled"})
 sleep, now = time.sleep, time.monotonic
 
 
@@ -225,10 +226,9 @@ def later(request_id: str) -> Remedy:
 
 
 def _may_pass(reply: Reply) -> bool:
-    """Whether a refusal is about this moment only."""
-    if reply.status in _BUSY:
-        return True
-    return reply.status in _IN_BETWEEN and not (isinstance(reply.tree, dict) and "kind" in reply.tree)
+    """Whether a refusal is about this moment only: an error of Privet's own is not, unless it says so."""
+    kind = reply.tree.get("kind") if isinstance(reply.tree, dict) else None
+    return reply.status in (_BUSY if kind in _PASSING else _BUSY | _IN_BETWEEN if kind is None else ())
 
 
 def _read(response: httpx.Response, until: float) -> bytes | str:
