@@ -54,6 +54,17 @@ class Questions:
 
         return read(text, self.tables, self.public)
 
+    def capped(
+        self, query: Query | str, caps: Mapping[str, int | None], options: Mapping[str, Any]
+    ) -> tuple[Query | str, dict[str, Any]]:
+        """A question with these caps, and its options; a statement without caps stays as it is written."""
+        if all(cap is None for cap in caps.values()):
+            return query, dict(options)
+        if isinstance(query, str):
+            asked = self.asked(query)
+            return asked.query.cap(**caps), asked.priced(options)
+        return query.cap(**caps), dict(options)
+
     def plan(self, query: Query | str | ReleasePlan, **options: Any) -> ReleasePlan:
         """The plan for a question. A plan that another dataset made is planned again and compared.
 

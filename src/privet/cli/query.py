@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Iterator
@@ -94,9 +93,8 @@ def query(
 @contextmanager
 def states_cost(session: Session, plan: ReleasePlan | BatchPlan) -> Iterator[None]:
     """A block whose errors state what was spent."""
-    from privet.errors import LedgerError, PrivetError
-    from privet.privacy.guarantees import PureDP
-    from privet.privacy.guarantees.budgets import amount
+    from privet.errors import PrivetError
+    from privet.payment import state_cost
 
     try:
         yield
@@ -105,8 +103,7 @@ def states_cost(session: Session, plan: ReleasePlan | BatchPlan) -> Iterator[Non
             error.add_note(STORED.capitalize())
         raise
     except PrivetError as error:
-        if not isinstance(error, LedgerError):
-            error.spent = amount(plan.guarantee() if session.debited else PureDP.ZERO)
+        state_cost(error, plan.guarantee(), debited=session.debited)
         raise
 
 
@@ -244,18 +241,14 @@ def says_if_created(session: Session, policy: Path) -> Iterator[None]:
 
 def _plan(session: Session, text: str, caps: dict[str, int | None], options: dict[str, Any]) -> ReleasePlan:
     """The plan of the question, with the caps of the command's options, if any."""
-    if all(cap is None for cap in caps.values()):
-        return session.plan(text, **options)
-    asked = session.dataset.asked(text)
-    return session.plan(asked.query.cap(**caps), **asked.priced(options))
+    question, options = session.dataset.capped(text, caps, options)
+    return session.plan(question, **options)
 
 
 def _explain(session: Session, plan: ReleasePlan, *, as_json: bool, fresh: bool = False) -> None:
     if as_json:
-        from privet.privacy.guarantees.budgets import amount
+        from privet.release.render.json import explanation
 
-        before = None if fresh else amount(session.paid_before(plan))
-        tree = {**plan.to_json(), "paid_before": before}
-        print(json.dumps(tree, indent=2, ensure_ascii=False))
+        print(explanation(plan, paid_before=None if fresh else session.paid_before(plan)), end="")
     else:
         print(session.explain(plan, fresh=fresh, face="terminal"))
