@@ -172,8 +172,8 @@ class Answer(Model):
     """What is left of the budget afterwards, under every cap."""
     limits: list[str]
     notes: list[str]
-    request_id: str
-    """The Idempotency-Key. Under it the answer can be had again."""
+    request_id: str | None
+    """The Idempotency-Key, under which the answer can be had again; null for a stored answer if none was sent."""
     entry: int
     """The number of the debit in the ledger."""
     certificate: dict[str, Any]
@@ -189,7 +189,7 @@ class BatchAnswer(Model):
     paid_before: bool
     spent: Amount
     left: Amount | None
-    request_id: str
+    request_id: str | None
     entry: int
 
 
@@ -201,9 +201,9 @@ class Pending(Model):
     """A question that is not answered yet: 202, with its place in the header Location."""
 
     request_id: str
-    state: Literal["waiting", "running"]
-    paid: bool
-    """Whether the debit is made. A waiting question is not paid for, and is lost if the server stops."""
+    state: Literal["running"]
+    paid: Literal[True]
+    """The debit is made. A question that waits for its turn is not paid for: it gets 503 and asks again."""
     location: str
     """Where to ask for the answer."""
     retry_after: int
@@ -301,6 +301,8 @@ class Budget(Model):
     per_query: Amount | None
     """What one question may cost."""
     standing: Standing
+    balance: dict[str, Any]
+    """The same for the Python client, exactly. From `balance_to_tree`."""
     rows: list[BudgetRow] | None
     """For stewards: the dataset and every analyst."""
     failures: int | None
@@ -330,6 +332,8 @@ class Entry(Model):
     answer: str | None
     """The SHA-256 of the answer."""
     hash: str
+    state: Literal["running", "answered", "failed", "interrupted"] | None
+    """Of a question: how it ended."""
 
 
 class History(Model):

@@ -47,6 +47,8 @@ class Route:
     problems: tuple[int, ...] = ()
     """The statuses of its problems, besides those that follow from its rule, its parameters and its body."""
     parameters: tuple[Parameter, ...] = ()
+    exactly: bool = True
+    """Whether numbers of the body are read as they are written; certificates have floats."""
     slow: bool = False
     """Whether it waits for data, and so may take longer than other requests."""
 
