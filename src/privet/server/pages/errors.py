@@ -29,7 +29,7 @@ _HEADINGS = {
 }
 
 
-async def shown(
+async def error_page(
     server: Server, request: Request, identity: Identity | None, error: Refusal | PrivetError | None
 ) -> Response:
     """The page that says what went wrong; None is a bug."""

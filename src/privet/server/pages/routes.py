@@ -9,12 +9,12 @@ from starlette.responses import Response
 from privet.server.authorization import NOT_FOUND, Rule
 from privet.server.call import Call
 from privet.server.pages import account, answers, people, questions, signing_in, stewards
-from privet.server.pages.errors import shown
+from privet.server.pages.errors import error_page
 from privet.server.pages.rendering import STATIC, TYPES, contents
 from privet.server.problems import Refusal
 from privet.server.route import Method, Route
 
-__all__ = ["HANDLERS", "PAGES", "shown"]
+__all__ = ["HANDLERS", "PAGES", "error_page"]
 
 Handler = Callable[[Call], Awaitable[Response]]
 _DATASET = "/datasets/{dataset}"
