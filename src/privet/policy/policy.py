@@ -28,8 +28,8 @@ from privet.tables.schema import Column
 _TEXTS = re.compile(r"'(?:[^']|'')*'")
 _READ = re.compile(r'\b(?:FROM|JOIN)\s+("[^"]*"|\w+)', re.IGNORECASE)
 """The tables of a statement, near enough to choose a dataset by."""
-_OF_LEDGER = ("", "-journal", "-wal", "-shm", ".new", ".lock")
-"""The endings of a ledger's own files."""
+_OF_LEDGER = ("", "-journal", "-wal", "-shm", ".new", ".lock", ".accounts", ".accounts-journal")
+"""The endings of a ledger's own files, and of the accounts beside it."""
 
 
 @dataclass(frozen=True, slots=True)

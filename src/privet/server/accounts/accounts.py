@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -15,6 +16,7 @@ from privet.server.accounts.in_postgres import open_address
 from privet.server.accounts.in_sqlite import open_file
 from privet.server.accounts.invitations import Invitations
 from privet.server.accounts.passwords import Passwords
+from privet.server.accounts.store import noting
 from privet.server.accounts.tokens import Tokens
 from privet.system.addresses import is_address, is_postgres, masked
 
@@ -49,6 +51,17 @@ class Accounts(Invitations, Tokens, Devices):
             what = f"an account store is a file or a Postgres address, not {masked(text)[:60]!r}"
             raise AccountError(what, subject=Subject("argument", "where"))
         return cls(open_file(text, Path(where), create=create), Passwords(hasher), clock)
+
+    def noting(self, note: Callable[[], None]) -> AbstractContextManager[None]:
+        """Within this block, `note` is called just before the first change is committed, such as to tell the ledger.
+
+        Claim: an act that is refused leaves no note, and an act without its note is not done.
+
+        Example:
+            with accounts.noting(lambda: ledger.administer(datasets, "account ana: disabled", by="sam")):
+                accounts.disable("ana")
+        """
+        return noting(note)
 
     def close(self) -> None:
         """Close all connections."""

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from privet.errors import Subject, UserError
 from privet.exact import Exact
+from privet.names.lookalikes import normalised
 from privet.server.accounts.errors import AccountError
 from privet.server.accounts.passwords import Passwords
 from privet.server.accounts.records import Person, Role, Token
@@ -35,8 +36,8 @@ class Base:
         return int(self._clock())
 
     def _existing(self, connection: sa.Connection, name: str) -> Any:
-        """The row of a person; AccountError if there is none."""
-        row = find(connection, name)
+        """The row of a person, however the spaces in the name are written; AccountError if there is none."""
+        row = find(connection, normalised(name))
         if row is None:
             raise no_such_person(name)
         return row

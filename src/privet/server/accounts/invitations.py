@@ -29,7 +29,7 @@ class Invitations(Logins, People):
             row = self._existing(connection, name)
             if row.disabled:
                 raise AccountError(f"{name!r} is disabled", remedy=Remedy("Enable the account first"))
-            return self._invite(connection, name, hours)
+            return self._invite(connection, row.name, hours)
 
     def _invite(self, connection: sa.Connection, name: str, hours: int) -> str:
         secret = hashing.new_secret()

@@ -29,9 +29,14 @@ class People(Base):
         """
         with self._store.writing() as connection:
             self._add(connection, name, Role(role), datasets)
-            return person_of(self._existing(connection, normalised(name)))
+            return person_of(self._existing(connection, name))
 
-    def _add(self, connection: sa.Connection, name: str, role: Role, datasets: Collection[str] | None) -> None:
+    def check_new(self, name: str) -> str:
+        """The name in its normal form; AccountError if nobody can be added with it."""
+        with self._store.reading() as connection:
+            return self._free(connection, name)
+
+    def _free(self, connection: sa.Connection, name: str) -> str:
         name = _new_name(name)
         for other in connection.execute(sa.select(people.c.name)).scalars():
             if other == name or confusable(other, name):
@@ -39,13 +44,17 @@ class People(Base):
                 raise AccountError(
                     f"the name {name!r} {what}", subject=Subject("argument", "name"), remedy=Remedy("Choose another")
                 )
+        return name
+
+    def _add(self, connection: sa.Connection, name: str, role: Role, datasets: Collection[str] | None) -> None:
+        name = self._free(connection, name)
         row = {"name": name, "role": role, "datasets": scope_text(datasets), "disabled": 0, "created": self._now()}
         changed(connection.execute(sa.insert(people).values(row)), self._store)
 
     def person(self, name: str) -> Person | None:
         """The person with this name."""
         with self._store.reading() as connection:
-            row = find(connection, name)
+            row = find(connection, normalised(name))
         return None if row is None else person_of(row)
 
     def people(self) -> list[Person]:
@@ -64,16 +73,15 @@ class People(Base):
             if not even_last:
                 self._check_not_last(connection, row)
             for table in (sessions, invitations, devices):
-                connection.execute(sa.delete(table).where(table.c.name == name))
-            live = (tokens.c.name == name) & tokens.c.revoked.is_(None)
+                connection.execute(sa.delete(table).where(table.c.name == row.name))
+            live = (tokens.c.name == row.name) & tokens.c.revoked.is_(None)
             connection.execute(sa.update(tokens).where(live).values(revoked=self._now()))
-            return self._changed(connection, name, disabled=1)
+            return self._changed(connection, row.name, disabled=1)
 
     def enable(self, name: str) -> Person:
         """Let a person sign in again. Revoked tokens stay revoked."""
         with self._store.writing() as connection:
-            self._existing(connection, name)
-            return self._changed(connection, name, disabled=0)
+            return self._changed(connection, self._existing(connection, name).name, disabled=0)
 
     def set_access(self, name: str, role: Role, datasets: Collection[str] | None) -> Person:
         """Change what a person may do, from their next request on. The last steward stays a steward."""
@@ -81,7 +89,7 @@ class People(Base):
             row = self._existing(connection, name)
             if Role(role) is not Role.STEWARD:
                 self._check_not_last(connection, row)
-            return self._changed(connection, name, role=Role(role), datasets=scope_text(datasets))
+            return self._changed(connection, row.name, role=Role(role), datasets=scope_text(datasets))
 
     def _changed(self, connection: sa.Connection, name: str, **values: Any) -> Person:
         changed(connection.execute(sa.update(people).where(people.c.name == name).values(**values)), self._store)

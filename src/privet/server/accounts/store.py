@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 from weakref import WeakSet
 
@@ -31,6 +32,7 @@ OPTIONS: dict[str, Any] = {"hide_parameters": True, "execution_options": {"prese
 """Of an engine: no error shows a value, and every statement says how many rows it changed."""
 _HEAD = sa.select(tables.store.c.version, tables.store.c.key)
 _OPEN: WeakSet[Store] = WeakSet()
+_NOTE: ContextVar[Callable[[], None] | None] = ContextVar("note", default=None)
 
 
 def first_row() -> sa.Insert:
@@ -80,6 +82,10 @@ class Store(ABC):
         with self._guarded(), self._transaction(write=True) as connection:
             self._begin(connection, _HEAD.with_for_update() if alone else _HEAD, write=True)
             yield connection
+            note = _NOTE.get()
+            if note is not None:
+                _NOTE.set(None)
+                note()
 
     def _begin(self, connection: sa.Connection, head: sa.Select[Any], *, write: bool) -> None:
         self._check(connection, write=write)
@@ -126,6 +132,19 @@ class Store(ABC):
         """Close all connections."""
         self._closed = True
         self.engine.dispose()
+
+
+@contextmanager
+def noting(note: Callable[[], None]) -> Iterator[None]:
+    """Within this block, the first change is noted just before its commit: an act that is refused leaves no note.
+
+    If the note can't be made, nothing is changed.
+    """
+    token = _NOTE.set(note)
+    try:
+        yield
+    finally:
+        _NOTE.reset(token)
 
 
 def changed(result: sa.CursorResult[Any], store: Store) -> None:

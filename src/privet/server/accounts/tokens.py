@@ -49,7 +49,7 @@ class Tokens(Base):
         with self._store.writing() as connection:
             person = self._existing(connection, name)
             grant = Grant.to(person, role=role, datasets=datasets, max_epsilon=max_epsilon, days=days)
-            text, key = grant.store(connection, self._store, name, label, self._now())
+            text, key = grant.store(connection, self._store, person.name, label, self._now())
             token = token_of(_find(connection, key))
         return text, token
 
