@@ -6,6 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from privet.server.accounts import Accounts, Identity
+from privet.server.accounts.logins import REMEMBERED, browser_mark
 from privet.server.call import in_thread
 from privet.server.problems import Refusal
 from privet.server.settings import Settings
@@ -21,9 +22,23 @@ def cookie_name(settings: Settings) -> str:
     return "__Host-privet" if settings.secure else "privet"
 
 
+def mark_name(settings: Settings) -> str:
+    """The name of the cookie by which a browser is known at sign-in; it opens nothing, and outlasts the session."""
+    return "__Host-privet-browser" if settings.secure else "privet-browser"
+
+
 def set_cookie(response: Response, settings: Settings, value: str) -> None:
-    """Give the browser a session."""
+    """Give the browser a session, and a mark by which it is known at the next sign-in."""
     response.set_cookie(cookie_name(settings), value, path="/", secure=settings.secure, httponly=True, samesite="lax")
+    response.set_cookie(
+        mark_name(settings),
+        browser_mark(value),
+        max_age=REMEMBERED,
+        path="/",
+        secure=settings.secure,
+        httponly=True,
+        samesite="strict",
+    )
 
 
 def drop_cookie(response: Response, settings: Settings) -> None:
@@ -66,6 +81,7 @@ async def check_csrf(request: Request, identity: Identity, accounts: Accounts) -
     value = request.headers.get(CSRF_HEADER, "")
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if not value and media == "application/x-www-form-urlencoded":
+        await request.body()  # kept, so that it can be read again
         form = await request.form(max_files=0, max_fields=1000)
         field = form.get(CSRF_FIELD)
         value = field if isinstance(field, str) else ""

@@ -53,6 +53,11 @@ class Found:
     part: int
 
     @property
+    def suffix(self) -> str:
+        """What an address needs to name this part of a batch."""
+        return f"?part={self.part}" if self.parts else ""
+
+    @property
     def number(self) -> int:
         """The number of the debit."""
         return int(self.release.certificate.document["ledger"]["entry"])
@@ -81,7 +86,7 @@ def _page(call: Call, found: Found) -> Response:
         dataset=call.path("dataset"),
         link=f"{origin}{here}",
     )
-    names = {"parts": found.parts, "part": found.part}
+    names = {"parts": found.parts, "part": found.part, "suffix": found.suffix}
     return show(call, "answer.html", active="datasets", dataset=call.path("dataset"), here=here, answer=shown, **names)
 
 
@@ -162,6 +167,7 @@ def _certificate(call: Call, found: Found) -> Response:
         dataset=call.path("dataset"),
         entry=found.number,
         back=_here(call),
+        suffix=found.suffix,
         passed=passed,
         took=f"{took * 1000:.0f} ms",
         steps=steps,

@@ -106,14 +106,14 @@ async def dataset_page(call: Call) -> Response:
     """The editor or the form, perhaps with a question that a link brings."""
     query = call.request.query_params
     given = {name: query.getlist(name) for name in query}
-    return await in_thread(_shown, call, given, explain=bool(query.get("sql", "").strip()))
+    return await _planned(call, given, explain=bool(query.get("sql", "").strip()))
 
 
 async def ask(call: Call) -> Response:
     """Ask the question of the form and pay for it, or only say what it would cost."""
     given = await fields(call.request)
     if first(given, "act") != "ask":
-        return await in_thread(_shown, call, given, explain=first(given, "act") == "explain")
+        return await _planned(call, given, explain=first(given, "act") == "explain")
     preview = Preview(call.dataset, call.name)
     asked = _asked(given, preview)
     request_id = _request_id(given)
@@ -121,14 +121,14 @@ async def ask(call: Call) -> Response:
         question = Question(sql=asked.sql, fresh=asked.fresh, **asked.options())
         await call.server.asking.ask(call.dataset, call.me, question, request_id=request_id)
     except PrivetError as error:
-        return await in_thread(_shown, call, given, error=error)
+        return await _planned(call, given, error=error)
     return go(f"/datasets/{segment(call.path('dataset'))}/answers/{request_id}")
 
 
 async def preview(call: Call) -> Response:
     """What the question would cost, as pieces of the page: for the script that asks while somebody writes."""
     given = await fields(call.request)
-    tree = await in_thread(_preview, call, given)
+    tree = await call.server.asking.planned(call.me, _preview, call, given)
     headers = {**HEADERS, "Content-Type": "application/json"}
     return Response(json.dumps(tree, ensure_ascii=False), headers=headers)
 
@@ -144,6 +144,10 @@ def _preview(call: Call, given: dict[str, list[str]]) -> dict[str, Any]:
         "problem": "" if problem is None else str(pieces.problem(problem)),  # type: ignore[attr-defined]
         "at": [int(each) for each in problem.at.split()] if problem is not None and problem.at else None,
     }
+
+
+async def _planned(call: Call, given: dict[str, list[str]], **how: Any) -> Response:
+    return await call.server.asking.planned(call.me, _shown, call, given, **how)
 
 
 # --- what is shown ----------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from privet.errors import PrivetError
 from privet.server.accounts import AccountError, Throttled, WrongPassword
 from privet.server.accounts.passwords import SHORTEST
 from privet.server.call import Call, in_thread
-from privet.server.identity import cookie_name, drop_cookie, set_cookie
+from privet.server.identity import cookie_name, drop_cookie, mark_name, set_cookie
 from privet.server.limits import client_address
 from privet.server.pages.frames import fields, first, go, segment, sentence, show
 from privet.server.settings import Settings
@@ -51,7 +51,7 @@ async def sign_in(call: Call) -> Response:
             name,
             first(given, "password"),
             address=client_address(call.request, settings),
-            cookie=call.request.cookies.get(cookie_name(settings)),
+            mark=call.request.cookies.get(mark_name(settings)),
         )
     except (WrongPassword, Throttled) as error:
         status = 401 if isinstance(error, WrongPassword) else 429
