@@ -7,7 +7,7 @@ from itsdangerous import Signer
 from tests.server.accounts.common import HERE, IN_A_FILE, OTHER, PASSWORD, Clock, Opener, analyst, steward
 
 from privet.server.accounts import Accounts, Identity, WrongPassword
-from privet.server.accounts.logins import IDLE, LONGEST
+from privet.server.accounts.logins import IDLE, LONGEST, REMEMBERED, _browser, browser_mark
 from privet.server.accounts.tables import sessions
 
 
@@ -25,7 +25,7 @@ def test_every_sign_in_makes_a_new_session(accounts: Accounts) -> None:
     analyst(accounts)
     steward(accounts)
     fixed, before = accounts.sign_in("ana", PASSWORD, address=HERE)
-    cookie, identity = accounts.sign_in("sam", PASSWORD, address=HERE, cookie=fixed)
+    cookie, identity = accounts.sign_in("sam", PASSWORD, address=HERE, mark=browser_mark(fixed))
     assert cookie != fixed
     assert identity.session != before.session
     kept = accounts.session(fixed)
@@ -49,6 +49,9 @@ def test_forged_cookies_open_nothing(accounts: Accounts) -> None:
         f"{key}.{secret}.\u00e9{signature[1:]}", "\ud800" * 50, "x" * 10_000, str(identity.session), "\x00",
     ]  # fmt: skip
     assert [value for value in forged if accounts.session(value) is not None] == []
+    assert accounts.session(browser_mark(cookie)) is None, "a mark opens nothing"
+    assert accounts.session(f"{browser_mark(cookie)}.{signature}") is None
+    assert accounts.session(signer.sign(browser_mark(cookie)).decode()) is None
     for value in forged:
         accounts.sign_out(value)
     assert accounts.session(cookie) == identity
@@ -126,3 +129,23 @@ def test_forms_need_the_value_of_their_own_session(accounts: Accounts) -> None:
         (bearer, ""),
     ]
     assert not [value for identity, value in wrong if accounts.csrf_ok(identity, value)]
+
+
+def test_marks_of_browsers_are_known_until_they_are_old(accounts: Accounts, clock: Clock) -> None:
+    analyst(accounts)
+    steward(accounts)
+    cookie, _ = accounts.sign_in("ana", PASSWORD, address=HERE)
+    mark, other = browser_mark(cookie), browser_mark(accounts.sign_in("sam", PASSWORD, address=HERE)[0])
+    accounts.sign_out(cookie)
+
+    def known(name: str, mark: str) -> bool:
+        with accounts._store.reading() as connection:
+            return _browser(connection, name, mark) is not None
+
+    assert known("ana", mark)
+    wrong = [other, "", mark[:-1], mark.upper(), f"{mark[:17]}{other[17:]}", cookie, "\ud800", "\x00", f"{mark}\n"]
+    assert not any(known("ana", each) for each in wrong)
+    assert not known("sam", mark)
+    clock.pass_(REMEMBERED + 1)
+    accounts.begin_session("sam")
+    assert not known("ana", mark)

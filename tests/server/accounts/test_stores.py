@@ -164,12 +164,13 @@ def test_an_interrupted_write_is_rolled_back(tmp_path: Path) -> None:
             other.execute("BEGIN")
             other.execute("UPDATE privet_accounts_people SET name = 'eve', role = 'steward'")
             for number in range(2000):
-                row = (f"{number:016x}", "x" * 200, "eve", 1, 1, 0)
-                other.execute("INSERT INTO privet_accounts_sessions VALUES (?, ?, ?, ?, ?, ?)", row)
+                row = (f"{number:016x}", "x" * 200, "", "eve", 1, 1, 0)
+                other.execute("INSERT INTO privet_accounts_sessions VALUES (?, ?, ?, ?, ?, ?, ?)", row)
             shutil.copy(path, copy)
             shutil.copy(f"{path}-journal", f"{copy}-journal")
             other.execute("ROLLBACK")
     copy.chmod(0o600)
+    assert b"evesteward" in copy.read_bytes(), "it was half written"
     with opened(str(copy)) as crashed:
         assert [person.name for person in crashed.people()] == ["ana"]
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import sqlalchemy as sa
+from sqlalchemy.exc import TimeoutError  # noqa: A004 (no connection was free)
 
 from privet.ledger.storage import database
 from privet.ledger.storage.postgres import foreign
@@ -49,7 +50,8 @@ class InPostgres(Store):
                     raise self.damaged(f"has no table {name!r}")
 
     def _is_busy(self, error: BaseException) -> bool:
-        return getattr(getattr(error, "orig", None) or error, "sqlstate", None) in _BUSY
+        state = getattr(getattr(error, "orig", None) or error, "sqlstate", None)
+        return isinstance(error, TimeoutError) or state in _BUSY
 
     def prepare(self, *, create: bool) -> None:
         """Check that there is one store, or create it; only one of several processes does so."""
@@ -74,7 +76,7 @@ class InPostgres(Store):
 
 def open_address(text: str, *, create: bool) -> InPostgres:
     """Open the store at an address."""
-    found = place(text, pool_size=4, max_overflow=-1, pool_pre_ping=True, **OPTIONS)
+    found = place(text, pool_size=4, max_overflow=8, pool_timeout=database.PATIENCE, pool_pre_ping=True, **OPTIONS)
     store = InPostgres(found.engine, found.where, found.hidden)
     store.named = found.named
     try:

@@ -22,30 +22,31 @@ from privet.server.accounts.errors import AccountError, StoreBusy, WrongPassword
 from privet.server.accounts.passwords import check_new
 from privet.server.accounts.records import Identity, Person, Role
 from privet.server.accounts.store import changed
-from privet.server.accounts.tables import attempts, invitations, people, places, sessions, store
+from privet.server.accounts.tables import attempts, invitations, people, sessions, store
 from privet.server.accounts.throttle import Rule
 
 IDLE, LONGEST = 12 * 3600, 7 * 24 * 3600
 """Seconds after which a session ends: without a request, and in any case."""
+REMEMBERED = 90 * 24 * 3600
+"""Seconds for which a browser counts as known after the last request of its session."""
 _TOUCH = 300  # seconds: how exactly the time of the last request is stored
-_REMEMBERED = 90 * 24 * 3600  # seconds for which a browser or an address counts as known
 _BY_ID = sa.select(sessions).where(sessions.c.id == sa.bindparam("n"))
+_MARK = re.compile(r"[0-9a-f]{16}\.[0-9a-f]{64}")
 _COOKIE = re.compile(r"([0-9a-f]{16})\.([0-9a-f]{64})\.[\w-]{20,100}")
 
 
 class Logins(Base):
     """The operations on passwords and sessions."""
 
-    def sign_in(self, name: str, password: str, *, address: str, cookie: str | None = None) -> tuple[str, Identity]:
+    def sign_in(self, name: str, password: str, *, address: str, mark: str | None = None) -> tuple[str, Identity]:
         """Begin a new session; returns the value of its cookie, and whose it is.
 
         Claim: an unknown name, a wrong password, a disabled account and one without a password raise the same
         WrongPassword after the same work. Each sign-in makes a new session. Too many attempts, for a name or from an
-        address, raise Throttled(retry_after). A browser that sends the `cookie` of an earlier session of the same
-        person, ended or not, has an allowance of its own; so has an address from which they have signed in before.
-        So nobody can lock a person out by guessing.
+        address, raise Throttled(retry_after). A browser that sends the `mark` of an earlier session of the same person,
+        ended or not, has an allowance of its own, so nobody else can lock it out by guessing.
         """
-        row, charges, place = self._checked(name, password, address, cookie)
+        row, charges = self._checked(name, password, address, mark)
         renewed = self._passwords.hashed(password) if self._passwords.is_outdated(row.password) else row.password
         with self._store.writing() as connection:
             now = find(connection, row.name)
@@ -54,40 +55,32 @@ class Logins(Base):
             if renewed != row.password:
                 connection.execute(sa.update(people).where(people.c.name == row.name).values(password=renewed))
             throttle.refund(connection, charges)
-            self._remember(connection, place)
             return self._begin(connection, now)
 
-    def check_password(self, name: str, password: str, *, address: str, cookie: str | None = None) -> Person:
+    def check_password(self, name: str, password: str, *, address: str, mark: str | None = None) -> Person:
         """Check a password as `sign_in` does, and begin no session: before a change that needs it again."""
-        row, charges, _ = self._checked(name, password, address, cookie)
+        row, charges = self._checked(name, password, address, mark)
         with self._store.writing() as connection:
             throttle.refund(connection, charges)
         return person_of(row)
 
-    def _checked(
-        self, name: str, password: str, address: str, cookie: str | None
-    ) -> tuple[Any, list[tuple[str, Rule]], str]:
-        """The person's row, the attempts that were charged, and the place; WrongPassword if it is not the password."""
+    def _checked(self, name: str, password: str, address: str, mark: str | None) -> tuple[Any, list[tuple[str, Rule]]]:
+        """The person's row, and the attempts that were charged; WrongPassword if it is not the password."""
         name = normalised(name[:1000])
         with self._store.writing() as connection:
-            network, row = throttle.network(address), find(connection, name)
-            place = self._key("place", name, network)
-            known = sa.select(places.c.key).where(places.c.key == place)
-            session = self._cookie_row(connection, cookie or "")
-            if session is not None and session.name == name:
-                charges = [(self._key("browser", session.id), throttle.BY_PLACE)]
-            elif connection.execute(known).scalar() is not None:
-                charges = [(place, throttle.BY_PLACE)]
+            row, browser = find(connection, name), _browser(connection, name, mark or "")
+            if browser is not None:
+                charges = [(self._key("browser", browser), throttle.BY_BROWSER)]
             else:
                 charges = [
                     (self._key("name", name), throttle.BY_NAME),
-                    (self._key("address", network), throttle.BY_ADDRESS),
+                    (self._key("address", throttle.network(address)), throttle.BY_ADDRESS),
                 ]
             throttle.charge(connection, self._clock(), charges)
         usable = row is not None and not row.disabled
         if not self._passwords.matches(row.password if usable else None, password):
             raise WrongPassword
-        return row, charges, place
+        return row, charges
 
     def begin_session(self, name: str) -> tuple[str, Identity]:
         """Begin a session for a person whom somebody else has checked, such as a company's identity provider."""
@@ -99,10 +92,18 @@ class Logins(Base):
 
     def _begin(self, connection: sa.Connection, person: Any) -> tuple[str, Identity]:
         now, key, secret = self._now(), hashing.new_id(), hashing.new_secret()
-        connection.execute(sa.delete(sessions).where(sessions.c.seen < now - _REMEMBERED))
-        row = {"id": key, "hash": hashing.digest(secret), "name": person.name, "created": now, "seen": now, "ended": 0}
-        changed(connection.execute(sa.insert(sessions).values(row)), self._store)
+        connection.execute(sa.delete(sessions).where(sessions.c.seen < now - REMEMBERED))
         value = self._signer().sign(f"{key}.{secret}").decode()
+        row = {
+            "id": key,
+            "hash": hashing.digest(secret),
+            "mark": hashing.digest(browser_mark(value)),
+            "name": person.name,
+            "created": now,
+            "seen": now,
+            "ended": 0,
+        }
+        changed(connection.execute(sa.insert(sessions).values(row)), self._store)
         return value, _identity(person, key, secret)
 
     def session(self, cookie_value: str) -> Identity | None:
@@ -162,18 +163,28 @@ class Logins(Base):
         row = connection.execute(_BY_ID, {"n": parts[1]}).one_or_none()
         return row if row is not None and hashing.same(row.hash, hashing.digest(parts[2])) else None
 
-    def _remember(self, connection: sa.Connection, place: str) -> None:
-        now = self._now()
-        connection.execute(sa.delete(places).where(places.c.seen < now - _REMEMBERED))
-        if not connection.execute(sa.update(places).where(places.c.key == place).values(seen=now)).rowcount:
-            connection.execute(sa.insert(places).values(key=place, seen=now))
-
     def _key(self, *parts: str) -> str:
         """A stored key that does not show a name: somebody may have typed their password there."""
         return hashing.keyed(self._store.key, *parts)
 
     def _signer(self) -> Signer:
         return Signer(self._store.key, salt="privet session", digest_method=hashlib.sha256)
+
+
+def browser_mark(cookie_value: str) -> str:
+    """What a browser keeps for `REMEMBERED` seconds after a session, to show that it is known. It opens nothing."""
+    key, secret, _ = cookie_value.split(".")
+    return f"{key}.{hashing.keyed(secret.encode(), 'browser')}"
+
+
+def _browser(connection: sa.Connection, name: str, mark: str) -> str | None:
+    """The id of the session that left this mark, if it was a session of this person."""
+    if _MARK.fullmatch(mark) is None or not mark.isascii():
+        return None
+    key = mark.partition(".")[0]
+    row = connection.execute(_BY_ID, {"n": key}).one_or_none()
+    known = row is not None and row.name == name and hashing.same(row.mark, hashing.digest(mark))
+    return key if known else None
 
 
 def _identity(row: Any, key: str, secret: str) -> Identity:

@@ -40,6 +40,7 @@ sessions = sa.Table(
     metadata,
     _text("id", key=True),
     _text("hash"),
+    _text("mark"),
     _text("name"),
     _whole("created"),
     _whole("seen"),
@@ -83,7 +84,5 @@ devices = sa.Table(
 )
 attempts = sa.Table("privet_accounts_attempts", metadata, _text("key", key=True), _whole("full"))
 """For throttling: by hashed name or address, the time in microseconds at which its allowance is full again."""
-places = sa.Table("privet_accounts_places", metadata, _text("key", key=True), _whole("seen"))
-"""The hashed pairs of a person and an address from which they have signed in."""
 
 NAMES = tuple(metadata.tables)

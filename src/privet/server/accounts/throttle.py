@@ -31,11 +31,11 @@ class Rule:
 
 
 BY_NAME = Rule(10, 120)
-"""Sign-ins to one account from unknown places."""
+"""Sign-ins to one account from unknown browsers."""
 BY_ADDRESS = Rule(30, 15)
 """Sign-ins from one address, which an office may share."""
-BY_PLACE = Rule(10, 60)
-"""Sign-ins to one account from a browser or an address that this person has used before."""
+BY_BROWSER = Rule(10, 60)
+"""Sign-ins to one account from a browser in which this person has signed in before."""
 DEVICES = Rule(20, 15)
 """Device logins that one address begins."""
 USER_CODES = Rule(10, 60)
