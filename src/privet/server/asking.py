@@ -23,6 +23,7 @@ from privet.ledger import Charge
 from privet.payment import state_cost, unanswered
 from privet.planner import ReleasePlan
 from privet.planner.batch import BatchPlan
+from privet.privacy.guarantees import PureDP
 from privet.release import Release
 from privet.release.batch import ReleasedBatch
 from privet.requests import Request, batches, queries
@@ -142,7 +143,11 @@ class Asking:
         start = time.monotonic()
         longest = self.settings.wait if wait is None else min(wait, self.settings.wait)
         session = self.session(dataset, identity)
-        prepared = await self.planned(identity, self._prepare, session, asked, request_id)
+        try:
+            prepared = await self.planned(identity, self._prepare, session, asked, request_id)
+        except PrivetError as error:
+            state_cost(error, PureDP.ZERO, debited=False)
+            raise
         if prepared.earlier is not None:
             charge = await self._settled(dataset, prepared.earlier, start + longest)
             if charge.state == "running":

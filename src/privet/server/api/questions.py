@@ -123,8 +123,7 @@ def _verified(call: Call) -> dict[str, Any]:
     certificate, receipt = call.body.certificate, call.body.receipt
     document = certificate.get("document")
     name = document.get("dataset") if isinstance(document, dict) else None
-    known = isinstance(name, str) and name in call.server.datasets and call.me.may_ask(name)
-    if not known:
+    if not isinstance(name, str) or name not in call.server.datasets or not call.me.may_ask(name):
         if receipt is not None:
             raise UserError("a receipt needs a certificate of a dataset that you may ask")
         return asdict(check(canonical(certificate)))
