@@ -85,7 +85,7 @@ def list_(
             token.label,
             str(token.role),
             in_words(token.datasets) if token.datasets is not None else "all of the account's",
-            show(token.spent) + ("" if token.max_epsilon is None else f" of {show(token.max_epsilon)}"),
+            "no limit" if token.max_epsilon is None else f"{show(token.spent)} of {show(token.max_epsilon)}",
             f"{token.expires:%Y-%m-%d}" if token.is_live(now) else "revoked" if token.revoked else "expired",
         )
         for token in tokens

@@ -63,7 +63,7 @@ class Token:
     max_epsilon: Exact | None
     """The most that questions with this token may spend together; None means no limit of its own."""
     spent: Exact
-    """What was held for questions with this token; never less than what they spent."""
+    """What was held for its questions, if it has a largest epsilon; never less than what they spent."""
     created: datetime
     expires: datetime
     revoked: datetime | None

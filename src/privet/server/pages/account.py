@@ -14,7 +14,7 @@ from privet.server import acts
 from privet.server.accounts import Role, Token, WrongPassword
 from privet.server.accounts.passwords import SHORTEST
 from privet.server.call import Call, in_thread
-from privet.server.identity import cookie_name
+from privet.server.identity import mark_name
 from privet.server.limits import client_address
 from privet.server.pages.frames import Secret, fields, first, listed, sentence, show, when
 
@@ -52,8 +52,8 @@ async def change_password(call: Call) -> Response:
         return await _account(call, problem="The two new passwords differ.", status=422)
     try:
         settings = call.server.settings
-        address, cookie = client_address(call.request, settings), call.request.cookies.get(cookie_name(settings))
-        await in_thread(accounts.check_password, call.name, first(given, "old"), address=address, cookie=cookie)
+        address, mark = client_address(call.request, settings), call.request.cookies.get(mark_name(settings))
+        await in_thread(accounts.check_password, call.name, first(given, "old"), address=address, mark=mark)
         await in_thread(accounts.set_password, call.name, new, keep=call.me.session)
     except WrongPassword:
         return await _account(call, problem="The present password is wrong.", status=422)
