@@ -20,6 +20,8 @@ BODY = 1_000_000
 """The most bytes of a body."""
 HEADERS = 100
 """The most headers of a request."""
+HEADER_BYTES = 16_000
+"""The most bytes of all headers."""
 TARGET = 4_000
 """The most bytes of a path with its query string."""
 IN_FLIGHT = 1_000
@@ -75,6 +77,7 @@ class Guard:
                 raise Refusal(503, "The server is busy. Try again", headers={"Retry-After": "1"})
             check(scope, self._settings)
         except Refusal as refusal:
+            refusal.headers["Connection"] = "close"  # what follows may be no request at all
             await refused(refusal)(scope, receive, send)
             return
         await self._app(scope, _limited(receive), send)
@@ -97,8 +100,8 @@ class Guard:
 def check(scope: Scope, settings: Settings) -> None:
     """Refuse a request for its form: who sends such a one is no browser and no client of ours."""
     headers: list[tuple[bytes, bytes]] = scope["headers"]
-    if len(headers) > HEADERS:
-        raise Refusal(431, f"A request has at most {HEADERS} headers")
+    if len(headers) > HEADERS or sum(len(name) + len(value) for name, value in headers) > HEADER_BYTES:
+        raise Refusal(431, f"A request has at most {HEADERS} headers, and they have at most {HEADER_BYTES:,} bytes")
     if len(scope["raw_path"]) + len(scope["query_string"]) > TARGET:
         raise Refusal(414, f"An address has at most {TARGET:,} characters")
     hosts = _of(headers, b"host")
@@ -106,9 +109,9 @@ def check(scope: Scope, settings: Settings) -> None:
         raise Refusal(421, "This server is not at this address. The steward sets it in the policy: [server] address")
     lengths = _of(headers, b"content-length")
     if lengths and _of(headers, b"transfer-encoding"):
-        raise Refusal(400, "Send Content-Length or Transfer-Encoding, not both", headers={"Connection": "close"})
+        raise Refusal(400, "Send Content-Length or Transfer-Encoding, not both")
     if any(not length.isdigit() or int(length[:20]) > BODY for length in lengths):
-        raise Refusal(413, f"A body has at most {BODY:,} bytes", headers={"Connection": "close"})
+        raise Refusal(413, f"A body has at most {BODY:,} bytes")
     if not is_plain(scope["path"], scope["raw_path"]):
         raise Refusal(404, NOT_FOUND)
 

@@ -121,7 +121,7 @@ class Running:
 
     def request(self, line: str, *headers: str, body: bytes = b"") -> bytes:
         """What the server says to a request, written by hand; the connection is closed after it."""
-        head = [line, f"Host: 127.0.0.1:{self.port}", "Connection: close", *headers]
+        head = [line, f"Host: 127.0.0.1:{self.port}", *headers, "Connection: close"]
         return self.raw("\r\n".join([*head, "", ""]).encode("latin-1") + body)
 
 

@@ -108,7 +108,7 @@ def test_every_route_has_a_rule_and_a_handler() -> None:
 
 
 def test_the_matrix_notices_a_rule_that_is_too_wide(probed: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(ADMITS, Rule.STEWARD, lambda identity: True)  # type: ignore[arg-type]
+    monkeypatch.setitem(ADMITS, Rule.STEWARD, lambda identity: True)
     client = probed.token("ann")
     assert (
         client.get("/ledger/head").status_code

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+from typing import Any
+
 import httpx
 from tests.server.api.serving import COUNT, Running
 
@@ -33,13 +36,11 @@ def test_a_query_tree_can_t_change_the_declaration(running: Running, ann: httpx.
     """Bounds and what is protected come from the policy, whatever the tree says."""
     sql = "SELECT SUM(age) AS s FROM people"
     tree = ann.post("/datasets/people/parse", json={"sql": sql}).json()["query"]
-    table = tree["input"]["table"]
-    for forge in (
-        lambda: table.update(protect={"kind": "each row"}),
-        lambda: table["columns"][1][1]["type"].update(upper="1000000/1"),
-        lambda: table["protect"].update(max_rows=2) if table["protect"]["kind"] == "person" else None,
-    ):
-        forge()
+    forged: list[dict[str, Any]] = [copy.deepcopy(tree) for _ in range(3)]
+    forged[0]["input"]["table"]["protect"] = {"kind": "each row"}
+    forged[1]["input"]["table"]["columns"][1][1]["type"]["upper"] = "1000000/1"
+    forged[2]["input"]["table"]["protect"]["max_rows"] = 2
+    for tree in forged:
         response = ann.post("/datasets/people/explain", json={"query": tree, "epsilon": 0.1})
         assert response.status_code == 422, response.text
 
