@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
-from privet.errors import InternalError, LedgerBusy, LedgerError, NoAnswer, PrivetError, Remedy, UserError
+from privet.errors import InternalError, LedgerBusy, LedgerError, NoAnswer, NoConnection, PrivetError, Remedy, UserError
 from privet.ledger import Charge, Ledger, failpoints
 from privet.privacy.guarantees import Guarantee, PureDP
 from privet.privacy.guarantees.budgets import amount
@@ -81,8 +81,8 @@ def unanswered(charge: Charge) -> NoAnswer:
 
 
 def state_cost(error: PrivetError, cost: Guarantee, *, debited: bool) -> None:
-    """Say in an error what the failed question cost; if the ledger failed, that is not known."""
-    if not isinstance(error, LedgerError):
+    """Say in an error what the failed question cost; if a ledger or a server failed, that is not known."""
+    if not isinstance(error, LedgerError | NoConnection):
         error.spent = amount(cost if debited else PureDP.ZERO)
 
 

@@ -68,6 +68,8 @@ class RemoteSession(Closing):
         """The name under which the server knows you."""
         self.debited = False
         """Whether this session has paid for a question."""
+        self.pending = ""
+        """The request id of a question that was sent and is not answered."""
         self._wire = connection
         self._key = key
         self._closed = False
@@ -303,6 +305,7 @@ class RemoteSession(Closing):
     def _ask(self, route: str, body: Any, expected: Expected) -> tuple[dict[str, Any], bool]:
         """The answer to a question, and whether it was fetched later."""
         deadline, request_id, fetched = self._wire.deadline(), expected.request_id, False
+        self.pending = request_id
         try:
             reply = self._post(route, body, request_id, deadline)
             while reply.status == 202:
@@ -319,11 +322,13 @@ class RemoteSession(Closing):
                 fetched = reply.status != 404
                 if not fetched:  # it was lost: the same request again is paid for once
                     reply = self._post(route, body, request_id, deadline)
-        except NoAnswer as error:
-            self.debited = self.debited or not isinstance(error, DatasetClosed)
+        except PrivetError as error:
+            self.debited = self.debited or (isinstance(error, NoAnswer) and not isinstance(error, DatasetClosed))
             raise
+        self.pending = ""
         if not isinstance(reply.tree, dict):
             raise NoConnection("the server sent something else than an answer", request_id=request_id)
+        self.debited = self.debited or reply.tree.get("paid_before") is False  # whether or not it is accepted
         return reply.tree, fetched
 
     def _get(self, *path: str, deadline: float | None = None, missing: bool = False) -> Reply:

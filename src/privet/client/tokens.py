@@ -48,7 +48,7 @@ class Token:
 
 def token_for(address: Address, given: str | None = None) -> Token:
     """The token to use: the one that is given, that of PRIVET_TOKEN, or the stored one."""
-    text = given or os.environ.get("PRIVET_TOKEN") or _stored().get(str(address))
+    text = given if given is not None else os.environ.get("PRIVET_TOKEN") or _stored().get(str(address))
     if text is None:
         raise UserError(
             f"there is no token for {address}",
@@ -59,6 +59,12 @@ def token_for(address: Address, given: str | None = None) -> Token:
             ),
         )
     return Token(text)
+
+
+def stored(address: Address) -> Token | None:
+    """The stored token of a server; None if there is none."""
+    text = _stored().get(str(address))
+    return None if text is None else Token(text)
 
 
 def store(address: Address, text: str) -> Path:

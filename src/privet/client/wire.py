@@ -86,6 +86,10 @@ class Wire:
         """Send something: free of charge, or with a request id."""
         return self._call(self._sent("POST", path, body, request_id), deadline)
 
+    def delete(self, *path: str) -> Reply:
+        """Remove something."""
+        return self._call(self._sent("DELETE", path, None, ""), None)
+
     def post_once(self, *path: str, body: Any) -> Reply:
         """Send something once, and return whatever the server says."""
         tried = self._try(self._sent("POST", path, body, ""), self.deadline())
