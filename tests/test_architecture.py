@@ -32,9 +32,11 @@ TIERS: tuple[frozenset[str], ...] = tuple(
         sources
         policy release
         connection payment publication questions requests
+        terms
         dataset preview session
-        audit
-        cli server
+        audit client
+        server
+        cli
         __main__
     """.strip().splitlines()
 )  # fmt: skip
@@ -152,7 +154,8 @@ def declared() -> frozenset[str]:
     extras = project["optional-dependencies"].values()
     requirements = [*project["dependencies"], *(line for extra in extras for line in extra)]
     names = {re.split(r"[\[<>=!~ ;]", line)[0].lower() for line in requirements}
-    return frozenset({"python-flint": "flint"}.get(name, name.replace("-", "_")) for name in names)
+    imported = {"python-flint": "flint", "argon2-cffi": "argon2"}
+    return frozenset(imported.get(name, name.replace("-", "_")) for name in names)
 
 
 def write(package: Path, files: dict[str, str]) -> Path:

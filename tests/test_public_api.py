@@ -20,7 +20,7 @@ FACE = """
     AboveThreshold Adjacency ApproxDP BudgetError Certificate Dataset DatasetClosed Exponential Gaussian
     InternalError Laplace LedgerBusy LedgerError NoAnswer PermuteAndFlip PrivetError PublicTable PureDP Query
     RandomizedResponse Release ReleasePlan ReportNoisyMax Session Staircase Table UserError ZeroConcentratedDP
-    accounting adjacency approx_bounds audit bins boolean col count count_distinct count_people date distances
+    accounting adjacency approx_bounds audit bins boolean col connect count count_distinct count_people date distances
     distributions divergences duckdb_file each_row epsilon_for errors events exact greatest grouping guarantees
     histogram import_csv integer interval_high interval_low keys keys_from least ledger lit make_survey max mean
     mechanisms median min new_signing_key noise number open_ledger person planner public_table quantile quantiles
@@ -41,8 +41,8 @@ MODULES = {
     """,
     "errors": """
         AccountingError BudgetError DataError DatasetClosed EntropyError Face InternalError LedgerBusy LedgerError
-        NoAnswer NoBounds NoSensitivity NotChecked NumberError Place PolicyError PrivetError QueryError Remedy
-        SourceError Subject TooManyGroups UserError VerificationError argument install write
+        NoAnswer NoBounds NoConnection NoSensitivity NotChecked NumberError Place PolicyError PrivetError QueryError Remedy
+        ReusedRequest SourceError Subject TooManyGroups UserError VerificationError argument install write
     """,
     "events": """
         BoundedRange Composed DEEPEST FixedBatch Free GaussianNoise JointGaussian LaplaceNoise PrivacyEvent Repeated

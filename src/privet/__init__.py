@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from privet import audit, errors, exact, ledger, mechanisms, noise, planner, release, sources
+    from privet.client import connect
     from privet.dataset import Dataset
     from privet.errors import (
         BudgetError,
@@ -102,6 +103,7 @@ _HOMES = {
     "bins": "tables.expressions.fluent",
     "boolean": "tables.schema",
     "col": "tables.expressions.fluent",
+    "connect": "client",
     "count": "tables.aggregates",
     "count_distinct": "tables.aggregates",
     "count_people": "tables.aggregates",
@@ -191,6 +193,7 @@ __all__ = [
     "bins",
     "boolean",
     "col",
+    "connect",
     "count",
     "count_distinct",
     "count_people",

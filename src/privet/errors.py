@@ -13,6 +13,7 @@
     │   ├── QueryError                   a question that can't be asked
     │   │   ├── NoBounds                 one person could change an answer without limit: choose bounds
     │   │   └── TooManyGroups            more groups than one answer may have
+    │   ├── ReusedRequest                a request id that was already used for a different question
     │   └── BudgetError                  a question that costs more than the remaining budget; nothing was spent
     ├── LedgerError                      the ledger can't be read, written or trusted; nothing is answered until it can
     │   └── LedgerBusy                   another process holds its lock; try again
@@ -20,6 +21,7 @@
     │   └── NotChecked                   a certificate that needs an extra to be checked; nothing wrong was found
     ├── NoAnswer                         the engine failed after the debit; the text is always the same
     │   └── DatasetClosed                the engine failed too often; the steward must reopen the dataset
+    ├── NoConnection                     a server can't be reached, or did not answer in time
     └── InternalError                    a bug or a broken machine; nothing was released
         └── EntropyError                 the operating system returned no random bits
 
@@ -273,6 +275,10 @@ class TooManyGroups(QueryError):
     """The keys make more groups than one answer may have."""
 
 
+class ReusedRequest(UserError):
+    """The request id was already used for a different question or version of the data. Nothing was spent."""
+
+
 class BudgetError(UserError):
     """A question costs more than the remaining budget. Nothing was spent, and no data were read."""
 
@@ -299,6 +305,19 @@ class NoAnswer(PrivetError):
 
 class DatasetClosed(NoAnswer):
     """The engine failed too often; the dataset stays closed until the steward reopens it."""
+
+
+class NoConnection(PrivetError):
+    """A server can't be reached, or did not answer in time. What was sent may have been paid for."""
+
+    def __init__(self, what: str, *, request_id: str = "", **more: Any) -> None:
+        super().__init__(what, **more)
+        self.request_id = request_id
+        """Under this id the answer can be fetched later, free of charge; empty if nothing was asked."""
+
+    def to_json(self, face: Face = "http") -> dict[str, Any]:
+        """The error for programs, with the request id."""
+        return {**super().to_json(face), "request_id": self.request_id}
 
 
 class InternalError(PrivetError):

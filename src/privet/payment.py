@@ -7,8 +7,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
-from privet.errors import InternalError, LedgerBusy, NoAnswer, Remedy, UserError
+from privet.errors import InternalError, LedgerBusy, LedgerError, NoAnswer, NoConnection, PrivetError, Remedy, UserError
 from privet.ledger import Balance, Charge, Ledger, failpoints
+from privet.privacy.guarantees import Guarantee, PureDP
+from privet.privacy.guarantees.budgets import amount
 from privet.system.interrupts import Deferred
 
 _FAILED = "The question could not be answered. It was paid for, and nothing was released."
@@ -74,9 +76,18 @@ def paid(
         charge = ledger.wait(charge)
     if charge.answer is not None:
         return again(charge.answer), None
-    if charge.state == "interrupted":
-        raise NoAnswer(_INTERRUPTED, remedy=_ASK_ANEW)
-    raise NoAnswer(_FAILED)
+    raise unanswered(charge)
+
+
+def unanswered(charge: Charge) -> NoAnswer:
+    """Why an earlier request has no answer; always the same text."""
+    return NoAnswer(_INTERRUPTED, remedy=_ASK_ANEW) if charge.state == "interrupted" else NoAnswer(_FAILED)
+
+
+def state_cost(error: PrivetError, cost: Guarantee, *, debited: bool) -> None:
+    """Say in an error what the failed question cost; if a ledger or a server failed, that is not known."""
+    if not isinstance(error, LedgerError | NoConnection):
+        error.spent = amount(cost if debited else PureDP.ZERO)
 
 
 def _answer_and_settle(

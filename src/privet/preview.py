@@ -152,7 +152,7 @@ class Preview:
         """How `release_all` would answer these questions, and what they would cost. Reads no rows, spends nothing."""
         check_arguments(options, BatchOptions.__annotations__)
         delta = options.get("delta")
-        granted = self.ledger.dataset(self.name).budget
+        granted = self.dataset.accounting.budget
         funds = None if delta is None else Funds(self.balance, granted, self._pays, delta)
         return dividing.planned(questions, dict(options), self._plan_in_batch, funds)
 

@@ -35,7 +35,8 @@ class Questions:
         """The minimum price of a question."""
         self.delta_share = probability(delta_share, name="delta_share", example="delta_share=0.01")
         """The part of the budget's delta that a question with unknown keys costs by default."""
-        self._budget = budget
+        self.budget = budget
+        """The budget that the steward states."""
         self._plans: WeakValueDictionary[int, ReleasePlan] = WeakValueDictionary()
 
     @property
@@ -52,6 +53,17 @@ class Questions:
         from privet.sql import read
 
         return read(text, self.tables, self.public)
+
+    def capped(
+        self, query: Query | str, caps: Mapping[str, int | None], options: Mapping[str, Any]
+    ) -> tuple[Query | str, dict[str, Any]]:
+        """A question with these caps, and its options; a statement without caps stays as it is written."""
+        if all(cap is None for cap in caps.values()):
+            return query, dict(options)
+        if isinstance(query, str):
+            asked = self.asked(query)
+            return asked.query.cap(**caps), asked.priced(options)
+        return query.cap(**caps), dict(options)
 
     def plan(self, query: Query | str | ReleasePlan, **options: Any) -> ReleasePlan:
         """The plan for a question. A plan that another dataset made is planned again and compared.
@@ -77,13 +89,13 @@ class Questions:
 
     def _plan(self, query: Query, **options: Any) -> ReleasePlan:
         if isinstance(getattr(query, "groups", None), Discovered):  # what is no query is refused by the planner
-            usual = default_delta(query, self._budget, self.delta_share)
+            usual = default_delta(query, self.budget, self.delta_share)
             options["delta"] = usual if options.get("delta") is None else options["delta"]
         return plan(query, min_epsilon=self.min_epsilon, accounting=self._accounting(options), **options)
 
     def _accounting(self, options: Mapping[str, Any]) -> Accounting | None:
         """What a question is paid from, if that can decide which mechanism answers it."""
-        budget = self._budget
+        budget = self.budget
         if isinstance(budget, PureDP):
             priced = any(options.get(name) is not None for name in ("delta", "rho", "mechanism"))
             return Accounting(PureAccountant(), budget) if priced else None

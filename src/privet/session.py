@@ -6,8 +6,8 @@ the noisy numbers are the only thing an analyst sees that depends on the rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -55,6 +55,8 @@ def _check_fresh(fresh: object) -> None:
         raise UserError(f"fresh must be True or False, not {fresh!r}", remedy=argument("fresh", True))
 
 
+Watching = Callable[[], AbstractContextManager[None]]
+"""What happens around the computation of an answer."""
 _UNNAMED = "analyst"  # who asks unless named: whoever sits at the terminal and can read the rows, the steward
 
 
@@ -85,14 +87,20 @@ class Session(Preview, Closing):
         Preview.__init__(self, dataset, analyst)
         self._owns = owns
         self._closed = False
+        self._watch: Watching = nullcontext
         self.debited = False
         """Whether this session has paid for a question."""
 
     @classmethod
-    def of(cls, dataset: Dataset, *, analyst: str, owns: bool = False) -> Session:
-        """A session of an open dataset; one that `owns` it closes it too."""
+    def of(cls, dataset: Dataset, *, analyst: str, owns: bool = False, watch: Watching = nullcontext) -> Session:
+        """A session of an open dataset; one that `owns` it closes it too.
+
+        A server can `watch` each question: the block begins right after the debit, and ends before the answer, or that
+        there is none, is recorded.
+        """
         session = cls.__new__(cls)
         session._begin(dataset, check_name(analyst, "analyst"), owns=owns)
+        session._watch = watch
         return session
 
     @classmethod
@@ -277,7 +285,8 @@ class Session(Preview, Closing):
             self.dataset.ready(request.statements)  # refused here, or not at all
 
         def answer(link: dict[str, Any]) -> tuple[AnswerT, str]:
-            with nullcontext() if self.analyst == _UNNAMED else hidden():  # progress is for the steward alone
+            shown = nullcontext() if self.analyst == _UNNAMED else hidden()  # progress is for the steward alone
+            with self._watch(), shown:
                 return request.answer(Debited(self.dataset.engine, self.name, link, self.dataset.signing_key))
 
         reserve = partial(self.ledger.reserve, **options)

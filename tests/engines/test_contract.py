@@ -33,6 +33,7 @@ from privet.engines.spark.engine import Spark
 from privet.errors import InternalError, NoAnswer, QueryError, UserError
 from privet.planner import plan
 from privet.privacy.adjacency import each_row, person
+from privet.system.stopping import Stoppable
 from privet.tables import schema as declared
 from privet.tables.expressions.fluent import Expr, bins, col, when
 from privet.tables.operators import Scan, Where
@@ -400,6 +401,11 @@ def test_a_closed_engine_answers_nothing(name: str) -> None:
 def test_an_engine_that_stops_ends_its_threads(name: str) -> None:
     table = rows_of([1], declared.integer(0, 9))
     engine, statement = opened(name, table), Statement(Scan(table.schema), (), Unbounded(), (Rows(),))
+    stopped = Stoppable()
+    stopped.stop()
+    with stopped.run(), pytest.raises(NoAnswer) as caught:  # one question, and like any failure
+        engine.answer(statement)
+    assert (caught.value.args, caught.value.__cause__, caught.value.__context__) == ((FAILED,), None, None)
     assert engine.answer(statement) == [[1]]
     engine.stop()
     with pytest.raises(SystemExit):

@@ -96,6 +96,7 @@ def entries(draw: st.DrawFn) -> Entry:
         refers=draw(st.none() | st.integers(0, 2**62)),
         answer=draw(st.text()),
         note=draw(st.text()),
+        by=draw(st.text()),
         facts=facts,
         salt=draw(st.text()),
         table=draw(st.none() | table_facts),
@@ -314,7 +315,7 @@ def forged(number: int, changes: dict[str, Any]) -> list[dict[str, Any]]:
 def test_the_honest_history_holds() -> None:
     assert [tree["kind"] for tree in HISTORY] == KINDS + TABLE_KINDS
     assert {tree["kind"] for tree in HISTORY} == {*get_args(Kind)}, "every kind of entry"
-    assert [tree["dataset"] for tree in HISTORY] == ["people"] * 12 + ["patients"] * 8
+    assert [tree["dataset"] for tree in HISTORY] == ["people"] * 12 + ["patients"] * 9
     for number in range(1, len(HISTORY) + 1):
         assert verify_export(hashed(HISTORY[:number])).head.number == number
 
@@ -467,6 +468,9 @@ FORGERIES: dict[str, tuple[int, dict[str, Any], str]] = {
     "protected without a table": (16, {"table": None}, ""),
     "allowed without a reason": (18, {"note": None}, ""),
     "allowed to nobody": (18, {"to": None}, ""),
+    "administered by nobody": (21, {"by": None}, ""),
+    "administered without a word": (21, {"note": None}, ""),
+    "administered and spent": (21, {"totals.spent": "0/1"}, "totals do not follow"),
     "allowed without saying what": (18, {"table": None}, ""),
     "allowed what is no source": (18, {"table.sources": ["/x"]}, ""),
     # texts that stand for something else, or for nothing

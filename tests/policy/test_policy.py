@@ -22,6 +22,7 @@ from privet.errors import UserError
 from privet.ledger import Dataset, memory_ledger, open_ledger
 from privet.policy import Policy, PolicyError, load, parse, shape
 from privet.policy.agreement import grant
+from privet.policy.server_shape import SERVER_LINES, ServerShape
 from privet.policy.shorthand import examples, kind_only, shorthand
 
 
@@ -486,3 +487,4 @@ def test_every_key_has_a_line_to_write() -> None:
     assert {*shape.DATASET_LINES} == {*shape.DatasetShape.model_fields} - {"tables"}
     assert {*shape.TABLE_LINES} == {*shape.TableShape.model_fields} - {"columns"}
     assert {*shape.PUBLIC_LINES} == {*shape.PublicShape.model_fields}
+    assert {*SERVER_LINES} == {*ServerShape.model_fields}

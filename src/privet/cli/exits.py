@@ -16,6 +16,7 @@ from privet.errors import (
     LedgerBusy,
     LedgerError,
     NoAnswer,
+    NoConnection,
     NotChecked,
     PrivetError,
     UserError,
@@ -29,6 +30,7 @@ EXITS: tuple[tuple[type[PrivetError], int], ...] = (
     (VerificationError, 1),
     (NoAnswer, 4),
     (LedgerBusy, 75),
+    (NoConnection, 75),
     (LedgerError, 5),
     (InternalError, 70),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typer.core import TyperCommand
 
 Statement = Annotated[str | None, typer.Argument(metavar="SQL", help="A SELECT; if it is - or missing, read stdin.")]
 FromFile = Annotated[Path | None, typer.Option("--file", "-f", help="Read the SELECT from this file.")]
+DEFAULT_POLICY = Path("privet.toml")
 PolicyFile = Annotated[Path, typer.Option(help="The steward's policy.")]
 Epsilon = Annotated[str | None, typer.Option(help="The cost of the question, such as 0.5 or 1/3.")]
 Delta = Annotated[
@@ -43,6 +45,12 @@ Analyst = Annotated[str, typer.Option(help="The analyst who asks.")]
 Dataset = Annotated[
     str | None, typer.Option(help="The dataset, if the tables in the question belong to several datasets.")
 ]
+Server = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL", help="Ask a server in place of a policy; by default that of the variable PRIVET_SERVER, if set."
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
 
@@ -53,7 +61,7 @@ class Question:
 
     sql: Statement = None
     file: FromFile = None
-    policy: PolicyFile = Path("privet.toml")
+    policy: PolicyFile = DEFAULT_POLICY
     epsilon: Epsilon = None
     delta: Delta = None
     rho: Rho = None
@@ -67,6 +75,14 @@ class Question:
     max_rows_per_group: MaxRowsPerGroup = None
     analyst: Analyst = "analyst"
     dataset: Dataset = None
+    server: Server = None
+
+    @property
+    def asks_server(self) -> str | None:
+        """The server to ask; None for the policy. A policy that is named comes before the variable."""
+        if self.server is not None or self.policy != DEFAULT_POLICY:
+            return self.server
+        return os.environ.get("PRIVET_SERVER") or None
 
 
 def takes(options: type) -> Callable[[Callable[..., None]], Callable[..., None]]:

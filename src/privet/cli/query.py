@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Iterator
@@ -14,11 +13,12 @@ import typer
 
 from privet.cli.exits import tell
 from privet.cli.interrupts import stopped
-from privet.cli.options import AsJson, Force, Question, takes
+from privet.cli.options import DEFAULT_POLICY, AsJson, Force, Question, takes
 from privet.cli.output import STORED, Files, Format, chart_style, check_output, choose_format, stewards_files, write
 from privet.system.addresses import is_address, masked
 
 if TYPE_CHECKING:  # loaded when a command runs: `privet --help` is quick
+    from privet.client import RemoteSession
     from privet.planner import ReleasePlan
     from privet.planner.batch import BatchPlan
     from privet.session import Session
@@ -67,11 +67,12 @@ def query(
     """
     with stopped(lambda: "nothing was spent"):
         options, caps, text = _options(question), _caps(question), statement(question.sql, question.file)
-        files = Files.checked(output, certificate, force=force, taken=stewards_files(question.policy))
+        own = None if question.asks_server else question.policy
+        files = Files.checked(output, certificate, force=force, taken=stewards_files(own))
         kind = choose_format("json" if as_json else form, output)
         style = chart_style(title, label, order, output)
-        session = session_for(question, text)
-    with stopped(lambda: _PAID if session.debited else "nothing was spent"), session:
+        session = asked_session(question, text)
+    with stopped(lambda: _ending(session)), session:
         plan = _plan(session, text, caps, options)
         if dry_run:
             _explain(session, plan, fresh=fresh, as_json=kind is Format.JSON)
@@ -92,11 +93,10 @@ def query(
 
 
 @contextmanager
-def states_cost(session: Session, plan: ReleasePlan | BatchPlan) -> Iterator[None]:
+def states_cost(session: Session | RemoteSession, plan: ReleasePlan | BatchPlan) -> Iterator[None]:
     """A block whose errors state what was spent."""
-    from privet.errors import LedgerError, PrivetError
-    from privet.privacy.guarantees import PureDP
-    from privet.privacy.guarantees.budgets import amount
+    from privet.errors import PrivetError
+    from privet.payment import state_cost
 
     try:
         yield
@@ -105,8 +105,7 @@ def states_cost(session: Session, plan: ReleasePlan | BatchPlan) -> Iterator[Non
             error.add_note(STORED.capitalize())
         raise
     except PrivetError as error:
-        if not isinstance(error, LedgerError):
-            error.spent = amount(plan.guarantee() if session.debited else PureDP.ZERO)
+        state_cost(error, plan.guarantee(), debited=session.debited)
         raise
 
 
@@ -118,7 +117,7 @@ def explain(question: Question, as_json: AsJson = False) -> None:
     """
     with stopped(lambda: "nothing was spent"):
         options, caps, text = _options(question), _caps(question), statement(question.sql, question.file)
-        with session_for(question, text) as session:
+        with asked_session(question, text) as session:
             _explain(session, _plan(session, text, caps, options), as_json=as_json)
 
 
@@ -227,8 +226,33 @@ def session_for(question: Question, text: str) -> Session:
     return Session.of(dataset, analyst=question.analyst, owns=True)
 
 
+def asked_session(question: Question, text: str) -> Session | RemoteSession:
+    """The same, or a session on a server if one is named."""
+    url = question.asks_server
+    if url is None:
+        return session_for(question, text)
+    from privet.client import connect
+    from privet.errors import Remedy, UserError
+
+    if question.policy != DEFAULT_POLICY:
+        raise UserError("pass either --server or --policy, not both")
+    if question.analyst != "analyst":
+        raise UserError("a server knows who you are", remedy=Remedy("Leave out --analyst"))
+    return connect(url, dataset=question.dataset, asking=text)
+
+
+def _ending(session: Session | RemoteSession) -> str:
+    """What is said of a question that was interrupted."""
+    if session.debited:
+        return _PAID
+    pending = getattr(session, "pending", "")
+    if pending:
+        return f"the question may have been paid for; ask again with --request-id {pending}"
+    return "nothing was spent"
+
+
 @contextmanager
-def says_if_created(session: Session, policy: Path) -> Iterator[None]:
+def says_if_created(session: Session | RemoteSession, policy: Path) -> Iterator[None]:
     """A block that says so if it created the ledger, whatever became of the question."""
     from privet.policy import load
 
@@ -242,20 +266,18 @@ def says_if_created(session: Session, policy: Path) -> Iterator[None]:
             print(f"Created a new ledger, {name}. {warning}", file=sys.stderr)
 
 
-def _plan(session: Session, text: str, caps: dict[str, int | None], options: dict[str, Any]) -> ReleasePlan:
+def _plan(
+    session: Session | RemoteSession, text: str, caps: dict[str, int | None], options: dict[str, Any]
+) -> ReleasePlan:
     """The plan of the question, with the caps of the command's options, if any."""
-    if all(cap is None for cap in caps.values()):
-        return session.plan(text, **options)
-    asked = session.dataset.asked(text)
-    return session.plan(asked.query.cap(**caps), **asked.priced(options))
+    question, options = session.dataset.capped(text, caps, options)
+    return session.plan(question, **options)
 
 
-def _explain(session: Session, plan: ReleasePlan, *, as_json: bool, fresh: bool = False) -> None:
+def _explain(session: Session | RemoteSession, plan: ReleasePlan, *, as_json: bool, fresh: bool = False) -> None:
     if as_json:
-        from privet.privacy.guarantees.budgets import amount
+        from privet.release.render.json import explanation
 
-        before = None if fresh else amount(session.paid_before(plan))
-        tree = {**plan.to_json(), "paid_before": before}
-        print(json.dumps(tree, indent=2, ensure_ascii=False))
+        print(explanation(plan, paid_before=None if fresh else session.paid_before(plan)), end="")
     else:
         print(session.explain(plan, fresh=fresh, face="terminal"))

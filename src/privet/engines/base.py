@@ -91,7 +91,10 @@ class Engine(Looks, Protocol):
         """Make sure that this process can ask; nothing is read. To be called before a debit."""
 
     def stop(self) -> None:
-        """The process ends: every question, running or new, ends with `SystemExit`."""
+        """The process ends: every question, running or new, ends with `SystemExit`.
+
+        One question alone is stopped by its `Stoppable`, if it runs in one: it ends like any failure.
+        """
 
     def close(self) -> None:
         """Let go of everything, after the questions that are running."""

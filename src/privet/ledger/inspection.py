@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from privet.codec import canonical
 from privet.errors import AccountingError, UserError
 from privet.ledger.balance import Balance, balance_of
 from privet.ledger.history import chain
@@ -19,6 +20,8 @@ from privet.privacy.accounting import Accountant, Share
 from privet.privacy.events import Composed, PrivacyEvent, Repeated, from_tree
 from privet.privacy.guarantees import Guarantee
 from privet.privacy.guarantees.budgets import FIELDS
+
+_PAGES = 10  # chunks of entries that are read for a page of the history
 
 
 class Inspection(Transactions):
@@ -58,6 +61,58 @@ class Inspection(Transactions):
             self._dataset(dataset)
         entries = (chain.read(text, hash_) for _, text, hash_ in self._rows())
         return tuple(entry for entry in entries if entry.dataset == dataset)
+
+    def recent(
+        self, dataset: str, *, analyst: str | None = None, before: int | None = None, limit: int = 100
+    ) -> tuple[list[Entry], int | None]:
+        """The latest entries of a dataset, newest first, and the number to continue `before`; None at the end.
+
+        With an analyst, only entries that name them. A page can be shorter than the limit: few entries are read for it.
+        """
+        wanted = [f'"dataset":{canonical(dataset)}'] + ([] if analyst is None else [f'"analyst":{canonical(analyst)}'])
+        found: list[Entry] = []
+        with self._reading() as book:
+            self._dataset(dataset)
+            start = self._state.number + 1 if before is None else before
+            for _ in range(_PAGES):
+                rows = book.rows_before(start)
+                for number, text, hash_ in rows:
+                    start = number
+                    if all(part in text for part in wanted):  # before it is read, which takes its time
+                        entry = chain.read(text, hash_)
+                        if entry.dataset == dataset and analyst in (None, entry.analyst):
+                            found.append(entry)
+                            if len(found) == limit:
+                                return found, start if start > 1 else None
+                if not rows or start <= 1:
+                    return found, None
+        return found, start
+
+    def failures(self, dataset: str) -> tuple[int, bool]:
+        """How many questions failed since the dataset was last reopened, and whether it is closed for that."""
+        with self._reading():
+            state = self._dataset(dataset)
+            return state.totals.failures, state.totals.failures >= state.facts.closes_after
+
+    def was_served(self, dataset: str, analyst: str, number: int) -> bool:
+        """Whether the answer to a reservation was also given to this analyst, under a request id of theirs."""
+        with self._reading() as book:
+            theirs = [
+                at for (name, _), at in self._dataset(dataset).requests.items() if name == analyst and at > number
+            ]
+            return any(book.entry(at).refers == number for at in theirs)
+
+    def states(self, numbers: Iterable[int]) -> dict[int, str]:
+        """For each of these reservations, how it ended, or that it is running."""
+        with self._reading():
+            settled = self._state.settled
+            return {each: settled[each].kind if each in settled else "running" for each in numbers}
+
+    def receipts(self, limit: int = 100) -> list[tuple[Receipt, Entry]]:
+        """The receipts of the latest entries of all datasets, newest first, and the entries."""
+        with self._reading() as book:
+            rows = book.rows_before(self._state.number + 1)[:limit]
+        return [(Receipt(number, hash_), chain.read(text, hash_)) for number, text, hash_ in rows]
 
     def _rows(self) -> Iterator[tuple[int, str, str]]:
         """Every entry, read in chunks."""

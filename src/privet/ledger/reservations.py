@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
-from privet.errors import InternalError, LedgerBusy, LedgerError, Remedy, Subject, UserError
+from privet.errors import InternalError, LedgerBusy, LedgerError, Remedy, ReusedRequest, Subject
 from privet.ledger import failpoints
 from privet.ledger.balance import NO_CAPS, Balance, Caps, balance_of
 from privet.ledger.debits import debit, serves
@@ -97,7 +97,7 @@ class Reservations(Transactions):
         """The charge of an earlier request with the same id."""
         same = (entry.asked, entry.version) == (asked, version)
         if not same or (entry.kind == "reserved" and entry.events != events):
-            raise UserError(
+            raise ReusedRequest(
                 f"the request id {entry.request_id!r} was already used for a different question or version",
                 subject=Subject("argument", "request_id"),
                 remedy=Remedy("Use a new request id, or none"),
@@ -153,6 +153,30 @@ class Reservations(Transactions):
             state = self._dataset(dataset)
             return self._stored(book, state, analyst, _question(question, version), events, share=share)
 
+    def repeated(
+        self,
+        *,
+        dataset: str,
+        analyst: str,
+        request_id: str,
+        events: Sequence[PrivacyEvent],
+        asked: str,
+        version: str = "1",
+    ) -> Charge | None:
+        """What `reserve` would return for a request id that was used before, or None; nothing is written."""
+        with self._reading() as book:
+            earlier = self._dataset(dataset).requests.get((analyst, request_id))
+            return None if earlier is None else self._repeated(book, book.entry(earlier), asked, version, tuple(events))
+
+    def request(self, *, dataset: str, analyst: str, request_id: str) -> Charge | None:
+        """The debit of an analyst's request, with its answer if there is one; None if there is no such request."""
+        with self._reading() as book:
+            number = self._dataset(dataset).requests.get((analyst, request_id))
+            if number is None:
+                return None
+            entry = book.entry(number)
+            return self._earlier(book, dataset, number if entry.refers is None else entry.refers)
+
     def wait(self, charge: Charge, *, seconds: float = MAX_WAIT) -> Charge:
         """Wait until a running request is answered, failed or interrupted; raises `LedgerBusy` after `seconds`."""
         pause, deadline = _FIRST_PAUSE, time.monotonic() + seconds
@@ -165,11 +189,16 @@ class Reservations(Transactions):
                 )
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
-            with self._reading() as book:
-                charge = self._earlier(book, charge.dataset, charge.number)
-            if charge.state == "running":
-                self._settle_late()
-                self._sweep()
+            charge = self.look(charge)
+        return charge
+
+    def look(self, charge: Charge) -> Charge:
+        """A charge of an earlier request as it is now."""
+        with self._reading() as book:
+            charge = self._earlier(book, charge.dataset, charge.number)
+        if charge.state == "running":
+            self._settle_late()
+            self._sweep()
         return charge
 
     def settle(self, charge: Charge, outcome: Outcome, answer: str = "") -> Balance:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from privet.errors import Remedy, Subject, UserError, write
@@ -88,10 +88,20 @@ class Steward(Transactions):
         return state
 
     def cap(
-        self, dataset: str, cap: Budget | None, *, reason: str, analyst: str | None = None, query: bool = False
+        self,
+        dataset: str,
+        cap: Budget | None,
+        *,
+        reason: str,
+        analyst: str | None = None,
+        query: bool = False,
+        by: str = "",
     ) -> None:
-        """Set the dataset's budget, an analyst's cap, or the per-query cap; None removes a cap, but not the budget."""
-        note = check_reason(reason, "cap")
+        """Set the dataset's budget, an analyst's cap, or the per-query cap; None removes a cap, but not the budget.
+
+        `by` names the steward, as for every other act.
+        """
+        note, by = check_reason(reason, "cap"), check_by(by)
         if analyst is not None:
             check_name(analyst, "analyst")
         if query and analyst is not None:
@@ -103,11 +113,11 @@ class Steward(Transactions):
                 state.facts.check_budget(cap)
             if analyst is not None:
                 ration = state.ration(analyst)._replace(cap=cap)
-                book.append(dataset, "capped", totals, analyst=analyst, ration=ration, note=note)
+                book.append(dataset, "capped", totals, analyst=analyst, ration=ration, note=note, by=by)
             elif query:
-                book.append(dataset, "capped", totals._replace(per_query=cap), note=note)
+                book.append(dataset, "capped", totals._replace(per_query=cap), note=note, by=by)
             elif cap is not None:
-                book.append(dataset, "capped", totals._replace(budget=cap), note=note)
+                book.append(dataset, "capped", totals._replace(budget=cap), note=note, by=by)
             else:
                 raise UserError(
                     "the budget of a dataset can't be removed, only changed",
@@ -130,15 +140,24 @@ class Steward(Transactions):
             if version not in state.versions:
                 book.append(dataset, "declared", state.totals, version=version, note=note)
 
-    def reopen(self, dataset: str, reason: str) -> None:
+    def reopen(self, dataset: str, reason: str, *, by: str = "") -> None:
         """Reopen a dataset that was closed after failures, for all analysts."""
-        note = check_reason(reason, "reopen")
+        note, by = check_reason(reason, "reopen"), check_by(by)
         with self._writing() as book:
-            book.append(dataset, "reopened", self._dataset(dataset).totals._replace(failures=0), note=note)
+            book.append(dataset, "reopened", self._dataset(dataset).totals._replace(failures=0), note=note, by=by)
 
-    def protect(self, dataset: str, table: str, person: str, *, reason: str) -> None:
+    def administer(self, datasets: Collection[str], note: str, *, by: str) -> None:
+        """Record what a steward did that concerns these datasets, such as giving somebody access: all or none."""
+        note, by = check_reason(note, "administer"), check_by(by)
+        if not by:
+            raise UserError("an act of a steward needs the steward's name", subject=Subject("argument", "by"))
+        with self._writing() as book:
+            for dataset in sorted(datasets):
+                book.append(dataset, "administered", self._dataset(dataset).totals, note=note, by=by)
+
+    def protect(self, dataset: str, table: str, person: str, *, reason: str, by: str = "") -> None:
         """Change the column of a table that identifies people: an action of the steward."""
-        note = check_reason(reason, "protect")
+        note, by = check_reason(reason, "protect"), check_by(by)
         facts = TableFacts(check_name(table, "table"), check_name(person, "column"))
         with self._writing() as book:
             state = self._dataset(dataset)
@@ -147,14 +166,14 @@ class Steward(Transactions):
                     f"the dataset {dataset!r} protects each row, so it has no column that identifies people. This "
                     "can't be changed"
                 )
-            book.append(dataset, "protected", state.totals, table=facts, note=note)
+            book.append(dataset, "protected", state.totals, table=facts, note=note, by=by)
 
-    def allow_source(self, to: str, source: Identity | str | Path, *, reason: str) -> None:
+    def allow_source(self, to: str, source: Identity | str | Path, *, reason: str, by: str = "") -> None:
         """Allow a dataset to use a source of another dataset: an action of the steward.
 
         A source is a file, or a table in a DuckDB file, such as "people.duckdb:visits".
         """
-        note = check_reason(reason, "allow_source")
+        note, by = check_reason(reason, "allow_source"), check_by(by)
         check_name(to, "dataset")
         identity = source if isinstance(source, Identity) else ownership.identity_of(str(source))
         with self._writing() as book:
@@ -167,11 +186,18 @@ class Steward(Transactions):
                 )
             for owner, owned in owners:
                 table = TableFacts("", "", tuple(owned))
-                book.append(owner, "allowed", self._dataset(owner).totals, table=table, to=to, note=note)
+                book.append(owner, "allowed", self._dataset(owner).totals, table=table, to=to, note=note, by=by)
 
 
 def _flags(budget: Budget) -> str:
     return " ".join(f"--{name} {literal(number).strip(chr(34))}" for name, number in numbers(budget).items())
+
+
+def check_by(by: object) -> str:
+    """The name of the steward who acts; empty if it is not given."""
+    if isinstance(by, str) and by.isprintable() and len(by) <= 200:
+        return by
+    raise UserError("by must be the steward's name", subject=Subject("argument", "by"))
 
 
 def check_reason(reason: object, action: str) -> str:

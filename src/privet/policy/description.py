@@ -8,8 +8,10 @@ from privet.exact import Exact
 from privet.policy.policy import DatasetPolicy, Policy, TablePolicy
 from privet.privacy.adjacency import Person
 from privet.privacy.guarantees.budgets import amount
+from privet.tables.relation import PublicTable
 from privet.tables.schema import Column
 from privet.tables.types import KeyType, NumberType, TimeType
+from privet.tables.wording import declared, values
 
 
 def describe(policy: Policy) -> list[dict[str, Any]]:
@@ -25,7 +27,13 @@ def dataset(policy: DatasetPolicy) -> dict[str, Any]:
         "adjacency": str(policy.adjacency),
         "version": policy.version,
         "tables": {table.name: _table(table) for table in policy.declared.values()},
+        "public": {table.name: _public(table) for table in policy.public()},
     }
+
+
+def _public(table: PublicTable) -> dict[str, Any]:
+    columns = {name: {"kind": "public", "words": values(kind)} for name, kind in table.schema.columns}
+    return {"key": table.schema.key, "columns": columns}
 
 
 def _table(table: TablePolicy) -> dict[str, Any]:
@@ -57,7 +65,7 @@ def _column(column: Column) -> dict[str, Any]:
             facts = {"first": first.isoformat(), "last": last.isoformat()}
         case _:
             facts = {}
-    return {"kind": column.kind_name, **facts}
+    return {"kind": column.kind_name, **facts, "words": declared(column)}
 
 
 def _number(number: Exact) -> int | float:

@@ -28,8 +28,8 @@ from privet.tables.schema import Column
 _TEXTS = re.compile(r"'(?:[^']|'')*'")
 _READ = re.compile(r'\b(?:FROM|JOIN)\s+("[^"]*"|\w+)', re.IGNORECASE)
 """The tables of a statement, near enough to choose a dataset by."""
-_OF_LEDGER = ("", "-journal", "-wal", "-shm", ".new", ".lock")
-"""The endings of a ledger's own files."""
+_OF_LEDGER = ("", "-journal", "-wal", "-shm", ".new", ".lock", ".accounts", ".accounts-journal")
+"""The endings of a ledger's own files, and of the accounts beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,9 +225,7 @@ class Policy:
             return self.datasets[dataset]
         if len(self.datasets) == 1:
             return next(iter(self.datasets.values()))
-        from privet.sql.comments import blanked  # the parser takes its time to load
-
-        read = {name.strip('"').casefold() for name in _READ.findall(_TEXTS.sub("''", blanked(asking)))}
+        read = named_tables(asking)
         meant = [each for each in self.datasets.values() if any(name.casefold() in read for name in each.declared)]
         if len(meant) == 1:
             return meant[0]
@@ -238,6 +236,13 @@ class Policy:
             subject=Subject("dataset"),
             remedy=argument("dataset", next(iter(self.datasets)), advice="Choose one dataset"),
         )
+
+
+def named_tables(asking: str) -> set[str]:
+    """The names after FROM and JOIN in a statement, in small letters."""
+    from privet.sql.comments import blanked  # the parser takes its time to load
+
+    return {name.strip('"').casefold() for name in _READ.findall(_TEXTS.sub("''", blanked(asking)))}
 
 
 def holds(named: str, path: Path) -> bool:

@@ -13,6 +13,7 @@ from privet import errors
 from privet.errors import PolicyError, PrivetError, Remedy, Subject, UserError
 from privet.policy import columns, fields, shape, toml
 from privet.policy.positions import Place, line_of
+from privet.policy.server_shape import SERVER_LINES, ServerShape
 from privet.system import addresses
 from privet.tables.kinds import KINDS
 from privet.tables.schema import check_name
@@ -106,6 +107,8 @@ def example(place: Place, value: Any = None) -> str:
             return f"{name} = {shape.DATASET_LINES[name]}"
         case ("public", *rest):
             return _public(place, rest)
+        case ("server", str(name), *_) if name in SERVER_LINES:
+            return f"{name} = {SERVER_LINES[name]}"
     return ""
 
 
@@ -154,6 +157,8 @@ def _known(place: Place, tree: Any) -> tuple[str, ...]:
         case ("datasets", _, "tables", _, "columns", _):
             kind = columns.kind_of(value_at(tree, place))
             model = fields.Part if kind is None else columns.model(kind)
+        case ("server",):
+            model = ServerShape
         case _:
             model = shape.PublicShape
     return tuple(field.alias or name for name, field in model.model_fields.items())

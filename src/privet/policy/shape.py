@@ -16,6 +16,7 @@ from privet.errors import UserError
 from privet.policy import fields, toml
 from privet.policy.columns import ColumnShape, schemas
 from privet.policy.fields import Part
+from privet.policy.server_shape import ServerShape
 from privet.privacy.accounting import ACCOUNTANTS
 from privet.privacy.adjacency import Person, Protected, each_row
 from privet.privacy.guarantees import Budget, budget_of
@@ -280,6 +281,8 @@ class FileShape(Part):
     """The datasets, by name."""
     public: dict[fields.Name, PublicShape] = Field(default={})
     """Public tables, by name."""
+    server: ServerShape = Field(default=ServerShape())
+    """How `privet serve` serves the datasets."""
 
 
 def schema() -> dict[str, Any]:

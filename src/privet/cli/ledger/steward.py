@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from privet.cli.ledger.amounts import in_words
 from privet.cli.ledger.opening import ByPolicy, Where, Which, one_dataset, opened, print_differences
 
 if TYPE_CHECKING:
@@ -36,6 +35,7 @@ def cap(
     """
     from privet.errors import Remedy, UserError, argument, write
     from privet.exact import literal
+    from privet.ledger.shown import in_words
     from privet.privacy.guarantees import ApproxDP, PureDP, budget_of
 
     ledger, contract = opened(where, policy, read_only=False)

@@ -30,6 +30,7 @@ from privet.engines.reference.rows import Lines, Stored, value_of
 from privet.engines.unchanged import SameFiles
 from privet.errors import NoAnswer, SourceError
 from privet.system.closing import Closing
+from privet.system.stopping import check_not_stopped
 from privet.tables.holders import Held, Holders, can_appear
 from privet.tables.schema import PublicSchema
 from privet.tables.statement import Buckets, Distinct, Statement, counted_code
@@ -151,6 +152,7 @@ class Reference(Closing):
         places = {group: place for place, group in enumerate(statement.listed)}
         types, rows = statement.input.types(), []
         for who, read in self._lines.of(statement.input):
+            check_not_stopped()
             if self._stopped:
                 raise SystemExit
             place = places.get(tuple(value_of(evaluate(key, read, "key", types)) for key in statement.keys))
@@ -173,6 +175,7 @@ class Reference(Closing):
     def _held(self, statement: Holders) -> list[Held]:
         types, own = statement.input.types(), []
         for who, read in self._lines.of(statement.input):
+            check_not_stopped()
             if self._stopped:
                 raise SystemExit
             values = (value_of(evaluate(key, read, "key", types)) for key in statement.keys)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from hashlib import sha256
 from typing import Any, ClassVar, TypeVar
 
@@ -21,6 +21,7 @@ from privet.errors import NoAnswer, SourceError
 from privet.system.closing import Closing
 from privet.system.interrupts import interruptible
 from privet.system.progress import Progress
+from privet.system.stopping import check_not_stopped, current
 from privet.tables.holders import Held, Holders
 from privet.tables.schema import Column, PublicSchema
 from privet.tables.statement import Buckets, Statement
@@ -67,11 +68,16 @@ class SQLEngine(Closing):
     def _interruptible(
         self, work: Callable[[], _T], stop: Callable[[], object], share: Callable[[], float | None] = lambda: None
     ) -> _T:
-        """What some work in the database finds. Ctrl-C ends it there, by `stop`; `share` tells how much is done."""
-        if not self._progress:
-            return interruptible(work, stop)
-        with Progress(share) as progress:
-            return interruptible(work, stop, progress.tick)
+        """What some work in the database finds; `share` tells how much is done.
+
+        Ctrl-C ends it there, by `stop`, and so does whoever stops this question alone.
+        """
+        question = current()
+        with nullcontext() if question is None else question.ended_by(stop):
+            if not self._progress:
+                return interruptible(work, stop)
+            with Progress(share) as progress:
+                return interruptible(work, stop, progress.tick)
 
     def _prepare(self) -> None:
         """Whatever a process needs before its first question; its errors are told as they are."""
@@ -171,6 +177,7 @@ class SQLLooks:
         if self._engine._stopped:
             raise SystemExit
         with suppress(Exception):
+            check_not_stopped()
             found = self._asked(sql, context)
         if found is None:
             self._failed = True

@@ -26,7 +26,7 @@ GENESIS = "0" * 64
 _KINDS = get_args(Kind)
 _OF_QUESTIONS = ("reserved", "served", *get_args(Outcome))
 """The frequent kinds. Apart from texts, such an entry contains only what the ledger computed."""
-_TEXTS = ("analyst", "request_id", "asked", "question", "statement", "version", "answer", "note", "salt", "to")
+_TEXTS = ("analyst", "request_id", "asked", "question", "statement", "version", "answer", "note", "by", "salt", "to")
 _STRINGS = frozenset([*_TEXTS, "time", "dataset"])
 _FIELDS = {
     "number",
@@ -168,6 +168,7 @@ def _read(text: str, hash_: str) -> Entry:
         refers=None if "refers" not in fields else _whole(fields["refers"]),
         answer=fields.get("answer", ""),
         note=fields.get("note", ""),
+        by=fields.get("by", ""),
         facts=_facts(fields, totals) if "facts" in fields else None,
         salt=fields.get("salt", ""),
         table=None if table is None else read_table(table),

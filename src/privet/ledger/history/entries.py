@@ -25,6 +25,7 @@ Kind = Literal[
     "failed",
     "interrupted",
     "reopened",
+    "administered",
 ]
 
 
@@ -77,6 +78,8 @@ class Entry(NamedTuple):
     answer: str = ""
     """The SHA-256 of the answer."""
     note: str = ""
+    by: str = ""
+    """The steward who did this; empty for what analysts or programs did."""
     facts: Dataset | None = None
     salt: str = ""
     """Drawn once per dataset, as hexadecimal digits."""

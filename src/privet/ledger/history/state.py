@@ -264,6 +264,8 @@ class LedgerState:
                 _protect(dataset, chain.read_table(tree["table"]))
             case "allowed" if tree["note"] and tree["to"]:
                 dataset.allowed += [(tree["to"], source) for source in chain.read_table(tree["table"]).sources]
+            case "administered" if tree["note"] and tree["by"]:
+                pass  # for human readers
             case "reopened" if tree["note"]:
                 for account in (dataset.account, *dataset.analysts.values()):
                     account.tree["failures"] = 0

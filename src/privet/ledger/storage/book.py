@@ -26,6 +26,7 @@ _LOCK = _HEAD.with_for_update()
 _MOVE = sa.update(_ledger).values(number=sa.bindparam("h"), hash=sa.bindparam("x"))
 _ENTRY = sa.select(_entries.c.text, _entries.c.hash).where(_entries.c.number == _N)
 _FROM = sa.select(_entries).where(_entries.c.number >= _N).order_by(_entries.c.number).limit(_K)
+_BEFORE = sa.select(_entries).where(_entries.c.number < _N).order_by(_entries.c.number.desc()).limit(_K)
 _ANSWER = sa.select(_answers.c.text).where(_answers.c.number == _N)
 _ANSWERS = sa.select(_answers).where(_answers.c.number > _N).order_by(_answers.c.number).limit(_K)
 _ANSWERED = sa.select(_answers.c.number)
@@ -135,6 +136,11 @@ class Book:
     def rows(self, start: int) -> list[tuple[int, str, str]]:
         """The next entries from a number on, oldest first: number, text, hash."""
         rows: list[tuple[int, str, str]] = self._run(_FROM, n=start, k=CHUNK).fetchall()
+        return rows
+
+    def rows_before(self, number: int) -> list[tuple[int, str, str]]:
+        """The entries before a number, newest first: number, text, hash."""
+        rows: list[tuple[int, str, str]] = self._run(_BEFORE, n=number, k=CHUNK).fetchall()
         return rows
 
     def append(self, dataset: str, kind: Kind, totals: Totals, **fields: Any) -> Entry:

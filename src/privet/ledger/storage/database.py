@@ -17,7 +17,7 @@ from weakref import finalize
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from privet.errors import LedgerBusy, LedgerError, UserError
+from privet.errors import LedgerBusy, LedgerError, Subject, UserError
 from privet.ledger.storage import forks
 from privet.ledger.storage.transaction import Transaction
 from privet.ledger.storage.turns import Patience, Ticket, Turns
@@ -125,7 +125,8 @@ class Database(ABC):
         self.when_busy()
         return LedgerBusy(
             f"the ledger {self.where} is busy: another process or thread has held its lock for {PATIENCE:g} seconds. "
-            "Nothing was written. Try again later"
+            "Nothing was written. Try again later",
+            subject=Subject("ledger", self.where),
         )
 
     def _drop(self) -> None:

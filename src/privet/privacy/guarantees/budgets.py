@@ -8,7 +8,7 @@ from typing import Any
 
 from privet.codec import ratio, read_amount
 from privet.errors import Subject, UserError, write
-from privet.exact import Exact, Number, literal, show
+from privet.exact import Exact, Number, literal, nonnegative, show
 from privet.privacy.guarantees.definitions import ApproxDP, Budget, PureDP, ZeroConcentratedDP
 
 DELTA_SHARE = Exact(1, 100)
@@ -153,3 +153,16 @@ def amount(budget: Budget | None) -> dict[str, str] | None:
         ({'epsilon': '1/3'}, {'epsilon': '1', 'delta': '0.001'})
     """
     return None if budget is None else {name: literal(number).strip('"') for name, number in numbers(budget).items()}
+
+
+def from_amount(tree: Any) -> Budget:
+    """The inverse of `amount`; a `ValueError` for anything else.
+
+    Example:
+        >>> from_amount({"epsilon": "1/3"}), from_amount({"epsilon": "1", "delta": "1e-06"})
+        (PureDP('1/3'), ApproxDP(1, 1e-6))
+    """
+    kind = next((one for one, names in FIELDS.items() if isinstance(tree, dict) and tree.keys() == {*names}), None)
+    if kind is None or not all(isinstance(text, str) for text in tree.values()):
+        raise ValueError("this is not an amount")
+    return _DERIVED[kind](*(nonnegative(tree[name], name=name) for name in FIELDS[kind]))

@@ -23,7 +23,7 @@ _NARROWEST, _LABEL = 12, 8  # places for a bar, and for a label that is cut
 
 def chart(view: View, width: int = 100) -> str:
     """The panels of an answer, and below them the notes."""
-    lines = [line for panel in _together(view) for line in (*panels(*panel, width), "")]
+    lines = [line for panel in together(view) for line in (*panels(*panel, width), "")]
     if not view.columns:  # keys alone
         lines = [*table(view.keys, ()), ""]
     return "\n".join([*lines, *folded(view.notes, width)])
@@ -57,7 +57,7 @@ def folded(notes: Sequence[str], width: int) -> list[str]:
     return [line for note in notes for line in fold(note, max(width, LEAST_WIDTH))]
 
 
-def _together(view: View) -> list[tuple[Sequence[Keys], Sequence[Column]]]:
+def together(view: View) -> list[tuple[Sequence[Keys], Sequence[Column]]]:
     """Which columns are charted together, and with which keys: without keys, the bins of a histogram are its keys."""
     if view.keys:
         return [(view.keys, view.columns)] if view.columns else []

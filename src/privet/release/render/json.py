@@ -17,9 +17,13 @@ if TYPE_CHECKING:
 
 def answer(of: Release) -> str:
     """The rows of an answer, and the facts about it; an infinite end of an interval is null."""
+    return json.dumps(answer_tree(of), indent=2, ensure_ascii=False, default=str, allow_nan=False) + "\n"
+
+
+def answer_tree(of: Release) -> dict[str, Any]:
+    """The same as a tree; its dates are still dates."""
     rows = [{name: _plain(x) for name, x in row.items()} for row in arrow(of).to_pylist()]
-    tree = {"rows": rows, **_facts(of)}
-    return json.dumps(tree, indent=2, ensure_ascii=False, default=str, allow_nan=False) + "\n"
+    return {"rows": rows, **_facts(of)}
 
 
 def facts(of: Release) -> str:
@@ -29,7 +33,12 @@ def facts(of: Release) -> str:
 
 def explanation(of: ReleasePlan, *, paid_before: Guarantee | None) -> str:
     """A plan: what was asked, what follows, what bounds the answer, and what a stored answer cost."""
-    return json.dumps({**of.to_json(), "paid_before": amount(paid_before)}, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(explanation_tree(of, paid_before=paid_before), indent=2, ensure_ascii=False) + "\n"
+
+
+def explanation_tree(of: ReleasePlan, *, paid_before: Guarantee | None) -> dict[str, Any]:
+    """The same as a tree."""
+    return {**of.to_json(), "paid_before": amount(paid_before)}
 
 
 def _facts(of: Release) -> dict[str, Any]:

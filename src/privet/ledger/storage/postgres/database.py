@@ -6,6 +6,7 @@ import select
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,7 +17,7 @@ from privet.errors import LedgerError, Remedy, Subject, UserError, install
 from privet.ledger.history import chain
 from privet.ledger.storage import tables
 from privet.ledger.storage.database import Database, NoLedger
-from privet.ledger.storage.postgres import settings
+from privet.ledger.storage.postgres import foreign, settings
 from privet.ledger.storage.turns import Patience
 from privet.system.addresses import is_public, masked
 
@@ -28,34 +29,9 @@ _ALIVE = 10.0  # seconds in which a server must respond to a test that needs no 
 _BUSY = ("55P03", "57014", "40P01")
 """The error codes of a lock timeout, a statement timeout and a deadlock."""
 
-_PLACES = ", ".join(f"to_regclass('{name}')" for name in tables.NAMES)
-_SUSPECT = (
-    f"SELECT count(*) <> {len(tables.NAMES)} OR bool_or(relkind <> 'r' OR relpersistence <> 'p' OR relhastriggers OR "
-    "relhasrules OR relrowsecurity OR relhassubclass OR relispartition OR relchecks > 0 OR "
-    "EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.oid AND atthasdef) OR "
-    "EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND NOT indisprimary)) "
-    f"FROM pg_class c WHERE oid IN ({_PLACES})"
-)
-"""Whether our tables could have foreign objects: a quick check in every transaction."""
-_FOREIGN = f"""
-    WITH ours AS (SELECT oid, relname, relkind, relpersistence, relrowsecurity FROM pg_class WHERE oid IN ({_PLACES}))
-    SELECT 'trigger ' || tgname, relname FROM pg_trigger t JOIN ours ON tgrelid = ours.oid WHERE NOT tgisinternal
-    UNION ALL SELECT 'rule ' || rulename, relname FROM pg_rewrite r JOIN ours ON ev_class = ours.oid
-    UNION ALL SELECT 'policy ' || polname, relname FROM pg_policy p JOIN ours ON polrelid = ours.oid
-    UNION ALL SELECT 'table ' || inhrelid::regclass, relname FROM pg_inherits
-        JOIN ours ON ours.oid IN (inhparent, inhrelid)
-    UNION ALL SELECT 'constraint ' || conname, relname FROM pg_constraint c JOIN ours ON conrelid = ours.oid
-        WHERE contype NOT IN ('p', 'n')
-    UNION ALL SELECT 'index ' || indexrelid::regclass, relname FROM pg_index JOIN ours ON indrelid = ours.oid
-        WHERE NOT indisprimary
-    UNION ALL SELECT 'default of ' || attname, relname FROM pg_attribute JOIN ours ON attrelid = ours.oid
-        WHERE atthasdef
-    UNION ALL SELECT 'column ' || attname, relname FROM pg_attribute JOIN ours ON attrelid = ours.oid
-        WHERE attnum > 0 AND NOT attisdropped AND atttypid NOT IN ('int4'::regtype, 'int8'::regtype, 'text'::regtype)
-    UNION ALL SELECT 'kind of table', relname FROM ours
-        WHERE relkind <> 'r' OR relpersistence <> 'p' OR relrowsecurity
-"""
-"""The foreign objects on our tables, by name."""
+_PLACES = foreign.places(tables.NAMES)
+_SUSPECT = foreign.suspect(tables.NAMES)
+_FOREIGN = foreign.foreign(tables.NAMES)
 
 
 class Postgres(Database):
@@ -119,10 +95,10 @@ class Postgres(Database):
 
     def _check_tables(self, connection: Any) -> None:
         """Refuse foreign objects on our tables: a trigger could undo a debit."""
-        foreign = connection.execute(_FOREIGN).fetchone()
-        if foreign is not None:
+        found = connection.execute(_FOREIGN).fetchone()
+        if found is not None:
             raise LedgerError(
-                f"the table {foreign[1]!r} of the ledger {self.where} has a {foreign[0][:100]} that Privet did not "
+                f"the table {found[1]!r} of the ledger {self.where} has a {found[0][:100]} that Privet did not "
                 "create and that could undo debits. Privet answers nothing until you remove it"
             )
         for name, table in zip(tables.NAMES, connection.execute(f"SELECT {_PLACES}").fetchone(), strict=True):
@@ -176,8 +152,21 @@ def _has_message(connection: Any) -> bool:
         return True
 
 
-def connect(text: str, *, create: bool, read_only: bool = False) -> Postgres:
-    """Open the ledger at an address."""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A database at an address: its engine, and how errors name it."""
+
+    engine: sa.Engine
+    where: str
+    """The address without secrets."""
+    hidden: tuple[str, ...] = field(repr=False)
+    """The secrets of the address."""
+    named: bool
+    """Whether the address sets the search path."""
+
+
+def place(text: str, **pooling: Any) -> Place:
+    """The database at an address. Its connections wait for the disk, and for nothing else without a limit."""
     try:
         from privet.ledger.storage.postgres.deadlines import LimitedConnection
         from privet.system.postgres import NETWORK
@@ -202,7 +191,7 @@ def connect(text: str, *, create: bool, read_only: bool = False) -> Postgres:
             password=None, username=None if "user" in hidden else url.username
         ).difference_update_query(hidden)  # an engine can show its address
         arguments = {name: value for name, value in NETWORK.items() if name not in query} | hidden
-        engine = sa.create_engine(public, poolclass=NullPool, pool_reset_on_return=None, connect_args=arguments)
+        engine = sa.create_engine(public, connect_args=arguments, **pooling)
     except (SQLAlchemyError, ValueError):
         raise UserError(
             "this is not a valid Postgres address",
@@ -215,15 +204,18 @@ def connect(text: str, *, create: bool, read_only: bool = False) -> Postgres:
             allowed="An address looks like postgresql://user@host/database",
             subject=Subject("ledger"),
         )
-    ledger = Postgres(
-        engine,
-        repr(masked(public.set(drivername="postgresql").render_as_string(hide_password=True))),
-        read_only=read_only,
-    )
-    ledger.hidden = tuple(hidden.values())
-    ledger.named = named = settings.names_schema(query.get("options", ""))
+    named = settings.names_schema(query.get("options", ""))
     sa.event.listen(engine, "do_connect", lambda *known: LimitedConnection.connect(*known[2], **known[3]))
     sa.event.listen(engine, "connect", lambda connection, _: settings.configure(connection, named=named))
+    where = repr(masked(public.set(drivername="postgresql").render_as_string(hide_password=True)))
+    return Place(engine, where, tuple(hidden.values()), named)
+
+
+def connect(text: str, *, create: bool, read_only: bool = False) -> Postgres:
+    """Open the ledger at an address."""
+    found = place(text, poolclass=NullPool, pool_reset_on_return=None)
+    ledger = Postgres(found.engine, found.where, read_only=read_only)
+    ledger.hidden, ledger.named = found.hidden, found.named
     try:
         ledger.prepare(create=create)
     except BaseException:

@@ -72,13 +72,14 @@ def check_whole(path: Path, text: str) -> None:
             f"the ledger {text!r} is an empty file. Privet never creates one, so the ledger was emptied. Restore a "
             "copy that verifies. If there never was a ledger here, remove the file"
         )
-    if str(path) in _mount_points():
+    if str(path) in mount_points():
         raise LedgerError(
             f"the ledger {text!r} is mounted as a single file, so its journal would not be beside it. Mount its folder"
         )
 
 
-def _mount_points() -> set[str]:
+def mount_points() -> set[str]:
+    """The paths where something is mounted; none on systems that do not list them."""
     try:
         lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:  # not Linux

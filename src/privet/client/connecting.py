@@ -1,0 +1,89 @@
+"""Connecting to a server: `pv.connect`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from privet.client.addresses import address
+from privet.client.problems import clean
+from privet.client.questions import RemoteDataset
+from privet.client.session import RemoteSession
+from privet.client.tokens import token_for
+from privet.client.wire import Wire
+from privet.errors import NoConnection, Subject, UserError, argument
+from privet.exact import positive
+from privet.release.signing import VerifyingKey, verifier
+from privet.tables.schema import check_name
+from privet.terms import Terms
+
+
+def connect(
+    url: str,
+    *,
+    token: str | None = None,
+    dataset: str | None = None,
+    key: VerifyingKey | None = None,
+    timeout: float = 300.0,
+    insecure: bool = False,
+    asking: str = "",
+) -> RemoteSession:
+    """Open a session on a server: the same questions as with `pv.Session`, answered there and verified here.
+
+    - `token`: by default that of the environment variable PRIVET_TOKEN, or the one that `privet login` stored.
+    - `dataset`: needed if you may ask several, or pass the statement you are `asking`: its tables identify the dataset.
+    - `key`: the steward's public key, which must have signed every answer. Without it, a server could invent numbers.
+    - `timeout`: the seconds to wait for an answer. The error then has a request id to fetch it with, free of charge.
+    - `insecure`: whether http:// is allowed to other machines. Anyone on the way can then read token and answers.
+    """
+    where = address(url, insecure=insecure)
+    seconds = float(positive(timeout, name="timeout", example=argument("timeout", 300)))
+    checked = None if key is None else verifier(key if not isinstance(key, str) else Path(key))
+    wire = Wire(where, token_for(where, token), timeout=seconds)
+    try:
+        me = wire.get("me").tree
+        name = _chosen(wire, asking) if dataset is None else dataset
+        tree = wire.get("datasets", name).tree
+        try:
+            analyst = check_name(me["name"], "analyst")
+            described = RemoteDataset(Terms.from_tree(tree["terms"]))
+            if described.name != name:
+                raise ValueError("it is another dataset")
+        except (LookupError, TypeError, ValueError, RecursionError) as error:
+            raise NoConnection(
+                f"{where} did not describe the dataset {clean(name, most=60)!r} as this version of Privet reads it: "
+                f"{clean(error, most=200)}"
+            ) from None
+        return RemoteSession(wire, described, analyst, key=checked)
+    except BaseException:
+        wire.close()
+        raise
+
+
+def _chosen(wire: Wire, asking: str) -> str:
+    """The only dataset that can be asked, or the one whose tables a statement reads."""
+    tree = wire.get("datasets").tree
+    try:
+        known: dict[str, Any] = {str(each["dataset"]): list(each["tables"]) for each in tree["datasets"]}
+    except (LookupError, TypeError):
+        raise NoConnection(f"{wire.address} sent something else than its datasets") from None
+    if len(known) == 1:
+        return next(iter(known))
+    if not known:
+        raise UserError("there is no dataset that you may ask on this server", subject=Subject("dataset"))
+    from privet.policy.policy import named_tables
+
+    read = named_tables(asking)
+    meant = [name for name, tables in known.items() if any(str(table).casefold() in read for table in tables)]
+    if len(meant) == 1:
+        return meant[0]
+    if not asking:
+        what = "the server has several datasets"
+    else:
+        what = "the question uses tables of several datasets" if meant else "the question uses no table of any dataset"
+    raise UserError(
+        what,
+        allowed=f"The datasets are: {clean(', '.join(known), most=500)}",
+        subject=Subject("dataset"),
+        remedy=argument("dataset", clean(next(iter(known)), most=120), advice="Choose one dataset"),
+    )

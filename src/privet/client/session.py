@@ -1,0 +1,373 @@
+"""One analyst's session on a server: the same questions as with a `Session`, and every answer verified on arrival."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, NoReturn, SupportsIndex, Unpack
+
+from privet.client import questions as asking
+from privet.client import wire
+from privet.client.arrival import Expected, answer, answers, arrived, check_question, refusal, whole_of
+from privet.client.problems import clean
+from privet.client.questions import RemoteDataset
+from privet.client.wire import Reply, Wire
+from privet.errors import (
+    DatasetClosed,
+    Face,
+    NoAnswer,
+    NoConnection,
+    PrivetError,
+    QueryError,
+    Remedy,
+    UserError,
+    argument,
+)
+from privet.ledger import Balance, Remaining
+from privet.ledger.debits import serves
+from privet.planner import ReleasePlan
+from privet.planner.arguments import check_arguments
+from privet.planner.batch import BatchPlan
+from privet.planner.explain import Explanation
+from privet.privacy.guarantees import Guarantee
+from privet.privacy.guarantees.budgets import from_amount, is_nothing
+from privet.release import Release, bounds
+from privet.release.batch import ReleasedBatch
+from privet.release.bounds import ReleasedBounds
+from privet.release.signing import VerifyingKey
+from privet.requests import dividing
+from privet.requests.dividing import Funds
+from privet.requests.options import BatchOptions, BoundsOptions, ReleaseOptions
+from privet.system.closing import Closing
+from privet.tables import look
+from privet.tables.expressions.fluent import Expr
+from privet.tables.query import Query
+from privet.tables.relation import PublicTable, Relation, Table, check_rows
+from privet.tables.schema import check_name
+from privet.terms import balance_from_tree
+
+_LONGEST_TEXT = 10**6
+
+
+class RemoteSession(Closing):
+    """One analyst's view of a dataset on a server; `pv.connect` makes it.
+
+    Tables have their declarations and no rows. Questions are planned here; the server answers them, and what it sends
+    is verified before it is returned.
+
+    Threads and forked processes can share it.
+    """
+
+    def __init__(
+        self, connection: Wire, dataset: RemoteDataset, analyst: str, *, key: VerifyingKey | None = None
+    ) -> None:
+        self.dataset = dataset
+        self.analyst = analyst
+        """The name under which the server knows you."""
+        self.debited = False
+        """Whether this session has paid for a question."""
+        self.pending = ""
+        """The request id of a question that was sent and is not answered."""
+        self._wire = connection
+        self._key = key
+        self._closed = False
+
+    # --- the dataset ----------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The name of the dataset."""
+        return self.dataset.name
+
+    @property
+    def version(self) -> str:
+        """The name of this version of the data."""
+        return self.dataset.version
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """The private tables, by name, to build questions with."""
+        return self.dataset.tables
+
+    @property
+    def public(self) -> dict[str, PublicTable]:
+        """The public tables, by name."""
+        return self.dataset.public
+
+    # --- the budget -----------------------------------------------------------------------------
+
+    @property
+    def balance(self) -> Balance:
+        """What was granted and what is spent, including your own cap if there is one."""
+        tree = self._get("budget").tree
+        try:
+            balance = balance_from_tree(tree["balance"])
+            if type(balance.budget) is not type(self.dataset.budget):
+                raise ValueError("a budget keeps its kind")
+        except (LookupError, TypeError, ValueError):
+            raise NoConnection("the server sent something else than a budget") from None
+        return balance
+
+    @property
+    def spent(self) -> Any:
+        """What is spent: a guarantee of the budget's kind, or, if meters keep the budget, the share that is used."""
+        return self.balance.spent
+
+    @property
+    def remaining(self) -> Remaining:
+        """What is left under every cap: the share, the guarantee, and whether a plan fits."""
+        return self.balance.remaining
+
+    # --- plans ----------------------------------------------------------------------------------
+
+    def parse(self, text: str) -> Query:
+        """The question that a SELECT asks, as the same value that the Python methods build."""
+        return self.dataset.parse(text)
+
+    def plan(self, query: Query | str | ReleasePlan, **options: Unpack[ReleaseOptions]) -> ReleasePlan:
+        """How a query or a SELECT would be answered, and what it would cost. Spends nothing.
+
+        It is planned here. Where several mechanisms could answer, the server chooses one that it can pay for.
+        """
+        plan = self._planned(query, options)
+        if not self._may_choose(query, plan, options):
+            return plan
+        return self._explained(query, plan, options, "python", fresh=False)[0]
+
+    def paid_before(self, query: Query | str | ReleasePlan, **options: Unpack[ReleaseOptions]) -> Guarantee | None:
+        """The cost of the stored answer that asking would return for free; None if there is none."""
+        plan = self._planned(query, options)
+        cost = self._explained(query, plan, options, "python", fresh=False)[1].get("paid_before")
+        try:
+            return None if cost is None else from_amount(cost)
+        except ValueError:
+            raise NoConnection("the server sent something else than a cost") from None
+
+    def explain(
+        self,
+        query: Query | str | ReleasePlan,
+        *,
+        fresh: bool = False,
+        face: Face = "python",
+        **options: Unpack[ReleaseOptions],
+    ) -> Explanation:
+        """The plan in words, as the server tells it, and whether it is already paid for. Spends nothing."""
+        plan = self._planned(query, options)
+        tree = self._explained(query, plan, options, face, fresh=fresh)[1]
+        return Explanation(clean(tree.get("text", ""), most=_LONGEST_TEXT))
+
+    def plan_all(
+        self, questions: Mapping[str, Query | str | ReleasePlan], **options: Unpack[BatchOptions]
+    ) -> BatchPlan:
+        """How `release_all` would answer these questions, and what they would cost. Spends nothing."""
+        return self._planned_batch(questions, options, lambda batch: self.remaining.fits(batch))
+
+    # --- asking ---------------------------------------------------------------------------------
+
+    def release(
+        self,
+        query: Query | str | ReleasePlan,
+        *,
+        request_id: str | None = None,
+        fresh: bool = False,
+        **options: Unpack[ReleaseOptions],
+    ) -> Release:
+        """A private answer to a query or a SELECT. Set its total epsilon, or the errors to keep `within`.
+
+        It is sent with a request id, so that however often the connection breaks it is paid for once. An answer that
+        does not verify, or answers another question, is a `VerificationError`.
+        """
+        plan = self._planned(query, options)
+        expected = self._expected(request_id, fresh=fresh)
+        free = self._may_choose(query, plan, options)
+        tree, _ = self._ask("query", asking.question(plan, mechanism=not free, fresh=fresh), expected)
+        one = arrived(tree, expected)
+        if free:
+            plan = self._with_mechanism(query, plan, options, one.mechanism)
+        released = answer(tree, plan, expected, one)
+        return replace(released, remaining=self._after(not is_nothing(released.spent)))
+
+    def release_bounds(
+        self,
+        rows: Relation | Table,
+        column: str | Expr,
+        *,
+        request_id: str | None = None,
+        fresh: bool = False,
+        **options: Unpack[BoundsOptions],
+    ) -> ReleasedBounds:
+        """Pay for bounds to clip a column or an expression to: powers of two between which nearly all values lie."""
+        check_arguments(options, BoundsOptions.__annotations__)
+        question = bounds.question(check_rows(rows), column)
+        return ReleasedBounds(self.release(question, request_id=request_id, fresh=fresh, **options))
+
+    def release_all(
+        self,
+        questions: Mapping[str, Query | str | ReleasePlan],
+        *,
+        request_id: str | None = None,
+        fresh: bool = False,
+        **options: Unpack[BatchOptions],
+    ) -> ReleasedBatch:
+        """Private answers to all of these questions, or to none, with one debit; prices as for `Session.release_all`.
+
+        On a server, a batch takes questions and no plans.
+        """
+        batch = self._planned_batch(
+            questions, options, lambda batch: True
+        )  # wrong ones are refused here, before asking
+        expected = self._expected(request_id, fresh=fresh)
+        tree, fetched = self._ask("batch", asking.batch(questions, options, fresh=fresh), expected)
+        sent = _named(tree, batch, by_position=fetched)
+        certificates = {name: arrived(sent[name], expected) for name in batch}
+        first = next(iter(certificates.values()))
+        if options.get("delta") is not None:  # what is left decides how it is priced: the certificates say how
+            theirs = whole_of(first)
+
+            def same(each: BatchPlan) -> bool:
+                return each.whole == theirs if first.new else serves([theirs], [each.whole])
+
+            batch = self._planned_batch(questions, options, same)
+        released = answers(tree, batch, expected, certificates)
+        return replace(released, remaining=self._after(not released.paid_before))
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    def _planned(self, query: Query | str | ReleasePlan, options: Mapping[str, Any]) -> ReleasePlan:
+        check_arguments(options, ReleaseOptions.__annotations__)
+        if isinstance(query, ReleasePlan) and options:
+            raise QueryError(
+                f"a plan already says its {next(iter(options))}",
+                remedy=Remedy("Leave it out, or give the question in place of its plan"),
+            )
+        return self.dataset.plan(query, **options)
+
+    def _planned_batch(
+        self,
+        questions: Mapping[str, Query | str | ReleasePlan],
+        options: Mapping[str, Any],
+        pays: Callable[[BatchPlan], bool],
+    ) -> BatchPlan:
+        check_arguments(options, BatchOptions.__annotations__)
+        asking.check_no_plans(questions)
+        delta, accounting = options.get("delta"), self.dataset.accounting
+        balance = Balance(accounting.accountant, self.dataset.budget, accounting.accountant.zero)
+        funds = None if delta is None else Funds(balance, accounting.budget, pays, delta)
+        return dividing.planned(questions, dict(options), self.dataset.plan, funds)
+
+    def _may_choose(self, query: object, plan: ReleasePlan, options: Mapping[str, Any]) -> bool:
+        """Whether the server may take another mechanism than the plan's: only it knows what can be paid."""
+        return bool(plan.choice) and not isinstance(query, ReleasePlan) and options.get("mechanism") is None
+
+    def _with_mechanism(
+        self, query: Query | str | ReleasePlan, plan: ReleasePlan, options: Mapping[str, Any], name: object
+    ) -> ReleasePlan:
+        """The plan with the mechanism that the server chose."""
+        if name == plan.mechanism.name:
+            return plan
+        try:
+            return self.dataset.plan(query, **{**options, "mechanism": str(name)[:60]})
+        except UserError:
+            raise refusal("it is by a mechanism that can't answer this question") from None
+
+    def _explained(
+        self, query: Query | str | ReleasePlan, plan: ReleasePlan, options: Mapping[str, Any], face: str, *, fresh: bool
+    ) -> tuple[ReleasePlan, dict[str, Any]]:
+        """The plan, and what the server says about it; refused if that is about another question."""
+        _check_fresh(fresh)
+        free = self._may_choose(query, plan, options)
+        body = {**asking.question(plan, mechanism=not free, fresh=fresh), "face": face}
+        tree = self._post("explain", body).tree
+        stated = tree.get("asked") if isinstance(tree, dict) else None
+        if not isinstance(stated, dict):
+            raise NoConnection("the server sent something else than an explanation")
+        if free:
+            plan = self._with_mechanism(query, plan, options, stated.get("mechanism"))
+        check_question(stated, plan, "it explains another question")
+        return plan, tree
+
+    def _expected(self, request_id: str | None, *, fresh: bool) -> Expected:
+        _check_fresh(fresh)
+        given = None if request_id is None else asking.check_request_id(check_name(request_id, "request id"))
+        return Expected(self.name, self.analyst, given or uuid.uuid4().hex, fresh, given is None, self._key)
+
+    def _after(self, spent: bool) -> Remaining | None:
+        """What is left after an answer; None if the server does not say: the answer is there."""
+        self.debited = self.debited or spent
+        with suppress(PrivetError):
+            return self.remaining
+        return None
+
+    # --- the server -----------------------------------------------------------------------------
+
+    def _ask(self, route: str, body: Any, expected: Expected) -> tuple[dict[str, Any], bool]:
+        """The answer to a question, and whether it was fetched later."""
+        deadline, request_id, fetched = self._wire.deadline(), expected.request_id, False
+        self.pending = request_id
+        try:
+            reply = self._post(route, body, request_id, deadline)
+            while reply.status == 202:
+                pause = 1.0 if reply.retry_after is None else max(reply.retry_after, 0.05)
+                if wire.now() + pause > deadline:
+                    raise NoConnection(
+                        f"the server has not answered yet. The question may have been paid for; its request id is "
+                        f"{request_id}",
+                        request_id=request_id,
+                        remedy=wire.later(request_id),
+                    )
+                wire.sleep(pause)
+                reply = self._get("answers", request_id, deadline=deadline, missing=True)
+                fetched = reply.status != 404
+                if not fetched:  # it was lost: the same request again is paid for once
+                    reply = self._post(route, body, request_id, deadline)
+        except PrivetError as error:
+            self.debited = self.debited or (isinstance(error, NoAnswer) and not isinstance(error, DatasetClosed))
+            raise
+        self.pending = ""
+        if not isinstance(reply.tree, dict):
+            raise NoConnection("the server sent something else than an answer", request_id=request_id)
+        self.debited = self.debited or reply.tree.get("paid_before") is False  # whether or not it is accepted
+        return reply.tree, fetched
+
+    def _get(self, *path: str, deadline: float | None = None, missing: bool = False) -> Reply:
+        self._check_open()
+        return self._wire.get("datasets", self.name, *path, deadline=deadline, missing=missing)
+
+    def _post(self, route: str, body: Any, request_id: str = "", deadline: float | None = None) -> Reply:
+        self._check_open()
+        return self._wire.post("datasets", self.name, route, body=body, request_id=request_id, deadline=deadline)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise UserError("this session is closed", remedy=Remedy("Connect again"))
+
+    def close(self) -> None:
+        """Close the session and its connections."""
+        self._closed = True
+        self._wire.close()
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise UserError("a session can't be copied or sent to another process", remedy=Remedy("Connect there"))
+
+    def __repr__(self) -> str:
+        return f"RemoteSession({', '.join(self.tables)}; {self._wire.address})"
+
+    def _repr_html_(self) -> str:
+        title = f"Session of {self.analyst} on {self.name}, version {self.version}"
+        return look.of_tables(self.tables.values(), self.public.values(), title)
+
+
+def _named(tree: dict[str, Any], batch: BatchPlan, *, by_position: bool) -> dict[str, Any]:
+    """The answers of a batch by name; what is fetched later has them by their positions."""
+    sent = tree.get("answers")
+    keys = [str(place) for place in range(len(batch))] if by_position else [*batch]
+    if not isinstance(sent, dict) or sent.keys() != {*keys}:
+        raise refusal("it is not about these questions")
+    return {name: sent[key] for name, key in zip(batch, keys, strict=True)}
+
+
+def _check_fresh(fresh: object) -> None:
+    if not isinstance(fresh, bool):
+        raise UserError(f"fresh must be True or False, not {fresh!r}", remedy=argument("fresh", True))

@@ -1,0 +1,70 @@
+"""API tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.responses import Response
+
+from privet.exact import literal, positive
+from privet.server import acts
+from privet.server.accounts import Role, Token
+from privet.server.authorization import NOT_FOUND
+from privet.server.call import Call, in_thread, reply
+from privet.server.problems import Refusal
+
+
+def token_tree(token: Token) -> dict[str, Any]:
+    """A token as the API sends it."""
+    return {
+        "id": token.id,
+        "name": token.name,
+        "label": token.label,
+        "role": str(token.role),
+        "datasets": None if token.datasets is None else sorted(token.datasets),
+        "max_epsilon": None if token.max_epsilon is None else literal(token.max_epsilon).strip('"'),
+        "spent": literal(token.spent).strip('"'),
+        "created": token.created.isoformat(timespec="seconds"),
+        "expires": token.expires.isoformat(timespec="seconds"),
+        "revoked": token.revoked is not None,
+        "last_used": None if token.last_used is None else token.last_used.isoformat(timespec="seconds"),
+    }
+
+
+def _administers(call: Call) -> bool:
+    return call.me.role is Role.STEWARD and call.me.datasets is None
+
+
+async def tokens(call: Call) -> Response:
+    """The tokens of whoever asks; for stewards, everybody's."""
+    found = await in_thread(call.server.accounts.tokens, None if _administers(call) else call.name)
+    return reply({"tokens": [token_tree(token) for token in found]})
+
+
+async def create_token(call: Call) -> Response:
+    """Make a token."""
+    body = call.body
+    name = body.name or call.name
+    if name != call.name and not _administers(call):
+        raise Refusal(403, "Only stewards may make tokens for others")
+    text, token = await in_thread(
+        acts.create_token,
+        call.server,
+        call.me,
+        name,
+        body.label,
+        role=Role(body.role),
+        datasets=body.datasets,
+        max_epsilon=None if body.max_epsilon is None else positive(body.max_epsilon, name="max_epsilon"),
+        days=body.days,
+    )
+    return reply({"text": text, "token": token_tree(token)}, 201)
+
+
+async def revoke_token(call: Call) -> Response:
+    """Revoke a token."""
+    token = await in_thread(call.server.accounts.token, call.path("token"))
+    if token is None or (token.name != call.name and not _administers(call)):
+        raise Refusal(404, NOT_FOUND)
+    await in_thread(acts.revoke_token, call.server, call.me, token)
+    return Response(status_code=204)

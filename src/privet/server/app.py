@@ -1,0 +1,122 @@
+"""The application: every route with its rule, its body and its handler, inside the guard."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route as StarletteRoute
+from starlette.types import Receive, Scope, Send
+
+from privet.errors import PrivetError
+from privet.server import authorization, problems
+from privet.server.accounts import Identity
+from privet.server.api import HANDLERS, Handler
+from privet.server.authorization import NOT_FOUND
+from privet.server.call import Call, read_body
+from privet.server.identity import check_csrf, check_origin, identify
+from privet.server.limits import NOTES, Guard
+from privet.server.pages import routes as pages
+from privet.server.problems import Refusal
+from privet.server.route import Route
+from privet.server.routes import API, ROUTES
+from privet.server.state import Server
+
+EVERY: tuple[Route, ...] = (*ROUTES, *pages.PAGES)
+"""The routes of the API and of the pages."""
+HANDLES: Mapping[str, Handler] = {**HANDLERS, **pages.HANDLERS}
+"""What answers each of them."""
+ErrorPage = Callable[[Server, Request, Identity | None, Refusal | PrivetError | None], Awaitable[Response]]
+"""Shows an error to a person; nobody signed in (401) is led to the sign-in. None is a bug."""
+_ERROR_PAGE: ErrorPage | None = getattr(pages, "error_page", None)
+
+
+def application(server: Server) -> Guard:
+    """The application of a process; the server is closed when it ends."""
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        yield
+        await server.close()
+
+    paths: dict[str, dict[str, Route]] = {}
+    for route in EVERY:
+        paths.setdefault(route.path, {})[route.method] = route
+    app = Starlette(
+        routes=[StarletteRoute(path, Endpoint(server, methods)) for path, methods in paths.items()], lifespan=lifespan
+    )
+    app.router.redirect_slashes = False
+    app.router.default = Endpoint(server, {})
+    return Guard(app, server.settings, server.log)
+
+
+class Endpoint:
+    """The routes of one path; without any, what is not found."""
+
+    def __init__(self, server: Server, methods: Mapping[str, Route]) -> None:
+        self._server, self._methods = server, methods
+        more = (*(("HEAD",) if "GET" in methods else ()), "OPTIONS")
+        self._allowed = ", ".join(sorted([*methods, *more]))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":  # a web socket
+            return
+        request = Request(scope, receive)
+        response = await self._response(request)
+        await response(scope, receive, send)
+
+    async def _response(self, request: Request) -> Response:
+        if self._methods and request.method == "OPTIONS":
+            return Response(status_code=204, headers={"Allow": self._allowed})
+        route = self._methods.get("GET" if request.method == "HEAD" else request.method)
+        if route is None:
+            wrong = Refusal(405, "This address has other methods", headers={"Allow": self._allowed})
+            return await self._shown(request, None, wrong if self._methods else Refusal(404, NOT_FOUND))
+        notes = request.scope[NOTES]
+        notes["route"] = route.name
+        identity: Identity | None = None
+        try:
+            identity = await identify(request, self._server.accounts, self._server.settings)
+            notes["who"] = None if identity is None else identity.person.name
+            return await self._handled(request, route, identity)
+        except ClientDisconnect:
+            return Response(status_code=400)
+        except (Refusal, PrivetError) as error:
+            return await self._shown(request, identity, error, route.name)
+        except Exception as error:
+            self._server.log.error(error, route.name)
+            return await self._shown(request, identity, None)
+
+    async def _handled(self, request: Request, route: Route, identity: Identity | None) -> Response:
+        server = self._server
+        dataset = request.path_params.get("dataset")
+        authorization.check(route.rule, identity, dataset, server.datasets)
+        if dataset is not None:
+            request.scope[NOTES]["dataset"] = dataset
+        if route.unsafe and (identity is None or identity.token is None):
+            check_origin(request, server.settings)
+            if identity is not None:
+                await check_csrf(request, identity, server.accounts)
+        body = await read_body(request, route)
+        return await HANDLES[route.name](Call(server, route, request, identity, body))
+
+    async def _shown(
+        self, request: Request, identity: Identity | None, error: Refusal | PrivetError | None, where: str = ""
+    ) -> Response:
+        """What went wrong: a problem document for programs, a page for people. None is a bug."""
+        if isinstance(error, PrivetError):
+            self._server.log.error(error, where)
+        if not f"{request.url.path}/".startswith(f"{API.rpartition('/')[0]}/"):
+            try:
+                if _ERROR_PAGE is not None:
+                    return await _ERROR_PAGE(self._server, request, identity, error)
+            except Exception as bug:
+                self._server.log.error(bug, where)
+                error = None
+        if error is None:
+            return problems.unexpected()
+        return problems.refused(error) if isinstance(error, Refusal) else problems.failed(error)

@@ -1,0 +1,164 @@
+"""What every request must obey, whatever it asks: its host, its path, its size. And what every response says."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from privet.server.authorization import NOT_FOUND
+from privet.server.logs import Log
+from privet.server.problems import Refusal, refused
+from privet.server.settings import Settings
+
+BODY = 1_000_000
+"""The most bytes of a body."""
+HEADERS = 100
+"""The most headers of a request."""
+HEADER_BYTES = 16_000
+"""The most bytes of all headers."""
+TARGET = 4_000
+"""The most bytes of a path with its query string."""
+IN_FLIGHT = 1_000
+"""The most requests at a time, in a process."""
+
+CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+_ALWAYS = {
+    "content-security-policy": CSP,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+_UNLESS_SET = {"cache-control": "no-store"}
+_TLS = {"strict-transport-security": "max-age=31536000"}
+_SAFE = "/-._~!$&'()*+,;=:@"  # what a path may contain as it is (RFC 3986)
+
+NOTES = "privet.notes"
+"""Where the scope has what the log says of a request."""
+
+
+class Guard:
+    """The outermost part of the application."""
+
+    def __init__(self, app: ASGIApp, settings: Settings, log: Log) -> None:
+        self._app, self._settings, self._log = app, settings, log
+        self._in_flight = 0
+        always = _ALWAYS | (_TLS if settings.secure else {})
+        self._always = [(name.encode(), value.encode()) for name, value in always.items()]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check a request, and pass it on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        start, notes = time.monotonic(), {"method": scope["method"], "route": "", "status": 0, "bytes": 0}
+        scope[NOTES] = notes
+        self._in_flight += 1
+        try:
+            await self._guarded(scope, receive, self._noting(send, notes))
+        finally:
+            self._in_flight -= 1
+            self._log.request(**notes, ms=round((time.monotonic() - start) * 1000, 1))
+
+    async def _guarded(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            if self._in_flight > IN_FLIGHT:
+                raise Refusal(503, "The server is busy. Try again", headers={"Retry-After": "1"})
+            check(scope, self._settings)
+        except Refusal as refusal:
+            refusal.headers["Connection"] = "close"  # what follows may be no request at all
+            await refused(refusal)(scope, receive, send)
+            return
+        await self._app(scope, _limited(receive), send)
+
+    def _noting(self, send: Send, notes: dict[str, Any]) -> Send:
+        async def noted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                notes["status"] = message["status"]
+                present = {name.lower() for name, _ in message["headers"]}
+                more = [(name, value) for name, value in self._always if name not in present]
+                more += [(n.encode(), v.encode()) for n, v in _UNLESS_SET.items() if n.encode() not in present]
+                message = {**message, "headers": [*message["headers"], *more]}
+            elif message["type"] == "http.response.body":
+                notes["bytes"] += len(message.get("body", b""))
+            await send(message)
+
+        return noted
+
+
+def check(scope: Scope, settings: Settings) -> None:
+    """Refuse a request for its form: who sends such a one is no browser and no client of ours."""
+    headers: list[tuple[bytes, bytes]] = scope["headers"]
+    if len(headers) > HEADERS or sum(len(name) + len(value) for name, value in headers) > HEADER_BYTES:
+        raise Refusal(431, f"A request has at most {HEADERS} headers, and they have at most {HEADER_BYTES:,} bytes")
+    if len(scope["raw_path"]) + len(scope["query_string"]) > TARGET:
+        raise Refusal(414, f"An address has at most {TARGET:,} characters")
+    hosts = _of(headers, b"host")
+    if len(hosts) != 1 or hosts[0].lower() not in settings.hosts:
+        raise Refusal(421, "This server is not at this address. The steward sets it in the policy: [server] address")
+    lengths = _of(headers, b"content-length")
+    if lengths and _of(headers, b"transfer-encoding"):
+        raise Refusal(400, "Send Content-Length or Transfer-Encoding, not both")
+    if any(not length.isdigit() or int(length[:20]) > BODY for length in lengths):
+        raise Refusal(413, f"A body has at most {BODY:,} bytes")
+    if not is_plain(scope["path"], scope["raw_path"]):
+        raise Refusal(404, NOT_FOUND)
+
+
+def is_plain(path: str, raw: bytes) -> bool:
+    """Whether a path is written in the one way that it should be.
+
+    Example:
+        >>> [is_plain(path, raw) for path, raw in (("/a b", b"/a%20b"), ("/a/../b", b"/a/../b"), ("/a", b"/%61"))]
+        [True, False, False]
+    """
+    parts = path.split("/")[1:]
+    plain = all(part not in (".", "..") and part.isprintable() and "\\" not in part for part in parts)
+    no_gap = all(parts) or path == "/"
+    return plain and no_gap and path.startswith("/") and quote(path, safe=_SAFE).encode() == raw
+
+
+def _of(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> list[str]:
+    return [value.decode("latin-1").strip() for key, value in headers if key == name]
+
+
+def _limited(receive: Receive) -> Receive:
+    """The body, as long as it is not too long."""
+    received = 0
+
+    async def limited() -> Message:
+        nonlocal received
+        message = await receive()
+        received += len(message.get("body", b""))
+        if received > BODY:
+            raise Refusal(413, f"A body has at most {BODY:,} bytes", headers={"Connection": "close"})
+        return message
+
+    return limited
+
+
+def client_address(request: Request, settings: Settings) -> str:
+    """The address of whoever makes the request; behind proxies that the policy names, as the last of them saw it."""
+    address = request.client.host if request.client is not None else ""
+    forwarded = [part.strip() for each in request.headers.getlist("x-forwarded-for") for part in each.split(",")]
+    while forwarded and _is_proxy(address, settings):
+        address = forwarded.pop()
+    return address
+
+
+def _is_proxy(address: str, settings: Settings) -> bool:
+    try:
+        return any(ip_address(address) in network for network in settings.proxies)
+    except ValueError:
+        return False

@@ -1,0 +1,50 @@
+"""What is left of a budget, for a page: in words and as a gauge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from privet.exact import nearest as nearest_float
+from privet.ledger import Balance, Ledger
+from privet.ledger.balance import how_often, nearest
+from privet.ledger.history.entries import Entry
+from privet.privacy.events import Composed, PrivacyEvent
+from privet.server.pages.curves import gauge
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetShown:
+    """What a page shows of a budget."""
+
+    left: str
+    granted: str
+    gauge: Markup
+    more: str
+
+
+def shown(balance: Balance, latest: PrivacyEvent | None, *, yours: bool = True) -> BudgetShown:
+    """What is left of the tightest cap, and for how many questions like the latest that is enough."""
+    remaining = balance.remaining
+    tightest = nearest([limit for limit in balance.limits() if limit.lasting])
+    granted = str(tightest.cap)
+    more = ""
+    if latest is not None:
+        times = remaining.times(latest)
+        like = "like your last" if yours else "like the latest"
+        more = f"Enough for {how_often(times)} {like}." if times else f"Not enough for another question {like}."
+    label = f"{remaining.text} left of {granted}"
+    return BudgetShown(remaining.text, granted, gauge(nearest_float(remaining.share), label), more)
+
+
+def latest_of(ledger: Ledger, dataset: str, analyst: str) -> PrivacyEvent | None:
+    """The event of an analyst's newest question; None if there is none among the recent entries."""
+    entries, _ = ledger.recent(dataset, analyst=analyst, limit=20)
+    paid: Entry | None = next((each for each in entries if each.kind == "reserved" and each.events), None)
+    return None if paid is None else Composed(paid.events)
+
+
+def is_closed(ledger: Ledger, dataset: str) -> bool:
+    """Whether a dataset is closed after failures."""
+    return ledger.failures(dataset)[1]
