@@ -260,7 +260,8 @@ TAIL_TWINS: dict[str, Callable[[Inversion], Inversion]] = {
     [
         (name, scale)
         for place, name in enumerate(TABLE_TWINS)
-        for scale in some(["5/7", "1/9", "1.5"], every=3, start=place)
+        # rounded boundaries take seconds at 1/9
+        for scale in some(["1/9", "5/7", "1.5"], every=3, start=1 + place % 2 if "rounded" in name else place)
     ],
 )
 def test_broken_open_tables_are_rejected(name: str, scale: str) -> None:

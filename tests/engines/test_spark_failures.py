@@ -5,9 +5,7 @@ Each is one constant error, what was paid stays paid, and the next question work
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import shutil
 import signal
 import threading
@@ -56,7 +54,7 @@ def failing() -> Iterator[None]:
 class Long:
     """A table whose questions take minutes: few bytes, since all rows are alike, but tens of millions of rows."""
 
-    def __init__(self, folder: Path, files: int, rows: int = 2**21) -> None:
+    def __init__(self, folder: Path, files: int, rows: int = 2**20) -> None:
         self.folder = folder / "long"
         self.folder.mkdir()
         alike = pa.table({"id": np.ones(rows, np.int64), "age": np.full(rows, 30, np.int64)})
@@ -77,7 +75,7 @@ class Long:
 
 @pytest.fixture
 def long(tmp_path: Path) -> Long:
-    return Long(tmp_path, files=24)
+    return Long(tmp_path, files=60)
 
 
 def asking(session: pv.Session, table: Table, least: int = 0) -> list[Any]:
@@ -86,42 +84,16 @@ def asking(session: pv.Session, table: Table, least: int = 0) -> list[Any]:
     return list(session.release(query, epsilon=10**5).values("n"))
 
 
-class Watch:
-    """What Spark runs for one session from now on, by its logs: other tests use the same server."""
+def tasks(server: SparkServer, start: int = 0) -> int:
+    """How many tasks have begun since then, says the log."""
+    return server.log.read_bytes()[start:].count(b"Starting task ")
 
-    def __init__(self, server: SparkServer, session: pv.Session) -> None:
-        engine: Any = session.dataset.engine
-        (self.events,) = server.events.iterdir()
-        self.log, self.id = server.log, str(engine._opened().spark.session_id)
-        self.start, self.start_of_log = self.events.stat().st_size, self.log.stat().st_size
 
-    def jobs(self) -> tuple[set[int], set[int]]:
-        """The jobs of the session that have not ended, and the stages of all its jobs."""
-        running, stages = set(), set()
-        for line in self.events.read_bytes()[self.start :].splitlines():
-            if line.startswith(b'{"Event":"SparkListenerJob') and line.endswith(b"}"):
-                event = json.loads(line)
-                if "Stage IDs" not in event:
-                    running.discard(event["Job ID"])
-                elif self.id in event["Properties"].get("spark.job.tags", ""):
-                    running.add(event["Job ID"])
-                    stages |= set(event["Stage IDs"])
-        return running, stages
-
-    def tasks(self, what: str) -> set[str]:
-        """The tasks of the session of which the log says that."""
-        said = self.log.read_bytes()[self.start_of_log :].decode()
-        stages = self.jobs()[1]
-        return {task for task, n in re.findall(rf"(?:{what}) task (\S+ in stage (\d+))", said) if int(n) in stages}
-
-    def works(self) -> bool:
-        """Whether a job of the session is running, and a task of it has begun."""
-        return bool(self.jobs()[0] and self.tasks("Starting"))
-
-    def stopped(self) -> bool:
-        """Whether tasks of the session were ended before they had finished, and nothing of it is running any more."""
-        lost = self.tasks("Lost")
-        return bool(lost) and not self.jobs()[0] and self.tasks("Starting") == lost | self.tasks("Finished")
+def rest(server: SparkServer) -> bool:
+    """Whether Spark starts no more tasks: what was running has ended."""
+    before = tasks(server)
+    time.sleep(2)
+    return tasks(server) == before
 
 
 @contextmanager
@@ -131,14 +103,15 @@ def opened(table: Table) -> Iterator[pv.Session]:
 
 
 @contextmanager
-def in_the_middle(session: pv.Session, table: Table, server: SparkServer) -> Iterator[Watch]:
+def in_the_middle(session: pv.Session, table: Table, server: SparkServer) -> Iterator[None]:
     """While a question is being computed; it fails with the constant error, and is paid."""
-    spent, watch = session.spent, Watch(server, session)
+    spent = session.spent
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(asking, session, table, 7)
         wait_for(lambda: session.spent != spent or answer.done())
-        wait_for(lambda: watch.works() or answer.done())
-        yield watch
+        start = server.log.stat().st_size
+        wait_for(lambda: tasks(server, start) or answer.done())
+        yield
         with failing():
             raise answer.exception(120)  # type: ignore[misc]
     assert session.spent == pv.PureDP(spent.epsilon + 10**5), "what was paid stays paid"
@@ -147,25 +120,16 @@ def in_the_middle(session: pv.Session, table: Table, server: SparkServer) -> Ite
 def test_a_time_limit(spark_server: SparkServer, long: Long, monkeypatch: pytest.MonkeyPatch) -> None:
     table = long.table(spark_server.address)
     with opened(table) as session:
-        engine: Any = session.dataset.engine
-        rows = engine._rows
-
-        def limited(*given: Any) -> Any:
-            monkeypatch.setattr(sessions, "LONGEST", 5.0)  # of the question, not of what is looked up before it
-            return rows(*given)
-
-        engine._rows = limited
-        with in_the_middle(session, table, spark_server) as watch:
-            pass  # and wait
-        monkeypatch.undo()
-        engine._rows = rows
-        assert wait_for(watch.stopped)
+        with monkeypatch.context() as patch:
+            patch.setattr(sessions, "LONGEST", 5.0)
+            with in_the_middle(session, table, spark_server):
+                pass  # and wait
+        assert wait_for(lambda: rest(spark_server))
         long.shorten()
         assert asking(session, table) == [1]
 
 
-def test_a_connection_that_is_dropped(spark_server: SparkServer, long: Long, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "PATIENCE", 1)
+def test_a_connection_that_is_dropped(spark_server: SparkServer, long: Long) -> None:
     with relayed(spark_server.port) as relay:
         table = long.table(f"sc://127.0.0.1:{relay.port}")
         with opened(table) as session:
@@ -211,11 +175,12 @@ def test_a_question_that_fails_does_not_end_another(spark_server: SparkServer, t
 def test_ctrl_c_and_the_end_of_the_process_end_the_statement(spark_server: SparkServer, long: Long) -> None:
     table = long.table(spark_server.address)
     with opened(table) as session:
-        spent, watch = session.spent, Watch(spark_server, session)
+        spent = session.spent
 
         def press() -> None:
             wait_for(lambda: session.spent != spent)
-            wait_for(watch.works)
+            start = spark_server.log.stat().st_size
+            wait_for(lambda: tasks(spark_server, start))
             os.kill(os.getpid(), signal.SIGINT)
 
         thread = threading.Thread(target=press)
@@ -224,15 +189,16 @@ def test_ctrl_c_and_the_end_of_the_process_end_the_statement(spark_server: Spark
             asking(session, table)
         thread.join()
         assert session.spent == pv.PureDP(spent.epsilon + 10**5), "an interrupted question is paid"
-        assert wait_for(watch.stopped), "Spark stops too"
-        spent, watch = session.spent, Watch(spark_server, session)
+        assert wait_for(lambda: rest(spark_server)), "Spark stops too"
+        spent = session.spent
         with ThreadPoolExecutor(1) as pool:
             answer = pool.submit(asking, session, table, 9)
             wait_for(lambda: session.spent != spent)
-            wait_for(watch.works)
+            start = spark_server.log.stat().st_size
+            wait_for(lambda: tasks(spark_server, start))
             session.dataset.engine.stop()
             assert isinstance(answer.exception(60), SystemExit)
-        assert wait_for(watch.stopped)
+        assert wait_for(lambda: rest(spark_server))
 
 
 CLUSTER = {
@@ -247,7 +213,7 @@ def test_executors_and_servers_that_are_killed(spark_server: SparkServer, tmp_pa
 
     After that another one answers at its address, which knows as little of the first one's sessions as a new one would.
     """
-    long = Long(tmp_path, files=12, rows=2**16)
+    long = Long(tmp_path, files=24, rows=2**16)
     with (
         spark.running(master="local-cluster[1,1,512]", **CLUSTER) as (server, process),
         relayed(server.port) as relay,
