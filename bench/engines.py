@@ -25,7 +25,7 @@ from bench.places import PLACES, Place
 from bench.tables import CAP, LIBRARIES, POLARS, PRIVET, ask
 from privet.tables.query import Query
 
-SIZES = {"duckdb": (10**6, 10**7), "postgres": (10**6,), "spark": (10**6, 10**7)}
+SIZES = {"duckdb": (10**6, 10**7), "postgres": (10**6, 10**7), "spark": (10**6, 10**7)}
 ROUNDS = {10**6: 7, 10**7: 3}
 WARM_UP = {"spark": 3}
 """How often all questions are asked about the smallest table before anything counts: a JVM compiles what is used

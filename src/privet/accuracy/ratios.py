@@ -17,7 +17,7 @@ ROUNDING = 2.0**-49
 
 _POINTS = 2**18  # between 2^-64 and 1 (or 2^64) on a logarithmic axis: the width is found to 0.02% (0.04%)
 _SMALL = 200  # for so many ends of intervals, several points at once take hardly longer than one
-_AROUND = np.array([-4096.0, -1024.0, -512.0, 0.0, 512.0, 1024.0, 4096.0])  # places around a guess
+_AROUND = np.array([-4096.0, -1024.0, -512.0, -64.0, 0.0, 64.0, 512.0, 1024.0, 4096.0])  # places around a guess
 _PARTS = np.arange(1, 8) / 8
 
 

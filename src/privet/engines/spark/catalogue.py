@@ -76,8 +76,9 @@ def whole(session: Session, address: Address) -> Address:
     return replace(address, names=tuple(map(str, names)))
 
 
-def described(session: Session, address: Address) -> Description:
-    """A table or files, if they can be read."""
+def described(session: Session, address: Address, view: str = "") -> Description:
+    """A table or files, if they can be read; with the types of a view of it, if there is one."""
+    rows = identifier(view) if view else name(address)
     known: dict[str, Any] = {}
     if address.names:
         try:
@@ -85,7 +86,7 @@ def described(session: Session, address: Address) -> Description:
         except Exception as error:
             raise _refusal(session, address, error) from None
         _check(address, known)
-    columns = looked(session, address, lambda: sessions.columns(session, f"SELECT * FROM {name(address)}"))
+    columns = looked(session, address, lambda: sessions.columns(session, f"SELECT * FROM {rows}"))
     return Description(name(address), known.get("provider", "parquet"), known.get("location", ""), tuple(columns))
 
 

@@ -125,10 +125,10 @@ class Spark(ServerEngine[SparkTable, Shipped]):
 
     def _pinned(self, session: Session) -> list[Pin]:
         """The tables as they are now, in views of this session."""
-        home = self._home()
+        home, found = self._home(), list[Pin]()
         for source in self._sources:
             try:
-                pin = pinned(session, source, home.pins.get(source.view))
+                pin = pinned(session, source, home.pins.pop(source.view, None))
             except UserError:
                 raise
             except Exception as error:
@@ -137,7 +137,8 @@ class Spark(ServerEngine[SparkTable, Shipped]):
             if pin is None:
                 raise SourceError(_CHANGED)
             home.pins[source.view] = pin
-        return [home.pins[source.view] for source in self._sources]
+            found.append(pin)
+        return found
 
     def ready(self) -> None:
         """Make sure that Spark can be asked, and that the tables are what they were. Before a debit."""

@@ -12,9 +12,6 @@ from privet.engines.spark import catalogue, sessions
 from privet.engines.spark.listings import Listing, listed
 from privet.engines.spark.sessions import Session
 from privet.engines.spark.tables import SparkTable, signature
-from privet.errors import SourceError
-
-_TRIES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +28,14 @@ class Pin:
 def pinned(session: Session, source: SparkTable, known: Pin | None) -> Pin | None:
     """The table as it is now; None if it is not as it was declared. `known` is what was pinned last.
 
-    Claim: the types of the view are those of the files in the listing.
+    Claim: if the files are still those of the listing after a question, the view had read them, and their types.
     """
+    now = catalogue.looked(session, source.address, lambda: _now(session, source))
+    if known is not None and known.opened is now.opened and known == now:
+        return known
     sql = f"SELECT * FROM {source.name}"
-    for _ in range(_TRIES):
-        now = catalogue.looked(session, source.address, lambda: _now(session, source))
-        if known is not None and known.opened is now.opened and known == now:
-            return known
-        if signature(session, source) != source.signature:
-            return None
-        catalogue.looked(session, source.address, lambda: sessions.make_view(session, source.view, sql))
-        known = now  # and once more: were these the files when the view was made?
-    raise SourceError(f"the files of {source} change all the time. Nothing was spent")
+    catalogue.looked(session, source.address, lambda: sessions.make_view(session, source.view, sql))
+    return now if signature(session, source) == source.signature else None
 
 
 def _now(session: Session, source: SparkTable) -> Pin:

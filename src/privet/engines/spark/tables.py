@@ -96,11 +96,8 @@ def _opened(session: Session, address: Address) -> SparkTable:
 
 
 def signature(session: Session, source: SparkTable) -> str:
-    """What a table is now; to be compared with what it was when it was declared. Files that were added are seen."""
-    if source.address.names:
-        refresh = f"REFRESH TABLE {source.name}"
-        catalogue.looked(session, source.address, lambda: sessions.run(session, refresh))
-    return catalogue.described(session, source.address).of(source.columns)
+    """What a table is now, with the types of its view; to be compared with what it was when it was declared."""
+    return catalogue.described(session, source.address, source.view).of(source.columns)
 
 
 def every(address: Address) -> list[SparkTable]:
