@@ -78,6 +78,17 @@ def test_no_value_leaves_its_place(value: str, how: str, column: str) -> None:
     assert list(query.shown()) == ["n"]
 
 
+@pytest.mark.parametrize(
+    "value", ["a' OR region = 'it''s", "a'; SELECT 1 --", "' OR TRUE OR region = '", "a' --", "a\\"]
+)
+@pytest.mark.parametrize("column", ["region", "day", "income"])
+def test_a_value_that_would_be_more_than_a_constant_is_refused(value: str, column: str) -> None:
+    people = table("income", "region", "day")
+    form = filled({"where": [column], "how": ["="], "value": [value]}, {"t income": people})
+    with pytest.raises(QueryError):
+        parse(form.sql, {"t income": people})
+
+
 def test_what_does_not_exist_is_ignored() -> None:
     people = table("income", "region", "day")
     form = filled(
