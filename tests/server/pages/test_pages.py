@@ -11,8 +11,11 @@ import httpx
 import pytest
 from tests.server.pages.site import ANALYST, EVIL, KEY, PASSWORD, STATEMENT, Site, asked
 
+from privet.ledger import Charge
+from privet.privacy.events import Stated
 from privet.server.accounts import Role
 from privet.server.authorization import Rule
+from privet.server.pages import answers
 from privet.server.pages.rendering import contents, environment, segment
 from privet.server.pages.routes import HANDLERS, PAGES
 
@@ -151,6 +154,57 @@ def test_explaining_costs_nothing_and_a_question_that_costs_too_much_is_refused(
     wrong_place = client.post("/datasets/people/preview", data={"sql": "SELECT AVG(incom) AS x FROM people"}).json()
     assert wrong_place["at"] == [11, 16]
     assert site.server.ledger.head().number == before
+
+
+def test_a_question_that_runs_and_one_that_fails(site: Site) -> None:
+    """While it runs the page waits; a failure always has the same words, and closes the dataset at last."""
+    ledger, client, steward = site.server.datasets[EVIL].ledger, site.client(ANALYST), site.client("sam", csrf=True)
+    here = f"/datasets/{segment(EVIL)}"
+
+    def reserved() -> Charge:
+        text = f"SELECT COUNT(*) FROM t /* {EVIL} */"
+        events = [Stated(epsilon="0.01", delta=0)]
+        return ledger.reserve(dataset=EVIL, analyst=ANALYST, request_id=None, events=events, statement=text)
+
+    charge = reserved()
+    waiting = client.get(f"{here}/answers/{charge.number}")
+    assert waiting.status_code == 202
+    assert 'http-equiv="refresh"' in waiting.text
+    assert client.get(f"{here}/answers/{charge.request_id}").status_code == 202
+    assert client.get(f"{here}/answers/{charge.number}/answer.csv").status_code == 404
+    ledger.settle(charge, "failed")
+    told = set()
+    for each in (charge, reserved(), reserved()):
+        if each is not charge:
+            ledger.settle(each, "failed")
+        shown = client.get(f"{here}/answers/{each.number}")
+        assert shown.status_code == 502
+        told |= {*re.findall(r'role="alert">(.*?)</div>', shown.text, re.DOTALL)}
+    assert len(told) == 1
+    assert "This dataset is closed." in client.get(here).text
+    assert client.get(f"{here}/history").text.count('<span class="tag bad">failed</span>') == 3
+    refused = site.client(ANALYST, csrf=True).post(f"{here}/ask", data={"act": "ask", "mode": "form"})
+    assert refused.status_code == 503
+    listed = steward.get("/steward/failures").text
+    assert "3 failures since it was last opened." in listed
+    assert "closed to some" in listed
+    assert EVIL not in listed
+    opened = steward.post(f"/steward/failures/{segment(EVIL)}/reopen", data={"reason": EVIL})
+    assert "is open, and failures are counted anew" in opened.text
+    assert "This dataset is closed." not in client.get(here).text
+
+
+def test_a_long_history_has_pages(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    for age in range(5):
+        asked(site, "bob", f"SELECT COUNT(*) AS n FROM people WHERE age = {50 + age}", price="0.1")
+    monkeypatch.setattr(answers, "_RECENT", 2)
+    client, address, seen = site.client("bob"), "/datasets/people/history", []
+    while address:
+        text = client.get(address).text
+        seen += [int(age) for age in re.findall(r"age = (5\d)<", text)]
+        older = re.search(r'href="([^"]+before=\d+)">Older', text)
+        address = older[1] if older else ""
+    assert seen == [54, 53, 52, 51, 50]
 
 
 def test_signing_in(site: Site) -> None:
