@@ -33,7 +33,11 @@ def shown(balance: Balance, latest: PrivacyEvent | None, *, yours: bool = True) 
     if latest is not None:
         times = remaining.times(latest)
         like = "like your last" if yours else "like the latest"
-        more = f"Enough for {how_often(times)} {like}." if times else f"Not enough for another question {like}."
+        more = (
+            f"Enough for {how_often(times, 'more question')} {like}."
+            if times
+            else f"Not enough for another question {like}."
+        )
     label = f"{remaining.text} left of {granted}"
     return BudgetShown(remaining.text, granted, gauge(nearest_float(remaining.share), label), more)
 
