@@ -40,6 +40,11 @@ class Program:
         assert self.process.stderr is not None
         self.lines.extend(self.process.stderr)
 
+    def close(self) -> None:
+        self._reader.join(30)
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+
     def until(self, condition: object, seconds: float = 120) -> None:
         deadline = time.monotonic() + seconds
         while not condition():  # type: ignore[operator]
@@ -72,6 +77,7 @@ def program(tmp_path: Path) -> Iterator[Program]:
     finally:
         made.process.kill()
         made.process.wait(30)
+        made.close()
 
 
 @pytest.mark.slow
