@@ -180,12 +180,19 @@ class Dataset(Questions, Closing):
 
     @classmethod
     def open(
-        cls, policy: Policy | str | Path, *, dataset: str | None = None, asking: str = "", connect: bool = True
+        cls,
+        policy: Policy | str | Path,
+        *,
+        dataset: str | None = None,
+        asking: str = "",
+        connect: bool = True,
+        memory: str | None = None,
     ) -> Dataset:
         """Open a dataset from the steward's policy.
 
         If the policy has several, name one, or pass the statement you are `asking`: its tables identify the dataset.
-        With `connect=False`, the ledger is only read until a question costs budget.
+        With `connect=False`, the ledger is only read until a question costs budget. `memory` is what the engine may use
+        if the policy does not say.
         """
         from privet.policy import agreement, load
 
@@ -199,7 +206,7 @@ class Dataset(Questions, Closing):
             name=chosen.name,
             version=chosen.version,
             signing_key=chosen.signing_key,
-            memory=chosen.settings.memory,
+            memory=chosen.settings.memory or memory,
             threads=chosen.settings.threads,
             min_epsilon=chosen.settings.min_epsilon,
             delta_share=chosen.settings.delta_share,

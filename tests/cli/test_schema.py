@@ -92,11 +92,21 @@ def test_json(shell: Shell) -> None:
     assert people["tables"]["people"] == {
         "protects": {"unit": "person", "id": "person_id", "max_rows": 1},
         "columns": {
-            "region": {"kind": "keys", "keys": ["north", "south"], "other": "elsewhere"},
-            "age": {"kind": "integer", "lower": 0, "upper": 110},
-            "income": {"kind": "number", "lower": 0, "upper": 200_000},
-            "smoker": {"kind": "boolean"},
-            "day": {"kind": "date", "first": "2025-01-01", "last": "2025-03-31"},
+            "region": {
+                "kind": "keys",
+                "keys": ["north", "south"],
+                "other": "elsewhere",
+                "words": "north, south; other values count as elsewhere",
+            },
+            "age": {"kind": "integer", "lower": 0, "upper": 110, "words": "an integer in 0..110"},
+            "income": {"kind": "number", "lower": 0, "upper": 200_000, "words": "a number in 0..200000"},
+            "smoker": {"kind": "boolean", "words": "a boolean"},
+            "day": {
+                "kind": "date",
+                "first": "2025-01-01",
+                "last": "2025-03-31",
+                "words": "a date in 2025-01-01..2025-03-31",
+            },
         },
     }
     health, homes = shell.json("schema", "--policy", "more.toml", "--json")
@@ -104,6 +114,14 @@ def test_json(shell: Shell) -> None:
     assert list(health["tables"]) == ["visits", "stays"]
     visits = health["tables"]["visits"]
     assert visits["protects"] == {"unit": "person", "id": "patient", "max_groups": 2, "max_rows_per_group": 5}
+    words = {name: column.pop("words") for name, column in visits["columns"].items()}
+    assert words == {
+        "cost": "a number in -1..0.5",
+        "floor": "-1, 0, 1, 2, 3, 4, 5, 6, ... (10 keys)",
+        "Größe 北": "a text",
+    }
+    assert health["public"]["kinds"]["key"] == "kind"
+    assert list(health["public"]["kinds"]["columns"]) == ["kind", "rooms"]
     assert visits["columns"] == {
         "cost": {"kind": "number", "lower": -1, "upper": 0.5},
         "floor": {"kind": "keys", "keys": [-1, 0, 1, 2, 3, 4, 5, 6, 7, 8], "other": None},
@@ -111,6 +129,7 @@ def test_json(shell: Shell) -> None:
     }
     assert health["tables"]["stays"]["columns"]["at"] == {
         "kind": "timestamp", "first": "2024-01-01T00:00:00", "last": "2024-12-31T23:59:59.999999",
+        "words": "a timestamp in 2024-01-01 00:00:00..2024-12-31 23:59:59.999999",
     }  # fmt: skip
     assert homes["tables"]["homes"]["protects"] == {"unit": "row"}
 

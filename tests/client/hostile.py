@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import version
 from typing import Any
 
 import privet as pv
@@ -85,6 +86,8 @@ class Liar:
         request_id = heard.headers.get("idempotency-key", "")
         options = {name: body[name] for name in _OPTIONS if name in body}
         match route:
+            case "health":
+                return Said(tree={"status": "ok", "version": version("privet")})
             case "me":
                 return Said(tree={"name": session.analyst})
             case "datasets":
@@ -153,8 +156,13 @@ def lying(session: pv.Session) -> Iterator[Liar]:
         def log_message(self, *args: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    class Quiet(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, request: object, client_address: object) -> None:
+            """Clients hang up."""
+
+    server = Quiet(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     liar.url = f"http://127.0.0.1:{server.server_address[1]}"

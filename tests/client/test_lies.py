@@ -303,6 +303,32 @@ def test_texts_of_the_server_do_not_move_the_cursor(remote: RemoteSession, liar:
     assert str(caught.value) == "no]0;title. 1m"
 
 
+def test_a_server_of_another_version(liar: Liar, behind: pv.Session, pauses: list[float]) -> None:
+    """It is asked what it would do, which is free, before it is paid to do it."""
+
+    def lie(heard: Heard, said: Said) -> Said:
+        if heard.route == "health":
+            return Said(tree={"version": "9.9\x1b[2J"})
+        if heard.route == "explain" and other:
+            said.tree["derived"]["measurements"][0]["scale"] = "1/1"
+        return said
+
+    other, before = True, behind.spent
+    liar.lie = lie
+    remote = pv.connect(liar.url, token=TOKEN)
+    for ask in (
+        lambda: remote.release(question(), epsilon=0.5),
+        lambda: remote.release_all({"a": question()}, epsilon=0.5),
+    ):
+        with pytest.raises(pv.UserError, match=r"the server has Privet 9\.9\[2J and this is .* Nothing was spent"):
+            ask()
+    assert behind.spent == before
+    assert liar.asked("query") == liar.asked("batch") == []
+    other = False
+    assert remote.release(question(), epsilon=0.5).spent == pv.PureDP(0.5)
+    remote.close()
+
+
 # --- batches ----------------------------------------------------------------------------------------------
 
 

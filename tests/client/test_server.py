@@ -186,6 +186,9 @@ def test_errors_of_the_server(remote: RemoteSession, server: Serving, token: str
         pv.connect(server.url, token=token, dataset="nothing")
     with pytest.raises(UserError, match="does not accept the token"):
         pv.connect(server.url, token="privet_0_wrong", dataset="people")
+    logged = server.log.getvalue()
+    assert '"route": "query"' in logged
+    assert not [word for word in (token, "wrong", "SELECT") if word in logged]
 
 
 def test_unknown_keys_and_two_mechanisms(server: Serving, token: str) -> None:
@@ -250,12 +253,8 @@ def test_commands_print_what_they_print_beside_the_data(
     for command in (
         ("query", *asked),
         ("query", *asked, "--json"),
-        ("query", *asked, "--format", "csv"),
-        ("query", *asked, "--format", "chart"),
-        ("query", *asked, "--dry-run"),
         ("query", *asked, "--dry-run", "--json", "--fresh"),
         ("explain", *asked),
-        ("explain", *asked, "--json"),
         ("explain", *asked, "--max-rows", "1", "--simultaneous", "--mechanism", "laplace"),
     ):
         assert shell(*command, *there) == shell(*command, *here)
@@ -340,7 +339,8 @@ def test_signing_in_is_refused_or_forgotten(shell: Shell, server: Serving, waits
     refused = shell.run("login", server.url)
     assert (refused.code, refused.out) == (2, "")
     assert "\nerror: not signed in: the code was refused" in refused.err
-    waits.clear()
+    server.later.clear()
+    waits[1] = lambda code, identity: server.later.append(580)
     assert "\nerror: not signed in: the code has expired" in shell.run("login", server.url).err
     assert not tokens.file().exists()
 

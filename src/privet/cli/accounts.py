@@ -104,7 +104,7 @@ def desk(policy: Path, as_name: str | None = None, *, create: bool = False) -> I
     read = load(policy)
     settings = Settings.of(read)
     with Accounts.open(settings.accounts, create=create) as accounts:
-        by = f"cli:{_user()}" if as_name is None else as_name
+        by = cli_user() if as_name is None else as_name
         if as_name is not None:
             person = accounts.person(as_name)
             if person is None or person.disabled or person.role is not Role.STEWARD:
@@ -113,14 +113,15 @@ def desk(policy: Path, as_name: str | None = None, *, create: bool = False) -> I
         yield Desk(read, accounts, settings.origin, by)
 
 
-def _user() -> str:
-    """The name of the operating system's user."""
+def cli_user() -> str:
+    """Who acts on the command line, for the ledger: the operating system's user."""
     try:
         import pwd
 
-        return pwd.getpwuid(os.getuid()).pw_name
+        return f"cli:{pwd.getpwuid(os.getuid()).pw_name}"
     except (ImportError, KeyError):  # Windows, or a user without a name
-        return os.environ.get("USERNAME") or (str(os.getuid()) if hasattr(os, "getuid") else "unknown")
+        name = os.environ.get("USERNAME") or (str(os.getuid()) if hasattr(os, "getuid") else "unknown")
+        return f"cli:{name}"
 
 
 def role_of(text: str) -> Role:

@@ -41,11 +41,11 @@ def connect(
     checked = None if key is None else verifier(key if not isinstance(key, str) else Path(key))
     wire = Wire(where, token_for(where, token), timeout=seconds)
     try:
-        me = wire.get("me").tree
+        health, me = wire.get("health").tree, wire.get("me").tree
         name = _chosen(wire, asking) if dataset is None else dataset
         tree = wire.get("datasets", name).tree
         try:
-            analyst = check_name(me["name"], "analyst")
+            analyst, version = check_name(me["name"], "analyst"), clean(health["version"], most=40)
             described = RemoteDataset(Terms.from_tree(tree["terms"]))
             if described.name != name:
                 raise ValueError("it is another dataset")
@@ -54,7 +54,7 @@ def connect(
                 f"{where} did not describe the dataset {clean(name, most=60)!r} as this version of Privet reads it: "
                 f"{clean(error, most=200)}"
             ) from None
-        return RemoteSession(wire, described, analyst, key=checked)
+        return RemoteSession(wire, described, analyst, privet=version, key=checked)
     except BaseException:
         wire.close()
         raise

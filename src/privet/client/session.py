@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from importlib.metadata import version
 from typing import Any, NoReturn, SupportsIndex, Unpack
 
 from privet.client import questions as asking
@@ -31,11 +32,13 @@ from privet.planner import ReleasePlan
 from privet.planner.arguments import check_arguments
 from privet.planner.batch import BatchPlan
 from privet.planner.explain import Explanation
+from privet.planner.facts import derived
 from privet.privacy.guarantees import Guarantee
 from privet.privacy.guarantees.budgets import from_amount, is_nothing
 from privet.release import Release, bounds
 from privet.release.batch import ReleasedBatch
 from privet.release.bounds import ReleasedBounds
+from privet.release.certificate import plain
 from privet.release.signing import VerifyingKey
 from privet.requests import dividing
 from privet.requests.dividing import Funds
@@ -61,8 +64,15 @@ class RemoteSession(Closing):
     """
 
     def __init__(
-        self, connection: Wire, dataset: RemoteDataset, analyst: str, *, key: VerifyingKey | None = None
+        self,
+        connection: Wire,
+        dataset: RemoteDataset,
+        analyst: str,
+        *,
+        privet: str,
+        key: VerifyingKey | None = None,
     ) -> None:
+        """On this connection; `privet` is the version that the server has."""
         self.dataset = dataset
         self.analyst = analyst
         """The name under which the server knows you."""
@@ -73,6 +83,7 @@ class RemoteSession(Closing):
         self._wire = connection
         self._key = key
         self._closed = False
+        self._theirs = privet
 
     # --- the dataset ----------------------------------------------------------------------------
 
@@ -181,6 +192,7 @@ class RemoteSession(Closing):
         """
         plan = self._planned(query, options)
         expected = self._expected(request_id, fresh=fresh)
+        self._check_rules([plan])
         free = self._may_choose(query, plan, options)
         tree, _ = self._ask("query", asking.question(plan, mechanism=not free, fresh=fresh), expected)
         one = arrived(tree, expected)
@@ -219,6 +231,7 @@ class RemoteSession(Closing):
             questions, options, lambda batch: True
         )  # wrong ones are refused here, before asking
         expected = self._expected(request_id, fresh=fresh)
+        self._check_rules([*batch.values()])
         tree, fetched = self._ask("batch", asking.batch(questions, options, fresh=fresh), expected)
         sent = _named(tree, batch, by_position=fetched)
         certificates = {name: arrived(sent[name], expected) for name in batch}
@@ -287,6 +300,18 @@ class RemoteSession(Closing):
             plan = self._with_mechanism(query, plan, options, stated.get("mechanism"))
         check_question(stated, plan, "it explains another question")
         return plan, tree
+
+    def _check_rules(self, plans: Sequence[ReleasePlan]) -> None:
+        """Before anything is paid for: another version of Privet must plan these questions as this one does."""
+        mine = version("privet")
+        for plan in plans if self._theirs != mine else ():
+            tree = self._explained(plan, plan, {}, "python", fresh=False)[1]
+            if tree.get("derived") != plain(derived(plan)):
+                raise UserError(
+                    f"the server has Privet {self._theirs} and this is {mine}, which plan this question differently. "
+                    "Nothing was spent",
+                    remedy=Remedy(f"Install version {self._theirs} here"),
+                )
 
     def _expected(self, request_id: str | None, *, fresh: bool) -> Expected:
         _check_fresh(fresh)

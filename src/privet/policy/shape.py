@@ -281,7 +281,7 @@ class FileShape(Part):
     """The datasets, by name."""
     public: dict[fields.Name, PublicShape] = Field(default={})
     """Public tables, by name."""
-    server: ServerShape = Field(default=ServerShape())
+    server: ServerShape | None = None
     """How `privet serve` serves the datasets."""
 
 

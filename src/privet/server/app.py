@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
@@ -29,9 +29,6 @@ EVERY: tuple[Route, ...] = (*ROUTES, *pages.PAGES)
 """The routes of the API and of the pages."""
 HANDLES: Mapping[str, Handler] = {**HANDLERS, **pages.HANDLERS}
 """What answers each of them."""
-ErrorPage = Callable[[Server, Request, Identity | None, Refusal | PrivetError | None], Awaitable[Response]]
-"""Shows an error to a person; nobody signed in (401) is led to the sign-in. None is a bug."""
-_ERROR_PAGE: ErrorPage | None = getattr(pages, "error_page", None)
 
 
 def application(server: Server) -> Guard:
@@ -112,8 +109,7 @@ class Endpoint:
             self._server.log.error(error, where)
         if not f"{request.url.path}/".startswith(f"{API.rpartition('/')[0]}/"):
             try:
-                if _ERROR_PAGE is not None:
-                    return await _ERROR_PAGE(self._server, request, identity, error)
+                return await pages.error_page(self._server, request, identity, error)
             except Exception as bug:
                 self._server.log.error(bug, where)
                 error = None

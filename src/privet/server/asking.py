@@ -33,7 +33,7 @@ from privet.server.call import in_thread
 from privet.server.models import Batch, Question
 from privet.server.pace import Ladder, Watch
 from privet.server.problems import Refusal
-from privet.server.queue import FairQueue, Full
+from privet.server.queue import Allowance, FairQueue, Full
 from privet.server.settings import Settings
 from privet.session import Session
 from privet.tables.query import Query
@@ -42,6 +42,7 @@ from privet.tables.schema import check_name
 _T = TypeVar("_T")
 _PLANNING, _PLANS_WAITING, _PLANS_EACH = 4, 256, 16
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5  # seconds between looks at a request that runs in another process
+_ENTRIES = 1000  # for stored answers, which cost nothing, for each analyst in a day: the ledger must not grow for ever
 _KEPT = 30.0  # seconds that a question keeps its place after its request was told to come back
 _BUSY = "Too many questions are waiting. Nothing was spent. Ask again, with the same Idempotency-Key"
 _YOURS = "Too many of your questions are waiting. Nothing was spent. Ask again when one of them is answered"
@@ -108,6 +109,7 @@ class Asking:
         self._jobs: dict[tuple[str, str, str], Job] = {}
         self._stopping = Event()
         self._ladder = Ladder(settings.pace)
+        self._entries = Allowance(_ENTRIES, _ENTRIES / 86400)
 
     def session(self, dataset: Dataset, identity: Identity, paid: Callable[[], object] = lambda: None) -> Session:
         """The view of whoever asks; `paid` is called, in a thread, when a question is debited."""
@@ -154,8 +156,11 @@ class Asking:
                 assert prepared.request_id is not None
                 return Running(prepared.request_id)
         if prepared.earlier is not None or prepared.stored:
-            released = await self.planned(identity, self._released, session, prepared, prepared.request_id)
-            return Answered(released, prepared.request_id)
+            key = prepared.request_id
+            if prepared.earlier is None and key is not None and not self._entries.take(identity.person.name):
+                key = None
+            released = await self.planned(identity, self._released, session, prepared, key)
+            return Answered(released, key)
         job, made = self._job(dataset, identity, prepared)
         return await self._listen(job, made, start, longest, gone)
 

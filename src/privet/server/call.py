@@ -7,11 +7,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-import anyio.to_thread
 from pydantic import BaseModel, ValidationError
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _DEEPEST = 250
 """How deep objects and lists of a body may be nested."""
-_TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]')
+_TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)  # each byte is looked at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ class Call:
 
 async def in_thread(work: Callable[..., _T], *arguments: Any, **options: Any) -> _T:
     """What some blocking work returns, done in a thread."""
-    return await anyio.to_thread.run_sync(partial(work, *arguments, **options))
+    return await run_in_threadpool(work, *arguments, **options)
 
 
 def reply(tree: BaseModel | dict[str, Any], status: int = 200, **headers: str) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -92,3 +93,25 @@ class FairQueue:
             self._lines[who] = line
         self._start(who)
         turn.set_result(None)
+
+
+class Allowance:
+    """So many acts for each name, and so many more in a second.
+
+    Example:
+        >>> allowance = Allowance(2, 0)
+        >>> [allowance.take("ann") for _ in range(3)], allowance.take("bob")
+        ([True, True, False], True)
+    """
+
+    def __init__(self, most: int, each_second: float) -> None:
+        self._most, self._rate = most, each_second
+        self._left: dict[str, tuple[float, float]] = {}
+
+    def take(self, who: str) -> bool:
+        """Whether one more is allowed."""
+        now = time.monotonic()
+        left, since = self._left.get(who, (float(self._most), now))
+        left = min(self._most, left + (now - since) * self._rate)
+        self._left[who] = (left - 1 if left >= 1 else left, now)
+        return left >= 1

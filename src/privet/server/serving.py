@@ -76,7 +76,7 @@ def serve(policy: Path, settings: Settings, *, listen: str | None, ready: Callab
 
 def _bound(settings: Settings) -> socket.socket:
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    taken = socket.socket(family)
+    taken = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # with its protocol, asyncio sets TCP_NODELAY
     taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         taken.bind((settings.host, settings.port))

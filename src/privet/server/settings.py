@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from privet.policy import Policy
+from privet.policy.server_shape import ServerShape
 from privet.server.accounts.accounts import beside
 from privet.system.addresses import is_address
 
@@ -46,7 +47,7 @@ class Settings:
     @classmethod
     def of(cls, policy: Policy, *, listen: str | None = None) -> Settings:
         """The settings of a policy; `listen` overrides its address and port."""
-        shape = policy.shape.server
+        shape = policy.shape.server or ServerShape()
         host, _, port = (listen or shape.listen).rpartition(":")
         origin = shape.address or f"http://{'localhost' if host in _LOCAL else host}:{port}"
         own = {f"{name}:{port}" for name in (_LOCAL if host in _LOCAL else (host,))}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from privet.server.logs import Log
 from privet.server.settings import Settings
 
 _GRACE = 10.0  # seconds that running questions have to end before they are ended
+_LIMIT = Path("/sys/fs/cgroup/memory.max")
 _PATIENCE = 5.0  # seconds for them to be settled then
 
 
@@ -33,9 +35,10 @@ class Server:
     def open(cls, policy: Policy, settings: Settings, accounts: Accounts, log: Log | None = None) -> Server:
         """Open every dataset of the policy."""
         datasets: dict[str, Dataset] = {}
+        memory = engine_memory(settings.workers * len(policy.datasets))
         try:
             for name in policy.datasets:
-                datasets[name] = Dataset.open(policy, dataset=name)
+                datasets[name] = Dataset.open(policy, dataset=name, memory=memory)
         except BaseException:
             for each in datasets.values():
                 each.close()
@@ -59,6 +62,20 @@ class Server:
         for each in self.datasets.values():
             await in_thread(each.close)
         await in_thread(self.accounts.close)
+
+
+def engine_memory(engines: int) -> str | None:
+    """What each of several engines may use of this machine's memory, if that can be known: half of it, shared equally.
+
+    By default an engine would take most of it, as if it were the only one.
+    """
+    try:
+        whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        limit = _LIMIT.read_text().strip() if _LIMIT.exists() else ""
+    except (OSError, ValueError, AttributeError):
+        return None
+    whole = min(whole, int(limit)) if limit.isdigit() else whole
+    return f"{max(whole // 2 // engines // 2**20, 64)}MiB"
 
 
 def opened(policy: Path | Policy, listen: str | None = None) -> Server:

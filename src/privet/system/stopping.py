@@ -5,9 +5,10 @@ A question runs inside `Stoppable.run`, and each long call in it registers how i
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 
 _INTERVAL = 0.05  # seconds between calls: the first may come before there is anything to end
@@ -45,7 +46,12 @@ class Stoppable:
 
     @contextmanager
     def ended_by(self, end: Callable[[], object]) -> Iterator[None]:
-        """A long call, and what ends it from another thread."""
+        """A long call, and what ends it from another thread.
+
+        Claim: `end` acts on this call alone. It is never called after the block, and the block waits for one that has
+        begun: by then the connection may belong to another question.
+        """
+        process = os.getpid()
         with self._changed:
             if self.stopped:
                 raise Stopped
@@ -53,21 +59,19 @@ class Stoppable:
         try:
             yield
         finally:
-            with self._changed:
-                self._ends.remove(end)
-                self._changed.notify_all()
+            if os.getpid() == process:  # else a signal handler forked: the call and the lock are the parent's
+                with self._changed:
+                    self._ends.remove(end)
+                    self._changed.notify_all()
 
     def stop(self) -> None:
         """End what is running; returns when it has ended. What has not begun will not."""
         self.stopped = True
-        while True:
-            with self._changed:
-                ends = list(self._ends)
-            if not ends:
-                return
-            for end in ends:
-                end()
-            with self._changed:
+        with self._changed:
+            while self._ends:
+                for end in self._ends:
+                    with suppress(Exception):  # it is called again
+                        end()
                 self._changed.wait_for(lambda: not self._ends, _INTERVAL)
 
 

@@ -13,11 +13,24 @@ from tests.server.accounts.common import Opener, analyst, creates, holds, shows_
 
 from privet.exact import Exact
 
+LOADED = (
+    "tests.server.accounts.common",
+    "sqlalchemy.dialects.sqlite.pysqlite",
+    "sqlalchemy.dialects.postgresql.psycopg",
+    "privet.ledger.storage.postgres.deadlines",
+)
+
+
+def ready(nursery: Nursery) -> None:
+    """Load what children import, once."""
+    for module in LOADED:
+        nursery.load(module)
+
 
 def test_racing_processes_create_one_store_and_never_pass_a_limit(
     where: str, open_accounts: Opener, nursery: Nursery, tmp_path: Path
 ) -> None:
-    nursery.load("privet.server.accounts")
+    ready(nursery)
     (tmp_path / "a").mkdir()
     assert len(set(nursery.race(creates, tmp_path / "a", where=[where] * 6))) == 1, "one signing key"
     accounts = open_accounts()
@@ -49,7 +62,7 @@ def shown_but_unknown(nursery: Nursery, open_accounts: Opener, where: str, log: 
 def test_a_token_is_never_shown_without_being_stored(
     where: str, open_accounts: Opener, nursery: Nursery, tmp_path: Path
 ) -> None:
-    nursery.load("privet.server.accounts")
+    ready(nursery)
     analyst(open_accounts())
     for number, die in enumerate(("before commit", "after commit", "", "")):
         log = tmp_path / f"{number}.log"

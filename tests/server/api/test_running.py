@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,11 @@ from tests.server.api.serving import BY_REGION, CANARY, COUNT, Running, serving
 from privet.engines.base import FAILED
 from privet.engines.duckdb.engine import DuckDB
 from privet.errors import NoAnswer
-from privet.server.pace import Ladder
+from privet.server.pace import Ladder, Watch
 from privet.system.stopping import Stoppable, current
 
 QUERY = "/datasets/people/query"
-SERVER = "pace = 0\nwait = 2\nrunning = 2\nwaiting = 3\nwaiting_each = 2\ndeadline = 1.5"
+SERVER = "pace = 0\nwait = 2\nrunning = 2\nwaiting = 3\nwaiting_each = 2\ndeadline = 100"
 
 
 class Held:
@@ -72,6 +73,18 @@ def held(running: Running) -> Iterator[Held]:
         while running.server.asking._jobs and time.monotonic() < deadline:
             time.sleep(0.01)
         dataset.engine = engine
+
+
+@contextmanager
+def settings(running: Running, **changes: float) -> Iterator[None]:
+    """The server with other settings, for a while."""
+    asking = running.server.asking
+    before = asking.settings
+    asking.settings = replace(before, **changes)  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        asking.settings = before
 
 
 def fresh(epsilon: float = 0.01) -> dict[str, Any]:
@@ -143,8 +156,7 @@ def test_who_waits_too_long_has_not_paid_and_keeps_the_place(running: Running, a
         ann.post(QUERY, json=fresh(), headers={"Prefer": "respond-async"})
         until(lambda: engine.asked == 1)
         before, key = debits(running), {"Idempotency-Key": "patient"}
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(type(running.server.settings), "wait", 0.2, raising=False)
+        with settings(running, wait=0.2):
             told = ann.post(QUERY, json=fresh(), headers=key)
         assert (told.status_code, told.headers["retry-after"]) == (503, "1")
         assert "Nothing was spent" in told.json()["detail"]
@@ -158,7 +170,7 @@ def test_who_waits_too_long_has_not_paid_and_keeps_the_place(running: Running, a
 
 def test_a_question_ends_at_its_deadline_and_stays_paid(running: Running, ann: httpx.Client, sam: httpx.Client) -> None:
     before = debits(running)
-    with held(running):
+    with held(running), settings(running, deadline=0.3):
         failed = ann.post(QUERY, json=fresh(), headers={"Idempotency-Key": "too long"})
     problem = failed.json()
     assert (failed.status_code, problem["kind"], problem["spent"]) == (502, "NoAnswer", {"epsilon": "0.01"})
@@ -206,7 +218,7 @@ def test_who_gives_up_while_waiting_is_dropped_after_a_while(running: Running, a
 
 def test_what_can_be_seen_of_an_answer_follows_the_ladder(tmp_path: Path) -> None:
     """Until the step there is no trace of the answer: in the response, the ledger, the history or a stored answer."""
-    with serving(tmp_path, server="pace = 0.6") as running:
+    with serving(tmp_path, server="pace = 3") as running:
         ann, bob = running.token("ann"), running.token("bob")
         with held(running) as engine, ThreadPoolExecutor(2) as threads:
             engine.let_go.set()  # it answers at once
@@ -215,19 +227,18 @@ def test_what_can_be_seen_of_an_answer_follows_the_ladder(tmp_path: Path) -> Non
                 ann.post, QUERY, json={"sql": COUNT, "epsilon": 0.1}, headers={"Idempotency-Key": "k"}
             )
             until(lambda: engine.asked == 1)
-            time.sleep(0.1)
             assert ann.get("/datasets/people/answers/k", headers={"Prefer": "wait=0"}).status_code == 202
             assert [entry["state"] for entry in ann.get("/datasets/people/history").json()["entries"]] == ["running"]
             before = bob.post("/datasets/people/explain", json={"sql": COUNT, "epsilon": 0.1}).json()
             assert before["paid_before"] is None
             head = running.server.ledger.head()
             assert asked.result().status_code == 200
-            assert time.monotonic() - start >= 0.6
+            assert time.monotonic() - start >= 3
             assert running.server.ledger.head().number == head.number + 1
-            # what is stored leaves at once
-            start = time.monotonic()
-            assert bob.post(QUERY, json={"sql": COUNT, "epsilon": 0.1}).json()["paid_before"]
-            assert time.monotonic() - start < 0.6
+            # what is stored is not held
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(Watch, "_hold", None)
+                assert bob.post(QUERY, json={"sql": COUNT, "epsilon": 0.1}).json()["paid_before"]
 
 
 def test_a_failure_leaves_at_a_step_too(tmp_path: Path) -> None:

@@ -96,7 +96,9 @@ def test_the_ledger_shows_itself(running: Running, sam: httpx.Client) -> None:
     receipts = checked(sam.get("/ledger/receipts", params={"limit": 2}), m.Receipts)["receipts"]
     assert [receipts[0]["receipt"], len(receipts)] == [head, 2]
     wrong = f"1:{'0' * 64}"
-    assert sam.post("/ledger/verify", json={"receipt": wrong}).status_code == 500
+    refused = sam.post("/ledger/verify", json={"receipt": wrong})
+    assert (refused.status_code, refused.json()["kind"]) == (422, "VerificationError")
+    assert "has a different entry there" in refused.json()["detail"]
 
 
 def test_login_by_device_code(running: Running, nobody: httpx.Client) -> None:

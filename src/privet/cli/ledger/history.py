@@ -53,4 +53,4 @@ def _told(entry: Entry) -> str:
     if entry.statement:
         text = " ".join("".join(c if c.isprintable() else " " for c in entry.statement).split())
         return text if len(text) <= _LONG else f"{text[: _LONG - 3]}..."
-    return f"{note(entry)} (by {entry.by})" if entry.by else note(entry)
+    return f"{note(entry)} (by {entry.by})" if entry.by and not entry.by.startswith("cli:") else note(entry)

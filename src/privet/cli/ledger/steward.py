@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from privet.cli.accounts import cli_user
 from privet.cli.ledger.opening import ByPolicy, Where, Which, one_dataset, opened, print_differences
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def cap(
         raise UserError(f"the budget of {name!r} has no delta, which can't be changed", remedy=Remedy("Omit --delta"))
     if epsilon is not None or rho is not None:
         new = budget_of(accountant.promises, epsilon=epsilon, delta=delta, rho=rho)
-    ledger.cap(name, new, reason=reason, analyst=analyst, query=query)
+    ledger.cap(name, new, reason=reason, analyst=analyst, query=query, by=cli_user())
     print(ledger.head())
     print("This is the receipt of the newest entry. Keep it elsewhere (see privet ledger head).", file=sys.stderr)
     balance = ledger.balance(name, analyst)
@@ -75,7 +76,7 @@ def reopen(reason: Why, where: Where = None, policy: ByPolicy = None, dataset: W
     Example: privet ledger reopen people.ledger --reason "more memory for the engine"
     """
     ledger, contract = opened(where, policy, read_only=False)
-    ledger.reopen(one_dataset(ledger, dataset, contract), reason)
+    ledger.reopen(one_dataset(ledger, dataset, contract), reason, by=cli_user())
     print(ledger.head())
 
 
@@ -92,7 +93,7 @@ def protect(
     Example: privet ledger protect people.ledger --table visits --person patient_id --reason "the column was renamed"
     """
     ledger, contract = opened(where, policy, read_only=False)
-    ledger.protect(one_dataset(ledger, dataset, contract), table, person, reason=reason)
+    ledger.protect(one_dataset(ledger, dataset, contract), table, person, reason=reason, by=cli_user())
     print(ledger.head())
 
 
@@ -110,5 +111,5 @@ def allow_source(
     Example: privet ledger allow-source people.ledger --source people.parquet --to trial --reason "a separate consent"
     """
     ledger, _ = opened(where, policy, read_only=False)
-    ledger.allow_source(to, source, reason=reason)
+    ledger.allow_source(to, source, reason=reason, by=cli_user())
     print(ledger.head())

@@ -32,6 +32,7 @@ from privet.tables import operators
 
 _SECONDS = 2  # between two looks at a question that runs
 _RECENT = 100  # entries of a page of the history
+_CHUNKS = 5  # of entries that are read for a page
 _OURS = ("reserved", "served")
 _SIGNS = {"answered": "good", "failed": "bad", "interrupted": "warn", "running": ""}
 
@@ -244,37 +245,45 @@ async def history_page(call: Call) -> Response:
     """What was asked about a dataset: by oneself, or for stewards by everybody."""
     name = call.path("dataset")
     everyone = call.me.role is Role.STEWARD
-    entries = await in_thread(_asked, call, name, None if everyone else call.name)
-    return _history(call, entries, dataset=name, everyone=everyone)
+    before = call.number("before", least=1)
+    entries, older = await in_thread(_asked, call, name, None if everyone else call.name, before)
+    here = f"/datasets/{segment(name)}/history"
+    return show(
+        call,
+        "history.html",
+        active="datasets",
+        dataset=name,
+        everyone=everyone,
+        entries=entries,
+        newer=here if before is not None else "",
+        older=f"{here}?before={older}" if older is not None else "",
+    )
 
 
 async def own_history_page(call: Call) -> Response:
-    """What one has asked, about every dataset."""
+    """What one has asked lately, about every dataset."""
     found: list[dict[str, Any]] = []
     for name in call.server.datasets:
         if call.me.may_ask(name):
-            found += await in_thread(_asked, call, name, call.name)
-    found.sort(key=lambda each: each["time"], reverse=True)
-    return _history(call, found[:_RECENT], dataset="", everyone=False)
+            found += (await in_thread(_asked, call, name, call.name, None))[0]
+    found.sort(key=lambda each: str(each["time"]), reverse=True)
+    entries = found[:_RECENT]
+    values = {"dataset": "", "everyone": False, "entries": entries, "newer": "", "older": ""}
+    return show(call, "history.html", active="history", **values)
 
 
-def _history(call: Call, entries: list[dict[str, Any]], *, dataset: str, everyone: bool) -> Response:
-    more = f"The latest {_RECENT} questions." if len(entries) >= _RECENT else ""
-    active = "datasets" if dataset else "history"
-    values = {"dataset": dataset, "everyone": everyone, "entries": entries, "more": more}
-    return show(call, "history.html", active=active, **values)
-
-
-def _asked(call: Call, name: str, analyst: str | None) -> list[dict[str, Any]]:
+def _asked(call: Call, name: str, analyst: str | None, before: int | None) -> tuple[list[dict[str, Any]], int | None]:
+    """The questions before an entry, newest first, and where to continue."""
     ledger = call.server.datasets[name].ledger
     entries: list[Entry] = []
-    before = None
-    while len(entries) < _RECENT:
+    for _ in range(_CHUNKS):
         some, before = ledger.recent(name, analyst=analyst, before=before, limit=_RECENT)
         entries += [each for each in some if each.kind in _OURS]
-        if before is None:
+        if before is None or len(entries) >= _RECENT:
             break
-    entries = entries[:_RECENT]
+    if len(entries) > _RECENT:
+        entries = entries[:_RECENT]
+        before = entries[-1].number
     states = ledger.states([each.number if each.refers is None else each.refers for each in entries])
     rows = []
     for each in entries:
@@ -293,4 +302,4 @@ def _asked(call: Call, name: str, analyst: str | None) -> list[dict[str, Any]]:
                 "sign": _SIGNS.get(state, ""),
             }
         )
-    return rows
+    return rows, before

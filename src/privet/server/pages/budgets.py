@@ -33,7 +33,11 @@ def shown(balance: Balance, latest: PrivacyEvent | None, *, yours: bool = True) 
     if latest is not None:
         times = remaining.times(latest)
         like = "like your last" if yours else "like the latest"
-        more = f"Enough for {how_often(times)} {like}." if times else f"Not enough for another question {like}."
+        more = (
+            f"Enough for {how_often(times, 'more question')} {like}."
+            if times
+            else f"Not enough for another question {like}."
+        )
     label = f"{remaining.text} left of {granted}"
     return BudgetShown(remaining.text, granted, gauge(nearest_float(remaining.share), label), more)
 
@@ -45,6 +49,15 @@ def latest_of(ledger: Ledger, dataset: str, analyst: str) -> PrivacyEvent | None
     return None if paid is None else Composed(paid.events)
 
 
-def is_closed(ledger: Ledger, dataset: str) -> bool:
-    """Whether a dataset is closed after failures."""
-    return ledger.failures(dataset)[1]
+def is_closed(ledger: Ledger, dataset: str, analyst: str | None = None) -> bool:
+    """Whether a dataset is closed after failures: to everybody, or to this analyst."""
+    if ledger.failures(dataset)[1]:
+        return True
+    found = None if analyst is None else ledger.analysts(dataset).get(analyst)
+    return found is not None and found.failures >= ledger.dataset(dataset).closes_for
+
+
+def closed_to(ledger: Ledger, dataset: str) -> list[str]:
+    """The analysts to whom a dataset is closed, because their questions failed."""
+    most = ledger.dataset(dataset).closes_for
+    return [name for name, ration in ledger.analysts(dataset).items() if ration.failures >= most]

@@ -90,7 +90,7 @@ def _datasets(call: Call) -> list[dict[str, Any]]:
                 "name": name,
                 "budget": _budget(preview),
                 "summary": f"{count}: {', '.join(tables)}.",
-                "closed": budgets.is_closed(dataset.ledger, name),
+                "closed": budgets.is_closed(dataset.ledger, name, call.name),
             }
         )
     return found
@@ -198,7 +198,7 @@ def _shown(
         problem=problem,
         budget=_budget(preview),
         here=f"/datasets/{segment(preview.name)}",
-        closed=budgets.is_closed(preview.ledger, preview.name),
+        closed=budgets.is_closed(preview.ledger, preview.name, preview.analyst),
     )
 
 

@@ -20,6 +20,7 @@ from privet.sources.inspection import inspect
 from privet.system.addresses import masked
 
 _PAGE = 50  # entries of the ledger on one page
+_RECEIPTS = 10  # that are shown
 _SIGNS = {"answered": "good", "failed": "bad", "interrupted": "warn", "reopened": "warn"}
 _WARNING = "Not private: exact counts and values of the data, for stewards only. Do not publish them."
 
@@ -131,6 +132,7 @@ async def verify_ledger_page(call: Call) -> Response:
 async def _ledger(call: Call, *, verified: dict[str, Any] | None = None, given: str = "") -> Response:
     before = call.number("before", least=1)
     entries, older = await in_thread(_entries, call, before)
+    receipts = await in_thread(call.server.ledger.receipts, _RECEIPTS)
     numbers = [each.number for each in entries]
     return show(
         call,
@@ -140,6 +142,7 @@ async def _ledger(call: Call, *, verified: dict[str, Any] | None = None, given: 
         given=given,
         head=str(await in_thread(call.server.ledger.head)),
         entries=[_entry(each) for each in entries],
+        receipts=[{"text": str(receipt), "when": when(entry.time)} for receipt, entry in receipts],
         range_words=f"{numbers[-1]:,} to {numbers[0]:,}" if numbers else "",
         newer="/steward/ledger" if before is not None else "",
         older=f"/steward/ledger?before={older}" if older is not None else "",
@@ -214,7 +217,10 @@ def _failed(name: str, ledger: Ledger) -> dict[str, Any]:
         )
     (count, closed), most = ledger.failures(name), ledger.dataset(name).closes_after
     words = f"{count or 'No'} failure{'' if count == 1 else 's'} since it was last opened. It closes after {most}."
-    return {"name": name, "closed": closed, "failures": count, "words": words, "entries": rows}
+    some = budgets.closed_to(ledger, name)
+    if some:
+        words += f" It is closed to {', '.join(some)}, whose own questions failed."
+    return {"name": name, "closed": closed, "failures": count, "some": some, "words": words, "entries": rows}
 
 
 # --- the policy and the data ------------------------------------------------------------------------

@@ -1,0 +1,121 @@
+"""`privet serve` as a program: two processes over one ledger, from the first start to the last."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.server.api.serving import COUNT, POLICY, free_port, write_data
+
+from privet.ledger import open_ledger
+from privet.server.accounts import Accounts, Role
+
+
+class Program:
+    """The program, and what it has printed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.port = free_port()
+        write_data(folder)
+        policy = folder / "privet.toml"
+        policy.write_text(POLICY.format(port=self.port, server="pace = 0\nworkers = 2", epsilon="50"), encoding="utf-8")
+        command = [sys.executable, "-m", "privet", "serve", "--policy", str(policy)]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=folder)
+        self.lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        self.lines.extend(self.process.stderr)
+
+    def close(self) -> None:
+        self._reader.join(30)
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+
+    def until(self, condition: object, seconds: float = 120) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition():  # type: ignore[operator]
+            assert self.process.poll() is None, self.lines
+            assert time.monotonic() < deadline, self.lines
+            time.sleep(0.1)
+
+    def up(self) -> bool:
+        try:
+            return (
+                httpx.get(f"http://127.0.0.1:{self.port}/api/v1/health", timeout=5, trust_env=False).status_code == 200
+            )
+        except httpx.TransportError:
+            return False
+
+    def workers(self) -> set[int]:
+        """The processes that answer requests."""
+        children = (
+            Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text(encoding="ascii").split()
+        )
+        names = {int(child): Path(f"/proc/{child}/cmdline").read_bytes() for child in children}
+        return {child for child, name in names.items() if b"spawn_main" in name}
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[Program]:
+    made = Program(tmp_path)
+    try:
+        yield made
+    finally:
+        made.process.kill()
+        made.process.wait(30)
+        made.close()
+
+
+@pytest.mark.slow
+def test_two_processes_serve_one_ledger(program: Program, tmp_path: Path) -> None:
+    program.until(program.up)
+    printed = "".join(program.lines)
+    assert f"at http://localhost:{program.port}" in printed
+    link = re.search(r"http://localhost:\d+(/welcome/[0-9a-zA-Z_-]+)", printed)
+    assert link is not None
+    url = f"http://127.0.0.1:{program.port}"
+    assert httpx.get(f"{url}{link[1]}", trust_env=False).status_code == 200
+    with Accounts.open(tmp_path / "people.ledger.accounts", create=False) as accounts:
+        accounts.add("ann", Role.ANALYST, ["people"])
+        text, _ = accounts.create_token("ann", "t", role=Role.ANALYST, datasets=None, max_epsilon=None, days=1)
+    headers = {"Authorization": f"Bearer {text}", "Idempotency-Key": "once", "Connection": "close"}
+    body = {"sql": COUNT, "epsilon": 0.5, "fresh": True}
+
+    def ask(_: int) -> httpx.Response:
+        return httpx.post(
+            f"{url}/api/v1/datasets/people/query", json=body, headers=headers, timeout=60, trust_env=False
+        )
+
+    with ThreadPoolExecutor(8) as threads:  # over both processes: each request is a connection of its own
+        rows = {json.dumps(response.json()["rows"]) for response in threads.map(ask, range(16))}
+    assert len(rows) == 1
+    # a killed process is replaced, and the answer is still there
+    before = program.workers()
+    assert len(before) == 2
+    os.kill(min(before), signal.SIGKILL)
+    program.until(lambda: len(program.workers() - before) == 1)
+    program.until(program.up)
+    assert json.dumps(ask(0).json()["rows"]) in rows
+    program.process.send_signal(signal.SIGTERM)
+    assert program.process.wait(60) in (0, -signal.SIGTERM)
+    ledger = open_ledger(tmp_path / "people.ledger", create=False)
+    assert [entry.kind for entry in ledger.history("people")].count("reserved") == 1
+    ledger.verify()
+    ledger.close()
+    printed = "".join(program.lines)
+    assert text not in printed
+    assert COUNT not in printed
