@@ -1,8 +1,8 @@
 """The private query on each engine, compared with the same engine's plain query and with one that is capped by hand.
 
-All run in one process against the same rows; rounds alternate, after one that is not counted (on Spark, after four). CPU seconds are those of
-this process, of all below it, and of the server: a busy machine changes them less than it changes the clock. Privet's
-have planning, noise, intervals, certificate and debit in them.
+All run in one process against the same rows; rounds alternate, after one that is not counted (on Spark, after four).
+CPU seconds are those of this process, of all below it, and of the server: a busy machine changes them less than it
+changes the clock. Privet's have planning, noise, intervals, certificate and debit in them.
 """
 
 from __future__ import annotations

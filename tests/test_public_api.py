@@ -41,8 +41,8 @@ MODULES = {
     """,
     "errors": """
         AccountingError BudgetError DataError DatasetClosed EntropyError Face InternalError LedgerBusy LedgerError
-        NoAnswer NoBounds NoConnection NoSensitivity NotChecked NumberError Place PolicyError PrivetError QueryError Remedy
-        ReusedRequest SourceError Subject TooManyGroups UserError VerificationError argument install write
+        NoAnswer NoBounds NoConnection NoSensitivity NotChecked NumberError Place PolicyError PrivetError QueryError
+        Remedy ReusedRequest SourceError Subject TooManyGroups UserError VerificationError argument install write
     """,
     "events": """
         BoundedRange Composed DEEPEST FixedBatch Free GaussianNoise JointGaussian LaplaceNoise PrivacyEvent Repeated

@@ -84,7 +84,8 @@ def policy_keys() -> Iterator[tuple[str, str]]:
                 pile += [key.annotation, *key.metadata]
         elif not isinstance(part, type):
             pile += [*get_args(part), *getattr(part, "__metadata__", ())]
-    assert {"BudgetShape", "DatasetShape", "Integer", "PersonShape", "PublicShape", "ServerShape"} <= {each.__name__ for each in seen}
+    names = {each.__name__ for each in seen}
+    assert {"BudgetShape", "DatasetShape", "Integer", "PersonShape", "PublicShape", "ServerShape"} <= names
 
 
 def names() -> Iterator[tuple[str, str]]:

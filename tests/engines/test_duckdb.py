@@ -207,7 +207,7 @@ def test_texts_are_looked_at_after_they_are_grouped(make: Make) -> None:
     """DuckDB would ask of each row whether its text can be printed, which takes longer than all the rest."""
     schema = Schema.declare("t", protect=person("id", max_rows=2), columns={"s": declared.text()})
     db = make(schema, {"id": [1, 1, 2], "s": ["a", "a", "b"]})
-    sql = db._compile_holders(Holders(Scan(schema), (col("s").node,), PeopleInGroups(2))).sql
+    sql = db.compile_holders(Holders(Scan(schema), (col("s").node,), PeopleInGroups(2))).sql
     plan = db._connection.execute(f"EXPLAIN {sql}").fetchall()[0][1].lower().replace(" ", "_")
     assert plan.index("regexp_matches") < plan.rindex("hash_group_by")  # from the top down
 
