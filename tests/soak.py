@@ -18,6 +18,7 @@ from functools import partial
 from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,10 +31,16 @@ from tests.neighbours.findings import Findings  # noqa: E402
 from tests.neighbours.search import FORMS, Case, cases, in_world, search  # noqa: E402
 from tests.postgres import running  # noqa: E402
 from tests.privacy.adaptive import attack, some_meters  # noqa: E402
+from tests.server.api.fuzzing import fuzzed  # noqa: E402
+from tests.server.api.serving import serving  # noqa: E402
+from tests.server.api.test_trees import outcomes  # noqa: E402
 from tests.spark import running as spark_running  # noqa: E402
+
+from privet.server.accounts import Role  # noqa: E402
 
 CASES = 100_000
 ANALYSTS = 32_000
+REQUESTS = 10_000
 _ANALYSTS = 100  # analysts that a process tries before it reports
 _CHUNK = 4  # worlds that a process searches before it reports
 _SHOWN = 10  # violations that are printed
@@ -257,6 +264,23 @@ def attacked(numbers: range) -> tuple[float, int, int]:
     return *max(shares), sum(share > 1 for share, _ in shares)
 
 
+# --- the server -------------------------------------------------------------------------------------
+
+
+def requests(options: argparse.Namespace) -> Result:
+    """10,000 requests with mutated query trees, and those of schemathesis, to a server."""
+    began, number = time.monotonic(), min(options.cases, REQUESTS)
+    with TemporaryDirectory() as folder, serving(Path(folder)) as server:
+        found, wrong = outcomes(server.token("ann"), number, seed=options.start)
+        print(f"statuses of mutated trees: {found}", *wrong[:_SHOWN], sep="\n", flush=True)
+        made, failed = fuzzed(server, Path(folder), examples=100, phases="coverage,fuzzing", role=Role.STEWARD)
+        print(failed, flush=True)
+    counted = f"{number + made:,} requests"
+    return Result(
+        "requests: an answer that is not documented", counted, len(wrong) + bool(failed), time.monotonic() - began
+    )
+
+
 SOAKS: dict[str, Callable[[argparse.Namespace], Result]] = {
     "neighbours": neighbours,
     "keys": keys,
@@ -268,6 +292,7 @@ SOAKS: dict[str, Callable[[argparse.Namespace], Result]] = {
     "spark": spark,
     "kills": kills,
     "adaptive": adaptive,
+    "requests": requests,
 }
 """Every soak there is, by its name."""
 

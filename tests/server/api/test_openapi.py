@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from tests.server.api.fuzzing import fuzzed
+from tests.server.api.serving import Running
 
 from privet.server import models
+from privet.server.accounts import Role
 from privet.server.openapi import document, operation, statuses
 from privet.server.route import Route
 from privet.server.routes import KEY, ROUTES
@@ -45,6 +50,15 @@ def test_its_schemas_are_schemas() -> None:
     assert schemas["Question"]["additionalProperties"] is False
     described = [each for schema in schemas.values() for each in schema.get("properties", {}).values()]
     assert len(described) > 100
+
+
+@pytest.mark.slow
+def test_nothing_but_the_documented_answers(running: Running, tmp_path: Path, effort: int) -> None:
+    """`./dev soak requests` makes more of them."""
+    phases = "coverage,fuzzing" if effort > 1 else "fuzzing"
+    made, failed = fuzzed(running, tmp_path, examples=2 * effort, phases=phases, role=Role.STEWARD)
+    assert failed == ""
+    assert made >= 40
 
 
 def test_a_new_route_is_described_by_itself() -> None:

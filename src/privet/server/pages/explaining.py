@@ -158,15 +158,13 @@ def _shown(error: Exact) -> str:
     """An error, rounded up to three digits.
 
     Example:
-        >>> _shown(Exact(12345)), _shown(Exact(1, 3))
-        ('12,400', '0.334')
+        >>> _shown(Exact(12345)), _shown(Exact(1, 3)), _shown(Exact(37037037, 3)), _shown(Exact(49))
+        ('12,400', '0.334', '12,400,000', '49')
     """
-    text = show_up(error, 3) if error else "0"
-    try:
-        value = float(text)
-    except ValueError:
-        return text
-    return f"{int(value):,}" if 1000 <= value < 1e15 and value == int(value) else text
+    if not 1000 <= error < 10**15:
+        return show_up(error, 3) if error else "0"
+    unit = 10 ** (len(str(int(error))) - 3)
+    return f"{math.ceil(error / unit) * unit:,}"
 
 
 def _error(plan: ReleasePlan, name: str) -> Exact | None:

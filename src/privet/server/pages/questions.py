@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
+import uuid
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -237,7 +237,7 @@ def _asked(given: dict[str, list[str]], preview: Preview) -> Asked:
 def _request_id(given: dict[str, list[str]]) -> str:
     """The id that makes a second click the same request."""
     value = first(given, "request_id")
-    return value if _ID.fullmatch(value) else f"page-{secrets.token_hex(16)}"
+    return value if _ID.fullmatch(value) else f"page-{uuid.uuid4().hex}"
 
 
 def _explained(preview: Preview, asked: Asked) -> tuple[Explained | None, ProblemShown | None]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hmac
 import re
-import secrets
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
@@ -15,6 +14,7 @@ from starlette.responses import Response
 
 from privet.errors import PrivetError
 from privet.server.accounts import AccountError, Throttled, WrongPassword
+from privet.server.accounts.hashing import new_secret
 from privet.server.accounts.passwords import SHORTEST
 from privet.server.call import Call, in_thread
 from privet.server.identity import cookie_name, drop_cookie, mark_name, set_cookie
@@ -147,14 +147,14 @@ async def _device(call: Call, code: str, *, problem: PrivetError | None = None) 
 
 
 def _form(call: Call, *, target: str = "/datasets", name: str = "", problem: str = "", status: int = 200) -> Response:
-    token = secrets.token_hex(32)
+    token = new_secret()
     response = show(call, "sign_in.html", csrf_token=token, next=target, name=name, problem=problem, status=status)
     _give_form(response, call.server.settings, token)
     return response
 
 
 def _welcome(call: Call, name: str, *, problem: str = "", status: int = 200) -> Response:
-    token = secrets.token_hex(32)
+    token = new_secret()
     here = f"/welcome/{segment(call.path('secret'))}"
     values = {"name": name, "csrf_token": token, "shortest": SHORTEST, "here": here, "problem": problem}
     response = show(call, "welcome.html", status=status, **values)
