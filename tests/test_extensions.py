@@ -171,7 +171,7 @@ def greet(name: Annotated[str, typer.Argument(help="Whom to greet.")]) -> None:
 ''',
         ),
         ("cli/__init__.py", "app.command()(verify.verify)\n", "app.command()(greet.greet)\n"),
-        ("cli/__init__.py", "import_csv, ledger, query, schema, verify\n", "greet, "),
+        ("cli/__init__.py", "import_csv, ", "greet, "),
     ),
     """
 import subprocess, sys

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -264,7 +263,7 @@ def _retry_after(header: str | None, tree: Any) -> float | None:
 
 def _jitter() -> float:
     """A factor from 1/2 to 1, so that many clients do not come back at the same moment."""
-    return (512 + secrets.randbelow(513)) / 1024
+    return (512 + int.from_bytes(os.urandom(2)) % 513) / 1024
 
 
 def _why(error: Exception) -> str:

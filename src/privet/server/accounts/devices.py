@@ -5,7 +5,6 @@ Reference: RFC 8628.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Collection
 from typing import Any
 
@@ -37,7 +36,7 @@ class Devices(Base):
         """Begin a device login; Throttled if there were too many from this address."""
         label_of(client_label, "device")
         now, secret = self._now(), hashing.new_secret()
-        code = "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH))
+        code = hashing.new_code(_ALPHABET, _LENGTH)
         with self._store.writing() as connection:
             key = hashing.keyed(self._store.key, "device", throttle.network(address))
             throttle.charge(connection, self._clock(), [(key, throttle.DEVICES)])

@@ -12,6 +12,11 @@ def new_secret() -> str:
     return secrets.token_hex(32)
 
 
+def new_code(alphabet: str, length: int) -> str:
+    """A secret to be typed: letters of an alphabet, each equally likely."""
+    return "".join(secrets.choice(alphabet) for _ in range(length))
+
+
 def new_id() -> str:
     """A random id that is no secret."""
     return secrets.token_hex(8)

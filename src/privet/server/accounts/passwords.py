@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import threading
 import unicodedata
 
@@ -11,6 +10,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from argon2.profiles import RFC_9106_LOW_MEMORY
 
 from privet.names.lookalikes import skeletons
+from privet.server.accounts import hashing
 from privet.server.accounts.errors import AccountError
 
 SHORTEST, LONGEST = 12, 1000
@@ -56,7 +56,7 @@ class Passwords:
         """A hash that no password has. It is made before the first comparison, whoever tries to sign in."""
         with self._first:
             if self._decoy is None:
-                self._decoy = self.hashed(secrets.token_hex(32))
+                self._decoy = self.hashed(hashing.new_secret())
             return self._decoy
 
     def is_outdated(self, stored: str) -> bool:

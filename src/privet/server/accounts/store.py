@@ -8,7 +8,6 @@ this one, is refused, also while it is in use.
 from __future__ import annotations
 
 import os
-import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from privet.errors import PrivetError
-from privet.server.accounts import tables
+from privet.server.accounts import hashing, tables
 from privet.server.accounts.errors import StoreBusy, StoreError
 from privet.system.addresses import masked
 from privet.system.processes import forever
@@ -37,7 +36,7 @@ _NOTE: ContextVar[Callable[[], None] | None] = ContextVar("note", default=None)
 
 def first_row() -> sa.Insert:
     """The statement that completes a new store."""
-    return sa.insert(tables.store).values(version=tables.VERSION, key=secrets.token_hex(32), started=0)
+    return sa.insert(tables.store).values(version=tables.VERSION, key=hashing.new_secret(), started=0)
 
 
 class Store(ABC):
