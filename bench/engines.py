@@ -178,6 +178,7 @@ def _tumult(console: Console) -> None:
         contenders: dict[str, tuple[str | None, str, dict[str, str]]] = {"Privet": (None, PRIVET, {})}
         if "spark" in PLACES:
             contenders["Privet on Spark"] = (None, PRIVET, {"BENCH_ENGINE": "spark"})
+            contenders["Privet on a Spark it starts"] = (None, PRIVET, {"BENCH_ENGINE": "own"})
         contenders["Tumult"] = (requirement, script, {"python": "3.12"})
         for name, (needed, asked, options) in contenders.items():
             with Peer(needed, asked, **options) as peer:

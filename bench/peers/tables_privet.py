@@ -7,7 +7,9 @@ from tables_common import REGIONS, serve, spark
 import privet as pv
 
 _sessions = {}
-_spark = spark() if os.environ.get("BENCH_ENGINE") == "spark" else None
+_engine = os.environ.get("BENCH_ENGINE", "")
+"""spark: in a Spark with the settings that peers have; own: in one that Privet starts, with Spark's own defaults."""
+_spark = spark() if _engine == "spark" else None
 
 
 def session(path, rows_per_person, bounds):
@@ -17,7 +19,7 @@ def session(path, rows_per_person, bounds):
         person = pv.person("user_id", max_rows=rows_per_person) if rows_per_person else pv.each_row()
         table = pv.table(
             "people",
-            f"spark:{path}" if _spark else path,
+            f"spark:{path}" if _engine else path,
             protect=person,
             columns={"region": pv.keys(*REGIONS), "income": pv.number(*map(int, bounds))},
         )
