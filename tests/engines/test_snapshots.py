@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 from tests import in_postgres
 
 import privet as pv
+from privet.engines import unchanged
 from privet.engines.base import FAILED, Looks
 from privet.engines.registry import engine_class
 from privet.errors import NoAnswer
@@ -30,6 +32,8 @@ ROWS = pa.table({"id": list(range(21)), "v": [0] + [HIGH] * 20, "town": ["Ulm"] 
 """The first row moves to the others."""
 MOVED = pa.table({**{name: ROWS[name] for name in ROWS.column_names}, "v": [HIGH] * 21})
 FILES = ["duckdb", "reference"]
+TICK = 40_000_000
+"""Nanoseconds: longer than a look at these rows takes, and as coarse as Privet assumes."""
 
 
 @pytest.fixture
@@ -186,6 +190,36 @@ def test_a_file_that_comes_back_is_not_read_again(moving: tuple[str, Table, Call
             if away.exists():
                 away.rename(path)
         assert engine.histograms(codes_of(table), Buckets(0)) == [{0: 1, HIGH: 20}]
+
+
+@in_files
+def test_a_file_that_changes_twice_within_a_tick_of_the_clock(
+    moving: tuple[str, Table, Callable[[], None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many systems count the time of a file in milliseconds: two writes at once look like one."""
+    name, table, _ = moving
+    (path,) = map(Path, table.source.files())
+    plain = dict[str, Any](use_dictionary=False, compression="none", write_statistics=False)
+    both = []
+    for rows in (ROWS, MOVED):
+        pq.write_table(rows, path, **plain)
+        both.append(path.read_bytes())
+    assert len(both[0]) == len(both[1])
+    real = unchanged._states
+
+    def coarse(paths: Sequence[str]) -> list[tuple[int, ...]]:
+        return [(*which, changed // TICK * TICK) for *which, changed in real(paths)]
+
+    with opened(name, table) as engine:
+        monkeypatch.setattr(unchanged, "_states", coarse)
+        begin = (time.time_ns() // TICK + 1) * TICK
+        time.sleep((begin - time.time_ns()) / 10**9)
+        path.write_bytes(both[0])  # right after the clock has ticked
+        with engine.snapshot() as looks:
+            codes = GroupedCodes(codes_of(table), looks.histograms)
+            path.write_bytes(both[1])
+            with pytest.raises(NoAnswer, match=FAILED):
+                codes.look_into_around([[HIGH]])
 
 
 @in_postgres_alone

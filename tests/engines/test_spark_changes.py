@@ -14,11 +14,11 @@ import pytest
 from tests.spark import SparkServer
 
 import privet as pv
-from privet.engines.spark import sessions
+from privet.engines.spark import pins, sessions
 from privet.engines.spark.addresses import Address
-from privet.engines.spark.listings import listed
+from privet.engines.spark.listings import Listing, listed
 from privet.engines.spark.tables import SparkTable
-from privet.errors import NoAnswer
+from privet.errors import NoAnswer, SourceError
 from privet.privacy.adjacency import person
 from privet.tables import schema as declared
 
@@ -118,3 +118,20 @@ def test_a_local_file_that_is_put_back(tmp_path: Path) -> None:
     (tmp_path / "away").rename(file)
     assert (file.stat().st_ino, file.stat().st_mtime_ns) == (times.st_ino, times.st_mtime_ns)
     assert listed(here, source) != before
+
+
+def test_a_table_is_pinned_when_its_files_have_come_to_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that changed while Privet waited could change once more within the same second."""
+    times = iter([1000, 2000, 2000, 3000, 4000, 5000, 6000])
+    waits = iter([1.0, 1.0, 0.0, 1.0, 1.0, 1.0])
+
+    def listing(*_: object) -> Listing:
+        return Listing((("/people/a.parquet", (600, next(times))),), 0, next(waits))
+
+    monkeypatch.setattr(pins, "listed", listing)
+    session: Any = SimpleNamespace(opened=object())
+    source = SparkTable(Address(path="/people"))
+    assert pins._now(session, source).listing == Listing((("/people/a.parquet", (600, 2000)),), 0, 0)
+    assert next(times) == 3000, "it was looked at three times"
+    with pytest.raises(SourceError, match=r"its files change all the time\. Ask again when they are written"):
+        pins._now(session, source)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import TypeVar
@@ -13,6 +14,9 @@ from privet.tables.holders import Held, Holders
 from privet.tables.statement import Buckets, Statement
 
 _T = TypeVar("_T")
+_TICK, _AHEAD = 0.05, 2.0
+"""Seconds in which a file can change twice and keep its time, and how far a clock of a storage may be ahead."""
+_TRIES = 3
 
 
 class Changed(Exception):
@@ -23,13 +27,20 @@ class Unchanged:
     """The files of some sources, as they are when this is made.
 
     Claim: `check` fails if a file was replaced, or written to, between then and now. A program that sets the time of a
-    file it has written back to what it was, and keeps its size, is not noticed.
+    file it has written back to what it was, and keeps its size, is not noticed. Many systems count the time of a file
+    in steps of some milliseconds: if one has just changed, this waits until the next change has another time.
     """
 
     def __init__(self, sources: Iterable[Source]) -> None:
         in_files = (source for source in sources if not isinstance(source, ParquetObjects))  # those have tags
         self._paths = sorted({path for source in in_files for path in source.files()})
-        self._states = _states(self._paths)
+        for _ in range(_TRIES):
+            self._states = _states(self._paths)
+            wait = _wait(self._states)
+            if not wait:
+                return
+            time.sleep(wait)
+        raise Changed  # it does not come to rest
 
     def check(self) -> None:
         """`Changed`, unless all files are what they were; `OSError`, if one is gone."""
@@ -71,6 +82,13 @@ class SameFiles:
                 self._failed = False
                 return found
         raise NoAnswer(FAILED)
+
+
+def _wait(states: Sequence[tuple[int, ...]]) -> float:
+    """Seconds until the next change of a file has another time than the last."""
+    now = time.time()
+    ages = [now - changed / 10**9 for *_, changed in states]
+    return max((_TICK - age for age in ages if -_AHEAD < age < _TICK), default=0.0)
 
 
 def _states(paths: Sequence[str]) -> list[tuple[int, ...]]:

@@ -13,6 +13,7 @@ from privet.errors import UserError
 from privet.exact import Exact
 from privet.policy import fields, toml
 from privet.policy.fields import Part
+from privet.system.addresses import masked
 
 _LISTEN = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):(?P<port>[0-9]{1,5})")
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]")
@@ -35,7 +36,8 @@ def _address(text: str) -> str:
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
     plain = f"{parts.scheme}://{host}{'' if port is None else f':{port}'}"
     if parts.scheme not in ("http", "https") or not _HOST.fullmatch(host) or text.lower().rstrip("/") != plain:
-        raise UserError(f"address must be the address that browsers use, without a path, not {toml.text(text)}")
+        given = toml.text(masked(text))
+        raise UserError(f"address must be the address that browsers use, without a path, not {given}")
     return plain
 
 

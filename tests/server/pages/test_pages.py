@@ -146,11 +146,18 @@ def test_explaining_costs_nothing_and_a_question_that_costs_too_much_is_refused(
     assert shown["problem"] == ""
     refused = client.post("/datasets/people/ask", data={**asked_for, "act": "ask"})
     assert refused.status_code == 402
-    for wrong in ("", "0", "-1", "nan", "1e999999", "x", EVIL, "1/0"):
+    for wrong in ("", "0", "-1", "nan", "1e999999999", "１", "x", EVIL, "1/0"):
         answer = client.post("/datasets/people/preview", data={**asked_for, "price": wrong})
         assert answer.status_code == 200
         assert EVIL not in answer.text
-    assert client.post("/datasets/people/preview", data={**asked_for, "assuming": "x"}).json()["problem"]
+    for wrong in ("x", "0", "-1", "9" * 30):
+        assert client.post("/datasets/people/preview", data={**asked_for, "assuming": wrong}).json()["problem"]
+        sent = client.post("/datasets/people/ask", data={**asked_for, "act": "ask", "assuming": wrong})
+        assert sent.status_code == 422
+    own = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.75) COUNT(*) AS n FROM people WHERE age = 34"
+    assert (
+        "epsilon 0.75" in client.post("/datasets/people/preview", data={"sql": own, "price": "0.1"}).json()["explained"]
+    )
     wrong_place = client.post("/datasets/people/preview", data={"sql": "SELECT AVG(incom) AS x FROM people"}).json()
     assert wrong_place["at"] == [11, 16]
     assert site.server.ledger.head().number == before

@@ -12,6 +12,10 @@ from privet.engines.spark import catalogue, sessions
 from privet.engines.spark.listings import Listing, listed
 from privet.engines.spark.sessions import Session
 from privet.engines.spark.tables import SparkTable, signature
+from privet.errors import Remedy, SourceError
+
+_TRIES = 3
+_LATER = Remedy("Ask again when they are written")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +43,9 @@ def pinned(session: Session, source: SparkTable, known: Pin | None) -> Pin | Non
 
 
 def _now(session: Session, source: SparkTable) -> Pin:
-    listing = listed(session, source)
-    if listing.wait:
-        time.sleep(listing.wait / 1000)
+    for _ in range(_TRIES):
         listing = listed(session, source)
-    return Pin(listing, catalogue.about(session, source.address), session.opened)
+        if not listing.wait:
+            return Pin(listing, catalogue.about(session, source.address), session.opened)
+        time.sleep(listing.wait / 1000)
+    raise SourceError(f"{source} can't be read: its files change all the time", remedy=_LATER)

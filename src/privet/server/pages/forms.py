@@ -66,8 +66,11 @@ class Form:
     comparisons: Sequence[tuple[str, str]] = field(default=COMPARISONS)
 
 
-def filled(given: Mapping[str, Sequence[str]], tables: Mapping[str, Table]) -> Form:
-    """The form with what was chosen; what does not exist in the chosen table is ignored."""
+def filled(given: Mapping[str, Sequence[str]], tables: Mapping[str, Table], *, texts: bool = True) -> Form:
+    """The form with what was chosen; what does not exist in the chosen table is ignored.
+
+    Groups by `texts`, whose keys are not public, need a budget with a delta.
+    """
 
     def first(name: str, allowed: Sequence[str], default: str = "") -> str:
         value = next(iter(given.get(name, ())), default)
@@ -76,7 +79,9 @@ def filled(given: Mapping[str, Sequence[str]], tables: Mapping[str, Table]) -> F
     table = first("table", list(tables), next(iter(tables)))
     types = {name: column.type for name, column in tables[table].schema.columns}
     numbers = tuple(name for name, type_ in types.items() if isinstance(type_, NumberType | BooleanType))
-    groups = tuple(name for name, type_ in types.items() if _groupable(type_))
+    groups = tuple(
+        name for name, type_ in types.items() if _groupable(type_) and (texts or not isinstance(type_, TextType))
+    )
     person = getattr(tables[table].schema.protect, "id", None)
     measures = MEASURES if person is not None else tuple(each for each in MEASURES if each[0] != "people")
     measure = first("measure", [key for key, _ in measures], "count")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -15,7 +16,7 @@ from privet.errors import PrivetError, UserError
 from privet.exact import Exact
 from privet.planner import ReleasePlan
 from privet.preview import Preview
-from privet.privacy.guarantees import Budget, ZeroConcentratedDP
+from privet.privacy.guarantees import ApproxDP, Budget, ZeroConcentratedDP
 from privet.server.call import Call, in_thread
 from privet.server.models import Question
 from privet.server.pages import budgets, explaining, forms, problems, words
@@ -62,11 +63,14 @@ class Asked:
     assuming: str
     fresh: bool
 
-    def options(self) -> dict[str, Any]:
-        """The options of a plan; numbers are exact, as they are written."""
+    def options(self, preview: Preview) -> dict[str, Any]:
+        """The options of a plan; numbers are exact, as they are written. A price in the statement comes first."""
         options: dict[str, Any] = {self.unit: self.price, "confidence": self.confidence}
+        with suppress(UserError):  # which planning reports
+            if preview.dataset.asked(self.sql).price:
+                del options[self.unit]
         if self.assuming:
-            if not re.fullmatch(r"[0-9]{1,15}", self.assuming):
+            if not re.fullmatch(r"[1-9][0-9]{0,14}", self.assuming):
                 raise UserError("the rows in a group must be a whole number", allowed="For example: 500")
             options["assuming"] = int(self.assuming)
         return options
@@ -118,7 +122,8 @@ async def ask(call: Call) -> Response:
     asked = _asked(given, preview)
     request_id = _request_id(given)
     try:
-        question = Question(sql=asked.sql, fresh=asked.fresh, **asked.options())
+        options = await call.server.asking.planned(call.me, asked.options, preview)
+        question = Question(sql=asked.sql, fresh=asked.fresh, **options)
         await call.server.asking.ask(call.dataset, call.me, question, request_id=request_id)
     except PrivetError as error:
         return await _planned(call, given, error=error)
@@ -159,7 +164,7 @@ def _shown(
     preview = Preview(call.dataset, call.name)
     asked = _asked(given, preview)
     mode = _mode(given)
-    form = forms.filled(given, preview.tables) if mode == "form" else None
+    form = _form(given, preview) if mode == "form" else None
     explained: Explained | None = None
     problem: ProblemShown | None = None
     status = 200
@@ -214,6 +219,10 @@ def _left(guarantee: Budget) -> Exact:
     return guarantee.rho if isinstance(guarantee, ZeroConcentratedDP) else guarantee.epsilon
 
 
+def _form(given: dict[str, list[str]], preview: Preview) -> forms.Form:
+    return forms.filled(given, preview.tables, texts=isinstance(preview.balance.budget, ApproxDP))
+
+
 def _mode(given: dict[str, list[str]]) -> str:
     return "form" if first(given, "mode") == "form" else "sql"
 
@@ -221,7 +230,7 @@ def _mode(given: dict[str, list[str]]) -> str:
 def _asked(given: dict[str, list[str]], preview: Preview) -> Asked:
     sql = first(given, "sql")[:_LONGEST]
     if _mode(given) == "form":
-        sql = forms.filled(given, preview.tables).sql
+        sql = _form(given, preview).sql
     unit = "rho" if isinstance(preview.balance.budget, ZeroConcentratedDP) else "epsilon"
     confidence = first(given, "confidence", "0.95")
     return Asked(
@@ -242,7 +251,7 @@ def _request_id(given: dict[str, list[str]]) -> str:
 
 def _explained(preview: Preview, asked: Asked) -> tuple[Explained | None, ProblemShown | None]:
     try:
-        options = asked.options()
+        options = asked.options(preview)
         plan = preview.plan(asked.sql, **options)
         before = None if asked.fresh else preview.paid_before(plan)
         sections = preview.explain(plan, fresh=asked.fresh, face="http").sections()

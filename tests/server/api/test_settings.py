@@ -1,0 +1,82 @@
+"""The table `[server]`: what it may say, and what follows from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from starlette.requests import Request
+from tests.policy.policies import base
+
+from privet.errors import PolicyError
+from privet.policy import load
+from privet.server.limits import client_address
+from privet.server.settings import Settings
+
+
+def settings(folder: Path, server: str = "", listen: str | None = None) -> Settings:
+    path = folder / "privet.toml"
+    path.write_text(base() + f"\n[server]\n{server}\n", encoding="utf-8")
+    return Settings.of(load(path), listen=listen)
+
+
+def test_by_default_only_this_machine_is_served(tmp_path: Path) -> None:
+    made = settings(tmp_path)
+    assert (made.host, made.port, made.origin, made.secure) == ("127.0.0.1", 8765, "http://localhost:8765", False)
+    assert made.hosts == {"localhost:8765", "127.0.0.1:8765", "[::1]:8765"}
+    assert (made.proxies, made.workers, made.pace, made.wait) == ((), 1, 0.25, 30)
+    assert made.accounts.endswith(".ledger.accounts")
+    assert settings(tmp_path, listen="0.0.0.0:80").host == "0.0.0.0"
+
+
+def test_an_address_behind_a_proxy(tmp_path: Path) -> None:
+    made = settings(tmp_path, 'address = "https://Privet.Example.org"\nproxies = ["10.0.0.0/8"]\naccounts = "who.db"')
+    assert (made.origin, made.secure) == ("https://privet.example.org", True)
+    assert made.hosts >= {"privet.example.org", "privet.example.org:443", "127.0.0.1:8765"}
+    assert made.origins >= {"https://privet.example.org"}
+    assert not any("http://" in origin for origin in made.origins)
+    assert made.accounts == str(tmp_path / "who.db")
+    port = settings(tmp_path, 'address = "https://privet.example.org:8443/"')
+    assert "privet.example.org:8443" in port.hosts
+    assert "privet.example.org" not in port.hosts
+
+
+@pytest.mark.parametrize(
+    ("line", "write"),
+    [
+        ('listen = "8765"', 'listen = "127.0.0.1:8765"'),
+        ('listen = "localhost:99999"', 'listen = "127.0.0.1:8765"'),
+        ('address = "privet.example.org"', 'address = "https://privet.example.org"'),
+        ('address = "https://user:secret@example.org"', 'address = "https://privet.example.org"'),
+        ('address = "https://example.org/path"', 'address = "https://privet.example.org"'),
+        ('address = "https://exa mple.org"', 'address = "https://privet.example.org"'),
+        ('proxies = ["everyone"]', 'proxies = ["127.0.0.1"]'),
+        ("workers = 0", "workers = 2"),
+        ("pace = -1", "pace = 0.25"),
+        ("deadline = 0", "deadline = 600"),
+        ("workesr = 2", "workers"),
+    ],
+)
+def test_what_is_wrong_names_its_line(tmp_path: Path, line: str, write: str) -> None:
+    with pytest.raises(PolicyError) as refused:
+        settings(tmp_path, line)
+    told = str(refused.value)
+    assert "privet.toml, line " in told
+    assert write in told
+    assert "secret" not in told
+
+
+def test_whose_address_counts(tmp_path: Path) -> None:
+    made = settings(tmp_path, 'proxies = ["10.0.0.1", "10.0.0.2"]')
+
+    def seen(client: str, *forwarded: str) -> str:
+        headers = [(b"x-forwarded-for", value.encode()) for value in forwarded]
+        return client_address(Request({"type": "http", "headers": headers, "client": (client, 1)}), made)
+
+    assert seen("9.9.9.9", "1.1.1.1") == "9.9.9.9", "nobody believes a stranger"
+    assert seen("10.0.0.1") == "10.0.0.1"
+    assert seen("10.0.0.1", "1.1.1.1") == "1.1.1.1"
+    assert seen("10.0.0.1", "6.6.6.6, 1.1.1.1") == "1.1.1.1", "what the client wrote itself does not count"
+    assert seen("10.0.0.1", "6.6.6.6, 1.1.1.1, 10.0.0.2") == "1.1.1.1"
+    assert seen("10.0.0.1", "6.6.6.6", "1.1.1.1") == "1.1.1.1"
+    assert seen("10.0.0.1", "nonsense") == "nonsense"
