@@ -82,7 +82,7 @@ KINDS = [
 
 
 def furnish_tables(ledger: Ledger, dataset: str = "patients") -> None:
-    """Nine entries of a dataset of persons, with the kinds that `furnish` leaves out."""
+    """Eight entries of a dataset of persons, with the kinds that `furnish` leaves out."""
     source = Identity(f"/nowhere/{dataset}.parquet", inode="2049:77", written=1_800_000_000)
     made = replace(PATIENTS, name=dataset)
     ledger.create(made, tables=[TableFacts("visits", "person", (source,)), TableFacts("drugs", "person")])
@@ -92,7 +92,6 @@ def furnish_tables(ledger: Ledger, dataset: str = "patients") -> None:
     ledger.allow_source(f"{dataset} of old", source, reason="other people")
     charge = ledger.reserve(dataset=dataset, analyst="cleo", request_id="t1", events=[cost("1/8")])
     ledger.settle(charge, "interrupted")
-    ledger.administer([dataset], "cleo may no longer ask", by="dora")
     assert kinds(ledger, dataset) == TABLE_KINDS
 
 
@@ -105,5 +104,4 @@ TABLE_KINDS = [
     "allowed",
     "reserved",
     "interrupted",
-    "administered",
 ]

@@ -271,6 +271,7 @@ def _history() -> list[dict[str, Any]]:
     with closing(memory_ledger()) as ledger:
         furnish(ledger)
         furnish_tables(ledger)
+        ledger.administer(["patients"], "cleo may no longer ask", by="dora")
         return [json.loads(json.loads(line)["entry"]) for line in ledger.export()]
 
 
@@ -313,7 +314,7 @@ def forged(number: int, changes: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_the_honest_history_holds() -> None:
-    assert [tree["kind"] for tree in HISTORY] == KINDS + TABLE_KINDS
+    assert [tree["kind"] for tree in HISTORY] == [*KINDS, *TABLE_KINDS, "administered"]
     assert {tree["kind"] for tree in HISTORY} == {*get_args(Kind)}, "every kind of entry"
     assert [tree["dataset"] for tree in HISTORY] == ["people"] * 12 + ["patients"] * 9
     for number in range(1, len(HISTORY) + 1):

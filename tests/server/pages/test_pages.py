@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import xml.etree.ElementTree as ET
+from collections import Counter
 from html.parser import HTMLParser
+from random import Random
 
 import httpx
 import pytest
@@ -292,6 +294,43 @@ def test_the_policy_shows_the_lines_of_its_problems_and_no_password(site: Site) 
     assert f'<li id="line-{line}" class="wrong">' in shown
     assert "hush" not in shown
     assert "No problem was found." in site.client("sam").get("/steward/policy").text
+
+
+FIELDS = (
+    "act", "again", "assuming", "by", "by2", "code", "column", "confidence", "dataset", "days", "delta", "epsilon",
+    "every", "fresh", "how", "id", "label", "max_epsilon", "measure", "mode", "name", "next", "old", "password",
+    "price", "reason", "receipt", "request_id", "rho", "role", "sql", "table", "value", "what", "where",
+)  # fmt: skip
+VALUES = (
+    "", "0", "-1", "1", "1/3", "1e400", "nan", "x" * 5000, "\x00", "\ud7ff\u202e", EVIL, "people", "form", "ask",
+    "query", "analyst:bob", "analyst:", "region", "income", ">=", "SELECT 1", "1:" + "0" * 64, "9" * 20, "steward",
+    "approve",
+)  # fmt: skip
+
+
+def test_no_form_breaks_the_server(site: Site, effort: int) -> None:
+    """Fields with values of other fields, repeated, missing, too long: refused or done, never a bug."""
+    chosen, seen = Random(17), Counter[tuple[str, int]]()
+    client = site.client("sam", csrf=True)
+    for route in FORMS:
+        if route.name in ("sign_out", "check_data"):
+            continue
+        for _ in range(12 * effort):
+            data = {name: chosen.choices(VALUES, k=chosen.choice([1, 1, 2])) for name in chosen.sample(FIELDS, 14)}
+            if route.name == "ask":
+                data |= {"act": ["ask"], "mode": [chosen.choice(["sql", "form"])]}
+            address = filled(route.path.replace("{dataset}", chosen.choice(["people", segment(EVIL)])))
+            sent = client.post(address, data=data)
+            seen[route.name, sent.status_code] += 1
+            assert sent.status_code in (200, 202, 303, 402, 403, 404, 409, 422, 429, 502, 503), (route.path, data)
+    for address in ("/datasets/people", "/device", "/steward/ledger", "/datasets/people/history", "/sign-in"):
+        for _ in range(12 * effort):
+            query = {name: chosen.choices(VALUES) for name in [*chosen.sample(FIELDS, 5), "before", "part"]}
+            got = client.get(address, params={name: value[:1000] for name, value in query.items()})
+            assert got.status_code in (200, 303, 404, 414, 422, 429), (address, query)
+    assert {status for name, status in seen if name == "ask"} >= {303, 422}
+    assert len(seen) > 20
+    assert '"event": "bug"' not in site.log.getvalue()
 
 
 @pytest.mark.parametrize("name", ["sam", ANALYST, None])

@@ -121,7 +121,8 @@ async def verify_ledger_page(call: Call) -> Response:
             return {"passed": False, "title": "The ledger does not verify.", "lines": [sentence(error)]}
         count = sum(found.entries.values())
         took = time.perf_counter() - start
-        lines = [f"{count:,} entries read in {took:.1f} s; every hash and every balance is right."]
+        words = f"{took:.1f} s" if took >= 1 else f"{took * 1000:.0f} ms"
+        lines = [f"{count:,} entries read in {words}; every hash and every balance is right."]
         if receipt:
             lines.append("It contains the entry of your receipt: nothing was taken away since.")
         return {"passed": True, "title": "The ledger verifies.", "lines": lines}
