@@ -39,6 +39,10 @@ class Held:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
+    @contextmanager
+    def snapshot(self) -> Iterator[Held]:
+        yield self
+
     def answer(self, statement: Any) -> Any:
         self.asked += 1
         question = current()
