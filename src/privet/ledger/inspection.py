@@ -43,8 +43,11 @@ class Inspection(Transactions):
             state = self._dataset(dataset)
             return balance_of(state.totals, None if analyst is None else state.ration(analyst))
 
-    def latest(self, dataset: str) -> PrivacyEvent | None:
-        """The event of the newest question; None if there is none."""
+    def latest(self, dataset: str, analyst: str | None = None) -> PrivacyEvent | None:
+        """The event of the newest question, or of an analyst's newest among recent entries; None if there is none."""
+        if analyst is not None:
+            entries, _ = self.recent(dataset, analyst=analyst, limit=20)
+            return next((Composed(each.events) for each in entries if each.kind == "reserved" and each.events), None)
         with self._reading():
             trees = self._dataset(dataset).latest
             return Composed(map(from_tree, trees)) if trees else None

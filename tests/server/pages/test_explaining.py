@@ -137,6 +137,6 @@ def test_a_budget_says_how_many_more_questions() -> None:
     session = pv.Session([table], budget=pv.PureDP(1), ledger=None)
     assert budgets.shown(session.balance, None).more == ""
     session.release("SELECT COUNT(*) AS n FROM t", epsilon="0.02")
-    latest = budgets.latest_of(session.ledger, "t", "analyst")
+    latest = session.ledger.latest("t", "analyst")
     assert budgets.shown(session.balance, latest).more == "Enough for 49 more questions like your last."
-    assert budgets.latest_of(session.ledger, "t", "somebody else") is None
+    assert session.ledger.latest("t", "somebody else") is None

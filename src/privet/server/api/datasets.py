@@ -41,7 +41,7 @@ def summary(identity: Identity, dataset: Dataset) -> dict[str, Any]:
 
 def standing(view: Preview) -> dict[str, Any]:
     """What is left of a budget for one analyst."""
-    remaining, latest = view.remaining, view.ledger.latest(view.name)
+    remaining, latest = view.remaining, view.ledger.latest(view.name, view.analyst)
     return {
         "left": amount(remaining.guarantee),
         "share": nearest(remaining.share),

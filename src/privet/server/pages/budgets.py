@@ -9,8 +9,7 @@ from markupsafe import Markup
 from privet.exact import nearest as nearest_float
 from privet.ledger import Balance, Ledger
 from privet.ledger.balance import how_often, nearest
-from privet.ledger.history.entries import Entry
-from privet.privacy.events import Composed, PrivacyEvent
+from privet.privacy.events import PrivacyEvent
 from privet.server.pages.curves import gauge
 
 
@@ -40,13 +39,6 @@ def shown(balance: Balance, latest: PrivacyEvent | None, *, yours: bool = True) 
         )
     label = f"{remaining.text} left of {granted}"
     return BudgetShown(remaining.text, granted, gauge(nearest_float(remaining.share), label), more)
-
-
-def latest_of(ledger: Ledger, dataset: str, analyst: str) -> PrivacyEvent | None:
-    """The event of an analyst's newest question; None if there is none among the recent entries."""
-    entries, _ = ledger.recent(dataset, analyst=analyst, limit=20)
-    paid: Entry | None = next((each for each in entries if each.kind == "reserved" and each.events), None)
-    return None if paid is None else Composed(paid.events)
 
 
 def is_closed(ledger: Ledger, dataset: str, analyst: str | None = None) -> bool:

@@ -212,7 +212,7 @@ def _dataset(preview: Preview) -> dict[str, Any]:
 
 
 def _budget(preview: Preview) -> budgets.BudgetShown:
-    return budgets.shown(preview.balance, budgets.latest_of(preview.ledger, preview.name, preview.analyst))
+    return budgets.shown(preview.balance, preview.ledger.latest(preview.name, preview.analyst))
 
 
 def _left(guarantee: Budget) -> Exact:
