@@ -10,7 +10,7 @@ from decimal import ROUND_FLOOR
 from markupsafe import Markup
 
 from privet.errors import UserError
-from privet.exact import Exact, nearest, show, show_up
+from privet.exact import Exact, exact, nearest, show, show_up
 from privet.ledger import Balance
 from privet.ledger.balance import how_often
 from privet.planner import ReleasePlan, computed
@@ -48,8 +48,8 @@ def price(budget: Budget, left: Exact, value: str) -> Price:
     unit = "rho" if isinstance(budget, ZeroConcentratedDP) else "epsilon"
     steps = tuple(step for step in STEPS if Exact(step) <= left) or STEPS[:1]
     try:
-        now = Exact(value)
-    except (ValueError, ZeroDivisionError):
+        now = exact(value)
+    except UserError:
         now = Exact(0)
     at = sum(Exact(step) <= now for step in steps[1:])
     return Price(unit, value, steps, at)
