@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
@@ -110,7 +111,8 @@ class Endpoint:
             check_origin(request, server.settings)
             if identity is not None:
                 await check_csrf(request, identity, server.accounts)
-        body = await read_body(request, route)
+        in_turn = None if identity is None else partial(server.asking.planned, identity)
+        body = await read_body(request, route, in_turn)
         return await HANDLES[route.name](Call(server, route, request, identity, body))
 
     async def _shown(
