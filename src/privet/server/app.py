@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
@@ -21,6 +22,7 @@ from privet.server.identity import check_csrf, check_origin, identify
 from privet.server.limits import NOTES, Guard
 from privet.server.pages import routes as pages
 from privet.server.problems import Refusal
+from privet.server.queue import Crowd, Full
 from privet.server.route import Route
 from privet.server.routes import API, ROUTES
 from privet.server.state import Server
@@ -29,6 +31,9 @@ EVERY: tuple[Route, ...] = (*ROUTES, *pages.PAGES)
 """The routes of the API and of the pages."""
 HANDLES: Mapping[str, Handler] = {**HANDLERS, **pages.HANDLERS}
 """What answers each of them."""
+EACH = 64
+"""The most requests of one analyst at a time, in a process: with more, others would wait for a thread."""
+_CROWDED = "Too many of your requests are being answered. Send this one again when one of them is done"
 
 
 def application(server: Server) -> Guard:
@@ -42,19 +47,21 @@ def application(server: Server) -> Guard:
     paths: dict[str, dict[str, Route]] = {}
     for route in EVERY:
         paths.setdefault(route.path, {})[route.method] = route
+    crowd = Crowd(EACH)
     app = Starlette(
-        routes=[StarletteRoute(path, Endpoint(server, methods)) for path, methods in paths.items()], lifespan=lifespan
+        routes=[StarletteRoute(path, Endpoint(server, methods, crowd)) for path, methods in paths.items()],
+        lifespan=lifespan,
     )
     app.router.redirect_slashes = False
-    app.router.default = Endpoint(server, {})
+    app.router.default = Endpoint(server, {}, crowd)
     return Guard(app, server.settings, server.log)
 
 
 class Endpoint:
     """The routes of one path; without any, what is not found."""
 
-    def __init__(self, server: Server, methods: Mapping[str, Route]) -> None:
-        self._server, self._methods = server, methods
+    def __init__(self, server: Server, methods: Mapping[str, Route], crowd: Crowd) -> None:
+        self._server, self._methods, self._crowd = server, methods, crowd
         more = (*(("HEAD",) if "GET" in methods else ()), "OPTIONS")
         self._allowed = ", ".join(sorted([*methods, *more]))
 
@@ -79,7 +86,13 @@ class Endpoint:
         try:
             identity = await identify(request, self._server.accounts, self._server.settings)
             notes["who"] = None if identity is None else identity.person.name
-            return await self._handled(request, route, identity)
+            if identity is None:
+                return await self._handled(request, route, None)
+            with self._crowd.place(identity.person.name):
+                return await self._handled(request, route, identity)
+        except Full:
+            crowded = Refusal(429, _CROWDED, headers={"Retry-After": "1"})
+            return await self._shown(request, identity, crowded, route.name)
         except ClientDisconnect:
             return Response(status_code=400)
         except (Refusal, PrivetError) as error:
@@ -98,7 +111,8 @@ class Endpoint:
             check_origin(request, server.settings)
             if identity is not None:
                 await check_csrf(request, identity, server.accounts)
-        body = await read_body(request, route)
+        in_turn = None if identity is None else partial(server.asking.planned, identity)
+        body = await read_body(request, route, in_turn)
         return await HANDLES[route.name](Call(server, route, request, identity, body))
 
     async def _shown(

@@ -41,6 +41,7 @@ from privet.tables.schema import check_name
 
 _T = TypeVar("_T")
 _PLANNING, _PLANS_WAITING, _PLANS_EACH = 4, 256, 16
+_WRITING, _UNBOUNDED = 2, 1_000_000  # the requests of an analyst are bounded: what is paid for is never refused here
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5  # seconds between looks at a request that runs in another process
 _ENTRIES = 1000  # for stored answers, which cost nothing, for each analyst in a day: the ledger must not grow for ever
 _KEPT = 30.0  # seconds that a question keeps its place after its request was told to come back
@@ -104,6 +105,7 @@ class Asking:
     def __init__(self, settings: Settings, accounts: Accounts) -> None:
         self.settings, self._accounts = settings, accounts
         self._planning = FairQueue(_PLANNING, _PLANS_WAITING, _PLANS_EACH)
+        self._writing = FairQueue(_WRITING, _UNBOUNDED, _UNBOUNDED)
         self._answering = FairQueue(settings.running, settings.waiting, settings.waiting_each)
         self._threads = ThreadPoolExecutor(settings.running, thread_name_prefix="privet-question")
         self._jobs: dict[tuple[str, str, str], Job] = {}
@@ -125,6 +127,11 @@ class Asking:
                 return await in_thread(work, *arguments, **options)
         except Full as full:
             raise _full(full) from None
+
+    async def written(self, identity: Identity, work: Callable[..., _T], *arguments: Any) -> _T:
+        """What some work on an answer returns: in a thread and in turn, since large answers take long to write."""
+        async with self._writing.slot(identity.person.name):
+            return await in_thread(work, *arguments)
 
     # --- paying -----------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _DEEPEST = 250
 """How deep objects and lists of a body may be nested."""
+_MOST_WRONG = 1000  # errors that are listed one by one, which takes longer than to find them
+SHORT = 16_000
+"""Bytes of a body that is read at once. A sign-in has less."""
 _TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)  # each byte is looked at once
 
 
@@ -85,9 +88,14 @@ def reply(tree: BaseModel | dict[str, Any], status: int = 200, **headers: str) -
 # --- bodies ---------------------------------------------------------------------------------------
 
 
-async def read_body(request: Request, route: Route) -> Any:
-    """The body as the route's model; refused if it is anything else."""
+async def read_body(request: Request, route: Route, in_turn: Callable[..., Awaitable[Any]] | None) -> Any:
+    """The body as the route's model; refused if it is anything else.
+
+    A long one takes long to read, so it is read `in_turn`; without an account (None), it is refused.
+    """
     raw = await request.body()
+    if in_turn is None and len(raw) > SHORT:
+        raise Refusal(413, f"Without an account, a body has at most {SHORT:,} bytes")
     if route.takes is None:
         return None
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -95,6 +103,8 @@ async def read_body(request: Request, route: Route) -> Any:
         raise Refusal(
             415, "The body must be JSON: Content-Type: application/json", headers={"Accept": "application/json"}
         )
+    if in_turn is not None and len(raw) > SHORT:
+        return await in_turn(parsed, raw, route.takes, exactly=route.exactly)
     return parsed(raw, route.takes, exactly=route.exactly)
 
 
@@ -113,6 +123,9 @@ def parsed(raw: bytes, model: type[BaseModel], *, exactly: bool = True) -> Any:
     try:
         return model.model_validate(tree)
     except ValidationError as error:
+        if error.error_count() > _MOST_WRONG:
+            what = f"The body is not what this route takes: {error.error_count():,} values in it are wrong"
+            raise Refusal(422, what) from None
         wrong = [
             {"where": ".".join(map(str, each["loc"])), "what": each["msg"].removeprefix("Value error, ")}
             for each in error.errors(include_url=False, include_context=False, include_input=False)[:20]

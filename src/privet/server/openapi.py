@@ -74,7 +74,7 @@ def statuses(route: Route) -> dict[int, type[Any] | None]:
     """Every status that a route may have, and the model of its body."""
     problems = {*route.problems, *_ALWAYS}
     if route.rule is not Rule.ANYONE:
-        problems |= {401, 403}
+        problems |= {401, 403, 429}
     if route.rule in OF_A_DATASET or route.in_path:
         problems.add(404)
     if route.takes is not None:

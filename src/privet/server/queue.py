@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 
 class Full(Exception):
@@ -93,6 +93,38 @@ class FairQueue:
             self._lines[who] = line
         self._start(who)
         turn.set_result(None)
+
+
+class Crowd:
+    """So many requests of each analyst at a time.
+
+    Example:
+        >>> crowd = Crowd(1)
+        >>> with crowd.place("ann"), crowd.place("bob"):
+        ...     try:
+        ...         with crowd.place("ann"):
+        ...             pass
+        ...     except Full as full:
+        ...         print(full.yours)
+        True
+    """
+
+    def __init__(self, each: int) -> None:
+        self._each = each
+        self._present: Counter[str] = Counter()
+
+    @contextmanager
+    def place(self, who: str) -> Iterator[None]:
+        """A place for this analyst, while the block lasts; `Full` if they have all that they may have."""
+        if self._present[who] >= self._each:
+            raise Full(yours=True)
+        self._present[who] += 1
+        try:
+            yield
+        finally:
+            self._present[who] -= 1
+            if not self._present[who]:
+                del self._present[who]
 
 
 class Allowance:

@@ -25,7 +25,7 @@ async def _admitted(call: Call) -> Response:
     return Response(status_code=ADMITTED)
 
 
-async def _no_body(request: object, route: Route) -> None:
+async def _no_body(request: object, route: Route, in_turn: object) -> None:
     return None
 
 

@@ -13,7 +13,10 @@ from tests.server.pages.site import EVIL, KEY
 
 import privet as pv
 from privet.errors import QueryError
+from privet.exact import Exact
+from privet.privacy.guarantees import PureDP
 from privet.server.pages import words
+from privet.server.pages.explaining import price
 from privet.server.pages.forms import COMPARISONS, MEASURES, filled
 from privet.sql import parse
 from privet.tables.relation import Table
@@ -112,3 +115,9 @@ def test_completions_are_what_must_be_written() -> None:
         "A date from 2024-01-01 to 2024-12-31",
         "True or false",
     ]
+
+
+def test_a_price_with_a_huge_exponent_is_not_computed() -> None:
+    """In a link, "1e999999999" stopped every request for minutes."""
+    assert price(PureDP(3), Exact(3), "1e300").at == 12
+    assert [price(PureDP(3), Exact(3), text).at for text in ("1e5000", "-1e-999999999", "1/0", "nan")] == [0] * 4

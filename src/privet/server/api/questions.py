@@ -49,7 +49,7 @@ async def ask(call: Call) -> Response:
         )
     finally:
         gone.cancel()
-    return told(call, outcome)
+    return await told(call, outcome)
 
 
 async def answer(call: Call) -> Response:
@@ -57,16 +57,20 @@ async def answer(call: Call) -> Response:
     outcome = await call.server.asking.answer(call.dataset, call.me, call.path("request_id"), wait=_wait(call))
     if outcome is None:
         raise Refusal(404, NOT_FOUND)
-    return told(call, outcome)
+    return await told(call, outcome)
 
 
-def told(call: Call, outcome: Answered | Running) -> Response:
+async def told(call: Call, outcome: Answered | Running) -> Response:
     """An answer, or where it will be."""
     if isinstance(outcome, Running):
         where = f"{API}/datasets/{quote(call.dataset.name, safe='')}/answers/{quote(outcome.request_id, safe='')}"
         tree = {"request_id": outcome.request_id, "state": "running", "paid": True}
         tree |= {"location": where, "retry_after": _RETRY}
         return reply(tree, 202, Location=where, Retry_After=str(_RETRY))
+    return await call.server.asking.written(call.me, _written, outcome)
+
+
+def _written(outcome: Answered) -> Response:
     released = outcome.released
     if isinstance(released, ReleasedBatch):
         return reply(reading.batch_answer(released, outcome.request_id))

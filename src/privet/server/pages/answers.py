@@ -69,7 +69,7 @@ async def answer_page(call: Call) -> Response:
     found = await _found(call)
     if found is None:
         return show(call, "waiting.html", seconds=_SECONDS, dataset=call.path("dataset"), status=202, active="datasets")
-    return await in_thread(_page, call, found)
+    return await call.server.asking.written(call.me, _page, call, found)
 
 
 def _page(call: Call, found: Found) -> Response:
@@ -96,7 +96,7 @@ async def answer_file(call: Call) -> Response:
     found = await _found(call)
     if found is None:
         raise Refusal(404, NOT_FOUND)
-    return await in_thread(_file, call.path("file"), found)
+    return await call.server.asking.written(call.me, _file, call.path("file"), found)
 
 
 def _file(name: str, found: Found) -> Response:
@@ -130,7 +130,7 @@ async def certificate_page(call: Call) -> Response:
     found = await _found(call)
     if found is None:
         raise Refusal(404, NOT_FOUND)
-    return await in_thread(_certificate, call, found)
+    return await call.server.asking.written(call.me, _certificate, call, found)
 
 
 def _certificate(call: Call, found: Found) -> Response:
