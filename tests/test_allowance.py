@@ -72,18 +72,19 @@ def test_a_policy_or_a_server() -> None:
 
 
 def test_a_lost_answer_is_paid_for_once(liar: Liar, behind: pv.Session, pauses: list[float]) -> None:  # noqa: F811
-    """The server debits and does not answer; whoever asks again pays nothing more, and holds nothing more."""
-    with LimitedSession.open(Allowance(1), url=liar.url, token=TOKEN) as limited:
-        before = behind.spent.epsilon
-        liar.lie = lambda heard, said: Said(cut=True) if heard.route == "query" else said
-        for _ in range(2):
+    """The server debits and does not answer; whoever asks again, also after connecting again, pays nothing more."""
+    allowance, before = Allowance(1), behind.spent.epsilon
+    liar.lie = lambda heard, said: Said(cut=True) if heard.route == "query" else said
+    for _ in range(2):
+        with LimitedSession.open(allowance, url=liar.url, token=TOKEN) as limited:
             with pytest.raises(NoConnection):
                 limited.release(COUNT, epsilon="3/4")
-            assert limited.allowance.left == Exact(1, 4)
-        liar.lie = lambda heard, said: said
+            assert allowance.left == Exact(1, 4)
+    liar.lie = lambda heard, said: said
+    with LimitedSession.open(allowance, url=liar.url, token=TOKEN) as limited:
         limited.release(COUNT, epsilon="3/4")
         limited.release(COUNT, epsilon="3/4")
-        assert limited.allowance.left == Exact(1, 4)
+        assert allowance.left == Exact(1, 4)
         assert behind.spent.epsilon == before + Exact(3, 4)
         assert len({heard.headers["idempotency-key"] for heard in liar.asked("query")}) == 2, "one id until it arrived"
 

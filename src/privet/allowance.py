@@ -54,6 +54,8 @@ class Allowance:
     def __init__(self, max_epsilon: Number) -> None:
         self.most = positive(max_epsilon, name="max_epsilon", example=argument("max_epsilon", 1))
         """The largest epsilon of all questions together."""
+        self.unsure: dict[str, str] = {}
+        """The request ids of questions that may have been paid for, by the digests of their requests."""
         self._held = Exact(0)
         self._lock = threading.Lock()
         self._process = os.getpid()
@@ -98,7 +100,6 @@ class LimitedSession(Closing):
         self.allowance = allowance
         self._lock = threading.Lock()
         self._asking: dict[str, threading.Lock] = {}
-        self._unsure: dict[str, str] = {}  # questions that may have been paid for, and their request ids
 
     @classmethod
     def open(
@@ -135,7 +136,7 @@ class LimitedSession(Closing):
             return self._released(plan, asked_digest(plan))
 
     def _released(self, plan: ReleasePlan, asked: str) -> Release:
-        earlier = self._unsure.pop(asked, None)
+        earlier = self.allowance.unsure.pop(asked, None)
         held = Exact(0) if earlier is not None else self._hold(plan)
         asker = self._asker()
         try:
@@ -144,7 +145,7 @@ class LimitedSession(Closing):
             if _unspent(error, asker):
                 self.allowance.give_back(held)
             elif isinstance(error, NoConnection) and error.request_id:
-                self._unsure[asked] = error.request_id
+                self.allowance.unsure[asked] = error.request_id
             raise
         if is_nothing(released.spent):
             self.allowance.give_back(held)
