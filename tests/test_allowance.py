@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.cli.asking import COUNT, damaged, made
 from tests.client.conftest import behind, folder, liar, pauses, server  # noqa: F401
-from tests.client.hostile import TOKEN, Liar, Said
+from tests.client.hostile import TOKEN, Heard, Liar, Said
 
 import privet as pv
 from privet.allowance import Allowance, LimitedSession
@@ -103,3 +103,20 @@ def test_an_answer_that_is_not_accepted_stays_paid(liar: Liar, pauses: list[floa
         with pytest.raises(VerificationError):
             limited.release(asked, epsilon="1/2")
         assert limited.allowance.left == Exact(1, 2)
+
+
+def test_what_a_server_charges_against_its_word_is_counted(liar: Liar, pauses: list[float]) -> None:  # noqa: F811
+    """Beyond the maximum a question is asked only if its answer is stored. A server may say so, and debit it still."""
+    asked = "SELECT COUNT(*) AS n FROM people WHERE age > {}"
+    with LimitedSession.open(Allowance("1/2"), url=liar.url, token=TOKEN) as limited:
+
+        def stored(heard: Heard, said: Said) -> Said:
+            return Said(tree={**said.tree, "paid_before": {"epsilon": "1"}}) if heard.route == "explain" else said
+
+        limited.release(asked.format(70), epsilon="1/4")
+        liar.lie = stored
+        limited.release(asked.format(71), epsilon="1/2")
+        assert limited.allowance.left == 0
+        liar.lie = lambda heard, said: said
+        with pytest.raises(BudgetError, match="nothing is left"):
+            limited.release(asked.format(72), epsilon="1/4")

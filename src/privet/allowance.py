@@ -63,7 +63,7 @@ class Allowance:
     @property
     def left(self) -> Exact:
         """What may still be spent."""
-        return self.most - self._held
+        return max(self.most - self._held, Exact(0))
 
     def hold(self, epsilon: Exact) -> None:
         """Set aside the cost of a question before it is asked; a `BudgetError` if it passes the maximum."""
@@ -80,6 +80,11 @@ class Allowance:
                     "connection may spend. Nothing was spent",
                     subject=Subject("argument", "epsilon"),
                 )
+            self._held += epsilon
+
+    def count(self, epsilon: Exact) -> None:
+        """Count what was spent without a hold, even beyond the maximum."""
+        with self._lock:
             self._held += epsilon
 
     def give_back(self, epsilon: Exact) -> None:
@@ -149,6 +154,8 @@ class LimitedSession(Closing):
             raise
         if is_nothing(released.spent):
             self.allowance.give_back(held)
+        elif not held and earlier is None:  # a server said that it was stored, and it was not any more
+            self.allowance.count(_cost(plan))
         return released
 
     def _hold(self, plan: ReleasePlan) -> Exact:

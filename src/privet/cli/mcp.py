@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from privet.cli.options import DEFAULT_POLICY, Dataset, PolicyFile, Server
+from privet.cli.query import says_if_created
 
 
 def mcp(
@@ -42,5 +43,8 @@ def mcp(
     except ImportError as error:
         raise UserError("privet mcp needs the package mcp", remedy=install("mcp")) from error
     where: Path | None = policy if url is None else None
-    with LimitedSession.open(allowance, policy=where, url=url, dataset=dataset, analyst=analyst) as limited:
+    with (
+        LimitedSession.open(allowance, policy=where, url=url, dataset=dataset, analyst=analyst) as limited,
+        says_if_created(limited.session, policy),
+    ):
         serve(limited)
