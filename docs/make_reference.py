@@ -37,6 +37,7 @@ MODULES = (
     "planner",
     "ledger",
     "release",
+    "dbapi",
     "exact",
     "errors",
 )

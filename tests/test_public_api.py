@@ -20,7 +20,7 @@ FACE = """
     AboveThreshold Adjacency ApproxDP BudgetError Certificate Dataset DatasetClosed Exponential Gaussian
     InternalError Laplace LedgerBusy LedgerError NoAnswer PermuteAndFlip PrivetError PublicTable PureDP Query
     RandomizedResponse Release ReleasePlan ReportNoisyMax Session Staircase Table UserError ZeroConcentratedDP
-    accounting adjacency approx_bounds audit bins boolean col connect count count_distinct count_people date distances
+    accounting adjacency approx_bounds audit bins boolean col connect count count_distinct count_people date dbapi distances
     distributions divergences duckdb_file each_row epsilon_for errors events exact greatest grouping guarantees
     histogram import_csv integer interval_high interval_low keys keys_from least ledger lit make_survey max mean
     mechanisms median min new_signing_key noise number open_ledger person planner public_table quantile quantiles
@@ -58,6 +58,11 @@ MODULES = {
     "ledger": """
         Balance CLOSES_AFTER CLOSES_FOR Caps Charge Dataset Entry Ledger Limit Outcome Ration Receipt
         Remaining TableFacts Totals Verified memory_ledger open_ledger verify_export
+    """,
+    "dbapi": """
+        BINARY BOOLEAN Binary Connection Cursor DATETIME DataError DatabaseError Date DateFromTicks Error IntegrityError
+        InterfaceError InternalError NUMBER NotSupportedError OperationalError ProgrammingError ROWID STRING Time
+        TimeFromTicks Timestamp TimestampFromTicks Warning apilevel connect paramstyle threadsafety
     """,
     "mechanisms": """
         AboveThreshold DEFAULT Exponential GAUSSIAN Gaussian Laplace NOISE NoiseMechanism PermuteAndFlip
@@ -112,6 +117,8 @@ ALLOWED = {
     ("planner.plan", "rho"),
     ("planner.ReleasePlan", "delta"),
     ("planner.plan", "confidence"),
+    # each statement must name its price otherwise
+    ("dbapi.connect", "epsilon"),
     # that a person is in the table or not is what most people mean
     ("sources.table", "adjacency"),
 }

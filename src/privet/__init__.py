@@ -16,7 +16,7 @@ TYPE_CHECKING = False  # as in `typing`, which takes some milliseconds to load
 if TYPE_CHECKING:
     from typing import Any
 
-    from privet import audit, errors, exact, ledger, mechanisms, noise, planner, release, sources
+    from privet import audit, dbapi, errors, exact, ledger, mechanisms, noise, planner, release, sources
     from privet.client import connect
     from privet.dataset import Dataset
     from privet.errors import (
@@ -198,6 +198,7 @@ __all__ = [
     "count_distinct",
     "count_people",
     "date",
+    "dbapi",
     "distances",
     "distributions",
     "divergences",

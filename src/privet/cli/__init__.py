@@ -18,7 +18,7 @@ import typer
 from typer.main import get_command
 
 from privet import __version__
-from privet.cli import batch, bounds, check, import_csv, ledger, login, query, schema, serve, tokens, users, verify
+from privet.cli import batch, bounds, check, import_csv, ledger, login, mcp, query, schema, serve, tokens, users, verify
 from privet.cli import init as policies
 from privet.cli.exits import EXITS, bug, closed, failed
 from privet.cli.interrupts import INTERRUPTED, one_line
@@ -45,6 +45,7 @@ app.command()(verify.verify)
 app.command()(login.login)
 app.command()(login.logout)
 app.command()(serve.serve)
+app.command()(mcp.mcp)
 app.add_typer(users.app, name="users")
 app.add_typer(tokens.app, name="tokens")
 
