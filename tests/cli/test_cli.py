@@ -20,7 +20,7 @@ from privet import cli
 SIGNATURES = {".png": b"\x89PNG\r\n\x1a\n", ".svg": b"<?xml", ".pdf": b"%PDF-"}
 COMMANDS = (
     "audit", "batch", "bounds", "budget", "curve", "demo", "diagnose", "explain", "import", "init", "query", "check",
-    "schema", "verify",
+    "schema", "verify", "serve", "login", "logout", "mcp",
 )  # fmt: skip
 
 

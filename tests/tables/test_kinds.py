@@ -146,8 +146,8 @@ def test_from_a_csv_to_a_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     run("import", "reviews.csv", "--policy", "privet.toml")
     described = json.loads(run("schema", "--json"))[0]["tables"]["reviews"]["columns"]
-    assert described["stars"] == {"kind": "rating", "lower": 1, "upper": 5, "words": described["stars"]["words"]}
-    assert described["score"] == {"kind": "score", "lower": 0, "upper": 100}
+    assert described["stars"] == {"kind": "rating", "lower": 1, "upper": 5, "words": "an integer in 1..5"}
+    assert described["score"] == {"kind": "score", "lower": 0, "upper": 100, "words": "an integer in 0..100"}
 
     sql = "SELECT stars, COUNT(*) AS n, AVG(score) AS points FROM reviews GROUP BY stars"
     run("query", sql, "--epsilon", "0.9", "--certificate", "answer.json", "-o", "answer.csv")
