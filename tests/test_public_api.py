@@ -21,7 +21,8 @@ FACE = """
     InternalError Laplace LedgerBusy LedgerError NoAnswer PermuteAndFlip PrivetError PublicTable PureDP Query
     RandomizedResponse Release ReleasePlan ReportNoisyMax Session Staircase Table UserError ZeroConcentratedDP
     accounting adjacency approx_bounds audit bins boolean col connect count count_distinct count_people date dbapi
-    distances distributions divergences duckdb_file each_row epsilon_for errors events exact greatest grouping guarantees
+    distances distributions divergences duckdb_file each_row epsilon_for
+    errors events exact greatest grouping guarantees
     histogram import_csv integer interval_high interval_low keys keys_from least ledger lit make_survey max mean
     mechanisms median min new_signing_key noise number open_ledger person planner public_table quantile quantiles
     release sensitivity sources statistics std sum table text timestamp total variance verify when

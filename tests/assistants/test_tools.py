@@ -135,7 +135,8 @@ def test_parallel_questions_do_not_pass_the_maximum(limited: LimitedSession) -> 
     refused = next(each for each in results if each.is_error)
     assert text(refused).endswith("is left of the 1 that this connection may spend. Nothing was spent")
     careless = LimitedSession(limited.session, Careless(1))
-    assert not any(each.is_error for each in raced(careless, [count(40 + i) for i in range(8)], "0.3")), "it breaks"
+    passed = [not each.is_error for each in raced(careless, [count(40 + i) for i in range(8)], "0.3")]
+    assert sum(passed) > 3, "it breaks"
 
 
 def test_one_question_asked_in_parallel_is_paid_for_once(limited: LimitedSession) -> None:

@@ -19,8 +19,8 @@ from privet import cli
 
 SIGNATURES = {".png": b"\x89PNG\r\n\x1a\n", ".svg": b"<?xml", ".pdf": b"%PDF-"}
 COMMANDS = (
-    "audit", "batch", "bounds", "budget", "curve", "demo", "diagnose", "explain", "import", "init", "query", "check",
-    "schema", "verify", "serve", "login", "logout", "mcp",
+    "audit", "batch", "bounds", "budget", "curve", "demo", "diagnose", "explain", "import", "init", "login", "logout",
+    "mcp", "query", "check", "schema", "serve", "verify",
 )  # fmt: skip
 
 

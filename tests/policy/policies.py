@@ -69,6 +69,19 @@ columns = { rooms = { integer = [0, 20] } }
 [public.regions]
 source = "regions.csv"
 key = "region"
+
+[server]
+listen = "0.0.0.0:8765"
+address = "https://privet.example.org"
+proxies = ["127.0.0.1", "10.0.0.0/8"]
+accounts = "people.accounts"
+workers = 2
+running = 4
+waiting = 64
+waiting_each = 8
+wait = 30
+deadline = 600
+pace = 0.25
 """
 
 
