@@ -588,8 +588,8 @@ def commands(app: typer.Typer, *path: str) -> Iterator[tuple[str, ...]]:
 EVERY = sorted(commands(cli.app))
 OF_OWN = {("demo",), ("curve",), ("audit",)}
 """Without an example."""
-OF_SERVERS = {"serve", "login", "logout", "users", "tokens"}
-"""Tested with a server, or with accounts: in tests/client, tests/server/api and tests/server/accounts."""
+OF_SERVERS = {"serve", "login", "logout", "users", "tokens", "mcp"}
+"""Tested with a server, or with accounts: in tests/client, tests/server/api, tests/server/accounts, tests/assistants."""
 
 
 def test_json_of_every_command(served: Shell) -> None:

@@ -48,6 +48,7 @@ _KEPT = 30.0  # seconds that a question keeps its place after its request was to
 _BUSY = "Too many questions are waiting. Nothing was spent. Ask again, with the same Idempotency-Key"
 _YOURS = "Too many of your questions are waiting. Nothing was spent. Ask again when one of them is answered"
 _WAITING = "The question is still waiting for its turn. Nothing was spent. Ask again, with the same Idempotency-Key"
+_NO_MORE = "Your account, or this token, may not do this any more. Nothing was spent"
 _STOPPING = (
     "The server is stopping. If the question was paid for, the ledger says so. Ask again later, with the same "
     "Idempotency-Key"
@@ -250,7 +251,9 @@ class Asking:
     def _pay(
         self, session: Session, identity: Identity, prepared: Prepared, request_id: str
     ) -> Release | ReleasedBatch:
-        """In a thread: what the token may spend is held first, and given back if nothing was debited."""
+        """In a thread, perhaps after a long wait. What the token may spend is held, and given back without a debit."""
+        if not self._accounts.still_asks(identity, session.name):
+            raise Refusal(403, _NO_MORE)
         token = identity.token
         held = None if token is None or token.max_epsilon is None else _epsilon(prepared.plan)
         if token is not None and held is not None:

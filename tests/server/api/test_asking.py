@@ -215,3 +215,13 @@ def test_history_and_budget_show_ones_own(
     assert [each["dataset"] for each in listed] == ["people", "trips"]
     described = checked(ann.get("/datasets/people"), m.Dataset)
     assert described["tables"]["people"]["columns"]["age"]["words"] == "an integer in 0..110"
+
+
+def test_a_key_that_no_address_can_contain_is_refused_before_the_debit(running: Running, ann: httpx.Client) -> None:
+    head = running.server.ledger.head()
+    for key in ("a/b", "a\\b", ".", "..", '".."'):
+        response = ann.post(
+            "/datasets/people/query", json={"sql": COUNT, "epsilon": 0.01}, headers={"Idempotency-Key": key}
+        )
+        assert response.status_code == 422, key
+    assert running.server.ledger.head() == head

@@ -18,6 +18,7 @@ from tests.server.api.serving import BY_REGION, CANARY, COUNT, Running, serving
 from privet.engines.base import FAILED
 from privet.engines.duckdb.engine import DuckDB
 from privet.errors import NoAnswer
+from privet.server.accounts import Role
 from privet.server.pace import Ladder, Watch
 from privet.system.stopping import Stoppable, current
 
@@ -128,6 +129,25 @@ def test_a_long_question_gets_a_place_to_ask(running: Running, ann: httpx.Client
         answer = ann.get("/datasets/people/answers/long")
         assert answer.status_code == 200
         assert ann.post(QUERY, json=fresh(), headers=headers).json()["rows"] == answer.json()["rows"]
+
+
+def test_who_loses_access_while_waiting_does_not_pay(running: Running, ann: httpx.Client) -> None:
+    accounts, before = running.server.accounts, debits(running)
+    browser, lost = running.browser("ann"), running.token("ann")
+    with held(running) as engine, ThreadPoolExecutor(3) as threads:
+        first = threads.submit(ann.post, QUERY, json=fresh())
+        until(lambda: engine.asked == 1)
+        waiting = [threads.submit(each.post, QUERY, json=fresh()) for each in (browser, lost)]
+        until(lambda: running.server.asking._answering.length == 2)
+        accounts.revoke_token(lost.get("/me").json()["token"]["id"])
+        accounts.set_access("ann", Role.ANALYST, ["trips"])
+        try:
+            engine.let_go.set()
+            assert [each.result().status_code for each in (first, *waiting)] == [200, 403, 403]
+            assert "Nothing was spent" in waiting[0].result().json()["detail"]
+        finally:
+            accounts.set_access("ann", Role.ANALYST, ["people"])
+    assert debits(running) == before + 1
 
 
 def test_one_analyst_can_t_fill_the_queue(running: Running, ann: httpx.Client, bob: httpx.Client) -> None:

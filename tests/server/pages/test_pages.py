@@ -239,6 +239,15 @@ def test_signing_in(site: Site) -> None:
         assert "samesite=lax" in cookie
 
 
+def test_a_one_time_link_works_in_a_browser_that_is_signed_in(site: Site) -> None:
+    client, link = site.client("ann"), f"/welcome/{site.server.accounts.invite('bob')}"
+    token = form_token(client, link)
+    again = {"password": PASSWORD, "again": PASSWORD}
+    assert client.post(link, data={"csrf": "0" * 64, **again}).status_code == 403
+    assert client.post(link, data={"csrf": token, **again}).status_code == 303
+    assert client.get("/api/v1/me").json()["name"] == "bob"
+
+
 def test_tokens_of_others_can_not_be_revoked(site: Site) -> None:
     _, token = site.server.accounts.create_token("bob", "bobs", days=1)
     assert site.client("ann", csrf=True).post("/account/tokens/revoke", data={"id": token.id}).status_code == 404

@@ -72,6 +72,20 @@ class Tokens(Base):
         person, token = person_of(owner), token_of(row)
         return Identity(person, token.role.at_most(person.role), both(person.datasets, token.datasets), token=token)
 
+    def still_asks(self, identity: Identity, dataset: str) -> bool:
+        """Whether somebody who has waited for their turn may still ask: nothing was revoked or disabled meanwhile."""
+        with self._store.reading() as connection:
+            row = find(connection, identity.person.name)
+            token = None if identity.token is None else _find(connection, identity.token.id)
+        if row is None or row.disabled:
+            return False
+        person = person_of(row)
+        if identity.token is None:
+            return Identity(person, person.role, person.datasets).may_ask(dataset)
+        if token is None or not token_of(token).is_live(moment(self._now())):
+            return False
+        return Identity(person, person.role, both(person.datasets, token_of(token).datasets)).may_ask(dataset)
+
     def token(self, token_id: str) -> Token | None:
         """The token with this id."""
         with self._store.reading() as connection:

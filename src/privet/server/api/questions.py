@@ -81,7 +81,12 @@ def _key(call: Call) -> str | None:
     keys = call.request.headers.getlist("idempotency-key")
     if len(keys) > 1:
         raise Refusal(422, "Send one Idempotency-Key")
-    return keys[0].strip().removeprefix('"').removesuffix('"') if keys else None
+    if not keys:
+        return None
+    key = keys[0].strip().removeprefix('"').removesuffix('"')
+    if key in (".", "..") or {"/", "\\"} & {*key}:
+        raise Refusal(422, "An Idempotency-Key has no slash, and is not . or ..: it is a part of the answer's address")
+    return key
 
 
 def _wait(call: Call) -> float | None:

@@ -154,7 +154,7 @@ def _form(call: Call, *, target: str = "/datasets", name: str = "", problem: str
 
 
 def _welcome(call: Call, name: str, *, problem: str = "", status: int = 200) -> Response:
-    token = new_secret()
+    token = new_secret() if call.identity is None else call.identity.csrf
     here = f"/welcome/{segment(call.path('secret'))}"
     values = {"name": name, "csrf_token": token, "shortest": SHORTEST, "here": here, "problem": problem}
     response = show(call, "welcome.html", status=status, **values)
@@ -177,6 +177,8 @@ def _drop_form(response: Response, settings: Settings) -> None:
 
 
 def _same_form(call: Call, value: str) -> bool:
+    if call.identity is not None:  # the form carries the value of the session, which is checked already
+        return True
     cookie = call.request.cookies.get(_form_cookie(call.server.settings), "")
     return bool(_VALUE.fullmatch(cookie)) and hmac.compare_digest(cookie.encode(), value.encode())
 
