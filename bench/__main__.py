@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 
 BENCHMARKS = {
     "noise": "exact noise, compared with numpy and OpenDP; single releases; memory; import time",
@@ -14,6 +15,7 @@ BENCHMARKS = {
     "large": "10^8 rows with 2 GB of memory",
     "accounting": "questions that a budget allows under each accountant, and prices a second",
     "ledger": "durable debits on SQLite and Postgres, compared with the disk's fsync rate; long histories",
+    "server": "the server by HTTP, compared with the bare session; 64 clients on SQLite and Postgres",
     "commands": "commands, started cold, compared with python and with DuckDB alone",
     "imports": "the strict CSV import, compared with a row-by-row reader, Arrow and DuckDB",
     "cubes": "errors of the levels of a cube at equal cost: consistent, independent, and the finest level summed",
@@ -33,7 +35,10 @@ def main(arguments: list[str] | None = None) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     reader.add_argument("names", nargs="*", metavar="NAME")
-    names = reader.parse_args(arguments).names
+    reader.add_argument("--seconds", type=int, default=300, help="of load on each store, for server (default: 300)")
+    given = reader.parse_args(arguments)
+    os.environ["BENCH_SECONDS"] = str(given.seconds)
+    names = given.names
     if unknown := [name for name in names if name not in BENCHMARKS]:
         reader.error(f"there is no benchmark {unknown[0]!r}; choose from {', '.join(BENCHMARKS)}")
     for name in names or BENCHMARKS:

@@ -34,6 +34,7 @@ from tests.privacy.adaptive import attack, some_meters  # noqa: E402
 from tests.server.api.fuzzing import fuzzed  # noqa: E402
 from tests.server.api.serving import serving  # noqa: E402
 from tests.server.api.test_trees import outcomes  # noqa: E402
+from tests.server.fire.kills import killed  # noqa: E402
 from tests.spark import running as spark_running  # noqa: E402
 
 from privet.server.accounts import Role  # noqa: E402
@@ -41,6 +42,7 @@ from privet.server.accounts import Role  # noqa: E402
 CASES = 100_000
 ANALYSTS = 32_000
 REQUESTS = 10_000
+ROUNDS = 200
 _ANALYSTS = 100  # analysts that a process tries before it reports
 _CHUNK = 4  # worlds that a process searches before it reports
 _SHOWN = 10  # violations that are printed
@@ -281,6 +283,18 @@ def requests(options: argparse.Namespace) -> Result:
     )
 
 
+def server(options: argparse.Namespace) -> Result:
+    """200 kills of the processes of a server, and as many of them or of Postgres; see tests/server/fire/kills.py."""
+    began, rounds, wrong = time.monotonic(), min(options.cases, ROUNDS), []
+    for postgres in (False, True):
+        with TemporaryDirectory() as folder:
+            found = killed(Path(folder), rounds, postgres=postgres, seed=options.start)
+        print(f"{'Postgres' if postgres else 'SQLite'}: {found}", *found.wrong[:_SHOWN], sep="\n", flush=True)
+        wrong += found.wrong
+    counted = f"{2 * rounds:,} kills"
+    return Result("server: an answer without its debit", counted, len(wrong), time.monotonic() - began)
+
+
 SOAKS: dict[str, Callable[[argparse.Namespace], Result]] = {
     "neighbours": neighbours,
     "keys": keys,
@@ -293,6 +307,7 @@ SOAKS: dict[str, Callable[[argparse.Namespace], Result]] = {
     "kills": kills,
     "adaptive": adaptive,
     "requests": requests,
+    "server": server,
 }
 """Every soak there is, by its name."""
 

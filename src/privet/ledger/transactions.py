@@ -36,6 +36,11 @@ class Transactions:
         """Whether this call created the ledger."""
         return self._database.created
 
+    @property
+    def lost(self) -> bool:
+        """Whether all work is refused because the storage failed; not if the ledger does not verify."""
+        return self._database.lost
+
     def freeze(self) -> None:
         """Refuse to write from now on."""
         self._database.freeze()

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
 from starlette.types import Receive, Scope, Send
 
-from privet.errors import PrivetError
+from privet.errors import LedgerError, PrivetError
 from privet.server import authorization, problems
 from privet.server.accounts import Identity
 from privet.server.api import HANDLERS, Handler
@@ -27,6 +27,10 @@ from privet.server.route import Route
 from privet.server.routes import API, ROUTES
 from privet.server.state import Server
 
+_LOST = (
+    "The ledger can't be reached. If the question was paid for, the ledger says so. Ask again later, with the same "
+    "Idempotency-Key"
+)
 EVERY: tuple[Route, ...] = (*ROUTES, *pages.PAGES)
 """The routes of the API and of the pages."""
 HANDLES: Mapping[str, Handler] = {**HANDLERS, **pages.HANDLERS}
@@ -121,6 +125,9 @@ class Endpoint:
         """What went wrong: a problem document for programs, a page for people. None is a bug."""
         if isinstance(error, PrivetError):
             self._server.log.error(error, where)
+            if isinstance(error, LedgerError) and self._server.lost:
+                error = Refusal(503, _LOST, headers={"Retry-After": "5"})
+                self._server.end()
         if not f"{request.url.path}/".startswith(f"{API.rpartition('/')[0]}/"):
             try:
                 return await pages.error_page(self._server, request, identity, error)

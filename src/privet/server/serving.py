@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
-from uvicorn.supervisors import Multiprocess
 
 from privet.errors import UserError
 from privet.server.app import application
@@ -18,6 +17,7 @@ from privet.server.connections import HEAD_BYTES, Connection
 from privet.server.limits import Guard
 from privet.server.settings import Settings
 from privet.server.state import opened
+from privet.server.supervisor import Supervisor
 
 _KEEP_ALIVE = 5  # seconds for which an idle connection stays open
 _GRACE = 15  # seconds that requests have to end when the server stops
@@ -69,7 +69,7 @@ def serve(policy: Path, settings: Settings, *, listen: str | None, ready: Callab
             server.run(sockets=[taken])
         else:
             ready()
-            Multiprocess(config, [taken]).run()
+            Supervisor(config, [taken]).run()
     finally:
         taken.close()
 

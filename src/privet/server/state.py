@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import signal
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,9 +31,18 @@ class Server:
     datasets: Mapping[str, Dataset]
     asking: Asking
     log: Log
+    end: Callable[[], object] = lambda: None
+    """Ends this process, after the requests that it still answers; another one takes its place."""
 
     @classmethod
-    def open(cls, policy: Policy, settings: Settings, accounts: Accounts, log: Log | None = None) -> Server:
+    def open(
+        cls,
+        policy: Policy,
+        settings: Settings,
+        accounts: Accounts,
+        log: Log | None = None,
+        end: Callable[[], object] = lambda: None,
+    ) -> Server:
         """Open every dataset of the policy."""
         datasets: dict[str, Dataset] = {}
         memory = engine_memory(settings.workers * len(policy.datasets))
@@ -43,12 +53,17 @@ class Server:
             for each in datasets.values():
                 each.close()
             raise
-        return cls(policy, settings, accounts, datasets, Asking(settings, accounts), log or Log())
+        return cls(policy, settings, accounts, datasets, Asking(settings, accounts), log or Log(), end)
 
     @property
     def ledger(self) -> Ledger:
         """The ledger, which all datasets share."""
         return next(iter(self.datasets.values())).ledger
+
+    @property
+    def lost(self) -> bool:
+        """Whether the storage of the ledger failed: it must be opened again, and so verified, by another process."""
+        return any(each.ledger.lost for each in self.datasets.values())
 
     async def close(self) -> None:
         """End: what waits is dropped, what runs is awaited for a while and then ended, and everything is closed."""
@@ -84,7 +99,7 @@ def opened(policy: Path | Policy, listen: str | None = None) -> Server:
     settings = Settings.of(read, listen=listen)
     accounts = Accounts.open(settings.accounts)
     try:
-        return Server.open(read, settings, accounts)
+        return Server.open(read, settings, accounts, end=lambda: os.kill(os.getpid(), signal.SIGTERM))
     except BaseException:
         accounts.close()
         raise

@@ -58,6 +58,8 @@ class Postgres:
                 return "a process of Postgres"
         os.kill(first, signal.SIGKILL)
         time.sleep(draws.uniform(0, 0.5))
+        while Path(f"/proc/{first}").exists():  # until then, it would not be started again
+            time.sleep(0.01)
         self.start()
         return "Postgres"
 

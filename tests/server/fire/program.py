@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tests.server.api.serving import free_port
 
-from privet.ledger import open_ledger
+from privet.ledger import Entry, open_ledger
 from privet.policy import load
 from privet.server.accounts import Accounts, Role
 from privet.server.settings import Settings
@@ -146,7 +146,7 @@ def wrong_in(ledger: str, answers: Iterable[Answer]) -> list[str]:
     wrong = []
     with closing(open_ledger(ledger, create=False)) as opened:
         opened.verify()
-        debits = {}
+        debits: dict[int, Entry] = {}
         for dataset, budget in BUDGETS.items():
             paid = [entry for entry in opened.history(dataset) if entry.kind == "reserved"]
             debits |= {entry.number: entry for entry in paid}

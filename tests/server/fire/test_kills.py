@@ -19,13 +19,12 @@ def test_no_answer_without_its_debit(tmp_path: Path, postgres: bool) -> None:
     assert sum(found.kills.values()) == 2
     if not postgres:  # what the clients got, changed in each way that a broken server could have made it
         ledger, answer = str(tmp_path / "served" / "people.ledger"), found.answers[0]
-        for change, what in {
-            "entry": "an answer without its debit",
-            "request_id": "an answer with the debit of another",
-            "epsilon": "an answer with the debit of another",
-            "rows": "two draws for one debit",
-        }.items():
-            other = replace(answer, **{change: 10**9 if change == "entry" else "7"})
+        for other, what in (
+            (replace(answer, entry=10**9), "an answer without its debit"),
+            (replace(answer, request_id="7"), "an answer with the debit of another"),
+            (replace(answer, epsilon="7"), "an answer with the debit of another"),
+            (replace(answer, rows="7"), "two draws for one debit"),
+        ):
             wrong = wrong_in(ledger, [answer, other])
             assert len(wrong) == 1
             assert wrong[0].startswith(what)

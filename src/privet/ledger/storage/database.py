@@ -50,6 +50,8 @@ class Database(ABC):
     """The hash of the newest entry that this process has read."""
     created = False
     """Whether this call created it."""
+    lost = False
+    """Whether its storage failed, such as by a lost connection. What is stored may be in order."""
     when_busy: Callable[[], None] = staticmethod(lambda: None)
     """Called when somebody else held a lock for too long."""
 

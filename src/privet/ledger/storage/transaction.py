@@ -141,6 +141,7 @@ class Transaction(Generic[_T]):
                 raise KeyboardInterrupt from None  # it arrived while the transaction was ending
             if database._is_busy(error):
                 raise database._busy() from None
+            database.lost = database.lost or not database._broken
             database.stop(database._storage_error(error))
             raise LedgerError(database._broken) from None
 

@@ -18,6 +18,8 @@ from privet.server.accounts.store import OPTIONS, Store, first_row
 _CREATING = 7236839  # the key of an advisory lock
 _BUSY = ("55P03", "57014", "40P01", "40001")
 """The error codes of a lock timeout, a statement timeout, a deadlock and a conflict."""
+_STOPPED = ("57P01", "57P02", "57P03", "53300")
+"""The error codes of a Postgres that stops, crashed, starts, or takes no more connections."""
 _SUSPECT, _FOREIGN = foreign.suspect(tables.NAMES), foreign.foreign(tables.NAMES)
 _SCHEMAS = f"""
     SELECT nspname, pg_table_is_visible(c.oid) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
@@ -52,6 +54,13 @@ class InPostgres(Store):
     def _is_busy(self, error: BaseException) -> bool:
         state = getattr(getattr(error, "orig", None) or error, "sqlstate", None)
         return isinstance(error, TimeoutError) or state in _BUSY
+
+    def _is_away(self, error: BaseException) -> bool:
+        """A connection that was refused or lost has no code, or one of Postgres that starts or stops."""
+        if not isinstance(error, sa.exc.OperationalError):
+            return False
+        state = getattr(error.orig, "sqlstate", None)
+        return state is None or state[:2] == "08" or state in _STOPPED
 
     def prepare(self, *, create: bool) -> None:
         """Check that there is one store, or create it; only one of several processes does so."""

@@ -18,7 +18,7 @@ from weakref import WeakSet
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from privet.errors import PrivetError
+from privet.errors import PrivetError, Subject
 from privet.server.accounts import hashing, tables
 from privet.server.accounts.errors import StoreBusy, StoreError
 from privet.system.addresses import masked
@@ -67,6 +67,10 @@ class Store(ABC):
     @abstractmethod
     def _is_busy(self, error: BaseException) -> bool:
         """Whether the error says that somebody else holds a lock."""
+
+    def _is_away(self, error: BaseException) -> bool:
+        """Whether the error says that the database can't be reached now."""
+        return False
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
@@ -118,10 +122,18 @@ class Store(ABC):
         if self._is_busy(error):
             return StoreBusy(
                 f"the account store {self.where} is busy: another process or thread has held its lock for "
-                f"{self.patience:g} seconds. Nothing was changed. Try again later"
+                f"{self.patience:g} seconds. Nothing was changed. Try again later",
+                subject=Subject("ledger", self.where),
             )
         text = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
-        return self.damaged(f"can't be read or written ({masked(text.splitlines()[0], self._hidden)[:200]})")
+        cause = masked(text.splitlines()[0], self._hidden)[:200]
+        if self._is_away(error):
+            return StoreBusy(
+                f"the account store {self.where} can't be reached ({cause}). Nobody is let in until it can be. Try "
+                "again later",
+                subject=Subject("ledger", self.where),
+            )
+        return self.damaged(f"can't be read or written ({cause})")
 
     def damaged(self, what: str) -> StoreError:
         """The error for a store that can't be trusted."""
