@@ -110,11 +110,19 @@ def test_an_analyst_asks_with_help_of_the_script(browser: Browser, site: Site) -
         expect(page.locator("#completions li[aria-selected=true]")).to_contain_text("'north'")
         page.keyboard.press("Escape")
         assert page.input_value("#sql") == "SELECT region, COUNT(*) AS n FROM people WHERE region = 'no"
+        page.keyboard.type("r")
+        expect(page.locator("#completions")).to_be_visible()
+        page.keyboard.type("'")  # which ends the text, and begins none
+        expect(page.locator("#completions")).to_be_hidden()
         # an error is marked where it is
         page.fill("#sql", "SELECT region, AVG(incom) AS pay FROM people GROUP BY region")
         expect(page.locator(".mirror mark")).to_have_text("incom")
         expect(page.locator("#problem")).to_contain_text("Did you mean income?")
         # cost and error follow the question and the slider
+        page.fill("#sql", PLAIN)
+        expect(page.locator("#explained")).to_contain_text("epsilon 0.1")
+        page.fill("#sql", "")
+        expect(page.locator("#explained")).to_have_text("The cost and the expected error appear here.")
         page.fill("#sql", PLAIN)
         expect(page.locator("#explained")).to_contain_text("epsilon 0.1")
         before = page.locator("#explained dd").first.inner_text()

@@ -14,8 +14,15 @@
   let running = null;
 
   async function preview() {
-    if (editor && !form.elements.sql.value.trim()) return;
     if (running) running.abort();
+    if (editor && !form.elements.sql.value.trim()) {
+      // The price of a question that is gone must not stay beside an empty one.
+      running = null;
+      place.classList.remove("busy");
+      place.textContent = "The cost and the expected error appear here.";
+      problem.textContent = "";
+      return;
+    }
     running = new AbortController();
     const mine = running;
     place.classList.add("busy");
@@ -47,6 +54,12 @@
     clearTimeout(timer);
     timer = setTimeout(preview, wait);
   }
+
+  // A number of rows or of people is of no column.
+  const measure = document.getElementById("f-measure");
+  const column = document.getElementById("f-column");
+  function ofNone() { column.disabled = ["count", "people"].includes(measure.value); }
+  if (measure) { measure.addEventListener("input", ofNone); window.addEventListener("pageshow", ofNone); ofNone(); }
 
   slider.addEventListener("input", () => {
     price.value = steps[Number(slider.value)];
