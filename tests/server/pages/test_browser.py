@@ -65,7 +65,7 @@ def test_every_page_is_accessible_and_keeps_to_the_policy(browser: Browser, site
                 assert response.status == 200, (path, response.status, page.text_content("main"))
                 if path in LEADS_ON:
                     continue
-                page.wait_for_function("!document.querySelector('.busy')")
+                expect(page.locator(".busy")).to_have_count(0)
                 visited += 1
                 assert (wrong := violations(page)) == [], (address, wrong)
                 if name == "sam":  # of what an analyst sees, nothing differs in the dark or in width
@@ -148,6 +148,12 @@ def test_an_analyst_asks_with_help_of_the_script(browser: Browser, site: Site) -
         assert pq.read_table(io.BytesIO(raw)).column_names == ["region", "n", "n_low", "n_high", "n_noisy"]
         page.click("text=Check it now")
         expect(page.locator("h1")).to_have_text("The certificate holds")
+        # the form shows the column that its SQL is about
+        page.goto("/datasets/people?mode=form")
+        expect(page.locator("#f-column")).to_be_disabled()
+        page.select_option("#f-measure", "mean")
+        expect(page.locator("#made-sql")).to_contain_text("AVG(")
+        assert f"AVG({page.input_value('#f-column')})" in page.inner_text("#made-sql")
         page.goto("/history")
         page.click(f"text={PLAIN}")
         assert page.locator("table.answer tbody tr").count() == 3

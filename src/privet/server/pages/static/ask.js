@@ -55,11 +55,14 @@
     timer = setTimeout(preview, wait);
   }
 
-  // A number of rows or of people is of no column.
+  // A number of rows or of people is of no column; anything else is of the one that is shown.
   const measure = document.getElementById("f-measure");
   const column = document.getElementById("f-column");
-  function ofNone() { column.disabled = ["count", "people"].includes(measure.value); }
-  if (measure) { measure.addEventListener("input", ofNone); window.addEventListener("pageshow", ofNone); ofNone(); }
+  function choose() {
+    column.disabled = ["count", "people"].includes(measure.value);
+    if (!column.disabled && !column.value && column.options.length > 1) column.selectedIndex = 1;
+  }
+  if (measure) { measure.addEventListener("input", choose); window.addEventListener("pageshow", choose); choose(); }
 
   slider.addEventListener("input", () => {
     price.value = steps[Number(slider.value)];
