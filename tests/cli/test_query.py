@@ -589,7 +589,7 @@ EVERY = sorted(commands(cli.app))
 OF_OWN = {("demo",), ("curve",), ("audit",)}
 """Without an example."""
 OF_SERVERS = {"serve", "login", "logout", "users", "tokens", "mcp"}
-"""Tested with a server, or with accounts: in tests/client, tests/server/api, tests/server/accounts, tests/assistants."""
+"""Tested with a server, or with accounts: in tests/client, tests/server and tests/assistants."""
 
 
 def test_json_of_every_command(served: Shell) -> None:

@@ -21,6 +21,7 @@ from tests.server.api.serving import free_port
 
 from privet.ledger import Entry, open_ledger
 from privet.policy import load
+from privet.privacy.guarantees import PureDP
 from privet.server.accounts import Accounts, Role
 from privet.server.settings import Settings
 
@@ -162,7 +163,7 @@ def wrong_in(ledger: str, answers: Iterable[Answer]) -> list[str]:
     for answer in answers:
         debit = debits.get(answer.entry)
         told = (answer.dataset, answer.analyst, answer.request_id, Fraction(answer.epsilon))
-        if debit is None or debit.price is None:
+        if debit is None or not isinstance(debit.price, PureDP):
             wrong.append(f"an answer without its debit: {answer}")
         elif told != (debit.dataset, debit.analyst, debit.request_id, Fraction(debit.price.epsilon)):
             wrong.append(f"an answer with the debit of another: {answer}")

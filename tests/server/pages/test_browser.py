@@ -65,7 +65,7 @@ def test_every_page_is_accessible_and_keeps_to_the_policy(browser: Browser, site
                 assert response.status == 200, (path, response.status, page.text_content("main"))
                 if path in LEADS_ON:
                     continue
-                page.wait_for_function("!document.querySelector('.busy')")
+                expect(page.locator(".busy")).to_have_count(0)
                 visited += 1
                 assert (wrong := violations(page)) == [], (address, wrong)
                 if name == "sam":  # of what an analyst sees, nothing differs in the dark or in width
@@ -110,11 +110,19 @@ def test_an_analyst_asks_with_help_of_the_script(browser: Browser, site: Site) -
         expect(page.locator("#completions li[aria-selected=true]")).to_contain_text("'north'")
         page.keyboard.press("Escape")
         assert page.input_value("#sql") == "SELECT region, COUNT(*) AS n FROM people WHERE region = 'no"
+        page.keyboard.type("r")
+        expect(page.locator("#completions")).to_be_visible()
+        page.keyboard.type("'")  # which ends the text, and begins none
+        expect(page.locator("#completions")).to_be_hidden()
         # an error is marked where it is
         page.fill("#sql", "SELECT region, AVG(incom) AS pay FROM people GROUP BY region")
         expect(page.locator(".mirror mark")).to_have_text("incom")
         expect(page.locator("#problem")).to_contain_text("Did you mean income?")
         # cost and error follow the question and the slider
+        page.fill("#sql", PLAIN)
+        expect(page.locator("#explained")).to_contain_text("epsilon 0.1")
+        page.fill("#sql", "")
+        expect(page.locator("#explained")).to_have_text("The cost and the expected error appear here.")
         page.fill("#sql", PLAIN)
         expect(page.locator("#explained")).to_contain_text("epsilon 0.1")
         before = page.locator("#explained dd").first.inner_text()
@@ -140,6 +148,12 @@ def test_an_analyst_asks_with_help_of_the_script(browser: Browser, site: Site) -
         assert pq.read_table(io.BytesIO(raw)).column_names == ["region", "n", "n_low", "n_high", "n_noisy"]
         page.click("text=Check it now")
         expect(page.locator("h1")).to_have_text("The certificate holds")
+        # the form shows the column that its SQL is about
+        page.goto("/datasets/people?mode=form")
+        expect(page.locator("#f-column")).to_be_disabled()
+        page.select_option("#f-measure", "mean")
+        expect(page.locator("#made-sql")).to_contain_text("AVG(")
+        assert f"AVG({page.input_value('#f-column')})" in page.inner_text("#made-sql")
         page.goto("/history")
         page.click(f"text={PLAIN}")
         assert page.locator("table.answer tbody tr").count() == 3

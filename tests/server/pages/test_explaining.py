@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from datetime import date
 from typing import Any
 
@@ -140,3 +141,12 @@ def test_a_budget_says_how_many_more_questions() -> None:
     latest = session.ledger.latest("t", "analyst")
     assert budgets.shown(session.balance, latest).more == "Enough for 49 more questions like your last."
     assert session.ledger.latest("t", "somebody else") is None
+
+
+def test_the_python_of_an_answer_has_its_statement() -> None:
+    table = pv.table("t", pa.table({"k": [1, 2] * 9}), protect=pv.each_row(), columns={"k": pv.integer(1, 2)})
+    session = pv.Session([table], budget=pv.PureDP(1), ledger=None)
+    for sql in ('SELECT "k", COUNT(*) AS n\nFROM t\nGROUP BY "k"', "SELECT COUNT(*) AS n\nFROM t"):
+        release = session.release(sql, epsilon="0.1")
+        code = showing.in_python(release, origin="http://localhost", dataset="t", sql=sql)
+        assert sql in [node.value for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant)]

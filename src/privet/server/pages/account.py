@@ -78,11 +78,12 @@ def token_shown(token: Token) -> dict[str, Any]:
     """A token for a page."""
     live = token.is_live(datetime.now(UTC))
     limit = "" if token.max_epsilon is None else f", at most epsilon {shown_number(token.max_epsilon)}"
+    of = "all that its owner may ask" if token.datasets is None else listed(token.datasets)
     return {
         "id": token.id,
         "name": token.name,
         "label": token.label,
-        "may": f"{token.role}, {listed(token.datasets)}{limit}",
+        "may": f"{token.role}, {of}{limit}",
         "spent": f"epsilon {shown_number(token.spent)}" if token.max_epsilon is not None else "not counted",
         "expires": when(token.expires),
         "last_used": "never" if token.last_used is None else when(token.last_used),

@@ -96,13 +96,16 @@ def explained(
     after = share if free else max(0.0, share * (1 - 1 / times)) if times else 0.0
     confidence = show(plan.confidence * 100, rounding=ROUND_FLOOR)
     together = "for all cells together" if plan.simultaneous else "for each cell"
+    errors = tuple(_errors(plan))
+    guessed = any(each.words.endswith(" rows") for each in errors)
+    guess = " The number of rows is a guess: set it under Options." if guessed else ""
     return Explained(
         cost="nothing" if free else str(plan.guarantee()),
         after=remaining.text if free else _after(plan, balance) if times else "not enough is left",
         often=_often(times, free=free),
         before=free,
-        errors=tuple(_errors(plan)),
-        meaning=f"Expected error from the noise, {confidence} % of the time, {together}.",
+        errors=errors,
+        meaning=f"Expected error from the noise, {confidence} % of the time, {together}.{guess}",
         limits=plan.limits,
         sections=tuple(sections),
         curve=_curve(plan, at),
@@ -144,7 +147,7 @@ def _errors(plan: ReleasePlan) -> list[Expected]:
         if error is None:
             found.append(Expected(name, "depends on the size of a group: guess it under Options"))
         else:
-            rows = f", with {plan.assuming:,} rows" if plan.assuming is not None and plan.depends(name) else ""
+            rows = f" for {plan.assuming:,} rows" if plan.assuming is not None and plan.depends(name) else ""
             found.append(Expected(name, f"± {_shown(error)}{rows}"))
     for name, node in plan.query.arrangement.computed:
         if name in shown and not computed.is_plain(plan, node):

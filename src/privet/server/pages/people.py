@@ -33,7 +33,12 @@ async def add_person_page(call: Call) -> Response:
     except LedgerError:
         raise
     except PrivetError as error:
-        return await _people(call, problem=sentence(error), given={"name": name, "role": role}, status=422)
+        return await _people(
+            call,
+            problem=sentence(error),
+            given={"name": name, "role": role, "every": first(given, "every"), "datasets": given.get("dataset", [])},
+            status=422,
+        )
     return await _people(call, shown=Secret(f"A link for {person.name}.", _ONCE, _link(call, secret)))
 
 
@@ -110,7 +115,7 @@ async def revoke_any_token(call: Call) -> Response:
 async def _people(call: Call, *, status: int = 200, **values: Any) -> Response:
     people = await in_thread(call.server.accounts.people)
     usual = {"people": [_shown(each) for each in people], "names": list(call.server.datasets)}
-    given = {"given": {"name": "", "role": ""}}
+    given = {"given": {"name": "", "role": "", "every": "", "datasets": []}}
     return show(call, "steward/people.html", active="steward", status=status, **{**usual, **given, **values})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 
 from privet.errors import BudgetError, LedgerBusy, LedgerError, NoAnswer, PrivetError
@@ -33,12 +34,29 @@ def shown(error: PrivetError) -> ProblemShown:
     lines = [error.allowed, "" if remedy is None else remedy.advice]
     return ProblemShown(
         f"{where}{_sentence(error.what) if not where else _closed(error.what)}",
-        tuple(_sentence(line) for line in lines if line.strip()),
-        "" if remedy is None else remedy.line("sql" if is_sql else "http"),
+        tuple(_line(line, "" if at is None else at.excerpt) for line in lines if line.strip()),
+        "" if remedy is None else remedy.line("sql") if is_sql else _typed(remedy.line("http")),
         remedy is not None and remedy.exact,
         "" if at is None else at.excerpt,
         f"{at.start} {at.end}" if at is not None and at.end > at.start else "",
     )
+
+
+def _typed(line: str) -> str:
+    """What to type into a field, from the same in JSON.
+
+    Example:
+        >>> _typed('"epsilon": 0.5, "delta": 1e-6')
+        'epsilon 0.5, delta 1e-6'
+    """
+    return re.sub(r'"(\w+)": (?=[\d.])', r"\1 ", line)
+
+
+def _line(text: str, excerpt: str) -> str:
+    """A sentence; a name of the statement that begins it is written as it is there."""
+    begins = re.match(r"\w+", text)
+    is_name = begins is not None and re.search(rf"\b{begins[0]}\b", excerpt) is not None
+    return _closed(text) if is_name else _sentence(text)
 
 
 def _sentence(text: str) -> str:

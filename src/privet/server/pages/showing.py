@@ -124,9 +124,8 @@ def in_python(release: Release, *, origin: str, dataset: str, sql: str) -> str:
     price = release.plan.price
     epsilon = getattr(price, "epsilon", None)
     amount = f"rho={show(price.rho)}" if isinstance(price, ZeroConcentratedDP) else f"epsilon={show(epsilon or 0)}"
-    statement = f'"""{sql}"""' if "\n" in sql else repr(sql)
-    if '"""' in sql or "\\" in sql:
-        statement = repr(sql)
+    plain = '"""' not in sql and "\\" not in sql and not sql.endswith('"')
+    statement = f'"""{sql}"""' if "\n" in sql and plain else repr(sql)
     return "\n".join(
         [
             "import privet as pv",

@@ -137,7 +137,7 @@ async def _device(call: Call, code: str, *, problem: PrivetError | None = None) 
         if found is not None:
             asking = {"code": code.upper(), "label": found.label}
         elif problem is None:
-            problem = AccountError("no program waits with this code. Look at it again: it may be too old")
+            problem = AccountError("no program is waiting with this code. It may be mistyped or expired")
     status = 200 if problem is None else 429 if isinstance(problem, Throttled) else 422
     words = "" if problem is None else sentence(problem)
     return show(call, "device.html", done="", asking=asking, code=code, problem=words, status=status)

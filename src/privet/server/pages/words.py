@@ -95,7 +95,7 @@ def _range(type_: Type) -> str:
             if type_.wide:
                 return f"{what} without bounds: clip it before you sum it."
             steps = f", in steps of {show(step)}" if step is not None else ""
-            return f"{what} from {_number(lower)} to {_number(upper)}{steps}. What lies outside is clamped."
+            return f"{what} from {_number(lower)} to {_number(upper)}{steps}. Values outside are clamped."
         case BooleanType():
             return "True or false."
         case KeyType(values, other):
@@ -105,7 +105,7 @@ def _range(type_: Type) -> str:
             more = f", and {len(values) - 24:,} more" if len(values) > 24 else ""
             return f"{count}{listed}{more}.{rest}"
         case TimeType(first, last):
-            return f"A {type_.kind} from {first} to {last}. What lies outside is clamped."
+            return f"A {type_.kind} from {first} to {last}. Values outside are clamped."
         case TextType():
             return "A text. As a group, its keys are not public: they cost a delta, and only frequent ones appear."
         case _:

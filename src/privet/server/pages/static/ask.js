@@ -14,8 +14,15 @@
   let running = null;
 
   async function preview() {
-    if (editor && !form.elements.sql.value.trim()) return;
     if (running) running.abort();
+    if (editor && !form.elements.sql.value.trim()) {
+      // The price of a question that is gone must not stay beside an empty one.
+      running = null;
+      place.classList.remove("busy");
+      place.textContent = "The cost and the expected error appear here.";
+      problem.textContent = "";
+      return;
+    }
     running = new AbortController();
     const mine = running;
     place.classList.add("busy");
@@ -47,6 +54,15 @@
     clearTimeout(timer);
     timer = setTimeout(preview, wait);
   }
+
+  // A number of rows or of people is of no column; anything else is of the one that is shown.
+  const measure = document.getElementById("f-measure");
+  const column = document.getElementById("f-column");
+  function choose() {
+    column.disabled = ["count", "people"].includes(measure.value);
+    if (!column.disabled && !column.value && column.options.length > 1) column.selectedIndex = 1;
+  }
+  if (measure) { measure.addEventListener("input", choose); window.addEventListener("pageshow", choose); choose(); }
 
   slider.addEventListener("input", () => {
     price.value = steps[Number(slider.value)];

@@ -45,8 +45,9 @@
     const before = area.value.slice(0, area.selectionStart);
     const match = /('[^'\n]*|"[^"\n]*|[\p{L}_][\p{L}\p{N}_]*)$/u.exec(before);
     if (!match) return null;
-    const quotes = (before.slice(0, match.index).match(/'/g) || []).length;
-    if (quotes % 2 && match[0][0] !== "'") return null;
+    // An odd number of quotes before it: it is inside a text, or it is the quote that ends one.
+    const earlier = before.slice(0, match.index);
+    if (earlier.split("'").length % 2 === 0 || earlier.split('"').length % 2 === 0) return null;
     return { text: match[0], start: match.index };
   }
 
