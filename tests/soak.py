@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -287,7 +288,7 @@ def server(options: argparse.Namespace) -> Result:
     """200 kills of the processes of a server, and as many of them or of Postgres; see tests/server/fire/kills.py."""
     began, rounds, wrong = time.monotonic(), min(options.cases, ROUNDS), []
     for postgres in (False, True):
-        with TemporaryDirectory() as folder:
+        with TemporaryDirectory() as folder, running() if postgres else nullcontext():
             found = killed(Path(folder), rounds, postgres=postgres, seed=options.start)
         print(f"{'Postgres' if postgres else 'SQLite'}: {found}", *found.wrong[:_SHOWN], sep="\n", flush=True)
         wrong += found.wrong
@@ -320,7 +321,7 @@ def main(arguments: list[str]) -> int:
         "--cases",
         type=int,
         default=CASES,
-        help=f"how many cases (default: %(default)s; of analysts, at most {ANALYSTS})",
+        help=f"how many cases (default: %(default)s; of analysts, at most {ANALYSTS}; of kills of a server, {ROUNDS})",
     )
     reader.add_argument("--start", type=int, default=0, help="the number of the case to start from")
     reader.add_argument("--case", type=int, help="show the case with this number, and nothing else")

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from tests.postgres import running
 from tests.server.fire.program import Answer, Program, program, wrong_in
 
 CLIENTS = 8
@@ -213,9 +212,12 @@ class Client(threading.Thread):
 
 
 def killed(folder: Path, rounds: int, *, postgres: bool, seed: int = 0, patience: float = 3 * _LEASE) -> Outcome:
-    """Rounds of kills; the clients have so many seconds to decide what is open afterwards."""
+    """Rounds of kills; the clients have so many seconds to decide what is open afterwards.
+
+    With `postgres`, another Postgres must be running, which is not killed.
+    """
     draws, outcome, lock = random.Random(seed), Outcome(), threading.Lock()
-    with running() if postgres else nullcontext(), killable() if postgres else nullcontext() as store:
+    with killable() if postgres else nullcontext() as store:
         ledger = "people.ledger" if store is None else store.address
         with program(folder, ledger, server=SERVER, analysts=CLIENTS) as served:
             clients = [Client(served, number, outcome, lock) for number in range(CLIENTS)]

@@ -151,7 +151,7 @@ def wrong_in(ledger: str, answers: Iterable[Answer]) -> list[str]:
         for dataset, budget in BUDGETS.items():
             paid = [entry for entry in opened.history(dataset) if entry.kind == "reserved"]
             debits |= {entry.number: entry for entry in paid}
-            sum_ = sum((Fraction(entry.price.epsilon) for entry in paid), Fraction(0))  # type: ignore[union-attr]
+            sum_ = sum((_epsilon(entry) for entry in paid), Fraction(0))
             spent = Fraction(opened.balance(dataset).spent.epsilon)
             if spent != sum_:
                 wrong.append(f"{dataset}: the total is {spent}, the debits add up to {sum_}")
@@ -163,10 +163,15 @@ def wrong_in(ledger: str, answers: Iterable[Answer]) -> list[str]:
     for answer in answers:
         debit = debits.get(answer.entry)
         told = (answer.dataset, answer.analyst, answer.request_id, Fraction(answer.epsilon))
-        if debit is None or not isinstance(debit.price, PureDP):
+        if debit is None:
             wrong.append(f"an answer without its debit: {answer}")
-        elif told != (debit.dataset, debit.analyst, debit.request_id, Fraction(debit.price.epsilon)):
+        elif told != (debit.dataset, debit.analyst, debit.request_id, _epsilon(debit)):
             wrong.append(f"an answer with the debit of another: {answer}")
         elif draws.setdefault(answer.entry, answer.rows) != answer.rows:
             wrong.append(f"two draws for one debit: {answer}")
     return wrong
+
+
+def _epsilon(debit: Entry) -> Fraction:
+    assert isinstance(debit.price, PureDP)
+    return Fraction(debit.price.epsilon)
