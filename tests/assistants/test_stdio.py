@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from pathlib import Path
 
 from mcp import Client, StdioServerParameters
+from tests import loops
 from tests.cli.asking import COUNT, POLICY, Shell, made
 from tests.cli.conftest import here, shell  # noqa: F401
 from tests.client.real import PACE, served
@@ -39,7 +39,7 @@ def test_a_process_asks_a_server(tmp_path: Path) -> None:
                 assert more.is_error
                 assert "nothing is left of the 0.5 that this connection may spend" in str(more.content)
 
-        asyncio.run(run())
+        loops.run(run())
         assert serving.datasets["people"].session(analyst="ana").spent == pv.PureDP(0.5)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from mcp import Client
 from mcp.types import CallToolResult, TextContent
+from tests import loops
 from tests.cli.asking import COUNT, POLICY, made
 
 from privet.allowance import Allowance, LimitedSession
@@ -39,7 +40,7 @@ def called(limited: LimitedSession, *calls: tuple[str, Any]) -> list[CallToolRes
         async with Client(server(limited)) as client:
             return [await client.call_tool(name, given) for name, given in calls]
 
-    return asyncio.run(run())
+    return loops.run(run())
 
 
 def text(result: CallToolResult) -> str:
@@ -84,7 +85,7 @@ def test_verify(limited: LimitedSession) -> None:
             await client.call_tool("ask", {"sql": count(1), "epsilon": 0.5})
             return [await client.call_tool("verify", {"entry": number}) for number in (entry, 10**6)]
 
-    passed, unknown = asyncio.run(run())
+    passed, unknown = loops.run(run())
     assert passed.structured_content == {
         "rules": True, "signature": False, "ledger": True, "promise": passed.structured_content["promise"],
     }  # fmt: skip
@@ -98,7 +99,7 @@ def test_every_tool_says_what_it_costs(limited: LimitedSession) -> None:
         async with Client(server(limited)) as client:
             return {each.name: each for each in (await client.list_tools()).tools}
 
-    tools = asyncio.run(run())
+    tools = loops.run(run())
     assert [*tools] == ["list_tables", "explain", "ask", "budget", "verify"]
     assert [name for name, each in tools.items() if "Free." not in each.description] == ["ask"]
     assert "this connection may spend epsilon 1 in total" in tools["ask"].description
@@ -115,7 +116,7 @@ def raced(limited: LimitedSession, questions: list[str], epsilon: str) -> list[C
             calls = (client.call_tool("ask", {"sql": each, "epsilon": epsilon}) for each in questions)
             return await asyncio.gather(*calls)
 
-    return asyncio.run(run())
+    return loops.run(run())
 
 
 class Careless(Allowance):

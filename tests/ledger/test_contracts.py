@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 from tests.ledger.common import PEOPLE, ask, cost, kinds, opened, pay
 from tests.ledger.conftest import LEDGERS, Factory, Where
 
-from privet.errors import AccountingError, BudgetError, DatasetClosed, InternalError, NoAnswer, UserError
+from privet.errors import AccountingError, BudgetError, DatasetClosed, InternalError, NoAnswer, ReusedRequest, UserError
 from privet.ledger import (
     Balance,
     Charge,
@@ -611,7 +611,7 @@ REFUSALS: dict[str, tuple[type[Exception], str]] = {
     "closed": (DatasetClosed, r"so the dataset is closed\."),
     "closed to one": (DatasetClosed, "so the dataset is closed to '(ann|bob|cleo)'"),
     "budget": (BudgetError, "Nothing was spent"),
-    "used": (UserError, "was already used"),
+    "used": (ReusedRequest, "was already used"),
 }
 ANALYSTS = ("ann", "bob", "cleo")
 sixtieths = st.integers(1, 30).map(lambda parts: Fraction(parts, 60))

@@ -366,6 +366,7 @@ def test_an_analyst_chooses_no_more_than_a_dataset_and_a_name() -> None:
     told = {"sql", "file", "policy", "dataset", "analyst", "as_json", *ReleaseOptions.__annotations__}
     told -= {"weights"}  # in Python only
     told |= {"max_rows", "max_groups", "max_rows_per_group"}  # they only tighten what the steward declared
+    told |= {"server"}  # it has a policy of its own
     assert set(inspect.signature(commands.explain).parameters) == told
     more = {"form", "output", "certificate", "request_id", "fresh", "dry_run", "title", "label", "order", "force"}
     assert set(inspect.signature(commands.query).parameters) == told | more

@@ -29,6 +29,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from tests import loops
 from tests.ledger.workers import ROOT, Nursery
 
 import privet as pv
@@ -481,7 +482,7 @@ def event_loop(where: str) -> list[Any]:
             await asyncio.wait_for(asyncio.to_thread(ask, session), 0.0001)
         return found
 
-    return [asyncio.run(live()), seen(where)]
+    return [loops.run(live()), seen(where)]
 
 
 # --- threads --------------------------------------------------------------------------------------

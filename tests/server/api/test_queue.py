@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from tests import loops
 
 from privet.server.queue import FairQueue, Full
 
@@ -53,7 +54,7 @@ def test_analysts_take_turns() -> None:
                 await asyncio.sleep(0)
         return room.order
 
-    assert asyncio.run(run()) == ["ann", "ann", "bob", "cleo", "ann", "bob", "ann"]
+    assert loops.run(run()) == ["ann", "ann", "bob", "cleo", "ann", "bob", "ann"]
 
 
 def test_nobody_has_every_slot() -> None:
@@ -71,7 +72,7 @@ def test_nobody_has_every_slot() -> None:
             room.leave[task].set()
         await asyncio.gather(*tasks)
 
-    asyncio.run(run())
+    loops.run(run())
 
 
 def test_it_is_bounded_for_each_and_for_all() -> None:
@@ -100,7 +101,7 @@ def test_it_is_bounded_for_each_and_for_all() -> None:
         assert room.order[-1] == "ann"
         await room.end(again)
 
-    asyncio.run(run())
+    loops.run(run())
 
 
 def test_a_slot_that_comes_as_one_gives_up_is_not_lost() -> None:
@@ -116,4 +117,4 @@ def test_a_slot_that_comes_as_one_gives_up_is_not_lost() -> None:
         assert room.order == ["cleo"]
         await room.end(third)
 
-    asyncio.run(run())
+    loops.run(run())
