@@ -369,7 +369,8 @@ def test_no_cell_comes_over_the_wire_or_into_a_log(
             sessions.run(plain, f"SELECT * FROM parquet.`{tmp_path / 'canaries5000.parquet'}`")
             assert len(heard) - before > 100_000
             assert all(mark.encode() in bytes(heard) for mark in MARKS[:1])
-    assert abs(sizes[0] - sizes[1]) < 2000, "500 times as many rows take no more space"
+    # A statement that takes longer has more messages about its progress; rows would take over 100,000 bytes, as above.
+    assert abs(sizes[0] - sizes[1]) < 10_000, "500 times as many rows take no more space"
 
 
 def test_a_cast_that_fails_would_be_seen(spark_server: SparkServer, steward: Steward, tmp_path: Path) -> None:
